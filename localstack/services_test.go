@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/servicestest"
@@ -79,10 +80,11 @@ func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan)
 	instance, bound := id("i"), id("b")
 	path := instancePath(instance)
 	binding, ids := path+"/service_bindings/"+bound, "service_id="+service+"&plan_id="+plan
-	n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan))
-	tags := provider.Tags{Broker: n.broker, Platform: "default", Instance: instance}
+	life := n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan))
+	tags := provider.Tags{Broker: n.broker, Platform: "default", Instance: instance, Incarnation: life}
 	n.made(t, tags)
-	n.ends(t, "PUT", binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan))
+	tags.Binding, tags.Of = bound, life
+	tags.Incarnation = n.ends(t, "PUT", binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan))
 	got := texts(n.call(t, "GET", binding, "", 200).body["credentials"])
 	if err := s.Complete(p, got); err != nil {
 		t.Error(err)
@@ -100,8 +102,7 @@ func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan)
 	}
 	n.ends(t, "DELETE", path, ids, "")
 	n.call(t, "GET", path, "", 404)
-	tags.Binding = bound
-	for _, name := range []string{n.scope.Stack(tags), provider.Name(string(n.scope), "b", tags)} {
+	for _, name := range []string{n.scope.Stack(tags), n.scope.Binding(tags)} {
 		if left, err := servicestest.Listing(t.Context(), n.config, name); err != nil || len(left) > 0 {
 			t.Errorf("left after the deletion: %v %v", left, err)
 		}
@@ -119,7 +120,7 @@ func texts(credentials any) map[string]string {
 }
 
 // ends makes a request that is answered later, and waits for its end.
-func (p platform) ends(t *testing.T, method, path, query, body string) {
+func (p platform) ends(t *testing.T, method, path, query, body string) (operation string) {
 	t.Helper()
 	accepted := p.call(t, method, path+"?accepts_incomplete=true&"+query, body, 202)
 	want := "succeeded"
@@ -129,6 +130,11 @@ func (p platform) ends(t *testing.T, method, path, query, body string) {
 	if state := p.settled(t, path, accepted.text("operation")); state != want {
 		t.Fatalf("%s %s ended %q", method, path, state)
 	}
+	token, err := lifecycle.ParseToken(accepted.text("operation"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Operation
 }
 
 // made reports what an emulator says to have made for an instance and has not.

@@ -167,11 +167,15 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
 		return decision{}, err
 	}
+	former, err := ledger.SetAside(ctx, b.Records, r, now)
+	if err != nil {
+		return decision{}, err
+	}
 	next, past, err := r.BeginCreate(b.start(ctx, q.Caller, r.Key, plan, now, synchronous), fresh)
 	if err != nil {
 		return decision{}, err
 	}
-	return b.begin(ctx, next, past, Created, ledger.Check(i), ledger.Check(predecessor), ledger.Put(pointer))
+	return b.begin(ctx, next, past, Created, former, ledger.Check(i), ledger.Check(predecessor), ledger.Put(pointer))
 }
 
 // wanted reads the predecessor, if the request names one, and finds the plan. It

@@ -118,7 +118,11 @@ func (b *Broker) beginProvision(
 	if err != nil {
 		return decision{}, err
 	}
-	return b.begin(ctx, next, past, Created, chosen.commit(next), ledger.FirstTargetUse(i, next, b.Now()))
+	former, err := ledger.SetAside(ctx, b.Records, i, b.Now())
+	if err != nil {
+		return decision{}, err
+	}
+	return b.begin(ctx, next, past, Created, former, chosen.commit(next), ledger.FirstTargetUse(i, next, b.Now()))
 }
 
 // An InstanceView is what a GET of an instance shows.

@@ -6,8 +6,9 @@ import (
 )
 
 // BeginCreate starts the creation of what fresh describes. Of fresh it takes the
-// provider, the attributes, Made, and what only a binding has. It also returns the
-// operation that the new one replaces, to be remembered.
+// provider, the attributes, where it is made, and what only a binding has. It also
+// returns the operation that the new one replaces, to be remembered. What the record
+// was before is committed beside it: see SetAside.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
 	state, err := r.next(BeginCreate)
 	if err != nil {
@@ -18,11 +19,32 @@ func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, erro
 	past := r.begin(s, r.either(Provision, Bind))
 	r.Incarnation, r.Created = s.ID, r.Operation.Started
 	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
-	r.Grant, r.Made = nil, fresh.Made
+	r.Grant, r.Made = nil, Made{Broker: fresh.Made.Broker, Target: fresh.Made.Target}
+	r.Leases, r.Wary = nil, false // of steps that cannot reach what is made now
 	if s.Source != nil && s.Source.Retained {
 		r.Undeletes = s.Source
 	}
 	return r, past, nil
+}
+
+// SetAside is the record of a former life of the id, which is committed with the record
+// of the next one; nil if the life has left nothing. A failed creation is cleaned up from
+// now on, and a tombstone keeps its late look.
+//
+// Hazard: calls of the former life may yet take effect. They cannot touch the next life,
+// whose things have other names, so that nobody else would remove what they leave.
+func (r Record) SetAside(now time.Time) *Record {
+	switch {
+	case r.State == CreateFailed:
+		r.Due, r.Failed, r.Operation = now, nil, nil
+	case r.State == Deleted && !r.LateLook.IsZero():
+		r.Failed = nil
+		r = r.stripped()
+	default:
+		return nil
+	}
+	r.Key, r.Version = r.Key.Former(r.Incarnation), 0
+	return &r
 }
 
 // BeginUpdate starts a change towards the target.
@@ -54,7 +76,9 @@ func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 type Orphan struct {
 	Key         Key    `json:"key"`
 	Incarnation string `json:"incarnation"`
-	Provider    string `json:"provider"` // what made it
+	// Of is the incarnation of the instance that a binding was made for.
+	Of       string `json:"of,omitempty"`
+	Provider string `json:"provider"` // what made it
 	// Broker is the identity of the broker that made it.
 	Broker string `json:"broker"`
 	// Target is where it was made.
@@ -66,19 +90,19 @@ type Orphan struct {
 
 func (o Orphan) made() Made { return Made{Broker: o.Broker, Target: o.Target, Found: o.State} }
 
-// BeginOrphanDeletion gives an orphan a record whose operation removes it.
-func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, *PastOperation, error) {
+// BeginOrphanDeletion gives an orphan a record whose operation removes it. It is that of
+// a former life: what has the id now, or gets it meanwhile, is not concerned.
+func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
 	state, err := r.next(BeginOrphanDeletion)
 	if err != nil {
-		return r, nil, err
+		return r, err
 	}
 	r = r.clone()
 	r.State = state
-	if r.Incarnation != orphan.Incarnation {
-		r.InstanceOnly = InstanceOnly{} // of another life
-	}
 	r.Incarnation, r.Provider, r.Created, r.Made = orphan.Incarnation, orphan.Provider, orphan.Created, orphan.made()
-	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
+	r.InstanceIncarnation = orphan.Of
+	r.begin(s, r.either(Deprovision, Unbind))
+	return r, nil
 }
 
 // Unbound records that the deprovision has found no binding with an id up to last. No

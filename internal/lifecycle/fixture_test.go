@@ -91,7 +91,7 @@ func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
 	case lifecycle.Entomb:
 		next, err = r.Entomb(now, now)
 	case lifecycle.BeginOrphanDeletion:
-		return r.BeginOrphanDeletion(start(id, now), lifecycle.Orphan{Key: m.key, Incarnation: orphan, Provider: "provider", Created: now})
+		next, err = r.BeginOrphanDeletion(start(id, now), lifecycle.Orphan{Key: m.key, Incarnation: orphan, Provider: "provider", Created: now})
 	case lifecycle.Succeed:
 		next, err = r.Succeed(now, lifecycle.Sealed("sealed grant"))
 	case lifecycle.Fail:

@@ -14,7 +14,20 @@ type Key struct {
 	Instance string `json:"instance"`
 	// Binding is empty in the key of an instance.
 	Binding string `json:"binding,omitempty"`
+	// Life is empty for what has the id now. A former life is one that had the id before
+	// and may have left something: this is its incarnation, and its record stands beside
+	// the record of the id until it is known to have left nothing.
+	Life string `json:"life,omitempty"`
 }
+
+// Former is the key under which a former life of the id has its record.
+func (k Key) Former(incarnation string) Key {
+	k.Life = incarnation
+	return k
+}
+
+// Current is the key of what has the id now.
+func (k Key) Current() Key { return k.Former("") }
 
 // InstanceKey is the key of the instance itself, which a binding's key
 // belongs to.
@@ -69,8 +82,11 @@ func (t Token) String() string {
 	// Identifiers may hold any character, so each is encoded by itself.
 	b = appendField(b, t.Key.Platform)
 	b = appendField(b, t.Key.Instance)
-	if t.Key.IsBinding() {
+	if t.Key.IsBinding() || t.Key.Life != "" {
 		b = appendField(b, t.Key.Binding)
+	}
+	if t.Key.Life != "" {
+		b = appendField(b, t.Key.Life)
 	}
 	return string(b)
 }
@@ -87,14 +103,15 @@ func ParseToken(s string) (Token, error) {
 		return Token{}, errToken
 	}
 	t := Token{Operation: id}
-	for _, field := range []*string{&t.Key.Platform, &t.Key.Instance, &t.Key.Binding} {
-		if rest == "" && field == &t.Key.Binding {
-			break // an instance's
+	for i, field := range []*string{&t.Key.Platform, &t.Key.Instance, &t.Key.Binding, &t.Key.Life} {
+		if rest == "" && i >= 2 {
+			break // an instance's, or of no former life
 		}
 		var encoded string
 		encoded, rest, _ = strings.Cut(rest, ".")
 		raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
-		if err != nil || len(raw) == 0 || !utf8.Valid(raw) {
+		noBinding := field == &t.Key.Binding && encoded == "" && rest != "" // the former life of an instance
+		if err != nil || len(raw) == 0 && !noBinding || !utf8.Valid(raw) {
 			return Token{}, errToken // what is not text names no record
 		}
 		*field = string(raw)

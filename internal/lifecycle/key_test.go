@@ -26,6 +26,9 @@ func TestKeys(t *testing.T) {
 	if other := bindingKey.BindingKey("other"); other != (lifecycle.Key{Platform: "platform", Instance: "instance", Binding: "other"}) {
 		t.Errorf("another binding of the same instance is %+v", other)
 	}
+	if former := bindingKey.Former("x"); former.Current() != bindingKey || former.InstanceKey() != instanceKey {
+		t.Errorf("what has the id of a former life now is %+v, of the instance %+v", former.Current(), former.InstanceKey())
+	}
 	if !bindingKey.IsBinding() || instanceKey.IsBinding() {
 		t.Error("a binding is taken for an instance, or an instance for a binding")
 	}
@@ -38,6 +41,8 @@ func TestTokens(t *testing.T) {
 	}{
 		"Instance": {"ids of an ordinary platform", lifecycle.Key{Platform: "default", Instance: "7d2a3f7e-6f3c-4a57-9f5c-8c1f3f1d2b11"}},
 		"Binding":  {"a binding's has one part more", bindingKey},
+		"Former":   {"a former life's has its incarnation", bindingKey.Former(operationID)},
+		"OfAll":    {"and of an instance no binding", instanceKey.Former(operationID)},
 		"Dots":     {"what parts a token may be in an id", lifecycle.Key{Platform: "p.q", Instance: "..", Binding: "."}},
 		"Paths":    {"INP-11: so may what parts a URL", lifecycle.Key{Platform: "p#1", Instance: "a/b?c#d%2F&e=f", Binding: "../../etc"}},
 		"Text":     {"ids may be in any language", lifecycle.Key{Platform: "ä", Instance: "日本語\u2028🚢", Binding: "\u0000\t\n\"\\"}},
@@ -75,6 +80,7 @@ func TestTokensDoNotMeet(t *testing.T) {
 	for _, key := range []lifecycle.Key{
 		{Platform: "a", Instance: "bc"}, {Platform: "ab", Instance: "c"}, {Platform: "a", Instance: "b", Binding: "c"},
 		{Platform: "a.b", Instance: "c"}, {Platform: "a", Instance: "b.c"}, {Platform: "abc", Instance: "d"}, {Platform: "ab", Instance: "cd"},
+		{Platform: "a", Instance: "b", Life: "c"}, {Platform: "a", Instance: "b", Binding: "c", Life: "d"},
 	} {
 		text := lifecycle.Token{Operation: operationID, Key: key}.String()
 		if other, ok := seen[text]; ok {
@@ -97,7 +103,9 @@ func TestWhatIsNoToken(t *testing.T) {
 		"an empty platform":                     operationID + ".." + b64("i"),
 		"an empty instance":                     operationID + "." + b64("p") + ".",
 		"an empty binding":                      operationID + "." + b64("p") + "." + b64("i") + ".",
-		"a part too many":                       good + "." + b64("x"),
+		"a part too many":                       good + "." + b64("x") + "." + b64("y"),
+		"an empty life":                         good + ".",
+		"an empty life of an instance":          operationID + "." + b64("p") + "." + b64("i") + "..",
 		"an id that is too short":               good[1:],
 		"an id that is too long":                "A" + good,
 		"an id that no operation has":           strings.Repeat("%", 22) + good[22:],

@@ -42,14 +42,5 @@ func (r Record) LookedLate(now time.Time, absent bool) Record {
 // was made for it, or an operation, a late look or the reclaiming of a failure will
 // deal with it.
 func (r Record) Owns(incarnation string) bool {
-	switch r.State {
-	case Absent:
-		return false
-	case Deleted:
-		return !r.LateLook.IsZero()
-	case Ready:
-		return r.Incarnation == incarnation
-	default:
-		return true
-	}
+	return r.Incarnation == incarnation && (r.Exists() || r.State == Deleted && !r.LateLook.IsZero())
 }

@@ -10,17 +10,17 @@ import (
 // only the vault's key was lost, the record stays, without what was sealed with it.
 
 // Rebuild is the record of an orphan that is to be kept. The plan of an instance comes
-// from its tags, and that of a binding from its instance, whose incarnation is
-// instance. The credentials of a binding are lost: it can be rotated or unbound, but
+// from its tags, and that of a binding from its instance.
+// The credentials of a binding are lost: it can be rotated or unbound, but
 // not read.
-func (r Record) Rebuild(found Orphan, a Attributes, instance string, now time.Time) (Record, error) {
+func (r Record) Rebuild(found Orphan, a Attributes, now time.Time) (Record, error) {
 	if r.State != Absent {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
 	}
 	return Record{
 		Version: r.Version, Key: r.Key, State: Ready, Rebuilt: now,
 		Incarnation: found.Incarnation, Provider: found.Provider, Attributes: a, Made: found.made(), Created: found.Created,
-		BindingOnly: BindingOnly{InstanceIncarnation: instance},
+		BindingOnly: BindingOnly{InstanceIncarnation: found.Of},
 	}, nil
 }
 

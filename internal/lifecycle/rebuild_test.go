@@ -13,8 +13,8 @@ import (
 func TestLostCredentialsStayLost(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
-	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Attributes{}, "y",
-		now)
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Of: "y", Provider: "demo"},
+		lifecycle.Attributes{}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +144,8 @@ func TestLoseOfABinding(t *testing.T) {
 func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
-	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Provider: "demo"}, lifecycle.Attributes{}, "y",
-		now)
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Of: "y", Provider: "demo"},
+		lifecycle.Attributes{}, now)
 	if err == nil {
 		b, err = b.Remove(now, now)
 	}

@@ -268,9 +268,10 @@ func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 }
 
 // past is the operation as it is remembered once another replaces it. If it was still
-// running, it has been cancelled (LOP-16).
+// running, it has been cancelled (LOP-16). Those of a former life were remembered when
+// it was set aside, and no platform knows of others.
 func (r *Record) past(now time.Time) *PastOperation {
-	if r.Operation == nil {
+	if r.Operation == nil || r.Key.Life != "" {
 		return nil
 	}
 	op := *r.Operation

@@ -87,7 +87,7 @@ func (w *walker) event() (way string) {
 	w.record = next
 	is := &w.record
 	begun := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete || e == lifecycle.BeginOrphanDeletion
-	if (past != nil) != (begun && was.Operation != nil) {
+	if (past != nil) != (begun && was.Operation != nil && e != lifecycle.BeginOrphanDeletion) {
 		w.Errorf("%s: the past operation is %+v, and the operation was %+v", way, past, was.Operation)
 	}
 	if past != nil {

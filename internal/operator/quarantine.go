@@ -53,18 +53,21 @@ func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 		if err != nil {
 			return Row{}, err
 		}
-		r, err := c.Records.Record(ctx, q.Key, c.Now())
+		is, err := c.Records.Record(ctx, q.Key, c.Now())
 		if err != nil {
 			return Row{}, err
 		}
-		if r.State != lifecycle.Absent && r.State != lifecycle.Deleted {
-			return Row{}, refuse("what %q was made for has a record, which is %q: have its platform delete it", name, r.State)
+		if is.Exists() && is.Incarnation == q.Incarnation {
+			return Row{}, refuse("what %q was made for has a record, which is %q: have its platform delete it", name, is.State)
 		}
-		r, past, err := r.BeginOrphanDeletion(c.start(c.OperationTimeout), q.Orphan)
+		former, err := c.Records.Record(ctx, q.Key.Former(q.Incarnation), c.Now())
 		if err != nil {
 			return Row{}, err
 		}
-		return c.drive(ctx, r, ledger.PutPast(past), ledger.Delete(q))
+		if former, err = former.BeginOrphanDeletion(c.start(c.OperationTimeout), q.Orphan); err != nil {
+			return Row{}, err
+		}
+		return c.drive(ctx, former, ledger.Check(is), ledger.Delete(q))
 	})
 }
 

@@ -100,11 +100,28 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 
 	// What has a record is its platform's to delete.
 	s, name = enclosed(t, demotest.NewMemory())
-	s.stalled = true
-	s.provision("one", "async")
+	q := s.quarantine(name)
+	back, err := lifecycle.Record{Key: q.Key}.Rebuild(q.Orphan, lifecycle.Attributes{}, s.clock)
+	if err == nil {
+		err = s.console.Records.Commit(t.Context(), ledger.Put(back))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	var refusal *operator.Refusal
 	if _, err := s.console.Discard(t.Context(), name); !errors.As(err, &refusal) {
 		t.Errorf("%v", err)
+	}
+
+	// What another life of the id has is not concerned.
+	s, name = enclosed(t, demotest.NewMemory())
+	s.provision("one", "sync")
+	if row, err := s.console.Discard(t.Context(), name); err != nil || row.Instance != "one" {
+		t.Errorf("%+v %v", row, err)
+	}
+	is, err := s.console.Records.Record(t.Context(), q.Key, s.clock)
+	if err != nil || is.State != lifecycle.Ready || s.quarantine(name).Version != 0 {
+		t.Errorf("what has the id is %+v, %v", is, err)
 	}
 }
 

@@ -55,7 +55,7 @@ type rebuilding struct {
 	*Console
 	out     Rebuilt
 	derived map[lifecycle.Key]bool
-	// exists is what any pass has listed, by provider and key.
+	// exists is what any pass has listed, by provider, key and incarnation.
 	exists map[string]map[lifecycle.Key]bool
 }
 
@@ -136,9 +136,12 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 			}
 			holdings[name] = append(holdings[name], h)
 			if h.RetainedUntil.IsZero() { // else its instance is deleted
-				r.exists[name][keyOf(h)] = true
+				r.exists[name][keyOf(h).Former(h.Tags.Incarnation)] = true
 			}
 		}
+	}
+	for _, all := range holdings { // of two lives of an id, the later one has it
+		slices.SortStableFunc(all, func(a, b provider.Holding) int { return b.Created.Compare(a.Created) })
 	}
 	return holdings, nil
 }
@@ -182,7 +185,7 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error {
 	for _, was := range before {
 		exists, listed := r.exists[r.providerOf(was)]
-		if was.IsBinding() || !listed || was.State != lifecycle.Ready || exists[was.Key] {
+		if was.IsBinding() || !listed || was.State != lifecycle.Ready || exists[was.Key.Former(was.Incarnation)] {
 			continue
 		}
 		i, err := r.Records.Record(ctx, was.Key, r.Now())
@@ -238,7 +241,7 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 // somebody else wrote it meanwhile, the next pass looks again.
 func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
-	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Provider: providerName, Broker: h.Tags.Broker,
+	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName, Broker: h.Tags.Broker,
 		Target: lifecycle.Target(h.Target), State: h.State.Encode(), Created: h.Created}
 	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
@@ -265,7 +268,7 @@ func (r *rebuilding) restore(ctx context.Context, providerName string, h provide
 	}
 	offering, _, _ := r.Catalog(service, h.PlanID)
 	a := lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}
-	i, err = i.Rebuild(found, a, "", now)
+	i, err = i.Rebuild(found, a, now)
 	if err != nil {
 		return false, r.did(i, err)
 	}
@@ -339,14 +342,14 @@ func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan,
 			return false, nil
 		}
 		return false, r.mended(r.Records.Commit(ctx, ledger.Put(lifecycle.Pointer{Key: found.Key}), ledger.Check(b)))
-	case i.State != lifecycle.Ready:
+	case i.State != lifecycle.Ready || i.Incarnation != found.Of:
 		r.unknown(h, "its instance does not exist, or changes just now")
 		return false, nil
 	case pointer.Version > 0 && pointer.Key != found.Key:
 		r.unknown(h, "another instance has a binding with its id")
 		return false, nil
 	}
-	b, err = b.Rebuild(found, lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, i.Incarnation, r.Now())
+	b, err = b.Rebuild(found, lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, r.Now())
 	if err == nil {
 		err = r.Records.Commit(ctx, ledger.Put(b), ledger.Put(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}),
 			ledger.Check(i))

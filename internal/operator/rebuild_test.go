@@ -313,8 +313,11 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 		s := newSite(t, demotest.NewMemory())
 		_, plan := s.plan("sync")
 		holding := func(id, binding string) provider.Holding {
-			return provider.Holding{Name: "thing-" + id + binding, PlanID: plan, Created: s.clock,
-				Tags: provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}}
+			tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}
+			if binding != "" {
+				tags.Of = "of-" + id
+			}
+			return provider.Holding{Name: "thing-" + id + binding, PlanID: plan, Created: s.clock, Tags: tags}
 		}
 		m := &moving{disturbed: disturbed, others: func(n int) provider.Holding { return holding(fmt.Sprint("passing-", n), "") }}
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -323,6 +326,11 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 		m.things = append(m.things, holding("b", "bound"))
 		s.console.Inventories = map[string]provider.Inventory{"demo": m}
 		s.provision("d", "sync") // has a record before
+		d, err := s.console.Records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "d"}, s.clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.things[3].Tags.Incarnation = d.Incarnation
 		found, err := s.console.Rebuild(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -64,11 +64,15 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 		return Row{}, refuse("it was to be restored from another instance, which may have changed since: have its platform delete it, and " +
 			"create another one")
 	}
+	former, err := ledger.SetAside(ctx, c.Records, i, c.Now())
+	if err != nil {
+		return Row{}, err
+	}
 	next, past, err := i.BeginCreate(c.start(timeout), i)
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, next, ledger.PutPast(past), ledger.FirstTargetUse(i, next, c.Now()))
+	return c.drive(ctx, next, former, ledger.PutPast(past), ledger.FirstTargetUse(i, next, c.Now()))
 }
 
 // restores reports whether the instance was ordered as a restore of another one. Made
@@ -114,11 +118,15 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if i.Incarnation != b.InstanceIncarnation {
 		return Row{}, refuse("its instance is another by now: delete the binding")
 	}
+	former, err := ledger.SetAside(ctx, c.Records, b, c.Now())
+	if err != nil {
+		return Row{}, err
+	}
 	b, past, err := b.BeginCreate(c.start(timeout), b)
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, b, ledger.Check(i), ledger.PutPast(past))
+	return c.drive(ctx, b, former, ledger.Check(i), ledger.PutPast(past))
 }
 
 // timeout is how long a creation on a plan may take. A plan that has left the catalog

@@ -81,6 +81,7 @@ func pastRow(p lifecycle.PastOperation) Row {
 func tagsOf(r lifecycle.Record) provider.Tags {
 	return provider.Tags{
 		Broker: r.Made.Broker, Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, Incarnation: r.Incarnation,
+		Of: r.InstanceIncarnation,
 	}
 }
 

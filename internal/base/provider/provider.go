@@ -30,24 +30,22 @@ import (
 // good), or with any other error, which is taken as passing: the step is
 // repeated until the operation's deadline.
 //
-// Ours means that the tags match: broker, platform, ids and incarnation. If
-// only the incarnation differs, the provider deletes the thing before it makes
-// anything new. It never touches anything else: the step fails and says so.
+// Ours means that the tags match: broker, platform, ids and incarnation. Names derive
+// from all of these (Name): two lives of one id share nothing. What has the name and
+// other tags is somebody else's: the step leaves it as it is, fails and says so.
 //
 // Before it trusts an absence, a step proves that it talks to the target whose
 // identity is recorded; otherwise it returns a passing error.
 type Provider interface {
-	// Provision makes the instance. What is ours of another incarnation is
-	// deleted before anything new is made. "Exists and is ours" is success.
+	// Provision makes the instance. "Exists and is ours" is success.
 	Provision(ctx context.Context, in Instance) (Status, error)
 
 	// Update makes an existing instance be as in says. A failed update leaves
 	// the instance as it was.
 	Update(ctx context.Context, in Instance) (Status, error)
 
-	// Deprovision removes the instance, whatever its incarnation, and all that
-	// was made for it except its bindings, which are unbound before. Done
-	// means observed to be absent. "Was never there" is success. In has no
+	// Deprovision removes the instance and all that was made for it except its
+	// bindings, which are unbound before. Done means observed to be absent. "Was never there" is success. In has no
 	// parameters: a deletion must work when they cannot be decrypted. What is
 	// needed of them is recorded with what is made.
 	//
@@ -61,8 +59,7 @@ type Provider interface {
 	// one each time it is called for the same operation.
 	Bind(ctx context.Context, b Binding) (Status, error)
 
-	// Unbind removes the principal, whatever its incarnation, and all that was
-	// made for the binding. Done means observed to be absent. Neither b nor its
+	// Unbind removes the principal and all that was made for the binding. Done means observed to be absent. Neither b nor its
 	// instance has parameters, nor b a secret, as in Deprovision.
 	Unbind(ctx context.Context, b Binding) (Status, error)
 }
@@ -394,6 +391,16 @@ type Tags struct {
 	Instance    string `json:"instance"`
 	Binding     string `json:"binding,omitempty"` // empty on what belongs to the instance
 	Incarnation string `json:"incarnation"`
+	// Of is the incarnation of the instance that a binding is of.
+	Of string `json:"of,omitempty"`
+}
+
+// OfInstance are the tags of a binding's instance, or of the instance itself.
+func (t Tags) OfInstance() Tags {
+	if t.Binding != "" {
+		t.Binding, t.Incarnation, t.Of = "", t.Of, ""
+	}
+	return t
 }
 
 // TagsOf are the tags of what is made for an instance.
@@ -405,15 +412,8 @@ func TagsOf(in Instance) Tags {
 func BindingTagsOf(b Binding) Tags {
 	return Tags{
 		Broker: b.Instance.Broker, Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID,
-		Incarnation: b.Incarnation,
+		Incarnation: b.Incarnation, Of: b.Instance.Incarnation,
 	}
-}
-
-// SameIDs reports whether both name the same broker, platform, instance and binding,
-// whatever their incarnation.
-func (t Tags) SameIDs(o Tags) bool {
-	t.Incarnation, o.Incarnation = "", ""
-	return t == o
 }
 
 // Retained are what the name of a retained thing is derived from, which differs
@@ -424,9 +424,9 @@ func (t Tags) Retained() Tags {
 	return t
 }
 
-// Name derives the name of a thing from the ids it is made for: prefix, role
-// and a hash over the length-prefixed ids, so that two brokers or platforms with one id,
-// or ids that read the same when joined, never meet. It holds lower-case
+// Name derives the name of a thing from the ids and the incarnation that it is made for:
+// prefix, role and a hash over these, each preceded by its length, so that what reads the
+// same when joined never meets. It holds lower-case
 // letters, digits and hyphens only. It panics on a prefix or role that cannot
 // be part of a name, which no input can cause.
 func Name(prefix, role string, t Tags) string {
@@ -436,7 +436,7 @@ func Name(prefix, role string, t Tags) string {
 		}
 	}
 	h := sha256.New()
-	ids := []string{t.Platform, t.Instance, t.Binding}
+	ids := []string{t.Platform, t.Instance, t.Binding, t.Incarnation}
 	if t.Broker != "" { // what was made before brokers had an identity keeps its name
 		ids = append([]string{t.Broker}, ids...)
 	}

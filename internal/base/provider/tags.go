@@ -15,6 +15,7 @@ const (
 	LabelInstance    = "longshore:instance"
 	LabelBinding     = "longshore:binding" // on what belongs to a binding
 	LabelIncarnation = "longshore:incarnation"
+	LabelOf          = "longshore:of" // on what belongs to a binding
 )
 
 // A Label is a tag as clouds have them: a name and a short value of few letters.
@@ -29,6 +30,7 @@ func (t Tags) Labels() []Label {
 	for _, part := range []Label{
 		{LabelBroker, t.Broker},
 		{LabelPlatform, t.Platform}, {LabelInstance, t.Instance}, {LabelBinding, t.Binding}, {LabelIncarnation, t.Incarnation},
+		{LabelOf, t.Of},
 	} {
 		rest := EncodeText(part.Value)
 		for n := 1; rest != ""; n++ {
@@ -49,7 +51,7 @@ func TagsFrom(labels map[string]string) (Tags, error) {
 	}{
 		{LabelBroker, &t.Broker},
 		{LabelPlatform, &t.Platform}, {LabelInstance, &t.Instance}, {LabelBinding, &t.Binding},
-		{LabelIncarnation, &t.Incarnation},
+		{LabelIncarnation, &t.Incarnation}, {LabelOf, &t.Of},
 	} {
 		var whole strings.Builder
 		for n := 1; labels[numbered(part.name, n)] != ""; n++ {

@@ -154,11 +154,10 @@ func (s *step) see(ctx context.Context) error {
 		s.now.consumed = s.now.Stack != "" && c.Verb == callCreate
 		return nil
 	}
-	// What another life of the instance holds goes by its own plan's rule.
-	if rule := plan.Rule(found.labels[plan.LabelOnDelete]); s.now.rule == "" || rule != "" && !s.now.own() {
-		s.now.rule = rule
+	if s.now.rule == "" { // it is deleted without a plan
+		s.now.rule = plan.Rule(found.labels[plan.LabelOnDelete])
 	}
-	if s.now.own() {
+	if s.now.ours() {
 		s.now.Stack = found.id
 	}
 	if last, ok := found.latest(); ok && c.Verb != "" {
@@ -234,7 +233,7 @@ func (p *Provider) Refuses(ctx context.Context, in provider.Instance) error {
 	if err := s.see(ctx); err != nil {
 		return err
 	}
-	if s.now.stack == nil || !s.now.own() || !usable(s.now.stack.status) || s.now.rule != plan.Refuse {
+	if s.now.stack == nil || !s.now.ours() || !usable(s.now.stack.status) || s.now.rule != plan.Refuse {
 		return nil
 	}
 	return s.full(ctx)

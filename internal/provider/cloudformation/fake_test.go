@@ -461,11 +461,8 @@ func (c fakeClient) Bind(ctx context.Context, b provider.Binding, m plan.Setting
 	err = c.do(ctx, "createUser", func(a *fakeAccount) error {
 		p := a.principals[name]
 		switch {
-		case p != nil && !p.tags.SameIDs(tags):
-			return provider.Failf("%s", textNotOurs)
 		case p != nil && p.tags != tags:
-			delete(a.principals, name)
-			fallthrough
+			return provider.Failf("%s", textNotOurs)
 		case p == nil:
 			a.principals[name] = &fakePrincipal{tags: tags, created: c.fake.now(), policy: string(m.Policy) + values["Note"],
 				keys: map[string]string{}}
@@ -536,7 +533,7 @@ func (c fakeClient) Unbind(ctx context.Context, b provider.Binding) (st provider
 	}
 	err = c.do(ctx, "deleteUser", func(a *fakeAccount) error {
 		p := a.principals[nameOf(tags)]
-		if p != nil && !p.tags.SameIDs(tags) {
+		if p != nil && p.tags != tags {
 			return provider.Failf("%s", textNotOurs)
 		}
 		delete(a.principals, nameOf(tags))
@@ -550,9 +547,7 @@ func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Se
 	done = true
 	err = c.do(ctx, "putPolicy", func(a *fakeAccount) error {
 		for _, p := range a.principals {
-			of := p.tags
-			of.Binding = ""
-			if want := string(m.Policy) + values["Note"]; of.SameIDs(provider.TagsOf(in)) && p.policy != want {
+			if want := string(m.Policy) + values["Note"]; p.tags.OfInstance() == provider.TagsOf(in) && p.policy != want {
 				p.policy, done = want, false
 			}
 		}

@@ -94,7 +94,7 @@ func (b *bench) stack() *fakeStack {
 	return b.fake.account(here).find(b.scope.Stack(own2))
 }
 
-var own2 = provider.Tags{Broker: "broker-1", Platform: "p", Instance: "i"}
+var own2 = provider.Tags{Broker: "broker-1", Platform: "p", Instance: "i", Incarnation: "operation-1"}
 
 // No call changes a stack before it was recorded, and each is made once.
 func TestRecordsBeforeCalls(t *testing.T) {
@@ -445,22 +445,27 @@ func TestOvertakes(t *testing.T) {
 	}
 }
 
-// What a former life of an instance holds goes by that life's plan: another plan, or a
-// creation that was never finished, empties nothing that was to be retained.
+// What a former life of an instance holds goes by that life's plan, also when its record
+// is lost: another life with another plan empties nothing that was to be retained.
 func TestFormerKeepsItsRule(t *testing.T) {
+	b := newBench(t)
+	former := b.instance(provider.KindProvision)
+	former.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
+	if _, f := b.drive(&former); f != nil {
+		t.Fatal(f)
+	}
 	for _, kind := range []provider.Kind{provider.KindProvision, provider.KindDeprovision} {
-		b := newBench(t)
-		former := b.instance(provider.KindProvision)
-		former.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
-		if _, f := b.drive(&former); f != nil {
-			t.Fatal(f)
-		}
 		anew := b.instance(kind)
-		anew.Incarnation, anew.Unfinished = anew.Operation.ID, kind == provider.KindDeprovision
-		b.calls = nil
-		if _, f := b.drive(&anew); f != nil || !strings.HasPrefix(b.changes(), "retain delete") {
-			t.Errorf("%s: failure %v after %s", kind, f, b.changes())
+		anew.Incarnation, anew.Unfinished = "of another life", kind == provider.KindDeprovision
+		if _, f := b.drive(&anew); f != nil || b.stack() == nil {
+			t.Errorf("%s of another life: failure %v, and left %+v", kind, f, b.stack())
 		}
+	}
+	b.calls = nil
+	orphan := b.instance(provider.KindDeprovision)
+	orphan.Snapshot, orphan.Target = nil, former.Target
+	if _, f := b.drive(&orphan); f != nil || !strings.HasPrefix(b.changes(), "retain delete") {
+		t.Errorf("failure %v after %s", f, b.changes())
 	}
 }
 

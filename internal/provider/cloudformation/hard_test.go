@@ -214,9 +214,9 @@ func TestReviewGivesWay(t *testing.T) {
 	r.gone(in)
 }
 
-// An instance of another incarnation gives way; one whose record is gone is found by
-// its name.
-func TestGivesWay(t *testing.T) {
+// Two lives of an id have stacks of their own; one whose record is gone is found by its
+// name.
+func TestTwoLives(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
 	in := r.made(bucketPlan(r), `{}`)
@@ -227,6 +227,10 @@ func TestGivesWay(t *testing.T) {
 	}
 	if s := r.stack(anew); s == nil || s.tags != provider.TagsOf(anew) {
 		t.Errorf("there is %+v", s)
+	}
+	r.gone(in)
+	if r.stack(anew) == nil {
+		t.Error("the deletion of one life has taken the other's stack")
 	}
 	// The record is gone: the stack is found by its name.
 	anew.State, anew.Snapshot = provider.State{}, nil

@@ -103,9 +103,7 @@ const (
 
 func fails(text string) decision { return decision{act: actFail, failed: failed{Message: text}} }
 
-func (s standing) ours() bool { return s.stack.owned && s.stack.tags.SameIDs(s.tags) }
-
-func (s standing) own() bool { return s.stack.owned && s.stack.tags == s.tags }
+func (s standing) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 
 // order makes the recorded call, or records one that can be made.
 func (s standing) order(v verb) decision {
@@ -132,8 +130,6 @@ func (s standing) provision() decision {
 		return s.order(callCreate)
 	case !s.ours():
 		return fails(textNotOurs)
-	case !s.own():
-		return s.remove()
 	case failing != nil:
 		s.rule = plan.Empty // nobody has used it
 		return s.remove()
@@ -155,7 +151,7 @@ func (s standing) update() decision {
 	switch {
 	case s.Work.Failed != nil:
 		return decision{act: actFail, failed: *s.Work.Failed}
-	case s.stack == nil, s.ours() && !s.own():
+	case s.stack == nil:
 		return fails(textNone)
 	case !s.ours():
 		return fails(textNotOurs)
@@ -207,7 +203,7 @@ func (s standing) deprovision() decision {
 // maxTries is how often a deletion is tried.
 const maxTries = 3
 
-// remove is what comes next until the stack is gone, whatever its incarnation.
+// remove is what comes next until the stack is gone.
 //
 // AWS refuses a deletion during an update: the update is cancelled first, which it
 // allows in one state only. It accepts one during a creation.
@@ -253,7 +249,7 @@ func (s standing) spares() bool {
 // bind reports why nothing can be bound to what stands; nil if it can.
 func (s standing) bind() *failed {
 	switch {
-	case s.stack == nil, s.ours() && !s.own():
+	case s.stack == nil:
 		return &failed{Message: textNone}
 	case !s.ours():
 		return &failed{Message: textNotOurs}

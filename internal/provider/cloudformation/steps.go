@@ -94,7 +94,7 @@ func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
 	f.Message = why
 	s.now.Work.Failed = &f
 	switch kind := s.in.Operation.Kind; {
-	case kind == provider.KindProvision && s.now.own() && spoilt(s.now.stack.status):
+	case kind == provider.KindProvision && s.now.ours() && spoilt(s.now.stack.status):
 		return provider.Status{Percent: 50, Description: "It failed: removing what was made", After: soon, State: s.now.state()}, nil
 	case kind == provider.KindUpdate && *f.Usable:
 		f.Message += " The instance is as it was before."

@@ -104,10 +104,8 @@ func (s step) unusable(t Thing, exists bool) *provider.Failure {
 	switch {
 	case !exists:
 		return provider.Failf("The instance does not exist. Create it first.")
-	case !t.Tags.SameIDs(s.wanted.Tags):
+	case t.Tags != s.wanted.Tags:
 		return s.notOurs()
-	case t.Tags.Incarnation != s.wanted.Tags.Incarnation:
-		return provider.Failf("The instance was deleted, and another one was created with its id.")
 	case t.Ready.IsZero():
 		return provider.Failf("The instance was not created successfully. Delete it and create it again.")
 	case t.settled(s.now).deleting():

@@ -109,7 +109,7 @@ func (p *Provider) instanceStep(in provider.Instance) (step, error) {
 	if s.kept = movedFrom(in); s.kept.Name != "" {
 		s.moved = true
 	} else if from := in.Source; from != nil {
-		s.wanted.Source = instanceName(provider.Instance{Broker: in.Broker, Platform: from.Platform, ID: from.ID})
+		s.wanted.Source = provider.Name(namePrefix, roleInstance, from.Tags(in.Broker))
 	}
 	return s, err
 }
@@ -295,9 +295,8 @@ func (p *Provider) Accepts(ctx context.Context, username, password string) (bool
 	if err != nil {
 		return false, err
 	}
-	if owner := t.Tags; owner.Binding != "" {
-		owner.Binding = ""
-		_, err := p.things.Get(ctx, provider.Name(namePrefix, roleInstance, owner))
+	if t.Tags.Binding != "" {
+		_, err := p.things.Get(ctx, provider.Name(namePrefix, roleInstance, t.Tags.OfInstance()))
 		if errors.Is(err, ErrNotFound) { // it was deleted, or is retained
 			return false, nil
 		}
@@ -329,19 +328,8 @@ func (p *Provider) create(ctx context.Context, s step) (provider.Status, error) 
 		if err != nil {
 			return provider.Status{}, err
 		}
-		if !t.Tags.SameIDs(s.wanted.Tags) {
+		if t.Tags != s.wanted.Tags {
 			return provider.Status{}, s.notOurs()
-		}
-		if t.Tags.Incarnation != s.wanted.Tags.Incarnation {
-			if s.moved && t.Source == s.kept.Name { // an earlier life has come late, and has it
-				if err := p.retain(ctx, s, t); err != nil {
-					return provider.Status{}, err
-				}
-			}
-			if err := p.things.Delete(ctx, t); err != nil && !errors.Is(err, ErrChanged) {
-				return provider.Status{}, err
-			}
-			continue
 		}
 		if !t.Verifier.same(s.wanted.Verifier) {
 			return provider.Status{}, provider.Failf("The %s exists already with other credentials. Delete it and create it again.", s.noun)
@@ -394,7 +382,7 @@ func (p *Provider) look(ctx context.Context, s step, t Thing) (provider.Status, 
 	}
 }
 
-// remove deletes the thing of the wanted ids, whatever its incarnation.
+// remove deletes the wanted thing.
 func (p *Provider) remove(ctx context.Context, s step, settings map[string]any) (provider.Status, error) {
 	for range maxTries {
 		t, err := p.things.Get(ctx, s.wanted.Name)
@@ -404,7 +392,7 @@ func (p *Provider) remove(ctx context.Context, s step, settings map[string]any) 
 		if err != nil {
 			return provider.Status{}, err
 		}
-		if !t.Tags.SameIDs(s.wanted.Tags) {
+		if t.Tags != s.wanted.Tags {
 			return provider.Status{}, s.notOurs()
 		}
 		if past, ok := t.past(s.op.ID); ok && past.Failed {
@@ -431,7 +419,7 @@ func (p *Provider) remove(ctx context.Context, s step, settings map[string]any) 
 			}
 			continue
 		}
-		if worth := t.Tags == s.wanted.Tags && (s.moved || t.ready(s.now)); worth && s.kept.Name != "" {
+		if s.kept.Name != "" && (s.moved || t.ready(s.now)) {
 			if err := p.retain(ctx, s, t); err != nil {
 				return provider.Status{}, err
 			}

@@ -670,23 +670,23 @@ func TestGrants(t *testing.T) {
 			reason: "a mount in the final form (BIND-34)", grant: "volume", app: "app-1",
 			want: provider.Grant{VolumeMounts: []provider.VolumeMount{{
 				Driver:       "longshore-demo",
-				ContainerDir: "/var/longshore/instance-k33bk4abnybfjb6rutrbazuatu",
+				ContainerDir: "/var/longshore/instance-iqsjuncxdpt76fubatuhmbt3ne",
 				Mode:         "rw",
 				DeviceType:   "shared",
 				Device: provider.VolumeDevice{
-					VolumeID:    "longshore-demo-instance-k33bk4abnybfjb6rutrbazuatu",
-					MountConfig: map[string]any{"source": "demo://longshore-demo-instance-k33bk4abnybfjb6rutrbazuatu.demo.longshore.example/volume"},
+					VolumeID:    "longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne",
+					MountConfig: map[string]any{"source": "demo://longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne.demo.longshore.example/volume"},
 				},
 			}}},
 		},
 		"Route": {
 			reason: "where to forward to, if there is a route (BIND-32)", grant: "route", route: "app.example.com",
-			want: provider.Grant{RouteServiceURL: "https://longshore-demo-instance-k33bk4abnybfjb6rutrbazuatu.demo.longshore.example/"},
+			want: provider.Grant{RouteServiceURL: "https://longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne.demo.longshore.example/"},
 		},
 		"NoRoute": {reason: "nothing to forward", grant: "route", app: "app-1", plain: true},
 		"Syslog": {
 			reason: "a drain for an application (BIND-31)", grant: "syslog", app: "app-1",
-			want: provider.Grant{SyslogDrainURL: "syslog-tls://longshore-demo-instance-k33bk4abnybfjb6rutrbazuatu.demo.longshore.example:6514"},
+			want: provider.Grant{SyslogDrainURL: "syslog-tls://longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne.demo.longshore.example:6514"},
 		},
 		"SyslogKey": {reason: "a service key has no logs", grant: "syslog", plain: true},
 	}

@@ -19,16 +19,6 @@ var (
 // Explain is what an operator is told of an error.
 func Explain(err error) error { return explain("target", err) }
 
-// NamesOfLife are how those of all databases or accounts of the ids begin, and that of this
-// life's.
-func NamesOfLife(t provider.Tags) (begins, thing string) {
-	n := namesOf(t)
-	if t.Binding != "" {
-		return n.login, n.account
-	}
-	return n.instance, n.database
-}
-
 // Adjust gives a provider small pages, and has its calls to servers made by calls.
 func Adjust(p *Provider, page int, calls *providertest.Calls) {
 	p.page = page

@@ -72,25 +72,25 @@ func (s *sqlServer) links(ctx context.Context) (follows bool, err error) {
 
 // recorded is the part of a standing that records tell.
 func recorded(ctx context.Context, q querier, n names) (now standing, err error) {
-	now.name = n.database
+	now.name = n.instance
 	if n.login != "" {
-		now.logins = []login{{name: n.account}}
+		now.logins = []login{{name: n.login}}
 		// The first record of an instance is its own: the order is that of their making.
-		all, err := records(ctx, q, "WHERE serial = (SELECT MIN(serial) FROM things WHERE instance = ?) OR name LIKE CONCAT(?, '%')",
+		all, err := records(ctx, q, "WHERE serial = (SELECT MIN(serial) FROM things WHERE instance = ?) OR name = ?",
 			n.instance, n.login)
 		for _, r := range all {
 			switch {
 			case r.instance != n.instance:
-				now.logins[0].kept = now.logins[0].kept || r.name == n.account
-			case strings.HasPrefix(r.name, n.login):
-				now.binding, now.logins[0].record, now.logins[0].name = r, r, r.name
+				now.logins[0].kept = true
+			case r.name == n.login:
+				now.binding, now.logins[0].record = r, r
 			case strings.HasPrefix(r.name, prefixDatabase):
 				now.instance, now.name = r, r.name
 			}
 		}
 		return now, err
 	}
-	all, err := records(ctx, q, "WHERE instance = ? OR name = ? ORDER BY name", n.instance, n.database)
+	all, err := records(ctx, q, "WHERE instance = ? OR name = ? ORDER BY name", n.instance, n.instance)
 	for _, r := range all {
 		switch {
 		case r.instance != n.instance:
@@ -116,7 +116,7 @@ func (s *sqlServer) look(ctx context.Context, n names) (standing, error) {
 	}
 	looks := []func(context.Context, querier, string, *standing) error{lookAtDatabase, lookAtLogins, lookAtSessions}
 	// A database of another life is given back or removed, whatever the step is.
-	leaving := n.leaving || n.login == "" && now.name != n.database
+	leaving := n.leaving || n.login == "" && now.name != n.instance
 	if n.login != "" || leaving {
 		looks = append(looks, lookAtGrants)
 	}

@@ -217,7 +217,7 @@ func (p *Provider) expel(ctx context.Context, b provider.Binding) error {
 		return err
 	}
 	defer done()
-	return one.expel(ctx, b.Instance.Target.Identity, namesOf(provider.BindingTagsOf(b)).account)
+	return one.expel(ctx, b.Instance.Target.Identity, namesOf(provider.BindingTagsOf(b)).login)
 }
 
 // Survey implements provider.Reconciler, and warns of what the server lets tenants do to

@@ -25,10 +25,8 @@ func (w wanted) provision(now standing) (act, error) {
 		return nil, notOurs("instance")
 	case !r.exists():
 		return put{w.record(making)}, nil
-	case !r.label.SameIDs(w.tags):
+	case r.label.Tags != w.tags:
 		return nil, notOurs("instance")
-	case r.label.Incarnation != w.tags.Incarnation:
-		return remove(w.tags, now)
 	case !now.database && r.facts.Phase == taken: // an empty one is not what was to be given back
 		return nil, noRetained()
 	case !now.database:
@@ -49,9 +47,9 @@ func (r record) in(phase string) record {
 func (w wanted) update(now standing) (act, error) {
 	r := now.instance
 	switch {
-	case r.exists() && !r.label.SameIDs(w.tags), !r.exists() && now.database:
+	case r.exists() && r.label.Tags != w.tags, !r.exists() && now.database:
 		return nil, notOurs("instance")
-	case !r.exists() || r.label.Incarnation != w.tags.Incarnation || r.facts.Phase != ready:
+	case !r.exists() || r.facts.Phase != ready:
 		return nil, noInstance()
 	case !now.database:
 		return createDatabase{r.facts.Collation}, nil
@@ -68,13 +66,13 @@ func (w wanted) update(now standing) (act, error) {
 	return nil, nil
 }
 
-// remove is the next act towards nothing of the instance, whatever its incarnation.
+// remove is the next act towards nothing of the instance.
 func remove(tags provider.Tags, now standing) (act, error) {
 	r := now.instance
 	switch {
 	case !r.exists() && now.database && !now.kept:
 		return nil, notOurs("instance")
-	case r.exists() && !r.label.SameIDs(tags):
+	case r.exists() && r.label.Tags != tags:
 		return nil, notOurs("instance")
 	case r.facts.Phase == taken && now.database:
 		return giveBack(r).next(now)
@@ -98,9 +96,7 @@ func remove(tags provider.Tags, now standing) (act, error) {
 // of reports whether an account is of an instance. One that is left may be of a former
 // life of its database.
 func (l login) of(tags provider.Tags) bool {
-	of := l.record.label.Tags
-	of.Binding = ""
-	return l.record.facts.Phase == left || of.SameIDs(tags)
+	return l.record.facts.Phase == left || l.record.label.OfInstance() == tags
 }
 
 // end is the next act towards the end of an account; nil when there is neither an
@@ -129,24 +125,19 @@ func (l login) end(keep bool) act {
 // bind is the next act towards the binding.
 func (w wantedBinding) bind(now standing) (act, error) {
 	in, r, l := now.instance, now.binding, now.logins[0]
-	former := r.label.Incarnation != w.tags.Incarnation
 	shut := r.label.Locked != "" || in.label.Locked != "" // in quarantine
 	switch {
-	case in.exists() && !in.label.SameIDs(w.instance), !in.exists() && now.database:
+	case in.exists() && in.label.Tags != w.instance, !in.exists() && now.database:
 		return nil, notOurs("instance")
-	case !in.exists() || in.label.Incarnation != w.instance.Incarnation || in.facts.Phase != ready:
+	case !in.exists() || in.facts.Phase != ready:
 		return nil, noInstance()
 	case !now.database: // somebody has dropped it, as every binding may
 		return createDatabase{in.facts.Collation}, nil
-	case !r.exists() && l.exists, r.exists() && !r.label.SameIDs(w.tags):
+	case !r.exists() && l.exists, r.exists() && r.label.Tags != w.tags:
 		return nil, notOurs("binding")
 	case !r.exists():
 		return put{w.record()}, nil
-	case former && l.exists && r.facts.Phase != ended && r.facts.Phase != left:
-		return lockLogin{r, false}, nil
-	case former && l.sessions > 0:
-		return endSessions{l.name}, nil
-	case former || r.facts.Phase == ended || r.facts.Phase == left:
+	case r.facts.Phase == ended || r.facts.Phase == left:
 		return put{w.over(r)}, nil // what runs as the account goes on to
 	case !l.exists || l.granted != w.role() && !shut:
 		return createLogin{l.name, w.role()}, nil
@@ -166,7 +157,7 @@ func unbind(tags provider.Tags, now standing) (act, error) {
 	switch {
 	case !l.record.exists() && l.exists && !l.kept:
 		return nil, notOurs("binding")
-	case l.record.exists() && !l.record.label.SameIDs(tags):
+	case l.record.exists() && l.record.label.Tags != tags:
 		return nil, notOurs("binding")
 	}
 	return l.end(true), nil

@@ -131,7 +131,7 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 // record is the instance's, made now.
 func (w wanted) record(phase string) record {
 	return record{
-		name: w.names.database, instance: w.names.instance,
+		name: w.names.instance, instance: w.names.instance,
 		label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now.UTC()},
 		facts: facts{Phase: phase, Changed: w.operation, Collation: w.collation},
 	}
@@ -191,7 +191,7 @@ func (w wantedBinding) role() string {
 // record is the binding's, made now.
 func (w wantedBinding) record() record {
 	return record{
-		name: w.names.account, instance: w.names.instance,
+		name: w.names.login, instance: w.names.instance,
 		label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now.UTC()},
 		facts: facts{Phase: making, Role: w.role()},
 	}

@@ -113,12 +113,7 @@ func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (prov
 func (w wanted) move(ctx context.Context, s *site, from provider.Source) func(standing) (act, error) {
 	as, kept := from.Tags(w.tags.Broker), retainedNames(from.Tags(w.tags.Broker))
 	return func(now standing) (act, error) {
-		in := now.instance
-		if in.exists() && in.label.SameIDs(w.tags) && in.label.Incarnation != w.tags.Incarnation && in.facts.From == kept.instance {
-			back := retaining{hosted.Retaining{Tags: in.label.Tags, As: as, Until: from.Retained.Until, Back: true}}
-			return back.next(now) // an earlier life of the instance has taken it
-		}
-		if in.exists() || now.database {
+		if now.instance.exists() || now.database {
 			return w.provision(now)
 		}
 		there, err := s.Server.look(ctx, kept)

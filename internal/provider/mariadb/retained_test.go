@@ -202,10 +202,6 @@ func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
 			half.Source, half.PlanID, half.Snapshot = nil, "", nil
 			must(b, b.p.Deprovision, half)
 		},
-		"ForAnotherLife": func(b *bench, half provider.Instance) {
-			half.Source, half.Incarnation = nil, "another"
-			must(b, b.p.Provision, half)
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newKeeper(t)
@@ -226,26 +222,6 @@ func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
 	}
 }
 
-// What an earlier life of an instance has taken is given back with the accounts that its
-// views run as.
-func TestTakenByAnEarlierLife(t *testing.T) {
-	b := newKeeper(t)
-	in := b.instance("i")
-	must(b, b.p.Provision, in)
-	binding, was, db := b.bound(in, "b", "")
-	exec(t, db, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)", "CREATE VIEW v AS SELECT a FROM t")
-	must(b, b.p.Unbind, binding)
-	held := b.retained(in)
-	for _, incarnation := range []string{"one life", "the next life"} {
-		back := b.instance("back")
-		back.Incarnation, back.Source = incarnation, b.from(in, held)
-		must(b, b.p.Provision, back)
-		if got := b.text("SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?", was["username"]); got != "1" {
-			t.Errorf("in %s, the account that a view runs as is gone", incarnation)
-		}
-	}
-}
-
 // What is retained may be dropped by its operator: an instance that was to have it back
 // can be deleted, and so can the record.
 func TestRetainedDatabaseIsDropped(t *testing.T) {
@@ -253,7 +229,7 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 	in := b.instance("i")
 	must(b, b.p.Provision, in)
 	held := b.retained(in)
-	_, name := mariadb.NamesOfLife(provider.TagsOf(in))
+	name := nameOf(provider.TagsOf(in))
 	b.server.Root(t, "DROP DATABASE "+name)
 	refused := func(back provider.Instance) {
 		t.Helper()
@@ -272,7 +248,7 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 	must(b, b.p.Provision, in)
 	back.Source = b.from(in, b.retained(in))
 	b.halfTaken(back)
-	_, name = mariadb.NamesOfLife(provider.TagsOf(in))
+	name = nameOf(provider.TagsOf(in))
 	b.server.Root(t, "DROP DATABASE "+name)
 	refused(back)
 	if left := b.held(); len(left) != 0 {

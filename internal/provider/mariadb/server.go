@@ -3,8 +3,6 @@ package mariadb
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -12,13 +10,12 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// names are those by which an instance and a binding of it are found, and those that
-// their database and account get when they are made. MariaDB renames no database, so
-// each life has a name of its own, which begins with that of the ids, and keeps it when
-// it is retained. None has a letter that a grant takes for a pattern.
+// names are those by which an instance and a binding of it are found, and which their
+// database and account get when they are made. MariaDB renames no database: one that is
+// retained, or has become another instance, keeps its name and is found by another one.
+// None has a letter that a grant takes for a pattern.
 type names struct {
-	instance, login   string
-	database, account string
+	instance, login string
 	// leaving has a look tell, too, what stands in the way of a removal.
 	leaving bool
 }
@@ -30,29 +27,20 @@ const (
 	prefixLogin    = "lsb"
 )
 
-// namesOf derives them. Tags without a binding have no login, and those of a binding
-// do not tell the instance's life.
+// namesOf derives them. Tags without a binding have no login.
 func namesOf(t provider.Tags) names {
-	if t.Binding == "" {
-		return names{instance: hosted.Name(prefixDatabase, t), database: nameOfLife(prefixDatabase, t)}
+	n := names{instance: hosted.Name(prefixDatabase, t.OfInstance())}
+	if t.Binding != "" {
+		n.login = hosted.Name(prefixLogin, t)
 	}
-	n := names{login: hosted.Name(prefixLogin, t), account: nameOfLife(prefixLogin, t)}
-	t.Binding = ""
-	n.instance = hosted.Name(prefixDatabase, t)
 	return n
-}
-
-// nameOfLife is a name of one life of the ids.
-func nameOfLife(prefix string, t provider.Tags) string {
-	digest := sha256.Sum256([]byte(t.Incarnation))
-	return hosted.Name(prefix, t) + hex.EncodeToString(digest[:4])
 }
 
 // Names is the name that the thing with these tags has on its server: a database, or
 // an account.
 func Names(t provider.Tags) []string {
 	n := namesOf(t)
-	return []string{cmp.Or(n.account, n.database)}
+	return []string{cmp.Or(n.login, n.instance)}
 }
 
 // A server is how the provider sees and changes a MariaDB server. Each method is a

@@ -97,25 +97,26 @@ func (w *world) text(query string, args ...any) string {
 	return text.String
 }
 
+// nameOf is the name of the thing with these tags.
+func nameOf(at provider.Tags) string { return mariadb.Names(at)[0] }
+
 // look tells what stands at the names of tags: records, database and account.
 func (w *world) look(at provider.Tags) string {
-	name, _ := mariadb.NamesOfLife(at)
-	at.Binding = ""
-	instance, _ := mariadb.NamesOfLife(at)
+	name, instance := nameOf(at), nameOf(at.OfInstance())
 	others := "(SELECT name FROM " + w.access.Database + ".things WHERE instance <> ?)" // and what is retained
 	return w.text(`SELECT CONCAT_WS(' ',
 		(SELECT CONCAT(label, JSON_VALUE(facts, '$.changed')) FROM `+w.access.Database+`.things
-			WHERE name LIKE CONCAT(?, '%') AND instance = ?),
+			WHERE name = ? AND instance = ?),
 		(SELECT schema_name FROM information_schema.schemata
-			WHERE schema_name LIKE CONCAT(?, '%') AND schema_name NOT IN `+others+`),
-		(SELECT user FROM mysql.global_priv WHERE user LIKE CONCAT(?, '%') AND user NOT IN `+others+`))`,
+			WHERE schema_name = ? AND schema_name NOT IN `+others+`),
+		(SELECT user FROM mysql.global_priv WHERE user = ? AND user NOT IN `+others+`))`,
 		name, instance, name, instance, name, instance)
 }
 
 // plant makes a database or an account, and a record if it has an owner.
 func (w *world) plant(at, owner provider.Tags) {
 	w.t.Helper()
-	_, thing := mariadb.NamesOfLife(at)
+	thing := nameOf(at)
 	if at.Binding == "" {
 		w.server.Root(w.t, "CREATE DATABASE "+thing)
 		w.t.Cleanup(func() { w.server.Root(w.t, "DROP DATABASE IF EXISTS "+thing) })
@@ -126,8 +127,7 @@ func (w *world) plant(at, owner provider.Tags) {
 	if owner == (provider.Tags{}) {
 		return
 	}
-	at.Binding = ""
-	instance, _ := mariadb.NamesOfLife(at)
+	instance := nameOf(at.OfInstance())
 	label := hosted.Label{Tags: owner, Created: w.clock.Now()}
 	w.server.Root(w.t, "INSERT INTO "+w.access.Database+".things (name, instance, broker, version, label, facts) VALUES (?, ?, ?, 1, ?, ?)",
 		thing, instance, owner.Broker, label.Text(), `{"phase":"ready"}`)
@@ -249,9 +249,8 @@ func factory(t *testing.T) *providertest.Harness {
 		Look:       func(_ testing.TB, at provider.Tags) string { return strings.TrimSpace(w.look(at)) },
 		Opens:      opens,
 		Secrets: func(_ testing.TB, at provider.Tags) int {
-			login, _ := mariadb.NamesOfLife(at)
-			if w.text(`SELECT COUNT(*) FROM mysql.global_priv WHERE user LIKE CONCAT(?, '%')
-				AND NOT JSON_VALUE(priv, '$.account_locked')`, login) == "0" {
+			if w.text(`SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?
+				AND NOT JSON_VALUE(priv, '$.account_locked')`, nameOf(at)) == "0" {
 				return 0
 			}
 			return 1

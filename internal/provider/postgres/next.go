@@ -59,16 +59,10 @@ func noRetained() error {
 	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
 }
 
-// of are the tags of a binding's instance, whatever its incarnation.
-func of(binding provider.Tags) provider.Tags {
-	binding.Binding = ""
-	return binding
-}
-
-// labelled is the label of a thing that is ours, whatever its incarnation.
+// labelled is the label of a thing that is ours.
 func labelled(t thing, tags provider.Tags) (hosted.Label, bool) {
 	l, ok := t.label()
-	return l, ok && l.SameIDs(tags)
+	return l, ok && l.Tags == tags
 }
 
 // owned reports whether the database is ours. A crash after its creation leaves it
@@ -105,12 +99,9 @@ func remove(tags provider.Tags, now standing) (decision, error) {
 // provision is what comes next until the instance is ready.
 func (w *wantedInstance) provision(now standing) (decision, error) {
 	label, ours := labelled(now.owner.thing, w.tags)
-	switch old, known := now.database.label(); {
-	case now.owner.exists() && !ours:
+	switch _, known := now.database.label(); {
+	case now.owner.exists() && !ours, now.database.exists() && !now.owned(w.tags):
 		return decision{}, notOurs()
-	case now.owner.exists() && label.Incarnation != w.tags.Incarnation,
-		now.database.exists() && (!now.owned(w.tags) || known && old.Incarnation != w.tags.Incarnation):
-		return remove(w.tags, now)
 	case !now.owner.exists() && now.database.exists():
 		return remove(w.tags, now)
 	case !now.owner.exists():
@@ -142,7 +133,7 @@ func usable(tags provider.Tags, now standing) (hosted.Label, error) {
 	switch {
 	case now.owner.exists() && !ours, now.database.exists() && !now.owned(tags):
 		return label, notOurs()
-	case !ours || !now.database.exists() || label.Tags != tags || !factsOf(label).Ready:
+	case !ours || !now.database.exists() || !factsOf(label).Ready:
 		return label, noInstance()
 	}
 	return label, nil
@@ -176,8 +167,6 @@ func (w *wantedBinding) bind(now standing) (decision, error) {
 		return decision{act: createLogin{label: f.text(w.label()), verifier: verifier, until: w.until}}, err
 	case !ours:
 		return decision{}, notOurs()
-	case label.Incarnation != w.tags.Incarnation:
-		return unbind(w.tags, now)
 	case label.Locked == lockedUnbind:
 		return decision{}, provider.Failf("The binding is being removed. Bind again, with another binding id.")
 	case !factsOf(label).Ready:
@@ -192,7 +181,7 @@ func (w *wantedBinding) bind(now standing) (decision, error) {
 func unbind(tags provider.Tags, now standing) (decision, error) {
 	label, ours := labelled(now.login.thing, tags)
 	switch d, needed := now.bounded(); {
-	case !now.login.exists() && needed && now.owned(of(tags)):
+	case !now.login.exists() && needed && now.owned(tags.OfInstance()):
 		return d, nil
 	case !now.login.exists():
 		return decision{}, nil

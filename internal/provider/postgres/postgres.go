@@ -275,7 +275,7 @@ func (p *Provider) unbind(ctx context.Context, b provider.Binding) (provider.Sta
 		if unfinished, err := p.endCopies(ctx, s, provider.TagsOf(b.Instance), nil); err != nil || unfinished != nil {
 			return pausing(unfinished), err
 		}
-		return remove(of(tags), now)
+		return remove(tags.OfInstance(), now)
 	})
 	return hosted.Settle(unfinished, err, provider.Status{})
 }

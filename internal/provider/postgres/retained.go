@@ -65,8 +65,8 @@ func (r *retaining) next(now standing) (decision, error) {
 	switch {
 	case now.owner.exists() && !ours, now.database.exists() && !now.owned(r.Tags):
 		return decision{}, notOurs()
-	case !ours || !now.database.exists() || label.Tags != r.Tags || !factsOf(label).Ready && !r.Back:
-		return remove(r.Tags, now) // half made, or of another life
+	case !ours || !now.database.exists() || !factsOf(label).Ready && !r.Back:
+		return remove(r.Tags, now) // half made
 	case label.Locked != lockedRetained || now.database.open:
 		label.Locked = lockedRetained
 		return decision{act: shutDatabase{label.Text()}}, nil
@@ -138,10 +138,6 @@ func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (prov
 func (w *wantedInstance) move(ctx context.Context, s *site, from provider.Tags) func(standing) (decision, error) {
 	kept := retainedNames(from)
 	return func(now standing) (decision, error) {
-		label, ours := labelled(now.owner.thing, w.tags)
-		if ours && label.Incarnation != w.tags.Incarnation && factsOf(label).From == kept.owner {
-			return giveBack(label.Tags, from, w.keptUntil).next(now) // an earlier life of the instance has taken it
-		}
 		if now.owner.exists() || now.database.exists() {
 			return w.provision(now)
 		}

@@ -102,11 +102,6 @@ func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
 			half.in.Source, half.in.PlanID, half.in.Snapshot = nil, "", nil
 			half.deprovision()
 		},
-		"ForAnotherLife": func(half *desk) {
-			o := half.life("half", "op-3")
-			o.in.Source = nil
-			o.provision()
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,11 +28,9 @@ const (
 
 // namesOf derives them. Tags without a binding have no login.
 func namesOf(t provider.Tags) names {
-	binding := t
-	t.Binding = ""
-	n := namesAs(t)
-	if binding.Binding != "" {
-		n.login = hosted.Name(prefixLogin, binding)
+	n := namesAs(t.OfInstance())
+	if t.Binding != "" {
+		n.login = hosted.Name(prefixLogin, t)
 	}
 	return n
 }

@@ -78,7 +78,7 @@ func (c copied) Join(ctx context.Context, side pgcopy.Side) (text string, err er
 // sidesOf are the sides of what may copy for an instance: the login's side of a source
 // has the source's database and owner.
 func sidesOf(t provider.Tags, source *provider.Source) []pgcopy.Side {
-	t.Binding = ""
+	t = t.OfInstance()
 	n := namesOf(t)
 	reads := pgcopy.Side{Login: hosted.Name(prefixReads, t)}
 	if source != nil {

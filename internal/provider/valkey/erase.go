@@ -1,11 +1,10 @@
 package valkey
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -48,16 +47,13 @@ func recall(remembered provider.State, operation, run string) (pass, error) {
 // and what it has taken half is retained again.
 func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	tags := provider.TagsOf(in)
-	found, err := s.find(ctx, beginning(tags), tags)
+	made, err := s.own(ctx, tags)
+	if err == nil && made.label.Half {
+		err = s.giveBack(ctx, made)
+		made = user{}
+	}
 	if err != nil {
 		return provider.Status{}, err
-	}
-	for _, u := range found {
-		if u.label.Half {
-			if err := s.giveBack(ctx, u); err != nil {
-				return provider.Status{}, err
-			}
-		}
 	}
 	users, err := s.users(ctx, bindings(tags))
 	if err == nil {
@@ -66,27 +62,19 @@ func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Stat
 	if err != nil {
 		return provider.Status{}, err
 	}
-	stays, err := s.users(ctx, retainedBeginning(tags))
-	if err != nil {
+	kept, err := s.retained(ctx, tags)
+	switch {
+	case err != nil:
 		return provider.Status{}, err
+	case kept.exists: // its keys
+		return s.forget(ctx, tags)
 	}
-	var homes, keepers []string // of keys that were another instance's
-	for _, u := range found {
-		if was := u.label.Was; was != nil && !u.label.Half && !slices.Contains(stays, retainedName(u.label.Tags)) { // else they are retained
-			homes, keepers = append(homes, u.label.Home), append(keepers, keeper(u.label.Home), retainedName(*was))
-		}
+	home := cmp.Or(made.label.Home, instanceID(tags)) // where the keys were another instance's, and its keepers
+	var keepers []string
+	if was := made.label.Was; was != nil {
+		keepers = []string{keeper(home), retainedName(*was)}
 	}
-	for i, kept := range stays {
-		stays[i] = homeOf(kept)
-	}
-	begins, match := "{"+instanceID(tags)+"-", pattern(tags)
-	if len(homes) > 0 {
-		match = "{" + namePrefix + "*"
-	}
-	st, err := s.empty(ctx, in.State, in.Operation.ID, match, func(key string) bool {
-		home, _, _ := strings.Cut(strings.TrimPrefix(key, "{"), "}")
-		return slices.Contains(homes, home) || strings.HasPrefix(key, begins) && !slices.Contains(stays, home)
-	})
+	st, err := s.empty(ctx, in.State, in.Operation.ID, "{"+home+"}:*")
 	if err != nil || !st.Done {
 		return st, err
 	}
@@ -99,10 +87,10 @@ func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Stat
 	return st, err
 }
 
-// empty removes the keys of a pattern that go. They are gone when a whole pass has met
+// empty removes the keys of a pattern. They are gone when a whole pass has met
 // none of them; until then it is not done.
 func (s *server) empty(
-	ctx context.Context, remembered provider.State, operation, pattern string, goes func(string) bool,
+	ctx context.Context, remembered provider.State, operation, pattern string,
 ) (provider.Status, error) {
 	run, err := s.run(ctx)
 	if err != nil {
@@ -114,7 +102,6 @@ func (s *server) empty(
 	}
 	for range scansPerStep {
 		keys, next, err := s.scan(ctx, at.Cursor, pattern)
-		keys = slices.DeleteFunc(keys, func(key string) bool { return !goes(key) })
 		if err == nil && len(keys) > 0 {
 			err = s.unlink(ctx, keys)
 		}
@@ -136,22 +123,21 @@ func (s *server) empty(
 	}, err
 }
 
-// forget removes the users of these ids, whatever their incarnation. The server ends
-// their sessions: those that listen, that wait for a key and that are in a transaction
-// too. It is done when they are seen to be gone and the server has kept that: one that
-// died in between is followed by one that keeps it.
-func (s *server) forget(ctx context.Context, ids provider.Tags) (provider.Status, error) {
-	found, err := s.find(ctx, beginning(ids), ids)
+// forget removes the user of these tags. The server ends its sessions: those that
+// listen, that wait for a key and that are in a transaction too. It is done when the
+// user is seen to be gone and the server has kept that: one that died in between is
+// followed by one that keeps it.
+func (s *server) forget(ctx context.Context, t provider.Tags) (provider.Status, error) {
+	u, err := s.own(ctx, t)
 	if err != nil {
 		return provider.Status{}, err
 	}
-	if len(found) > 0 {
-		_, names := split(found, "")
-		if err := s.remove(ctx, names...); err != nil {
+	if u.exists {
+		if err := s.remove(ctx, u.name); err != nil {
 			return provider.Status{}, err
 		}
-		left, err := s.users(ctx, beginning(ids))
-		if err == nil && len(left) > 0 {
+		left, err := s.user(ctx, u.name)
+		if err == nil && left.exists {
 			err = fmt.Errorf("target %q still has a user that was removed", s.target)
 		}
 		if err != nil {

@@ -14,9 +14,8 @@ import (
 
 // Names and sizes, for tests from outside.
 var (
-	Name      = name
-	Beginning = beginning
-	Explain   = explain
+	Name    = name
+	Explain = explain
 )
 
 const PageSize = pageSize

@@ -92,9 +92,7 @@ func (s *server) lock(ctx context.Context, h provider.Holding, as string) error 
 	}
 	u.label.Locked = as
 	if h.Tags.Binding != "" {
-		of := h.Tags
-		of.Binding, of.Incarnation = "", u.label.Of
-		instance, err := s.user(ctx, name(of))
+		instance, err := s.user(ctx, name(h.Tags.OfInstance()))
 		if err == nil {
 			err = s.bar(ctx, u, as != "" || instance.label.Locked != "")
 		}

@@ -1,8 +1,8 @@
 package valkey
 
 import (
+	"cmp"
 	"context"
-	"strings"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -26,31 +26,15 @@ type move struct {
 	Taken *provider.Tags `json:"taken,omitempty"`
 }
 
-// home is what begins all keys and channels of an instance, in braces: each of its
-// incarnations has another one.
-func (l label) home() string {
-	if l.Home != "" {
-		return l.Home
-	}
-	incarnation := l.Incarnation
-	if l.Binding != "" {
-		incarnation = l.Of
-	}
-	return instanceID(l.Tags) + "-" + incarnationID(incarnation)
-}
+// home is what begins all keys and channels of an instance, in braces.
+func (l label) home() string { return cmp.Or(l.Home, instanceID(l.Tags)) }
 
-// The names of users of what is retained of the ids, of any incarnation.
-func retainedBeginning(t provider.Tags) string { return instanceID(t) + retainedMark }
+// keeper is the user by whom the keys of a home are kept.
+func keeper(home string) string { return home + retainedMark }
 
 const retainedMark = "+"
 
-func retainedName(t provider.Tags) string { return retainedBeginning(t) + incarnationID(t.Incarnation) }
-
-// keeper is the user by whom the keys of a home are kept.
-func keeper(home string) string { return strings.Replace(home, "-", retainedMark, 1) }
-
-// homeOf is the home that such a user keeps.
-func homeOf(keeper string) string { return strings.Replace(keeper, retainedMark, "-", 1) }
+func retainedName(t provider.Tags) string { return keeper(instanceID(t)) }
 
 // retained is what stands of the tags, which is not ours if it has other ones.
 func (s *server) retained(ctx context.Context, t provider.Tags) (user, error) {
@@ -81,11 +65,10 @@ func (s *server) retain(ctx context.Context, in provider.Instance, r hosted.Reta
 	if err != nil {
 		return provider.Status{}, err
 	}
-	found, err := s.find(ctx, beginning(r.Tags), r.Tags)
+	made, err := s.own(ctx, r.Tags)
 	if err != nil {
 		return provider.Status{}, err
 	}
-	made, others := split(found, in.Incarnation)
 	if !kept.exists && (!made.exists || made.label.Half) {
 		return s.erase(ctx, in)
 	}
@@ -106,12 +89,7 @@ func (s *server) retain(ctx context.Context, in provider.Instance, r hosted.Reta
 			return provider.Status{}, err
 		}
 	}
-	var st provider.Status
-	if len(others) > 0 { // of other lives, whose keys nobody was promised
-		st, err = s.erase(ctx, in)
-	} else {
-		st, err = s.forget(ctx, r.Tags)
-	}
+	st, err := s.forget(ctx, r.Tags)
 	if err == nil && st.Done && kept.label.Taken == nil {
 		st.Retained = &provider.Retained{Name: kept.name, Until: kept.label.Until}
 	}
@@ -149,24 +127,11 @@ func (s *server) giveBack(ctx context.Context, u user) error {
 // take has what was retained be the instance; it is not done if more is to do first.
 func (s *server) take(ctx context.Context, in provider.Instance, l label) (provider.Status, error) {
 	tags, as := provider.TagsOf(in), in.Source.Tags(in.Broker)
-	found, err := s.find(ctx, beginning(tags), tags)
+	made, err := s.own(ctx, tags)
 	if err != nil {
 		return provider.Status{}, err
 	}
-	for _, u := range found { // an earlier life of the instance has taken it
-		if was := u.label.Was; was != nil && *was == as && u.label.Incarnation != in.Incarnation {
-			return provider.Status{}, s.giveBack(ctx, u)
-		}
-	}
-	made, others := split(found, in.Incarnation)
-	switch {
-	case len(others) > 0 && !made.exists:
-		st, err := s.erase(ctx, in)
-		st.Done = false
-		return st, err
-	case len(others) > 0: // they came late, as in a provision
-		return provider.Status{}, s.remove(ctx, others...)
-	case made.exists && !made.label.Half:
+	if made.exists && !made.label.Half {
 		return done(s.save(ctx))
 	}
 	kept, err := s.retained(ctx, as)
@@ -217,7 +182,7 @@ func (s *server) removeRetained(ctx context.Context, h provider.Holding) (provid
 		return done(s.save(ctx))
 	}
 	home := kept.label.home()
-	st, err := s.empty(ctx, h.State, "the end of "+h.Name, "{"+home+"}:*", func(string) bool { return true })
+	st, err := s.empty(ctx, h.State, "the end of "+h.Name, "{"+home+"}:*")
 	if err != nil || !st.Done {
 		return st, err
 	}

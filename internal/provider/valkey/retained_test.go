@@ -262,9 +262,11 @@ func TestLateLivesLeaveWhatWasGivenBack(t *testing.T) {
 		t.Error("the keys that were to be retained are gone")
 	}
 	must(t, root, "ACL", "SETUSER", valkey.Name(provider.TagsOf(back)), "reset", "off", labelOf(t, late)) // it lands late
-	orphan := w.instance("back")
-	orphan.PlanID = ""
-	w.drive(&orphan, func() (provider.Status, error) { return w.p.Deprovision(t.Context(), orphan) })
+	for _, incarnation := range []string{w.instance("back").Incarnation, "long over"} {
+		orphan := w.instance("back")
+		orphan.PlanID, orphan.Incarnation = "", incarnation
+		w.drive(&orphan, func() (provider.Status, error) { return w.p.Deprovision(t.Context(), orphan) })
+	}
 	if diff := cmp.Diff([]provider.Holding{held}, w.held()); diff != "" || must(t, root, "DBSIZE") != int64(1) {
 		t.Errorf("what is retained (-before +after):\n%s", diff)
 	}

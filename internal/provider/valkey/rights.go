@@ -85,8 +85,6 @@ func channels(l label) []string { return []string{"resetchannels", l.rule(), "&"
 // with it, in one command.
 type label struct {
 	hosted.Label
-	// Of is the incarnation of the instance that a binding is of.
-	Of string `json:"of,omitempty"`
 	// Until is how long it is retained, or was to be.
 	Until time.Time `json:"until,omitzero"`
 	move
@@ -136,100 +134,47 @@ func (s *server) user(ctx context.Context, name string) (user, error) {
 	return u, err
 }
 
-// find reads the users whose names begin with what ids give. One that is not of
-// these ids is not ours.
-func (s *server) find(ctx context.Context, begins string, ids provider.Tags) (found []user, err error) {
-	names, err := s.users(ctx, begins)
-	if err != nil {
-		return nil, err
+// own reads the user of these tags. One that has others is not ours.
+func (s *server) own(ctx context.Context, t provider.Tags) (user, error) {
+	u, err := s.user(ctx, name(t))
+	if err == nil && u.exists && u.label.Tags != t {
+		err = notOurs()
 	}
-	for _, name := range names {
-		u, err := s.user(ctx, name)
-		switch {
-		case err != nil:
-			return nil, err
-		case u.exists && !u.label.SameIDs(ids):
-			return nil, notOurs()
-		case u.exists:
-			found = append(found, u)
-		}
-	}
-	return found, nil
-}
-
-// split tells the user of an incarnation from the names of those of others.
-func split(found []user, incarnation string) (made user, others []string) {
-	for _, u := range found {
-		if u.label.Incarnation == incarnation {
-			made = u
-		} else {
-			others = append(others, u.name)
-		}
-	}
-	return made, others
+	return u, err
 }
 
 // instance is the instance that a step needs.
 func (s *server) instance(ctx context.Context, in provider.Instance) (user, error) {
-	tags := provider.TagsOf(in)
-	found, err := s.find(ctx, beginning(tags), tags)
-	if err != nil {
-		return user{}, err
-	}
-	made, others := split(found, in.Incarnation)
-	switch {
-	case made.exists && !made.label.Half:
-		return made, nil
-	case len(others) > 0:
-		return made, provider.Failf("The instance is not the one that was meant. Delete it and order another one.")
+	made, err := s.own(ctx, provider.TagsOf(in))
+	if err != nil || made.exists && !made.label.Half {
+		return made, err
 	}
 	return made, provider.Failf("There is no such instance on the server any more. Delete it and order another one.")
 }
 
-// The names of users: what ids give, and what the incarnation gives, so that a
-// removal that comes late never hits a successor. That of a binding begins with that
-// of its instance.
+// The names of users. That of a binding begins with that of its instance.
 const (
 	namePrefix    = "lsv"
 	bindingPrefix = "b"
 )
 
-func instanceID(t provider.Tags) string {
-	t.Binding = ""
-	return hosted.Name(namePrefix, t)
-}
-
-// beginning is how the names of the users of these ids begin, of any incarnation.
-func beginning(t provider.Tags) string {
-	if t.Binding == "" {
-		return instanceID(t) + "."
-	}
-	return bindings(t) + hosted.Name(bindingPrefix, t) + "."
-}
+func instanceID(t provider.Tags) string { return hosted.Name(namePrefix, t.OfInstance()) }
 
 // bindings is how the names of all bindings of an instance begin.
 func bindings(t provider.Tags) string { return instanceID(t) + "-" }
 
 // name is the name of the user of these tags.
-func name(t provider.Tags) string { return beginning(t) + incarnationID(t.Incarnation) }
+func name(t provider.Tags) string {
+	if t.Binding == "" {
+		return instanceID(t)
+	}
+	return bindings(t) + hosted.Name(bindingPrefix, t)
+}
 
 // Names are those that the thing with these tags has on its server: an instance's user,
-// and what its keys begin with in braces; or a binding's user.
-func Names(t provider.Tags) []string {
-	if t.Binding != "" {
-		return []string{name(t)}
-	}
-	return []string{name(t), label{Label: hosted.Label{Tags: t}}.home()}
-}
-
-func incarnationID(incarnation string) string {
-	digest := sha256.Sum256([]byte(incarnation))
-	return hex.EncodeToString(digest[:4])
-}
+// which is what its keys begin with in braces, too; or a binding's user.
+func Names(t provider.Tags) []string { return []string{name(t)} }
 
 // prefix begins all keys and channels of an instance. In braces, since a cluster keeps
 // together what has the same text there.
 func prefix(l label) string { return "{" + l.home() + "}:" }
-
-// pattern is of the keys of an instance, whatever its incarnation.
-func pattern(t provider.Tags) string { return "{" + instanceID(t) + "-*" }

@@ -148,7 +148,7 @@ func (p *Provider) provision(ctx context.Context, s *server, in provider.Instanc
 	if in.Source != nil {
 		return s.take(ctx, in, l)
 	}
-	found, err := s.find(ctx, beginning(tags), tags)
+	made, err := s.own(ctx, tags)
 	if err != nil {
 		return provider.Status{}, err
 	}
@@ -156,15 +156,7 @@ func (p *Provider) provision(ctx context.Context, s *server, in provider.Instanc
 	if kept, err := s.retained(ctx, tags); err != nil || kept.exists {
 		return provider.Status{}, cmp.Or(err, notOurs())
 	}
-	made, others := split(found, in.Incarnation)
-	switch {
-	case len(others) > 0 && !made.exists:
-		st, err := s.erase(ctx, in)
-		st.Done = false // what is to be made is not there yet
-		return st, err
-	case len(others) > 0: // they came late, when what they had was gone
-		err = s.remove(ctx, others...)
-	case !made.exists:
+	if !made.exists {
 		err = s.label(ctx, name(tags), l.ofPlan(in))
 	}
 	if err != nil {
@@ -241,21 +233,17 @@ func (p *Provider) bind(ctx context.Context, s *server, b provider.Binding) (pro
 		return provider.Status{}, err
 	}
 	tags := provider.BindingTagsOf(b)
-	found, err := s.find(ctx, beginning(tags), tags)
+	made, err := s.own(ctx, tags)
 	if err != nil {
 		return provider.Status{}, err
 	}
-	l := label{Label: hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.o.Now()}, Of: of.label.Incarnation}
+	l := label{Label: hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.o.Now()}}
 	l.Home = of.label.Home
-	made, others := split(found, b.Incarnation)
 	if made.exists {
 		l = made.label
 	}
 	if l.Locked != "" || of.label.Locked != "" {
 		return provider.Status{}, errQuarantine
-	}
-	if err := s.remove(ctx, others...); err != nil {
-		return provider.Status{}, err
 	}
 	user := name(tags)
 	password, err := hosted.Password(b.Secret, user)

@@ -99,11 +99,11 @@ func must(t testing.TB, s *valkeytest.Session, command ...string) any {
 	return answer
 }
 
-// users are the names of those that are there for the ids, of any incarnation.
+// users are the names of those that are there for the tags: none, or one.
 func users(t testing.TB, root *valkeytest.Session, at provider.Tags) (names []string) {
 	t.Helper()
 	for _, one := range must(t, root, "ACL", "USERS").([]any) {
-		if strings.HasPrefix(one.(string), valkey.Beginning(at)) {
+		if one.(string) == valkey.Name(at) {
 			names = append(names, one.(string))
 		}
 	}

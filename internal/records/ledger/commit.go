@@ -20,6 +20,20 @@ type Change struct {
 	expire time.Time
 }
 
+// SetAside is written with the record of the next life of an id: the record of the life
+// before, if that may have left something. One that stands there already is replaced.
+func SetAside(ctx context.Context, records interface {
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
+}, was lifecycle.Record, now time.Time) (Change, error) {
+	former := was.SetAside(now)
+	if former == nil {
+		return Change{}, nil
+	}
+	there, err := records.Record(ctx, former.Key, now)
+	former.Version = there.Version
+	return Put(*former), err
+}
+
 // PutPast remembers a finished operation; nil needs no change.
 func PutPast(p *lifecycle.PastOperation) Change {
 	if p == nil {

@@ -37,7 +37,7 @@ func decode(r store.Record, into any) (err error) {
 		return fmt.Errorf("record %q %q is of a version before the first release, which this program does not read: give it a new table: %w",
 			r.Partition, r.Sort, ErrUnreadable)
 	}
-	if record, is := into.(*lifecycle.Record); is && r.Sort != sortInstance {
+	if record, is := into.(*lifecycle.Record); is && !isInstance(r) {
 		var form bindingForm
 		err = unmarshal(r.Body, &form)
 		*record = form.Record

@@ -106,6 +106,7 @@ func entryIn[T Entry](r store.Record) (*T, error) {
 const (
 	sortInstance  = "INSTANCE"
 	sortBinding   = "BINDING#"
+	sortFormer    = "FORMER#" // of an incarnation, and perhaps of a binding
 	sortPointer   = "POINTER"
 	sortOperation = "OPERATION"
 
@@ -131,15 +132,25 @@ var escape = strings.NewReplacer("%", "%25", "#", "%23")
 
 func recordKey(k lifecycle.Key) store.Key {
 	at := store.Key{Partition: "I#" + escape.Replace(k.Platform) + "#" + k.Instance, Sort: sortInstance}
-	if k.IsBinding() {
+	switch {
+	case k.Life != "":
+		at.Sort = sortFormer + escape.Replace(k.Life) + "#" + k.Binding
+	case k.IsBinding():
 		at.Sort = sortBinding + k.Binding
 	}
 	return at
 }
 
 // isRecord reports whether it is of an instance or a binding.
-func isRecord(r store.Record) bool {
-	return r.Sort == sortInstance || strings.HasPrefix(r.Sort, sortBinding)
+func isRecord(r store.Record) bool { return isInstance(r) || isBinding(r) }
+
+func isInstance(r store.Record) bool {
+	life, former := strings.CutPrefix(r.Sort, sortFormer)
+	return r.Sort == sortInstance || former && strings.Index(life, "#") == len(life)-1
+}
+
+func isBinding(r store.Record) bool {
+	return strings.HasPrefix(r.Sort, sortBinding) || strings.HasPrefix(r.Sort, sortFormer) && !isInstance(r)
 }
 
 func pointerKey(platform, binding string) store.Key {

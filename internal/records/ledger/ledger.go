@@ -85,8 +85,13 @@ const mostBindings = 128
 // It reads one record where the next one is it, and few more than there are
 // tombstones on the way where it is not: an instance may have had thousands of
 // bindings, and each may be large.
+//
+// A former life has none: those of the id are of what has it now.
 func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error) {
 	passed = after
+	if instance.Life != "" {
+		return nil, passed, nil
+	}
 	if after != "" {
 		after = sortBinding + after
 	}

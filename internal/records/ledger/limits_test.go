@@ -28,6 +28,7 @@ var largest = map[string]string{
 	"Key.Platform":                      strings.Repeat("p", 64), // the broker's own, or a short name
 	"Key.Instance":                      strings.Repeat(printable, limits.Identifier),
 	"Key.Binding":                       strings.Repeat(printable, limits.Identifier),
+	"Key.Life":                          strings.Repeat("o", lifecycle.OperationIDLength),
 	"Record.State":                      string(lifecycle.CreateFailed),
 	"Operation.ID":                      strings.Repeat("o", lifecycle.OperationIDLength),
 	"Operation.Kind":                    string(lifecycle.Deprovision),

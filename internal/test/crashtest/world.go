@@ -217,7 +217,7 @@ func (l lister) List(ctx context.Context, cursor string) (things []reaper.Thing,
 	page, next, err := l.Inventory.List(ctx, cursor)
 	for _, h := range page {
 		things = append(things, reaper.Thing{
-			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}

@@ -184,6 +184,7 @@ func testNotOurs(t *testing.T, open stage) {
 		"OtherPlatform": func(t provider.Tags) provider.Tags { t.Platform = "platform-2"; return t },
 		"OtherInstance": func(t provider.Tags) provider.Tags { t.Instance = "instance-other"; return t },
 		"OtherBinding":  func(t provider.Tags) provider.Tags { t.Binding = "binding-other"; return t },
+		"OtherLife":     func(t provider.Tags) provider.Tags { t.Incarnation = "another-incarnation"; return t },
 		"NoTags":        func(provider.Tags) provider.Tags { return provider.Tags{} },
 	}
 	for name, owner := range owners {
@@ -213,7 +214,9 @@ func testNotOurs(t *testing.T, open stage) {
 func testPlatforms(t *testing.T, open stage) {
 	s := open(t)
 	mine, theirs := s.provision(platform, "instance-1"), s.provision("platform-2", "instance-1")
+	theirs.instance.Incarnation = mine.instance.Incarnation // nothing but the platform differs
 	myBinding, theirBinding := s.bind(mine, "binding-1"), s.bind(theirs, "binding-1")
+	theirBinding.binding.Incarnation = myBinding.binding.Incarnation
 	for _, r := range []request{mine, theirs, s.update(mine)} {
 		s.must(r)
 	}
@@ -249,7 +252,9 @@ func testIdentifiers(t *testing.T, open stage) {
 		{"a", strings.Repeat("漢", limits.Identifier/3)},
 	} {
 		in := s.provision(ids[0], ids[1])
+		in.instance.Incarnation = "of-all" // nothing but the ids differs
 		b := s.bind(in, ids[1])
+		b.binding.Incarnation = "of-all"
 		s.must(in)
 		s.must(b)
 		made = append(made, in, b)

@@ -95,25 +95,19 @@ func testWrongTarget(t *testing.T, open stage) {
 
 // What the inventory lists is deleted from that alone, however far it had come.
 func testOrphans(t *testing.T, open stage) {
-	for name, lose := range map[string]func(s *scene){
-		"Provisioning": func(s *scene) { s.once(s.provision(platform, "instance-1")) },
-		"Ready":        func(s *scene) { s.must(s.provision(platform, "instance-1")) },
-		"Binding": func(s *scene) {
-			in := s.provision(platform, "instance-1")
-			s.must(in)
-			s.once(s.bind(in, "binding-1"))
-		},
-		"Bound": func(s *scene) {
-			in := s.provision(platform, "instance-1")
-			s.must(in)
-			s.must(s.bind(in, "binding-1"))
-		},
+	for name, lose := range map[string]func(s *scene, in, b request){
+		"Provisioning": func(s *scene, in, _ request) { s.once(in) },
+		"Ready":        func(s *scene, in, _ request) { s.must(in) },
+		"Binding":      func(s *scene, in, b request) { s.must(in); s.once(b) },
+		"Bound":        func(s *scene, in, b request) { s.must(in); s.must(b) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
-			lose(s)
+			in := s.provision(platform, "instance-1")
+			b := s.bind(in, "binding-1")
+			lose(s, in, b)
 			s.finish()
-			for _, r := range []request{s.provision(platform, "instance-1"), s.bind(s.provision(platform, "instance-1"), "binding-1")} {
+			for _, r := range []request{in, b} {
 				s.none(r)
 				if n := s.Secrets(t, r.tags()); n != 0 {
 					t.Errorf("%d secrets are accepted of what is deleted", n)

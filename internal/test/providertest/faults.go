@@ -356,68 +356,73 @@ func testTwoCallers(t *testing.T, open stage) {
 	s.finish()
 }
 
+// Two lives of one id have nothing in common: each has its own things, and a step of
+// the one leaves those of the other as they are.
 func testIncarnations(t *testing.T, open stage) {
-	t.Run("ProvisionReplaces", func(t *testing.T) {
+	t.Run("Instances", func(t *testing.T) {
 		s := open(t)
 		old, anew := s.provision(platform, "instance-1"), s.provision(platform, "instance-1")
 		s.must(old)
 		s.must(anew)
+		a, b := s.bind(old, "binding-1"), s.bind(anew, "binding-1")
+		before, after := s.must(a).Grant, s.must(b).Grant
+		look := s.Look(t, old.tags())
+		s.must(s.update(anew))
+		if diff := cmp.Diff(look, s.Look(t, old.tags())); diff != "" {
+			t.Errorf("an update of one life changed the other (-before +after):\n%s", diff)
+		}
+		for _, r := range []request{old, anew, a, b} {
+			s.one(r)
+		}
+		look = s.Look(t, anew.tags())
+		for _, r := range []request{s.unbind(a), s.deprovision(old)} {
+			s.must(r)
+			s.none(r)
+		}
 		s.one(anew)
-		s.finish()
-	})
-	t.Run("DeprovisionRemovesAny", func(t *testing.T) {
-		s := open(t)
-		in := s.provision(platform, "instance-1")
-		s.must(in)
-		d := s.ofAnother(s.deprovision(in))
-		s.must(d)
-		s.none(d)
-		s.finish()
-	})
-	t.Run("UpdateOfAnotherFails", func(t *testing.T) {
-		s := open(t)
-		in := s.provision(platform, "instance-1")
-		s.must(in)
-		look := s.Look(t, in.tags())
-		s.mustFail(s.ofAnother(s.update(in)))
-		if diff := cmp.Diff(look, s.Look(t, in.tags())); diff != "" {
-			t.Errorf("an update of another incarnation changed the instance (-before +after):\n%s", diff)
+		s.one(b)
+		if diff := cmp.Diff(look, s.Look(t, anew.tags())); diff != "" {
+			t.Errorf("the deletion of one life changed the other (-before +after):\n%s", diff)
+		}
+		if s.Opens(t, before) || !s.Opens(t, after) {
+			t.Error("one life is deleted: want its credentials refused, and the other's accepted")
 		}
 		s.finish()
 	})
-	t.Run("BindToAnotherFails", func(t *testing.T) {
-		s := open(t)
-		in := s.provision(platform, "instance-1")
-		s.must(in)
-		b := s.bind(s.ofAnother(in), "binding-1")
-		s.mustFail(b)
-		s.must(s.unbind(b))
-		s.one(in)
-		s.finish()
-	})
-	t.Run("BindReplaces", func(t *testing.T) {
+	t.Run("Bindings", func(t *testing.T) {
 		s := open(t)
 		in := s.provision(platform, "instance-1")
 		s.must(in)
 		old, anew := s.bind(in, "binding-1"), s.bind(in, "binding-1")
 		before, after := s.must(old).Grant, s.must(anew).Grant
+		s.one(old)
+		s.one(anew)
+		u := s.unbind(old)
+		s.must(u)
+		s.none(u)
 		s.one(anew)
 		if s.Opens(t, before) || !s.Opens(t, after) {
-			t.Error("bound anew: want the new credentials to be accepted, and the old ones no more")
+			t.Error("one life is unbound: want its credentials refused, and the other's accepted")
 		}
 		s.finish()
 	})
-	t.Run("UnbindRemovesAny", func(t *testing.T) {
+	t.Run("OfAnother", func(t *testing.T) {
 		s := open(t)
 		in := s.provision(platform, "instance-1")
 		b := s.bind(in, "binding-1")
 		s.must(in)
 		grant := s.must(b).Grant
-		u := s.ofAnother(s.unbind(b))
-		s.must(u)
-		s.none(u)
-		if s.Opens(t, grant) {
-			t.Error("unbound, but the credentials are still accepted")
+		s.mustFail(s.ofAnother(s.update(in)))
+		s.must(s.ofAnother(s.deprovision(in)))
+		s.must(s.ofAnother(s.unbind(b)))
+		stray := s.bind(s.ofAnother(in), "binding-2")
+		s.mustFail(stray)
+		s.must(s.unbind(stray))
+		s.none(stray)
+		s.one(in)
+		s.one(b)
+		if !s.Opens(t, grant) {
+			t.Error("steps of a life that never was have changed another")
 		}
 		s.finish()
 	})

@@ -92,6 +92,8 @@ func (m *memory) name(w wish) string {
 		return w.role + t.Platform + t.Instance + t.Binding
 	case "no-platform":
 		t.Platform = ""
+	case "one-life", "forgets-incarnation":
+		t.Incarnation, t.Of = "", ""
 	}
 	return provider.Name("memory", w.role, t)
 }
@@ -192,17 +194,11 @@ func (m *memory) owner(in provider.Instance) (*thing, *provider.Failure) {
 func (m *memory) create(w wish) (provider.Status, error) {
 	name := m.name(w)
 	t := m.w.things[name]
-	if t != nil && !t.tags.SameIDs(w.tags) {
-		if m.fault == "adopts-foreign" {
+	if t != nil && t.tags != w.tags {
+		if m.fault == "adopts-foreign" || m.fault == "forgets-incarnation" {
 			return provider.Status{Done: true}, nil
 		}
 		return provider.Status{}, provider.Failf("the name is taken")
-	}
-	if t != nil && t.tags.Incarnation != w.tags.Incarnation {
-		if m.fault == "forgets-incarnation" {
-			return provider.Status{Done: true}, nil
-		}
-		t = nil
 	}
 	if t != nil && t.usable && m.fault == "exists-is-failure" {
 		return provider.Status{}, provider.Failf("it exists already")
@@ -225,10 +221,8 @@ func (m *memory) remove(w wish) (provider.Status, error) {
 		return provider.Status{}, provider.Failf("there is no such thing")
 	case t == nil:
 		return provider.Status{Done: true}, nil
-	case !t.tags.SameIDs(w.tags) && m.fault != "deletes-foreign":
+	case t.tags != w.tags && m.fault != "deletes-foreign" && m.fault != "forgets-incarnation":
 		return provider.Status{}, provider.Failf("the name is taken")
-	case t.tags.Incarnation != w.tags.Incarnation && m.fault == "deletes-one-incarnation":
-		return provider.Status{Done: true}, nil
 	case !t.usable && m.fault == "leaves-half-made":
 		return provider.Status{Done: true}, nil
 	}

@@ -37,21 +37,10 @@ func (r *records) tell(in provider.Instance) provider.Instance {
 	at, ok := r.of[tags]
 	in.Target, in.State = at.target, at.stateFor(in.Operation.ID)
 	if !ok {
-		in.Target = r.targetOf(tags, in.Operation.Kind)
+		in.Target = r.target
 	}
 	in.Epoch = r.epochs[in.Target.Identity]
 	return in
-}
-
-// targetOf is where things of the ids were made, whatever their incarnation,
-// to whoever deletes them; else where new ones are.
-func (r *records) targetOf(tags provider.Tags, kind provider.Kind) provider.Target {
-	for t, at := range r.of {
-		if kind != provider.KindProvision && t.SameIDs(tags) {
-			return at.target
-		}
-	}
-	return r.target
 }
 
 // binding is the same for a binding: it reads the state of its instance.

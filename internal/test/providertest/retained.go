@@ -50,11 +50,13 @@ func (s *scene) removed(h provider.Holding) bool {
 	return f == nil
 }
 
-// kept counts what is retained of the ids.
-func (s *scene) kept(tags provider.Tags) (n int) {
-	for _, h := range s.held(tags) {
-		if !h.RetainedUntil.IsZero() {
-			n++
+// kept counts what is retained of lives.
+func (s *scene) kept(lives ...request) (n int) {
+	for _, life := range lives {
+		for _, h := range s.held(life.tags()) {
+			if !h.RetainedUntil.IsZero() {
+				n++
+			}
 		}
 	}
 	return n
@@ -84,22 +86,22 @@ func testRetains(t *testing.T, open stage) {
 		t.Error("nothing has the id again")
 	}
 	again := s.retain(second)
-	if again.Name == held.Name || s.kept(first.tags()) != 2 {
+	if again.Name == held.Name || s.kept(first, second) != 2 {
 		t.Errorf("of two lives, the inventory holds %+v", s.held(first.tags()))
 	}
 	third := s.keeping(s.provision(platform, "instance-1"))
 	s.must(third)
 	wrong := again
 	wrong.Name = held.Name
-	if s.removed(wrong); s.kept(first.tags()) != 2 {
+	if s.removed(wrong); s.kept(first, second) != 2 {
 		t.Error("what another life has left was removed")
 	}
 	for range 2 {
-		if !s.removed(held) || s.kept(first.tags()) != 1 || s.Look(t, third.tags()) == "" {
+		if !s.removed(held) || s.kept(first, second) != 1 || s.Look(t, third.tags()) == "" {
 			t.Errorf("one was removed, and the inventory holds %+v", s.held(first.tags()))
 		}
 	}
-	if !s.removed(again) || s.kept(first.tags()) != 0 {
+	if !s.removed(again) || s.kept(first, second) != 0 {
 		t.Errorf("both were removed, and the inventory holds %+v", s.held(first.tags()))
 	}
 	d := s.keeping(s.deprovision(third))

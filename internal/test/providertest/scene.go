@@ -284,12 +284,12 @@ func (s *scene) list() []provider.Holding {
 	return all
 }
 
-// held is what the inventory holds of the ids, whatever the incarnation.
+// held is what the inventory holds of the tags.
 func (s *scene) held(tags provider.Tags) []provider.Holding {
 	s.t.Helper()
 	var held []provider.Holding
 	for _, h := range s.list() {
-		if h.Tags.SameIDs(tags) {
+		if h.Tags == tags {
 			held = append(held, h)
 		}
 	}
@@ -305,7 +305,7 @@ func (s *scene) one(r request) {
 	}
 }
 
-// none requires that nothing of r's ids is held.
+// none requires that nothing of r's is held.
 func (s *scene) none(r request) {
 	s.t.Helper()
 	if held := s.held(r.tags()); len(held) > 0 {
@@ -352,7 +352,8 @@ func (s *scene) finish() {
 	}
 	for _, tags := range append(bindings, instances...) {
 		// This is how the deletion of an orphan asks, which knows no more.
-		in := provider.Instance{Broker: tags.Broker, Platform: tags.Platform, ID: tags.Instance, Incarnation: tags.Incarnation}
+		of := tags.OfInstance()
+		in := provider.Instance{Broker: of.Broker, Platform: of.Platform, ID: of.Instance, Incarnation: of.Incarnation}
 		r := request{instance: in}
 		r.instance.Operation = s.operation(provider.KindDeprovision)
 		if tags.Binding != "" {

@@ -170,9 +170,11 @@ func testBindingStates(t *testing.T, open stage) {
 			s.none(u)
 		},
 		"UnbindOfAnother": func(s *scene, b request, _ expectation) {
-			u := s.ofAnother(s.unbind(b))
-			s.expect(u, ends)
-			s.none(u)
+			look := s.Look(s.t, b.tags())
+			s.expect(s.ofAnother(s.unbind(b)), ends)
+			if diff := cmp.Diff(look, s.Look(s.t, b.tags())); diff != "" {
+				s.t.Errorf("an unbind of another incarnation changed the binding (-before +after):\n%s", diff)
+			}
 		},
 	}
 	for _, state := range slices.Sorted(maps.Keys(states)) {

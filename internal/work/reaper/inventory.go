@@ -22,6 +22,7 @@ type Thing struct {
 	Broker      string
 	Key         lifecycle.Key
 	Incarnation string
+	Of          string // the incarnation of a binding's instance
 	// Target is where it was made.
 	Target lifecycle.Target
 	// State is what its deletion needs beside the ids; nil for nothing.
@@ -36,7 +37,7 @@ type Thing struct {
 // odd reports whether this broker cannot have made the thing: it lacks its tags, or no
 // record could hold what they say.
 func (t Thing) odd() bool {
-	said := []string{t.Name, t.Key.Platform, t.Key.Instance, t.Key.Binding, t.Incarnation}
+	said := []string{t.Name, t.Key.Platform, t.Key.Instance, t.Key.Binding, t.Incarnation, t.Of}
 	return t.Broker == "" || t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState ||
 		slices.ContainsFunc(said, func(text string) bool { return len(text) > limits.Identifier })
 }
@@ -250,11 +251,11 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Odd = some(counted.Odd, limits.Clip(t.Name, limits.Identifier))
 		return nil
 	}
-	c, err := p.Reaper.Records.Record(ctx, t.Key, now)
+	c, err := p.Reaper.lives(ctx, t.Key, t.Incarnation, now)
 	if err != nil {
 		return err
 	}
-	if c.Owns(t.Incarnation) {
+	if c.own(t.Incarnation) {
 		counted.Owned++
 		return nil
 	}
@@ -265,16 +266,15 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	case kept.Version > 0 && kept.Name == t.Name:
 		counted.Retained++
 		return nil
-	case c.State == lifecycle.Ready && t.RetainedUntil.IsZero() || kept.Version > 0:
-		// It is of another incarnation, or its server was restored to before its deletion.
+	case kept.Version > 0: // its server was restored to before its deletion
 		counted.Odd = some(counted.Odd, t.Name)
 		return nil
 	case now.Sub(t.Created) < youngFor:
 		counted.Young++
 		return nil
 	}
-	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Provider: provider, Broker: t.Broker, Target: t.Target, State: t.State,
-		Created: t.Created}
+	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Of: t.Of, Provider: provider, Broker: t.Broker, Target: t.Target,
+		State: t.State, Created: t.Created}
 	if !t.RetainedUntil.IsZero() {
 		return p.unrecorded(ctx, orphan, t)
 	}
@@ -284,13 +284,13 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 // orphan decides about a thing that no record knows of. If a tombstone explains it, it
 // is deleted. Otherwise its record was most likely lost, and it is put out of use until
 // somebody misses it.
-func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, name string) error {
+func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, name string) error {
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	q, err := p.Reaper.Records.Quarantine(ctx, orphan.Provider, name)
 	if err != nil {
 		return fmt.Errorf("reading the quarantine of %q: %w", name, err)
 	}
-	explained := c.Explains(orphan)
+	explained := c.explain(orphan)
 	if q.Version > 0 && q.Incarnation == orphan.Incarnation && !explained {
 		if q.Phase == lifecycle.Released {
 			counted.Released++
@@ -342,15 +342,15 @@ func some(names []string, name string) []string {
 
 // remove gives the orphan a record whose operation deletes it. The count of the day is
 // in the same commit, so that no run exceeds it.
-func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, q lifecycle.Quarantine,
+func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lives, q lifecycle.Quarantine,
 	seen ledger.Sighting) error {
-	c, past, err := c.BeginOrphanDeletion(p.start(p.Now()), orphan)
+	former, err := c.former.BeginOrphanDeletion(p.start(p.Now()), orphan)
 	if err != nil {
 		return err
 	}
 	p.state.Orphans++
 	p.state.Pass.Report.Counted.Deleted = some(p.state.Pass.Report.Counted.Deleted, seen.Name)
-	err = p.Reaper.Records.Commit(ctx, ledger.Put(c), ledger.PutPast(past), ledger.Delete(seen), ledger.Delete(q),
+	err = p.Reaper.Records.Commit(ctx, ledger.Put(former), ledger.Check(c.current), ledger.Delete(seen), ledger.Delete(q),
 		ledger.Put(p.state))
 	if err != nil {
 		return fmt.Errorf("beginning the deletion of orphan %q: %w", seen.Name, err)
@@ -358,18 +358,18 @@ func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.
 	p.state.Version++
 	p.report.Orphans++
 	p.Log.Warn("an orphan that a tombstone explains is being deleted", "thing", seen.Name, "provider", orphan.Provider)
-	return p.drive(ctx, c)
+	return p.drive(ctx, former)
 }
 
 // enclose puts the orphan into quarantine; was is the quarantine of an earlier thing of
 // its name, which it replaces.
-func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lifecycle.Record, was lifecycle.Quarantine,
+func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lives, was lifecycle.Quarantine,
 	seen ledger.Sighting) error {
 	q := lifecycle.BeginQuarantine(orphan, seen.Name, p.NewID(), p.Now())
 	q.Version = was.Version
 	p.state.Orphans++
 	p.state.Pass.Report.Counted.Quarantined = some(p.state.Pass.Report.Counted.Quarantined, seen.Name)
-	if err := p.Reaper.Records.Commit(ctx, ledger.Put(q), ledger.Check(c), ledger.Delete(seen),
+	if err := p.Reaper.Records.Commit(ctx, ledger.Put(q), ledger.Check(c.current), ledger.Check(c.former), ledger.Delete(seen),
 		ledger.Put(p.state)); err != nil {
 		return fmt.Errorf("putting orphan %q into quarantine: %w", seen.Name, err)
 	}

@@ -154,6 +154,23 @@ func known(t *testing.T) *stock {
 	return s
 }
 
+// former is the record that deals with a thing of a former life.
+func (s *stock) former(t reaper.Thing) lifecycle.Record {
+	s.Helper()
+	r, err := s.records.Record(s.Context(), t.Key.Former(t.Incarnation), s.now)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+func (s *stock) put(r lifecycle.Record) {
+	s.Helper()
+	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r)); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // entombed says that a platform has asked for the deletion of what has the id.
 func (s *stock) entombed(id string) {
 	s.Helper()
@@ -188,7 +205,7 @@ func TestAnExplainedOrphanIsDeletedAtTheSecondSight(t *testing.T) {
 			if !slices.Equal(c.Deleted, []string{s.things[0].Name}) || len(s.started) != 1 {
 				t.Fatalf("%+v, started %v", c, s.started)
 			}
-			course := s.state(id)
+			course := s.former(s.things[0])
 			if course.State != lifecycle.Deleting || course.Token() != s.started[0].Token || !course.InProgress() {
 				t.Errorf("it is not being deleted: %+v", course)
 			}
@@ -217,8 +234,47 @@ func TestALateOrphanIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.pass()
-	if c := s.pass(); len(c.Deleted) != 1 || s.state("i").State != lifecycle.Deleting {
-		t.Errorf("%+v, the record is %q", c, s.state("i").State)
+	c := s.pass()
+	if len(c.Deleted) != 1 || s.former(s.things[0]).State != lifecycle.Deleting || s.state("i").State != lifecycle.Deleted {
+		t.Errorf("%+v, the record is %q", c, s.former(s.things[0]).State)
+	}
+}
+
+// A thing of a former life is explained by the record that was set aside, while another
+// life has the id and after its late look; without that record, nothing explains it.
+func TestAThingOfAFormerLife(t *testing.T) {
+	for name, tc := range map[string]struct {
+		aside func(s *stock, was lifecycle.Record)
+		want  ledger.Counted
+	}{
+		"LooksLate": {func(s *stock, was lifecycle.Record) { s.put(*was.SetAside(s.now)) }, ledger.Counted{Things: 1, Owned: 1}},
+		"Looked": {func(s *stock, was lifecycle.Record) { s.put(was.SetAside(s.now).LookedLate(s.now, true)) },
+			ledger.Counted{Things: 1, Deleted: []string{"thing-i"}}},
+		"NoRecord": {func(*stock, lifecycle.Record) {}, ledger.Counted{Things: 1, Quarantined: []string{"thing-i"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := known(t)
+			s.things = []reaper.Thing{s.recorded("i", true)}
+			s.things[0].Created = s.now.Add(-2 * time.Hour)
+			was := s.state("i")
+			tc.aside(s, was)
+			start := lifecycle.Start{ID: "next", Now: s.now, Received: s.now, Timeout: 365 * 24 * time.Hour}
+			next, _, err := was.BeginCreate(start, was)
+			if err == nil {
+				next, err = next.Succeed(s.now, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.put(next)
+			s.pass()
+			if got := s.pass(); fmt.Sprint(got) != fmt.Sprint(tc.want) {
+				t.Errorf("%+v, want %+v", got, tc.want)
+			}
+			if is := s.state("i"); is.State != lifecycle.Ready || is.Incarnation != "next" {
+				t.Errorf("what has the id now is %+v", is)
+			}
+		})
 	}
 }
 
@@ -232,12 +288,10 @@ func TestWhatIsNoOrphan(t *testing.T) {
 			ledger.Counted{Things: 1, Owned: 1}},
 		"InProgress": {"an operation deals with it", func(s *stock) []reaper.Thing {
 			s.overdue("i")
-			return []reaper.Thing{thing("i", s.now)}
+			its := thing("i", s.now)
+			its.Incarnation = s.state("i").Incarnation
+			return []reaper.Thing{its}
 		}, ledger.Counted{Things: 1, Owned: 1}},
-		"OtherIncarnation": {"a person must see which is right", func(s *stock) []reaper.Thing {
-			s.recorded("i", false)
-			return []reaper.Thing{thing("i", s.now)}
-		}, ledger.Counted{Things: 1, Odd: []string{"thing-i"}}},
 		"NoTags": {"it may not be ours", func(s *stock) []reaper.Thing { return []reaper.Thing{{Name: "x"}} },
 			ledger.Counted{Things: 1, Odd: []string{"x"}}},
 		"LongTags": {"it stops no inventory that no key holds its id", func(s *stock) []reaper.Thing {

@@ -18,25 +18,21 @@ func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, no
 	if err != nil || q.Version == 0 || q.Due.IsZero() || q.Due.After(now) {
 		return err
 	}
-	c, err := r.Records.Record(ctx, q.Key, now)
+	c, err := r.lives(ctx, q.Key, q.Incarnation, now)
 	if err != nil {
 		return err
 	}
-	itself := c.Exists() && c.Incarnation == q.Incarnation
-	switch inUse := itself && c.State != lifecycle.Deleting; {
+	itself := c.own(q.Incarnation)
+	switch inUse := c.current.Owns(q.Incarnation) && c.current.Exists() && c.current.State != lifecycle.Deleting; {
 	case inUse && q.Phase != lifecycle.Releasing:
-		return r.release(ctx, q, c, now, report)
+		return r.release(ctx, q, c.current, now, report)
 	case q.Moving():
 		q = q.Redriven(now)
 		if err := r.commit(ctx, &report.Redriven, ledger.Put(q)); err != nil {
 			return err
 		}
 		return r.driveQuarantine(ctx, q)
-	case c.Exists() && !itself && !now.Before(q.Ends):
-		// Another incarnation has the id: a person has to decide about what is left
-		// of this one.
-		return r.Records.Commit(ctx, ledger.Delete(q), ledger.Check(c))
-	case c.Exists(), now.Before(q.Ends) && !c.Explains(q.Orphan):
+	case itself, now.Before(q.Ends) && !c.explain(q.Orphan):
 		return r.Records.Commit(ctx, ledger.Put(q.Kept(now)))
 	}
 	may, err := r.mayDelete(ctx)
@@ -73,17 +69,34 @@ func (r *Reaper) release(ctx context.Context, q lifecycle.Quarantine, c lifecycl
 }
 
 // endQuarantine begins the deletion of what is in quarantine.
-func (r *Reaper) endQuarantine(ctx context.Context, q lifecycle.Quarantine, c lifecycle.Record, now time.Time, report *Report) error {
-	c, past, err := c.BeginOrphanDeletion(r.start(now), q.Orphan)
+func (r *Reaper) endQuarantine(ctx context.Context, q lifecycle.Quarantine, c lives, now time.Time, report *Report) error {
+	former, err := c.former.BeginOrphanDeletion(r.start(now), q.Orphan)
 	if err != nil {
 		return err
 	}
-	if err := r.commit(ctx, &report.Ended, ledger.Put(c), ledger.PutPast(past), ledger.Delete(q)); err != nil {
+	if err := r.commit(ctx, &report.Ended, ledger.Put(former), ledger.Check(c.current), ledger.Delete(q)); err != nil {
 		return fmt.Errorf("beginning the deletion of orphan %q: %w", q.Name, err)
 	}
 	r.Log.WarnContext(ctx, "an orphan is being deleted at the end of its quarantine", "thing", q.Name, "provider", q.Provider)
-	return r.drive(ctx, c)
+	return r.drive(ctx, former)
 }
+
+// lives are the two records that may account for what exists: that of what has the id
+// now, and that of the former life which made the thing.
+type lives struct{ current, former lifecycle.Record }
+
+func (r *Reaper) lives(ctx context.Context, key lifecycle.Key, incarnation string, now time.Time) (l lives, err error) {
+	if l.current, err = r.Records.Record(ctx, key, now); err == nil {
+		l.former, err = r.Records.Record(ctx, key.Former(incarnation), now)
+	}
+	return l, err
+}
+
+func (l lives) own(incarnation string) bool {
+	return l.current.Owns(incarnation) || l.former.Owns(incarnation)
+}
+
+func (l lives) explain(o lifecycle.Orphan) bool { return l.current.Explains(o) || l.former.Explains(o) }
 
 // driveQuarantine starts the execution that changes whether a thing is in use.
 func (r *Reaper) driveQuarantine(ctx context.Context, q lifecycle.Quarantine) error {

@@ -81,7 +81,7 @@ func TestAnOrphanThatNobodyMissesIsDeletedAfterItsQuarantine(t *testing.T) {
 		t.Fatalf("after thirteen days: started %v, its record is %q", s.started, s.state("stray-000").State)
 	}
 	s.rest(24 * time.Hour)
-	r := s.state("stray-000")
+	r := s.former(s.things[0])
 	if r.State != lifecycle.Deleting || len(s.started) < 2 || s.started[1].Token != r.Token() || r.Incarnation != "made-stray-000" {
 		t.Errorf("after two weeks its record is %+v, started %v", r, s.started)
 	}
@@ -113,7 +113,7 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 		reason string
 		do     func(s *stock)
 		rest   time.Duration
-		phase  lifecycle.QuarantinePhase // empty for none
+		phase  lifecycle.QuarantinePhase // empty for none: its deletion has begun
 		state  lifecycle.State
 	}{
 		"Record": {"its record is back: it is in use", func(s *stock) { recorded(s, "made-stray-000") }, 2 * time.Hour,
@@ -127,11 +127,11 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 			recorded(s, "made-stray-000")
 			updated(s)
 		}, 3 * time.Hour, lifecycle.Releasing, lifecycle.Updating},
-		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, "", lifecycle.Deleting},
+		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, "", lifecycle.Deleted},
 		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Enclosed,
 			lifecycle.Ready},
-		"OtherLifeEnd": {"what is left of it is for a person", func(s *stock) { recorded(s, "another") }, 14 * 24 * time.Hour, "",
-			lifecycle.Ready},
+		"OtherLifeEnd": {"what is left of it is removed, and the other life stays", func(s *stock) { recorded(s, "another") },
+			14 * 24 * time.Hour, "", lifecycle.Ready},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enclosed(t)
@@ -139,6 +139,9 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 			s.rest(tc.rest)
 			if q := s.quarantined(); q.Phase != tc.phase || s.state("stray-000").State != tc.state {
 				t.Errorf("%s: it is %q, and its record %q", tc.reason, q.Phase, s.state("stray-000").State)
+			}
+			if ends := s.former(s.things[0]).State == lifecycle.Deleting; ends != (tc.phase == "") {
+				t.Errorf("%s: its deletion has begun: %v", tc.reason, ends)
 			}
 		})
 	}
@@ -153,7 +156,7 @@ func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
 	s.pass()
 	q := s.quarantined()
 	r := s.state("stray-000")
-	back, err := r.Rebuild(q.Orphan, lifecycle.Attributes{}, "", s.now)
+	back, err := r.Rebuild(q.Orphan, lifecycle.Attributes{}, s.now)
 	if err == nil {
 		err = s.records.Ledger.Commit(t.Context(), ledger.Put(back))
 	}
@@ -199,7 +202,7 @@ func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 			if err := tc.may(s); err != nil {
 				t.Fatal(err)
 			}
-			if s.rest(2 * time.Hour); s.state("stray-000").State != lifecycle.Deleting {
+			if s.rest(2 * time.Hour); s.former(s.things[0]).State != lifecycle.Deleting {
 				t.Errorf("it is not deleted afterwards: %+v", s.quarantined())
 			}
 		})
@@ -396,9 +399,9 @@ func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.rest(15 * 24 * time.Hour)
-	for _, id := range []string{"a", "b"} {
-		if m := s.state(id).Made; m.Target != explained.Target || string(m.Found) != "\x01state" || m.Broker != ours.Broker {
-			t.Errorf("the deletion of %q is given %+v", id, m)
+	for _, id := range []reaper.Thing{explained, unexplained} {
+		if m := s.former(id).Made; m.Target != explained.Target || string(m.Found) != "\x01state" || m.Broker != ours.Broker {
+			t.Errorf("the deletion of %q is given %+v", id.Name, m)
 		}
 	}
 }

@@ -49,9 +49,11 @@ func (p *part) targets(ctx context.Context) error {
 // holds reports whether an instance still is in a target; if not, it deletes the record
 // of that.
 func (r *Reaper) holds(ctx context.Context, u lifecycle.TargetUse, now time.Time) (bool, error) {
-	c, err := r.Records.Record(ctx, u.Key, now)
-	if err != nil || c.Uses(u) {
-		return err == nil, err
+	for _, key := range []lifecycle.Key{u.Key, u.Key.Former(u.Incarnation)} {
+		c, err := r.Records.Record(ctx, key, now)
+		if err != nil || c.Uses(u) {
+			return err == nil, err
+		}
 	}
 	if err := r.Records.Commit(ctx, ledger.Delete(u)); err != nil && !errors.Is(err, ledger.ErrConflict) {
 		return false, fmt.Errorf("forgetting a target that is not used any more: %w", err)

@@ -86,7 +86,7 @@ func lateBinding(w *world) func(p *demo.Provider) (provider.Status, error) {
 				Broker: testkit.Identity, Platform: "p", ID: "i", Incarnation: w.instance().Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
 				Operation: provider.Operation{ID: c.Operation.ID, Kind: provider.KindBind, Started: w.clock},
 			},
-			ID: "b", Incarnation: "before", Secret: make([]byte, 32),
+			ID: "b", Incarnation: c.Incarnation, Secret: make([]byte, 32),
 		})
 	}
 }
@@ -121,37 +121,49 @@ func begunLook(t *testing.T) (*world, workflow.Ref) {
 	panic("unreachable")
 }
 
-// An id that is used again is another instance: a look that was under way does
-// nothing to it.
+// An id that is used again is another instance: a look that was under way does nothing to
+// it, and is made again by the record that was set aside.
 func TestALateLookLeavesASuccessorAlone(t *testing.T) {
 	w, ref := begunLook(t)
+	was := w.instance()
 	w.must(provision)
 	w.rest()
 	w.drive(context.Background(), ref)
+	if i := w.instance(); w.held() != 2 || i.State != lifecycle.Ready {
+		t.Errorf("%d things exist, the instance is %q", w.held(), i.State)
+	}
+	w.clock = w.clock.Add(lifecycle.LateLookAgain)
+	w.restForLong()
 	if i := w.instance(); w.held() != 1 || i.State != lifecycle.Ready {
 		t.Errorf("%d things exist, the instance is %q", w.held(), i.State)
 	}
+	former, err := w.ledger().Record(t.Context(), was.Key.Former(was.Incarnation), w.clock)
+	if err != nil || former.State != lifecycle.Deleted || !former.LateLook.IsZero() || former.Operation.ID != was.Operation.ID {
+		t.Errorf("the record that was set aside is %+v, %v", former, err)
+	}
 }
 
-// A creation that begins while the look is calling the cloud waits for it.
-func TestACreationWaitsForALateLook(t *testing.T) {
+// A creation waits for no call of the life before: that one cannot reach what it makes.
+// The record that was set aside has the lease of the call, and waits for it.
+func TestACreationWaitsForNoLateLook(t *testing.T) {
 	w, ref := begunLook(t)
+	was := w.instance()
 	looker := w.with(func(context.Context) (provider.Status, error) {
-		created := w.must(provision)
-		outcome, err := w.with(func(context.Context) (provider.Status, error) {
-			t.Error("the creation called the cloud beside the look")
-			return provider.Status{Done: true}, nil
-		}).Step(context.Background(), refOf(created, 1))
-		if err != nil || outcome.Settled {
-			t.Errorf("%+v %v", outcome, err)
-		}
+		w.must(provision)
+		w.rest()
 		return provider.Status{Done: true}, nil
 	})
 	if outcome, err := looker.Step(context.Background(), ref); err != nil || !outcome.Settled {
 		t.Fatalf("%+v %v", outcome, err)
 	}
-	if i := w.instance(); len(i.Leases) != 0 || i.State != lifecycle.Creating {
-		t.Errorf("the instance is %q, leases %v", i.State, i.Leases)
+	former, err := w.ledger().Record(t.Context(), was.Key.Former(was.Incarnation), w.clock)
+	if i := w.instance(); err != nil || len(i.Leases) != 0 || i.State != lifecycle.Ready || len(former.Leases) != 1 {
+		t.Errorf("the instance is %q, leases %v, and those of its former life %v, %v", i.State, i.Leases, former.Leases, err)
+	}
+	w.clock = former.Leases[0].Until
+	w.restForLong()
+	if i := w.instance(); w.held() != 1 || i.State != lifecycle.Ready {
+		t.Errorf("%d things exist, the instance is %q", w.held(), i.State)
 	}
 }
 
@@ -177,9 +189,9 @@ func TestALateLookIsRepeated(t *testing.T) {
 	}
 }
 
-// A call of a deletion that timed out may still land when the deletion is done:
-// what is made next with the id waits for it.
-func TestACreationWaitsForAStepOfTheDeletionBefore(t *testing.T) {
+// A call of a deletion that timed out may still land when the deletion is done: what is
+// made next with the id is out of its reach.
+func TestACreationWaitsForNoStepOfTheDeletionBefore(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
 	deletion := refOf(w.must(deprovision), 1)
@@ -193,14 +205,7 @@ func TestACreationWaitsForAStepOfTheDeletionBefore(t *testing.T) {
 	if c := w.instance(); c.State != lifecycle.Deleted || len(c.Leases) != 1 {
 		t.Errorf("the instance is %q, with leases %v", c.State, c.Leases)
 	}
-	created := refOf(w.must(provision), 1)
-	outcome, err = w.with(func(context.Context) (provider.Status, error) {
-		t.Error("the creation called the cloud beside the deletion")
-		return provider.Status{Done: true}, nil
-	}).Step(context.Background(), created)
-	if err != nil || outcome.Settled {
-		t.Errorf("%+v %v", outcome, err)
-	}
+	w.must(provision)
 	w.rest()
 	if i := w.instance(); i.State != lifecycle.Ready || w.held() != 1 || len(i.Leases) != 0 {
 		t.Errorf("the instance is %q, %d things exist, leases %v", i.State, w.held(), i.Leases)

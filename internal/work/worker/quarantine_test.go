@@ -24,7 +24,7 @@ func (s shelves) List(ctx context.Context, cursor string) (things []reaper.Thing
 	page, next, err := s.Provider.List(ctx, cursor)
 	for _, h := range page {
 		things = append(things, reaper.Thing{
-			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}
@@ -313,9 +313,9 @@ func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
 	w := newWorld(t)
 	astray(w)
 	state := provider.State{Format: 7, Data: []byte("key-1")}
-	r, err := w.ledger().Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "stray"}, w.clock)
+	r, err := w.ledger().Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "stray", Life: "lost"}, w.clock)
 	if err == nil {
-		r, _, err = r.BeginOrphanDeletion(lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock,
+		r, err = r.BeginOrphanDeletion(lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock,
 			Timeout: time.Hour, Own: true},
 			lifecycle.Orphan{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()})
 	}

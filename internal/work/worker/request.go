@@ -109,6 +109,9 @@ func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycl
 
 // bindingFor is what the provider is told of a binding.
 func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
+	if i.Incarnation != b.InstanceIncarnation { // another life has the instance's id by now
+		i = lifecycle.Record{}
+	}
 	in, err := w.instanceFor(ctx, i, op)
 	if err != nil {
 		return provider.Binding{}, err

@@ -57,7 +57,7 @@ func (w *Worker) callRetainer(ctx context.Context, r lifecycle.Retained) (provid
 	if err != nil {
 		return provider.Status{}, err
 	}
-	h := holdingOf(r.Name, r.Key, r.Incarnation, r.Made, state, r.Created)
+	h := holdingOf(r.Name, r.Key, r.Incarnation, "", r.Made, state, r.Created)
 	h.PlanID, h.RetainedUntil = r.PlanID, r.Until
 	return w.call(ctx, r.Provider, question{h.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
 		can, ok := p.Provider.(provider.Retainer)

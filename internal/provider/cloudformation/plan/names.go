@@ -38,16 +38,12 @@ func (s Scope) FixedPath() string { return strings.TrimSuffix(s.Path(), "/") + "
 
 // Stack is the name of an instance's stack.
 func (s Scope) Stack(in provider.Tags) string {
-	in.Binding = ""
-	return provider.Name(string(s), "i", in)
+	return provider.Name(string(s), "i", in.OfInstance())
 }
 
 // InstancePath holds the principals of all bindings of an instance, and
-// BindingPath those of all incarnations of one.
-func (s Scope) InstancePath(t provider.Tags) string {
-	t.Binding = ""
-	return s.Path() + hashOf(t) + "/"
-}
+// BindingPath those of one.
+func (s Scope) InstancePath(t provider.Tags) string { return s.Path() + hashOf(t.OfInstance()) + "/" }
 
 // BindingPath is below InstancePath.
 func (s Scope) BindingPath(t provider.Tags) string { return s.InstancePath(t) + hashOf(t) + "/" }
@@ -57,12 +53,9 @@ func hashOf(t provider.Tags) string {
 	return name[len("x-x-"):]
 }
 
-// Binding is the name of a binding's user or role. It ends in a hash of its
-// incarnation, so that a late deletion cannot hit a successor. It has 55 letters, of
-// the 64 that IAM takes.
-func (s Scope) Binding(t provider.Tags) string {
-	return provider.Name(string(s), "b", t) + "-" + short(t.Incarnation, 8)
-}
+// Binding is the name of a binding's user or role. It has 46 letters, of the 64 that IAM
+// takes.
+func (s Scope) Binding(t provider.Tags) string { return provider.Name(string(s), "b", t) }
 
 // Names is the name of what is made for these tags: a stack, or a binding's user or role.
 func (s Scope) Names(t provider.Tags) []string {

@@ -156,7 +156,9 @@ func TestUsersOnMiniStack(t *testing.T) {
 	anew := b.binding("binding-1", "operation-2")
 	again := b.mustBind(&anew)
 	check("bound anew", again, theirs, awserr.None)
+	b.unbindAWS(of)
 	check("bound anew, by the old key", g, theirs, awserr.Login)
+	check("bound anew, after the old one has ended", again, theirs, awserr.None)
 	b.unbindAWS(anew)
 	check("unbound", again, theirs, awserr.Login)
 	if diff := cmp.Diff(before, listing(t, cfg)); diff != "" {

@@ -186,12 +186,12 @@ func (t *task) wrong(what string, err error) error {
 
 // make makes the principal, or finds it made.
 func (t *task) make(ctx context.Context) (provider.Status, error) {
-	mine, former, err := t.find(ctx)
+	mine, others, err := t.find(ctx)
 	if err != nil {
 		return provider.Status{}, err
 	}
-	if len(former) > 0 {
-		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second}, t.clear(ctx, former, nil)
+	if len(others) > 0 {
+		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second}, t.clear(ctx, others, nil)
 	}
 	if mine == nil {
 		if mine, err = t.create(ctx); err != nil {
@@ -207,9 +207,9 @@ func (t *task) make(ctx context.Context) (provider.Status, error) {
 	return t.key(ctx)
 }
 
-// find gives this binding's principal, nil if the lists do not show it, and those of
-// other incarnations. Anything else under its name or path is a failure.
-func (t *task) find(ctx context.Context) (mine *Found, former []found, err error) {
+// find gives this binding's principal, nil if the lists do not show it, and one of the
+// other kind, from before its plan was changed. Anything else under its path is a failure.
+func (t *task) find(ctx context.Context) (mine *Found, others []found, err error) {
 	all, err := t.listed(ctx, t.Scope.BindingPath(t.tags))
 	if err != nil {
 		return nil, nil, err
@@ -222,15 +222,15 @@ func (t *task) find(ctx context.Context) (mine *Found, former []found, err error
 		case f.kind == t.kind && f.Name == t.name:
 			mine = &full
 		default:
-			former = append(former, f)
+			others = append(others, f)
 		}
 	}
-	return mine, former, nil
+	return mine, others, nil
 }
 
-// clear removes principals of other incarnations, unless finding them has failed.
-func (t *task) clear(ctx context.Context, former []found, err error) error {
-	for _, f := range former {
+// clear removes principals of the other kind, unless finding them has failed.
+func (t *task) clear(ctx context.Context, others []found, err error) error {
+	for _, f := range others {
 		if err == nil {
 			err = t.remove(ctx, f)
 		}
@@ -314,9 +314,9 @@ func (t *task) prove(ctx context.Context, was remembered) (provider.Status, erro
 		return waiting, nil
 	}
 	// The lists may show by now what they did not show at first.
-	if _, former, err := t.find(ctx); err != nil || len(former) > 0 {
+	if _, others, err := t.find(ctx); err != nil || len(others) > 0 {
 		waiting.After = time.Second
-		return waiting, t.clear(ctx, former, err)
+		return waiting, t.clear(ctx, others, err)
 	}
 	if err := t.IAM.SetTags(ctx, t.kind, t.name, []provider.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
 		return provider.Status{}, t.hard(t.b.Instance.Operation, "marking the key of a user", err)

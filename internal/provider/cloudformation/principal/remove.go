@@ -42,15 +42,15 @@ func (k *Keeper) listed(ctx context.Context, path string) (all []found, err erro
 // listMost is how many IAM gives at once at most.
 const listMost = 1000
 
-// owned gives a principal with its tags if it is of the binding, whatever its
-// incarnation; anything else is a failure, and stays as it is.
+// owned gives a principal with its tags if it is of the binding; anything else is a
+// failure, and stays as it is.
 func (k *Keeper) owned(ctx context.Context, f found, tags provider.Tags) (Found, error) {
 	full, err := k.IAM.Get(ctx, f.kind, f.Name)
 	if err != nil {
 		return full, fmt.Errorf("reading a %s: %w", f.kind, err)
 	}
 	of, err := provider.TagsFrom(full.Tags)
-	if err != nil || !of.SameIDs(tags) {
+	if err != nil || of != tags {
 		k.Log.Error("something that is not ours has the name of a binding's principal: it was left as it is", "name", f.Name)
 		return full, provider.Failf("Something else stands where the credentials of this binding belong. It was left as it is. " +
 			"Tell the operator of the broker.")
@@ -58,9 +58,8 @@ func (k *Keeper) owned(ctx context.Context, f found, tags provider.Tags) (Found,
 	return full, nil
 }
 
-// Unbind removes the principals of a binding by a step, as provider.Provider has it:
-// those of all incarnations, which share a path. Each is deleted by its full name,
-// which ends in its incarnation: a call that comes late hits no successor.
+// Unbind removes the principals of a binding by a step, as provider.Provider has it: a
+// user, a role, or both, where the plan has changed midway.
 func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	tags := provider.BindingTagsOf(b)
 	all, err := k.standing(ctx, tags)
@@ -88,7 +87,7 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 }
 
 // standing gives the principals of a binding: those that the lists show, or else the
-// one of this incarnation, which they may not show yet.
+// one of its name, which they may not show yet.
 func (k *Keeper) standing(ctx context.Context, tags provider.Tags) ([]found, error) {
 	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
 	if err != nil || len(all) > 0 {

@@ -69,8 +69,7 @@ func (r *rewriting) principal(ctx context.Context, f found, document string) (bo
 		return false, err
 	}
 	tags, err := provider.TagsFrom(full.Tags)
-	of := r.of
-	if of.Binding, of.Incarnation = tags.Binding, tags.Incarnation; err != nil || tags != of || tags.Binding == "" {
+	if err != nil || tags.OfInstance() != r.of || tags.Binding == "" {
 		r.Log.Warn("something that is not ours stands among the principals of an instance: it was left as it is", "name", f.Name)
 		return false, nil
 	}

@@ -96,8 +96,7 @@ func planOf(kind plan.Principal) (plan.Settings, map[string]string) {
 }
 
 func (p *small) name(t provider.Tags) string {
-	t.Binding = ""
-	return provider.Name("small", "i", t)
+	return provider.Name("small", "i", t.OfInstance())
 }
 
 // at proves the target, as each step does.
@@ -132,7 +131,7 @@ func (p *small) instance(ctx context.Context, in provider.Instance, call func(th
 		defer p.w.mu.Unlock()
 		t, there := a.things[p.name(provider.TagsOf(in))]
 		switch {
-		case there && !t.tags.SameIDs(provider.TagsOf(in)):
+		case there && t.tags != provider.TagsOf(in):
 			return provider.Failf("not ours")
 		case in.Settings["fail"] == string(in.Operation.Kind) && (there || in.Operation.Kind == provider.KindProvision):
 			return provider.Failf("asked to fail")
@@ -354,15 +353,6 @@ type mutated struct {
 	tags   provider.Tags
 }
 
-// List hides former incarnations from a Keeper that does not look for them.
-func (m *mutated) List(ctx context.Context, kind plan.Principal, path, cursor string, most int) ([]principal.Found, string, error) {
-	page, next, err := m.Client.List(ctx, kind, path, cursor, most)
-	if m.mutant == "leaves-former" {
-		page = slices.DeleteFunc(page, func(f principal.Found) bool { return f.Name != scope.Binding(m.tags) })
-	}
-	return page, next, err
-}
-
 func (m *mutated) Get(ctx context.Context, kind plan.Principal, name string) (principal.Found, error) {
 	f, err := m.Client.Get(ctx, kind, name)
 	if m.mutant == "takes-foreign" {
@@ -393,7 +383,6 @@ func TestMutants(t *testing.T) {
 		"boundless":          {Reason: "a principal has a boundary", Caught: "Lifecycle"},
 		"forgets-state":      {Reason: "a key that is recorded is granted", Caught: "Lifecycle"},
 		"keeps-secret":       {Reason: "a secret leaves the state with the grant", Caught: "Grants"},
-		"leaves-former":      {Reason: "of another incarnation, nothing stays", Caught: "Incarnations"},
 		"leftover-key":       {Reason: "a key that was never recorded is revoked", Caught: "Faults"},
 		"never-released":     {Reason: "what is released opens as before", Caught: "Quarantine"},
 		"open-in-quarantine": {Reason: "what is in quarantine opens to nobody", Caught: "Quarantine"},

@@ -199,12 +199,10 @@ func (c client) logIn(ctx context.Context, name, id, secret string) (ok bool, er
 	return ok, err
 }
 
-// delete removes a thing of an incarnation: a late call never hits a successor.
-func (c client) delete(ctx context.Context, name, incarnation string) error {
+func (c client) delete(ctx context.Context, name string) error {
 	return c.do(ctx, func(things map[string]*thing) error {
-		t := things[name]
-		switch {
-		case t == nil || t.tags.Incarnation != incarnation:
+		switch t := things[name]; {
+		case t == nil:
 			return ErrNotFound
 		case len(t.secrets) > 0:
 			return ErrInUse

@@ -159,10 +159,8 @@ func (c client) ensure(ctx context.Context, name string, tags provider.Tags, con
 		return again, nil
 	case err != nil:
 		return provider.Status{}, err
-	case !v.tags.SameIDs(tags):
+	case v.tags != tags:
 		return provider.Status{}, notOurs()
-	case v.tags.Incarnation != tags.Incarnation:
-		return again, c.remove(ctx, v)
 	}
 	return provider.Status{Done: true, Percent: 100}, nil
 }
@@ -178,7 +176,7 @@ func (c client) remove(ctx context.Context, v view) error {
 			return err
 		}
 	}
-	return c.delete(ctx, v.name, v.tags.Incarnation)
+	return c.delete(ctx, v.name)
 }
 
 // Update implements provider.Provider.
@@ -209,12 +207,10 @@ func (p *Provider) usable(ctx context.Context, c client, in provider.Instance) e
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return provider.Failf("there is no such instance")
-	case err != nil:
-		return err
-	case v.tags != provider.TagsOf(in):
-		return provider.Failf("the instance is not the one that was meant")
+	case err == nil && v.tags != provider.TagsOf(in):
+		return notOurs()
 	}
-	return nil
+	return err
 }
 
 // Deprovision implements provider.Provider.
@@ -241,7 +237,7 @@ func (p *Provider) end(ctx context.Context, in provider.Instance, s provider.Sta
 		return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
 	case err != nil:
 		return provider.Status{}, err
-	case !v.tags.SameIDs(tags):
+	case v.tags != tags:
 		return provider.Status{}, notOurs()
 	}
 	if err := asked(in, was); err != nil {
