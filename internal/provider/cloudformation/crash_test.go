@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/test/crashtest"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // histories are a subject over CloudFormation in memory.
@@ -26,7 +27,7 @@ func histories() crashtest.Subject {
 		New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
 			f := newFake(now)
 			f.takes = 200 * time.Millisecond
-			p := onFake{planned{f.over("", here, func(_ context.Context, name string, do func() error) error {
+			p := onFake{planned{f.over(testkit.Identity, here, func(_ context.Context, name string, do func() error) error {
 				if name == "look" || name == "list" || name == "identify" { // reading is no effect
 					return do()
 				}
