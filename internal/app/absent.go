@@ -88,13 +88,7 @@ func without(
 			continue
 		}
 		hidden = append(hidden, name)
-		var names []string
-		for _, o := range offered.Offerings() {
-			if o.Provider == name {
-				names = append(names, o.Name)
-			}
-		}
-		if names != nil {
+		if names := offered.Names(name); names != nil {
 			log.Info("not offered", "offerings", strings.Join(names, ","), "reason", why[name].Error())
 		}
 	}

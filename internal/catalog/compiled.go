@@ -27,6 +27,7 @@ type Catalog struct {
 // An entry is what the index of a compiled catalog has of an offering.
 type entry struct {
 	ID       string   `json:"id"`
+	Name     string   `json:"name"`
 	Provider string   `json:"provider"`
 	Plans    []string `json:"plans"` // their ids
 	Size     int      `json:"size"`  // of its record, in bytes; records follow on one another
@@ -76,7 +77,7 @@ func Encode(offerings []Offering, files map[string][]byte) ([]byte, error) {
 	var records []byte
 	for _, o := range offerings {
 		r := record{Offering: o, DashboardURL: o.DashboardURL, Provider: o.Provider}
-		e := entry{ID: o.ID, Provider: o.Provider}
+		e := entry{ID: o.ID, Name: o.Name, Provider: o.Provider}
 		for _, p := range o.Plans {
 			e.Plans = append(e.Plans, p.ID)
 			r.Plans = append(r.Plans, planRecord{

@@ -23,6 +23,16 @@ func (c *Catalog) File(digest string) (content []byte, found bool) {
 // is in it may be changed.
 func (c *Catalog) Files() map[string][]byte { return c.files }
 
+// Names are those of a provider's offerings. It decodes none.
+func (c *Catalog) Names(provider string) (names []string) {
+	for _, e := range c.entries {
+		if e.Provider == provider {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
 // Without is the catalog without the offerings of some providers.
 func (c *Catalog) Without(providers []string) *Catalog {
 	if len(providers) == 0 {

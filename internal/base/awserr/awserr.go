@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aws/smithy-go"
 )
@@ -94,38 +95,42 @@ var byCode = map[Class][]string{
 
 // byMessage are for codes that mean several things, CloudFormation's ValidationError
 // above all; the first that matches counts. Names of users' parameters stand in
-// messages, too: a pattern is more than a word that such a name may have.
-var byMessage = []struct {
+// messages, too: a pattern is more than a word that such a name may have. They are compiled
+// when the first is looked for: a start waits for what packages do before.
+var byMessage = sync.OnceValue(func() []messageRule {
+	validation := regexp.MustCompile(`^Validation(Error|Exception)$`)
+	limit := regexp.MustCompile(`^LimitExceeded(Exception)?$`)
+	request := regexp.MustCompile(`^InvalidRequest(Exception)?$`)
+	return []messageRule{
+		{validation, regexp.MustCompile(`(?i)\bstack\b.*(does ?n[o']t exist|not found)|` +
+			`\bdoes ?n[o']t exist for stack\b`), Absent},
+		{validation, regexp.MustCompile(`(?i)no updates? (are|is) to be performed|nothing to update`), Unchanged},
+		{validation, regexp.MustCompile(`(?i)rate exceeded|throttl`), Throttled},
+		// Somebody has protected it by hand.
+		{validation, regexp.MustCompile(`(?i)termination ?protection`), Denied},
+		{validation, regexp.MustCompile(`[A-Z]+_IN_PROGRESS|(?i)(is|are) in [A-Z_]+ state|while in status|` +
+			`can ?not be (updated|deleted|called)|currently in [A-Z_]+`), Busy},
+		{validation, regexp.MustCompile(`(?i)\b(limit|quota)\b.*\bexceeded|\bexceed\w*\b.*\b(limit|quota)|` +
+			`maximum number of`), Quota},
+		{validation, regexp.MustCompile(`(?i)not authorized|cannot be assumed|access denied`), Denied},
+		{validation, regexp.MustCompile(``), Invalid},
+
+		// IAM, KMS and CloudFormation mean a quota of the account by it; Kinesis a rate, and
+		// DynamoDB how much it does at a time.
+		{limit, regexp.MustCompile(`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|` +
+			`in parallel|try again|retry`), Throttled},
+		{limit, regexp.MustCompile(``), Quota},
+
+		// Secrets Manager has one code for states, and for what can never be done.
+		{request, regexp.MustCompile(`(?i)(marked|scheduled) for deletion|currently|in progress`), Busy},
+		{request, regexp.MustCompile(``), Invalid},
+	}
+})
+
+type messageRule struct {
 	code, message *regexp.Regexp
 	class         Class
-}{
-	{validation, regexp.MustCompile(`(?i)\bstack\b.*(does ?n[o']t exist|not found)|\bdoes ?n[o']t exist for stack\b`), Absent},
-	{validation, regexp.MustCompile(`(?i)no updates? (are|is) to be performed|nothing to update`), Unchanged},
-	{validation, regexp.MustCompile(`(?i)rate exceeded|throttl`), Throttled},
-	// Somebody has protected it by hand.
-	{validation, regexp.MustCompile(`(?i)termination ?protection`), Denied},
-	{validation, regexp.MustCompile(`[A-Z]+_IN_PROGRESS|(?i)(is|are) in [A-Z_]+ state|while in status|` +
-		`can ?not be (updated|deleted|called)|currently in [A-Z_]+`), Busy},
-	{validation, regexp.MustCompile(`(?i)\b(limit|quota)\b.*\bexceeded|\bexceed\w*\b.*\b(limit|quota)|maximum number of`), Quota},
-	{validation, regexp.MustCompile(`(?i)not authorized|cannot be assumed|access denied`), Denied},
-	{validation, regexp.MustCompile(``), Invalid},
-
-	// IAM, KMS and CloudFormation mean a quota of the account by it; Kinesis a rate, and
-	// DynamoDB how much it does at a time.
-	{limit, regexp.MustCompile(`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|` +
-		`in parallel|try again|retry`), Throttled},
-	{limit, regexp.MustCompile(``), Quota},
-
-	// Secrets Manager has one code for states, and for what can never be done.
-	{request, regexp.MustCompile(`(?i)(marked|scheduled) for deletion|currently|in progress`), Busy},
-	{request, regexp.MustCompile(``), Invalid},
 }
-
-var (
-	validation = regexp.MustCompile(`^Validation(Error|Exception)$`)
-	limit      = regexp.MustCompile(`^LimitExceeded(Exception)?$`)
-	request    = regexp.MustCompile(`^InvalidRequest(Exception)?$`)
-)
 
 var classes = func() map[string]Class {
 	all := map[string]Class{}
@@ -150,7 +155,7 @@ func Of(err error) Class {
 	if class, ok := classes[code]; ok {
 		return class
 	}
-	for _, rule := range byMessage {
+	for _, rule := range byMessage() {
 		if rule.code.MatchString(code) && rule.message.MatchString(said.ErrorMessage()) {
 			return rule.class
 		}

@@ -139,15 +139,12 @@ func (r Registry) check() error {
 	return nil
 }
 
-var (
-	validID   = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
-	validName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
-	validPath = regexp.MustCompile(`^/[a-z0-9][a-z0-9-]{0,39}$`)
-)
+// valid are ids and names, and paths behind their slash.
+var valid = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 
 // CheckPath refuses what cannot stand before /v2.
 func CheckPath(path string) error {
-	if !validPath.MatchString(path) || path == "/v2" || path == "/operations" {
+	if name, ok := strings.CutPrefix(path, "/"); !ok || !valid.MatchString(name) || path == "/v2" || path == "/operations" {
 		return fmt.Errorf("path %q is not valid: give a slash and up to 40 small letters, digits and hyphens, such as /cf-eu",
 			path)
 	}
@@ -196,7 +193,7 @@ func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
 // the one that has records under it, of which this registry may know nothing;
 // without one it gets newID.
 func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error) {
-	if !validName.MatchString(p.Name) {
+	if !valid.MatchString(p.Name) {
 		return r, fmt.Errorf("name %q is not valid: give up to 40 small letters, digits and hyphens", p.Name)
 	}
 	if p.Path != "" {
@@ -232,7 +229,7 @@ func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error)
 
 // checkID refuses an id that a new platform cannot have.
 func (r Registry) checkID(id string) error {
-	if !validID.MatchString(id) {
+	if !valid.MatchString(id) {
 		return fmt.Errorf("id %q is not valid: give one that a platform of this broker had, such as p-abcdefghijkl", id)
 	}
 	for _, p := range r.Platforms {

@@ -27,31 +27,31 @@ const textSettings = "AWS does not accept its settings. Check the parameters, or
 // Names of properties stand in reasons, too, such as VisibilityTimeout: a pattern is more
 // than a part of a word.
 var causes = []struct {
-	reason *regexp.Regexp
+	reason string // a pattern, compiled when something has failed
 	words  string
 }{
-	{regexp.MustCompile(`(?i)not authorized|access ?denied|unauthorized|forbidden|explicit deny`),
+	{`(?i)not authorized|access ?denied|unauthorized|forbidden|explicit deny`,
 		"the service's account does not allow it. Ask the operator of the service."},
-	{regexp.MustCompile(`(?i)failed to satisfy constraint|Model validation failed|invalid (value|parameter)|` +
-		`\bfor (the )?(parameter|property|attribute)\b.* is (invalid|not valid)|must be (between|one of|less|greater|at (least|most))`),
+	{`(?i)failed to satisfy constraint|Model validation failed|invalid (value|parameter)|` +
+		`\bfor (the )?(parameter|property|attribute)\b.* is (invalid|not valid)|must be (between|one of|less|greater|at (least|most))`,
 		textSettings},
-	{regexp.MustCompile(`(?i)(limit|quota).*(exceed|reach)|(exceed|reach).*(limit|quota)|LimitExceeded|too many`),
+	{`(?i)(limit|quota).*(exceed|reach)|(exceed|reach).*(limit|quota)|LimitExceeded|too many`,
 		"a limit of the service's account is reached. Ask the operator of the service to raise it."},
-	{regexp.MustCompile(`(?i)throttl|rate exceeded|slow ?down`), "AWS was asked too much at once. Try again later."},
-	{regexp.MustCompile(`(?i)not empty|BucketNotEmpty`), "it is not empty. Remove what is in it, and try again."},
-	{protection,
+	{`(?i)throttl|rate exceeded|slow ?down`, "AWS was asked too much at once. Try again later."},
+	{`(?i)not empty|BucketNotEmpty`, "it is not empty. Remove what is in it, and try again."},
+	{protection.String(),
 		"it is protected against deletion. Take the protection away, or ask the operator of the service."},
-	{regexp.MustCompile(`(?i)already exists|AlreadyExists|AlreadyOwned`),
+	{`(?i)already exists|AlreadyExists|AlreadyOwned`,
 		"one of that name is there already. Try again, or ask the operator of the service."},
-	{regexp.MustCompile(`(?i)\btimed[ -]?out\b|\btime[ -]?out\b|\bexceeded attempts|\btime\b.*\bexceeded|stabiliz`),
+	{`(?i)\btimed[ -]?out\b|\btime[ -]?out\b|\bexceeded attempts|\btime\b.*\bexceeded|stabiliz`,
 		"it was not ready in time. Try again."},
-	{regexp.MustCompile(`(?i)insufficient\w*capacity|\b(insufficient|sufficient|enough|no)\b.*\bcapacity\b|\bcapacity\b.*(available|zone)|` +
-		`not available in|unsupported.*(zone|region)`),
+	{`(?i)insufficient\w*capacity|\b(insufficient|sufficient|enough|no)\b.*\bcapacity\b|\bcapacity\b.*(available|zone)|` +
+		`not available in|unsupported.*(zone|region)`,
 		"AWS has no capacity for it at the moment. Try again later, or choose another plan."},
-	{regexp.MustCompile(`(?i)invalid|malformed|validation|must (be|not|have|match)|not valid|constraint|InvalidRequest|one of`),
+	{`(?i)invalid|malformed|validation|must (be|not|have|match)|not valid|constraint|InvalidRequest|one of`,
 		textSettings},
-	{regexp.MustCompile(`(?i)does not exist|not ?found|no such`), "something that it needs is not there. Ask the operator of the service."},
-	{regexp.MustCompile(`(?i)internal|service unavailable|5\d\d`), "AWS had a fault. Try again later."},
+	{`(?i)does not exist|not ?found|no such`, "something that it needs is not there. Ask the operator of the service."},
+	{`(?i)internal|service unavailable|5\d\d`, "AWS had a fault. Try again later."},
 }
 
 // words say of an event what has failed and what can be done, without anything of the
@@ -70,7 +70,7 @@ func words(e event) string {
 		done = "made as wanted"
 	}
 	for _, c := range causes {
-		if c.reason.MatchString(e.reason) {
+		if regexp.MustCompile(c.reason).MatchString(e.reason) {
 			return what + " could not be " + done + ": " + c.words
 		}
 	}

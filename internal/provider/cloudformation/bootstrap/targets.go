@@ -155,7 +155,10 @@ func (t Target) check(own bool, wrong func(member, what, mend string)) {
 			wrong("cidrs", fmt.Sprintf("has %q", c), "give networks such as 10.0.0.0/16")
 		}
 	}
-	of := regexp.MustCompile(formRole).FindStringSubmatch(t.Role)
+	var of []string
+	if t.Role != "" {
+		of = regexp.MustCompile(formRole).FindStringSubmatch(t.Role)
+	}
 	switch {
 	case own && (t.Account != "" || t.Region != "" || t.Role != "" || t.ExternalID != ""):
 		wrong("", "is where the broker itself works, and has an account, a region, a role or an external id",
