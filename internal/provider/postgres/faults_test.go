@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/crashtest"
 	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // overFake is a harness over a server in memory, every call to which can go wrong.
@@ -127,7 +128,7 @@ func histories() crashtest.Subject {
 				}
 				return effect(strings.TrimPrefix(name, "postgres."), do)
 			}
-			p := onFake{postgres.New(postgres.Options{Now: now,
+			p := onFake{postgres.New(postgres.Options{Broker: testkit.Identity, Now: now,
 				Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}}}), f}
 			p.Fake(f)
 			return p, p

@@ -65,7 +65,7 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 			passed++
 		}
 	}
-	if left, _, err := wired.Inventory.List(t.Context(), ""); err != nil || len(left) > 0 || !result.Conforms() {
+	if left, _, err := made.List(t.Context(), ""); err != nil || len(left) > 0 || !result.Conforms() {
 		t.Errorf("%d things are left, error %v; it conforms: %v", len(left), err, result.Conforms())
 	}
 	if calls.Load() < 100 || passed < 200 {

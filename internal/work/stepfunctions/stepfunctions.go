@@ -100,9 +100,11 @@ func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
 // the background.
 func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	in := InputOf(ref)
-	if deadline, ok := ctx.Deadline(); ok {
-		in.Until = deadline.UTC()
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(time.Hour) // none would mean that nobody waits
 	}
+	in.Until = deadline.UTC()
 	for ctx.Err() == nil {
 		out, err := e.invoke(ctx, in)
 		var failed *functionError
