@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,23 +84,15 @@ func TestWriteCatalog(t *testing.T) {
 	}
 }
 
-// A stack without the demo has none of its settings and rights; one that has
-// withdrawn it still has.
+// A stack without the demo does not wire it; one that has withdrawn it still does.
 func TestTheDemoOnRequest(t *testing.T) {
 	for state, want := range map[string]bool{Offered: true, Withdrawn: true, Off: false} {
 		made, err := synthesized(map[string]any{"demo": state})
 		if err != nil {
 			t.Fatal(err)
 		}
-		has := false
-		for _, r := range made.Resources {
-			text, err := json.Marshal(r.Properties)
-			if err != nil {
-				t.Fatal(err)
-			}
-			has = has || strings.Contains(string(text), "ssm:") || strings.Contains(string(text), app.EnvDemoPrefix)
-		}
-		if has != want {
+		wired, _ := at(functions(t, made)[FunctionProvisioner], "Environment", "Variables", app.EnvProviders).(string)
+		if has := strings.Contains(wired, app.ProviderDemo); has != want {
 			t.Errorf("demo=%s: it has the demo: %t", state, has)
 		}
 	}

@@ -147,11 +147,11 @@ func TestEnvironment(t *testing.T) {
 		}},
 		"Provisioner": {"the demo's delay is its own unless it is chosen", usual, FunctionProvisioner, map[string]string{
 			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
-			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			app.EnvProviders: "demo",
 		}},
 		"Reaper": {"it only has things driven", usual, FunctionReaper, map[string]string{
 			envAccount: account, app.EnvStack: "Longshore", app.EnvBroker: identity, app.EnvTable: table,
-			app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Longshore/demo",
+			app.EnvStateMachine: machine, app.EnvProviders: "demo",
 		}},
 		"ChosenAPI": {"when clients ask again is chosen", chosen, FunctionAPI, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
@@ -161,11 +161,11 @@ func TestEnvironment(t *testing.T) {
 		}},
 		"ChosenProvisioner": {"two stacks never share things", chosen, FunctionProvisioner, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvKey: key, app.EnvTable: table,
-			app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo", app.EnvDemoDelay: "250ms",
+			app.EnvProviders: "demo", app.EnvDemoDelay: "250ms",
 		}},
 		"ChosenReaper": {"it may be told to report only", chosen, FunctionReaper, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table,
-			app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoPrefix: "/longshore/Other/demo",
+			app.EnvStateMachine: machine, app.EnvProviders: "demo",
 			app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
 		}},
 	}

@@ -19,10 +19,10 @@ type providerRow struct {
 	// contexts are its settings that are chosen at deploy: the names of variables, by the
 	// names of context values.
 	contexts map[string]string
-	// environment are others that its functions need.
+	// environment are others that its functions need; nil for none.
 	environment func(s Settings) map[string]string
 	// things are the rights to make and remove what it makes, and inventory those to list
-	// it.
+	// it; nil for none.
 	things, inventory func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement
 	// exceptions belong to roles with the rights of things, and inventoryExceptions to
 	// roles with those of inventory; nil for none.
@@ -39,11 +39,7 @@ type providerRow struct {
 // providerRows are all providers.
 var providerRows = withHosted(map[string]providerRow{
 	app.ProviderDemo: {
-		contexts: map[string]string{"demo-delay": app.EnvDemoDelay},
-		environment: func(s Settings) map[string]string {
-			return map[string]string{app.EnvDemoPrefix: app.DemoPrefix(s.Stack)}
-		},
-		things: demoThings, inventory: demoInventory, exceptions: demoExceptions,
+		contexts:   map[string]string{"demo-delay": app.EnvDemoDelay},
 		vpcContext: "demo-vpc", // so that the way can be tried
 	},
 	app.ProviderCloudFormation: servicesRow,
@@ -116,8 +112,10 @@ func (s Settings) environment(of map[string]*string) map[string]*string {
 		of[app.EnvProviders] = jsii.String(strings.Join(names, ","))
 	}
 	for _, name := range s.providers() {
-		for variable, value := range providerRows[name].environment(s) {
-			of[variable] = &value
+		if its := providerRows[name].environment; its != nil {
+			for variable, value := range its(s) {
+				of[variable] = &value
+			}
 		}
 	}
 	return s.chosen(s.providers(), of)
@@ -137,7 +135,9 @@ func (s Settings) chosen(names []string, to map[string]*string) map[string]*stri
 // inventory for listing it.
 func (s Settings) things(stack awscdk.Stack) (all []awsiam.PolicyStatement, exceptions []exception) {
 	for _, name := range s.providers() {
-		all = append(all, providerRows[name].things(stack, s)...)
+		if its := providerRows[name].things; its != nil {
+			all = append(all, its(stack, s)...)
+		}
 		if more := providerRows[name].exceptions; more != nil {
 			exceptions = append(exceptions, more(s)...)
 		}
@@ -147,41 +147,12 @@ func (s Settings) things(stack awscdk.Stack) (all []awsiam.PolicyStatement, exce
 
 func (s Settings) inventory(stack awscdk.Stack) (all []awsiam.PolicyStatement, exceptions []exception) {
 	for _, name := range s.providers() {
-		all = append(all, providerRows[name].inventory(stack, s)...)
+		if its := providerRows[name].inventory; its != nil {
+			all = append(all, its(stack, s)...)
+		}
 		if more := providerRows[name].inventoryExceptions; more != nil {
 			exceptions = append(exceptions, more(s)...)
 		}
 	}
 	return all, exceptions
-}
-
-// The demo's things are parameters of SSM under one path, which is the stack's
-// own. A parameter is made together with its tags.
-func demoThings(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
-	below := awscdk.Fn_Join(jsii.String(""), &[]*string{demoPath(stack, s), jsii.String("/*")})
-	return []awsiam.PolicyStatement{
-		allow("DemoThings", below, "ssm:AddTagsToResource", "ssm:DeleteParameter", "ssm:GetParameter", "ssm:PutParameter"),
-	}
-}
-
-func demoInventory(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("DemoInventory", demoPath(stack, s), "ssm:GetParametersByPath")}
-}
-
-func demoPath(stack awscdk.Stack, s Settings) *string {
-	return stack.FormatArn(&awscdk.ArnComponents{
-		Service: jsii.String("ssm"), Resource: jsii.String("parameter"), ResourceName: jsii.String(app.DemoPrefix(s.Stack)[1:]),
-	})
-}
-
-// demoExceptions say why whoever has the demo's things may reach more than one
-// parameter.
-func demoExceptions(s Settings) []exception {
-	return []exception{{
-		rule: "AwsSolutions-IAM5",
-		reason: "The demo makes parameters while it runs, under names that come from the platform's ids. " +
-			"They all lie under one path, which is this stack's own.",
-		findings: []string{"Resource::arn:<AWS::Partition>:ssm:<AWS::Region>:<AWS::AccountId>:parameter" +
-			app.DemoPrefix(s.Stack) + "/*"},
-	}}
 }

@@ -20,12 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/emulator"
 )
@@ -34,7 +30,6 @@ import (
 type cloud struct {
 	lambda    *lambda.Client
 	sfn       *sfn.Client
-	ssm       *ssm.Client
 	sqs       *sqs.Client
 	dynamo    *dynamodb.Client
 	endpoint  string
@@ -48,7 +43,7 @@ func newCloud(t *testing.T) *cloud {
 	t.Helper()
 	cfg := emulator.Config(t)
 	c := &cloud{
-		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), ssm: ssm.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg),
+		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg),
 		dynamo:   dynamodb.NewFromConfig(cfg),
 		endpoint: *cfg.BaseEndpoint, functions: map[string]string{},
 	}
@@ -172,45 +167,6 @@ func (c *cloud) executionARN(t *testing.T, operation string) string {
 		t.Fatal(err)
 	}
 	return strings.Replace(c.machine, ":stateMachine:", ":execution:", 1) + ":" + token.Operation + "-1"
-}
-
-// things are the names of the demo's things for an instance. Hazard: MiniStack
-// counts in its listing, so that a page lacks things while other tests remove
-// theirs. What two listings in a row show is what there is.
-func (c *cloud) things(t *testing.T, instance string) []string {
-	t.Helper()
-	store, err := parameters.New(c.ssm, c.environment(t, "provisioner")[app.EnvDemoPrefix])
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := demo.New(store, demo.Options{Now: time.Now})
-	list := func() (all, names []string) {
-		for cursor := ""; ; {
-			page, next, err := made.List(t.Context(), cursor)
-			if err != nil {
-				t.Fatalf("listing what exists: %v", err)
-			}
-			for _, h := range page {
-				all = append(all, h.Name)
-				if h.Tags.Instance == instance {
-					names = append(names, h.Name)
-				}
-			}
-			if cursor = next; cursor == "" {
-				return all, names
-			}
-		}
-	}
-	before, _ := list()
-	for range 50 {
-		now, names := list()
-		if slices.Equal(now, before) {
-			return names
-		}
-		before = now
-	}
-	t.Fatal("the listing of what exists never rests")
-	return nil
 }
 
 // eventually waits until something is so.

@@ -3,11 +3,7 @@
 package localstack_test
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +11,9 @@ import (
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
@@ -36,7 +28,7 @@ func TestOperators(t *testing.T) {
 	p, c := newPlatform(t), newCloud(t)
 	instance := id("operated")
 	operation := accepted(t, p, instance, 120) // long enough for the commands, its deletion takes as long
-	eventually(t, "its thing is being made", settleLimit, func() bool { return len(c.things(t, instance)) == 1 })
+	eventually(t, "it is being made", settleLimit, func() bool { return c.waits(t, operation) })
 	if out := longshore(t, "instances", instance); !strings.Contains(out, operation) || !strings.Contains(out, "creating") {
 		t.Fatalf("what is shown:\n%s", out)
 	}
@@ -53,7 +45,6 @@ func TestOperators(t *testing.T) {
 	if out := longshore(t, "retry", operation); !strings.Contains(out, "deprovision") {
 		t.Fatalf("deleting it says:\n%s", out)
 	}
-	eventually(t, "its thing is gone", settleLimit, func() bool { return len(c.things(t, instance)) == 0 })
 	eventually(t, "its deletion has ended", settleLimit, func() bool {
 		return !strings.Contains(longshore(t, "instances", "--state", "running"), instance)
 	})
@@ -67,11 +58,12 @@ func TestOperators(t *testing.T) {
 // What has lost its records gets them again from what exists, and lives on. Nothing else
 // runs meanwhile: the rebuild goes on until two listings in turn have seen the same.
 func TestRebuild(t *testing.T) {
-	p, c := newPlatform(t), newCloud(t)
+	n, c := newTenant(t), newCloud(t)
+	service, plan := n.planOf(t, "sqs", "standard")
 	instance, binding := id("lost"), id("b")
-	path := instancePath(instance)
-	p.call(t, "PUT", path, provision(planSync), 201)
-	p.call(t, "PUT", path+"/service_bindings/"+binding, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
+	path, ids := instancePath(instance), "service_id="+service+"&plan_id="+plan
+	n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan))
+	n.ends(t, "PUT", path+"/service_bindings/"+binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan))
 
 	records := c.records()
 	lost := 0
@@ -95,25 +87,21 @@ func TestRebuild(t *testing.T) {
 	if lost < 3 {
 		t.Fatalf("%d records were of the instance and its binding", lost)
 	}
-	p.call(t, "GET", path, "", 404)
+	n.call(t, "GET", path, "", 404)
 
 	out := longshore(t, "rebuild", "--yes")
 	if !strings.Contains(out, instance+"/"+binding) {
 		t.Fatalf("the binding is not to be rotated:\n%s", out)
 	}
-	if got := p.call(t, "GET", path, "", 200).text("plan_id"); got != planSync {
+	if got := n.call(t, "GET", path, "", 200).text("plan_id"); got != plan {
 		t.Errorf("the instance is of plan %q", got)
 	}
-	for method, body := range map[string]string{"GET": "", "PUT": fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync)} {
-		if a := p.call(t, method, path+"/service_bindings/"+binding, body, 422); !strings.Contains(a.text("description"), "rotate it") {
-			t.Errorf("%s of a binding without its credentials: %s", method, a.raw)
-		}
+	if a := n.call(t, "GET", path+"/service_bindings/"+binding, "", 422); !strings.Contains(a.text("description"), "rotate it") {
+		t.Errorf("a binding without its credentials: %s", a.raw)
 	}
-	p.call(t, "DELETE", path+"/service_bindings/"+binding+"?"+hints(planSync), "", 200)
-	p.call(t, "DELETE", path+"?"+hints(planSync), "", 200)
-	if names := c.things(t, instance); len(names) != 0 {
-		t.Errorf("left behind: %q", names)
-	}
+	n.ends(t, "DELETE", path+"/service_bindings/"+binding, ids, "")
+	n.ends(t, "DELETE", path, ids, "")
+	n.call(t, "GET", path, "", 404)
 }
 
 // What was sealed with a key that is lost is given up, and nothing else: the
@@ -170,9 +158,7 @@ func TestRebuildWithALostKey(t *testing.T) {
 	for _, of := range []string{path + "/service_bindings/" + binding, path + "/service_bindings/" + kept, path} {
 		p.call(t, "DELETE", of+"?"+hints(planSync), "", 200)
 	}
-	if names := c.things(t, instance); len(names) != 0 {
-		t.Errorf("left behind: %q", names)
-	}
+	p.call(t, "GET", path, "", 404)
 }
 
 // A sweep that fails is told of by a dead letter, and the next one is as if
@@ -209,87 +195,4 @@ func TestAFailedSweepIsToldOf(t *testing.T) {
 	if err != nil || out.FunctionError != nil {
 		t.Errorf("the next sweep: %v, %s", err, out.Payload)
 	}
-}
-
-// A thing that no record knows of is put out of use, and by an operator's word
-// removed by the provisioner. That it was seen before is written by hand, since a
-// second sight comes an hour after the first.
-func TestStraysAreQuarantined(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	cfg := emulator.Config(t)
-	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
-	things, err := parameters.New(ssm.NewFromConfig(cfg), "/longshore/"+stack+"/demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	records := ledger.New(newCloud(t).records(), func() string { return id("test") })
-	longshore(t, "reaper", "resume") // whatever it may have made of the other tests
-	tags := provider.Tags{Platform: "default", Instance: id("stray"), Incarnation: "lost"}
-	stray := demo.Thing{
-		Name: provider.Name("longshore-demo", "instance", tags), Tags: tags, Created: time.Now().Add(-2 * time.Hour).UTC(),
-		Ready: time.Now().Add(-2 * time.Hour).UTC(),
-	}
-	seen, err := records.Sighting(ctx, "demo", stray.Name, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen.First = time.Now().Add(-time.Hour)
-	if err := records.Commit(ctx, ledger.Put(seen)); err != nil {
-		t.Fatal(err)
-	}
-	if err := things.Create(ctx, stray); err != nil {
-		t.Fatal(err)
-	}
-	longshore(t, "reaper", "resume") // its inventory is due now
-	refused := false
-	eventually(t, "it is put into quarantine", settleLimit, func() bool {
-		got, err := things.Get(ctx, stray.Name)
-		if err != nil {
-			t.Fatalf("it is gone, though nothing explains it: %v", err)
-		}
-		refused = !got.Quarantined && os.Getenv("AUTH") == "true" && refusedToList(t, records)
-		return got.Quarantined || refused
-	})
-	if refused {
-		// MiniStack's IAM asks for the right to list parameters on
-		// everything, where AWS asks for it on the path. The reaper then
-		// leaves it alone, and says so; the stray is this test's to remove.
-		t.Log("the emulator does not let the reaper list what exists")
-		if got, err := things.Get(ctx, stray.Name); err != nil || things.Delete(ctx, got) != nil {
-			t.Errorf("removing it: %v", err)
-		}
-		return
-	}
-	if list := longshore(t, "reaper", "quarantine"); !strings.Contains(list, stray.Name) {
-		t.Errorf("it is not listed:\n%s", list)
-	}
-	longshore(t, "reaper", "delete", stray.Name, "--yes")
-	eventually(t, "it is deleted", settleLimit, func() bool {
-		_, err := things.Get(ctx, stray.Name)
-		return err != nil
-	})
-	// An inventory reports when it has ended, which may be after the deletion.
-	eventually(t, "a report says that it was put into quarantine", settleLimit, func() bool {
-		var report struct {
-			Reports []ledger.Report
-		}
-		if err := json.Unmarshal([]byte(longshore(t, "reaper", "report", "--format", "json", "--last", "100")), &report); err != nil {
-			t.Fatal(err)
-		}
-		return slices.ContainsFunc(report.Reports, func(r ledger.Report) bool {
-			return r.Counted != nil && strings.Contains(strings.Join(r.Counted.Quarantined, " "), stray.Name)
-		})
-	})
-}
-
-// refusedToList reports whether an inventory could not list anything: the next one
-// is ten minutes away.
-func refusedToList(t *testing.T, records *ledger.Ledger) bool {
-	t.Helper()
-	state, err := records.Inventory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state.Pass == nil && state.Things == 0 && time.Until(state.Due) > time.Minute
 }

@@ -111,13 +111,7 @@ func TestShippedOfferings(t *testing.T) {
 			"rotatable": of("a519b4c2-4011-4589-ab25-103ea562d924", never, func(p *plan) {
 				p.Rotatable, p.Settings = true, map[string]any{"valid_days": 30.0}
 			}),
-			"cloud-secret": of("7d0b6e0c-3a55-4c0e-9d0c-2f6f2c1b8e47", never, func(p *plan) {
-				p.AsynchronousBinding, p.Settings = allowed, map[string]any{"secret": "cloud"}
-			}),
-			"restorable": of("0b8f4b0e-5b7a-4e0b-9a1c-6a4c7d1f2e93", allowed, nil),
-			"retained": of("bbcfc0b4-f35b-4a12-a565-2b2af1dc113b", allowed, func(p *plan) {
-				p.Settings = map[string]any{"retain_days": 7.0}
-			}),
+			"restorable":     of("0b8f4b0e-5b7a-4e0b-9a1c-6a4c7d1f2e93", allowed, nil),
 			"requires-app":   of("5ce0af4c-9e45-4c7b-85dd-5979c976002b", never, func(p *plan) { p.NeedsApp = true }),
 			"maintenance":    of("5cec44f8-42a5-473b-8f75-3b1ea12f0ea7", never, func(p *plan) { p.Maintenance = "2.0.0" }),
 			"not-updateable": of("8c4a73ac-60e3-4844-9f0a-81f3cc62d010", never, func(p *plan) { p.Updateable = false }),

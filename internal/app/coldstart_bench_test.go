@@ -160,9 +160,8 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 		},
 		{
 			name: "provisioner", source: "../../functions/provisioner", offerings: 1,
-			environment: map[string]string{app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvProviders: app.ProviderDemo,
-				app.EnvDemoPrefix: "/longshore/bench/demo"},
-			event: stepfunctions.Input{Token: absent.String(), Attempt: 1},
+			environment: map[string]string{app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvProviders: app.ProviderDemo},
+			event:       stepfunctions.Input{Token: absent.String(), Attempt: 1},
 			check: func(answer []byte) error {
 				var out stepfunctions.Output
 				if err := json.Unmarshal(answer, &out); err != nil || !out.Settled {
@@ -174,7 +173,7 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 		{
 			name: "reaper", source: "../../functions/reaper",
 			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench",
-				app.EnvBroker: "identity-of-bench", app.EnvProviders: app.ProviderDemo, app.EnvDemoPrefix: "/longshore/bench/demo"},
+				app.EnvBroker: "identity-of-bench", app.EnvProviders: app.ProviderDemo},
 			event: events.CloudWatchEvent{Source: "aws.events", DetailType: "Scheduled Event", Detail: json.RawMessage("{}")},
 			check: func(answer []byte) error {
 				var out reaper.Report

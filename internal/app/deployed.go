@@ -161,6 +161,9 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 func inventories(records *ledger.Ledger, wired map[string]provider.Wired) map[string]provider.Inventory {
 	holds := map[string]provider.Inventory{}
 	for name, w := range wired {
+		if w.Inventory == nil { // it holds nothing
+			continue
+		}
 		holds[name] = provider.Guard(w.Inventory, func(ctx context.Context, identity string) (provider.Known, error) {
 			known, err := records.Epoch(ctx, name, identity)
 			return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}, Reserved: known.Reserved}, err

@@ -20,11 +20,10 @@ func inventory(records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired
 		Records: records, Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
 		Targets: map[string]func(context.Context) ([]string, error){},
 	}
-	holds := inventories(records, wired)
-	for name, w := range wired {
-		o.Listers[name] = lister{holds[name]}
-		if w.Targets != nil {
-			o.Targets[name] = w.Targets
+	for name, holds := range inventories(records, wired) {
+		o.Listers[name] = lister{holds}
+		if targets := wired[name].Targets; targets != nil {
+			o.Targets[name] = targets
 		}
 	}
 	return o

@@ -7,14 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/outputs"
@@ -23,8 +18,6 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/files"
-	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	calls "github.com/longshore/longshore/internal/provider/remote"
 )
 
@@ -92,11 +85,10 @@ func demoRow() row {
 		},
 		names:    func(_ string, t provider.Tags) []string { return demo.Names(t) },
 		help:     EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
-		embedded: demoEmbedded, deployed: demoDeployed,
-		outside: func(stack string, _ map[string]string) map[string]string {
-			return map[string]string{EnvDemoPrefix: DemoPrefix(stack)}
-		},
-		vpc: vpcRow{open: demoInside},
+		embedded: func(e embedding) (provider.Wired, error) { return demoWired(e.getenv, e.now) },
+		deployed: func(d Deployed) (provider.Wired, error) { return demoWired(d.Getenv, now) },
+		outside:  func(string, map[string]string) map[string]string { return nil }, // it holds nothing
+		vpc:      vpcRow{open: demoInside},
 	}
 }
 
@@ -247,14 +239,8 @@ func fromOutside(stack string, said map[string]string) map[string]string {
 	return set
 }
 
-// The demo's settings in the environment.
-const (
-	EnvDemoDelay  = "LONGSHORE_DEMO_DELAY"  // how long its asynchronous steps take
-	EnvDemoPrefix = "LONGSHORE_DEMO_PREFIX" // path under which it makes parameters, on AWS
-)
-
-// DemoPrefix is the path of the demo's parameters in a stack of that name.
-func DemoPrefix(stack string) string { return "/longshore/" + stack + "/demo" }
+// EnvDemoDelay is how long the demo's asynchronous steps take.
+const EnvDemoDelay = "LONGSHORE_DEMO_DELAY"
 
 // DefaultDemoDelay is the demo's delay unless it is set.
 const DefaultDemoDelay = 3 * time.Second
@@ -271,46 +257,13 @@ func demoDelay(getenv func(string) string) (time.Duration, error) {
 	return d, nil
 }
 
-func demoOver(things demo.Things, broker string, getenv func(string) string, now func() time.Time) (provider.Wired, error) {
+func demoWired(getenv func(string) string, now func() time.Time) (provider.Wired, error) {
 	delay, err := demoDelay(getenv)
-	made := demo.New(things, demo.Options{Broker: broker, Delay: delay, Now: now})
-	return provider.Wired{Provider: made, Inventory: made}, err
+	return provider.Wired{Provider: demo.New(delay, now)}, err
 }
 
-func demoEmbedded(e embedding) (provider.Wired, error) {
-	things, err := files.Open(e.dir)
-	if err != nil {
-		return provider.Wired{}, err
-	}
-	return demoOver(things, e.broker, e.getenv, e.now)
-}
-
-func demoDeployed(d Deployed) (provider.Wired, error) {
-	set, err := d.required(EnvDemoPrefix)
-	if err != nil {
-		return provider.Wired{}, err
-	}
-	things, err := parameters.New(ssm.NewFromConfig(d.Config), set[EnvDemoPrefix])
-	if err != nil {
-		return provider.Wired{}, advice.For(EnvDemoPrefix, "is not a path of parameters", err.Error())
-	}
-	return demoOver(things, d.Getenv(EnvBroker), d.Getenv, now)
-}
-
-// demoInside is the demo inside a VPC, for tests of such calls. It keeps its things in
-// the function's temporary folder, since it has no right to anything else, and loses
-// them when Lambda ends the function.
+// demoInside is the demo inside a VPC, for tests of such calls.
 func demoInside(d Deployed) (calls.Open, error) {
-	getenv := d.Getenv
-	if _, err := demoDelay(getenv); err != nil {
-		return nil, err
-	}
-	made := sync.OnceValues(func() (provider.Wired, error) {
-		things, err := files.Open(filepath.Join(os.TempDir(), "longshore-"+getenv(EnvStack)))
-		if err != nil {
-			return provider.Wired{}, err
-		}
-		return demoOver(things, getenv(EnvBroker), getenv, now)
-	})
-	return func(json.RawMessage) (provider.Wired, error) { return made() }, nil
+	made, err := demoWired(d.Getenv, now)
+	return func(json.RawMessage) (provider.Wired, error) { return made, nil }, err
 }

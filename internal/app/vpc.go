@@ -63,7 +63,11 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 				return nil, err
 			}
 		}
-		wired[name] = calls.New(d.Invoker, o)
+		inside := calls.New(d.Invoker, o)
+		if outside.Inventory == nil {
+			inside.Inventory = nil
+		}
+		wired[name] = inside
 	}
 	return wired, nil
 }

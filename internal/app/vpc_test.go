@@ -2,9 +2,9 @@ package app_test
 
 import (
 	"context"
-	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -12,23 +12,11 @@ import (
 	"github.com/longshore/longshore/internal/test/emulator"
 )
 
-// The same functions, with the demo's calls made by the one inside a VPC: it keeps
-// what it makes, the others record it, and the reaper lists through it.
+// The same functions, with the demo's calls made by the one inside a VPC, which the
+// others record.
 func TestFunctionsTogetherThroughAVPC(t *testing.T) {
-	dir := t.TempDir()
-	t.Setenv("TMPDIR", dir)
-	cfg := emulator.Config(t)
-	f := newTogether(t, cfg, map[string]string{app.EnvInVPC: "demo", app.EnvCalls: callsARN})
-	f.live(func() int {
-		if n := held(t, cfg, f.prefix); n != 0 {
-			t.Errorf("%d things were made outside", n)
-		}
-		things, err := filepath.Glob(filepath.Join(dir, "longshore-test", "longshore-demo-*"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(things)
-	})
+	f := newTogether(t, emulator.Config(t), map[string]string{app.EnvInVPC: "demo", app.EnvCalls: callsARN})
+	f.live()
 	if f.here.called < 4 {
 		t.Errorf("the function inside was called %d times", f.here.called)
 	}
@@ -37,8 +25,7 @@ func TestFunctionsTogetherThroughAVPC(t *testing.T) {
 // The longest call that a step may make ends before the function inside does, and
 // that before a lease that a step takes is over.
 func TestCallsEndBeforeTheirLease(t *testing.T) {
-	p := demo.New(nil, demo.Options{})
-	longest := map[string]provider.Wired{"longest": {Provider: p, Inventory: p, CallTimeout: app.CallsTimeout}}
+	longest := map[string]provider.Wired{"longest": {Provider: demo.New(0, time.Now), CallTimeout: app.CallsTimeout}}
 	if provider.CheckWired(longest, app.ProvisionerTimeout) == nil {
 		t.Error("a step may make a call that the function inside does not outlive")
 	}
@@ -50,8 +37,7 @@ func TestCallsEndBeforeTheirLease(t *testing.T) {
 // In its usual role the provisioner serves steps, inside a VPC calls alone.
 func TestProvisionerOrCalls(t *testing.T) {
 	d := app.Deployed{Log: quiet(), Getenv: func(name string) string {
-		return map[string]string{app.EnvInVPC: "demo", app.EnvProviders: "demo", app.EnvTable: "t", app.EnvKey: "k",
-			app.EnvDemoPrefix: "/p"}[name]
+		return map[string]string{app.EnvInVPC: "demo", app.EnvProviders: "demo", app.EnvTable: "t", app.EnvKey: "k"}[name]
 	}}
 	if _, err := d.ProvisionerOrCalls(context.Background()); err == nil || !strings.Contains(err.Error(), app.EnvCalls) {
 		t.Errorf("a provisioner that does not know the function inside starts: %v", err)

@@ -9,7 +9,6 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
-	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // Lists of the reaper's records go around what is damaged: they name each such record, and
@@ -17,7 +16,7 @@ import (
 // that can be read finds it.
 func TestAListGoesAroundADamagedRecord(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := knowing(t, demotest.NewMemory())
+	s := knowing(t)
 	key := lifecycle.Key{Platform: s.caller().Platform, Instance: "i"}
 	service, plan := s.plan("retained")
 	kept := lifecycle.Record{Key: key, Incarnation: "1", Provider: "demo",
@@ -63,7 +62,7 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 
 // A rebuild names the quarantines that it cannot read, and comes to its end.
 func TestARebuildGoesAroundADamagedQuarantine(t *testing.T) {
-	s, name := enclosed(t, demotest.NewMemory())
+	s, name := enclosed(t)
 	r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: "QUARANTINE#a"}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
 	if err := s.store.Commit(t.Context(), store.Put(r)); err != nil {
 		t.Fatal(err)

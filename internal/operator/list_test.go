@@ -13,7 +13,6 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
-	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // leafed gives everything in pages of one record, and counts them.
@@ -43,7 +42,7 @@ func (l *leafed) Scan(ctx context.Context, cursor string) (store.Page, error) {
 
 // A list is read page by page, and what is named or runs without reading all.
 func TestListsAreRead(t *testing.T) {
-	s := newSite(t, demotest.NewMemory())
+	s := newSite(t)
 	for _, id := range []string{"a", "b"} {
 		s.provision(id, "sync")
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // knowing is a site whose console knows the platforms and the names of things.
-func knowing(t *testing.T, things *demotest.Memory) *site {
+func knowing(t *testing.T) *site {
 	t.Helper()
-	s := newSite(t, things)
-	s.console.Names = map[string]func(provider.Tags) []string{"demo": demo.Names}
+	s := newSite(t)
+	s.console.Names = map[string]func(provider.Tags) []string{
+		"demo": func(t provider.Tags) []string { return []string{s.demo().Name(t)} },
+	}
 	s.console.Platforms = func(context.Context) (map[string]string, error) {
 		return map[string]string{s.caller().Platform: "korifi", "p-other": "sap"}, nil
 	}
@@ -39,7 +39,7 @@ func (s *site) ordered(id string) {
 }
 
 func TestAPlatformIsKnownByNameAndID(t *testing.T) {
-	s := knowing(t, demotest.NewMemory())
+	s := knowing(t)
 	s.ordered("one")
 	for name, tc := range map[string]struct {
 		reason, given string
@@ -74,7 +74,7 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 }
 
 func TestARowTellsWhoseAndWhere(t *testing.T) {
-	s := knowing(t, demotest.NewMemory())
+	s := knowing(t)
 	s.ordered("one")
 	s.ordered("two")
 	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, ID: "one"})
@@ -109,15 +109,14 @@ func (s *site) names() map[string][]string {
 }
 
 func TestOwner(t *testing.T) {
-	things := demotest.NewMemory()
-	s := knowing(t, things)
+	s := knowing(t)
 	s.ordered("one")
 	if err := s.bind("one", "bound", "sync", ""); err != nil {
 		t.Fatal(err)
 	}
 	names := s.names()
 	instance, binding := names["one"][0], names["onebound"][0]
-	lost := newSite(t, things) // its records know nothing
+	lost := s.over() // its records know nothing
 	for name, tc := range map[string]struct {
 		reason, asked string
 		site          *site
@@ -156,7 +155,7 @@ func (unlisted) List(context.Context, string) ([]provider.Holding, string, error
 
 // A thing in quarantine is found by its name, too.
 func TestOwnerOfWhatNoRecordHas(t *testing.T) {
-	s, name := enclosed(t, demotest.NewMemory())
+	s, name := enclosed(t)
 	r, err := s.console.Owner(t.Context(), name)
 	if err != nil || r.Instance != "one" || r.State != "in quarantine" {
 		t.Errorf("%+v %v", r, err)

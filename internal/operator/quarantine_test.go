@@ -10,16 +10,16 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 )
 
 // enclosed puts what a site has made for an instance out of use, whose record it
 // has lost, and gives the thing's name.
-func enclosed(t *testing.T, things *demotest.Memory) (*site, string) {
+func enclosed(t *testing.T) (*site, string) {
 	t.Helper()
-	before := newSite(t, things)
+	before := newSite(t)
 	before.provision("one", "sync")
-	s := newSite(t, things)
+	s := before.over()
 	s.clock = before.clock.Add(time.Hour)
 	held, _, err := s.console.Inventories["demo"].List(t.Context(), "")
 	if err != nil || len(held) != 1 {
@@ -53,21 +53,11 @@ func (s *site) quarantine(name string) lifecycle.Quarantine {
 
 // locked reports whether anything is out of use.
 func (s *site) locked() bool {
-	s.Helper()
-	things, _, err := s.things.List(s.Context(), "")
-	if err != nil {
-		s.Fatal(err)
-	}
-	for _, t := range things {
-		if t.Quarantined {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.things.Things(), func(t cloudtest.Thing) bool { return t.Locked })
 }
 
 func TestAnOperatorReleasesAThing(t *testing.T) {
-	s, name := enclosed(t, demotest.NewMemory())
+	s, name := enclosed(t)
 	if q, err := s.console.Release(t.Context(), "demo/"+name); err != nil || q.Name != name {
 		t.Fatalf("%+v %v", q, err)
 	}
@@ -87,19 +77,17 @@ func TestAnOperatorReleasesAThing(t *testing.T) {
 }
 
 func TestAnOperatorDeletesAThing(t *testing.T) {
-	things := demotest.NewMemory()
-	s, name := enclosed(t, things)
+	s, name := enclosed(t)
 	row, err := s.console.Discard(t.Context(), name)
 	if err != nil || row.Instance != "one" {
 		t.Fatalf("%+v %v", row, err)
 	}
-	left, _, err := things.List(t.Context(), "")
-	if err != nil || len(left) != 0 || s.quarantine(name).Version != 0 {
-		t.Errorf("%d things are left, %+v: %v", len(left), s.quarantine(name), err)
+	if left := s.things.Things(); len(left) != 0 || s.quarantine(name).Version != 0 {
+		t.Errorf("%d things are left, %+v", len(left), s.quarantine(name))
 	}
 
 	// What has a record is its platform's to delete.
-	s, name = enclosed(t, demotest.NewMemory())
+	s, name = enclosed(t)
 	q := s.quarantine(name)
 	back, err := lifecycle.Record{Key: q.Key}.Rebuild(q.Orphan, lifecycle.Attributes{}, s.clock)
 	if err == nil {
@@ -114,7 +102,7 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 	}
 
 	// What another life of the id has is not concerned.
-	s, name = enclosed(t, demotest.NewMemory())
+	s, name = enclosed(t)
 	s.provision("one", "sync")
 	if row, err := s.console.Discard(t.Context(), name); err != nil || row.Instance != "one" {
 		t.Errorf("%+v %v", row, err)
@@ -126,7 +114,7 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 }
 
 func TestARebuildReleasesWhatHasARecordAgain(t *testing.T) {
-	s, name := enclosed(t, demotest.NewMemory())
+	s, name := enclosed(t)
 	found, err := s.console.Rebuild(t.Context())
 	if err != nil || !slices.Equal(found.Instances, []string{"one"}) || !slices.Equal(found.Released, []string{name}) {
 		t.Fatalf("%+v %v", found, err)

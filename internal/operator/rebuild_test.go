@@ -16,12 +16,11 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
-	"github.com/longshore/longshore/internal/test/demotest"
 	"github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
@@ -33,7 +32,7 @@ type site struct {
 	id      func() string
 	offered *catalog.Catalog
 	store   store.Store
-	things  *demotest.Memory
+	things  *cloudtest.Cloud
 	worker  *worker.Worker
 	broker  *broker.Broker
 	console *operator.Console
@@ -41,12 +40,28 @@ type site struct {
 	stalled bool // what is begun does not go on
 }
 
-func newSite(t *testing.T, things *demotest.Memory) *site {
+func newSite(t *testing.T) *site {
+	t.Helper()
+	var s *site
+	s = siteOver(t, cloudtest.NewCloud(func() time.Time { return s.clock }))
+	return s
+}
+
+func siteOver(t *testing.T, things *cloudtest.Cloud) *site {
 	t.Helper()
 	s := &site{T: t, clock: testkit.Epoch, id: testkit.IDs(), offered: testkit.Demo(), store: memory.New(), things: things}
 	s.sealsWith(local(t, 0))
 	return s
 }
+
+// over is another site over the same things, whose records know nothing of them.
+func (s *site) over() *site {
+	s.Helper()
+	return siteOver(s.T, s.things)
+}
+
+// demo is the provider of all sites, and does everything at once.
+func (s *site) demo() *cloudtest.Provider { return cloudtest.Demo(s.things, 0) }
 
 func local(t *testing.T, key byte) vault.Vault {
 	t.Helper()
@@ -62,7 +77,7 @@ func (s *site) sealsWith(v vault.Vault) {
 	now := func() time.Time { return s.clock }
 	kit := testkit.New(testkit.Options{
 		Store: s.store, Vault: v, Catalog: s.offered, Engine: s, Now: now, NewID: s.id, OperationTimeout: time.Hour,
-		Providers: map[string]provider.Provider{"demo": demo.New(s.things, demo.Options{Now: now})},
+		Providers: map[string]provider.Provider{"demo": s.demo()},
 	})
 	s.ledger, s.worker, s.broker, s.console = kit.Ledger(), kit.Worker(), kit.Broker(),
 		kit.Console(ledger.Identity{Deployment: "site", Broker: testkit.Identity})
@@ -165,7 +180,7 @@ func (s *site) again(id, plan string) {
 // With its records lost, a broker gets them again from what exists, and goes on:
 // instances can be updated, bound and deleted, bindings rotated and removed.
 func TestRebuild(t *testing.T) {
-	before := newSite(t, demotest.NewMemory())
+	before := newSite(t)
 	before.provision("one", "rotatable")
 	before.provision("two", "sync")
 	if err := errors.Join(before.bind("one", "b", "rotatable", ""), before.bind("two", "c", "sync", "")); err != nil {
@@ -175,12 +190,10 @@ func TestRebuild(t *testing.T) {
 	for name, tags := range map[string]provider.Tags{
 		"odd": {}, "old": {Broker: testkit.Identity, Platform: "p", Instance: "three", Incarnation: "x"},
 	} {
-		if err := before.things.Create(t.Context(), demo.Thing{Name: name, Tags: tags, Plan: "gone"}); err != nil {
-			t.Fatal(err)
-		}
+		before.things.Plant("", cloudtest.Thing{Name: name, Tags: tags, Plan: "gone"})
 	}
 
-	s := newSite(t, before.things) // its records are lost
+	s := before.over() // its records are lost
 	found, err := s.console.Rebuild(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -241,27 +254,45 @@ func TestRebuild(t *testing.T) {
 			t.Errorf("deleting %s: %v", id, err)
 		}
 	}
-	page, _, err := s.things.List(t.Context(), "")
-	if err != nil || len(page) != 2 { // those that were never ours
-		t.Errorf("%d things are left: %+v %v", len(page), page, err)
+	if left := s.things.Things(); len(left) != 2 { // those that were never ours
+		t.Errorf("%d things are left: %+v", len(left), left)
+	}
+}
+
+// The id of a binding stays unique, although the record of that alone was lost.
+func TestRebuildOfAPointer(t *testing.T) {
+	s := newSite(t)
+	s.provision("one", "sync")
+	s.provision("two", "sync")
+	if err := s.bind("one", "b", "sync", ""); err != nil {
+		t.Fatal(err)
+	}
+	key := store.Key{Partition: "B#p#b", Sort: "POINTER"}
+	r, err := s.store.Get(t.Context(), key)
+	if err == nil {
+		err = s.store.Commit(t.Context(), store.Delete(key, r.Version))
+	}
+	if err == nil {
+		_, err = s.console.Rebuild(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refusal *lifecycle.Refusal
+	if err := s.bind("two", "b", "sync", ""); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Conflict {
+		t.Errorf("the id is used twice: %v", err)
 	}
 }
 
 // A table that was restored to an earlier time has records of what was deleted
 // since: they are named, and their deletion leaves nothing.
 func TestRebuildNamesWhatIsGone(t *testing.T) {
-	s := newSite(t, demotest.NewMemory())
+	s := newSite(t)
 	s.provision("here", "sync")
 	s.provision("gone", "sync")
-	page, _, err := s.things.List(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, thing := range page {
+	for _, thing := range s.things.Things() {
 		if thing.Tags.Instance == "gone" {
-			if err := s.things.Delete(t.Context(), thing); err != nil {
-				t.Fatal(err)
-			}
+			s.things.Take(thing.Name)
 		}
 	}
 	found, err := s.console.Rebuild(t.Context())
@@ -310,7 +341,7 @@ func (m *moving) List(_ context.Context, cursor string) ([]provider.Holding, str
 // that was there all the time, and nothing is said to be gone.
 func TestRebuildWhileTheListingChanges(t *testing.T) {
 	for disturbed := range 6 {
-		s := newSite(t, demotest.NewMemory())
+		s := newSite(t)
 		_, plan := s.plan("sync")
 		holding := func(id, binding string) provider.Holding {
 			tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: id, Binding: binding, Incarnation: "of-" + id + binding}
@@ -346,7 +377,7 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 
 // A listing that changes all the time ends all the same.
 func TestRebuildEnds(t *testing.T) {
-	s := newSite(t, demotest.NewMemory())
+	s := newSite(t)
 	m := &moving{disturbed: 1 << 30, others: func(n int) provider.Holding { return provider.Holding{Name: fmt.Sprint("odd-", n)} }}
 	s.console.Inventories = map[string]provider.Inventory{"demo": m}
 	halted := ledger.Inventory{Halt: &ledger.Halt{At: s.clock, Reason: "the table was emptied"}}
@@ -365,7 +396,7 @@ func TestRebuildEnds(t *testing.T) {
 // something sealed. Of "new", all is sealed with the key that it has now.
 func lostKey(t *testing.T) *site {
 	t.Helper()
-	s := newSite(t, demotest.NewMemory())
+	s := newSite(t)
 	s.provision("one", "rotatable")
 	s.provision("two", "sync")
 	if err := errors.Join(s.bind("one", "b", "rotatable", ""), s.bind("two", "c", "sync", "")); err != nil {
@@ -452,8 +483,8 @@ func (s *site) rebuilds() {
 			s.Errorf("deleting %s: %v", id, err)
 		}
 	}
-	if page, _, err := s.things.List(s.Context(), ""); err != nil || len(page) != 0 {
-		s.Errorf("%d things are left: %v", len(page), err)
+	if left := s.things.Things(); len(left) != 0 {
+		s.Errorf("%d things are left", len(left))
 	}
 }
 
@@ -514,7 +545,7 @@ func (a *absent) Open(ctx context.Context, label vault.Label, sealed []byte) ([]
 // A vault out of reach says nothing of what opens: nothing is taken for lost.
 func TestRebuildNeedsTheVault(t *testing.T) {
 	for n := range 12 {
-		s := newSite(t, demotest.NewMemory())
+		s := newSite(t)
 		s.provision("one", "sync")
 		s.provision("two", "sync")
 		if err := errors.Join(s.bind("one", "b", "sync", ""), s.bind("two", "c", "sync", "")); err != nil {
@@ -540,7 +571,7 @@ func TestRebuildNeedsTheVault(t *testing.T) {
 // A list and a rebuild name the one record that cannot be read. All others stay as they
 // were, and a thing without a record gets one.
 func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
-	s := newSite(t, demotest.NewMemory())
+	s := newSite(t)
 	for _, id := range []string{"bad", "good", "lost"} {
 		s.provision(id, "sync")
 	}

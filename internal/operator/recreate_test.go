@@ -12,7 +12,6 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/test/demotest"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
@@ -40,7 +39,7 @@ func (f *full) Bind(ctx context.Context, in provider.Binding) (provider.Status, 
 // or, on one, a binding "b".
 func failing(t *testing.T, binding bool) (s *site, f *full, token lifecycle.Token) {
 	t.Helper()
-	s = newSite(t, demotest.NewMemory())
+	s = newSite(t)
 	o := s.worker.Options
 	f = &full{Provider: o.Providers["demo"].Provider}
 	o.Providers = testkit.AsDemo(f)

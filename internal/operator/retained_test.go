@@ -11,13 +11,12 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
-	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // An operator allows that what is retained is given back, and learns what is to be
 // ordered for it: that works.
 func TestUndelete(t *testing.T) {
-	s := newSite(t, demotest.NewMemory())
+	s := newSite(t)
 	service, plan := s.plan("retained")
 	order := func(id, parameters string) error {
 		c := s.caller()
@@ -64,7 +63,7 @@ func TestUndelete(t *testing.T) {
 // What is not to be given back is refused, and says why.
 func TestUndeleteIsRefused(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := newSite(t, demotest.NewMemory())
+	s := newSite(t)
 	service, plan := s.plan("retained")
 	put := func(id, incarnation string, change func(*lifecycle.Retained)) {
 		t.Helper()
@@ -102,8 +101,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 // A rebuild from what exists alone finds what is retained, and never takes it for the
 // instance, which is deleted.
 func TestRebuildOfWhatIsRetained(t *testing.T) {
-	things := demotest.NewMemory()
-	before := newSite(t, things)
+	before := newSite(t)
 	service, plan := before.plan("retained")
 	c := before.caller()
 	c.AcceptsIncomplete = false
@@ -120,7 +118,7 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 	if err != nil || len(was) != 1 {
 		t.Fatal(was, err)
 	}
-	s := newSite(t, things)
+	s := before.over()
 	s.clock = before.clock.Add(time.Hour)
 	out, err := s.console.Rebuild(t.Context())
 	if err != nil || len(out.Retained) != 1 || len(out.Instances)+len(out.Unknown)+len(out.Gone)+out.Restless != 0 {
@@ -148,7 +146,7 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 func TestRebuildOfARetainedStateThatIsLost(t *testing.T) {
 	for name, opens := range map[string]bool{"Opens": true, "Lost": false} {
 		t.Run(name, func(t *testing.T) {
-			s := newSite(t, demotest.NewMemory())
+			s := newSite(t)
 			service, plan := s.plan("retained")
 			c := s.caller()
 			c.AcceptsIncomplete = false

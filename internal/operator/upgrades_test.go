@@ -11,13 +11,12 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/test/demotest"
 )
 
 // Those are listed that an update of their platform, or a newer version by the
 // operator, would change; and nothing else is.
 func TestUpgrades(t *testing.T) {
-	s := newSite(t, demotest.NewMemory())
+	s := newSite(t)
 	for id, plan := range map[string]string{"behind": "maintenance", "edited": "sync", "as-it-was": "retained", "left": "async",
 		"gone": "maintenance"} {
 		s.provision(id, plan)

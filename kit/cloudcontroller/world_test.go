@@ -15,10 +15,9 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/inprocess"
 	"github.com/longshore/longshore/internal/work/reaper"
@@ -31,7 +30,7 @@ import (
 type world struct {
 	*testing.T
 	http.Handler
-	things    demo.Things
+	things    *cloudtest.Cloud
 	reclaimed atomic.Int64 // by the reaper alone, which nobody may count on
 }
 
@@ -61,16 +60,13 @@ func newWorld(t *testing.T, slow slowness, f flaw) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = records.Close() })
-	things, err := files.Open(filepath.Join(dir, "things"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	things := cloudtest.NewCloud(now)
 	w := &world{T: t, things: things}
 	kit := testkit.New(testkit.Options{
 		Store: records, Now: now, NewID: operationID, SynchronousWait: synchronousWait, CallTimeout: hardTimeout / 2,
-		HardTimeout: hardTimeout, Providers: map[string]provider.Provider{"demo": &sluggish{Provider: demo.New(things,
-			demo.Options{Delay: 3 * time.Second, Now: now}),
-			slow: slow}},
+		HardTimeout: hardTimeout, Providers: map[string]provider.Provider{"demo": &sluggish{
+			Provider: cloudtest.Demo(things, 3*time.Second),
+			slow:     slow}},
 	})
 	o := kit.WorkerOptions()
 	if f.steps != nil {
@@ -169,15 +165,8 @@ func (s *sluggish) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 	return s.call(func() (provider.Status, error) { return s.Provider.Unbind(late(ctx), b) })
 }
 
-// held counts what the demo holds.
-func (w *world) held() int {
-	w.Helper()
-	held, _, err := demo.New(w.things, demo.Options{Now: now}).List(context.Background(), "")
-	if err != nil {
-		w.Fatal(err)
-	}
-	return len(held)
-}
+// held counts what exists.
+func (w *world) held() int { return len(w.things.Things()) }
 
 // answered is what the broker says to a request that no network stands before.
 func (w *world) answered(method, path string) int {

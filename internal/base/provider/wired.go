@@ -11,10 +11,10 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// A Wired is a provider as a program uses it, with its inventory: the two are
-// wired together or not at all.
+// A Wired is a provider as a program uses it, with its inventory.
 type Wired struct {
-	Provider  Provider
+	Provider Provider
+	// Inventory is nil for a provider that makes nothing: all that it keeps is State.
 	Inventory Inventory
 	// Targets gives the names of the targets that the inventory covers by today's
 	// settings; nil for a provider that makes all things in one place and answers no
@@ -48,13 +48,13 @@ const RecordMargin = 15 * time.Second
 // Timeout is when one call ends.
 func (w Wired) Timeout() time.Duration { return cmp.Or(w.CallTimeout, DefaultCallTimeout) }
 
-// CheckWired finds the provider, by its name, that lacks its inventory, or whose
-// calls do not fit into the time of the function that makes them.
+// CheckWired finds the provider, by its name, that is not there, or whose calls do not
+// fit into the time of the function that makes them.
 func CheckWired(wired map[string]Wired, function time.Duration) error {
 	for name, w := range wired {
 		switch {
-		case w.Provider == nil || w.Inventory == nil:
-			return fmt.Errorf("provider %q: wire the provider and its inventory together", name)
+		case w.Provider == nil:
+			return fmt.Errorf("provider %q: wire the provider, not its inventory alone", name)
 		case w.Epochs && (w.Targets == nil || !reconciles(w.Inventory)):
 			return fmt.Errorf("provider %q: its targets have epochs: wire their names, and an inventory that can reconcile them",
 				name)

@@ -12,7 +12,7 @@ type empty struct{ provider.Provider }
 
 func (empty) List(context.Context, string) ([]provider.Holding, string, error) { return nil, "", nil }
 
-// A provider is wired with its inventory, and its calls leave their function the
+// A provider may have no inventory, and its calls leave their function the
 // time to record what they came to.
 func TestCheckWired(t *testing.T) {
 	const function = time.Minute
@@ -25,7 +25,8 @@ func TestCheckWired(t *testing.T) {
 			Wait: provider.MaxWait}, true},
 		"TooLong":     {provider.Wired{Provider: empty{}, Inventory: empty{}, CallTimeout: 46 * time.Second}, false},
 		"WaitTooLong": {provider.Wired{Provider: empty{}, Inventory: empty{}, Wait: provider.MaxWait + 1}, false},
-		"NoInventory": {provider.Wired{Provider: empty{}}, false},
+		"NoInventory": {provider.Wired{Provider: empty{}}, true},
+		"NoEpochs":    {provider.Wired{Provider: empty{}, Epochs: true}, false},
 		"NoProvider":  {provider.Wired{Inventory: empty{}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

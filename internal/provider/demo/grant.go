@@ -2,10 +2,9 @@ package demo
 
 import (
 	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
+	"errors"
 	"net/url"
 	"strings"
 	"time"
@@ -13,30 +12,36 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// domain is where nothing will ever answer (RFC 2606).
-const domain = ".demo.longshore.example"
+const (
+	namePrefix = "longshore-demo"
+	// domain is where nothing will ever answer (RFC 2606).
+	domain = ".demo.longshore.example"
+)
 
-// maxValidDays is the longest that credentials can be valid for: ten years.
-const maxValidDays = 3650
+// grants are what a plan's bindings may give; credentials, if it does not say.
+var grants = []string{"", "volume", "route", "syslog"}
 
-// grantOf is what the binding gives. It follows from the ids, the password and
-// when the operation began, so that each step gives the same.
-func grantOf(b provider.Binding, name, password string) (*provider.Grant, error) {
-	instance := instanceName(b.Instance)
+// Names are those that stand in the credentials of what has the tags.
+func Names(t provider.Tags) []string {
+	role := "instance"
+	if t.Binding != "" {
+		role = "binding"
+	}
+	return []string{provider.Name(namePrefix, role, t)}
+}
+
+// grantOf is what the binding gives. It follows from the ids, the binding's secret
+// and when the operation began, so that each step gives the same.
+func grantOf(b provider.Binding) (*provider.Grant, error) {
+	plan, _ := settingsOf(b.Instance.Settings) // Check has refused what cannot be understood
+	instance := Names(provider.TagsOf(b.Instance))[0]
 	g := &provider.Grant{Credentials: map[string]any{}}
-	if v, ok := b.Instance.Settings["valid_days"]; ok {
-		days, ok := number(v)
-		if !ok || !(days > 0 && days <= maxValidDays) {
-			return nil, provider.Failf(
-				`The plan's setting "valid_days" is not a number of days up to %d. Ask the operator of the service.`, maxValidDays)
-		}
-		valid := time.Duration(days * 24 * float64(time.Hour))
-		began := b.Instance.Operation.Started.UTC()
+	if plan.ValidDays != nil {
+		valid, began := seconds(*plan.ValidDays*24*60*60), b.Instance.Operation.Started.UTC()
 		g.ExpiresAt, g.RenewBefore = began.Add(valid).Truncate(time.Second), began.Add(valid*3/4).Truncate(time.Second)
 	}
-	form, ok := b.Instance.Settings["grant"]
 	switch {
-	case ok && form == "volume":
+	case plan.Grant == "volume":
 		g.VolumeMounts = []provider.VolumeMount{{
 			Driver:       namePrefix,
 			ContainerDir: "/var/longshore/" + strings.TrimPrefix(instance, namePrefix+"-"),
@@ -47,61 +52,29 @@ func grantOf(b provider.Binding, name, password string) (*provider.Grant, error)
 				MountConfig: map[string]any{"source": "demo://" + instance + domain + "/volume"},
 			},
 		}}
-		return g, nil
-	case ok && form == "route":
-		if b.Route != "" { // BIND-32
-			g.RouteServiceURL = "https://" + instance + domain + "/"
-			return g, nil
-		}
-	case ok && form == "syslog":
-		if b.AppGUID != "" { // BIND-31: there is nothing to drain for a service key
-			g.SyslogDrainURL = "syslog-tls://" + instance + domain + ":6514"
-			return g, nil
-		}
-	case ok:
-		return nil, provider.Failf(`The plan's setting "grant" is not "volume", "route" or "syslog". Ask the operator of the service.`)
-	}
-	uri := url.URL{Scheme: "demo", User: url.UserPassword(name, password), Host: instance + domain, Path: "/"}
-	g.Credentials = map[string]any{
-		"username": name,
-		"password": password,
-		"uri":      uri.String(),
-		"instance": instance,
+	case plan.Grant == "route" && b.Route != "": // BIND-32
+		g.RouteServiceURL = "https://" + instance + domain + "/"
+	case plan.Grant == "syslog" && b.AppGUID != "": // BIND-31: there is nothing to drain for a service key
+		g.SyslogDrainURL = "syslog-tls://" + instance + domain + ":6514"
+	default:
+		return g, credentials(b, instance, g.Credentials)
 	}
 	return g, nil
 }
 
-// derived is 192 bits that follow from the secret and do not tell it.
-func derived(secret []byte, label string) (string, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, "longshore-demo v1 "+label, 24)
-	return base64.RawURLEncoding.EncodeToString(key), err
-}
-
-// A Verifier recognises a password without holding it.
-type Verifier struct {
-	Salt string `json:"salt"`
-	// Sum is the HMAC-SHA256 of the password, keyed by the salt, in hex.
-	Sum string `json:"sum"`
-}
-
-func newVerifier(secret []byte, name, password string) (*Verifier, error) {
-	salt, err := derived(secret, "salt of "+name)
-	return &Verifier{Salt: salt, Sum: verifierSum(salt, password)}, err
-}
-
-func verifierSum(salt, password string) string {
-	mac := hmac.New(sha256.New, []byte(salt))
-	mac.Write([]byte(password))
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-func (v *Verifier) accepts(password string) bool {
-	return v != nil && hmac.Equal([]byte(v.Sum), []byte(verifierSum(v.Salt, password)))
-}
-
-func (v *Verifier) same(o *Verifier) bool {
-	if v == nil || o == nil {
-		return v == o
+// credentials are a user's with a password of 192 bits, which follow from the secret
+// and do not tell it.
+func credentials(b provider.Binding, instance string, into map[string]any) error {
+	if len(b.Secret) == 0 {
+		return errors.New("a bind needs the binding's secret")
 	}
-	return *v == *o
+	name := Names(provider.BindingTagsOf(b))[0]
+	key, err := hkdf.Key(sha256.New, b.Secret, nil, "longshore-demo v1 password of "+name, 24)
+	if err != nil {
+		return err
+	}
+	password := base64.RawURLEncoding.EncodeToString(key)
+	uri := url.URL{Scheme: "demo", User: url.UserPassword(name, password), Host: instance + domain, Path: "/"}
+	into["username"], into["password"], into["uri"], into["instance"] = name, password, uri.String(), instance
+	return nil
 }

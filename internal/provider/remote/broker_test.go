@@ -13,9 +13,8 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/front/platforms"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/remote"
-	"github.com/longshore/longshore/internal/test/demotest"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/inprocess"
 	"github.com/longshore/longshore/kit/conformance"
@@ -27,8 +26,7 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 20 s, by the clock of the wall")
 	}
-	things := demotest.NewMemory()
-	made := demo.New(things, demo.Options{Delay: time.Second, Now: time.Now})
+	made := cloudtest.Demo(cloudtest.NewCloud(time.Now), time.Second)
 	inside := remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (provider.Wired, error) {
 		return provider.Wired{Provider: made, Inventory: made}, nil
 	}}, slog.New(slog.DiscardHandler))

@@ -12,9 +12,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/remote"
-	"github.com/longshore/longshore/internal/test/demotest"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 )
@@ -98,18 +96,11 @@ func behind(factory providertest.Factory, faults bool) providertest.Factory {
 // a whole step lands late, which here has no deadline: one that a worker has sent
 // is refused then, so a secret that the cloud chose is safe from it.
 func TestConformance(t *testing.T) {
-	over := func(secret string) providertest.Factory {
-		return demotest.Factory(demotest.MemoryPageSize, secret, func(*testing.T) func(testing.TB) demo.Things {
-			m := demotest.NewMemory()
-			return func(testing.TB) demo.Things { return m }
-		})
-	}
-	t.Run("FaultsInside", func(t *testing.T) { providertest.Run(t, behind(over("cloud"), false)) })
-	t.Run("FaultsOnTheWay", func(t *testing.T) { providertest.Run(t, behind(over("broker"), true)) })
-	t.Run("Targets", func(t *testing.T) { providertest.Run(t, behind(cloudtest.Factory(""), false)) })
+	t.Run("FaultsInside", func(t *testing.T) { providertest.Run(t, behind(cloudtest.Factory("cloud", ""), false)) })
+	t.Run("FaultsOnTheWay", func(t *testing.T) { providertest.Run(t, behind(cloudtest.Factory("broker", ""), true)) })
 }
 
 // What the race detector is for.
 func TestTwoCallers(t *testing.T) {
-	providertest.RunTwoCallers(t, behind(cloudtest.Factory(""), false))
+	providertest.RunTwoCallers(t, behind(cloudtest.Factory("cloud", ""), false))
 }

@@ -61,7 +61,6 @@ const (
 	volume         given = "a ready instance of demo-volume"
 	maintained     given = "a ready instance of maintenance"
 	asyncBindable  given = "a ready instance of async-bind"
-	secretive      given = "a ready instance of cloud-secret"
 )
 
 const (
@@ -115,8 +114,6 @@ var steps = map[given][]httpCase{
 		status: 201}},
 	volume: {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`,
 		status: 201}},
-	secretive: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$cloud-secret",` + place + `}`,
-		status: 201}},
 	asyncBindable: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`,
 		status: 201}},
 	maintained: {{method: "PUT", path: "I",
@@ -133,8 +130,9 @@ var (
 
 // bindTwoSteps takes two recorded steps within its request.
 var bindTwoSteps = httpCase{
-	rule: "BIND-16 a password that the cloud chooses", given: secretive, method: "PUT", path: "I/service_bindings/B",
-	body: strings.Replace(bind1, "$sync", "$cloud-secret", 1), status: 201, has: []string{"credentials"},
+	rule: "BIND-16 a bind that takes its time", given: ready, method: "PUT", path: "I/service_bindings/B",
+	body: strings.Replace(bind1, `"app_guid":"app"}`, `"app_guid":"app","parameters":{"delay_seconds":0.2}}`, 1), status: 201,
+	has:  []string{"credentials"},
 	then: &then{path: "I/service_bindings/B", status: 200, has: []string{"credentials"}},
 }
 

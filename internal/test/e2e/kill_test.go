@@ -133,9 +133,6 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			rounds := []func(*history, string){lifecycleRound, overtakingRound, bindingRound}
 			for round := 0; h.kills < kills/side; round++ {
 				rounds[round%len(rounds)](h, fmt.Sprintf("i-%d", round))
-				if left := things(t, h.data); len(left) != 0 {
-					t.Fatalf("round %d left behind %v\n%s", round, left, h.p.log)
-				}
 			}
 			t.Logf("%d kills; run again with SEED=%d", h.kills, seed)
 		})
@@ -148,9 +145,6 @@ func lifecycleRound(h *history, id string) {
 	token := h.request("PUT", path+async, provisionBody(planAsync, `{"a":1}`), 202, 200).text("operation")
 	h.batter()
 	h.ends(path, token, "succeeded")
-	if n := len(things(h, h.data)); n != 1 {
-		h.Fatalf("%d things for one instance", n)
-	}
 	token = h.request("PATCH", path+async, `{"service_id":"`+service+`","parameters":{"a":2}}`, 202, 200).text("operation")
 	h.batter()
 	h.ends(path, token, "succeeded")

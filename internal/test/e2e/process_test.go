@@ -281,20 +281,11 @@ func settled(t testing.TB, base, path string) string {
 	return state
 }
 
-// things are the files of what the demo holds.
-func things(t testing.TB, data string) []string {
+// begun reports whether the demo has answered a step of the latest operation.
+func begun(t testing.TB, base, path string) bool {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(data, "demo"))
-	if err != nil {
-		t.Fatalf("listing the demo's things: %v", err)
-	}
-	var names []string
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") {
-			names = append(names, e.Name())
-		}
-	}
-	return names
+	a, err := send(base, "GET", path+"/last_operation", "")
+	return err == nil && strings.HasPrefix(a.text("description"), "Creating the ")
 }
 
 var interrupt, terminate os.Signal = os.Interrupt, syscall.SIGTERM

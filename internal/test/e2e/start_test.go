@@ -154,8 +154,7 @@ func TestDamagedDataFolder(t *testing.T) {
 			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(records(dir)))
 		},
 		"MarkerAndKeyDeleted": func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(filepath.Join(dir, "vault.key")),
-				os.RemoveAll(filepath.Join(dir, "demo")))
+			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(filepath.Join(dir, "vault.key")))
 		},
 	}
 	for name, damage := range cases {

@@ -15,10 +15,9 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/test/demotest"
 	"github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -31,14 +30,14 @@ type stack struct {
 	clock   time.Time
 	serial  int
 	records *memory.Store
-	things  *demotest.Memory
+	things  *cloudtest.Cloud
 	started []workflow.Ref
 
 	handler http.Handler
 	worker  *worker.Worker
 	reaper  *reaper.Reaper
 	ledger  *ledger.Ledger
-	demo    *demo.Provider
+	demo    *cloudtest.Provider
 }
 
 // The platforms, by their user names: one at the root, one behind a prefix.
@@ -46,10 +45,9 @@ var users = testkit.Platforms{"root": {ID: "p-root"}, "eu": {ID: "p-eu", Path: "
 
 // build wires what a stack is made of over its records and things.
 func (s *stack) build() *stack {
-	now := func() time.Time { return s.clock }
-	s.demo = demo.New(s.things, demo.Options{Delay: 3 * time.Second, Now: now})
+	s.demo = cloudtest.Demo(s.things, 3*time.Second)
 	kit := testkit.New(testkit.Options{
-		Store: s.records, Engine: s, Now: now, SynchronousWait: synchronousWait,
+		Store: s.records, Engine: s, Now: s.now, SynchronousWait: synchronousWait,
 		NewID: func() string {
 			s.serial++
 			return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
@@ -60,6 +58,8 @@ func (s *stack) build() *stack {
 	s.handler = kit.Handler(kit.Broker(), users)
 	return s
 }
+
+func (s *stack) now() time.Time { return s.clock }
 
 // Start remembers what is to be driven.
 func (s *stack) Start(_ context.Context, ref workflow.Ref) error {
@@ -158,10 +158,9 @@ type snapshot struct {
 }
 
 var used = sync.OnceValue(func() snapshot {
-	s := snapshot{
-		(&stack{clock: testkit.Epoch, records: memory.New(), things: demotest.NewMemory()}).build(),
-		map[string]string{},
-	}
+	empty := &stack{clock: testkit.Epoch, records: memory.New()}
+	empty.things = cloudtest.NewCloud(empty.now)
+	s := snapshot{empty.build(), map[string]string{}}
 	do := func(id, method, target, body string) {
 		w, err := s.send(request{user: "root", method: method, target: target, body: body,
 			header: map[string]string{"X-Broker-API-Version": "2.17"}})
@@ -214,7 +213,8 @@ var used = sync.OnceValue(func() snapshot {
 // copied is a broker in the state of the snapshot.
 func copied() *stack {
 	from := used()
-	s := &stack{clock: from.clock, serial: from.serial, records: from.records.Clone(), things: from.things.Clone()}
+	s := &stack{clock: from.clock, serial: from.serial, records: from.records.Clone()}
+	s.things = from.things.Clone(s.now)
 	s.started = append(s.started, from.started...)
 	return s.build()
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/test/demotest"
 	"github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
 )
@@ -24,7 +23,7 @@ import (
 // A cloud is what several brokers make things in, and the time in it.
 type cloud struct {
 	*testing.T
-	things *demotest.Memory
+	things *cloudtest.Cloud
 	clock  time.Time
 }
 
@@ -43,7 +42,7 @@ func (s shelf) List(ctx context.Context, cursor string) (things []reaper.Thing, 
 	page, next, err := s.Inventory.List(ctx, cursor)
 	for _, h := range page {
 		things = append(things, reaper.Thing{
-			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Created: h.Created,
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}
@@ -59,7 +58,8 @@ func (c *cloud) joins(identity string, careless bool) *party {
 	if careless {
 		listed = ""
 	}
-	made := demo.New(c.things, demo.Options{Broker: listed, Now: c.now})
+	made := cloudtest.Demo(c.things, 0)
+	made.Broker = listed
 	p.kit = testkit.New(testkit.Options{
 		Store: memory.New(), Now: c.now, Identity: identity, Engine: p, Providers: map[string]provider.Provider{"demo": made},
 	})
@@ -110,14 +110,10 @@ func (p *party) makes() {
 // exists tells of the things of each broker, and which of them are out of use.
 func (c *cloud) exists() map[string][]string {
 	c.Helper()
-	things, next, err := c.things.List(c.Context(), "")
-	if err != nil || next != "" {
-		c.Fatal(next, err)
-	}
 	out := map[string][]string{}
-	for _, t := range things {
+	for _, t := range c.things.Things() {
 		name := t.Tags.Platform + "/" + t.Tags.Instance + "/" + t.Tags.Binding
-		if t.Quarantined {
+		if t.Locked {
 			name += " out of use"
 		}
 		out[t.Tags.Broker] = append(out[t.Tags.Broker], name)
@@ -149,7 +145,8 @@ var (
 func TestTwoBrokersInOneCloud(t *testing.T) {
 	for name, careless := range map[string]bool{"": false, "CarelessInventory": true} {
 		t.Run(name, func(t *testing.T) {
-			c := &cloud{T: t, things: demotest.NewMemory(), clock: testkit.Epoch}
+			c := &cloud{T: t, clock: testkit.Epoch}
+			c.things = cloudtest.NewCloud(c.now)
 			a, b := c.joins("broker-a", careless), c.joins("broker-b", careless)
 			a.pass(time.Hour, a, b) // each table says whose it is
 			a.makes()

@@ -6,6 +6,7 @@ package testkit
 
 import (
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -21,12 +22,11 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
-	"github.com/longshore/longshore/internal/test/demotest"
 	"github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
 	"github.com/longshore/longshore/offerings"
@@ -44,7 +44,7 @@ type Options struct {
 	Identity  string                       // Identity
 	Vault     vault.Vault                  // Key
 	Catalog   *catalog.Catalog             // Demo
-	Providers map[string]provider.Provider // the demo, over things in memory, 3 s for each change
+	Providers map[string]provider.Provider // cloudtest as the demo, 3 s for each change
 	Engine    workflow.Engine              // Idle
 	Log       *slog.Logger                 // discards
 	Secret    []byte                       // 32 characters, the same for each binding
@@ -86,8 +86,7 @@ func New(o Options) *Kit {
 		o.Secret = []byte("0123456789abcdef0123456789abcdef")
 	}
 	if o.Providers == nil {
-		o.Providers = map[string]provider.Provider{"demo": demo.New(demotest.NewMemory(),
-			demo.Options{Delay: 3 * time.Second, Now: o.Now})}
+		o.Providers = map[string]provider.Provider{"demo": cloudtest.Demo(cloudtest.NewCloud(o.Now), 3*time.Second)}
 	}
 	return &Kit{o}
 }
@@ -216,23 +215,54 @@ func Key() vault.Vault {
 	return v
 }
 
-// Demo is the catalog of the demo that ships.
-var Demo = sync.OnceValue(func() *catalog.Catalog {
-	c, err := catalog.Open(offerings.Catalog)
-	if err != nil {
-		panic(err)
-	}
-	return c.Without([]string{"cloudformation", "postgres", "mariadb", "valkey"}) // which need AWS or a server
-})
+// Demo is the catalog of the demo that ships, with plans of what needs a cloud.
+var Demo = sync.OnceValue(func() *catalog.Catalog { return load(shipped()) })
 
 // DemoAnd is the demo, and offerings beside it: paths of files and what is in them.
-func DemoAnd(files map[string]string) *catalog.Catalog {
-	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{"demo": demo.Check}, Beside: Demo()},
-		source(files))
+func DemoAnd(files map[string]string) *catalog.Catalog { return load(shipped(), source(files)) }
+
+// cloudPlans are plans of cloudtest alone.
+const cloudPlans = `
+- id: 7d0b6e0c-3a55-4c0e-9d0c-2f6f2c1b8e47
+  name: cloud-secret
+  description: The service itself chooses the password of a binding and shows it once
+  asynchronous: never
+  asynchronous_binding: allowed
+  settings:
+    secret: cloud
+
+- id: bbcfc0b4-f35b-4a12-a565-2b2af1dc113b
+  name: retained
+  description: A deleted instance is retained for a week, in which the operator can have it given back
+  asynchronous: allowed
+  restore_parameter: restore_from
+  settings:
+    retain_days: 7
+  schemas:
+    service_instance:
+      create: *restorable
+      update: *restorable
+    service_binding:
+      create: *parameters
+`
+
+func shipped() compile.Source {
+	files := fstest.MapFS{}
+	folders, err := fs.Glob(offerings.FS, "demo*/offering.yaml")
 	if err != nil {
 		panic(err)
 	}
-	return c
+	for _, name := range folders {
+		text, err := fs.ReadFile(offerings.FS, name)
+		if err != nil {
+			panic(err)
+		}
+		if name == "demo/offering.yaml" {
+			text = append(text, cloudPlans...)
+		}
+		files[name] = &fstest.MapFile{Data: text}
+	}
+	return compile.Source{Name: "offerings", FS: files}
 }
 
 // Offering is a catalog of one offering file, whose provider is given.
@@ -245,11 +275,19 @@ func Offering(provider, file string) *catalog.Catalog {
 }
 
 func source(files map[string]string) compile.Source {
-	fs := fstest.MapFS{}
+	all := fstest.MapFS{}
 	for name, text := range files {
-		fs[name] = &fstest.MapFile{Data: []byte(text)}
+		all[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	return compile.Source{Name: "test", FS: fs}
+	return compile.Source{Name: "test", FS: all}
+}
+
+func load(sources ...compile.Source) *catalog.Catalog {
+	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{"demo": cloudtest.Check}}, sources...)
+	if err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // PlanIDs finds a plan of the demo by its name.

@@ -16,12 +16,11 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/demo"
-	"github.com/longshore/longshore/internal/provider/demo/files"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -33,7 +32,7 @@ type world struct {
 	*testing.T
 	clock   time.Time
 	records store.Store
-	things  demo.Things
+	things  *cloudtest.Cloud
 	vault   vault.Vault
 	offered *catalog.Catalog
 	ids     func() string
@@ -61,14 +60,12 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = records.Close() })
-	things, err := files.Open(filepath.Join(t.TempDir(), "things"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &world{
-		T: t, clock: testkit.Epoch, records: records, things: things, ids: testkit.IDs(),
+	w := &world{
+		T: t, clock: testkit.Epoch, records: records, ids: testkit.IDs(),
 		vault: testkit.Key(), offered: testkit.Demo(), started: map[string]workflow.Ref{},
 	}
+	w.things = cloudtest.NewCloud(w.now)
+	return w
 }
 
 func (w *world) now() time.Time { return w.clock }
@@ -104,10 +101,10 @@ func (w *world) Due(ctx context.Context, before time.Time, cursor string) (store
 	return w.records.Due(ctx, before, cursor)
 }
 
-// A cloud is the demo, each call of which is an effect.
+// A cloud is a provider, each call of which is an effect.
 type cloud struct {
 	w *world
-	p *demo.Provider
+	p *cloudtest.Provider
 }
 
 func (c cloud) call(do func() (provider.Status, error)) (s provider.Status, err error) {
@@ -169,7 +166,7 @@ func (w *world) Finish(ctx context.Context, ref workflow.Ref) error {
 func (w *world) kit() *testkit.Kit {
 	return testkit.New(testkit.Options{
 		Store: w, Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now, NewID: w.ids, Alone: w.alone,
-		Providers: map[string]provider.Provider{"demo": cloud{w, demo.New(w.things, demo.Options{Delay: 3 * time.Second, Now: w.now})}},
+		Providers: map[string]provider.Provider{"demo": cloud{w, cloudtest.Demo(w.things, 3*time.Second)}},
 	})
 }
 
@@ -256,13 +253,10 @@ func (w *world) caller() broker.Caller {
 	return broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true}
 }
 
-func (w *world) held() int {
-	held, _, err := demo.New(w.things, demo.Options{Now: w.now}).List(context.Background(), "")
-	if err != nil {
-		w.Fatal(err)
-	}
-	return len(held)
-}
+func (w *world) held() int { return len(w.things.Things()) }
+
+// demo is the provider as a test calls it, without effects.
+func (w *world) demo() *cloudtest.Provider { return cloudtest.Demo(w.things, 0) }
 
 // A deed is one request of a platform, in a state that it needs, and what the
 // world is afterwards.

@@ -12,8 +12,9 @@ import (
 // does not see an absence, the reaper has it made again.
 func (s *step) lookLate(ctx context.Context) (workflow.Outcome, error) {
 	// The operation has an id of its own: to the cloud, the deletion that it
-	// follows has been done.
-	op := &lifecycle.Operation{ID: s.record.Operation.ID + "-late", Kind: lifecycle.Deprovision, Started: s.at}
+	// follows has been done. It began with that: what takes its time has had it.
+	was := s.record.Operation
+	op := &lifecycle.Operation{ID: was.ID + "-late", Kind: lifecycle.Deprovision, Started: was.Started}
 	if s.record.IsBinding() {
 		op.Kind = lifecycle.Unbind
 	}

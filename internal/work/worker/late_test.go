@@ -11,15 +11,15 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // lands lets a call to the cloud arrive, long after its sender gave it up.
-func (w *world) lands(call func(p *demo.Provider) (provider.Status, error)) {
+func (w *world) lands(call func(p *cloudtest.Provider) (provider.Status, error)) {
 	w.Helper()
 	before := w.held()
-	if _, err := call(demo.New(w.things, demo.Options{Now: w.now})); err != nil {
+	if _, err := call(w.demo()); err != nil {
 		w.Fatal(err)
 	}
 	if w.held() != before+1 {
@@ -37,8 +37,8 @@ func (w *world) restForLong() {
 	w.rest()
 }
 
-func (w *world) lateInstance(i lifecycle.Record) func(p *demo.Provider) (provider.Status, error) {
-	return func(p *demo.Provider) (provider.Status, error) {
+func (w *world) lateInstance(i lifecycle.Record) func(p *cloudtest.Provider) (provider.Status, error) {
+	return func(p *cloudtest.Provider) (provider.Status, error) {
 		return p.Provision(context.Background(), provider.Instance{
 			Broker: testkit.Identity, Platform: "p", ID: "i", Incarnation: i.Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
 			Operation: provider.Operation{ID: i.Incarnation, Kind: provider.KindProvision, Started: w.clock},
@@ -50,11 +50,10 @@ func TestWhatComesLateIsRemoved(t *testing.T) {
 	tests := map[string]struct {
 		before func(w *world)
 		key    lifecycle.Key
-		call   func(w *world) func(p *demo.Provider) (provider.Status, error)
+		call   func(w *world) func(p *cloudtest.Provider) (provider.Status, error)
 	}{
-		"Instance": {done(provision, deprovision), instanceKey, func(w *world) func(p *demo.Provider) (provider.Status, error) {
-			return w.lateInstance(w.instance())
-		}},
+		"Instance": {done(provision, deprovision), instanceKey,
+			func(w *world) func(*cloudtest.Provider) (provider.Status, error) { return w.lateInstance(w.instance()) }},
 		"Binding": {done(provision, bind, unbind), bindingKey, lateBinding},
 	}
 	for name, tc := range tests {
@@ -78,8 +77,8 @@ func TestWhatComesLateIsRemoved(t *testing.T) {
 	}
 }
 
-func lateBinding(w *world) func(p *demo.Provider) (provider.Status, error) {
-	return func(p *demo.Provider) (provider.Status, error) {
+func lateBinding(w *world) func(p *cloudtest.Provider) (provider.Status, error) {
+	return func(p *cloudtest.Provider) (provider.Status, error) {
 		c := w.course(bindingKey)
 		return p.Bind(context.Background(), provider.Binding{
 			Instance: provider.Instance{

@@ -10,15 +10,15 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // shelves lets the reaper see the demo's things.
-type shelves struct{ *demo.Provider }
+type shelves struct{ *cloudtest.Provider }
 
 func (s shelves) List(ctx context.Context, cursor string) (things []reaper.Thing, next string, err error) {
 	page, next, err := s.Provider.List(ctx, cursor)
@@ -34,7 +34,7 @@ func (s shelves) List(ctx context.Context, cursor string) (things []reaper.Thing
 // astray is what a world holds of an instance whose record was lost, with a binding.
 func astray(w *world) {
 	w.Helper()
-	p := demo.New(w.things, demo.Options{Now: w.now})
+	p := w.demo()
 	stray := provider.Instance{
 		Broker: testkit.Identity, Platform: "p", ID: "stray", Incarnation: "lost", ServiceID: service(), PlanID: planAsyncBind(),
 		Operation: provider.Operation{ID: "lost", Kind: provider.KindProvision, Started: w.clock, Synchronous: true},
@@ -51,12 +51,8 @@ func astray(w *world) {
 // locked counts what the demo has put out of use.
 func (w *world) locked() (n int) {
 	w.Helper()
-	things, _, err := w.things.List(context.Background(), "")
-	if err != nil {
-		w.Fatal(err)
-	}
-	for _, t := range things {
-		if t.Quarantined {
+	for _, t := range w.things.Things() {
+		if t.Locked {
 			n++
 		}
 	}
@@ -75,7 +71,7 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	}
 	r := w.reaper()
 	r.Inventory = &reaper.InventoryOptions{
-		Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{demo.New(w.things, demo.Options{Now: w.now})}}, Whose: whose,
+		Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{w.demo()}}, Whose: whose,
 		Every: time.Hour,
 	}
 	sweep := func(hours int) (report reaper.Report) {
@@ -122,7 +118,7 @@ func quarantined(t *testing.T) (*world, workflow.Ref) {
 // holding is the stray instance, as it is listed.
 func (w *world) holding() provider.Holding {
 	w.Helper()
-	held, _, err := demo.New(w.things, demo.Options{Now: w.now}).List(context.Background(), "")
+	held, _, err := w.demo().List(context.Background(), "")
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -41,16 +41,11 @@ func (w *world) retained() []lifecycle.Retained {
 	return all
 }
 
-// shelved is what the demo holds, by name.
-func (w *world) shelved() map[string]provider.Holding {
-	w.Helper()
-	held, _, err := demo.New(w.things, demo.Options{Now: w.now}).List(context.Background(), "")
-	if err != nil {
-		w.Fatal(err)
-	}
-	all := map[string]provider.Holding{}
-	for _, h := range held {
-		all[h.Name] = h
+// shelved is what exists, by name.
+func (w *world) shelved() map[string]cloudtest.Thing {
+	all := map[string]cloudtest.Thing{}
+	for _, t := range w.things.Things() {
+		all[t.Name] = t
 	}
 	return all
 }
@@ -270,7 +265,7 @@ func TestARemovalIsToldTheState(t *testing.T) {
 			w := newWorld(t)
 			done(provisionKept)(w)
 			i := w.instance()
-			state := provider.State{Format: 2, Data: []byte("secret state")}
+			state := provider.State{Format: 1, Data: []byte(`{"failed":"earlier"}`)}
 			sealed, err := w.vault.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.State}, state.Encode())
 			if err != nil {
 				t.Fatal(err)

@@ -8,9 +8,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/provider/demo/parameters"
 	"github.com/longshore/longshore/internal/records/vault"
-	"github.com/longshore/longshore/internal/test/parameterstest"
 )
 
 // lost is a vault whose key is gone: it neither opens nor seals.
@@ -70,47 +68,38 @@ func TestDeletionNeedsNoKey(t *testing.T) {
 			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
 		"FailedCreation": {"what failed", done(provisionWith(`{"fail":true,"delay_seconds":7}`)),
 			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"FailedDeprovision": {"a deletion that fails once, as it was asked for", done(provisionWith(`{"fail":"deprovision"}`)),
-			[]func(*world, *broker.Broker) (broker.Result, error){deprovision, deprovision}, 0},
-		"FailedUnbind": {"also of a binding", done(provision, bindWith(`{"fail":"unbind"}`)),
-			[]func(*world, *broker.Broker) (broker.Result, error){unbind, unbind}, 1},
+		"FailingDeprovision": {"nobody knows any more that it was to fail", done(provisionWith(`{"fail":"deprovision"}`)),
+			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"FailingUnbind": {"also of a binding", done(provision, bindWith(`{"fail":"unbind"}`)),
+			[]func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
 		"ReclaimedByReaper": {"a failed creation that nobody deletes", done(provisionWith(`{"fail":true}`)), nil, 0},
 		"LeftoversOfRequest": {"a deletion that was lost on its way, and is driven by the reaper", done(provision, bind),
 			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
 	}
 	for name, tc := range cases {
-		for _, kept := range []string{"InFiles", "InParameters"} {
-			t.Run(name+kept, func(t *testing.T) {
-				w := newWorld(t)
-				if kept == "InParameters" {
-					things, err := parameters.New(parameterstest.New(), "/longshore/demo")
-					if err != nil {
-						t.Fatal(err)
-					}
-					w.things = things
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.before(w)
+			w.vault = lost{}
+			for _, ask := range tc.asks {
+				w.must(ask)
+				if name == "LeftoversOfRequest" {
+					clear(w.started)
 				}
-				tc.before(w)
-				w.vault = lost{}
-				for _, ask := range tc.asks {
-					w.must(ask)
-					if name == "LeftoversOfRequest" {
-						clear(w.started)
-					}
-					w.rest()
-				}
-				w.clock = w.clock.Add(lifecycle.LateLook + 2*lifecycle.Grace)
 				w.rest()
-				w.clock = w.clock.Add(lifecycle.ReclaimAfter)
-				w.rest()
-				if got := w.held(); got != tc.held {
-					t.Errorf("%s: %d things are left, want %d; the instance is %q", tc.reason, got, tc.held, w.instance().State)
-				}
-				i := w.instance()
-				if tc.held == 0 && i.State != lifecycle.Deleted && i.State != lifecycle.Absent {
-					t.Errorf("%s: the instance is %q: %s", tc.reason, i.State, i.Operation.Description)
-				}
-			})
-		}
+			}
+			w.clock = w.clock.Add(lifecycle.LateLook + 2*lifecycle.Grace)
+			w.rest()
+			w.clock = w.clock.Add(lifecycle.ReclaimAfter)
+			w.rest()
+			if got := w.held(); got != tc.held {
+				t.Errorf("%s: %d things are left, want %d; the instance is %q", tc.reason, got, tc.held, w.instance().State)
+			}
+			i := w.instance()
+			if tc.held == 0 && i.State != lifecycle.Deleted && i.State != lifecycle.Absent {
+				t.Errorf("%s: the instance is %q: %s", tc.reason, i.State, i.Operation.Description)
+			}
+		})
 	}
 }
 

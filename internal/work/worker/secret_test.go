@@ -94,7 +94,7 @@ func (s *secretive) granted() {
 		s.Fatal(err)
 	}
 	text := func(name string) string { v, _ := g.Credentials[name].(string); return v }
-	if !s.cloud.Opens(text("username"), text("key"), text("password")) {
+	if !s.cloud.Opens(&g) {
 		s.Error("the binding is ready, and its grant is dead")
 	}
 	if n := s.cloud.Secrets(text("username")); n != 1 {

@@ -11,7 +11,6 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
-	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -57,12 +56,12 @@ func remove(w *world, b *broker.Broker) (broker.Result, error) {
 		broker.DeleteRequest{Caller: w.caller(), InstanceID: "r", ServiceID: service(), PlanID: planAsyncBind()})
 }
 
-// moved requires that the demo has made "r" of the retained thing.
+// moved requires that "r" was made of the retained thing.
 func (w *world) moved(when string) {
 	w.Helper()
-	things, _, err := w.things.List(context.Background(), "")
-	if err != nil || len(things) != 1 || things[0].Tags.Instance != "r" || things[0].Source == "" || len(w.retained()) != 0 {
-		w.Errorf("%s: there are %+v, on record as retained: %+v: %v", when, things, w.retained(), err)
+	things := w.things.Things()
+	if len(things) != 1 || things[0].Tags.Instance != "r" || things[0].Source == "" || len(w.retained()) != 0 {
+		w.Errorf("%s: there are %+v, on record as retained: %+v", when, things, w.retained())
 	}
 }
 
@@ -85,7 +84,7 @@ func TestWhatIsGivenBack(t *testing.T) {
 		deaths int
 	}{
 		"Ready": {deed{freed, undelete, 1, lifecycle.Ready, restoredKey}, (*world).moved, 12},
-		"Fails": {deed{freed, undeleteAs("r", map[string]any{"fail": true}), 2, lifecycle.CreateFailed, restoredKey},
+		"Fails": {deed{freed, undeleteAs("r", map[string]any{"fail": true}), 1, lifecycle.CreateFailed, restoredKey},
 			func(w *world, when string) {
 				done(remove)(w)
 				w.isBack(when)
@@ -119,7 +118,7 @@ func TestWhatIsTakenLateIsGivenBack(t *testing.T) {
 		Source: &provider.Source{Platform: "p", ID: "i", Incarnation: kept.Incarnation,
 			Retained: &provider.Retained{Name: kept.Name, Until: kept.Until}},
 	}
-	if s, err := demo.New(w.things, demo.Options{Now: w.now}).Provision(t.Context(), late); err != nil || !s.Done {
+	if s, err := w.demo().Provision(t.Context(), late); err != nil || !s.Done {
 		t.Fatal(s, err)
 	}
 	if h := w.shelved()[kept.Name]; h.Name != "" || w.held() != 1 {
@@ -189,13 +188,7 @@ func TestOneWins(t *testing.T) {
 func TestWhatIsNotThereIsNotGivenBack(t *testing.T) {
 	w := newWorld(t)
 	freed(w)
-	thing, err := w.things.Get(t.Context(), w.retained()[0].Name)
-	if err == nil {
-		err = w.things.Delete(t.Context(), thing)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.things.Take(w.retained()[0].Name)
 	done(undelete)(w)
 	if r := w.restored(); r.State != lifecycle.CreateFailed || w.held() != 0 {
 		t.Fatalf("it is %q, %d things", r.State, w.held())

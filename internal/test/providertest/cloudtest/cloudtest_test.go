@@ -11,8 +11,11 @@ import (
 // The reference provider passes; in the subprocesses of TestMutants it is not
 // sound.
 func TestSound(t *testing.T) {
-	providertest.Run(t, cloudtest.Factory(os.Getenv(providertest.MutantVariable)))
+	providertest.Run(t, cloudtest.Factory("cloud", os.Getenv(providertest.MutantVariable)))
 }
+
+// So it does with secrets that the broker chooses.
+func TestSecretsOfTheBroker(t *testing.T) { providertest.Run(t, cloudtest.Factory("broker", "")) }
 
 // What such a provider can do wrong is caught by the case that is there for it.
 func TestMutants(t *testing.T) {

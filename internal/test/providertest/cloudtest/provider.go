@@ -9,28 +9,41 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
-// The roles of things.
 const (
+	namePrefix = "longshore-demo"
+	// The roles of things.
 	roleInstance = "instance"
 	roleBinding  = "binding"
+
+	// defaultTarget is where things are made unless the operator says otherwise.
+	defaultTarget = "east"
+
+	// stateFormat is the version of what remembered is written as.
+	stateFormat = 1
+
+	// maxTries bounds how often one step looks again at what it has changed.
+	maxTries = 4
+
+	// givenKey is the key of a secret that the broker has chosen.
+	givenKey = "given"
 )
 
-// defaultTarget is where things are made unless the operator says otherwise.
-const defaultTarget = "east"
-
-// stateFormat is the version of what remembered is written as.
-const stateFormat = 1
-
-// A Provider is the reference: each binding is a principal with one key, which
-// the cloud chooses.
+// A Provider is the reference: each binding is a principal with one key.
 type Provider struct {
 	Cloud *Cloud
-	// Broker is whose things the inventory lists.
+	// SecretOf says who chooses the keys' secrets, cloud or broker, where the plan's
+	// setting "secret" does not.
+	SecretOf string
+	// Script says how long each operation takes, and which one fails.
+	Script provider.Provider
+	// Broker is whose things the inventory lists; empty for everyone's.
 	Broker string
-	// Endpoints are today's settings: where the target of a name answers.
+	// Endpoints are today's settings: where the target of a name answers. Nil for a
+	// provider that makes all things in one place.
 	Endpoints map[string]string
 	// Calls are those to the cloud; those of one process.
 	Calls *providertest.Calls
@@ -40,21 +53,30 @@ type Provider struct {
 
 // New makes a provider with one target, which is called east and is the default.
 func New(cloud *Cloud, broker string) *Provider {
-	return &Provider{Cloud: cloud, Broker: broker, Endpoints: map[string]string{defaultTarget: "east"}, Calls: &providertest.Calls{}}
+	p := Demo(cloud, 0)
+	p.Broker, p.SecretOf, p.Endpoints = broker, "cloud", map[string]string{defaultTarget: "east"}
+	return p
+}
+
+// Demo makes a provider that does what the demo does, with things in one place. Delay
+// is how long an asynchronous operation takes.
+func Demo(cloud *Cloud, delay time.Duration) *Provider {
+	return &Provider{Cloud: cloud, Script: demo.New(delay, cloud.now), Calls: &providertest.Calls{}}
 }
 
 var (
 	_ provider.Provider    = (*Provider)(nil)
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
+	_ provider.Retainer    = (*Provider)(nil)
 )
 
 // remembered is what the state of a binding holds.
 type remembered struct {
 	Key    string `json:"key,omitempty"`
 	Secret string `json:"secret,omitempty"`
-	// Failed is the operation that has failed for good.
-	Failed string `json:"failed,omitempty"`
+	// Script is the state of the script.
+	Script []byte `json:"script,omitempty"`
 }
 
 func (r remembered) state() *provider.State {
@@ -62,20 +84,48 @@ func (r remembered) state() *provider.State {
 	return &provider.State{Format: stateFormat, Data: data}
 }
 
-func recall(s provider.State) (r remembered, err error) {
+// recall reads the state, and gives that of the script, too.
+func recall(s provider.State) (r remembered, script provider.State, err error) {
 	switch s.Format {
 	case 0:
-		return r, nil
+		return r, script, nil
 	case stateFormat:
-		return r, json.Unmarshal(s.Data, &r)
+		if err = json.Unmarshal(s.Data, &r); err == nil {
+			script, err = provider.ParseState(r.Script)
+		}
+		return r, script, err
 	default: // of a later program: a deploy is under way
-		return r, fmt.Errorf("state has format %d, and this program knows %d", s.Format, stateFormat)
+		return r, script, fmt.Errorf("state has format %d, and this program knows %d", s.Format, stateFormat)
 	}
+}
+
+// scripted has the script play a step of a binding.
+func scripted(
+	ctx context.Context, b provider.Binding, play func(context.Context, provider.Binding) (provider.Status, error),
+) (provider.Status, remembered, error) {
+	was, script, err := recall(b.State)
+	if err != nil {
+		return provider.Status{}, was, err
+	}
+	b.State = script
+	st, err := play(ctx, b)
+	said := &st.State
+	if f, failed := errors.AsType[*provider.Failure](err); failed {
+		said = &f.State
+	}
+	if *said != nil {
+		was.Script = (*said).Encode()
+		*said = was.state()
+	}
+	return st, was, err
 }
 
 // at is the way to a target whose identity is proven. The first step of an
 // instance learns it and makes nothing: what it makes is looked for there.
 func (p *Provider) at(ctx context.Context, t provider.Target) (client, *provider.Status, error) {
+	if p.Endpoints == nil {
+		return client{cloud: p.Cloud, calls: p.Calls}, nil, ctx.Err()
+	}
 	if p.Mutant != "orphan-untold" {
 		t.Name = cmp.Or(t.Name, defaultTarget)
 	}
@@ -106,34 +156,7 @@ func (p *Provider) Name(tags provider.Tags) string {
 	if p.Mutant == "no-broker" {
 		tags.Broker = ""
 	}
-	return provider.Name("fake", role, tags)
-}
-
-// asked is the failure that the settings ask for, or that is on record.
-func asked(in provider.Instance, was remembered) error {
-	if in.Settings["fail"] != string(in.Operation.Kind) && was.Failed != in.Operation.ID {
-		return nil
-	}
-	was.Failed = in.Operation.ID
-	f := provider.Failf("asked to fail")
-	f.State = was.state()
-	return f
-}
-
-// Provision implements provider.Provider.
-func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	c, learnt, err := p.at(ctx, in.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	was, err := recall(in.State)
-	if err != nil {
-		return provider.Status{}, err
-	}
-	if err := asked(in, was); err != nil {
-		return provider.Status{}, err
-	}
-	return c.ensure(ctx, p.Name(provider.TagsOf(in)), provider.TagsOf(in), config(in))
+	return provider.Name(namePrefix, role, tags)
 }
 
 func or(st *provider.Status) provider.Status {
@@ -143,26 +166,44 @@ func or(st *provider.Status) provider.Status {
 	return *st
 }
 
-func config(in provider.Instance) string {
-	return fmt.Sprintf("%s %s %s", in.PlanID, in.Snapshot, in.Parameters)
+// wanted is the thing of an instance as it is to be.
+func (p *Provider) wanted(in provider.Instance) Thing {
+	tags := provider.TagsOf(in)
+	return Thing{Name: p.Name(tags), Tags: tags, Plan: in.PlanID, Config: fmt.Sprintf("%s %s", in.Snapshot, in.Parameters)}
 }
 
-// ensure makes a thing, or finds it made; done when it was found.
-func (c client) ensure(ctx context.Context, name string, tags provider.Tags, config string) (provider.Status, error) {
-	again := provider.Status{Percent: 50, Description: "Creating", After: time.Second}
-	v, err := c.get(ctx, name)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		if err := c.create(ctx, name, tags, config); !errors.Is(err, ErrExists) {
-			return again, err
-		}
-		return again, nil
-	case err != nil:
-		return provider.Status{}, err
-	case v.tags != tags:
-		return provider.Status{}, notOurs()
+// Provision implements provider.Provider.
+func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	c, learnt, err := p.at(ctx, in.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
 	}
-	return provider.Status{Done: true, Percent: 100}, nil
+	if _, err := c.ensure(ctx, p.wanted(in), movedFrom(in)); err != nil {
+		return provider.Status{}, err
+	}
+	return p.Script.Provision(ctx, in)
+}
+
+// ensure makes a thing, or finds it made; kept is what it is made of, if it has a name.
+func (c client) ensure(ctx context.Context, want, kept Thing) (Thing, error) {
+	for range maxTries {
+		v, err := c.get(ctx, want.Name)
+		switch {
+		case errors.Is(err, ErrNotFound) && kept.Name != "":
+			err = c.move(ctx, want, kept)
+		case errors.Is(err, ErrNotFound):
+			err = c.create(ctx, want)
+		case err != nil:
+		case v.Tags != want.Tags:
+			err = notOurs()
+		default:
+			return v, nil
+		}
+		if err != nil && !errors.Is(err, ErrExists) {
+			return v, err
+		}
+	}
+	return want, ErrChanged
 }
 
 func notOurs() error {
@@ -170,190 +211,13 @@ func notOurs() error {
 }
 
 // remove deletes the keys of a thing and then the thing.
-func (c client) remove(ctx context.Context, v view) error {
-	for _, key := range v.keys {
-		if err := c.deleteKey(ctx, v.name, key); err != nil {
-			return err
+func (c client) remove(ctx context.Context, v Thing) error {
+	for _, key := range v.Keys {
+		if err := c.deleteKey(ctx, v, key); err != nil {
+			return gone(err)
 		}
 	}
-	return c.delete(ctx, v.name)
-}
-
-// Update implements provider.Provider.
-func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	c, learnt, err := p.at(ctx, in.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	if err := p.usable(ctx, c, in); err != nil {
-		return provider.Status{}, err
-	}
-	was, err := recall(in.State)
-	if err != nil {
-		return provider.Status{}, err
-	}
-	if err := asked(in, was); err != nil {
-		return provider.Status{}, err
-	}
-	if err := c.configure(ctx, p.Name(provider.TagsOf(in)), config(in)); err != nil {
-		return provider.Status{}, err
-	}
-	return provider.Status{Done: true, Percent: 100}, nil
-}
-
-// usable fails a step that needs the instance and does not find it.
-func (p *Provider) usable(ctx context.Context, c client, in provider.Instance) error {
-	v, err := c.get(ctx, p.Name(provider.TagsOf(in)))
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return provider.Failf("there is no such instance")
-	case err == nil && v.tags != provider.TagsOf(in):
-		return notOurs()
-	}
-	return err
-}
-
-// Deprovision implements provider.Provider.
-func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if p.Mutant == "needs-parameters" && in.Parameters == nil {
-		return provider.Status{}, provider.Failf("no parameters")
-	}
-	return p.end(ctx, in, in.State, provider.TagsOf(in))
-}
-
-// end removes a thing, until it is seen to be absent.
-func (p *Provider) end(ctx context.Context, in provider.Instance, s provider.State, tags provider.Tags) (provider.Status, error) {
-	c, learnt, err := p.at(ctx, in.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	was, err := recall(s)
-	if err != nil {
-		return provider.Status{}, err
-	}
-	v, err := c.get(ctx, p.Name(tags))
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
-	case err != nil:
-		return provider.Status{}, err
-	case v.tags != tags:
-		return provider.Status{}, notOurs()
-	}
-	if err := asked(in, was); err != nil {
-		return provider.Status{}, err
-	}
-	return provider.Status{Percent: 50, Description: "Deleting", After: time.Second}, c.remove(ctx, v)
-}
-
-// Bind implements provider.Provider.
-func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	c, learnt, err := p.at(ctx, b.Instance.Target)
-	if err != nil || learnt != nil {
-		return or(learnt), err
-	}
-	if err := p.usable(ctx, c, b.Instance); err != nil {
-		return provider.Status{}, err
-	}
-	was, err := recall(b.State)
-	if err != nil {
-		return provider.Status{}, err
-	}
-	if err := asked(b.Instance, was); err != nil {
-		return provider.Status{}, err
-	}
-	name := p.Name(provider.BindingTagsOf(b))
-	if st, err := c.ensure(ctx, name, provider.BindingTagsOf(b), ""); err != nil || !st.Done {
-		return st, err
-	}
-	return p.key(ctx, c, name, was)
-}
-
-// key gives the binding its one key: made in a first step and returned as state,
-// granted in a later one, which finds it recorded.
-func (p *Provider) key(ctx context.Context, c client, name string, was remembered) (provider.Status, error) {
-	v, err := c.get(ctx, name)
-	if err != nil {
-		return provider.Status{}, err
-	}
-	for _, key := range v.keys { // one that was never recorded is known to nobody
-		if key != was.Key && p.Mutant != "leftover-key" {
-			if err := c.deleteKey(ctx, name, key); err != nil {
-				return provider.Status{}, err
-			}
-		}
-	}
-	ok := false
-	if was.Secret != "" {
-		if ok, err = c.logIn(ctx, name, was.Key, was.Secret); err != nil {
-			return provider.Status{}, err
-		}
-	}
-	if !ok || p.Mutant == "ignores-state" || p.Mutant == "grants-another" {
-		if err := c.deleteKey(ctx, name, was.Key); err != nil {
-			return provider.Status{}, err
-		}
-		key, secret, err := c.createKey(ctx, name)
-		if err != nil {
-			return provider.Status{}, err
-		}
-		made := remembered{Key: key, Secret: secret}
-		if p.Mutant != "grants-another" {
-			return provider.Status{State: made.state(), Percent: 80, Description: "Creating the key", After: time.Second}, nil
-		}
-		was = made
-	}
-	st := provider.Status{Done: true, Percent: 100, State: remembered{Key: was.Key}.state(), Grant: &provider.Grant{
-		Credentials: map[string]any{"username": name, "key": was.Key, "password": was.Secret},
-	}}
-	if p.Mutant == "keeps-secret" {
-		st.State = was.state()
-	}
-	return st, nil
-}
-
-// Unbind implements provider.Provider.
-func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return p.end(ctx, b.Instance, b.State, provider.BindingTagsOf(b))
-}
-
-// List implements provider.Inventory, over the one target.
-func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	c, learnt, err := p.at(ctx, provider.Target{Name: defaultTarget})
-	if err != nil {
-		return nil, "", err
-	}
-	views, next, err := c.list(ctx, cursor)
-	var page []provider.Holding
-	for _, v := range views {
-		if v.tags.Broker != p.Broker && p.Mutant != "lists-all" {
-			continue
-		}
-		h := provider.Holding{Name: v.name, Tags: v.tags, Created: v.created, Target: *learnt.Target}
-		if p.Mutant == "orphan-untold" {
-			h.Target = provider.Target{}
-		}
-		page = append(page, h)
-	}
-	return page, next, err
-}
-
-// Quarantine implements provider.Quarantiner.
-func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
-	c, _, err := p.at(ctx, h.Target)
-	if err != nil || p.Mutant == "open-in-quarantine" {
-		return err
-	}
-	return gone(c.lock(ctx, h.Name, true))
-}
-
-// Release implements provider.Quarantiner.
-func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
-	c, _, err := p.at(ctx, h.Target)
-	if err != nil || p.Mutant == "never-released" {
-		return err
-	}
-	return gone(c.lock(ctx, h.Name, false))
+	return gone(c.delete(ctx, v))
 }
 
 // gone takes what is not there for done.
@@ -362,4 +226,206 @@ func gone(err error) error {
 		return nil
 	}
 	return err
+}
+
+// Update implements provider.Provider.
+func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	c, learnt, err := p.at(ctx, in.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	want := p.wanted(in)
+	is, err := c.usable(ctx, want)
+	if err != nil {
+		return provider.Status{}, err
+	}
+	st, err := p.Script.Update(ctx, in)
+	if err != nil || !st.Done || is.Plan == want.Plan && is.Config == want.Config {
+		return st, err
+	}
+	is.Plan, is.Config = want.Plan, want.Config
+	return st, c.replace(ctx, is, is.Name)
+}
+
+// usable finds the instance, and fails a step that needs it and does not.
+func (c client) usable(ctx context.Context, want Thing) (Thing, error) {
+	v, err := c.get(ctx, want.Name)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return v, provider.Failf("there is no such instance")
+	case err == nil && v.Tags != want.Tags:
+		return v, notOurs()
+	}
+	return v, err
+}
+
+// Deprovision implements provider.Provider.
+func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+	if p.Mutant == "needs-parameters" && in.Parameters == nil {
+		return provider.Status{}, provider.Failf("no parameters")
+	}
+	return p.end(ctx, in, provider.TagsOf(in), p.keptOf(in), func() (provider.Status, error) {
+		return p.Script.Deprovision(ctx, in)
+	})
+}
+
+// Unbind implements provider.Provider.
+func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	return p.end(ctx, b.Instance, provider.BindingTagsOf(b), Thing{}, func() (provider.Status, error) {
+		st, _, err := scripted(ctx, b, p.Script.Unbind)
+		return st, err
+	})
+}
+
+// end removes a thing, until it is seen to be absent; it is kept instead if kept has a
+// name.
+func (p *Provider) end(
+	ctx context.Context, in provider.Instance, tags provider.Tags, kept Thing, play func() (provider.Status, error),
+) (provider.Status, error) {
+	c, learnt, err := p.at(ctx, in.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	for range maxTries {
+		v, err := c.get(ctx, p.Name(tags))
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return c.isRetained(ctx, in, kept)
+		case err != nil:
+			return provider.Status{}, err
+		case v.Tags != tags:
+			return provider.Status{}, notOurs()
+		}
+		if st, err := play(); err != nil || !st.Done {
+			return st, err
+		}
+		if kept.Name != "" {
+			err = c.retain(ctx, v, kept)
+		} else {
+			err = c.remove(ctx, v)
+		}
+		if err != nil {
+			return provider.Status{}, err
+		}
+	}
+	return provider.Status{Percent: 99, Description: "Deleting", After: time.Second}, nil
+}
+
+// Bind implements provider.Provider.
+func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+	c, learnt, err := p.at(ctx, b.Instance.Target)
+	if err != nil || learnt != nil {
+		return or(learnt), err
+	}
+	owner, err := c.usable(ctx, p.wanted(b.Instance))
+	if err != nil {
+		return provider.Status{}, err
+	}
+	tags := provider.BindingTagsOf(b)
+	v, err := c.ensure(ctx, Thing{Name: p.Name(tags), Tags: tags, Plan: b.Instance.PlanID, On: owner.Name}, Thing{})
+	if err != nil {
+		return provider.Status{}, err
+	}
+	st, was, err := scripted(ctx, b, p.Script.Bind)
+	if err != nil || !st.Done || st.Grant.Credentials["password"] == nil {
+		return st, err
+	}
+	grant := st.Grant.Credentials
+	of, _ := b.Instance.Settings["secret"].(string)
+	if was.Key == "" && cmp.Or(of, p.SecretOf) != "cloud" {
+		grant["key"] = givenKey
+		return st, c.setKey(ctx, v, givenKey, grant["password"].(string))
+	}
+	made, err := p.key(ctx, c, v, was)
+	if err != nil || !made.Done {
+		return made, err
+	}
+	grant["username"], grant["key"], grant["password"] = v.Name, made.Grant.Credentials["key"], made.Grant.Credentials["password"]
+	st.State = made.State
+	return st, nil
+}
+
+// key gives the binding its one key: made in a first step and returned as state,
+// granted in a later one, which finds it recorded.
+func (p *Provider) key(ctx context.Context, c client, v Thing, was remembered) (st provider.Status, err error) {
+	for _, key := range v.Keys { // one that was never recorded is known to nobody
+		if key != was.Key && p.Mutant != "leftover-key" {
+			if err := c.deleteKey(ctx, v, key); err != nil {
+				return st, err
+			}
+		}
+	}
+	ok := false
+	if was.Secret != "" {
+		if ok, err = c.logIn(ctx, v.Name, was.Key, was.Secret); err != nil {
+			return st, err
+		}
+	}
+	if !ok || p.Mutant == "ignores-state" || p.Mutant == "grants-another" {
+		if err := c.deleteKey(ctx, v, was.Key); err != nil {
+			return st, err
+		}
+		was.Key, was.Secret, err = c.createKey(ctx, v)
+		if err != nil {
+			return st, err
+		}
+		if p.Mutant != "grants-another" {
+			return provider.Status{State: was.state(), Percent: 80, Description: "Creating the key", After: time.Second}, nil
+		}
+	}
+	st = provider.Status{Done: true, Grant: &provider.Grant{Credentials: map[string]any{"key": was.Key, "password": was.Secret}}}
+	if p.Mutant != "keeps-secret" {
+		was.Secret = ""
+	}
+	st.State = was.state()
+	return st, nil
+}
+
+// List implements provider.Inventory, over the one target.
+func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	c, learnt, err := p.at(ctx, provider.Target{Name: defaultTarget})
+	if err != nil {
+		return nil, "", err
+	}
+	things, next, err := c.list(ctx, cursor)
+	var page []provider.Holding
+	for _, t := range things {
+		if p.Broker != "" && t.Tags.Broker != p.Broker && p.Mutant != "lists-all" {
+			continue
+		}
+		h := provider.Holding{Name: t.Name, Tags: t.Tags, Created: t.Created, PlanID: t.Plan, RetainedUntil: t.RetainedUntil}
+		if learnt != nil && p.Mutant != "orphan-untold" {
+			h.Target = *learnt.Target
+		}
+		page = append(page, h)
+	}
+	return page, next, err
+}
+
+// Quarantine implements provider.Quarantiner.
+func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
+	if p.Mutant == "open-in-quarantine" {
+		return nil
+	}
+	return p.lock(ctx, h, true)
+}
+
+// Release implements provider.Quarantiner.
+func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
+	if p.Mutant == "never-released" {
+		return nil
+	}
+	return p.lock(ctx, h, false)
+}
+
+func (p *Provider) lock(ctx context.Context, h provider.Holding, locked bool) error {
+	c, _, err := p.at(ctx, h.Target)
+	if err != nil {
+		return err
+	}
+	v, err := c.get(ctx, h.Name)
+	if err != nil || v.Tags != h.Tags {
+		return gone(err)
+	}
+	return gone(c.lock(ctx, v, locked))
 }

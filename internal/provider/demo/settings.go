@@ -1,0 +1,128 @@
+package demo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+const (
+	// maxDelay is the longest time that an operation can be asked to take, in
+	// seconds: a week.
+	maxDelay = 7 * 24 * 60 * 60
+	// maxValidDays is the longest that credentials can be valid for: ten years.
+	maxValidDays = 3650
+)
+
+// asked is what a plan or a user asks of operations.
+type asked struct {
+	Delay *float64 `json:"delay_seconds,omitempty"`
+	Fail  kinds    `json:"fail,omitempty"`
+}
+
+// settings are those of a plan.
+type settings struct {
+	asked
+	Grant     string   `json:"grant"`
+	ValidDays *float64 `json:"valid_days"`
+}
+
+// kinds are those of operations that fail.
+type kinds []provider.Kind
+
+var everyKind = kinds{
+	provider.KindProvision, provider.KindUpdate, provider.KindBind, provider.KindDeprovision, provider.KindUnbind,
+}
+
+func (k kinds) has(kind provider.Kind) bool { return slices.Contains(k, kind) }
+
+// UnmarshalJSON takes a kind, a list of them, or a boolean: true means the operation
+// that it is given to, which a deletion never is.
+func (k *kinds) UnmarshalJSON(data []byte) error {
+	var all bool
+	if json.Unmarshal(data, &all) == nil {
+		if *k = nil; all {
+			*k = slices.DeleteFunc(slices.Clone(everyKind), removes)
+		}
+		return nil
+	}
+	var some []provider.Kind
+	if json.Unmarshal(data, &some) != nil {
+		some = make([]provider.Kind, 1)
+		if json.Unmarshal(data, &some[0]) != nil {
+			return errFail
+		}
+	}
+	*k = some
+	if slices.ContainsFunc(some, func(one provider.Kind) bool { return !everyKind.has(one) }) {
+		return errFail
+	}
+	return nil
+}
+
+// What parameters may be wrong in. No message repeats a value, since a user may have
+// put a secret into the wrong place.
+var (
+	errFail = provider.Failf(`The parameter "fail" must be true, false, or one of "provision", "update", "deprovision", ` +
+		`"bind", "unbind".`)
+	errDelay  = provider.Failf(`The parameter "delay_seconds" must be a number of seconds from 0 to 604800.`)
+	errObject = provider.Failf("The parameters are not a JSON object.")
+)
+
+// askedBy reads a user's parameters.
+func askedBy(parameters json.RawMessage) (a asked, err error) {
+	if len(parameters) == 0 {
+		return a, nil
+	}
+	err = json.Unmarshal(parameters, &a)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.Is(err, errFail):
+		return asked{}, errFail
+	case errors.As(err, &wrong) && wrong.Field != "" || err == nil && !a.valid():
+		return asked{}, errDelay
+	case err != nil:
+		return asked{}, errObject
+	}
+	return a, nil
+}
+
+func (a asked) valid() bool { return a.Delay == nil || *a.Delay >= 0 && *a.Delay <= maxDelay }
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// settingsOf reads those of a plan, whose numbers are of any type that a decoder
+// gives.
+func settingsOf(fixed map[string]any) (s settings, err error) {
+	text, err := json.Marshal(fixed)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.DisallowUnknownFields()
+		err = d.Decode(&s)
+	}
+	days := s.ValidDays
+	if err == nil && (!s.valid() || days != nil && (*days <= 0 || *days > maxValidDays) || !slices.Contains(grants, s.Grant)) {
+		err = errors.New("a setting has no value that the demo understands")
+	}
+	return s, err
+}
+
+// Check finds what is wrong with the settings of a plan. Instances record nothing of
+// them.
+func Check(plan provider.Checked) (json.RawMessage, error) {
+	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
+		value := plan.Settings[name]
+		if _, err := settingsOf(map[string]any{name: value}); err != nil || value == nil || value == "" {
+			return nil, &advice.Error{Name: name, What: "the demo has no such setting, or it does not understand the value",
+				Remedy: "write delay_seconds, a number from 0 to 604800; fail, one of provision, update, deprovision, bind and " +
+					"unbind, or a list of them; grant, one of volume, route and syslog; or valid_days, a number up to 3650"}
+		}
+	}
+	return nil, nil
+}
