@@ -162,7 +162,7 @@ func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 // AWS delivers at least once.
 func deliveredTwice(t *testing.T, p platform, c *cloud, instance string) string {
 	operation := accepted(t, p, instance, 3)
-	input, err := json.Marshal(stepfunctions.Input{Token: operation, Attempt: 1})
+	input, err := json.Marshal(stepfunctions.Input{Token: operation, Attempt: 1, Until: time.Now().Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)
 	}
