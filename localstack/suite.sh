@@ -10,7 +10,7 @@ if [ "$emulator" != external ]; then
   export LOCALSTACK_PORT
   unset AWS_ENDPOINT_URL AWS_ENDPOINT_URL_S3
 fi
-export EMULATOR=$emulator AUTH=${AUTH:-true} LONGSHORE_DEMO_DELAY=${LONGSHORE_DEMO_DELAY:-500ms}
+export EMULATOR=$emulator AUTH=${AUTH:-true} LONGSHORE_DEMO_DELAY=${LONGSHORE_DEMO_DELAY:-3s}
 if [ "$emulator" != external ]; then
   trap 'make -s localstack-down' EXIT
 fi
