@@ -112,6 +112,17 @@ type Quarantiner interface {
 	Release(ctx context.Context, h Holding) error
 }
 
+// An Adopter is a Quarantiner whose instances can be retained, which is a quarantine with
+// a date, and undeleted.
+type Adopter interface {
+	Quarantiner
+	// Adopt has the instance's thing that h names be of the owner in h.Tags, if it is of
+	// the former owner: it rewrites the label, conditional on what that said, and nothing
+	// else. If it is of that owner already, that is success; a *Failure says that it is
+	// not there, or is somebody else's. It stays in quarantine.
+	Adopt(ctx context.Context, h Holding, former Tags) error
+}
+
 // A Holding is one thing in the inventory.
 type Holding struct {
 	secret.Holder
@@ -245,10 +256,13 @@ type Instance struct {
 	ID       string `json:"id"`       // the platform's id of the instance, any characters
 	// Incarnation is the id of the operation that created this instance. An
 	// id may be used again after a deletion; its incarnation differs.
-	Incarnation string    `json:"incarnation"`
-	ServiceID   string    `json:"service_id"`
-	PlanID      string    `json:"plan_id"`
-	Operation   Operation `json:"operation"`
+	Incarnation string `json:"incarnation"`
+	// Origin is set for an instance that was undeleted: what it has was made for another
+	// one. A provision of it finds that, and makes nothing anew.
+	Origin    Origin    `json:"origin,omitzero"`
+	ServiceID string    `json:"service_id"`
+	PlanID    string    `json:"plan_id"`
+	Operation Operation `json:"operation"`
 	// Parameters are the user's, a JSON object; numbers keep their digits. Nil
 	// if there are none, and in a deletion.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
@@ -393,6 +407,23 @@ type Tags struct {
 	Incarnation string `json:"incarnation"`
 	// Of is the incarnation of the instance that a binding is of.
 	Of string `json:"of,omitempty"`
+	// Origin is what the thing was made under, if that is another instance; else zero.
+	Origin Origin `json:"origin,omitzero"`
+}
+
+// An Origin names the instance that a thing was made for. The thing's name derives from
+// it for as long as the thing exists, also once it belongs to another instance of the
+// same platform.
+type Origin struct {
+	Instance    string `json:"instance"`
+	Incarnation string `json:"incarnation"`
+}
+
+// Owner are the tags without the origin: whose the thing is now. Ours means that the
+// owners are equal.
+func (t Tags) Owner() Tags {
+	t.Origin = Origin{}
+	return t
 }
 
 // OfInstance are the tags of a binding's instance, or of the instance itself.
@@ -405,7 +436,7 @@ func (t Tags) OfInstance() Tags {
 
 // TagsOf are the tags of what is made for an instance.
 func TagsOf(in Instance) Tags {
-	return Tags{Broker: in.Broker, Platform: in.Platform, Instance: in.ID, Incarnation: in.Incarnation}
+	return Tags{Broker: in.Broker, Platform: in.Platform, Instance: in.ID, Incarnation: in.Incarnation, Origin: in.Origin}
 }
 
 // BindingTagsOf are the tags of what is made for a binding.
@@ -436,6 +467,9 @@ func Name(prefix, role string, t Tags) string {
 		}
 	}
 	h := sha256.New()
+	if o := t.Origin; o != (Origin{}) && t.Binding == "" {
+		t.Instance, t.Incarnation = o.Instance, o.Incarnation
+	}
 	ids := []string{t.Platform, t.Instance, t.Binding, t.Incarnation}
 	if t.Broker != "" { // what was made before brokers had an identity keeps its name
 		ids = append([]string{t.Broker}, ids...)
