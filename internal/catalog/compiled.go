@@ -190,9 +190,10 @@ func (c *Catalog) schema(serviceID, planID, verb string) (*schema.Schema, error)
 	if found, ok := c.schemas.Load(key); ok {
 		return found.(*schema.Schema), nil
 	}
-	s, err := schema.New(p.Parameters)
-	if err == nil {
-		c.schemas.Store(key, s)
+	s, broken := schema.New(p.Parameters)
+	if broken != nil {
+		return nil, fmt.Errorf("the schema of plan %q in the compiled catalog cannot be used: %v", planID, broken)
 	}
-	return s, err
+	c.schemas.Store(key, s)
+	return s, nil
 }

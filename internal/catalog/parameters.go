@@ -115,7 +115,7 @@ func (c *Catalog) CheckBind(serviceID, planID string, params json.RawMessage) er
 func (c *Catalog) check(serviceID, planID, verb string, params json.RawMessage) error {
 	s, err := c.schema(serviceID, planID, verb)
 	if err != nil {
-		return fmt.Errorf("compiling the schema of plan %q: %w", planID, err)
+		return err
 	}
 	parameters, violations := parse(params)
 	if len(violations) == 0 && s != nil {

@@ -10,6 +10,7 @@ package compile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -152,13 +153,18 @@ func (c *compiler) source(source Source) {
 }
 
 // ofOfferings is the schema that an offering file has.
-var ofOfferings = sync.OnceValue(func() *schema.Schema {
-	s, err := schema.New(offerings.Schema)
-	if err != nil {
-		panic("the schema of offering files does not compile: " + err.Error())
-	}
-	return s
-})
+var ofOfferings = compiled("offering files", offerings.Schema)
+
+// compiled gives a schema of our own, which is compiled when it is first asked for.
+func compiled(of string, text []byte) func() *schema.Schema {
+	return sync.OnceValue(func() *schema.Schema {
+		s, broken := schema.New(text)
+		if broken != nil {
+			panic(fmt.Sprintf("the schema of %s does not compile: %v", of, broken))
+		}
+		return s
+	})
+}
 
 // file reads one offering; the draft has no file where it cannot be read at all.
 func (c *compiler) file(source Source, name string) (draft, []advice.Error) {

@@ -361,7 +361,7 @@ func refusedPlans() map[string]refusal {
 		"SchemaRefersToNothing": {
 			reason: "A reference within the schema has a target.",
 			text:   withSchema(draft, "type: object", "properties: {a: {$ref: \"#/definitions/a\"}}"),
-			want:   []found{in(14, "refers to nothing")},
+			want:   []found{in(17, "refers to nothing")},
 		},
 		"SchemaBroken": {
 			reason: "CAT-21: the schema follows its draft; the line is that of the fault.",
@@ -381,7 +381,7 @@ func refusedPlans() map[string]refusal {
 		"SchemaNumberExtreme": {
 			reason: "A limit that cannot be represented would be dropped.",
 			text:   withSchema(draft, "type: object", "minProperties: 1e999999"),
-			want:   []found{in(17, "JSON")},
+			want:   []found{in(17, "minProperties must be an integer")},
 		},
 		"SchemasEmpty": {
 			reason: "Empty objects around a schema are refused by platforms.",

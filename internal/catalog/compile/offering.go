@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
 const (
@@ -199,8 +200,8 @@ func (r *reader) schemaOf(at string, properties map[string]any, without, require
 	if err != nil {
 		r.about(at+"/settings", "make a schema that is no JSON: "+err.Error(), "correct them")
 	}
-	for _, f := range faultsOf(text) {
-		r.about(at+"/settings", "make a schema of parameters that "+f.what, f.remedy)
+	for _, v := range violationsOf(text) {
+		r.about(at+"/settings", "make a schema in which "+v.Clause(), v.Remedy)
 	}
 	return &catalog.ParametersSchema{Parameters: text}
 }
@@ -231,7 +232,7 @@ func (r *reader) located(e advice.Error, at string) advice.Error {
 	case strings.HasPrefix(e.Name, "/"):
 		at += e.Name
 	case e.Name != "":
-		at += "/settings/" + strings.ReplaceAll(escape(e.Name), ".", "/")
+		at += "/settings/" + strings.ReplaceAll(schema.Escape(e.Name), ".", "/")
 	default:
 		at += "/settings"
 	}

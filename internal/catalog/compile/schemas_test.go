@@ -44,10 +44,10 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 			t.Fatal(err)
 		}
 		looked++
-		for _, f := range faultsOf(text) {
-			if !strings.Contains(f.what, "another document") && !strings.Contains(f.what, "an $id of their own") &&
-				about != "enum: empty enum" && !strings.Contains(f.what, "refers to nothing") && !strings.Contains(f.what, "another draft") {
-				t.Errorf("%s %s: %v %s", draft, about, f.location, f.what)
+		for _, v := range violationsOf(text) {
+			if !strings.Contains(v.Rule, "another document") && !strings.Contains(v.Rule, "id of their own") &&
+				about != "enum: empty enum" && !strings.Contains(v.Rule, "refers to nothing") && !strings.Contains(v.Rule, "another draft") {
+				t.Errorf("%s %s: %v", draft, about, v)
 			}
 		}
 	}
@@ -66,23 +66,23 @@ func TestKeywords(t *testing.T) {
 		`"minLength": -1`: "minLength", `"maxItems": 1.5`: "maxItems", `"minProperties": "1"`: "minProperties", `"maximum": "1"`: "maximum",
 		`"multipleOf": 0`: "multipleOf", `"exclusiveMinimum": true`: "exclusiveMinimum", `"required": "a"`: "required",
 		`"required": ["a", "a"]`: "required", `"properties": {"a": {"type": "strng"}}`: "properties/a/type",
-		`"properties": {"a": {"type": ["string", "x"]}}`: "properties/a/type", `"properties": {"a": {"type": 1}}`: "properties/a/type",
+		`"properties": {"a": {"type": ["string", "x"]}}`: "properties/a/type/1", `"properties": {"a": {"type": 1}}`: "properties/a/type",
 		`"uniqueItems": "yes"`: "uniqueItems", `"enum": []`: "enum", `"enum": {}`: "enum", `"pattern": "(?=x)"`: "pattern",
 		`"pattern": 1`: "pattern", `"$ref": 1`: "$ref", `"$ref": "x"`: "$ref", `"title": 1`: "title", `"description": {}`: "description",
 		`"if": 1`: "if", `"const": {"type": 1}, "default": {"items": 1}, "x-own": {"type": 1}, "properties": {"a": true}`: "",
 	} {
-		faults := faultsOf([]byte(`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", ` + text + `}`))
-		if len(faults) > 1 || (len(faults) == 0) != (at == "") || at != "" && strings.Join(faults[0].location, "/") != at {
-			t.Errorf("%s: %v, want one at %q", text, faults, at)
+		broken := violationsOf([]byte(`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", ` + text + `}`))
+		if len(broken) > 1 || (len(broken) == 0) != (at == "") || at != "" && broken[0].Member != "/"+at {
+			t.Errorf("%s: %v, want one at %q", text, broken, at)
 		}
 	}
 	for text, ok := range map[string]bool{
 		`"exclusiveMinimum": true, "minimum": 1`: true, `"exclusiveMinimum": 1`: false, `"additionalProperties": false`: true,
 		`"properties": {"a": true}`: false,
 	} {
-		faults := faultsOf([]byte(`{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", ` + text + `}`))
-		if (len(faults) == 0) != ok {
-			t.Errorf("draft-04: %s: %v", text, faults)
+		broken := violationsOf([]byte(`{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", ` + text + `}`))
+		if (len(broken) == 0) != ok {
+			t.Errorf("draft-04: %s: %v", text, broken)
 		}
 	}
 }

@@ -112,11 +112,6 @@ func people(at string) string {
 	return b.String()
 }
 
-var escapes = strings.NewReplacer("~", "~0", "/", "~1")
-
-// escape makes a token of a JSON pointer.
-func escape(token string) string { return escapes.Replace(token) }
-
 // visit reports whether the reader may look at one more node. Once it may
 // not, the file is given up.
 func (r *reader) visit(n *yaml.Node) bool {
@@ -229,7 +224,7 @@ func (r *reader) members(n *yaml.Node, at string) []member {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str":
 			r.problem(key.Line, people(at)+" has a member whose name is not a string", "put the name in quotes")
 		case seen[key.Value] != 0:
-			r.problem(key.Line, fmt.Sprintf("%s is given twice, first on line %d", people(at+"/"+escape(key.Value)), seen[key.Value]),
+			r.problem(key.Line, fmt.Sprintf("%s is given twice, first on line %d", people(at+"/"+schema.Escape(key.Value)), seen[key.Value]),
 				"remove one of the two")
 		default:
 			seen[key.Value] = key.Line
@@ -279,7 +274,7 @@ func (r *reader) value(n *yaml.Node, at string) any {
 	case yaml.MappingNode:
 		object := map[string]any{}
 		for _, m := range r.members(n, at) {
-			below := at + "/" + escape(m.name)
+			below := at + "/" + schema.Escape(m.name)
 			r.places[below] = place{m.line, m.value}
 			object[m.name] = r.value(m.value, below)
 		}

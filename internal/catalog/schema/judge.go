@@ -1,13 +1,12 @@
 package schema
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"maps"
 	"math/big"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/longshore/longshore/internal/base/suggest"
 )
@@ -19,15 +18,15 @@ type Violation struct {
 	Member string
 	// Rule is what the member must be, as the rest of a sentence.
 	Rule string
-	// Remedy is what to do, as the schema's description says; Explain alone
-	// tells it.
+	// Remedy is what to do, as the schema's description says; Judge does not
+	// tell it.
 	Remedy string
 }
 
 // Judge finds what a value, as of Parse, breaks, in no order. It names the
 // members of kept even where the schema does not know them.
 func (s *Schema) Judge(v any, kept map[string]any) []Violation {
-	j := &judge{schema: s, kept: kept}
+	j := &judge{Schema: s, kept: kept}
 	found, _ := j.node(s.root, v, nil, nil)
 	return found
 }
@@ -35,7 +34,7 @@ func (s *Schema) Judge(v any, kept map[string]any) []Violation {
 // Explain is Judge for values that hold no secret: it tells all names, each
 // member that is not known by itself, and what to do.
 func (s *Schema) Explain(v any) []Violation {
-	found, _ := (&judge{schema: s, open: true}).node(s.root, v, nil, nil)
+	found, _ := (&judge{Schema: s, open: true}).node(s.root, v, nil, nil)
 	return found
 }
 
@@ -44,22 +43,20 @@ func (s *Schema) Has(name string) bool { return s.root.properties[name] != nil }
 
 // JudgeMember finds what one member breaks that the schema has.
 func (s *Schema) JudgeMember(name string, v any) []Violation {
-	found, _ := (&judge{schema: s}).node(s.root.properties[name], v, &place{name: name}, nil)
+	found, _ := (&judge{Schema: s}).node(s.root.properties[name], v, &place{key: name}, nil)
 	return found
 }
 
 type judge struct {
-	schema *Schema
-	kept   map[string]any
-	open   bool // names and remedies are told
+	*Schema
+	kept map[string]any
+	open bool // names and remedies are told
 }
 
 // A place is a value's within the whole; nil for the whole.
 type place struct {
 	above *place
-	name  string
-	index int // if name is not the member's
-	item  bool
+	key   any // a member's name, or an item's index
 	// remedy is what the schema says of it, where it is told.
 	remedy string
 }
@@ -71,29 +68,14 @@ type trail struct {
 	node  *node
 }
 
-// A judged is what of one value schemas have judged: unevaluatedProperties and
-// unevaluatedItems are about the others.
-type judged struct {
-	members map[string]bool
-	items   map[int]bool
-}
+// judged are the names of the members, or the indexes of the items, that schemas have
+// judged: unevaluatedProperties and unevaluatedItems are about the others. Nil if nobody
+// asks.
+type judged map[any]bool
 
-func (d *judged) add(o judged) {
-	if d.members != nil { // else nobody asks
-		maps.Copy(d.members, o.members)
-		maps.Copy(d.items, o.items)
-	}
-}
-
-func (d *judged) member(name string) {
-	if d.members != nil {
-		d.members[name] = true
-	}
-}
-
-func (d *judged) item(i int) {
-	if d.items != nil {
-		d.items[i] = true
+func (d judged) add(key any) {
+	if d != nil {
+		d[key] = true
 	}
 }
 
@@ -110,8 +92,8 @@ type visit struct {
 
 func (j *judge) node(n *node, v any, at *place, above *trail) ([]Violation, judged) {
 	t := &visit{judge: j, n: n, v: v, at: at, trail: &trail{above, n}}
-	if j.schema.tracks {
-		t.seen = judged{map[string]bool{}, map[int]bool{}}
+	if j.tracks {
+		t.seen = judged{}
 	}
 	for o := above; o != nil; o = o.above {
 		if o.node == n {
@@ -122,8 +104,9 @@ func (j *judge) node(n *node, v any, at *place, above *trail) ([]Violation, judg
 	if !t.plain() {
 		return t.found, t.seen
 	}
-	for _, ref := range n.refs {
-		t.same(ref)
+	if n.bounds != nil {
+		is, noun := size(v)
+		t.bounded(n.bounds, is, noun)
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -131,9 +114,9 @@ func (j *judge) node(n *node, v any, at *place, above *trail) ([]Violation, judg
 	case []any:
 		t.array(v)
 	case string:
-		t.text(v)
-	case json.Number:
-		t.number(v)
+		if n.pattern != nil && !n.pattern.MatchString(v) {
+			t.tell("must match the pattern %q", n.pattern)
+		}
 	}
 	t.combined()
 	t.rest()
@@ -144,9 +127,10 @@ func (t *visit) tell(format string, args ...any) {
 	t.found = append(t.found, Violation{t.member(t.at), fmt.Sprintf(format, args...), t.remedy(t.n)})
 }
 
-// remedy is what the schema says of a value, or of what that is in.
+// remedy is what is said by a schema within this one, by this one, or by those of what the
+// value is in.
 func (t *visit) remedy(of *node) string {
-	switch said := of.says(); {
+	switch said := cmp.Or(of.says(), t.n.says()); {
 	case !t.open:
 		return ""
 	case said == "" && t.at != nil:
@@ -156,38 +140,31 @@ func (t *visit) remedy(of *node) string {
 	}
 }
 
-// same has another schema judge the same value, and reports whether it is
-// content.
-func (t *visit) same(n *node) bool {
-	found, seen := t.node(n, t.v, t.at, t.trail)
-	t.found = append(t.found, found...)
-	if len(found) == 0 {
-		t.seen.add(seen)
-	}
-	return len(found) == 0
-}
+// same has another schema judge the same value.
+func (t *visit) same(n *node) { t.found = append(t.found, t.tries(n)...) }
 
 // tries has another schema judge the same value without consequence.
-func (t *visit) tries(n *node) (found []Violation) {
+func (t *visit) tries(n *node) []Violation {
 	found, seen := t.node(n, t.v, t.at, t.trail)
-	if len(found) == 0 {
-		t.seen.add(seen)
+	if len(found) == 0 && t.seen != nil {
+		maps.Copy(t.seen, seen)
 	}
 	return found
 }
 
 // below has a schema judge a member or an item.
-func (t *visit) below(n *node, v any, at *place) {
-	found, _ := t.node(n, v, at, nil)
+func (t *visit) below(n *node, v, key any) {
+	found, _ := t.node(n, v, t.in(key), nil)
 	t.found = append(t.found, found...)
+	t.seen.add(key)
 }
 
-func (t *visit) of(name string) *place {
-	return &place{above: t.at, name: name, remedy: t.remedy(t.n.properties[name])}
-}
-
-func (t *visit) nth(i int) *place {
-	return &place{above: t.at, index: i, item: true, remedy: t.remedy(t.n)}
+func (t *visit) in(key any) *place {
+	of := t.n
+	if name, ok := key.(string); ok {
+		of = t.n.properties[name]
+	}
+	return &place{above: t.at, key: key, remedy: t.remedy(of)}
 }
 
 // plain judges what is about the value as such. What breaks it says all.
@@ -201,7 +178,7 @@ func (t *visit) plain() bool {
 		t.tell("has no value")
 	case n.types != nil && !slices.ContainsFunc(n.types, func(name string) bool { return isOf(t.v, name) }):
 		t.tell("must be %s", types(n.types))
-	case n.enum != nil && !slices.ContainsFunc(n.enum, func(v any) bool { return equal(t.v, v) }):
+	case n.enum != nil && !contains(n.enum, t.v):
 		t.tell("must be %s", values(n.enum))
 		if near := suggest.Nearest(text, texts(n.enum)); near != "" && t.open {
 			t.found[len(t.found)-1].Remedy = fmt.Sprintf("did you mean %q?", near)
@@ -214,14 +191,17 @@ func (t *visit) plain() bool {
 	return false
 }
 
+// bounded judges a number; nil for a value that has none.
+func (t *visit) bounded(by []bound, number *big.Rat, noun string) {
+	for _, b := range by {
+		if number != nil && noun == b.noun && !b.allows(number, b.is) {
+			t.tell(b.rule, count(b.is, noun))
+		}
+	}
+}
+
 func (t *visit) object(v map[string]any) {
 	n := t.n
-	if len(v) < n.minProperties {
-		t.tell("must have at least %s", count(n.minProperties, "member"))
-	}
-	if n.maxProperties >= 0 && len(v) > n.maxProperties {
-		t.tell("must have at most %s", count(n.maxProperties, "member"))
-	}
 	t.require(v, n.required, "is required")
 	for name, needed := range n.needs {
 		if _, given := v[name]; given {
@@ -236,17 +216,16 @@ func (t *visit) object(v map[string]any) {
 	var unknown []string
 	for name, value := range v {
 		judges := t.judgesOf(name)
-		if len(judges) == 0 && n.additional != nil {
-			if n.additional.never {
-				unknown = append(unknown, name)
-			}
+		switch {
+		case len(judges) > 0 || n.additional == nil:
+		case n.additional.never:
+			unknown = append(unknown, name)
+			t.seen.add(name)
+		default:
 			judges = []*node{n.additional}
 		}
-		for _, below := range judges {
-			if !below.never || below != n.additional {
-				t.below(below, value, t.of(name))
-			}
-			t.seen.member(name)
+		for _, judge := range judges {
+			t.below(judge, value, name)
 		}
 		if n.propertyNames != nil {
 			t.name(name)
@@ -272,12 +251,12 @@ func (t *visit) judgesOf(name string) []*node {
 func (t *visit) require(v map[string]any, names []string, rule string) {
 	for _, name := range names {
 		if _, given := v[name]; !given { // its name is the schema's
-			t.found = append(t.found, Violation{t.member(t.at) + "/" + escape(name), rule, t.remedy(t.n.properties[name])})
+			t.found = append(t.found, Violation{t.member(t.at) + "/" + Escape(name), rule, t.remedy(t.n.properties[name])})
 		}
 	}
 }
 
-// name judges a member's name, which is not told.
+// name judges a member's name, which may be a secret.
 func (t *visit) name(name string) {
 	if found, _ := t.node(t.n.propertyNames, name, t.at, nil); len(found) > 0 {
 		t.tell("must not have a member of such a name: each name %s", rules(found))
@@ -286,33 +265,25 @@ func (t *visit) name(name string) {
 
 func (t *visit) array(v []any) {
 	n := t.n
-	if len(v) < n.minItems {
-		t.tell("must have at least %s", count(n.minItems, "item"))
-	}
-	if n.maxItems >= 0 && len(v) > n.maxItems {
-		t.tell("must have at most %s", count(n.maxItems, "item"))
-	}
 	if n.unique {
 		if i, j, twice := twice(v); twice {
 			t.tell("must not have the same item twice: items %d and %d are equal", i, j)
 		}
 	}
 	tuple := min(len(n.prefix), len(v))
+	last := n.prefix != nil && n.items != nil && n.items.never // which is told of all items beyond, once
 	for i, item := range v {
-		judges := n.items
-		if i < tuple {
-			judges = n.prefix[i]
-		}
-		if judges == nil {
-			continue
-		}
-		t.seen.item(i)
-		if i < tuple || !judges.never || n.prefix == nil {
-			t.below(judges, item, t.nth(i))
+		switch {
+		case i < tuple:
+			t.below(n.prefix[i], item, i)
+		case last:
+			t.seen.add(i)
+		case n.items != nil:
+			t.below(n.items, item, i)
 		}
 	}
-	if n.prefix != nil && n.items != nil && n.items.never && tuple < len(v) {
-		t.tell("must not have the last %s", count(len(v)-tuple, "item"))
+	if last && tuple < len(v) {
+		t.tell("must not have the last %s", count(whole(len(v)-tuple), "item"))
 	}
 	if n.contains != nil {
 		t.contains(v)
@@ -320,57 +291,15 @@ func (t *visit) array(v []any) {
 }
 
 func (t *visit) contains(v []any) {
-	n, matched := t.n, 0
+	matched := 0
 	for i, item := range v {
-		if found, _ := t.node(n.contains, item, t.nth(i), nil); len(found) == 0 {
-			if matched++; n.marks {
-				t.seen.item(i)
+		if found, _ := t.node(t.n.contains, item, t.in(i), nil); len(found) == 0 {
+			if matched++; t.draft >= 2020 {
+				t.seen.add(i)
 			}
 		}
 	}
-	const form = " of the form that the plan asks for"
-	if least := max(n.minContains, -n.minContains); matched < least { // 1 unless it is given
-		t.tell("must have at least %s"+form, count(least, "item"))
-	}
-	if n.maxContains >= 0 && matched > n.maxContains {
-		t.tell("must have at most %s"+form, count(n.maxContains, "item"))
-	}
-}
-
-func (t *visit) text(v string) {
-	n, length := t.n, utf8.RuneCountInString(v)
-	if length < n.minLength {
-		t.tell("must have at least %s", count(n.minLength, "character"))
-	}
-	if n.maxLength >= 0 && length > n.maxLength {
-		t.tell("must have at most %s", count(n.maxLength, "character"))
-	}
-	if n.pattern != nil && !n.pattern.MatchString(v) {
-		t.tell("must match the pattern %q", n.pattern)
-	}
-}
-
-func (t *visit) number(number json.Number) {
-	n := t.n
-	if n.minimum == nil && n.maximum == nil && n.above == nil && n.below == nil && n.multipleOf == nil {
-		return
-	}
-	v, _ := new(big.Rat).SetString(number.String())
-	if n.minimum != nil && v.Cmp(n.minimum) < 0 {
-		t.tell("must be at least %s", decimal(n.minimum))
-	}
-	if n.maximum != nil && v.Cmp(n.maximum) > 0 {
-		t.tell("must be at most %s", decimal(n.maximum))
-	}
-	if n.above != nil && v.Cmp(n.above) <= 0 {
-		t.tell("must be greater than %s", decimal(n.above))
-	}
-	if n.below != nil && v.Cmp(n.below) >= 0 {
-		t.tell("must be less than %s", decimal(n.below))
-	}
-	if n.multipleOf != nil && !new(big.Rat).Quo(v, n.multipleOf).IsInt() {
-		t.tell("must be a multiple of %s", decimal(n.multipleOf))
-	}
+	t.bounded(t.n.containing, whole(matched), "item")
 }
 
 // combined judges by schemas that others are made of.
@@ -379,25 +308,11 @@ func (t *visit) combined() {
 	if n.not != nil && len(t.tries(n.not)) == 0 {
 		t.tell("must not have the form that the plan excludes")
 	}
-	for _, part := range n.allOf {
+	for _, part := range slices.Concat(n.refs, n.allOf) {
 		t.same(part)
 	}
-	if len(n.anyOf) > 0 {
-		var failed [][]Violation
-		for _, form := range n.anyOf {
-			if found := t.tries(form); len(found) > 0 {
-				failed = append(failed, found)
-			} else if !t.schema.tracks {
-				break
-			}
-		}
-		if len(failed) == len(n.anyOf) {
-			t.alternatives(failed)
-		}
-	}
-	if len(n.oneOf) > 0 {
-		t.exactlyOne()
-	}
+	t.forms(n.anyOf, len(n.anyOf))
+	t.forms(n.oneOf, 1)
 	if n.when != nil {
 		then := n.then
 		if len(t.tries(n.when)) > 0 {
@@ -409,123 +324,56 @@ func (t *visit) combined() {
 	}
 }
 
-func (t *visit) exactlyOne() {
+// forms judges by schemas of which at least one must be content, and at most so many.
+func (t *visit) forms(all []*node, most int) {
 	var failed [][]Violation
-	for _, form := range t.n.oneOf {
+	for _, form := range all {
 		if found := t.tries(form); len(found) > 0 {
 			failed = append(failed, found)
 		}
 	}
-	switch len(t.n.oneOf) - len(failed) {
-	case 0:
+	switch {
+	case all != nil && len(failed) == len(all):
 		t.alternatives(failed)
-	case 1:
-	default:
+	case len(all)-len(failed) > most:
 		t.tell("must have exactly one of the forms that the plan allows, and has several")
 	}
 }
 
 // rest judges what nothing else has judged.
 func (t *visit) rest() {
-	if object, ok := t.v.(map[string]any); ok && t.n.unevaluatedProperties != nil {
-		for name, value := range object {
-			if !t.seen.members[name] {
-				t.below(t.n.unevaluatedProperties, value, t.of(name))
-				t.seen.member(name)
-			}
+	left := func(by *node, value, key any) {
+		if by != nil && !t.seen[key] {
+			t.below(by, value, key)
 		}
 	}
-	if list, ok := t.v.([]any); ok && t.n.unevaluatedItems != nil {
-		for i, item := range list {
-			if !t.seen.items[i] {
-				t.below(t.n.unevaluatedItems, item, t.nth(i))
-				t.seen.item(i)
-			}
-		}
-	}
-}
-
-// isOf reports whether a value is of a type.
-func isOf(v any, name string) bool {
-	switch v := v.(type) {
-	case nil:
-		return name == "null"
-	case bool:
-		return name == "boolean"
-	case string:
-		return name == "string"
-	case []any:
-		return name == "array"
+	switch v := t.v.(type) {
 	case map[string]any:
-		return name == "object"
-	case json.Number:
-		if name == "integer" {
-			r, ok := new(big.Rat).SetString(v.String())
-			return ok && r.IsInt()
+		for name, value := range v {
+			left(t.n.unevaluatedProperties, value, name)
 		}
-		return name == "number"
-	}
-	return false
-}
-
-// equal compares values as JSON: 1 is 1.0.
-func equal(a, b any) bool {
-	switch a := a.(type) {
-	case json.Number:
-		b, ok := b.(json.Number)
-		if !ok {
-			return false
-		}
-		x, xOK := new(big.Rat).SetString(a.String())
-		y, yOK := new(big.Rat).SetString(b.String())
-		return xOK && yOK && x.Cmp(y) == 0
 	case []any:
-		b, ok := b.([]any)
-		return ok && slices.EqualFunc(a, b, equal)
-	case map[string]any:
-		b, ok := b.(map[string]any)
-		return ok && maps.EqualFunc(a, b, equal)
-	}
-	switch b.(type) {
-	case []any, map[string]any:
-		return false // they cannot be compared by ==
-	}
-	return a == b
-}
-
-// twice finds two items that are equal.
-func twice(list []any) (first, second int, found bool) {
-	texts := map[string]int{} // most lists are of text
-	for j, b := range list {
-		if text, ok := b.(string); ok {
-			if i, seen := texts[text]; seen {
-				return i, j, true
-			}
-			texts[text] = j
-			continue
-		}
-		for i, a := range list[:j] {
-			if equal(a, b) {
-				return i, j, true
-			}
+		for i, item := range v {
+			left(t.n.unevaluatedItems, item, i)
 		}
 	}
-	return 0, 0, false
 }
 
 // member renders a place as a JSON pointer. A member's name is told only if the
 // schema declares it: a name may be a secret too, such as a key of a user's own
 // map.
 func (j *judge) member(at *place) string {
-	switch {
-	case at == nil:
+	if at == nil {
 		return ""
-	case at.item:
-		return j.member(at.above) + "/" + strconv.Itoa(at.index)
 	}
-	name := "*"
-	if _, kept := j.kept[at.name]; j.open || j.schema.declared[at.name] || kept && at.above == nil {
-		name = escape(at.name)
+	token := "*"
+	switch key := at.key.(type) {
+	case int:
+		token = strconv.Itoa(key)
+	case string:
+		if _, kept := j.kept[key]; j.open || j.declared[key] || kept && at.above == nil {
+			token = Escape(key)
+		}
 	}
-	return j.member(at.above) + "/" + name
+	return j.member(at.above) + "/" + token
 }

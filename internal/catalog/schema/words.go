@@ -41,11 +41,13 @@ func Compare(a, b Violation) int {
 func (t *visit) unknown(names []string) {
 	var given []string
 	for _, name := range names {
-		if _, kept := t.kept[name]; kept && t.at == nil {
-			t.found = append(t.found, Violation{Member: "/" + escape(name), Rule: "is not a parameter of the plan; give it as null to remove it"})
-		} else if t.open {
-			t.found = append(t.found, Violation{t.member(t.of(name)), "is an unknown member", t.choose(name)})
-		} else {
+		at := t.in(name)
+		switch _, kept := t.kept[name]; {
+		case kept && t.at == nil:
+			t.found = append(t.found, Violation{Member: t.member(at), Rule: "is not a parameter of the plan; give it as null to remove it"})
+		case t.open:
+			t.found = append(t.found, Violation{t.member(at), "is an unknown member", t.choose(name)})
+		default:
 			given = append(given, name)
 		}
 	}
@@ -173,11 +175,16 @@ func listed(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-func count(n int, noun string) string {
-	if n == 1 {
+// count renders a number, or how many there are of something.
+func count(n *big.Rat, noun string) string {
+	text := decimal(n)
+	switch {
+	case noun == "":
+		return text
+	case text == "1":
 		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return text + " " + noun + "s"
 }
 
 // decimal renders a number of the schema with all its digits.

@@ -1,0 +1,129 @@
+package schema
+
+import (
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A limit is a keyword that bounds a number: a value, or how many of something are in it.
+type limit struct {
+	keyword, noun string // without a noun, the value itself
+	allows        func(number, bound *big.Rat) bool
+	rule          string // with a place for the bound
+}
+
+// A bound is a limit with its number.
+type bound struct {
+	limit
+	is *big.Rat
+}
+
+// The limits of values, and those of how many items a schema matches.
+var (
+	ofValues = []limit{
+		{"minLength", "character", atLeast, "must have at least %s"},
+		{"maxLength", "character", atMost, "must have at most %s"},
+		{"minItems", "item", atLeast, "must have at least %s"},
+		{"maxItems", "item", atMost, "must have at most %s"},
+		{"minProperties", "member", atLeast, "must have at least %s"},
+		{"maxProperties", "member", atMost, "must have at most %s"},
+		{"minimum", "", atLeast, "must be at least %s"},
+		{"maximum", "", atMost, "must be at most %s"},
+		{"exclusiveMinimum", "", func(n, bound *big.Rat) bool { return n.Cmp(bound) > 0 }, "must be greater than %s"},
+		{"exclusiveMaximum", "", func(n, bound *big.Rat) bool { return n.Cmp(bound) < 0 }, "must be less than %s"},
+		{"multipleOf", "", func(n, bound *big.Rat) bool { return new(big.Rat).Quo(n, bound).IsInt() }, "must be a multiple of %s"},
+	}
+	ofMatches = []limit{
+		{"minContains", "item", atLeast, "must have at least %s of the form that the plan asks for"},
+		{"maxContains", "item", atMost, "must have at most %s of the form that the plan asks for"},
+	}
+)
+
+func atLeast(n, bound *big.Rat) bool { return n.Cmp(bound) >= 0 }
+func atMost(n, bound *big.Rat) bool  { return n.Cmp(bound) <= 0 }
+
+// size is a number, or how many of something a value has; nil if it has no size.
+func size(v any) (n *big.Rat, noun string) {
+	switch v := v.(type) {
+	case json.Number:
+		return rational(v), ""
+	case string:
+		return whole(utf8.RuneCountInString(v)), "character"
+	case []any:
+		return whole(len(v)), "item"
+	case map[string]any:
+		return whole(len(v)), "member"
+	}
+	return nil, ""
+}
+
+func whole(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
+
+// rational is a number that is not Extreme.
+func rational(n json.Number) *big.Rat {
+	r, _ := new(big.Rat).SetString(n.String())
+	return r
+}
+
+// isOf reports whether a value is of a type.
+func isOf(v any, name string) bool {
+	switch v := v.(type) {
+	case nil:
+		return name == "null"
+	case bool:
+		return name == "boolean"
+	case string:
+		return name == "string"
+	case []any:
+		return name == "array"
+	case map[string]any:
+		return name == "object"
+	case json.Number:
+		return name == "number" || name == "integer" && rational(v).IsInt()
+	}
+	return false
+}
+
+// canonical is the same text for values that are equal as JSON, as 1 and 1.0 are.
+func canonical(v any) string {
+	var parts []string
+	switch v := v.(type) {
+	case json.Number:
+		return rational(v).RatString()
+	case []any:
+		for _, item := range v {
+			parts = append(parts, canonical(item))
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			parts = append(parts, strconv.Quote(name)+":"+canonical(v[name]))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	text, _ := json.Marshal(v) // text, true, false or null
+	return string(text)
+}
+
+func contains(all []any, v any) bool {
+	text := canonical(v)
+	return slices.ContainsFunc(all, func(one any) bool { return canonical(one) == text })
+}
+
+// twice finds two items that are equal.
+func twice(list []any) (first, second int, found bool) {
+	seen := map[string]int{}
+	for j, item := range list {
+		text := canonical(item)
+		if i, before := seen[text]; before {
+			return i, j, true
+		}
+		seen[text] = j
+	}
+	return 0, 0, false
+}
