@@ -127,7 +127,7 @@ func TestServerSettings(t *testing.T) {
 // A plan of a server that the stack does not have is found at deploy.
 func TestPlansNameServersThatThereAre(t *testing.T) {
 	plans := func(target any) []catalog.Offering {
-		mine := catalog.Plan{Name: "p", Settings: map[string]any{"target": target}}
+		mine := catalog.Plan{Name: "p", Unpublished: catalog.Unpublished{Settings: map[string]any{"target": target}}}
 		return []catalog.Offering{
 			{Name: "mine", Provider: "postgres", Plans: []catalog.Plan{mine}},
 			{Name: "demo", Provider: "demo", Plans: []catalog.Plan{{Name: "sync"}}},

@@ -72,24 +72,29 @@ type Plan struct {
 	MaintenanceInfo        *MaintenanceInfo `json:"maintenance_info,omitempty"`
 	Schemas                *Schemas         `json:"schemas,omitempty"`
 
+	Unpublished `json:"-"`
+}
+
+// Unpublished is what platforms are not told of a plan.
+type Unpublished struct {
 	// TypicalDuration is how long a provision takes, in seconds; 0 if that is
 	// not known. Clients are told to ask first when it is over.
-	TypicalDuration int `json:"-"`
+	TypicalDuration int `json:"typical_duration,omitempty"`
 	// Asynchronous and AsynchronousBinding say how the plan's operations on
 	// instances and on bindings answer.
-	Asynchronous        Mode `json:"-"`
-	AsynchronousBinding Mode `json:"-"`
+	Asynchronous        Mode `json:"asynchronous"`
+	AsynchronousBinding Mode `json:"asynchronous_binding"`
 	// RestoreParameter is the parameter of a provision that names the instance to
 	// restore; empty if the plan restores none.
-	RestoreParameter string `json:"-"`
+	RestoreParameter string `json:"restore_parameter,omitempty"`
 	// RequiresApp refuses service keys (BIND-10).
-	RequiresApp bool `json:"-"`
+	RequiresApp bool `json:"requires_app,omitempty"`
 	// Settings is what the operator fixes; users can never override it. Its
 	// members belong to the provider, and are as encoding/json decodes them.
-	Settings map[string]any `json:"-"`
+	Settings map[string]any `json:"settings,omitempty"`
 	// Snapshot is what the plan means to its provider, for an instance to
 	// record; nil for nothing.
-	Snapshot json.RawMessage `json:"-"`
+	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 }
 
 // A Mode says whether work is answered asynchronously.

@@ -57,13 +57,7 @@ type record struct {
 
 type planRecord struct {
 	Plan
-	TypicalDuration     int             `json:"typical_duration,omitempty"`
-	Asynchronous        Mode            `json:"asynchronous"`
-	AsynchronousBinding Mode            `json:"asynchronous_binding"`
-	RestoreParameter    string          `json:"restore_parameter,omitempty"`
-	RequiresApp         bool            `json:"requires_app,omitempty"`
-	Settings            map[string]any  `json:"settings,omitempty"`
-	Snapshot            json.RawMessage `json:"snapshot,omitempty"`
+	Unpublished
 }
 
 // header begins each compiled catalog; the number is that of the format.
@@ -80,9 +74,7 @@ func Encode(offerings []Offering, files map[string][]byte) ([]byte, error) {
 		e := entry{ID: o.ID, Name: o.Name, Provider: o.Provider}
 		for _, p := range o.Plans {
 			e.Plans = append(e.Plans, p.ID)
-			r.Plans = append(r.Plans, planRecord{
-				p, p.TypicalDuration, p.Asynchronous, p.AsynchronousBinding, p.RestoreParameter, p.RequiresApp, p.Settings, p.Snapshot,
-			})
+			r.Plans = append(r.Plans, planRecord{p, p.Unpublished})
 		}
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -115,21 +107,26 @@ func Open(compiled []byte) (*Catalog, error) {
 	if json.Unmarshal(line, &i) != nil || crc32.ChecksumIEEE(records) != i.Sum {
 		return nil, errors.New("the compiled catalog is damaged: build and deploy the functions again")
 	}
-	c := &Catalog{entries: i.Entries, services: map[string]int{}, plans: map[string]int{}, files: map[string][]byte{}}
-	for n, e := range i.Entries {
+	c := &Catalog{services: map[string]int{}, plans: map[string]int{}, files: map[string][]byte{}}
+	for _, e := range i.Entries {
 		text := records[:e.Size]
 		records = records[e.Size:]
-		c.decode = append(c.decode, sync.OnceValue(func() Offering { return decode(text) }))
-		c.services[e.ID] = n
-		for _, id := range e.Plans {
-			c.plans[id] = n
-		}
+		c.add(e, sync.OnceValue(func() Offering { return decode(text) }))
 	}
 	for _, f := range i.Files {
 		c.files[f.Digest] = records[:f.Size:f.Size]
 		records = records[f.Size:]
 	}
 	return c, nil
+}
+
+// add puts an offering at the end.
+func (c *Catalog) add(e entry, decode func() Offering) {
+	c.services[e.ID] = len(c.entries)
+	for _, id := range e.Plans {
+		c.plans[id] = len(c.entries)
+	}
+	c.entries, c.decode = append(c.entries, e), append(c.decode, decode)
 }
 
 // decode reads a record, which the sum says is as it was written.
@@ -149,10 +146,8 @@ func Decode(text []byte) (Offering, error) {
 	o := r.Offering
 	o.DashboardURL, o.Provider, o.Plans = r.DashboardURL, r.Provider, nil
 	for _, q := range r.Plans {
-		p := q.Plan
-		p.TypicalDuration, p.Asynchronous, p.AsynchronousBinding = q.TypicalDuration, q.Asynchronous, q.AsynchronousBinding
-		p.RestoreParameter, p.RequiresApp, p.Settings, p.Snapshot = q.RestoreParameter, q.RequiresApp, q.Settings, q.Snapshot
-		o.Plans = append(o.Plans, p)
+		q.Plan.Unpublished = q.Unpublished
+		o.Plans = append(o.Plans, q.Plan)
 	}
 	return o, err
 }

@@ -39,15 +39,9 @@ func (c *Catalog) Without(providers []string) *Catalog {
 		return c
 	}
 	less := &Catalog{services: map[string]int{}, plans: map[string]int{}, files: c.files}
-	for i, decode := range c.decode {
-		n, e := len(less.entries), c.entries[i]
-		if slices.Contains(providers, e.Provider) {
-			continue
-		}
-		less.entries, less.decode = append(less.entries, e), append(less.decode, decode)
-		less.services[e.ID] = n
-		for _, id := range e.Plans {
-			less.plans[id] = n
+	for i, e := range c.entries {
+		if !slices.Contains(providers, e.Provider) {
+			less.add(e, c.decode[i])
 		}
 	}
 	return less

@@ -22,33 +22,23 @@ const maxViolations = 5
 // member's name other than those of the schema: parameters can hold secrets.
 // Only CheckResult names what an instance has had already.
 type ParameterError struct {
-	// Member is a JSON pointer into the parameters; empty when they are meant
-	// as a whole. A name that the schema does not know is shown as "*".
-	Member string
-	// Rule is what the member must be, as the rest of a sentence: "must be an
-	// integer".
-	Rule string
-	// More are further violations, at most four.
-	More []ParameterError
-	// omitted counts the violations beyond those.
+	// Violations are the first five in the order of schema.Compare, at least one.
+	Violations []schema.Violation
+	// omitted counts those beyond.
 	omitted int
 }
 
 // Error is one sentence for the user, without a full stop, the same for the
 // same parameters.
 func (e *ParameterError) Error() string {
-	clauses := []string{e.clause()}
-	for _, m := range e.More {
-		clauses = append(clauses, m.clause())
+	var clauses []string
+	for _, v := range e.Violations {
+		clauses = append(clauses, v.Clause())
 	}
 	if e.omitted > 0 {
 		clauses = append(clauses, fmt.Sprintf("and %d more", e.omitted))
 	}
 	return strings.Join(clauses, "; ")
-}
-
-func (e *ParameterError) clause() string {
-	return schema.Violation{Member: e.Member, Rule: e.Rule}.Clause()
 }
 
 // CheckCreate checks the parameters of a provision against the plan's schema
@@ -131,11 +121,8 @@ func newParameterError(violations []schema.Violation) error {
 	}
 	slices.SortFunc(violations, schema.Compare)
 	violations = slices.Compact(violations)
-	e := &ParameterError{Member: violations[0].Member, Rule: violations[0].Rule, omitted: max(0, len(violations)-maxViolations)}
-	for _, v := range violations[1 : len(violations)-e.omitted] {
-		e.More = append(e.More, ParameterError{Member: v.Member, Rule: v.Rule})
-	}
-	return e
+	told := min(len(violations), maxViolations)
+	return &ParameterError{violations[:told], len(violations) - told}
 }
 
 // parse reads parameters, numbers as json.Number so that they keep their

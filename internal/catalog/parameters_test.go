@@ -56,9 +56,9 @@ func violationsOf(t *testing.T, err error) []broken {
 	if !errors.As(err, &e) {
 		t.Fatalf("want a *ParameterError, got %T: %v", err, err)
 	}
-	all := []broken{{e.Member, e.Rule}}
-	for _, m := range e.More {
-		all = append(all, broken{m.Member, m.Rule})
+	var all []broken
+	for _, v := range e.Violations {
+		all = append(all, broken{v.Member, v.Rule})
 	}
 	return all
 }

@@ -32,7 +32,7 @@ const (
 type draft struct {
 	offering catalog.Offering
 	file     string
-	lines    map[string]int    // by JSON pointer
+	places   map[string]place  // by JSON pointer
 	kept     map[string][]byte // files of the provider's, by digest
 }
 
@@ -47,10 +47,7 @@ func (d draft) keep(content []byte) string {
 // draft makes an offering of a value, and checks what the schema of offering
 // files cannot say.
 func (r *reader) draft(v any) draft {
-	d := draft{file: r.file, lines: map[string]int{}, kept: map[string][]byte{}}
-	for at, p := range r.places {
-		d.lines[at] = p.line
-	}
+	d := draft{file: r.file, places: r.places, kept: map[string][]byte{}}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return d
@@ -277,11 +274,11 @@ func duplicates(drafts []draft) []advice.Error {
 			if first.line > 0 {
 				by += fmt.Sprintf(":%d", first.line)
 			}
-			problems = append(problems, advice.Error{File: d.file, Line: d.lines[at],
+			problems = append(problems, advice.Error{File: d.file, Line: d.places[at].line,
 				What: fmt.Sprintf("%s %q is used already (%s)", kind, value, by), Remedy: mend})
 			return
 		}
-		claims[key] = claim{d.file, d.lines[at]}
+		claims[key] = claim{d.file, d.places[at].line}
 	}
 	const (
 		newID   = "give each offering and each plan an id of its own, best a new UUID"

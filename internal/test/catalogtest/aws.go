@@ -28,7 +28,8 @@ func AWS(t *testing.T, actions map[string]string) *catalog.Catalog {
 		}
 		all = append(all, catalog.Offering{
 			ID: "id-of-" + name, Name: name, Description: "d", Provider: "cloudformation", Bindable: true,
-			Plans: []catalog.Plan{{ID: "plan-of-" + name, Name: "small", Description: "d", Snapshot: snapshot}},
+			Plans: []catalog.Plan{{ID: "plan-of-" + name, Name: "small", Description: "d",
+				Unpublished: catalog.Unpublished{Snapshot: snapshot}}},
 		})
 	}
 	compiled, err := catalog.Encode(all, files)
