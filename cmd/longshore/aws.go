@@ -20,34 +20,24 @@ func newAWS(getenv func(string) string) *cobra.Command {
 	return c
 }
 
-// A scoped is a broker whose things on AWS a command is about.
-type scoped struct {
-	data, stack, offerings string
-	emulated               bool
-}
-
-func (s *scoped) flags(c *cobra.Command) {
-	c.Flags().StringVar(&s.data, "data", dataFolder, "data `DIR` of the broker, which may run or not; it is set up if there is none")
-	c.Flags().StringVar(&s.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
-	c.Flags().BoolVar(&s.emulated, "emulated", false, "leave out what emulators of AWS do not know of IAM; never for AWS itself")
-	c.PreRunE = oneBroker
-	folders(c, "data")
-}
+const (
+	flagEmulated  = "emulated"
+	usageEmulated = "leave out what emulators of AWS do not know of IAM; never for AWS itself"
+)
 
 // scope is what the names of all that the broker makes begin with.
-func (s scoped) scope() (plan.Scope, error) {
-	if s.stack != "" {
-		return app.ScopeOfStack(s.stack), nil
+func (p place) scope() (plan.Scope, error) {
+	if p.stack != "" {
+		return app.ScopeOfStack(p.stack), nil
 	}
-	return app.ScopeOfFolder(s.data)
+	return app.ScopeOfFolder(p.data)
 }
 
 func newAWSBootstrap() *cobra.Command {
-	var s scoped
-	var target string
-	var trust []string
+	var p place
+	var options bootstrap.Options
 	c := &cobra.Command{
-		Use: "bootstrap", Short: "Make what AWS services need in an account and region", Args: takes(0, 0, ""),
+		Use: "bootstrap", Short: "Make what AWS services need in an account and region",
 		Long: `Make what AWS services need in the account and the region that AWS_PROFILE,
 AWS_REGION and AWS_ENDPOINT_URL lead to: one stack of CloudFormation with a bucket
 for templates, and for each offering a role by which CloudFormation works and a
@@ -55,7 +45,7 @@ boundary for the principals of its bindings. It may be run again at any time, as
 after a change of offerings; a second run changes nothing. What an offering needed
 that is not offered any more stays, and so does everything when the stack is
 removed: instances may need it until they are deleted. The next run then takes it
-into a new stack.
+into a new stack. A data folder that is not there is set up.
 
 With --target, the account is another one than the broker's: run it with
 credentials of that account. It then makes a role for the broker, too, and says
@@ -63,34 +53,29 @@ what LONGSHORE_AWS_TARGETS is to hold.`,
 		Example: `  longshore aws bootstrap
   AWS_PROFILE=production longshore aws bootstrap --target production --trust 111122223333`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if len(trust) > 0 && target == "" {
+			if len(options.Trust) > 0 && options.Target == "" {
 				return &usageError{"--trust is for another account: name it by --target"}
 			}
-			return awsBootstrap(c.Context(), s, target, trust, c.OutOrStdout(), c.ErrOrStderr())
+			options.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) }
+			return awsBootstrap(c.Context(), p, options, c.OutOrStdout())
 		},
 	}
-	s.flags(c)
-	c.Flags().StringVar(&s.offerings, "offerings", "", "`DIR` of the broker's own offerings")
-	c.Flags().StringVar(&target, "target", "", "`NAME` that the broker gives this account, which is not its own")
-	c.Flags().StringSliceVar(&trust, "trust", nil,
+	p.flags(c)
+	c.Flags().BoolVar(&options.Emulated, flagEmulated, false, usageEmulated)
+	c.Flags().StringVar(&options.Target, "target", "", "`NAME` that the broker gives this account, which is not its own")
+	c.Flags().StringSliceVar(&options.Trust, "trust", nil,
 		"`ACCOUNT` of the broker, 12 digits, or ARNs of its users and roles, with commas between them")
-	folders(c, "offerings")
 	return c
 }
 
-func awsBootstrap(ctx context.Context, s scoped, target string, trust []string, out, diagnostics io.Writer) error {
-	all, err := offered.Load(s.offerings)
-	if err != nil {
+func awsBootstrap(ctx context.Context, p place, o bootstrap.Options, out io.Writer) (err error) {
+	if o.Offered, err = offered.Load(p.offerings); err != nil {
 		return err
 	}
-	scope, err := s.scope()
-	if err != nil {
+	if o.Scope, err = p.scope(); err != nil {
 		return err
 	}
-	did, err := bootstrap.Run(ctx, bootstrap.Options{
-		Scope: scope, Offered: all, Target: target, Trust: trust, Emulated: s.emulated,
-		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(diagnostics, format+"\n", args...) },
-	})
+	did, err := bootstrap.Run(ctx, o)
 	if err != nil {
 		return fmt.Errorf("%w; what was made is kept: run the command again", err)
 	}
@@ -119,17 +104,18 @@ func printPrepared(out io.Writer, did bootstrap.Result) error {
 }
 
 func newAWSRights(getenv func(string) string) *cobra.Command {
-	var s scoped
+	var p place
 	var part int
+	var emulated bool
 	c := &cobra.Command{
-		Use: "rights", Short: "Print the IAM policy that a broker with --aws needs", Args: takes(0, 0, ""),
+		Use: "rights", Short: "Print the IAM policy that a broker with --aws needs",
 		Long: `Print the IAM policy that the user or role needs by which ` + "`longshore serve --aws`" + `
 works, in the account and the region that AWS_PROFILE and AWS_REGION lead to. It
 names the roles of other accounts that LONGSHORE_AWS_TARGETS has. With several
 targets they are more than IAM takes in one policy: attach each part that --part
-prints.`,
+prints. A data folder that is not there is set up.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			scope, err := s.scope()
+			scope, err := p.scope()
 			if err != nil {
 				return err
 			}
@@ -137,14 +123,15 @@ prints.`,
 			if err != nil {
 				return err
 			}
-			policies, err := bootstrap.Rights(c.Context(), scope, targets, s.emulated)
+			policies, err := bootstrap.Rights(c.Context(), scope, targets, emulated)
 			if err != nil {
 				return err
 			}
 			return printRights(c.OutOrStdout(), policies, part)
 		},
 	}
-	s.flags(c)
+	p.whereabouts(c)
+	c.Flags().BoolVar(&emulated, flagEmulated, false, usageEmulated)
 	c.Flags().IntVar(&part, "part", 0, "`N` of the policies that the rights are spread over, from 1 on")
 	return c
 }

@@ -22,7 +22,8 @@ func newCatalog() *cobra.Command {
 	return c
 }
 
-func offeringsFolder(_ *cobra.Command, _ []string) ([]string, cobra.ShellCompDirective) {
+// offeringsFolder completes an argument with the names of folders.
+func offeringsFolder(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
@@ -49,11 +50,11 @@ files: a template, what CloudFormation may do for it, and what a binding may do.
 			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s: edit it, then run longshore catalog validate %s\n", path, dir)
 			return err
 		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
+				return cobra.NoFileCompletions(c, args, typed)
 			}
-			return offeringsFolder(c, args)
+			return offeringsFolder(c, args, typed)
 		},
 	}
 	c.Flags().BoolVar(&aws, app.ProviderCloudFormation, false, "write an AWS service, of a template")
@@ -73,9 +74,7 @@ properties and attributes of all types.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return validate(c.Context(), strings.Join(args, ""), lint, c.OutOrStdout())
 		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return offeringsFolder(c, args)
-		},
+		ValidArgsFunction: offeringsFolder,
 	}
 	c.Flags().StringVar(&lint, "lint", "", "have cfn-lint look at the templates; =`PROGRAM` says where it is")
 	c.Flags().Lookup("lint").NoOptDefVal = "cfn-lint"
@@ -103,9 +102,7 @@ the version, and lock again.`,
 			_, err = fmt.Fprintln(c.OutOrStdout(), "the offerings are locked")
 			return err
 		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return offeringsFolder(c, args)
-		},
+		ValidArgsFunction: offeringsFolder,
 	}
 }
 
@@ -131,9 +128,7 @@ said too: actions that no statement takes, and those that you alone should give.
 			_, err = fmt.Fprintf(c.OutOrStdout(), "now run longshore catalog validate %s\n", args[0])
 			return err
 		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return offeringsFolder(c, args)
-		},
+		ValidArgsFunction: offeringsFolder,
 	}
 }
 

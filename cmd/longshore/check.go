@@ -40,7 +40,6 @@ something failed, and 2 if it could not be asked.`,
 		Example: `  longshore check https://broker.example.com --username broker
   longshore check https://broker.example.com --username broker --plan small --level MUST
   longshore check --list --only '^PROV'`,
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	g.flags(c, "2."+strconv.Itoa(conformance.NewestMinor))
 	f := c.Flags()

@@ -21,7 +21,7 @@ var version = ""
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Say which version this is", Args: takes(0, 0, ""),
+		Use: "version", Short: "Say which version this is",
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(c.OutOrStdout(), "longshore version", versionText())
 			return err
@@ -43,7 +43,7 @@ func newServe(getenv func(string) string) *cobra.Command {
 	var s app.Settings
 	var own string
 	c := &cobra.Command{
-		Use: "serve", Short: "Run the broker in this process, with no cloud account", Args: takes(0, 0, ""),
+		Use: "serve", Short: "Run the broker in this process, with no cloud account",
 		Long: `Run the broker in this process. It needs no cloud account, unless it is to offer
 AWS services (--aws). Everything that it keeps
 is in one folder; what was running when it ended goes on at its next start.

@@ -20,8 +20,7 @@ func newRetry() *cobra.Command {
 creation or a deletion has failed, begin the deletion of what it left; until the
 platform deletes a failed creation itself, it is still told that the creation has
 failed. To create it again, use recreate.`,
-		RunE:              func(c *cobra.Command, args []string) error { return retry(c.Context(), p, args[0], c.OutOrStdout()) },
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, args []string) error { return retry(c.Context(), p, args[0], c.OutOrStdout()) },
 	}
 	p.flags(c)
 	return c
@@ -50,21 +49,12 @@ func newRecreate() *cobra.Command {
 		Long: `Create an instance or a binding once more whose creation has failed, with what was
 asked for then. Put right first what was in the way. A platform that repeats its
 request finds it; a platform that has given up has to delete it.`,
-		RunE:              func(c *cobra.Command, args []string) error { return recreate(c.Context(), p, args[0], c.OutOrStdout()) },
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, args []string) error {
+			return decide(c, p, operator.Recreate, args[0], "It is being created again.")
+		},
 	}
 	p.flags(c)
 	return c
-}
-
-// recreate begins a failed creation once more.
-func recreate(ctx context.Context, p place, token string, out io.Writer) error {
-	row, err := ask(ctx, p, operator.Recreate, token)
-	if err != nil {
-		return err
-	}
-	_, _ = fmt.Fprint(out, "It is being created again.\n\n")
-	return show(out, row)
 }
 
 func newSettle() *cobra.Command {
@@ -86,9 +76,8 @@ platform does what it does after a failure.`,
 				return errors.New("the operation ends for good, and the platform is told that it failed: say --yes if that is what you want; " +
 					"`longshore retry` starts it again instead")
 			}
-			return settle(c.Context(), p, args[0], message, c.OutOrStdout())
+			return decide(c, p, operator.Settle, operator.Settlement{Token: args[0], Message: message}, "It has failed.")
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	p.flags(c)
 	c.Flags().StringVar(&message, "failed", "", "`MESSAGE` for the platform's user")
@@ -96,12 +85,12 @@ platform does what it does after a failure.`,
 	return c
 }
 
-// settle ends an operation as failed.
-func settle(ctx context.Context, p place, token, message string, out io.Writer) error {
-	row, err := ask(ctx, p, operator.Settle, operator.Settlement{Token: token, Message: message})
+// decide asks for a decision about an operation, and shows what came of it.
+func decide[In any](c *cobra.Command, p place, m operator.Method[In, operator.Row], in In, said string) error {
+	row, err := ask(c.Context(), p, m, in)
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprint(out, "It has failed.\n\n")
-	return show(out, row)
+	_, _ = fmt.Fprint(c.OutOrStdout(), said, "\n\n")
+	return show(c.OutOrStdout(), row)
 }

@@ -12,7 +12,7 @@ import (
 
 func newFsck() *cobra.Command {
 	c := &cobra.Command{
-		Use: "fsck", Short: "Check that nothing in a data folder is damaged", Args: takes(0, 0, ""),
+		Use: "fsck", Short: "Check that nothing in a data folder is damaged",
 		Long: `Read all of a data folder on which no broker runs, and say what in it is damaged:
 the marker, the key, the platforms' logins, the records, or what is sealed in
 them. Nothing is changed, and nothing is written: the folder may be one that cannot be.

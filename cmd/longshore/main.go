@@ -42,7 +42,7 @@ func (e *cannotRun) Unwrap() error { return e.cause }
 // list, could not be done in whole.
 func run(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) int {
 	root := newRoot(getenv, out, diagnostics)
-	root.SetArgs(doubleDashes(root, args))
+	root.SetArgs(args)
 	began := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
 	called, err := root.ExecuteContextC(ctx)

@@ -29,12 +29,19 @@ type place struct {
 // dataFolder is the data folder unless another is named.
 const dataFolder = ".longshore"
 
+// flags adds the flags that say where the broker is, and what it offers.
 func (p *place) flags(c *cobra.Command) {
+	p.whereabouts(c)
+	c.Flags().StringVar(&p.offerings, "offerings", "", "`DIR` of the broker's own offerings")
+	folders(c, "offerings")
+}
+
+// whereabouts adds the flags that say where the broker is.
+func (p *place) whereabouts(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", dataFolder, "data `DIR` of the broker, which may run or not")
 	c.Flags().StringVar(&p.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
 	c.PreRunE = oneBroker
-	c.Flags().StringVar(&p.offerings, "offerings", "", "`DIR` of the broker's own offerings")
-	folders(c, "data", "offerings")
+	folders(c, "data")
 }
 
 // oneBroker refuses a folder and a stack at once: whoever gives both would not be sure

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,26 +40,28 @@ within a minute.`,
 	return platform
 }
 
-// flagsOfPlatforms says where the broker is, and gives its registrar.
-func flagsOfPlatforms(c *cobra.Command) func() (app.Registrar, error) {
-	data := c.Flags().String("data", dataFolder, "data `DIR` of the broker, which may run or not")
-	stack := c.Flags().String("stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
-	c.PreRunE = oneBroker
-	folders(c, "data")
-	return func() (app.Registrar, error) { return registrarOf(c.Context(), *data, *stack) }
-}
-
-func newPlatformList() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees", Args: takes(0, 0, "")}
-	open := flagsOfPlatforms(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		registrar, err := open()
+// manages makes a command work on the registrar of the broker that its flags name.
+func manages(c *cobra.Command, run func(ctx context.Context, r app.Registrar, args []string) error) *cobra.Command {
+	var p place
+	p.whereabouts(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		registrar, err := app.FolderRegistrar(p.data)
+		if p.stack != "" {
+			registrar, err = app.StackRegistrar(c.Context(), p.stack)
+		}
 		if err != nil {
 			return err
 		}
-		return listPlatforms(c.Context(), registrar, c.OutOrStdout())
+		return run(c.Context(), registrar, args)
 	}
 	return c
+}
+
+func newPlatformList() *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees"}
+	return manages(c, func(ctx context.Context, registrar app.Registrar, _ []string) error {
+		return listPlatforms(ctx, registrar, c.OutOrStdout())
+	})
 }
 
 func newPlatformAdd() *cobra.Command {
@@ -80,29 +82,22 @@ credentials.json of a folder), --id gives a platform back what it had made: the
 operator's commands, such as instances, name it for each record.`,
 		Example: "  longshore platform add korifi --path /korifi --offering cache/small\n" +
 			"  longshore platform add korifi --id p-abcdefghijkl --stack Longshore",
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	open := flagsOfPlatforms(c)
 	c.Flags().StringVar(&p.ID, "id", "", "`ID` that it had before, under which its records are; a new one unless given")
 	c.Flags().StringVar(&p.Path, "path", "", "`/PATH` that stands before /v2 in the platform's URL")
 	c.Flags().StringArrayVar(&p.Offerings, "offering", nil, "`NAME[/PLAN]` that it may see, given once for each; everything unless given")
 	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offerings, which --offering may name")
 	folders(c, "offerings")
-	c.RunE = func(c *cobra.Command, args []string) error {
+	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
 		p.Name = args[0]
-		registrar, err := open()
-		if err != nil {
-			return err
-		}
 		if slices.Equal(p.Offerings, []string{""}) {
 			p.Offerings = nil
 		}
 		if err := checkOfferings(dir, p.Offerings); err != nil {
 			return err
 		}
-		return addPlatform(c.Context(), registrar, p, c.Flags().Changed("path"), c.Flags().Changed("offering"), c.OutOrStdout())
-	}
-	return c
+		return addPlatform(ctx, registrar, p, c.Flags().Changed("path"), c.Flags().Changed("offering"), c.OutOrStdout())
+	})
 }
 
 const aName = "a name first: `longshore platform list` names all"
@@ -121,47 +116,26 @@ at a time that is printed.
 A broker over a folder that is started with LONGSHORE_PASSWORD needs the new one
 there: until the overlap ends it also starts with the old one, and warns; after
 that it does not.`,
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	open := flagsOfPlatforms(c)
 	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap,
 		"`DURATION` for which the old password stays valid, 2m or more; 0s ends it at once")
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
-	c.RunE = func(c *cobra.Command, args []string) error {
+	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
 		if overlap != 0 && overlap < minOverlap {
 			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows the new password: "+
 				"give %s or more, or 0s to end the old one at once", overlap, short(minOverlap))}
 		}
-		registrar, err := open()
-		if err != nil {
-			return err
-		}
-		return rotatePlatform(c.Context(), registrar, args[0], overlap, now, c.OutOrStdout(), c.ErrOrStderr())
-	}
-	return c
+		return rotatePlatform(ctx, registrar, args[0], overlap, now, c.OutOrStdout(), c.ErrOrStderr())
+	})
 }
 
 func newPlatformRemove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove NAME", Short: "Take a platform's access away; what it made stays", Args: takes(1, 1, aName),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	open := flagsOfPlatforms(c)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		registrar, err := open()
-		if err != nil {
-			return err
-		}
-		return removePlatform(c.Context(), registrar, args[0], c.OutOrStdout())
-	}
-	return c
-}
-
-func registrarOf(ctx context.Context, data, stack string) (app.Registrar, error) {
-	if stack != "" {
-		return app.StackRegistrar(ctx, stack)
-	}
-	return app.FolderRegistrar(data)
+	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
+		return removePlatform(ctx, registrar, args[0], c.OutOrStdout())
+	})
 }
 
 // checkOfferings refuses names that no offering has; dir holds the operator's own
@@ -183,32 +157,28 @@ func listPlatforms(ctx context.Context, registrar app.Registrar, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "NAME\tID\tUSER\tPATH\tSEES\tPASSWORDS")
-	for _, p := range r.Platforms {
-		sees, passwords, user := "everything", "1", p.Username
-		if len(p.Offerings) > 0 {
-			sees = strings.Join(p.Offerings, ", ")
-		}
-		for _, old := range p.Previous {
-			if time.Now().Before(old.Until) {
-				passwords += ", an older one until " + old.Until.Format(time.RFC3339)
-			}
-		}
-		if !p.Removed.IsZero() {
-			passwords, user = "none: removed "+p.Removed.Format(time.RFC3339), "-"
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.ID, user, orDash(p.Path), sees, passwords)
-	}
-	return w.Flush()
+	return table[platforms.Platform]{head: "NAME\tID\tUSER\tPATH\tSEES\tPASSWORDS", row: platformRow}.printed(r.Platforms, false, out)
 }
 
-func orDash(s string) string {
-	if s == "" {
-		return "-"
+func platformRow(p platforms.Platform) string {
+	passwords, user := "1", p.Username
+	for _, old := range p.Previous {
+		if time.Now().Before(old.Until) {
+			passwords += ", an older one until " + old.Until.Format(time.RFC3339)
+		}
 	}
-	return s
+	if !p.Removed.IsZero() {
+		passwords, user = "none: removed "+p.Removed.Format(time.RFC3339), "-"
+	}
+	return strings.Join([]string{p.Name, p.ID, user, orDash(p.Path), seenBy(p), passwords}, "\t")
 }
+
+// seenBy is what a platform may see.
+func seenBy(p platforms.Platform) string {
+	return cmp.Or(strings.Join(p.Offerings, ", "), "everything")
+}
+
+func orDash(s string) string { return cmp.Or(s, "-") }
 
 // addPlatform adds a platform; path and offerings say whether those were given.
 func addPlatform(ctx context.Context, registrar app.Registrar, p platforms.Platform, path, offerings bool, out io.Writer) error {
@@ -221,27 +191,20 @@ func addPlatform(ctx context.Context, registrar app.Registrar, p platforms.Platf
 	if err != nil {
 		return err
 	}
-	sees := "everything"
-	if len(p.Offerings) > 0 {
-		sees = strings.Join(p.Offerings, ", ")
+	url := "the broker's own"
+	if p.Path != "" {
+		url += ", followed by " + p.Path
 	}
 	_, err = fmt.Fprintf(out, `Platform %[1]s may use the broker, in a minute at the latest.
 
-  URL       the broker's own%[2]s
+  URL       %[2]s
   user      %[3]s
   password  %[4]s
   sees      %[5]s
 
 The password is shown this once.
-`, p.Name, followedBy(p.Path), p.Username, p.Password, sees)
+`, p.Name, url, p.Username, p.Password, seenBy(p))
 	return err
-}
-
-func followedBy(path string) string {
-	if path == "" {
-		return ""
-	}
-	return ", followed by " + path
 }
 
 // rotatePlatform shows the new password only when every process knows it: whoever uses
@@ -308,20 +271,11 @@ func countDown(ctx context.Context, wait time.Duration, what string, diagnostics
 
 func removePlatform(ctx context.Context, registrar app.Registrar, name string, out io.Writer) error {
 	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
-		live := 0
-		for _, p := range r.Platforms {
-			if p.Removed.IsZero() {
-				live++
-			}
+		next, err := r.Remove(name, time.Now())
+		if err == nil && !slices.ContainsFunc(next.Platforms, func(p platforms.Platform) bool { return p.Removed.IsZero() }) {
+			err = errors.New("it is the last platform: nobody could use the broker; add another one first")
 		}
-		if live == 1 && len(r.Platforms) > 0 {
-			next, err := r.Remove(name, time.Now())
-			if err == nil {
-				err = errors.New("it is the last platform: nobody could use the broker; add another one first")
-			}
-			return next, err
-		}
-		return r.Remove(name, time.Now())
+		return next, err
 	})
 	if err != nil {
 		return err

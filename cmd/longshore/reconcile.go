@@ -44,7 +44,6 @@ bindings again. The command may be stopped and run again.`,
 			}
 			return printReconciled(c.OutOrStdout(), all, yes)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	p.flags(c)
 	f.flag(c)

@@ -51,7 +51,7 @@ func reference() string {
 
 This page is made by ` + "`go test ./cmd/longshore -update`" + `, and a test keeps it true. Each command says the same with ` +
 		"`--help`" + `.
-Long flags may have one hyphen or two, and stand before or after the arguments.
+Flags stand before or after the arguments.
 
 The exit status is 0 when all went right, 1 when something failed, and 2 when the command line cannot be understood, or when ` +
 		"`check` and `try`" + `
@@ -193,7 +193,7 @@ func words(line string) (out []string) {
 // parses reports what is wrong with a command line, without doing anything.
 func parses(m mention) error {
 	root, did := idle()
-	args := doubleDashes(root, words(optional.ReplaceAllString(m.line, "")))
+	args := words(optional.ReplaceAllString(m.line, ""))
 	if m.whole {
 		root.SetArgs(args)
 		if err := root.Execute(); err != nil {

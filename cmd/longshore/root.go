@@ -70,6 +70,12 @@ that a stack on AWS is (--stack NAME).`,
 		if c.HasSubCommands() && !c.Runnable() {
 			group(c)
 		}
+		if c.Args == nil && !c.HasSubCommands() {
+			c.Args = takes(0, 0, "")
+		}
+		if c.ValidArgsFunction == nil {
+			c.ValidArgsFunction = cobra.NoFileCompletions
+		}
 	})
 	return root
 }
@@ -118,7 +124,7 @@ func group(c *cobra.Command) {
 
 func newHelp() *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]...", Short: "Say how a command is used",
+		Use: "help [COMMAND]...", Short: "Say how a command is used", Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
 			switch {
@@ -197,31 +203,6 @@ func wanted(flagType string) string {
 		return "true or false"
 	}
 	return "a " + flagType
-}
-
-// doubleDashes lets long flags have one hyphen, as in -data DIR. It changes neither
-// unknown flags nor the values of flags.
-func doubleDashes(root *cobra.Command, args []string) []string {
-	known := map[string]*pflag.Flag{}
-	everywhere(root, func(c *cobra.Command) { c.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = f }) })
-	out := make([]string, 0, len(args))
-	for i := 0; i < len(args); i++ {
-		if args[i] == "--" {
-			return append(out, args[i:]...)
-		}
-		name, _, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(args[i], "-"), "-"), "=")
-		f := known[name]
-		if !strings.HasPrefix(args[i], "-") || f == nil || len(name) < 2 {
-			out = append(out, args[i])
-			continue
-		}
-		out = append(out, "--"+strings.TrimLeft(args[i], "-"))
-		if !given && f.NoOptDefVal == "" && i+1 < len(args) {
-			i++
-			out = append(out, args[i])
-		}
-	}
-	return out
 }
 
 // choice completes a flag with the values that it can have.

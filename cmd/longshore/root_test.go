@@ -89,29 +89,26 @@ func TestUsageTellsNoSecret(t *testing.T) {
 	}
 }
 
-// Long flags have always been taken with one hyphen too. What is the value of a
-// flag, or stands after --, is left alone.
+// Long flags have two hyphens: one is refused, and the flag that was meant is named.
 func TestFlagsOfOneHyphen(t *testing.T) {
-	for _, c := range []struct{ one, want string }{
-		{"serve -data x -listen=y", "serve --data x --listen=y"},
-		{"check URL -username u -list -only ^P", "check URL --username u --list --only ^P"},
-		{"try URL -bind=false -password -keep -keep", "try URL --bind=false --password -keep --keep"},
-		{"settle T -failed -yes", "settle T --failed -yes"},
-		{"platform rotate x -overlap -1h -now", "platform rotate x --overlap -1h --now"},
-		{"reaper -last 3 report", "reaper --last 3 report"},
-		{"instances -- -data", "instances -- -data"},
-		{"serve -h", "serve -h"}, {"-help", "--help"}, {"-version", "--version"}, {"serve -nonsense x", "serve -nonsense x"}, {"try -", "try -"},
+	for line, meant := range map[string]string{
+		"check -list -only ^P":    "--list",
+		"serve -data x":           "--data",
+		"try URL -password=x":     "--password",
+		"reaper report -last 3":   "--last",
+		"platform rotate x -now":  "--now",
+		"instances -stack=Broker": "--stack",
 	} {
-		root, _ := idle()
-		if got := strings.Join(doubleDashes(root, strings.Fields(c.one)), " "); got != c.want {
-			t.Errorf("%q is read as %q, not as %q", c.one, got, c.want)
+		status, out, diagnostics := called(t, nil, strings.Fields(line)...)
+		if status != 2 || out != "" || !strings.Contains(diagnostics, "did you mean "+meant+"?") {
+			t.Errorf("%s: exit status %d, want %s:\n%s%s", line, status, meant, out, diagnostics)
 		}
 	}
-	status, out, diagnostics := called(t, nil, "check", "-list", "-only", "^PROV-08", "-level=MUST")
+	status, out, diagnostics := called(t, nil, "check", "--list", "--only", "^PROV-08", "--level=MUST")
 	if status != 0 || !strings.Contains(out, "PROV-08/space") {
 		t.Errorf("exit status %d:\n%s%s", status, out, diagnostics)
 	}
-	status, out, diagnostics = called(t, nil, "reaper", "-last", "3", "report", "-data", t.TempDir())
+	status, out, diagnostics = called(t, nil, "reaper", "--last", "3", "report", "--data", t.TempDir())
 	if status != 1 || !strings.Contains(diagnostics, "is not a data folder") {
 		t.Errorf("exit status %d:\n%s%s", status, out, diagnostics)
 	}

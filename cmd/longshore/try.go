@@ -44,7 +44,6 @@ it, unbind it, delete it. The exit status is 0 if all went right and nothing is
 left, 1 if something failed, and 2 if the broker could not be asked.`,
 		Example: `  longshore try https://broker.example.com --username broker
   longshore try https://broker.example.com --username broker --service postgres --plan small --parameters '{"size":1}'`,
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	g.flags(c, "2."+strconv.Itoa(cloudcontroller.NewestMinor))
 	f := c.Flags()

@@ -15,7 +15,7 @@ func newUpgrades() *cobra.Command {
 		row:  upgradeRow,
 		none: "No instance is behind its plan.",
 	}.command(&cobra.Command{
-		Use: "upgrades", Short: "List the instances that are behind their plans", Args: takes(0, 0, ""),
+		Use: "upgrades", Short: "List the instances that are behind their plans",
 		Long: `List the instances that are of an earlier version than their plan's
 maintenance_info, and those that were made when the plan meant something else
 under the same version ("edited since"): no platform asks for those until the

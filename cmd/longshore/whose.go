@@ -34,7 +34,6 @@ no record leads to is looked for on the servers and in the accounts, by its labe
 			}
 			return show(c.OutOrStdout(), row)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	p.flags(c)
 	f.flag(c)
