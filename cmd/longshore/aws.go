@@ -56,7 +56,7 @@ what LONGSHORE_AWS_TARGETS is to hold.`,
 			if len(options.Trust) > 0 && options.Target == "" {
 				return &usageError{"--trust is for another account: name it by --target"}
 			}
-			options.Say = func(format string, args ...any) { _, _ = fmt.Fprintf(c.ErrOrStderr(), format+"\n", args...) }
+			options.Say = func(format string, args ...any) { printf(c.ErrOrStderr(), format+"\n", args...) }
 			return awsBootstrap(c.Context(), p, options, c.OutOrStdout())
 		},
 	}
@@ -88,16 +88,16 @@ func printPrepared(out io.Writer, did bootstrap.Result) error {
 	if len(did.Made)+len(did.Changed) > 0 {
 		said = fmt.Sprintf("%d resources are new, %d have changed", len(did.Made), len(did.Changed))
 	}
-	_, _ = fmt.Fprintf(out, "Account %s is prepared in %s for: %s.\nStack %s: %s.\n", did.Account, did.Region,
+	printf(out, "Account %s is prepared in %s for: %s.\nStack %s: %s.\n", did.Account, did.Region,
 		strings.Join(did.Offerings, ", "), did.Stack, said)
 	if len(did.Kept) > 0 {
-		_, _ = fmt.Fprintf(out, "Kept, as instances may need it: %s.\n", strings.Join(did.Kept, ", "))
+		printf(out, "Kept, as instances may need it: %s.\n", strings.Join(did.Kept, ", "))
 	}
 	if len(did.Adopted) > 0 {
-		_, _ = fmt.Fprintf(out, "Adopted, as they stood there without the stack: %s.\n", strings.Join(did.Adopted, ", "))
+		printf(out, "Adopted, as they stood there without the stack: %s.\n", strings.Join(did.Adopted, ", "))
 	}
 	if did.Targets != nil {
-		_, _ = fmt.Fprintf(out, "\nPut this target into LONGSHORE_AWS_TARGETS of the broker:\n\n%s\n\n"+
+		printf(out, "\nPut this target into LONGSHORE_AWS_TARGETS of the broker:\n\n%s\n\n"+
 			"and let it take the role: `longshore aws rights` has the policy.\n", did.Targets)
 	}
 	return nil

@@ -117,7 +117,7 @@ const saidEvery = 64 << 20
 func (c *counter) Write(b []byte) (int, error) {
 	n, err := c.to.Write(b)
 	if before := c.bytes; (before+int64(n))/saidEvery > before/saidEvery {
-		_, _ = fmt.Fprintf(c.said, "%s written\n", megabytes(before+int64(n)))
+		printf(c.said, "%s written\n", megabytes(before+int64(n)))
 	}
 	c.bytes += int64(n)
 	return n, err

@@ -95,9 +95,7 @@ the version, and lock again.`,
 				return err
 			}
 			for _, path := range changed {
-				if _, err := fmt.Fprintf(c.OutOrStdout(), "wrote %s\n", path); err != nil {
-					return err
-				}
+				printf(c.OutOrStdout(), "wrote %s\n", path)
 			}
 			_, err = fmt.Fprintln(c.OutOrStdout(), "the offerings are locked")
 			return err
@@ -135,7 +133,7 @@ said too: actions that no statement takes, and those that you alone should give.
 // told prints actions, if there are any.
 func told(out io.Writer, what string, actions []string) {
 	if len(actions) > 0 {
-		_, _ = fmt.Fprintln(out, what, strings.Join(actions, ", ")) // the last line says whether it can be written
+		printf(out, "%s %s\n", what, strings.Join(actions, ", "))
 	}
 }
 
@@ -152,9 +150,7 @@ func validate(ctx context.Context, dir, lint string, out io.Writer) error {
 		all, err = offered.Linted(ctx, lint, dir, warn)
 	}
 	for _, w := range warnings {
-		if _, err := fmt.Fprintf(out, "warning: %s\n", w.Error()); err != nil {
-			return err
-		}
+		printf(out, "warning: %s\n", w.Error())
 	}
 	if err != nil {
 		return err
@@ -164,9 +160,7 @@ func validate(ctx context.Context, dir, lint string, out io.Writer) error {
 		for _, p := range o.Plans {
 			plans = append(plans, p.Name)
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s\n", o.Name, strings.Join(plans, ", ")); err != nil {
-			return err
-		}
+		printf(out, "%s: %s\n", o.Name, strings.Join(plans, ", "))
 	}
 	_, err = fmt.Fprintln(out, "the catalog is valid")
 	return err

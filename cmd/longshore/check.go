@@ -144,9 +144,7 @@ func (k checking) complete(g given, args []string, format, only, level, update s
 func listCases(out io.Writer, o conformance.Options) error {
 	cases := o.Cases()
 	for _, c := range cases {
-		if _, err := fmt.Fprintf(out, "%-28s %-6s 2.%-3d %s\n", c.ID, c.Level, c.Since, c.Title); err != nil {
-			return err
-		}
+		printf(out, "%-28s %-6s 2.%-3d %s\n", c.ID, c.Level, c.Since, c.Title)
 	}
 	_, err := fmt.Fprintf(out, "%d cases\n", len(cases))
 	return err

@@ -153,7 +153,7 @@ func welcome(out io.Writer, address string, embedded *app.Embedded, s app.Settin
 	case p.Chosen:
 		password, login = "(the one that was set)", p.Username
 	}
-	_, _ = fmt.Fprintf(out, `Longshore is ready.
+	printf(out, `Longshore is ready.
 
   URL       %[1]s
   user      %[2]s

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -35,9 +34,9 @@ func retry(ctx context.Context, p place, token string, out io.Writer) error {
 		return err
 	}
 	if row.Operation.Token == token {
-		_, _ = fmt.Fprintf(out, "Started again, as attempt %d.\n\n", row.Operation.Attempt)
+		printf(out, "Started again, as attempt %d.\n\n", row.Operation.Attempt)
 	} else {
-		_, _ = fmt.Fprint(out, "What it left is being removed.\n\n")
+		printf(out, "What it left is being removed.\n\n")
 	}
 	return show(out, row)
 }
@@ -91,6 +90,6 @@ func decide[In any](c *cobra.Command, p place, m operator.Method[In, operator.Ro
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprint(c.OutOrStdout(), said, "\n\n")
+	printf(c.OutOrStdout(), "%s\n\n", said)
 	return show(c.OutOrStdout(), row)
 }

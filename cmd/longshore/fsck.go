@@ -38,12 +38,10 @@ func fsck(ctx context.Context, dir string, out io.Writer) error {
 		return &cannotRun{err}
 	}
 	for _, p := range checked.Problems {
-		if _, err := fmt.Fprintf(out, "damaged: %v\n", p); err != nil {
-			return err
-		}
+		printf(out, "damaged: %v\n", p)
 	}
 	if more := checked.Wrong - len(checked.Problems); more > 0 {
-		_, _ = fmt.Fprintf(out, "and %d more\n", more)
+		printf(out, "and %d more\n", more)
 	}
 	if checked.Wrong > 0 {
 		return fmt.Errorf("data folder %q is damaged: keep a copy of it as it is, and %s", dir, app.Restore)

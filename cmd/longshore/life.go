@@ -52,10 +52,11 @@ func (l *life) live(ctx context.Context) error {
 	l.instance, l.binding = guid(), guid()
 	offered, err := l.client.Catalog(ctx)
 	if err != nil {
-		l.line.end()
-		return &cannotRun{l.reason(err)}
+		err = l.reason(err)
+	} else {
+		err = l.choose(offered)
 	}
-	if err := l.choose(offered); err != nil {
+	if err != nil {
 		l.line.end()
 		return &cannotRun{err}
 	}
@@ -105,22 +106,19 @@ func (l *life) reason(err error) error {
 // the first service.
 func (l *life) choose(offered cloudcontroller.Catalog) error {
 	matches := func(wanted, id, name string) bool { return wanted == "" || wanted == id || wanted == name }
+	var all []string
 	found := false
 	for _, s := range offered.Services {
-		if !matches(l.trial.service, s.ID, s.Name) {
-			continue
-		}
 		for _, p := range s.Plans {
-			if matches(l.trial.plan, p.ID, p.Name) && (!found || !l.plan.IsFree() && p.IsFree()) {
+			all = append(all, s.Name+"/"+p.Name)
+			if matches(l.trial.service, s.ID, s.Name) && matches(l.trial.plan, p.ID, p.Name) &&
+				(!found || s.ID == l.service.ID && !l.plan.IsFree() && p.IsFree()) {
 				found, l.service, l.plan = true, s, p
 			}
 		}
-		if found {
-			break
-		}
 	}
 	if !found {
-		return notOffered(offered, l.trial.service, l.trial.plan)
+		return notOffered(all, l.trial.service, l.trial.plan)
 	}
 	for _, needed := range []struct {
 		flag   string
@@ -135,31 +133,17 @@ func (l *life) choose(offered cloudcontroller.Catalog) error {
 }
 
 // notOffered says what there is in place of what was named.
-func notOffered(offered cloudcontroller.Catalog, service, plan string) error {
-	var services, plans []string
-	known := service == ""
-	for _, s := range offered.Services {
-		services = append(services, s.Name)
-		if service != "" && service != s.ID && service != s.Name {
-			continue
-		}
-		known = true
-		for _, p := range s.Plans {
-			plans = append(plans, s.Name+"/"+p.Name)
-		}
-	}
+func notOffered(all []string, service, plan string) error {
+	what := fmt.Sprintf("plan %q", plan)
 	switch {
-	case len(services) == 0:
-		return errors.New("the catalog has no services")
-	case !known:
-		return fmt.Errorf("the catalog has no service %q: it has %s", service, strings.Join(services, ", "))
-	case len(plans) == 0:
+	case len(all) == 0:
 		return errors.New("the catalog has no plans")
-	case service == "":
-		return fmt.Errorf("the catalog has no plan %q: it has %s", plan, strings.Join(plans, ", "))
-	default:
-		return fmt.Errorf("the service %q has no plan %q: it has %s", service, plan, strings.Join(plans, ", "))
+	case plan == "":
+		what = fmt.Sprintf("service %q", service)
+	case service != "":
+		what += fmt.Sprintf(" of a service %q", service)
 	}
+	return fmt.Errorf("the catalog has no %s: it has %s", what, strings.Join(all, ", "))
 }
 
 // plant decides which steps the life has.
@@ -188,8 +172,7 @@ func (l *life) provision(ctx context.Context) (string, error) {
 func (l *life) fetch(ctx context.Context) (string, error) {
 	body, err := l.client.FetchInstance(ctx, l.instance)
 	if plan, given := body["plan_id"]; err == nil && given && plan != l.plan.ID {
-		return "", &cloudcontroller.Failure{Kind: "fetch", Status: http.StatusOK,
-			Description: "The instance is of another plan than it was made of."}
+		err = errors.New("the instance is of another plan than it was made of")
 	}
 	return "", err
 }
@@ -207,8 +190,7 @@ func (l *life) bound(ctx context.Context) (_ string, err error) {
 func (l *life) fetchBinding(ctx context.Context) (string, error) {
 	body, err := l.client.FetchBinding(ctx, l.instance, l.binding)
 	if err == nil && !reflect.DeepEqual(body["credentials"], l.granted["credentials"]) {
-		return "", &cloudcontroller.Failure{Kind: "fetch", Status: http.StatusOK,
-			Description: "The credentials are not those that the bind has given."}
+		err = errors.New("the credentials are not those that the bind has given")
 	}
 	return "", err
 }
@@ -219,8 +201,7 @@ func (l *life) gone(ctx context.Context) (string, error) {
 	var f *cloudcontroller.Failure
 	switch {
 	case err == nil:
-		return "", &cloudcontroller.Failure{Kind: "deprovision", Status: http.StatusOK,
-			Description: "The instance was deleted and can still be fetched."}
+		return "", errors.New("the instance was deleted and can still be fetched")
 	case errors.As(err, &f) && (f.Status == http.StatusNotFound || f.Status == http.StatusGone):
 		return "", nil
 	default:
@@ -289,7 +270,7 @@ func (l *life) clean(ctx context.Context) bool {
 }
 
 func (l *life) verdict(left bool, took time.Duration) {
-	took = round(took)
+	l.line.end()
 	for _, i := range l.client.Instances() {
 		if left {
 			l.say("LEFT BEHIND", "instance %s of %s/%s (%s): remove it by hand", i.ID, l.service.Name, l.plan.Name, i.State)
@@ -300,18 +281,18 @@ func (l *life) verdict(left bool, took time.Duration) {
 	for _, b := range l.client.Bindings() {
 		l.say(map[bool]string{true: "LEFT BEHIND", false: "kept"}[left], "binding %s", b.ID)
 	}
+	what := "Everything went right, and nothing is left, in"
 	switch {
 	case left:
-		l.text("Something was left behind, after %v.", took)
+		what = "Something was left behind, after"
 	case l.interrupted:
-		l.text("Interrupted, and nothing is left, after %v.", took)
+		what = "Interrupted, and nothing is left, after"
 	case l.failed:
-		l.text("Something failed, and nothing is left, after %v.", took)
+		what = "Something failed, and nothing is left, after"
 	case l.keep:
-		l.text("Everything went right, and what was made is kept, in %v.", took)
-	default:
-		l.text("Everything went right, and nothing is left, in %v.", took)
+		what = "Everything went right, and what was made is kept, in"
 	}
+	printf(l.out, "\n%s %v.\n", what, round(took))
 }
 
 // observe keeps the transcript, and shows how far an operation is.
@@ -348,10 +329,5 @@ func (l *life) show(description string) {
 // say writes a line of the account of the life.
 func (l *life) say(what, format string, args ...any) {
 	l.line.end()
-	_, _ = fmt.Fprintf(l.out, "%-14s %s\n", what, fmt.Sprintf(format, args...))
-}
-
-func (l *life) text(format string, args ...any) {
-	l.line.end()
-	_, _ = fmt.Fprintf(l.out, "\n"+format+"\n", args...)
+	printf(l.out, "%-14s %s\n", what, fmt.Sprintf(format, args...))
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -49,10 +48,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, out, di
 	if err == nil {
 		return 0
 	}
-	_, _ = fmt.Fprintf(diagnostics, "longshore: %v\n", err)
+	printf(diagnostics, "longshore: %v\n", err)
 	switch {
 	case !began || errors.As(err, new(*usageError)):
-		_, _ = fmt.Fprintf(diagnostics, "See `%s --help`.\n", called.CommandPath())
+		printf(diagnostics, "See `%s --help`.\n", called.CommandPath())
 		return 2
 	case errors.As(err, new(*cannotRun)):
 		return 2

@@ -92,6 +92,9 @@ func (f format) machine() (bool, error) {
 	return f == "json", nil
 }
 
+// printf prints what more is printed after: whether it could be, that tells.
+func printf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+
 func printJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")

@@ -224,7 +224,7 @@ func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, o
 	known := !now
 	if known {
 		if err := countDown(ctx, platforms.Spread, "until every part of the broker knows the new password", diagnostics); err != nil {
-			_, _ = fmt.Fprintln(diagnostics, "not waited for: it may be refused in the next minute")
+			printf(diagnostics, "not waited for: it may be refused in the next minute\n")
 			known = false
 		}
 	}
@@ -258,7 +258,7 @@ func countDown(ctx context.Context, wait time.Duration, what string, diagnostics
 	defer tick.Stop()
 	for left := wait; left > 0; left -= time.Second {
 		if left == wait || left%(15*time.Second) == 0 {
-			_, _ = fmt.Fprintf(diagnostics, "%v %s\n", left, what)
+			printf(diagnostics, "%v %s\n", left, what)
 		}
 		select {
 		case <-tick.C:

@@ -64,13 +64,13 @@ func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error
 		switch {
 		case r.Unreached != "":
 			unreached = true
-			_, _ = fmt.Fprintf(out, "%s: not reached, or not to the end: %s\n", name, r.Unreached)
+			printf(out, "%s: not reached, or not to the end: %s\n", name, r.Unreached)
 		case r.Trouble == "":
-			_, _ = fmt.Fprintf(out, "%s: is as it was: nothing is to be done.\n", name)
+			printf(out, "%s: is as it was: nothing is to be done.\n", name)
 		case r.Done:
-			_, _ = fmt.Fprintf(out, "%s: goes on. It was restored.\n", name)
+			printf(out, "%s: goes on. It was restored.\n", name)
 		default:
-			_, _ = fmt.Fprintf(out, "%s: was restored: %s\n", name, r.Trouble)
+			printf(out, "%s: was restored: %s\n", name, r.Trouble)
 		}
 		locked := "Logins that no binding owns, and that are locked now:"
 		if !meant {
@@ -86,11 +86,11 @@ func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error
 			{"Databases that were retained, and stand as before their deletion: the reaper leaves them to you:", r.Returned},
 		} {
 			if len(list.of) > 0 {
-				_, _ = fmt.Fprintf(out, "  %s\n    %s\n", list.what, strings.Join(list.of, "\n    "))
+				printf(out, "  %s\n    %s\n", list.what, strings.Join(list.of, "\n    "))
 			}
 		}
 		if r.Trouble != "" && !meant {
-			_, _ = fmt.Fprintf(out, "  %d logins are owned by a binding and stay. Nothing was changed: say --yes.\n", r.Logins)
+			printf(out, "  %d logins are owned by a binding and stay. Nothing was changed: say --yes.\n", r.Logins)
 		}
 	}
 	if unreached {
