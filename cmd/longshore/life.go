@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
@@ -49,7 +50,7 @@ const (
 func (l *life) live(ctx context.Context) error {
 	began := l.now()
 	l.client.Observe = l.observe
-	l.instance, l.binding = guid(), guid()
+	l.instance, l.binding = app.NewUUID(), app.NewUUID()
 	offered, err := l.client.Catalog(ctx)
 	if err != nil {
 		err = l.reason(err)
@@ -165,7 +166,7 @@ func (l *life) plant() {
 
 func (l *life) provision(ctx context.Context) (string, error) {
 	return "", l.client.Provision(ctx, cloudcontroller.ProvisionRequest{
-		ID: l.instance, ServiceID: l.service.ID, PlanID: l.plan.ID, OrganizationGUID: guid(), SpaceGUID: guid(), Parameters: l.parameters,
+		ID: l.instance, ServiceID: l.service.ID, PlanID: l.plan.ID, OrganizationGUID: app.NewUUID(), SpaceGUID: app.NewUUID(), Parameters: l.parameters,
 	})
 }
 
@@ -180,7 +181,7 @@ func (l *life) fetch(ctx context.Context) (string, error) {
 func (l *life) bound(ctx context.Context) (_ string, err error) {
 	q := cloudcontroller.BindRequest{InstanceID: l.instance, ID: l.binding, Parameters: l.bindParameters}
 	if !l.key {
-		q.AppGUID = guid()
+		q.AppGUID = app.NewUUID()
 	}
 	l.granted, err = l.client.Bind(ctx, q)
 	credentials, _ := l.granted["credentials"].(map[string]any)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
@@ -32,7 +32,7 @@ type trial struct {
 func newTry(getenv func(string) string) *cobra.Command {
 	g := given{getenv: getenv}
 	client := &cloudcontroller.Client{
-		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: waiting.For, NewID: guid, UserID: guid(),
+		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: waiting.For, NewID: app.NewUUID, UserID: app.NewUUID(),
 		// What is orphaned is deleted here, and not for 34 hours.
 		KeepOrphans: true,
 	}
@@ -103,14 +103,6 @@ func (t trial) complete(g given, args []string) (_ trial, err error) {
 
 // oldestMinor is the oldest version that a platform can be told to speak.
 const oldestMinor = 9
-
-// guid is a random id in the form that platforms give.
-func guid() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
 
 // transcribe writes what was said, one paragraph for each exchange.
 func transcribe(out io.Writer, exchanges []cloudcontroller.Exchange) error {

@@ -211,7 +211,7 @@ func aLife(url string, terminal bool) (l *life, out, diagnostics *strings.Builde
 	c := &cloudcontroller.Client{
 		URL: url, Credential: cloudcontroller.Credential{Username: checkUser, Password: checkPassword}, APIVersion: 17,
 		HTTP: cloudcontroller.HTTP(nil),
-		Now:  time.Now, NewID: guid, KeepOrphans: true, Sleep: func(context.Context, time.Duration) error { return nil },
+		Now:  time.Now, NewID: app.NewUUID, KeepOrphans: true, Sleep: func(context.Context, time.Duration) error { return nil },
 	}
 	return &life{
 		trial: trial{client: c, bind: true}, out: out, line: &progress{out: diagnostics, terminal: terminal}, now: time.Now,

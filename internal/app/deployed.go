@@ -231,7 +231,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	if err != nil {
 		return nil, err
 	}
-	dryRun, err := reaperDryRun(d.Getenv)
+	dryRun, err := flagIn(d.Getenv, EnvReaperDryRun)
 	if err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ func (h hostedRow) row() row {
 			}
 			return nil
 		},
-		vpc: vpcRow{open: h.inside, reach: h.reach},
+		inside: h.inside, reach: h.reach,
 	}
 }
 

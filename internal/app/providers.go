@@ -43,8 +43,11 @@ type row struct {
 	// names are those that a thing with these tags has where it was made. Of is what the
 	// names of AWS services begin with: the stack, or the identity of an embedded broker.
 	names func(of string, t provider.Tags) []string
-	// vpc says how it is called inside a VPC; zero if it never is.
-	vpc vpcRow
+	// inside makes it in the function inside a VPC, from that function's settings; nil if it
+	// is never called there. Reach looks up, outside the VPC, what is needed to reach its
+	// targets; nil if nothing is.
+	inside func(d Deployed) calls.Open
+	reach  func(d Deployed) (calls.Reach, error)
 }
 
 // An embedding is what the embedded broker builds a provider with.
@@ -88,7 +91,7 @@ func demoRow() row {
 		embedded: func(e embedding) (provider.Wired, error) { return demoWired(e.getenv, e.now) },
 		deployed: func(d Deployed) (provider.Wired, error) { return demoWired(d.Getenv, now) },
 		outside:  func(string, map[string]string) map[string]string { return nil }, // it holds nothing
-		vpc:      vpcRow{open: demoInside},
+		inside:   demoInside,
 	}
 }
 
@@ -246,15 +249,7 @@ const EnvDemoDelay = "LONGSHORE_DEMO_DELAY"
 const DefaultDemoDelay = 3 * time.Second
 
 func demoDelay(getenv func(string) string) (time.Duration, error) {
-	text := getenv(EnvDemoDelay)
-	if text == "" {
-		return DefaultDemoDelay, nil
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > 24*time.Hour {
-		return 0, advice.For(EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms")
-	}
-	return d, nil
+	return durationIn(getenv, EnvDemoDelay, DefaultDemoDelay, 0, 24*time.Hour)
 }
 
 func demoWired(getenv func(string) string, now func() time.Time) (provider.Wired, error) {
@@ -263,7 +258,6 @@ func demoWired(getenv func(string) string, now func() time.Time) (provider.Wired
 }
 
 // demoInside is the demo inside a VPC, for tests of such calls.
-func demoInside(d Deployed) (calls.Open, error) {
-	made, err := demoWired(d.Getenv, now)
-	return func(json.RawMessage) (provider.Wired, error) { return made, nil }, err
+func demoInside(d Deployed) calls.Open {
+	return func(json.RawMessage) (provider.Wired, error) { return demoWired(d.Getenv, now) }
 }

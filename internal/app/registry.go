@@ -22,6 +22,14 @@ import (
 // and shell takes unquoted.
 func NewPassword() string { return rand.Text() }
 
+// NewUUID is a random UUID (RFC 9562, version 4).
+func NewUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
 // shortPassword is the length below which a password can be guessed.
 const shortPassword = 12
 

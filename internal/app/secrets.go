@@ -46,7 +46,7 @@ func (h hostedRow) deployed(d Deployed) (provider.Wired, error) {
 
 // inside opens the provider for one call, in the function inside the VPC: its
 // connections end with the call.
-func (h hostedRow) inside(d Deployed) (calls.Open, error) {
+func (h hostedRow) inside(d Deployed) calls.Open {
 	return func(reach json.RawMessage) (provider.Wired, error) {
 		var accesses hosted.Accesses
 		if json.Unmarshal(reach, &accesses) != nil {
@@ -54,7 +54,7 @@ func (h hostedRow) inside(d Deployed) (calls.Open, error) {
 		}
 		made := h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Accesses: accesses, Now: now, Log: d.Log})
 		return wiredOf(made), nil
-	}, nil
+	}
 }
 
 // reach looks up how servers are reached, by their secrets.

@@ -95,7 +95,7 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	var retryErr, dryErr, rateErr error
 	s.Getenv = WithFlags(s.Servers, s.AWS, getenv)
 	s.RetryAfter, retryErr = retryAfter(getenv)
-	s.ReaperDryRun, dryErr = reaperDryRun(getenv)
+	s.ReaperDryRun, dryErr = flagIn(getenv, EnvReaperDryRun)
 	s.PlatformRate, rateErr = platformRate(getenv)
 	return s, errors.Join(checkProviders(s.Getenv), retryErr, dryErr, rateErr)
 }
@@ -114,32 +114,26 @@ func platformRate(getenv func(string) string) (int, error) {
 	return n, nil
 }
 
-// reaperDryRun reads whether the reaper only reports.
-func reaperDryRun(getenv func(string) string) (bool, error) {
-	text := getenv(EnvReaperDryRun)
+// durationIn reads a duration from least to most; unset is what it is unless it is set.
+func durationIn(getenv func(string) string, name string, unset, least, most time.Duration) (time.Duration, error) {
+	text := getenv(name)
 	if text == "" {
-		return false, nil
+		return unset, nil
 	}
-	dry, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, advice.For(EnvReaperDryRun, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out")
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return 0, advice.For(name, fmt.Sprintf("%q is not a duration from %v to %gh", text, least, most.Hours()), "give one such as 5s")
 	}
-	return dry, nil
+	return d, nil
 }
 
 // retryAfter reads the bounds of Retry-After, which counts whole seconds.
 func retryAfter(getenv func(string) string) (RetryAfter, error) {
-	r := RetryAfter{broker.MinRetryAfter, broker.MaxRetryAfter}
-	for name, into := range map[string]*time.Duration{EnvMinRetryAfter: &r.Min, EnvMaxRetryAfter: &r.Max} {
-		text := getenv(name)
-		if text == "" {
-			continue
-		}
-		d, err := time.ParseDuration(text)
-		if err != nil || d < time.Second || d > time.Hour {
-			return r, advice.For(name, fmt.Sprintf("%q is not a duration from 1s to 1h", text), "give one such as 5s")
-		}
-		*into = d
+	least, err1 := durationIn(getenv, EnvMinRetryAfter, broker.MinRetryAfter, time.Second, time.Hour)
+	most, err2 := durationIn(getenv, EnvMaxRetryAfter, broker.MaxRetryAfter, time.Second, time.Hour)
+	r := RetryAfter{least, most}
+	if err := errors.Join(err1, err2); err != nil {
+		return r, err
 	}
 	if r.Min > r.Max {
 		return r, advice.For(EnvMinRetryAfter, fmt.Sprintf("%v is more than %s, which is %v", r.Min, EnvMaxRetryAfter, r.Max),

@@ -15,15 +15,6 @@ import (
 // that a step makes, and before the lease of that step ends.
 const CallsTimeout = ProvisionerTimeout - 10*time.Second
 
-// A vpcRow says how a provider is called by the function inside a VPC.
-type vpcRow struct {
-	// open makes the provider there, from the function's settings.
-	open func(d Deployed) (calls.Open, error)
-	// reach looks up, outside the VPC, what is needed to reach its targets; nil if nothing
-	// is.
-	reach func(d Deployed) (calls.Reach, error)
-}
-
 // insideVPC names the providers that are called inside a VPC.
 func insideVPC(getenv func(string) string) ([]string, error) {
 	if getenv(EnvInVPC) == "" {
@@ -31,7 +22,7 @@ func insideVPC(getenv func(string) string) ([]string, error) {
 	}
 	names, all := strings.Split(getenv(EnvInVPC), ","), rows()
 	for _, name := range names {
-		if all[name].vpc.open == nil {
+		if all[name].inside == nil {
 			return nil, advice.For(EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name),
 				"deploy all functions of one version")
 		}
@@ -58,7 +49,7 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 			Provider: name, Function: set[EnvCalls],
 			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines, Epochs: outside.Epochs,
 		}
-		if reach := all[name].vpc.reach; reach != nil {
+		if reach := all[name].reach; reach != nil {
 			if o.Reach, err = reach(d); err != nil {
 				return nil, err
 			}
@@ -84,9 +75,7 @@ func (d Deployed) Calls(context.Context) (*calls.Handler, error) {
 	}
 	served, all := map[string]calls.Open{}, rows()
 	for _, name := range names {
-		if served[name], err = all[name].vpc.open(d); err != nil {
-			return nil, err
-		}
+		served[name] = all[name].inside(d)
 	}
 	return calls.NewHandler(served, d.Log), nil
 }

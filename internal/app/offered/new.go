@@ -1,7 +1,6 @@
 package offered
 
 import (
-	"crypto/rand"
 	"embed"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/offerings"
@@ -65,7 +65,7 @@ func write(dir, name string, texts map[string][]byte) (path string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("making the offering's folder: %w", err)
 	}
-	texts[compile.OfferingFile] = []byte(strings.NewReplacer("NAME", name, "OFFERING_ID", newUUID(), "PLAN_ID", newUUID()).
+	texts[compile.OfferingFile] = []byte(strings.NewReplacer("NAME", name, "OFFERING_ID", app.NewUUID(), "PLAN_ID", app.NewUUID()).
 		Replace(string(texts[compile.OfferingFile])))
 	for file := range texts {
 		at := filepath.Join(filepath.Dir(path), file)
@@ -92,12 +92,4 @@ func create(path string, text []byte) error {
 	}
 	_, err = f.Write(text)
 	return errors.Join(err, f.Close())
-}
-
-// newUUID is a random UUID (RFC 9562, version 4).
-func newUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -200,11 +200,16 @@ func (a *archive) folder(path, name string) error {
 	if err != nil {
 		return err
 	}
-	h, err := tar.FileInfoHeader(info, "")
+	return a.header(info, name+"/", 0)
+}
+
+// header begins a member that is like a file or folder, under a name.
+func (a *archive) header(like fs.FileInfo, name string, size int64) error {
+	h, err := tar.FileInfoHeader(like, "")
 	if err != nil {
 		return err
 	}
-	h.Name = filepath.ToSlash(name) + "/"
+	h.Name, h.Size = filepath.ToSlash(name), size
 	return a.tar.WriteHeader(h)
 }
 
@@ -224,37 +229,25 @@ func (a *archive) file(path, name string) error {
 	if err != nil {
 		return err
 	}
-	h, err := tar.FileInfoHeader(info, "")
-	if err != nil {
+	if err := a.header(info, name, info.Size()); err != nil {
 		return err
 	}
-	h.Name = filepath.ToSlash(name)
-	if err := a.tar.WriteHeader(h); err != nil {
-		return err
+	n, err := io.Copy(a.tar, io.LimitReader(f, info.Size()))
+	if err == nil {
+		_, err = io.CopyN(a.tar, zeros{}, info.Size()-n)
 	}
-	n, err := io.Copy(a.tar, io.LimitReader(f, h.Size))
-	if err != nil {
-		return err
-	}
-	_, err = io.CopyN(a.tar, zeros{}, h.Size-n)
 	return err
 }
 
 // text adds a file that is like another one but for its content.
 func (a *archive) text(like, name, content string) error {
 	info, err := os.Stat(like)
-	if err != nil {
-		return err
+	if err == nil {
+		err = a.header(info, name, int64(len(content)))
 	}
-	h, err := tar.FileInfoHeader(info, "")
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = io.WriteString(a.tar, content)
 	}
-	h.Name, h.Size = filepath.ToSlash(name), int64(len(content))
-	if err := a.tar.WriteHeader(h); err != nil {
-		return err
-	}
-	_, err = io.WriteString(a.tar, content)
 	return err
 }
 

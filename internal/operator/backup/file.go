@@ -18,10 +18,9 @@ func File(path string, write func(io.Writer) error) (err error) {
 	fail := func(what, mend string, cause error) error {
 		return &advice.Error{Name: fmt.Sprintf("file %q", path), What: what, Remedy: mend, Cause: cause}
 	}
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		if err == nil {
-			return fail("is there already", "name one that is not: no backup is written over", nil)
-		}
+	if _, err := os.Lstat(path); err == nil {
+		return fail("is there already", "name one that is not: no backup is written over", nil)
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fail("cannot be written", "name one that can", err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*") // mode 0600
