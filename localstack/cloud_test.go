@@ -71,7 +71,8 @@ func newCloud(t *testing.T) *cloud {
 		}
 	}
 	if len(c.functions) != 3 || c.machine == "" || c.letters == "" || c.table == "" {
-		t.Fatalf("stack %q has functions %v, state machine %q, dead letters %q and table %q", stack, c.functions, c.machine, c.letters, c.table)
+		t.Fatalf("stack %q has functions %v, state machine %q, dead letters %q and table %q", stack, c.functions,
+			c.machine, c.letters, c.table)
 	}
 	return c
 }
@@ -103,7 +104,8 @@ func (c *cloud) with(t *testing.T, function string, timeout time.Duration, chang
 			FunctionName: &name, Environment: &types.Environment{Variables: variables}, Timeout: seconds,
 		})
 		if err == nil {
-			err = lambda.NewFunctionUpdatedV2Waiter(c.lambda).Wait(ctx, &lambda.GetFunctionInput{FunctionName: &name}, 5*time.Minute)
+			err = lambda.NewFunctionUpdatedV2Waiter(c.lambda).Wait(ctx,
+				&lambda.GetFunctionInput{FunctionName: &name}, 5*time.Minute)
 		}
 		if err != nil {
 			t.Fatalf("changing function %q: %v", function, err)
@@ -134,7 +136,8 @@ func (c *cloud) records() *dynamo.Store {
 // if there is none.
 func (c *cloud) execution(t *testing.T, operation string) string {
 	t.Helper()
-	out, err := c.sfn.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))})
+	out, err := c.sfn.DescribeExecution(t.Context(),
+		&sfn.DescribeExecutionInput{ExecutionArn: aws.String(c.executionARN(t, operation))})
 	if err != nil {
 		if strings.Contains(err.Error(), "ExecutionDoesNotExist") {
 			return ""

@@ -169,7 +169,8 @@ func deliveredTwice(t *testing.T, p platform, c *cloud, instance string) string 
 	answers := make(chan error)
 	for range 3 {
 		go func() {
-			out, err := c.lambda.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String(c.functions["provisioner"]), Payload: input})
+			out, err := c.lambda.Invoke(t.Context(),
+				&lambda.InvokeInput{FunctionName: aws.String(c.functions["provisioner"]), Payload: input})
 			if err == nil && out.FunctionError != nil {
 				err = fmt.Errorf("%s: %s", *out.FunctionError, out.Payload)
 			}

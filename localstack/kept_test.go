@@ -49,7 +49,8 @@ func (p platform) bound(t *testing.T, instance, binding string) string {
 	t.Helper()
 	path := instancePath(instance)
 	p.call(t, "PUT", path, provision(planSync), 201)
-	a := p.call(t, "PUT", path+"/service_bindings/"+binding, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
+	a := p.call(t, "PUT", path+"/service_bindings/"+binding,
+		fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
 	keepCredentials(a.body)
 	return credentialsOf(t, a)
 }

@@ -44,7 +44,8 @@ func TestAsynchronousLifecycle(t *testing.T) {
 	if operation == "" || !strings.HasSuffix(accepted.header.Get("Location"), "/operations/"+operation) {
 		t.Fatalf("no operation, or not where it is: %s, %v", accepted.raw, accepted.header)
 	}
-	if again := p.call(t, "PUT", path+"?accepts_incomplete=true", provision(planAsync), 202); again.text("operation") != operation {
+	if again := p.call(t, "PUT", path+"?accepts_incomplete=true", provision(planAsync),
+		202); again.text("operation") != operation {
 		t.Errorf("the same request has begun another operation: %s", again.raw)
 	}
 	if state := p.settled(t, path, operation); state != "succeeded" {

@@ -34,7 +34,8 @@ func TestRunBesideTheEmulator(t *testing.T) {
 	service, id := p.planOf(t, "s3", plan.Name)
 	path := instancePath("i")
 	binding, ids := path+"/service_bindings/b", "service_id="+service+"&plan_id="+id
-	p.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, id))
+	p.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service,
+		id))
 	p.ends(t, "PUT", binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, id))
 	got := texts(p.call(t, "GET", binding, "", 200).body["credentials"])
 	endpoint := said(t, strings.Join(env, "\n"), `(?m)^AWS_ENDPOINT_URL=(.*)$`)

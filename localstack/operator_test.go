@@ -35,7 +35,8 @@ func TestOperators(t *testing.T) {
 	if out := longshore(t, "retry", operation); !strings.Contains(out, "attempt 2") {
 		t.Fatalf("driving it again says:\n%s", out)
 	}
-	if out := longshore(t, "settle", operation, "--failed", "Ask again next week.", "--yes"); !strings.Contains(out, "create failed") {
+	if out := longshore(t, "settle", operation, "--failed", "Ask again next week.",
+		"--yes"); !strings.Contains(out, "create failed") {
 		t.Fatalf("ending it says:\n%s", out)
 	}
 	if a := p.call(t, "GET", instancePath(instance)+"/last_operation", "", 200); a.text("state") != "failed" ||
@@ -62,7 +63,8 @@ func TestRebuild(t *testing.T) {
 	service, plan := n.planOf(t, "sqs", "standard")
 	instance, binding := id("lost"), id("b")
 	path, ids := instancePath(instance), "service_id="+service+"&plan_id="+plan
-	n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan))
+	n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service,
+		plan))
 	n.ends(t, "PUT", path+"/service_bindings/"+binding, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan))
 
 	records := c.records()
@@ -149,8 +151,10 @@ func TestRebuildWithALostKey(t *testing.T) {
 		t.Errorf("what is lost is not what was said:\n%s", out)
 	}
 	p.call(t, "GET", path, "", 200)
-	for method, body := range map[string]string{"GET": "", "PUT": fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync)} {
-		if a := p.call(t, method, path+"/service_bindings/"+binding, body, 422); !strings.Contains(a.text("description"), "rotate it") {
+	for method, body := range map[string]string{"GET": "",
+		"PUT": fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync)} {
+		if a := p.call(t, method, path+"/service_bindings/"+binding, body,
+			422); !strings.Contains(a.text("description"), "rotate it") {
 			t.Errorf("%s of a binding without its credentials: %s", method, a.raw)
 		}
 	}

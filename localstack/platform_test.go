@@ -73,7 +73,8 @@ func (p platform) call(t *testing.T, method, path, body string, want int) answer
 	// Not sent: it has the client send again what met a kept connection that the
 	// emulator closed meanwhile.
 	request.Header["X-Idempotency-Key"] = []string{}
-	client := http.Client{Timeout: callLimit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Timeout: callLimit,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
@@ -102,7 +103,8 @@ func instancePath(id string) string { return "/v2/service_instances/" + url.Path
 func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }
 
 func provision(plan string) string {
-	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"note":%q}}`, service, plan,
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"note":%q}}`,
+		service, plan,
 		canary)
 }
 
@@ -133,7 +135,8 @@ func (p platform) poll(t *testing.T, path string) answer {
 	}
 	defer func() { _ = response.Body.Close() }()
 	a := answer{status: response.StatusCode}
-	if err := json.NewDecoder(response.Body).Decode(&a.body); err != nil || a.status != http.StatusOK && a.status != http.StatusGone {
+	if err := json.NewDecoder(response.Body).Decode(&a.body); err != nil || a.status != http.StatusOK &&
+		a.status != http.StatusGone {
 		t.Fatalf("GET %s: %d %v", path, a.status, err)
 	}
 	return a

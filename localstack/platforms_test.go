@@ -99,7 +99,8 @@ func TestPlatforms(t *testing.T) {
 	if state := second.settled(t, instance, accepted.text("operation")); state != "succeeded" {
 		t.Errorf("provisioning ended %q", state)
 	}
-	second.settled(t, instance, second.call(t, "DELETE", instance+"?accepts_incomplete=true&"+hints(planAsync), "", 202).text("operation"))
+	second.settled(t, instance, second.call(t, "DELETE", instance+"?accepts_incomplete=true&"+hints(planAsync), "",
+		202).text("operation"))
 	first.call(t, "GET", instance, "", 200)
 	first.call(t, "DELETE", instance+"?"+hints(planSync), "", 200)
 

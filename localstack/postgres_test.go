@@ -67,7 +67,8 @@ func TestPostgresOfAStack(t *testing.T) {
 	access := server.Access()
 	arn := serverSecret(t, secretsmanager.NewFromConfig(emulator.Config(t)), access)
 	stack := id("Postgres")
-	with := "-c postgres=true -c postgres-secret=" + arn + " -c subnets=subnet-0123456789abcdef0 -c security-groups=sg-0123456789abcdef0"
+	with := "-c postgres=true -c postgres-secret=" + arn +
+		" -c subnets=subnet-0123456789abcdef0 -c security-groups=sg-0123456789abcdef0"
 	t.Cleanup(func() { script(context.Background(), t, stack, "bash destroy.sh", with) })
 	script(t.Context(), t, stack, "bash deploy.sh", with)
 	p := brokerOf(t, stack)

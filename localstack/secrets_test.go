@@ -52,7 +52,8 @@ func keepCredentials(v any) {
 	for name, v := range members {
 		text, ok := v.(string)
 		switch {
-		case ok && (strings.Contains(name, "password") || strings.Contains(name, "secret_access_key") || strings.Contains(name, "uri")):
+		case ok && (strings.Contains(name, "password") || strings.Contains(name, "secret_access_key") ||
+			strings.Contains(name, "uri")):
 			keep("a binding's "+name, text)
 		case !ok:
 			keepCredentials(v)

@@ -35,7 +35,8 @@ type tenant struct {
 
 func newTenant(t *testing.T) tenant {
 	t.Helper()
-	n := tenant{platform: newPlatform(t), config: emulator.Config(t), scope: app.ScopeOfStack(cmp.Or(os.Getenv("STACK"), "Longshore"))}
+	n := tenant{platform: newPlatform(t), config: emulator.Config(t),
+		scope: app.ScopeOfStack(cmp.Or(os.Getenv("STACK"), "Longshore"))}
 	n.broker = newCloud(t).environment(t, "provisioner")[app.EnvBroker]
 	gateway, err := testserver.OverTLS(*n.config.BaseEndpoint)
 	if err != nil {
@@ -80,7 +81,8 @@ func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan)
 	instance, bound := id("i"), id("b")
 	path := instancePath(instance)
 	binding, ids := path+"/service_bindings/"+bound, "service_id="+service+"&plan_id="+plan
-	life := n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan))
+	life := n.ends(t, "PUT", path, "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`,
+		service, plan))
 	tags := provider.Tags{Broker: n.broker, Platform: "default", Instance: instance, Incarnation: life}
 	n.made(t, tags)
 	tags.Binding, tags.Of = bound, life
@@ -141,7 +143,8 @@ func (p platform) ends(t *testing.T, method, path, query, body string) (operatio
 func (n tenant) made(t *testing.T, tags provider.Tags) {
 	t.Helper()
 	name := n.scope.Stack(tags)
-	found, err := cfn.NewFromConfig(n.config).DescribeStackResources(t.Context(), &cfn.DescribeStackResourcesInput{StackName: &name})
+	found, err := cfn.NewFromConfig(n.config).DescribeStackResources(t.Context(),
+		&cfn.DescribeStackResourcesInput{StackName: &name})
 	if err != nil {
 		t.Fatal(err)
 	}

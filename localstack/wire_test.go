@@ -24,19 +24,23 @@ func TestOddRequests(t *testing.T) {
 		reason, method, path string
 		want                 []int // more than one where a gateway may answer by itself
 	}{
-		"BadEscape":     {"a path that is no text", "GET", "/v2/service_instances/%zz", []int{400, 404}},
-		"CutEscape":     {"the same, at its end", "GET", "/v2/service_instances/a%4", []int{400, 404}},
-		"BarePercent":   {"a percent sign alone", "GET", "/v2/service_instances/100%", []int{400, 404}},
-		"Control":       {"a control character", "GET", "/v2/service_instances/a%0Ab", []int{400, 404}},
-		"Null":          {"a null character", "GET", "/v2/service_instances/a%00b", []int{400, 404}},
-		"NotUTF8":       {"bytes that are no text", "GET", "/v2/service_instances/%ff%fe", []int{400, 404}},
-		"Question":      {"a path of which only a query follows", "GET", "/v2/service_instances/?", []int{400, 404}},
-		"EncodedQuery":  {"an encoded question mark begins no query", "DELETE", "/v2/service_instances/a%3Fservice_id=x", []int{400}},
-		"EncodedHash":   {"nor an encoded number sign a fragment", "GET", "/v2/service_instances/a%23b", []int{404}},
-		"EncodedSlash":  {"an encoded slash divides nothing", "GET", "/v2%2Fcatalog", []int{200, 404}}, // 200 where it arrives decoded
-		"DoubleSlash":   {"an empty segment", "GET", "//v2/catalog", []int{200, 404}},                  // LocalStack makes one slash of two
-		"Dots":          {"a path that climbs", "GET", "/v2/../v2/catalog", []int{200, 301, 307, 308, 400, 404}},
-		"LongPath":      {"a path of 4000 characters", "GET", "/v2/service_instances/" + strings.Repeat("a", 4000), []int{400, 404}},
+		"BadEscape":   {"a path that is no text", "GET", "/v2/service_instances/%zz", []int{400, 404}},
+		"CutEscape":   {"the same, at its end", "GET", "/v2/service_instances/a%4", []int{400, 404}},
+		"BarePercent": {"a percent sign alone", "GET", "/v2/service_instances/100%", []int{400, 404}},
+		"Control":     {"a control character", "GET", "/v2/service_instances/a%0Ab", []int{400, 404}},
+		"Null":        {"a null character", "GET", "/v2/service_instances/a%00b", []int{400, 404}},
+		"NotUTF8":     {"bytes that are no text", "GET", "/v2/service_instances/%ff%fe", []int{400, 404}},
+		"Question":    {"a path of which only a query follows", "GET", "/v2/service_instances/?", []int{400, 404}},
+		"EncodedQuery": {"an encoded question mark begins no query", "DELETE",
+			"/v2/service_instances/a%3Fservice_id=x", []int{400}},
+		"EncodedHash": {"nor an encoded number sign a fragment", "GET", "/v2/service_instances/a%23b", []int{404}},
+		"EncodedSlash": {"an encoded slash divides nothing", "GET", "/v2%2Fcatalog",
+			[]int{200, 404}}, // 200 where it arrives decoded
+		"DoubleSlash": {"an empty segment", "GET", "//v2/catalog",
+			[]int{200, 404}}, // LocalStack makes one slash of two
+		"Dots": {"a path that climbs", "GET", "/v2/../v2/catalog", []int{200, 301, 307, 308, 400, 404}},
+		"LongPath": {"a path of 4000 characters", "GET",
+			"/v2/service_instances/" + strings.Repeat("a", 4000), []int{400, 404}},
 		"UnknownRoute":  {"a path that the API does not have", "GET", "/v2/nothing", []int{404}},
 		"UnknownMethod": {"a method that HTTP does not have", "BREW", "/v2/catalog", []int{400, 403, 404, 405, 501}},
 		"Post":          {"a method that the path does not have", "POST", "/v2/catalog", []int{405}},

@@ -46,7 +46,8 @@ type offering struct {
 }
 
 func summary(o catalog.Offering) offering {
-	s := offering{o.ID, o.Bindable, o.PlanUpdateable, o.InstancesRetrievable, o.BindingsRetrievable, o.Requires, map[string]plan{}}
+	s := offering{o.ID, o.Bindable, o.PlanUpdateable, o.InstancesRetrievable, o.BindingsRetrievable,
+		o.Requires, map[string]plan{}}
 	for _, p := range o.Plans {
 		q := plan{
 			ID: p.ID, Asynchronous: p.Asynchronous, AsynchronousBinding: p.AsynchronousBinding,
@@ -79,7 +80,8 @@ func TestShippedOfferings(t *testing.T) {
 	const never, allowed, required = catalog.Never, catalog.Allowed, catalog.Required
 	// of is a plan of an offering whose plans are updateable.
 	of := func(id string, mode catalog.Mode, change func(*plan)) plan {
-		p := plan{ID: id, Asynchronous: mode, AsynchronousBinding: never, Bindable: true, Updateable: true, Schemas: "create update bind"}
+		p := plan{ID: id, Asynchronous: mode, AsynchronousBinding: never, Bindable: true, Updateable: true,
+			Schemas: "create update bind"}
 		if change != nil {
 			change(&p)
 		}
@@ -194,12 +196,14 @@ func TestShippedSchemas(t *testing.T) {
 		"Understood": {"What the demo understands is accepted.", []string{"demo/async", "demo-volume/default"},
 			`{"delay_seconds":0.5,"fail":"unbind"}`, true},
 		"FailFlag": {"A boolean as well.", []string{"demo/async"}, `{"fail":true}`, true},
-		"FailUnknown": {"CAT-22: what it does not understand is refused before any work.", []string{"demo/async", "demo-syslog/default"},
+		"FailUnknown": {"CAT-22: what it does not understand is refused before any work.",
+			[]string{"demo/async", "demo-syslog/default"},
 			`{"fail":"sometimes"}`, false},
 		"DelayNegative": {"Time runs forward.", []string{"demo/async", "demo-route/default"}, `{"delay_seconds":-1}`, false},
 		"DelayTooLong":  {"A day is the most.", []string{"demo/async"}, `{"delay_seconds":86401}`, false},
-		"Unknown":       {"PROV-19: the strict plan refuses what it does not know.", []string{"demo/schema"}, `{"can-not":"be-good"}`, false},
-		"WrongType":     {"PROV-19: and other types.", []string{"demo/schema"}, `{"parameter1":"1"}`, false},
+		"Unknown": {"PROV-19: the strict plan refuses what it does not know.", []string{"demo/schema"},
+			`{"can-not":"be-good"}`, false},
+		"WrongType": {"PROV-19: and other types.", []string{"demo/schema"}, `{"parameter1":"1"}`, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -225,13 +229,15 @@ func TestPostgresSchemas(t *testing.T) {
 	ids := map[string]string{}
 	for _, p := range o.Plans {
 		ids[p.Name] = p.ID
-		if p.BindingRotatable == nil || !*p.BindingRotatable || p.RestoreParameter != "restore_from" || p.Asynchronous != catalog.Allowed {
+		if p.BindingRotatable == nil || !*p.BindingRotatable || p.RestoreParameter != "restore_from" ||
+			p.Asynchronous != catalog.Allowed {
 			t.Errorf("%s: %+v", p.Name, p)
 		}
 		for _, name := range []string{"pgcrypto", "plpython3u", "postgres_fdw", "dblink", "file_fdw"} {
 			allowed := slices.Contains(p.Settings["extensions"].([]any), any(name))
 			asked := json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))
-			for kind, check := range map[string]func(string, string, json.RawMessage) error{"Create": c.CheckCreate, "Update": c.CheckUpdate} {
+			for kind, check := range map[string]func(string, string, json.RawMessage) error{"Create": c.CheckCreate,
+				"Update": c.CheckUpdate} {
 				if err := check(o.ID, p.ID, asked); (err == nil) != allowed {
 					t.Errorf("%s: Check%s of the extension %s, which the plan allows (%t): %v", p.Name, kind, name, allowed, err)
 				}
@@ -243,18 +249,21 @@ func TestPostgresSchemas(t *testing.T) {
 			}
 		}
 	}
-	if len(ids) != 2 || ids["small"] != "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1" || ids["large"] != "5b9d3a57-7f53-4b43-8f0c-9e4f1c6b0f52" ||
+	if len(ids) != 2 || ids["small"] != "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1" ||
+		ids["large"] != "5b9d3a57-7f53-4b43-8f0c-9e4f1c6b0f52" ||
 		o.ID != "0f0a3c1e-5e0b-4c39-9d5a-6d1f7c1b7a10" {
 		t.Errorf("ids never change: %s, %v", o.ID, ids)
 	}
 	for params, want := range map[string]bool{
-		``: true, `{"locale":"en-US-x-icu"}`: true, `{"restore_from":"id"}`: true, `{"locale":""}`: false, `{"role":"read_only"}`: false,
+		``: true, `{"locale":"en-US-x-icu"}`: true, `{"restore_from":"id"}`: true, `{"locale":""}`: false,
+		`{"role":"read_only"}`: false,
 	} {
 		if err := c.CheckCreate(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
 		}
 	}
-	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"superuser"}`: false, `{"locale":"C"}`: false} {
+	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"superuser"}`: false,
+		`{"locale":"C"}`: false} {
 		if err := c.CheckBind(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
 		}
@@ -271,7 +280,8 @@ func TestMariaDBSchemas(t *testing.T) {
 			t.Errorf("%s: %+v", p.Name, p)
 		}
 	}
-	if len(ids) != 2 || ids["small"] != "8b6f8a1e-6e4b-4b55-9c39-6b8c6a1d2f21" || ids["large"] != "3d0c1d52-2a4f-4f0b-8e0e-5f6f1b7a9d32" ||
+	if len(ids) != 2 || ids["small"] != "8b6f8a1e-6e4b-4b55-9c39-6b8c6a1d2f21" ||
+		ids["large"] != "3d0c1d52-2a4f-4f0b-8e0e-5f6f1b7a9d32" ||
 		o.ID != "c6a6a6a0-41d5-4a2e-8d0e-0a5a3b0f7c11" {
 		t.Errorf("ids never change: %s, %v", o.ID, ids)
 	}
@@ -295,7 +305,8 @@ func TestValkeySchemas(t *testing.T) {
 	if len(o.Plans) != 1 || o.ID != "a83fba31-a1bf-40b4-acea-05c33884ffef" || p.ID != "13810a56-53c7-46b4-9966-24e2ea68df9e" {
 		t.Errorf("ids never change: %s, %v", o.ID, o.Plans)
 	}
-	if p.BindingRotatable == nil || !*p.BindingRotatable || p.Asynchronous != catalog.Allowed || p.AsynchronousBinding != catalog.Allowed {
+	if p.BindingRotatable == nil || !*p.BindingRotatable || p.Asynchronous != catalog.Allowed ||
+		p.AsynchronousBinding != catalog.Allowed {
 		t.Errorf("%s: %+v", p.Name, p)
 	}
 	for params, want := range map[string]bool{``: true, `{}`: true, `{"role":"read_only"}`: false, `{"maxmemory":1}`: false} {

@@ -142,8 +142,8 @@ func printRights(out io.Writer, policies [][]byte, part int) error {
 	case part < 0 || part > n:
 		return &usageError{fmt.Sprintf("--part %d: there are %d", part, n)}
 	case part == 0 && n > 1:
-		return &usageError{fmt.Sprintf("the rights are more than IAM takes in one policy: make %d, of what --part 1 to --part %d print, "+
-			"and attach all of them", n, n)}
+		return &usageError{fmt.Sprintf("the rights are more than IAM takes in one policy: "+
+			"make %d, of what --part 1 to --part %d print, and attach all of them", n, n)}
 	}
 	_, err := fmt.Fprintln(out, string(policies[max(part, 1)-1]))
 	return err

@@ -30,7 +30,8 @@ func offeringsFolder(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 func newCatalogNew() *cobra.Command {
 	var aws bool
 	c := &cobra.Command{
-		Use: "new NAME [DIR]", Short: "Write a first offering, DIR/NAME/offering.yaml", Args: takes(1, 2, "the NAME of the offering"),
+		Use: "new NAME [DIR]", Short: "Write a first offering, DIR/NAME/offering.yaml",
+		Args: takes(1, 2, "the NAME of the offering"),
 		Long: `Write a first offering, DIR/NAME/offering.yaml, which works as it is, and beside
 NAME the schema that helps editors; DIR is the folder you are in unless given.
 Nothing that exists is changed. With --cloudformation, it is an AWS service of four

@@ -31,7 +31,8 @@ func called(t *testing.T, env map[string]string, args ...string) (status int, ou
 
 func serving(t *testing.T, around func(http.Handler) http.Handler) string {
 	t.Helper()
-	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser, Password: checkPassword, Getenv: quickly},
+	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser,
+		Password: checkPassword, Getenv: quickly},
 		testkit.Demo(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +86,11 @@ func TestCheckExitStatus(t *testing.T) {
 		"UnknownPlan":    {[]string{good, "--plan", "nope"}, 2, `its catalog has no plan "nope": it has demo/sync, demo/async,`},
 		"UnknownService": {[]string{good, "--service", "nope"}, 2, `its catalog has no service "nope": it has demo/sync,`},
 		"LeftOut":        {[]string{good, "--plan", "sync", "--without", "other,demo"}, 2, `no plan "sync": it has demo-other/`},
-		"PlanOfAnother":  {[]string{good, "--service", "demo-other", "--plan", "async"}, 2, `no plan "async" of a service "demo-other": it has`},
-		"Dead":           {[]string{"http://127.0.0.1:1"}, 2, "cannot be checked"},
-		"WrongPassword":  {[]string{good, "--password", "wrong"}, 2, "401"},
-		"NoOutput":       {[]string{good, "--output", "/no/such/folder/report"}, 2, "/no/such/folder"},
+		"PlanOfAnother": {[]string{good, "--service", "demo-other", "--plan", "async"}, 2,
+			`no plan "async" of a service "demo-other": it has`},
+		"Dead":          {[]string{"http://127.0.0.1:1"}, 2, "cannot be checked"},
+		"WrongPassword": {[]string{good, "--password", "wrong"}, 2, "401"},
+		"NoOutput":      {[]string{good, "--output", "/no/such/folder/report"}, 2, "/no/such/folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +119,8 @@ func TestCheckWritesReports(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Repeat("what was there before ", 1000)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		status, out, diagnostics := called(t, environment, "check", url, "--only", "^HDR-01", "--format", format, "--output", path)
+		status, out, diagnostics := called(t, environment, "check", url, "--only", "^HDR-01", "--format",
+			format, "--output", path)
 		content, err := os.ReadFile(path)
 		if err != nil || status != 0 || out != "" || parse(content) != nil || !strings.Contains(string(content), "2.17") ||
 			strings.Contains(string(content), "before") {

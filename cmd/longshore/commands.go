@@ -175,7 +175,8 @@ Stop it with Ctrl-C; what is running goes on at the next start.
 // binding says how to get credentials of what was made, and how to connect with
 // them to a database.
 func binding(url, login string, t app.Trial) string {
-	bind := fmt.Sprintf(`curl -s -u %s -H 'X-Broker-API-Version: 2.17' -X PUT %s/v2/service_instances/trial/service_bindings/trial \
+	bind := fmt.Sprintf(`curl -s -u %s -H 'X-Broker-API-Version: 2.17' \
+    -X PUT %s/v2/service_instances/trial/service_bindings/trial \
     -d '{"service_id":"%s","plan_id":"%s"}'`, login, url, t.ServiceID, t.PlanID)
 	if t.Psql == "" {
 		return bind

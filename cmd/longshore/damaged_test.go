@@ -38,7 +38,8 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, sort := range []string{"RETAINED#a", "RETAINED#z", "QUARANTINE#a#a", "REPORT#a"} {
-		r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+		r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: sort}, Writer: "w", Schema: 1,
+			Body: []byte("no JSON")}
 		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,8 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 			b.start()
 		}
 		for command, wants := range map[string][]string{
-			"retained":          {"demo/kept", "default", "not all records could be read (2 faults)", `"RETAINED#a"`, `"RETAINED#z"`},
+			"retained": {"demo/kept", "default", "not all records could be read (2 faults)",
+				`"RETAINED#a"`, `"RETAINED#z"`},
 			"reaper quarantine": {"demo/enclosed", "default", "not all records could be read (1 faults)", `"QUARANTINE#a#a"`},
 			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`},
 		} {

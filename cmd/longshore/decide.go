@@ -72,8 +72,8 @@ platform does what it does after a failure.`,
 			case strings.TrimSpace(message) == "":
 				return &usageError{`settle needs --failed "what the platform's user is told"`}
 			case !yes:
-				return errors.New("the operation ends for good, and the platform is told that it failed: say --yes if that is what you want; " +
-					"`longshore retry` starts it again instead")
+				return errors.New("the operation ends for good, and the platform is told that it failed: " +
+					"say --yes if that is what you want; `longshore retry` starts it again instead")
 			}
 			return decide(c, p, operator.Settle, operator.Settlement{Token: args[0], Message: message}, "It has failed.")
 		},

@@ -64,8 +64,9 @@ func TestFsck(t *testing.T) {
 		"Foreign":     {spoil("longshore.json", `"records": "`), 1, []string{"belong to another folder"}},
 		"Logins":      {write("credentials.json", "x"), 1, []string{"damaged: credentials.json: "}},
 		"Later":       {write("longshore.json", `{"format": 9}`), 2, []string{"a newer version", "run that version"}},
-		"Old":         {write("longshore.json", `{"identity": "i"}`), 2, []string{"before the first release", "name an empty folder"}},
-		"NoFolder":    {remove("longshore.json"), 2, []string{"is not a data folder"}},
+		"Old": {write("longshore.json", `{"identity": "i"}`), 2,
+			[]string{"before the first release", "name an empty folder"}},
+		"NoFolder": {remove("longshore.json"), 2, []string{"is not a data folder"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) { // one at a time: a child that begins holds all locks of this process for a moment

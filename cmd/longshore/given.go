@@ -66,7 +66,8 @@ func object(flag, text string) (o map[string]any, err error) {
 // broker is the URL that a command was given. It refuses if there is no login for it.
 func (g *given) broker(command string, args []string) (url string, err error) {
 	if g.username == "" || g.password == "" {
-		return "", &usageError{fmt.Sprintf("%s needs --username and --password, or %s and %s", command, app.EnvUsername, app.EnvPassword)}
+		return "", &usageError{fmt.Sprintf("%s needs --username and --password, or %s and %s", command,
+			app.EnvUsername, app.EnvPassword)}
 	}
 	return brokerURL(args[0])
 }
@@ -86,8 +87,8 @@ func brokerURL(text string) (string, error) {
 	case err != nil: // which may tell a password
 		return wrong("what is given as the broker's URL is none: give one such as https://broker.example.com")
 	case u.User != nil || !strings.Contains(text, "://"):
-		return wrong("the broker's URL is its address alone, such as https://broker.example.com: give the credentials with --username and " +
-			app.EnvPassword)
+		return wrong("the broker's URL is its address alone, such as https://broker.example.com: " +
+			"give the credentials with --username and " + app.EnvPassword)
 	case u.Scheme != "http" && u.Scheme != "https":
 		return wrong(fmt.Sprintf("the URL %q begins with neither http:// nor https://", text))
 	case u.Hostname() == "":

@@ -56,7 +56,8 @@ func TestBodiesAreNotReadBeforeTheLogin(t *testing.T) {
 				}
 				defer func() { _ = c.Close() }()
 				_ = c.SetDeadline(time.Now().Add(limit))
-				_, err = fmt.Fprintf(c, "PUT /v2/service_instances/i HTTP/1.1\r\nHost: b\r\nX-Broker-API-Version: 2.17\r\n%s%s\r\n", head, credentials)
+				_, err = fmt.Fprintf(c, "PUT /v2/service_instances/i HTTP/1.1\r\nHost: b\r\n"+
+					"X-Broker-API-Version: 2.17\r\n%s%s\r\n", head, credentials)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -45,7 +45,8 @@ func TestALostKey(t *testing.T) {
 			}
 
 			for _, args := range [][]string{
-				{"instances"}, {"bindings"}, {"operations"}, {"instances", "--watch"}, {"retry", slow}, {"settle", slow, "--failed", "No.", "--yes"},
+				{"instances"}, {"bindings"}, {"operations"}, {"instances", "--watch"}, {"retry", slow}, {"settle", slow,
+					"--failed", "No.", "--yes"},
 				{"reaper", "report"}, {"reaper", "resume"},
 			} {
 				has(t, b.operate(1, args...), "restore vault.key from a backup", "longshore rebuild --yes")
@@ -80,7 +81,8 @@ func TestALostKey(t *testing.T) {
 			for _, said := range []string{b.send("GET", binding, "", 422), b.send("PUT", binding, bind, 422)} {
 				has(t, said, "credentials of this service binding were lost")
 			}
-			if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+slow, "", 200); !strings.Contains(poll, `"failed"`) {
+			if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+slow, "",
+				200); !strings.Contains(poll, `"failed"`) {
 				t.Errorf("what could not go on: %s", poll)
 			}
 			b.send("PUT", binding+"-next", bind, 201)

@@ -96,8 +96,8 @@ func (l *life) reason(err error) error {
 	case !errors.As(err, &f):
 		return err
 	case f.Status == http.StatusNotFound:
-		return fmt.Errorf("there is no broker at %s, whose /v2/catalog is answered 404: give the URL up to where /v2 begins. It says: %s",
-			l.client.URL, f.Description)
+		return fmt.Errorf("there is no broker at %s, whose /v2/catalog is answered 404: "+
+			"give the URL up to where /v2 begins. It says: %s", l.client.URL, f.Description)
 	default:
 		return errors.New(f.Description)
 	}
@@ -125,9 +125,13 @@ func (l *life) choose(offered cloudcontroller.Catalog) error {
 		flag   string
 		given  map[string]any
 		schema cloudcontroller.Schema
-	}{{"--parameters", l.parameters, l.plan.Schemas.Instance.Create}, {"--bind-parameters", l.bindParameters, l.plan.Schemas.Binding.Create}} {
+	}{
+		{"--parameters", l.parameters, l.plan.Schemas.Instance.Create},
+		{"--bind-parameters", l.bindParameters, l.plan.Schemas.Binding.Create},
+	} {
 		if names := needed.schema.Required(); needed.given == nil && len(names) > 0 {
-			return fmt.Errorf("plan %s/%s requires %s: give them with %s", l.service.Name, l.plan.Name, strings.Join(names, ", "), needed.flag)
+			return fmt.Errorf("plan %s/%s requires %s: give them with %s", l.service.Name, l.plan.Name,
+				strings.Join(names, ", "), needed.flag)
 		}
 	}
 	return nil
@@ -159,14 +163,19 @@ func (l *life) plant() {
 	add(l.service.InstancesRetrievable && l.client.APIVersion >= 14, "fetch", l.fetch)
 	add(binds, "bind", l.bound)
 	add(binds && l.service.BindingsRetrievable && l.client.APIVersion >= 14, "fetch binding", l.fetchBinding)
-	add(binds && !l.keep, "unbind", func(ctx context.Context) (string, error) { return "", l.client.Unbind(ctx, l.instance, l.binding) })
-	add(!l.keep, "deprovision", func(ctx context.Context) (string, error) { return "", l.client.Deprovision(ctx, l.instance) })
+	add(binds && !l.keep, "unbind", func(ctx context.Context) (string, error) {
+		return "", l.client.Unbind(ctx, l.instance, l.binding)
+	})
+	add(!l.keep, "deprovision", func(ctx context.Context) (string, error) {
+		return "", l.client.Deprovision(ctx, l.instance)
+	})
 	add(!l.keep && l.service.InstancesRetrievable && l.client.APIVersion >= 14, "is it gone", l.gone)
 }
 
 func (l *life) provision(ctx context.Context) (string, error) {
 	return "", l.client.Provision(ctx, cloudcontroller.ProvisionRequest{
-		ID: l.instance, ServiceID: l.service.ID, PlanID: l.plan.ID, OrganizationGUID: app.NewUUID(), SpaceGUID: app.NewUUID(), Parameters: l.parameters,
+		ID: l.instance, ServiceID: l.service.ID, PlanID: l.plan.ID, OrganizationGUID: app.NewUUID(), SpaceGUID: app.NewUUID(),
+		Parameters: l.parameters,
 	})
 }
 
@@ -263,7 +272,9 @@ func (l *life) clean(ctx context.Context) bool {
 		}
 		for _, i := range left {
 			l.polls = 0
-			l.take(ctx, step{"clean up", func(ctx context.Context) (string, error) { return "", l.client.Deprovision(ctx, i.ID) }})
+			l.take(ctx, step{"clean up", func(ctx context.Context) (string, error) {
+				return "", l.client.Deprovision(ctx, i.ID)
+			}})
 		}
 	}
 	l.line.end()

@@ -91,7 +91,8 @@ func (b *bench) provision(id, plan string, delay int, want int) (operation strin
 	b.Helper()
 	var answer struct{ Operation string }
 	body := b.send("PUT", "/v2/service_instances/"+id+"?accepts_incomplete=true", fmt.Sprintf(
-		`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%d,"note":%q}}`, b.service,
+		`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%d,"note":%q}}`,
+		b.service,
 		b.plans[plan], delay, secretText), want)
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
 		b.Fatal(err)
@@ -141,7 +142,8 @@ func TestOperatorsSee(t *testing.T) {
 		}
 		has(t, b.operate(0, "instances", "--state", "deleted"), "gone-1")
 		has(t, b.operate(0, "instances", "--plan", "sync"), "ready-1")
-		if only := b.operate(0, "instances", "--state", "running"); strings.Contains(only, "ready-1") || !strings.Contains(only, "slow-1") {
+		if only := b.operate(0, "instances", "--state", "running"); strings.Contains(only, "ready-1") ||
+			!strings.Contains(only, "slow-1") {
 			t.Errorf("running:\n%s", only)
 		}
 		has(t, b.operate(0, "instances", "slow"), "state", "creating", token, "request-7", "is looked at again by")
@@ -176,7 +178,8 @@ func TestOperatorsSee(t *testing.T) {
 func TestWhatIsWaitedForIsListed(t *testing.T) {
 	const gone, full = `target "default": start it`, `target "big": give it more room`
 	row := func(instance, trouble string) operator.Row {
-		return operator.Row{Instance: instance, Operation: &operator.Operation{Kind: "bind", Phase: "in progress", Trouble: trouble}}
+		return operator.Row{Instance: instance,
+			Operation: &operator.Operation{Kind: "bind", Phase: "in progress", Trouble: trouble}}
 	}
 	for name, tc := range map[string]struct {
 		rows []operator.Row
@@ -208,7 +211,8 @@ func TestOperatorsAct(t *testing.T) {
 	has(t, b.operate(1, "settle", token, "--failed", "Ask for it again next week."), "say --yes")
 	has(t, b.operate(0, "settle", token, "--failed", "Ask for it again next week.", "--yes"), "It has failed", "create failed",
 		"is removed by the broker itself")
-	if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+token, "", 200); !strings.Contains(poll, `"failed"`) ||
+	if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+token, "",
+		200); !strings.Contains(poll, `"failed"`) ||
 		!strings.Contains(poll, "Ask for it again next week.") {
 		t.Errorf("the platform is told %s", poll)
 	}
@@ -239,7 +243,8 @@ func TestRebuildOnAFolder(t *testing.T) {
 func TestRebuildWithoutRest(t *testing.T) {
 	var out strings.Builder
 	err := printRebuilt(&out, operator.Rebuilt{Restless: 10, Unknown: []string{"thing-1: no offering has its plan"}})
-	if err == nil || !strings.Contains(err.Error(), "in each of 10 listings") || !strings.Contains(err.Error(), "run the command again") {
+	if err == nil || !strings.Contains(err.Error(), "in each of 10 listings") ||
+		!strings.Contains(err.Error(), "run the command again") {
 		t.Errorf("error %v", err)
 	}
 	if !strings.HasSuffix(out.String(), "Not to be derived:\n  thing-1: no offering has its plan\n") {
@@ -311,7 +316,8 @@ func TestReaperReport(t *testing.T) {
 	}
 	has(t, b.operate(0, "reaper", "resume"), "goes on")
 	has(t, b.operate(0, "reaper", "quarantine"), "Nothing is in quarantine.")
-	has(t, b.operate(1, "reaper", "release", "thing"), `nothing of the name "thing" is in quarantine`, "longshore reaper quarantine")
+	has(t, b.operate(1, "reaper", "release", "thing"), `nothing of the name "thing" is in quarantine`,
+		"longshore reaper quarantine")
 	has(t, b.operate(1, "reaper", "delete", "thing"), "say --yes")
 	has(t, b.operate(1, "reaper", "delete", "thing", "--yes"), `nothing of the name "thing" is in quarantine`)
 	has(t, b.operate(0, "retained"), "Nothing is retained.")

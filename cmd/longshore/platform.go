@@ -85,7 +85,8 @@ operator's commands, such as instances, name it for each record.`,
 	}
 	c.Flags().StringVar(&p.ID, "id", "", "`ID` that it had before, under which its records are; a new one unless given")
 	c.Flags().StringVar(&p.Path, "path", "", "`/PATH` that stands before /v2 in the platform's URL")
-	c.Flags().StringArrayVar(&p.Offerings, "offering", nil, "`NAME[/PLAN]` that it may see, given once for each; everything unless given")
+	c.Flags().StringArrayVar(&p.Offerings, "offering", nil,
+		"`NAME[/PLAN]` that it may see, given once for each; everything unless given")
 	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offerings, which --offering may name")
 	folders(c, "offerings")
 	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
@@ -122,8 +123,8 @@ that it does not.`,
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
 	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
 		if overlap != 0 && overlap < minOverlap {
-			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows the new password: "+
-				"give %s or more, or 0s to end the old one at once", overlap, short(minOverlap))}
+			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows "+
+				"the new password: give %s or more, or 0s to end the old one at once", overlap, short(minOverlap))}
 		}
 		return rotatePlatform(ctx, registrar, args[0], overlap, now, c.OutOrStdout(), c.ErrOrStderr())
 	})
@@ -157,7 +158,8 @@ func listPlatforms(ctx context.Context, registrar app.Registrar, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	return table[platforms.Platform]{head: "NAME\tID\tUSER\tPATH\tSEES\tPASSWORDS", row: platformRow}.printed(r.Platforms, false, out)
+	t := table[platforms.Platform]{head: "NAME\tID\tUSER\tPATH\tSEES\tPASSWORDS", row: platformRow}
+	return t.printed(r.Platforms, false, out)
 }
 
 func platformRow(p platforms.Platform) string {
@@ -223,7 +225,8 @@ func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, o
 	}
 	known := !now
 	if known {
-		if err := countDown(ctx, platforms.Spread, "until every part of the broker knows the new password", diagnostics); err != nil {
+		const what = "until every part of the broker knows the new password"
+		if err := countDown(ctx, platforms.Spread, what, diagnostics); err != nil {
 			printf(diagnostics, "not waited for: it may be refused in the next minute\n")
 			known = false
 		}
@@ -281,7 +284,8 @@ func removePlatform(ctx context.Context, registrar app.Registrar, name string, o
 		return err
 	}
 	_, err = fmt.Fprintf(out,
-		"Platform %s is refused, in a minute at the latest. What it made stays; `longshore platform add %s` gives it back access to that.\n",
+		"Platform %s is refused, in a minute at the latest. What it made stays; `longshore platform add %s` "+
+			"gives it back access to that.\n",
 		name, name)
 	return err
 }

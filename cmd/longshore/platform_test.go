@@ -178,7 +178,8 @@ func TestRotateWithoutAnOverlap(t *testing.T) {
 	dir := t.TempDir()
 	s := mustStart(t, dir, "cf", first)
 	s.stop()
-	next := say(t, dir, `: (\S+)\nThe old password is refused, in a minute at the latest`, "rotate", "default", "--now", "--overlap", "0s")
+	next := say(t, dir, `: (\S+)\nThe old password is refused, in a minute at the latest`, "rotate", "default",
+		"--now", "--overlap", "0s")
 	refuses(t, dir, "cf", first, app.EnvPassword)
 	s = mustStart(t, dir, "", "")
 	s.lets("", "cf", first, 401)
@@ -189,7 +190,8 @@ func TestRotateWithoutAnOverlap(t *testing.T) {
 // anything is changed.
 func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
 	if minOverlap <= platforms.Spread {
-		t.Fatalf("an overlap of %v is taken, and after it some processes do not know of it for %v", minOverlap, platforms.Spread-minOverlap)
+		t.Fatalf("an overlap of %v is taken, and after it some processes do not know of it for %v", minOverlap,
+			platforms.Spread-minOverlap)
 	}
 	dir := t.TempDir()
 	s := mustStart(t, dir, "cf", first)

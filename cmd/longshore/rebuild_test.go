@@ -24,7 +24,8 @@ func (b *bench) spoilRecord(text string) {
 			break
 		}
 		at += next + len(text)
-		if times, version := raw[at+16], raw[at+17]; times < 4 && version != 0 { // behind the head; else it is a key that names a page
+		// Behind the head; else it is a key that names a page.
+		if times, version := raw[at+16], raw[at+17]; times < 4 && version != 0 {
 			raw[at] ^= 1
 		}
 	}

@@ -18,7 +18,8 @@ func newReconcile(getenv func(string) string) *cobra.Command {
 		yes bool
 	)
 	c := &cobra.Command{
-		Use: "reconcile [PROVIDER] [TARGET]", Short: "Have a database server be used again that was restored", Args: takes(0, 2, ""),
+		Use: "reconcile [PROVIDER] [TARGET]", Short: "Have a database server be used again that was restored",
+		Args: takes(0, 2, ""),
 		Long: `Have a database server be used again that was restored from a backup, that
 another one has taken the place of, or that a broker on a copy of the records has
 changed. The broker leaves such a server alone: logins that were removed may be

@@ -71,7 +71,8 @@ In a shell, ` + "`source <(longshore completion bash)`" +
 			long = c.Short + "."
 		}
 		if c.Name() == "completion" {
-			long = "Print the script that completes commands and flags in a shell: bash, fish, powershell or zsh. Its `--help` says where to put it."
+			long = "Print the script that completes commands and flags in a shell: bash, fish, powershell or zsh. " +
+				"Its `--help` says where to put it."
 		}
 		if strings.Contains(long, "\n  ") { // a list, which is to stay one
 			first, rest, _ := strings.Cut(long, "\n\n")
@@ -157,7 +158,8 @@ func inCode(t *testing.T, path string) (found []mention) {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 			text, _ := strconv.Unquote(literal.Value)
 			for _, m := range span.FindAllStringSubmatch(text, -1) {
-				found = append(found, mention{files.Position(literal.Pos()).String(), strings.TrimPrefix(m[1], "longshore "), false})
+				found = append(found, mention{files.Position(literal.Pos()).String(),
+					strings.TrimPrefix(m[1], "longshore "), false})
 			}
 		}
 		return true
@@ -268,15 +270,16 @@ func TestDocumentedCommandLinesExist(t *testing.T) {
 // The test above sees what is wrong.
 func TestMentionsAreJudged(t *testing.T) {
 	page := "Say `longshore instances`, `longshore frobnicate`, `longshore serve --fast`, `longshore platform rename`.\n" +
-		"```sh\nA='b c' bin/longshore retry   # a token is missing\n$ longshore retry TOKEN --data DIR # fine\nlongshore check \\\n  " +
-		"--lst\nlongshore try URL URL\n```\n"
+		"```sh\nA='b c' bin/longshore retry   # a token is missing\n$ longshore retry TOKEN --data DIR # fine\n" +
+		"longshore check \\\n  --lst\nlongshore try URL URL\n```\n"
 	var bad []string
 	for _, m := range inText("page", page) {
 		if parses(m) != nil {
 			bad = append(bad, m.line)
 		}
 	}
-	want := []string{"frobnicate", "serve --fast", "platform rename", "retry   # a token is missing", "check    --lst", "try URL URL"}
+	want := []string{"frobnicate", "serve --fast", "platform rename", "retry   # a token is missing",
+		"check    --lst", "try URL URL"}
 	if diff := cmp.Diff(want, bad); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

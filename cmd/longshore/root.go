@@ -55,10 +55,10 @@ that a stack on AWS is (--stack NAME).`,
 		}
 	}
 	add(groupServe, newServe(getenv), newCatalog())
-	add(groupOperate, newPlatform(), newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations),
-		newWhose(getenv),
-		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv), newRetained(), newUndelete(),
-		newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
+	add(groupOperate, newPlatform(),
+		newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations), newWhose(getenv),
+		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv),
+		newRetained(), newUndelete(), newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
 	add(groupAsk, newCheck(getenv), newTry(getenv))
 	root.AddCommand(newVersion())
 	root.SetHelpCommand(newHelp())
@@ -187,7 +187,8 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
 	case errors.As(err, &invalid):
-		return fmt.Errorf("--%s does not take %q: give %s", invalid.GetFlag().Name, invalid.GetValue(), wanted(invalid.GetFlag().Value.Type()))
+		return fmt.Errorf("--%s does not take %q: give %s", invalid.GetFlag().Name, invalid.GetValue(),
+			wanted(invalid.GetFlag().Value.Type()))
 	}
 	return err
 }

@@ -38,15 +38,17 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		args string
 		says []string
 	}{
-		"Nothing":        {"", []string{"longshore serve", "longshore --help"}},
-		"Command":        {"frobnicate --data x", []string{`"frobnicate"`, "longshore --help"}},
-		"CommandTypo":    {"serv", []string{"Did you mean this?", "\tserve\n"}},
-		"Flag":           {"serve --frobnicate", []string{"--frobnicate", "longshore serve --help"}},
-		"FlagTypo":       {"platform rotate default --overlapp 1h", []string{"did you mean --overlap?", "longshore platform rotate --help"}},
-		"FlagOfNone":     {"--frobnicate", []string{"--frobnicate", "longshore --help"}},
-		"OneHyphenTypo":  {"check URL -usrname x", []string{"did you mean --username?"}},
-		"NoValue":        {"serve --data", []string{"--data needs a value"}},
-		"WrongValue":     {"platform rotate default --overlap soon", []string{"soon", "--overlap", "longshore platform rotate --help"}},
+		"Nothing":     {"", []string{"longshore serve", "longshore --help"}},
+		"Command":     {"frobnicate --data x", []string{`"frobnicate"`, "longshore --help"}},
+		"CommandTypo": {"serv", []string{"Did you mean this?", "\tserve\n"}},
+		"Flag":        {"serve --frobnicate", []string{"--frobnicate", "longshore serve --help"}},
+		"FlagTypo": {"platform rotate default --overlapp 1h",
+			[]string{"did you mean --overlap?", "longshore platform rotate --help"}},
+		"FlagOfNone":    {"--frobnicate", []string{"--frobnicate", "longshore --help"}},
+		"OneHyphenTypo": {"check URL -usrname x", []string{"did you mean --username?"}},
+		"NoValue":       {"serve --data", []string{"--data needs a value"}},
+		"WrongValue": {"platform rotate default --overlap soon",
+			[]string{"soon", "--overlap", "longshore platform rotate --help"}},
 		"GroupAlone":     {"platform", []string{"add, list, remove, rotate", "longshore platform --help"}},
 		"GroupCommand":   {"reaper dance --fast", []string{`"dance"`, "report, resume"}},
 		"Surplus":        {"version now", []string{`does not take "now"`}},
@@ -73,7 +75,8 @@ func TestUsageTellsNoSecret(t *testing.T) {
 	const secret = "hunter2"
 	env := map[string]string{app.EnvUsername: "someone-" + secret, app.EnvPassword: secret}
 	calls := [][]string{
-		{"check", "-p" + secret}, {"check", "-pasword=" + secret}, {"check", "--pasword=" + secret}, {"check", "--pasword", secret},
+		{"check", "-p" + secret}, {"check", "-pasword=" + secret},
+		{"check", "--pasword=" + secret}, {"check", "--pasword", secret},
 		{"check", "--password", secret}, {"try", "--password=" + secret, "--plann", "x", "URL"},
 		{"try", "-password", secret, "--timeout", "0s", "URL"},
 		{"serve", "-x" + secret},
@@ -193,7 +196,8 @@ func TestBrokerURLs(t *testing.T) {
 	} {
 		for _, command := range []string{"check", "try"} {
 			status, out, diagnostics := called(t, environment, command, url)
-			if status != 2 || !strings.Contains(diagnostics, says) || !strings.Contains(diagnostics, "longshore "+command+" --help") {
+			if status != 2 || !strings.Contains(diagnostics, says) ||
+				!strings.Contains(diagnostics, "longshore "+command+" --help") {
 				t.Errorf("%s %q: exit status %d, and no %q:\n%s%s", command, url, status, says, out, diagnostics)
 			}
 			if strings.Contains(out+diagnostics, "hunter2") {
@@ -201,7 +205,8 @@ func TestBrokerURLs(t *testing.T) {
 			}
 		}
 	}
-	for _, url := range []string{"http://127.0.0.1:1", "https://broker.example.com/base/", "http://[::1]:8080", "HTTP://example.com"} {
+	for _, url := range []string{"http://127.0.0.1:1", "https://broker.example.com/base/", "http://[::1]:8080",
+		"HTTP://example.com"} {
 		if got, err := brokerURL(url); err != nil || got != url {
 			t.Errorf("%q is refused: %v", url, err)
 		}

@@ -59,7 +59,8 @@ func TestTryExitStatus(t *testing.T) {
 		"Asynchronous":  {good, []string{"--plan", "async-bind", "--service", "demo"}, 0, "polled"},
 		"ByID":          {good, []string{"--plan", "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"}, 0, "demo/async"},
 		"FlagsFirst":    {good, []string{"--service=demo", "--plan", "sync", "--bind=false"}, 0, "nothing is left"},
-		"Schema": {good, []string{"--plan", "schema", "--parameters", `{"parameter1":1}`, "--bind-parameters", `{"parameter2":"x"}`},
+		"Schema": {good, []string{"--plan", "schema", "--parameters", `{"parameter1":1}`, "--bind-parameters",
+			`{"parameter2":"x"}`},
 			0, "demo/schema"},
 		"AgainstSchema":   {good, []string{"--plan", "schema", "--parameters", `{"nope":1}`}, 1, "nothing was made"},
 		"NotBindable":     {good, []string{"--plan", "not-bindable"}, 0, "deprovision"},
@@ -88,15 +89,19 @@ func TestTryExitStatus(t *testing.T) {
 		"AnyServicesPlan": {good, []string{"--plan", "nope"}, 2, `the catalog has no plan "nope": it has demo/sync, demo/async,`},
 		"PlanOfAnother": {good, []string{"--service", "demo-other", "--plan", "async"}, 2,
 			`the catalog has no plan "async" of a service "demo-other": it has demo/sync, demo/async,`},
-		"UnknownService":  {good, []string{"--service", "nosuch"}, 2, `the catalog has no service "nosuch": it has demo/sync, demo/async,`},
-		"NoServices":      {serving(t, answering("GET", `/catalog$`, 200, `{"services":[]}`)), nil, 2, "the catalog has no plans"},
-		"OtherPath":       {good + "/x", nil, 2, "there is no broker at " + good + "/x, whose /v2/catalog is answered 404"},
-		"PathOfCatalog":   {good + "/v2/catalog", nil, 2, "give the URL up to where /v2 begins"},
-		"Dead":            {"http://127.0.0.1:1", nil, 2, "does not answer"},
-		"WrongPassword":   {good, []string{"--password", "wrong"}, 2, "401"},
-		"NoCatalog":       {serving(t, answering("GET", `/catalog$`, 200, `{"services":[{"id":"x"}]}`)), nil, 2, "needs an id, a name"},
-		"NeedsParameters": {serving(t, answering("GET", `/catalog$`, 200, demanding)), nil, 2, "requires size: give them with --parameters"},
-		"NoTranscript":    {good, []string{"--transcript", "/no/such/folder/file"}, 2, "/no/such/folder"},
+		"UnknownService": {good, []string{"--service", "nosuch"}, 2,
+			`the catalog has no service "nosuch": it has demo/sync, demo/async,`},
+		"NoServices": {serving(t, answering("GET", `/catalog$`, 200, `{"services":[]}`)), nil, 2,
+			"the catalog has no plans"},
+		"OtherPath":     {good + "/x", nil, 2, "there is no broker at " + good + "/x, whose /v2/catalog is answered 404"},
+		"PathOfCatalog": {good + "/v2/catalog", nil, 2, "give the URL up to where /v2 begins"},
+		"Dead":          {"http://127.0.0.1:1", nil, 2, "does not answer"},
+		"WrongPassword": {good, []string{"--password", "wrong"}, 2, "401"},
+		"NoCatalog": {serving(t, answering("GET", `/catalog$`, 200, `{"services":[{"id":"x"}]}`)), nil, 2,
+			"needs an id, a name"},
+		"NeedsParameters": {serving(t, answering("GET", `/catalog$`, 200, demanding)), nil, 2,
+			"requires size: give them with --parameters"},
+		"NoTranscript": {good, []string{"--transcript", "/no/such/folder/file"}, 2, "/no/such/folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +124,8 @@ func TestTryExitStatus(t *testing.T) {
 }
 
 // demanding is a catalog whose plan cannot be had without parameters.
-const demanding = `{"services":[{"id":"s","name":"s","description":"d","bindable":false,"plans":[{"id":"p","name":"p","description":"d",
+const demanding = `{"services":[{"id":"s","name":"s","description":"d","bindable":false,
+	"plans":[{"id":"p","name":"p","description":"d",
 	"schemas":{"service_instance":{"create":{"parameters":{"type":"object","required":["size"]}}}}}]}]}`
 
 func TestTryWritesATranscript(t *testing.T) {
@@ -195,7 +201,8 @@ func TestTryInterrupted(t *testing.T) {
 			args := []string{"try", url, "--service", "demo", "--plan", "async-bind", "--interval", "5ms"}
 			status := run(ctx, args, func(name string) string { return environment[name] }, &out, &diagnostics)
 			id := regexp.MustCompile(`instance ([0-9a-f-]{36})`).FindStringSubmatch(out.String())
-			if status != 1 || !strings.Contains(diagnostics.String(), "interrupted") || !strings.Contains(out.String(), "nothing is left") {
+			if status != 1 || !strings.Contains(diagnostics.String(), "interrupted") ||
+				!strings.Contains(out.String(), "nothing is left") {
 				t.Errorf("exit status %d:\n%s%s", status, out.String(), diagnostics.String())
 			}
 			if id == nil || fetched(t, url, id[1]) != http.StatusNotFound {

@@ -14,7 +14,8 @@ func TestUpgradesAreListed(t *testing.T) {
 	if err := l.print(func(yield func(operator.Upgrade, error) bool) {
 		_ = yield(operator.Upgrade{Platform: "cf", Instance: "i", State: "ready", Service: "s3", Plan: "small", Recorded: "1.0.0",
 			Current: "1.1.0"}, nil) &&
-			yield(operator.Upgrade{Platform: "cf", Instance: "j", State: "ready", Service: "s3", Plan: "small", Unpublished: true}, nil)
+			yield(operator.Upgrade{Platform: "cf", Instance: "j", State: "ready", Service: "s3", Plan: "small",
+				Unpublished: true}, nil)
 	}, false, &out); err != nil {
 		t.Fatal(err)
 	}

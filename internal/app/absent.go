@@ -69,7 +69,8 @@ func (a absent) List(context.Context, string) ([]provider.Holding, string, error
 // offerings are hidden. Otherwise they stay: whoever has instances can see them, and
 // operations on them wait.
 func without(
-	ctx context.Context, f *folder, wired map[string]provider.Wired, why map[string]error, offered *catalog.Catalog, log *slog.Logger,
+	ctx context.Context, f *folder, wired map[string]provider.Wired, why map[string]error,
+	offered *catalog.Catalog, log *slog.Logger,
 ) *catalog.Catalog {
 	// The folder's marker saves reading every record for all other providers.
 	var once, hidden []string
@@ -84,7 +85,8 @@ func without(
 			wired[name] = provider.Wired{Provider: absent{why[name]}, Inventory: absent{why[name]}}
 		}
 		if live[name] {
-			log.Warn("a provider is missing that has instances: what is asked of them waits", "provider", name, "error", why[name])
+			log.Warn("a provider is missing that has instances: what is asked of them waits",
+				"provider", name, "error", why[name])
 			continue
 		}
 		hidden = append(hidden, name)

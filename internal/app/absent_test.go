@@ -17,7 +17,8 @@ func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
 	var wired any = absent{why}
 	if q, ok := wired.(provider.Quarantiner); !ok {
 		t.Error("a thing is taken for locked")
-	} else if !errors.Is(q.Quarantine(t.Context(), provider.Holding{}), why) || !errors.Is(q.Release(t.Context(), provider.Holding{}), why) {
+	} else if !errors.Is(q.Quarantine(t.Context(), provider.Holding{}), why) ||
+		!errors.Is(q.Release(t.Context(), provider.Holding{}), why) {
 		t.Error("its quarantine does not say why it waits")
 	}
 	if r, ok := wired.(provider.Retainer); !ok {

@@ -141,7 +141,8 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	})
 	switch {
 	case err == nil:
-		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.Caller, "names", string(scope)+"-*")
+		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.Caller,
+			"names", string(scope)+"-*")
 	case e.used && at.Config.Region != "":
 		e.log.Warn("AWS does not answer, or refuses: what is asked of it waits", "error", err)
 	default:

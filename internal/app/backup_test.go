@@ -51,7 +51,8 @@ func unpack(t *testing.T, packed io.Reader) (dir string) {
 
 func begun(t *testing.T, dir string) *Embedded {
 	t.Helper()
-	e, err := OpenEmbedded(Settings{Data: dir, Getenv: func(string) string { return "" }}, testkit.Demo(), slog.New(slog.DiscardHandler))
+	e, err := OpenEmbedded(Settings{Data: dir, Getenv: func(string) string { return "" }}, testkit.Demo(),
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,8 @@ func TestWhatRequestsCost(t *testing.T) {
 		{"accepting a provision", func() {
 			operation = f.call("PUT", path, "accepts_incomplete=true", provision, 202)["operation"].(string)
 		}, map[string]int{"GenerateDataKey": 1, "GetItem": 1, "PutItem": 1}},
-		{"a poll", func() { f.call("GET", path+"/last_operation", "operation="+operation, "", 200) }, map[string]int{"GetItem": 1}},
+		{"a poll", func() { f.call("GET", path+"/last_operation", "operation="+operation, "", 200) },
+			map[string]int{"GetItem": 1}},
 		{"the status resource", func() { f.call("GET", "/operations/"+operation, "", "", 202) }, map[string]int{"GetItem": 1}},
 		{"the same provision again", func() { f.call("PUT", path, "accepts_incomplete=true", provision, 202) },
 			map[string]int{"Decrypt": 1, "GetItem": 1}},
@@ -77,7 +78,10 @@ func TestWhatRequestsCost(t *testing.T) {
 		{"provisioning, in two steps", func() { f.drive() }, map[string]int{"Decrypt": 1, "GetItem": 2, "PutItem": 4}},
 		{"a fetch", func() { f.call("GET", path, "", "", 200) }, map[string]int{"Decrypt": 1, "GetItem": 1}},
 		{"a wrong request", func() { f.call("PUT", path, "", "{}", 400) }, map[string]int{}},
-		{"a deletion of nothing", func() { f.call("DELETE", "/v2/service_instances/none", "accepts_incomplete=true&"+ids, "", 410) },
+		{"a deletion of nothing", func() {
+			f.call("DELETE", "/v2/service_instances/none",
+				"accepts_incomplete=true&"+ids, "", 410)
+		},
 			map[string]int{"GetItem": 1, "PutItem": 1}},
 		{"fetching a binding that is not there", func() { f.call("GET", binding, "", "", 404) }, map[string]int{"GetItem": 1}},
 		{"accepting a deletion", func() { f.call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202) },

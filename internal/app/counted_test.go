@@ -27,7 +27,8 @@ func TestSweepsAreCounted(t *testing.T) {
 		var out bytes.Buffer
 		countSweep(metrics.New("s", &out, time.Now), tc.report)
 		line, _, _ := strings.Cut(out.String(), "\n")
-		if tc.want == "" && line != "" || !strings.Contains(line, tc.want) || line != "" && !strings.Contains(line, `"Dimensions":[["Stack"]]`) {
+		if tc.want == "" && line != "" || !strings.Contains(line, tc.want) || line != "" &&
+			!strings.Contains(line, `"Dimensions":[["Stack"]]`) {
 			t.Errorf("%s: %q, want %q", name, line, tc.want)
 		}
 	}

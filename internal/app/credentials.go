@@ -102,7 +102,8 @@ func (f folderRegistrar) Change(ctx context.Context, change func(platforms.Regis
 // initialRegistry is the default platform alone, with a generated password.
 func initialRegistry() platforms.Registry {
 	return platforms.Registry{Platforms: []platforms.Platform{{
-		ID: platforms.Default, Name: platforms.Default, Credential: platforms.Credential{Username: "broker", Password: NewPassword()},
+		ID: platforms.Default, Name: platforms.Default,
+		Credential: platforms.Credential{Username: "broker", Password: NewPassword()},
 	}}}
 }
 
@@ -124,13 +125,15 @@ func (f folderRegistrar) first(s Settings, log *slog.Logger) (platforms.Registry
 	case ofAnotherVersion(err):
 		return fail(unreadable(fileCredentials, err))
 	default:
-		return fail("has a damaged "+fileCredentials, "restore it from a backup; without it, every platform but the first is unknown", err)
+		return fail("has a damaged "+fileCredentials,
+			"restore it from a backup; without it, every platform but the first is unknown", err)
 	}
 	r = initialRegistry()
 	if s.Username != "" {
 		first := &r.Platforms[0]
 		first.Credential, first.Chosen = platforms.Credential{Username: s.Username, Password: s.Password}, true
-		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in", "data", f.dir)
+		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in",
+			"data", f.dir)
 	}
 	if err := f.locked(func() error { return f.write(r) }); err != nil {
 		return fail("cannot keep the platforms' credentials", "allow it to be written", err)
@@ -150,18 +153,22 @@ func (f folderRegistrar) known(r platforms.Registry, s Settings, log *slog.Logge
 	until, known := first.Until(s.Username, s.Password)
 	switch {
 	case !first.Removed.IsZero():
-		return advice.For(EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir), fmt.Sprintf(
-			"unset both it and %s; `longshore platform add %s --data %s` lets the platform in again", EnvPassword, first.Name, f.dir))
+		return advice.For(EnvUsername, fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, f.dir),
+			fmt.Sprintf("unset both it and %s; `longshore platform add %s --data %s` lets the platform in again",
+				EnvPassword, first.Name, f.dir))
 	case s.Username != first.Username:
-		what := fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, f.dir, first.Name, first.Username)
+		what := fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, f.dir,
+			first.Name, first.Username)
 		return advice.For(EnvUsername, what, mend)
 	case !known:
-		return advice.For(EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir), mend)
+		return advice.For(EnvPassword, fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, f.dir),
+			mend)
 	case until.IsZero():
 		return nil
 	case !now().Before(until):
 		return advice.For(EnvPassword, fmt.Sprintf(
-			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, f.dir, until.Format(time.RFC3339)), mend)
+			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, f.dir,
+			until.Format(time.RFC3339)), mend)
 	}
 	log.Warn(EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+EnvUsername,
 		"valid_until", until)

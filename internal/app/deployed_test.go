@@ -48,7 +48,8 @@ type here struct {
 
 const callsARN = "arn:aws:lambda:us-east-1:000000000000:function:calls"
 
-func (h *here) StartExecution(_ context.Context, in *sfn.StartExecutionInput, _ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
+func (h *here) StartExecution(_ context.Context, in *sfn.StartExecutionInput,
+	_ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
 	var input stepfunctions.Input
 	if err := json.Unmarshal([]byte(*in.Input), &input); err != nil {
 		return nil, err
@@ -103,7 +104,8 @@ func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *toget
 	}
 	f := &together{T: t, here: &here{}}
 	set := map[string]string{
-		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)), app.EnvKey: *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
+		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)),
+		app.EnvKey:   *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
 		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m",
 		app.EnvProvisioner:  "arn:aws:lambda:us-east-1:000000000000:function:f",
 		app.EnvProviders:    app.ProviderDemo, app.EnvDemoDelay: "200ms", app.EnvStack: "test",
@@ -153,15 +155,18 @@ func (f *together) call(method, path, query, body string, status int) map[string
 			"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
 			"X-Broker-API-Version": {"2.17"},
 			// A platform says with each request who asks.
-			"X-Broker-API-Originating-Identity": {"cloudfoundry " + base64.StdEncoding.EncodeToString([]byte(`{"user_id":"of-a-person"}`))},
+			"X-Broker-API-Originating-Identity": {"cloudfoundry " +
+				base64.StdEncoding.EncodeToString([]byte(`{"user_id":"of-a-person"}`))},
 		},
-		RequestContext: events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + path, RequestTimeEpoch: time.Now().UnixMilli()},
+		RequestContext: events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + path,
+			RequestTimeEpoch: time.Now().UnixMilli()},
 	})
 	if err != nil || response.StatusCode != status {
 		f.Fatalf("%s %s: %d %s %v, want %d", method, path, response.StatusCode, response.Body, err, status)
 	}
 	var out map[string]any
-	if err := json.Unmarshal([]byte(response.Body), &out); method != "HEAD" && err != nil || method == "HEAD" && response.Body != "" {
+	if err := json.Unmarshal([]byte(response.Body), &out); method != "HEAD" && err != nil ||
+		method == "HEAD" && response.Body != "" {
 		f.Fatalf("%s %s: %q", method, path, response.Body)
 	}
 	if location := response.MultiValueHeaders["Location"]; status == 202 &&
@@ -202,7 +207,8 @@ func (f *together) live() {
 	const path = "/v2/service_instances/a%2Fb"
 	ids := "service_id=" + service + "&plan_id=" + plan
 	created := call("PUT", path, "accepts_incomplete=true",
-		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service, plan), 202)
+		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service,
+			plan), 202)
 	if p := call("GET", path+"/last_operation", "", "", 200); p["state"] != "in progress" {
 		t.Errorf("state %v", p)
 	}
@@ -232,7 +238,8 @@ func TestWhatIsCounted(t *testing.T) {
 	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
 	const path = "/v2/service_instances/canary-5d"
 	put := func(parameters string) string {
-		return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"canary-5d","space_guid":"s","parameters":%s}`, service, plan,
+		return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"canary-5d","space_guid":"s","parameters":%s}`,
+			service, plan,
 			parameters)
 	}
 	f.counts.Reset()
@@ -256,15 +263,17 @@ func TestWhatIsCounted(t *testing.T) {
 		}
 		for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue} {
 			if n, ok := m[name].(float64); ok {
-				key := strings.TrimSpace(fmt.Sprint(name, " ", strings.TrimSpace(text(m["Kind"])+" "+text(m["Result"])), text(m["Class"])))
+				key := strings.TrimSpace(fmt.Sprint(name, " ",
+					strings.TrimSpace(text(m["Kind"])+" "+text(m["Result"])), text(m["Class"])))
 				got[key] += int(n)
 			}
 		}
 	}
 	want := map[string]int{
 		"Accepted provision": 2, "Accepted bind": 1, "Accepted deprovision": 1,
-		"Settled provision succeeded": 1, "Settled provision failed": 1, "Settled bind succeeded": 1, "Settled deprovision succeeded": 1,
-		"Answered 2xx": 5, "Answered 4xx": 1, // and nothing of a sweep that found nothing
+		"Settled provision succeeded": 1, "Settled provision failed": 1, "Settled bind succeeded": 1,
+		"Settled deprovision succeeded": 1,
+		"Answered 2xx":                  5, "Answered 4xx": 1, // and nothing of a sweep that found nothing
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -56,7 +56,8 @@ func record(t *testing.T, f *folder, v vault.Vault, id string) {
 	start := lifecycle.Start{ID: newID(), Now: at, Received: at, Timeout: time.Hour}
 	key := lifecycle.Key{Platform: "default", Instance: id}
 	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
-		lifecycle.Record{Provider: ProviderDemo, Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
+		lifecycle.Record{Provider: ProviderDemo,
+			Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
 	if err == nil {
 		i, err = i.Succeed(at, nil)
 	}
@@ -378,7 +379,8 @@ func TestTheBrokersIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.close()
-		if kept, _, err := readMarker(filepath.Join(dir, fileMarker)); err != nil || kept.Broker != f.mark.Broker || kept.Broker == "" {
+		if kept, _, err := readMarker(filepath.Join(dir, fileMarker)); err != nil ||
+			kept.Broker != f.mark.Broker || kept.Broker == "" {
 			t.Errorf("the broker is %q, and its folder keeps %q: %v", f.mark.Broker, kept.Broker, err)
 		}
 		return f.whose().Broker
@@ -439,7 +441,8 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 			if err != nil || !strings.Contains(string(raw), `"format": 1`) {
 				t.Fatalf("no format: %v", err)
 			}
-			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), `"format": 1`, `"format": 9`)), 0o600); err != nil {
+			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), `"format": 1`, `"format": 9`)),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -469,11 +472,13 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 			before := contents(t, dir)
 			for _, anew := range []bool{false, true} {
 				_, err := openFolder(dir, anew)
-				if err == nil || !strings.Contains(err.Error(), "was written by a newer version") || strings.Contains(err.Error(), "rebuild") {
+				if err == nil || !strings.Contains(err.Error(), "was written by a newer version") ||
+					strings.Contains(err.Error(), "rebuild") {
 					t.Errorf("opening it, anew %v: %v", anew, err)
 				}
 			}
-			if _, err := CheckFolder(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "was written by a newer version") {
+			if _, err := CheckFolder(t.Context(), dir); err == nil ||
+				!strings.Contains(err.Error(), "was written by a newer version") {
 				t.Errorf("checking it: %v", err)
 			}
 			if after := contents(t, dir); after != before {

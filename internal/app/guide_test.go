@@ -35,8 +35,9 @@ func blocks(t *testing.T, language string) (found []string) {
 // else. Each server of the test has its own, since they name it.
 func guided(t *testing.T, s *pgtest.Server) hosted.Access {
 	t.Helper()
-	a := hosted.Access{Host: s.Host(), Port: s.Port(), User: "longshore", Password: "a password of the broker's login", Database: "longshore",
-		TLS: hosted.TLSDisable}
+	a := hosted.Access{Host: s.Host(), Port: s.Port(), User: "longshore", Password: "a password of the broker's login",
+		Database: "longshore",
+		TLS:      hosted.TLSDisable}
 	verifier, err := scram.Verifier(a.Password)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +130,8 @@ func examples(t *testing.T, credentials map[string]any) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			c := exec.CommandContext(ctx, run.command[0], append(run.command[1:], file)...)
-			c.Env = append(os.Environ(), "DATABASE_URL="+uri, "JDBC_URL="+jdbc, "NODE_PATH="+filepath.Join(installed, "node_modules"))
+			c.Env = append(os.Environ(), "DATABASE_URL="+uri, "JDBC_URL="+jdbc,
+				"NODE_PATH="+filepath.Join(installed, "node_modules"))
 			out, err := c.CombinedOutput()
 			if err != nil || strings.TrimSpace(string(out)) != "hello "+run.says {
 				t.Errorf("the example has ended with %v:\n%s", err, out)

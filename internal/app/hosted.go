@@ -133,10 +133,11 @@ func (h hostedRow) access(getenv func(string) string) (a hosted.Access, from str
 	case from == "":
 		return a, "", nil
 	case from == URLEmbedded && h.start == nil:
-		return a, "", advice.For(h.setting(), "is "+URLEmbedded+", and the broker has no such server of its own", "give the URL of one, such as "+
-			h.engine.Example)
+		return a, "", advice.For(h.setting(), "is "+URLEmbedded+", and the broker has no such server of its own",
+			"give the URL of one, such as "+h.engine.Example)
 	case from == URLEmbedded && file != "":
-		return a, "", advice.For(h.envPasswordFile(), "is set beside "+URLEmbedded, "leave it out: the broker's own server needs none")
+		return a, "", advice.For(h.envPasswordFile(), "is set beside "+URLEmbedded,
+			"leave it out: the broker's own server needs none")
 	case from == URLEmbedded:
 		return a, from, nil
 	}
@@ -207,7 +208,8 @@ func (h hostedRow) greet(made hostedProvider, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), greetTimeout)
 	defer cancel()
 	if _, _, err := r.Survey(ctx, hosted.DefaultTarget); err != nil {
-		log.Error("the "+h.title+" server cannot be used: what is asked of it waits until this is mended", "provider", h.name, "error", err)
+		log.Error("the "+h.title+" server cannot be used: what is asked of it waits until this is mended",
+			"provider", h.name, "error", err)
 	}
 }
 
@@ -224,7 +226,8 @@ type HostedFlag struct{ Name, Usage string }
 func HostedFlags() (all []HostedFlag) {
 	for _, name := range HostedProviders() {
 		h := hostedRows()[name]
-		usage := fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it there are none", h.title, h.engine.Example)
+		usage := fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it there are none",
+			h.title, h.engine.Example)
 		if h.start != nil {
 			usage += ", and with " + URLEmbedded + " the broker starts one"
 		}
@@ -265,8 +268,8 @@ func warnOfShown(servers map[string]string, log *slog.Logger) {
 		h := hostedRows()[name]
 		if u, err := url.Parse(servers[name]); err == nil && u.User != nil {
 			if _, has := u.User.Password(); has {
-				log.Warn(fmt.Sprintf("every user of this machine can read the password that %s has: give the URL in %s, or the password in "+
-					"the file that %s names", h.flag(), h.envURL(), h.envPasswordFile()))
+				log.Warn(fmt.Sprintf("every user of this machine can read the password that %s has: give the URL in %s, "+
+					"or the password in the file that %s names", h.flag(), h.envURL(), h.envPasswordFile()))
 			}
 		}
 	}

@@ -86,7 +86,8 @@ func (b *embeddedBroker) start(environment map[string]string) {
 	}
 	b.log = &lines{}
 	b.open, err = app.OpenEmbedded(app.Settings{
-		Data: b.data, Username: brokerUser, Password: brokerPassword, Getenv: func(name string) string { return environment[name] },
+		Data: b.data, Username: brokerUser, Password: brokerPassword,
+		Getenv: func(name string) string { return environment[name] },
 	}, all, slog.New(slog.NewTextHandler(b.log, nil)))
 	if err != nil {
 		b.Fatal(err)
@@ -244,7 +245,8 @@ func TestPostgresByURL(t *testing.T) {
 	if _, _, offers := b.ids("postgres", "small"); !offers {
 		t.Error("an offering with an instance has gone")
 	}
-	b.ask("DELETE", "service_instances/i/service_bindings/b?accepts_incomplete=true&service_id="+service+"&plan_id="+plan, "", 200, 202)
+	b.ask("DELETE", "service_instances/i/service_bindings/b?accepts_incomplete=true&service_id="+service+"&plan_id="+plan, "",
+		200, 202)
 	for range 600 {
 		if strings.Contains(b.log.String(), "a call met a fault") || strings.Contains(b.log.String(), "will be repeated") {
 			break
@@ -318,17 +320,19 @@ func TestPostgresSettings(t *testing.T) {
 		environment map[string]string
 		says        string // in the error; empty for none
 	}{
-		"Nothing":      {},
-		"Flag":         {flag: "postgresql://u:canary@h"},
-		"Variable":     {environment: map[string]string{anURL: "postgres://u:canary@h"}},
-		"FlagFirst":    {flag: "postgresql://u@h", environment: map[string]string{anURL: "canary", aFile: password}},
-		"File":         {environment: map[string]string{anURL: "postgresql://u@h", aFile: password}},
-		"Wrong":        {flag: "mysql://u:canary@h", says: "--postgres (or LONGSHORE_POSTGRES_URL) does not begin with"},
-		"FileAlone":    {environment: map[string]string{aFile: password}, says: aFile + " is set, and no server"},
-		"TwoPasswords": {environment: map[string]string{anURL: "postgresql://u:canary@h", aFile: password}, says: "leave it out of the URL"},
-		"NoFile":       {environment: map[string]string{anURL: "postgresql://u@h", aFile: password + "x"}, says: "without a password"},
-		"Empty":        {environment: map[string]string{anURL: "postgresql://u@h", aFile: empty}, says: "it is empty"},
-		"Secrets":      {environment: map[string]string{"LONGSHORE_POSTGRES_SECRETS": "x"}, says: "give name=ARN"},
+		"Nothing":   {},
+		"Flag":      {flag: "postgresql://u:canary@h"},
+		"Variable":  {environment: map[string]string{anURL: "postgres://u:canary@h"}},
+		"FlagFirst": {flag: "postgresql://u@h", environment: map[string]string{anURL: "canary", aFile: password}},
+		"File":      {environment: map[string]string{anURL: "postgresql://u@h", aFile: password}},
+		"Wrong":     {flag: "mysql://u:canary@h", says: "--postgres (or LONGSHORE_POSTGRES_URL) does not begin with"},
+		"FileAlone": {environment: map[string]string{aFile: password}, says: aFile + " is set, and no server"},
+		"TwoPasswords": {environment: map[string]string{anURL: "postgresql://u:canary@h", aFile: password},
+			says: "leave it out of the URL"},
+		"NoFile": {environment: map[string]string{anURL: "postgresql://u@h", aFile: password + "x"},
+			says: "without a password"},
+		"Empty":   {environment: map[string]string{anURL: "postgresql://u@h", aFile: empty}, says: "it is empty"},
+		"Secrets": {environment: map[string]string{"LONGSHORE_POSTGRES_SECRETS": "x"}, says: "give name=ARN"},
 	} {
 		_, err := app.Settings{Listen: ":0", Data: "d", Servers: map[string]string{"postgres": test.flag}}.
 			Complete(func(name string) string { return test.environment[name] })
@@ -361,7 +365,8 @@ func TestPasswordsThatEveryoneSees(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Close()
-		if got := strings.Contains(log.String(), "every user of this machine"); got != warns || strings.Contains(log.String(), "canary") {
+		if got := strings.Contains(log.String(), "every user of this machine"); got != warns ||
+			strings.Contains(log.String(), "canary") {
 			t.Errorf("%v: warned %v, and the log says:\n%s", warns, got, log.String())
 		}
 	}

@@ -17,7 +17,8 @@ func TestAFunctionsPanicIsAnErrorWithoutItsValue(t *testing.T) {
 		defer d.recovered(context.Background(), &err)
 		panic("canary-90d4")
 	}()
-	if err == nil || strings.Contains(err.Error()+log.String(), "canary-90d4") || !strings.Contains(log.String(), "panic_test.go") {
+	if err == nil || strings.Contains(err.Error()+log.String(), "canary-90d4") ||
+		!strings.Contains(log.String(), "panic_test.go") {
 		t.Errorf("error %v, log: %s", err, log.String())
 	}
 }

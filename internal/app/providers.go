@@ -168,7 +168,8 @@ func wiredIn(
 			continue
 		}
 		w, err := known[name].embedded(embedding{
-			dir: f.path(name), folder: f.dir, broker: f.mark.Broker, used: slices.Contains(f.mark.Providers, name), offered: offered,
+			dir: f.path(name), folder: f.dir, broker: f.mark.Broker,
+			used: slices.Contains(f.mark.Providers, name), offered: offered,
 			getenv: getenv, now: f.clock.Now, wait: waiting.For, log: log,
 			serves: func(s backup.Server) { f.server = &s },
 		})
@@ -210,7 +211,8 @@ func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
 			continue
 		}
 		if !known {
-			return nil, advice.For(EnvProviders, fmt.Sprintf("names an unknown provider %q", name), "deploy all functions of one version")
+			return nil, advice.For(EnvProviders, fmt.Sprintf("names an unknown provider %q", name),
+				"deploy all functions of one version")
 		}
 		w, err := r.deployed(d)
 		if err != nil {

@@ -38,7 +38,8 @@ func TestTheRateOfAPlatformEmbedded(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"-1", "1.5", "many", "100001"} {
-		_, err := Settings{Listen: ":0", Data: "d"}.Complete(func(name string) string { return map[string]string{EnvPlatformRate: text}[name] })
+		environment := map[string]string{EnvPlatformRate: text}
+		_, err := Settings{Listen: ":0", Data: "d"}.Complete(func(name string) string { return environment[name] })
 		if err == nil {
 			t.Errorf("%s=%q is taken", EnvPlatformRate, text)
 		}

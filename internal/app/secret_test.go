@@ -60,7 +60,8 @@ func TestPlatformsOfAStack(t *testing.T) {
 	lets("second", true)
 
 	err = secret.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
-		return r.Add(platforms.Platform{Name: "broker", Credential: platforms.Credential{Username: "broker", Password: "x"}}, "p-1", clock)
+		return r.Add(platforms.Platform{Name: "broker", Credential: platforms.Credential{Username: "broker", Password: "x"}},
+			"p-1", clock)
 	})
 	if err == nil || !strings.Contains(err.Error(), "choose another name") {
 		t.Errorf("a platform of the default one's user name: %v", err)

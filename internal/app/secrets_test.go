@@ -18,8 +18,9 @@ import (
 // secretOf is a server's secret as RDS writes it.
 func secretOf(t *testing.T, a hosted.Access) *string {
 	t.Helper()
-	raw, err := json.Marshal(map[string]any{"engine": "postgres", "host": a.Host, "port": a.Port, "username": a.User, "password": a.Password,
-		"dbname": a.Database, "ca": a.CA, "sslmode": a.TLS})
+	raw, err := json.Marshal(map[string]any{"engine": "postgres", "host": a.Host, "port": a.Port, "username": a.User,
+		"password": a.Password,
+		"dbname":   a.Database, "ca": a.CA, "sslmode": a.TLS})
 	if err != nil {
 		t.Fatal(err)
 	}

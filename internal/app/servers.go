@@ -35,8 +35,9 @@ func postgresRow() hostedRow {
 	return hostedRow{
 		name: ProviderPostgres, title: "PostgreSQL",
 		engine: hosted.Engine{
-			Schemes: map[string]string{"postgresql": "", "postgres": ""}, Example: "postgresql://longshore:PASSWORD@HOST:5432/longshore",
-			Port: 5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
+			Schemes: map[string]string{"postgresql": "", "postgres": ""},
+			Example: "postgresql://longshore:PASSWORD@HOST:5432/longshore",
+			Port:    5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
 		},
 		check: postgres.Check, names: postgres.Names,
 		open:  openPostgres,
@@ -52,7 +53,8 @@ func valkeyRow() hostedRow {
 				"redis": hosted.TLSDisable.String(), "valkey": hosted.TLSDisable.String(),
 				"rediss": hosted.TLSVerify.String(), "valkeys": hosted.TLSVerify.String(),
 			},
-			Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true, Names: []string{"valkey", "redis"},
+			Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true,
+			Names: []string{"valkey", "redis"},
 		},
 		check: valkey.Check, names: valkey.Names,
 		open: func(o hostedOptions) hostedProvider {

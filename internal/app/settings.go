@@ -122,7 +122,8 @@ func durationIn(getenv func(string) string, name string, unset, least, most time
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < least || d > most {
-		return 0, advice.For(name, fmt.Sprintf("%q is not a duration from %v to %gh", text, least, most.Hours()), "give one such as 5s")
+		return 0, advice.For(name, fmt.Sprintf("%q is not a duration from %v to %gh", text, least, most.Hours()),
+			"give one such as 5s")
 	}
 	return d, nil
 }

@@ -224,7 +224,8 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), string(raw)+"\n"); d != "" {
-		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file, d)
+		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file,
+			d)
 	}
 }
 
@@ -270,7 +271,8 @@ func (f *together) life(m *meter, service, plan string) usage {
 	}
 	const path, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
 	ids := "accepts_incomplete=true&service_id=" + service + "&plan_id=" + plan
-	const told = `"context":{"platform":"cloudfoundry","organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d","organization_name":"org",` +
+	const told = `"context":{"platform":"cloudfoundry","organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d",` +
+		`"organization_name":"org",` +
 		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00","space_name":"space","instance_name":"my-instance"}`
 	order := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d",`+
 		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00","parameters":{"a":1},`+told+`}`, service, plan)

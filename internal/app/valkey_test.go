@@ -43,7 +43,8 @@ func TestValkeyByTLS(t *testing.T) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM([]byte(got["ca"].(string)))
-	options.TLSConfig, options.DisableCache = &tls.Config{ServerName: access.Host, RootCAs: roots, MinVersion: tls.VersionTLS12}, true
+	options.TLSConfig, options.DisableCache = &tls.Config{ServerName: access.Host, RootCAs: roots,
+		MinVersion: tls.VersionTLS12}, true
 	enter := func() error {
 		client, err := valkey.NewClient(options)
 		if err != nil {
@@ -80,8 +81,10 @@ func TestValkeySettings(t *testing.T) {
 		"postgresql://u:canary@h":                "does not begin with redis://",
 		"embedded":                               "the broker has no such server of its own",
 	} {
-		_, err := app.Settings{Listen: ":0", Data: "d", Servers: map[string]string{"valkey": given}}.Complete(func(string) string { return "" })
-		if (err == nil) != (says == "") || !strings.Contains(fmt.Sprint(err), says) || strings.Contains(fmt.Sprint(err), "canary") {
+		_, err := app.Settings{Listen: ":0", Data: "d",
+			Servers: map[string]string{"valkey": given}}.Complete(func(string) string { return "" })
+		if (err == nil) != (says == "") || !strings.Contains(fmt.Sprint(err), says) ||
+			strings.Contains(fmt.Sprint(err), "canary") {
 			t.Errorf("%s: %v, want %q", given, err, says)
 		}
 	}

@@ -47,7 +47,8 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 		_, quarantines := outside.Inventory.(provider.Quarantiner)
 		o := calls.Options{
 			Provider: name, Function: set[EnvCalls],
-			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines, Epochs: outside.Epochs,
+			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines,
+			Epochs: outside.Epochs,
 		}
 		if reach := all[name].reach; reach != nil {
 			if o.Reach, err = reach(d); err != nil {

@@ -11,7 +11,8 @@ import (
 func TestLookups(t *testing.T) {
 	c, err := load(map[string]string{
 		"a/offering.yaml": sound,
-		"b/offering.yaml": "{id: offering-2, name: two, description: d, provider: demo, bindable: false, plans: [{id: plan-3, name: small, " +
+		"b/offering.yaml": "{id: offering-2, name: two, description: d, provider: demo, bindable: false, plans: [{id: plan-3, " +
+			"name: small, " +
 			"description: d}]}",
 	})
 	if err != nil {

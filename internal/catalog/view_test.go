@@ -33,8 +33,9 @@ func TestView(t *testing.T) {
 		"Offering": {"an offering is all of its plans", []string{"first"}, "first/a first/b", ""},
 		"Plan":     {"a plan is itself", []string{"first/b"}, "first/b", ""},
 		"Both":     {"names add up", []string{"second/a", "first/a"}, "first/a second/a", ""},
-		"Unknown":  {"what is not there is said, and the rest holds", []string{"third", "first/c", "second"}, "second/a", "third, first/c"},
-		"Nothing":  {"nothing is not everything", []string{"third"}, "", "third"},
+		"Unknown": {"what is not there is said, and the rest holds", []string{"third", "first/c", "second"},
+			"second/a", "third, first/c"},
+		"Nothing": {"nothing is not everything", []string{"third"}, "", "third"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -95,7 +95,8 @@ func (l *linter) run(ctx context.Context, program string, warn func(advice.Error
 	}
 	var found []finding
 	if json.Unmarshal(said.Bytes(), &found) != nil {
-		return fmt.Errorf("%s does not answer as cfn-lint does: %w", program, errors.Join(err, errors.New(strings.TrimSpace(complaint.String()))))
+		return fmt.Errorf("%s does not answer as cfn-lint does: %w", program,
+			errors.Join(err, errors.New(strings.TrimSpace(complaint.String()))))
 	}
 	var problems compile.Problems
 	for _, f := range found {

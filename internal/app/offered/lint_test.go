@@ -36,7 +36,8 @@ func TestLinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrong := strings.NewReplacer("RetentionInDays:", "RetentionInHours:", "{Value: !Ref Log}", "{Value: !GetAtt Log.Am}").Replace(string(text))
+	wrong := strings.NewReplacer("RetentionInDays:", "RetentionInHours:", "{Value: !Ref Log}",
+		"{Value: !GetAtt Log.Am}").Replace(string(text))
 	if err := os.WriteFile(template, []byte(wrong), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestWithoutALinter(t *testing.T) {
 		t.Errorf("without a linter: %v", err)
 	}
 	for _, program := range []string{"false", "true"} { // one that fails, and one that says nothing
-		if _, err := offered.Linted(t.Context(), program, "", none); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		if _, err := offered.Linted(t.Context(), program, "", none); err == nil ||
+			!strings.Contains(err.Error(), "does not answer") {
 			t.Errorf("with %s: %v", program, err)
 		}
 	}

@@ -58,14 +58,16 @@ func write(dir, name string, texts map[string][]byte) (path string, err error) {
 	}
 	for _, o := range shipped.Offerings() {
 		if o.Name == name {
-			return "", &advice.Error{Name: "the name", What: fmt.Sprintf("%q is that of an offering that ships", name), Remedy: "choose another one"}
+			return "", &advice.Error{Name: "the name", What: fmt.Sprintf("%q is that of an offering that ships", name),
+				Remedy: "choose another one"}
 		}
 	}
 	path = filepath.Join(dir, name, compile.OfferingFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("making the offering's folder: %w", err)
 	}
-	texts[compile.OfferingFile] = []byte(strings.NewReplacer("NAME", name, "OFFERING_ID", app.NewUUID(), "PLAN_ID", app.NewUUID()).
+	texts[compile.OfferingFile] = []byte(strings.NewReplacer("NAME", name, "OFFERING_ID", app.NewUUID(),
+		"PLAN_ID", app.NewUUID()).
 		Replace(string(texts[compile.OfferingFile])))
 	for file := range texts {
 		at := filepath.Join(filepath.Dir(path), file)

@@ -80,8 +80,8 @@ func folder(dir string) (compile.Source, error) {
 	if _, err := os.ReadDir(dir); err != nil { // no folder, or one that others alone may read
 		return compile.Source{}, &advice.Error{
 			Name: fmt.Sprintf("offerings folder %q", dir), What: "is not a folder that can be read",
-			Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=), and let " +
-				"the broker's user read it",
+			Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=), " +
+				"and let the broker's user read it",
 			Cause: err,
 		}
 	}

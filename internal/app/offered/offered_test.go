@@ -68,7 +68,10 @@ func TestNewAWS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(c.Offerings(), func(o catalog.Offering) bool { return o.Name == "first-log" && o.Provider == "cloudformation" }) {
+	if !slices.ContainsFunc(c.Offerings(), func(o catalog.Offering) bool {
+		return o.Name == "first-log" &&
+			o.Provider == "cloudformation"
+	}) {
 		t.Error("the offering is not there")
 	}
 	if err := os.Remove(path); err != nil {
@@ -94,7 +97,8 @@ func TestLoadWithoutFolder(t *testing.T) {
 	}
 	for _, name := range []string{file, file + "-gone"} {
 		_, err := offered.Load(name)
-		if err == nil || !strings.Contains(err.Error(), "offerings folder") || !strings.Contains(err.Error(), "let the broker's user read it") {
+		if err == nil || !strings.Contains(err.Error(), "offerings folder") ||
+			!strings.Contains(err.Error(), "let the broker's user read it") {
 			t.Errorf("%s: want an error that names the folder and a remedy, got %v", name, err)
 		}
 	}

@@ -80,7 +80,8 @@ func TestPermit(t *testing.T) {
 	permissions := filepath.Join(filepath.Dir(path), "permissions.json")
 	edit(t, permissions, `"logs:CreateLogGroup", "logs:DeleteLogGroup", `, "")
 	all, err := offered.Permit(dir)
-	if err != nil || all[permissions] == nil || !strings.Contains(strings.Join(all[permissions].Added, " "), "logs:CreateLogGroup") {
+	if err != nil || all[permissions] == nil ||
+		!strings.Contains(strings.Join(all[permissions].Added, " "), "logs:CreateLogGroup") {
 		t.Fatalf("%v: %v", all, err)
 	}
 	text, err := os.ReadFile(permissions)

@@ -45,7 +45,8 @@ func TestProviderChecks(t *testing.T) {
 				return nil, tc.err
 			}
 			o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
-			_, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": text, "a/template.yaml": "x"})})
+			_, err := compile.Load(o, compile.Source{Name: "mine",
+				FS: folder(map[string]string{"a/offering.yaml": text, "a/template.yaml": "x"})})
 			want := []found{tc.want}
 			if diff := cmp.Diff(want, problemsOf(t, tc.reason, err, want)); diff != "" {
 				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)

@@ -240,10 +240,12 @@ func offeringFiles(source Source) (names []string, misplaced []advice.Error, err
 		case err == nil && info.IsDir() && isFile(source.FS, path.Join(name, OfferingFile)):
 			names = append(names, path.Join(name, OfferingFile))
 		case err == nil && info.IsDir():
-			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name), What: "the folder holds no " + OfferingFile,
+			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name),
+				What:   "the folder holds no " + OfferingFile,
 				Remedy: "add one, or move the folder elsewhere"})
 		case strings.EqualFold(extension, ".yaml") || strings.EqualFold(extension, ".yml"):
-			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name), What: "the file stands outside of an offering's folder",
+			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name),
+				What:   "the file stands outside of an offering's folder",
 				Remedy: "move it to " + path.Join(source.Name, strings.TrimSuffix(name, extension), OfferingFile)})
 		}
 	}

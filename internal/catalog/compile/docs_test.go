@@ -20,7 +20,8 @@ func TestDocumentedFile(t *testing.T) {
 	if !found {
 		t.Fatal("there is no example")
 	}
-	c, err := compile.Load(compile.Known("demo"), compile.Source{Name: "docs", FS: fstest.MapFS{"cache/offering.yaml": {Data: []byte(file)}}})
+	c, err := compile.Load(compile.Known("demo"),
+		compile.Source{Name: "docs", FS: fstest.MapFS{"cache/offering.yaml": {Data: []byte(file)}}})
 	if err != nil {
 		t.Fatal(err)
 	}

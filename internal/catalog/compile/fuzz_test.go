@@ -16,7 +16,8 @@ func FuzzLoad(f *testing.F) {
 		"\"http://json-schema.org/draft-04/schema#\", type: object, id: \"x#y\", properties: {a: {$ref: \"#\"}}}}}}",
 		13: "  <<: {schemas: *s}\n  description: d"}))
 	f.Add(spoil(map[int]string{10: "  description: d\n  schemas: {service_binding: {create: {parameters: {$schema: " +
-		"\"https://json-schema.org/draft/2020-12/schema\", type: object, $id: \"a:b\", $dynamicAnchor: a, $defs: {b: {$id: c, $anchor: a}}}}}}"}))
+		"\"https://json-schema.org/draft/2020-12/schema\", type: object, $id: \"a:b\", $dynamicAnchor: a, $defs: {b: {$id: c, " +
+		"$anchor: a}}}}}}"}))
 	f.Add("&a {b: *a, <<: [*a, *a]}")
 	f.Add("[[[[")
 	f.Add("a: !!binary x\n? [b]\n: !!float z\n")

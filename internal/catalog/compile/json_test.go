@@ -43,7 +43,8 @@ func TestCatalogJSON(t *testing.T) {
 				`"plans":[{"id":"plan-1","name":"small","description":"The small one"}]}`,
 		},
 		"Most": {
-			reason: "Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the broker's own stay " +
+			reason: "Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the " +
+				"broker's own stay " +
 				"inside.",
 			text: `id: o
 name: one
@@ -92,16 +93,20 @@ plans:
 			want: `{"id":"o","name":"one","description":"d","tags":["a","b"],"requires":["syslog_drain"],"bindable":true,` +
 				`"instances_retrievable":true,"bindings_retrievable":true,"allow_context_updates":true,` +
 				`"metadata":{"deep":{"list":[1,2.5,true,"text","2020-01-01"]},"displayName":"One"},` +
-				`"dashboard_client":{"id":"c","secret":"s","redirect_uri":"https://example.com"},"plan_updateable":true,"plans":[` +
-				`{"id":"p","name":"small","description":"d","metadata":{"bullets":["b"],"costs":[{"amount":{"usd":9.5},"unit":"MONTHLY"}]},` +
+				`"dashboard_client":{"id":"c","secret":"s","redirect_uri":"https://example.com"},"plan_updateable":true,` +
+				`"plans":[` +
+				`{"id":"p","name":"small","description":"d","metadata":{"bullets":["b"],"costs":[{"amount":{"usd":9.5},` +
+				`"unit":"MONTHLY"}]},` +
 				`"free":false,"bindable":true,"plan_updateable":false,"binding_rotatable":true,"maximum_polling_duration":3600,` +
 				`"maintenance_info":{"version":"1.0.0-rc.1+build.5","description":"d"},` +
 				`"schemas":{"service_instance":{"create":{"parameters":{"$schema":"http://json-schema.org/draft-07/schema#",` +
 				`"properties":{"n":{"enum":[null,1.50],"maximum":123456789012345678901234567890}},"type":"object"}}}}},` +
-				`{"id":"q","name":"large","description":"d","metadata":{"bullets":["b"],"costs":[{"amount":{"usd":9.5},"unit":"MONTHLY"}]},` +
+				`{"id":"q","name":"large","description":"d","metadata":{"bullets":["b"],"costs":[{"amount":{"usd":9.5},` +
+				`"unit":"MONTHLY"}]},` +
 				`"free":false,"bindable":true,"plan_updateable":false,"binding_rotatable":true,"maximum_polling_duration":3600,` +
 				`"maintenance_info":{"version":"1.0.0-rc.1+build.5","description":"d"},` +
-				`"schemas":{"service_binding":{"create":{"parameters":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object"}}}}}]}`,
+				`"schemas":{"service_binding":{"create":{"parameters":{` +
+				`"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object"}}}}}]}`,
 		},
 	}
 	for name, tc := range cases {

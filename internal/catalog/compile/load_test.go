@@ -64,7 +64,8 @@ func in(line int, about string) found { return found{"offerings/a/offering.yaml"
 
 // withSchema is sound with a schema for provision, which begins on line 15.
 func withSchema(lines ...string) string {
-	return spoil(map[int]string{10: "  description: The small one\n  schemas:\n    service_instance:\n      create:\n        parameters:\n " +
+	return spoil(map[int]string{10: "  description: The small one\n  schemas:\n    service_instance:\n      create:\n" +
+		"        parameters:\n " +
 		"         " +
 		strings.Join(lines, "\n          ")})
 }
@@ -213,8 +214,9 @@ func refusedMembers() map[string]refusal {
 		},
 		"TagsTooLong": {
 			reason: "CAT-08: all tags together end at 2048 characters.",
-			text:   spoil(map[int]string{5: "bindable: true\ntags: [" + strings.Repeat("t", 2000) + ", " + strings.Repeat("t", 49) + "]"}),
-			want:   []found{in(6, "2048")},
+			text: spoil(map[int]string{5: "bindable: true\ntags: [" + strings.Repeat("t", 2000) + ", " +
+				strings.Repeat("t", 49) + "]"}),
+			want: []found{in(6, "2048")},
 		},
 		"TagIsNumber": {
 			reason: "CAT-08: tags are strings.",
@@ -248,14 +250,15 @@ func refusedMembers() map[string]refusal {
 		},
 		"DashboardTooLong": {
 			reason: "NFR-10: an instance's record holds its dashboard, with its id in it wherever it is named.",
-			text: spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/" + strings.Repeat("{instance_id}",
-				3)}),
+			text: spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/" +
+				strings.Repeat("{instance_id}", 3)}),
 			want: []found{in(6, "dashboard_url can become longer than 4096 bytes")},
 		},
 		"SettingsTooLarge": {
 			reason: "NFR-10: an instance's record is to hold what its plan meant.",
-			text:   spoil(map[int]string{10: "  description: The small one\n  settings: {note: " + strings.Repeat("n", 16<<10) + "}"}),
-			want:   []found{in(11, "plans[0].settings is larger than 16384 bytes of JSON")},
+			text: spoil(map[int]string{10: "  description: The small one\n  settings: {note: " +
+				strings.Repeat("n", 16<<10) + "}"}),
+			want: []found{in(11, "plans[0].settings is larger than 16384 bytes of JSON")},
 		},
 		"DashboardNoAddress": {
 			reason: "PROV-24: a user follows it.",
@@ -274,7 +277,8 @@ func refusedMembers() map[string]refusal {
 		},
 		"MetadataConventions": {
 			reason: "CAT-11: platforms read the conventional members without looking.",
-			text: spoil(map[int]string{10: "  description: The small one\n  metadata:\n    displayName: 5\n    bullets:\n    - content: old form\n" +
+			text: spoil(map[int]string{10: "  description: The small one\n  metadata:\n    displayName: 5\n    bullets:\n    " +
+				"- content: old form\n" +
 				"    costs: [{amount: 5, unit: MONTHLY}]\n    shareable: \"true\""}),
 			want: []found{in(12, "displayName"), in(14, "bullets"), in(15, "costs"), in(16, "shareable")},
 		},
@@ -285,8 +289,9 @@ func refusedMembers() map[string]refusal {
 		},
 		"UnknownMode": {
 			reason: "There are three modes.",
-			text:   spoil(map[int]string{10: "  description: The small one\n  asynchronous: alowed\n  asynchronous_binding: false"}),
-			want:   []found{in(11, `did you mean "allowed"?`), in(12, `"never", "allowed", "required"`)},
+			text: spoil(map[int]string{10: "  description: The small one\n  asynchronous: alowed\n  " +
+				"asynchronous_binding: false"}),
+			want: []found{in(11, `did you mean "allowed"?`), in(12, `"never", "allowed", "required"`)},
 		},
 	}
 }
@@ -329,8 +334,10 @@ func refusedPlans() map[string]refusal {
 		},
 		"NotBindableYetBound": {
 			reason: "What has no effect on a plan that is not bindable was meant otherwise.",
-			text: spoil(map[int]string{13: "  description: d\n  bindable: false\n  asynchronous_binding: required\n  requires_app: true\n" +
-				"  binding_rotatable: true\n  schemas: {service_binding: {create: {parameters: {" + draft + ", type: object}}}}"}),
+			text: spoil(map[int]string{13: "  description: d\n  bindable: false\n  asynchronous_binding: required\n  " +
+				"requires_app: true\n" +
+				"  binding_rotatable: true\n  schemas: {service_binding: {create: {parameters: {" + draft +
+				", type: object}}}}"}),
 			want: []found{in(15, "asynchronous_binding"), in(16, "requires_app"), in(17, "binding_rotatable"), in(18, "schemas")},
 		},
 		"SchemaWithoutDraft": {
@@ -385,8 +392,9 @@ func refusedPlans() map[string]refusal {
 		},
 		"SchemasEmpty": {
 			reason: "Empty objects around a schema are refused by platforms.",
-			text:   spoil(map[int]string{10: "  description: d\n  schemas: {service_instance: {create: {}}, service_binding: {update: {}}}"}),
-			want:   []found{in(11, "service_binding.update is an unknown member"), in(11, "create.parameters is required")},
+			text: spoil(map[int]string{10: "  description: d\n  schemas: {service_instance: {create: {}}, " +
+				"service_binding: {update: {}}}"}),
+			want: []found{in(11, "service_binding.update is an unknown member"), in(11, "create.parameters is required")},
 		},
 		"SchemaSharedAndBroken": {
 			reason: "A schema that aliases share is told of once.",

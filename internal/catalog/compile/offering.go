@@ -92,7 +92,8 @@ func (r *reader) sizes(p catalog.Plan, at string) {
 		r.about(at+"/settings", fmt.Sprintf("is larger than %d bytes of JSON", limits.Settings), "shorten it")
 	}
 	if text, err := json.Marshal(p.MaintenanceInfo); err != nil || utf8.RuneCount(text) > maxMaintenance {
-		r.about(at+"/maintenance_info", fmt.Sprintf("is longer than %d characters of JSON", maxMaintenance), "shorten the description")
+		r.about(at+"/maintenance_info", fmt.Sprintf("is longer than %d characters of JSON", maxMaintenance),
+			"shorten the description")
 	}
 }
 
@@ -104,7 +105,8 @@ func (r *reader) dashboard(o catalog.Offering) {
 			"write an address such as https://dashboard.example.com/instances/"+catalog.InstancePlaceholder)
 	}
 	if len(o.DashboardOf(strings.Repeat("%", limits.Identifier))) > limits.DashboardURL {
-		r.about("/dashboard_url", fmt.Sprintf("can become longer than %d bytes: an instance's id may have %d, each of which may become three",
+		r.about("/dashboard_url", fmt.Sprintf("can become longer than %d bytes: an instance's id may have %d, "+
+			"each of which may become three",
 			limits.DashboardURL, limits.Identifier), "shorten it, and name "+catalog.InstancePlaceholder+" once")
 	}
 }
@@ -115,11 +117,13 @@ func (r *reader) dashboard(o catalog.Offering) {
 func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
 	if p.AsynchronousBinding != catalog.Never && !o.BindingsRetrievable {
 		// CAT-18: a binding made asynchronously has its credentials fetched.
-		r.about(at+"/asynchronous_binding", fmt.Sprintf("is %s, but the offering's bindings cannot be fetched", p.AsynchronousBinding),
+		r.about(at+"/asynchronous_binding", fmt.Sprintf("is %s, but the offering's bindings cannot be fetched",
+			p.AsynchronousBinding),
 			"set bindings_retrievable: true on the offering")
 	}
 	if most := p.MaximumPollingDuration; most > 0 && p.TypicalDuration > most {
-		r.about(at+"/typical_duration", "is longer than maximum_polling_duration, the deadline", "make it shorter, or the deadline longer")
+		r.about(at+"/typical_duration", "is longer than maximum_polling_duration, the deadline",
+			"make it shorter, or the deadline longer")
 	}
 	if _, said := r.places["/bindable"]; o.PlanBindable(p) || p.Bindable == nil && !said {
 		return
@@ -289,7 +293,8 @@ func duplicates(drafts []draft) []advice.Error {
 		unique("id", "offering id", o.ID, d, "/id", newID)
 		unique("offering name", "offering name", o.Name, d, "/name", newName)
 		if o.DashboardClient != nil {
-			unique("client", "dashboard_client.id", o.DashboardClient.ID, d, "/dashboard_client", "register a client for each offering")
+			unique("client", "dashboard_client.id", o.DashboardClient.ID, d, "/dashboard_client",
+				"register a client for each offering")
 		}
 		for j, p := range o.Plans {
 			at := fmt.Sprintf("/plans/%d", j)

@@ -24,7 +24,8 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 	}
 	lines := bufio.NewScanner(plain)
 	lines.Buffer(nil, 1<<20)
-	known := map[string]string{"draft4": "http://json-schema.org/draft-04/schema#", "draft6": "http://json-schema.org/draft-06/schema#",
+	known := map[string]string{"draft4": "http://json-schema.org/draft-04/schema#",
+		"draft6": "http://json-schema.org/draft-06/schema#",
 		"draft7": "http://json-schema.org/draft-07/schema#", "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
 		"draft2020-12": "https://json-schema.org/draft/2020-12/schema"}
 	looked := 0
@@ -46,7 +47,8 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 		looked++
 		for _, v := range violationsOf(text) {
 			if !strings.Contains(v.Rule, "another document") && !strings.Contains(v.Rule, "id of their own") &&
-				about != "enum: empty enum" && !strings.Contains(v.Rule, "refers to nothing") && !strings.Contains(v.Rule, "another draft") {
+				about != "enum: empty enum" && !strings.Contains(v.Rule, "refers to nothing") &&
+				!strings.Contains(v.Rule, "another draft") {
 				t.Errorf("%s %s: %v", draft, about, v)
 			}
 		}
@@ -59,17 +61,24 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 // What no draft allows behind a keyword is found where it stands.
 func TestKeywords(t *testing.T) {
 	for text, at := range map[string]string{
-		`"additionalProperties": 1`: "additionalProperties", `"not": []`: "not", `"items": "x"`: "items", `"items": [1]`: "items/0",
-		`"allOf": []`: "allOf", `"anyOf": {}`: "anyOf", `"oneOf": [{"not": 1}]`: "oneOf/0/not", `"definitions": []`: "definitions",
+		`"additionalProperties": 1`: "additionalProperties", `"not": []`: "not", `"items": "x"`: "items",
+		`"items": [1]`: "items/0",
+		`"allOf": []`:  "allOf", `"anyOf": {}`: "anyOf", `"oneOf": [{"not": 1}]`: "oneOf/0/not",
+		`"definitions": []`:       "definitions",
 		`"properties": {"a": []}`: "properties/a", `"patternProperties": {"(": {}}`: "patternProperties/(",
 		`"dependencies": {"a": ["b", "b"]}`: "dependencies/a", `"dependentRequired": {"a": {}}`: "dependentRequired/a",
-		`"minLength": -1`: "minLength", `"maxItems": 1.5`: "maxItems", `"minProperties": "1"`: "minProperties", `"maximum": "1"`: "maximum",
+		`"minLength": -1`: "minLength", `"maxItems": 1.5`: "maxItems", `"minProperties": "1"`: "minProperties",
+		`"maximum": "1"`:  "maximum",
 		`"multipleOf": 0`: "multipleOf", `"exclusiveMinimum": true`: "exclusiveMinimum", `"required": "a"`: "required",
 		`"required": ["a", "a"]`: "required", `"properties": {"a": {"type": "strng"}}`: "properties/a/type",
-		`"properties": {"a": {"type": ["string", "x"]}}`: "properties/a/type/1", `"properties": {"a": {"type": 1}}`: "properties/a/type",
-		`"uniqueItems": "yes"`: "uniqueItems", `"enum": []`: "enum", `"enum": {}`: "enum", `"pattern": "(?=x)"`: "pattern",
-		`"pattern": 1`: "pattern", `"$ref": 1`: "$ref", `"$ref": "x"`: "$ref", `"title": 1`: "title", `"description": {}`: "description",
-		`"if": 1`: "if", `"const": {"type": 1}, "default": {"items": 1}, "x-own": {"type": 1}, "properties": {"a": true}`: "",
+		`"properties": {"a": {"type": ["string", "x"]}}`: "properties/a/type/1",
+		`"properties": {"a": {"type": 1}}`:               "properties/a/type",
+		`"uniqueItems": "yes"`:                           "uniqueItems", `"enum": []`: "enum", `"enum": {}`: "enum",
+		`"pattern": "(?=x)"`: "pattern",
+		`"pattern": 1`:       "pattern", `"$ref": 1`: "$ref", `"$ref": "x"`: "$ref", `"title": 1`: "title",
+		`"description": {}`: "description",
+		`"if": 1`:           "if", `"const": {"type": 1}, "default": {"items": 1}, "x-own": {"type": 1}, ` +
+			`"properties": {"a": true}`: "",
 	} {
 		broken := violationsOf([]byte(`{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", ` + text + `}`))
 		if len(broken) > 1 || (len(broken) == 0) != (at == "") || at != "" && broken[0].Member != "/"+at {

@@ -11,7 +11,8 @@ import (
 )
 
 func TestLoadSources(t *testing.T) {
-	other := strings.NewReplacer("offering-1", "offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "name: one", "name: nine").Replace(sound)
+	other := strings.NewReplacer("offering-1", "offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "name: one",
+		"name: nine").Replace(sound)
 	client := "dashboard_client: {id: client, secret: s3cret, redirect_uri: \"https://example.com\"}\n"
 
 	cases := map[string]struct {
@@ -44,9 +45,10 @@ func TestLoadSources(t *testing.T) {
 			want: []found{{"mine/b", 0, "cannot be read"}},
 		},
 		"TooLargeFile": {
-			reason:  "A file beyond any real one is not read into memory.",
-			sources: []compile.Source{{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": strings.Repeat("#", 1<<20+1)})}},
-			want:    []found{{"mine/a/offering.yaml", 1, "larger"}},
+			reason: "A file beyond any real one is not read into memory.",
+			sources: []compile.Source{{Name: "mine",
+				FS: folder(map[string]string{"a/offering.yaml": strings.Repeat("#", 1<<20+1)})}},
+			want: []found{{"mine/a/offering.yaml", 1, "larger"}},
 		},
 		"UniqueAcrossSources": {
 			reason: "CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.",
@@ -54,20 +56,24 @@ func TestLoadSources(t *testing.T) {
 				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound + client})},
 				{Name: "mine", FS: folder(map[string]string{
 					"a/offering.yaml": strings.Replace(other, "offering-9", "offering-1", 1) + client,
-					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9", "plan-7", "name: nine",
+					"b/offering.yaml": strings.NewReplacer("offering-9", "plan-1", "plan-8", "plan-2", "plan-9",
+						"plan-7", "name: nine",
 						"name: one").Replace(other),
 				})},
 			},
 			want: []found{
-				{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"}, {"mine/a/offering.yaml", 14, "shipped/a/offering.yaml:14"},
-				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"}, {"mine/b/offering.yaml", 2, "shipped/a/offering.yaml:2"},
+				{"mine/a/offering.yaml", 1, "shipped/a/offering.yaml:1"}, {"mine/a/offering.yaml", 14,
+					"shipped/a/offering.yaml:14"},
+				{"mine/b/offering.yaml", 1, "shipped/a/offering.yaml:8"}, {"mine/b/offering.yaml", 2,
+					"shipped/a/offering.yaml:2"},
 				{"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"},
 			},
 		},
 		"OrderOfSources": {
 			reason: "Problems come in the order of the sources, then of files, then of lines.",
 			sources: []compile.Source{
-				{Name: "z", FS: folder(map[string]string{"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"}), "a/offering.yaml": "{"})},
+				{Name: "z", FS: folder(map[string]string{"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"}),
+					"a/offering.yaml": "{"})},
 				{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
 			},
 			want: []found{{"z/a/offering.yaml", 1, "not YAML"}, {"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"},

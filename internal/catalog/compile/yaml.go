@@ -49,7 +49,8 @@ type reader struct {
 }
 
 func newReader(file string) *reader {
-	return &reader{file: file, places: map[string]place{}, bad: map[string]bool{}, told: map[told]bool{}, compiled: map[*yaml.Node]bool{}}
+	return &reader{file: file, places: map[string]place{}, bad: map[string]bool{}, told: map[told]bool{},
+		compiled: map[*yaml.Node]bool{}}
 }
 
 // A place is where a member or an item stands.
@@ -224,7 +225,8 @@ func (r *reader) members(n *yaml.Node, at string) []member {
 		case key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str":
 			r.problem(key.Line, people(at)+" has a member whose name is not a string", "put the name in quotes")
 		case seen[key.Value] != 0:
-			r.problem(key.Line, fmt.Sprintf("%s is given twice, first on line %d", people(at+"/"+schema.Escape(key.Value)), seen[key.Value]),
+			r.problem(key.Line, fmt.Sprintf("%s is given twice, first on line %d",
+				people(at+"/"+schema.Escape(key.Value)), seen[key.Value]),
 				"remove one of the two")
 		default:
 			seen[key.Value] = key.Line

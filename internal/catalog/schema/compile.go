@@ -48,15 +48,16 @@ func (c *compiler) refuse(at, rule, remedy string) {
 
 // Keywords by what stands below them.
 var (
-	named = []string{"properties", "patternProperties", "definitions", "$defs", "dependentSchemas", "dependencies", "dependentRequired"}
+	named = []string{"properties", "patternProperties", "definitions", "$defs", "dependentSchemas",
+		"dependencies", "dependentRequired"}
 	plain = []string{"enum", "const", "default", "examples"}
 )
 
 // since are the drafts that brought a keyword; an earlier one does not know it.
 var since = map[string]int{
-	"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7, "dependentRequired": 2019, "dependentSchemas": 2019,
-	"maxContains": 2019, "minContains": 2019, "unevaluatedItems": 2019, "unevaluatedProperties": 2019, "$recursiveRef": 2019,
-	"prefixItems": 2020, "$dynamicRef": 2020,
+	"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7,
+	"dependentRequired": 2019, "dependentSchemas": 2019, "maxContains": 2019, "minContains": 2019,
+	"unevaluatedItems": 2019, "unevaluatedProperties": 2019, "$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020,
 }
 
 // survey notes the names and the anchors of the document, and takes out the keywords that its
@@ -126,7 +127,8 @@ func (c *compiler) refer(at, ref string) *node {
 	target, err := url.PathUnescape(target)
 	if !local || err != nil {
 		// Platforms fetch nothing, not even the published schemas of drafts.
-		c.refuse(at, "refers to another document", `copy what it refers to under definitions, and refer to it as "#/definitions/NAME"`)
+		c.refuse(at, "refers to another document",
+			`copy what it refers to under definitions, and refer to it as "#/definitions/NAME"`)
 		return nil
 	}
 	if anchored, ok := c.anchors[target]; ok {
@@ -174,7 +176,8 @@ func (c *compiler) node(at string) *node {
 	c.nodes[at] = n
 	switch v := c.at(at).(type) {
 	case bool:
-		if n.never = !v; c.draft == 4 && !strings.HasSuffix(at, "/additionalItems") && !strings.HasSuffix(at, "/additionalProperties") {
+		if n.never = !v; c.draft == 4 && !strings.HasSuffix(at, "/additionalItems") &&
+			!strings.HasSuffix(at, "/additionalProperties") {
 			c.refuse(at, "must be an object: draft-04 has no schemas that are true or false", "write {} or {\"not\": {}}")
 		}
 	case map[string]any:
@@ -239,7 +242,8 @@ func (k keywords) values(n *node) {
 
 func (k keywords) objects(n *node) {
 	n.required = texts(k.v["required"])
-	n.properties, n.additional, n.propertyNames = k.members("properties"), k.schema("additionalProperties"), k.schema("propertyNames")
+	n.properties, n.propertyNames = k.members("properties"), k.schema("propertyNames")
+	n.additional = k.schema("additionalProperties")
 	n.patterns = map[*regexp.Regexp]*node{}
 	for pattern, below := range k.members("patternProperties") {
 		if re := k.regexp(k.at+"/patternProperties/"+Escape(pattern), pattern); re != nil {

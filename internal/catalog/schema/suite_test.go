@@ -64,7 +64,8 @@ func TestSuite(t *testing.T) {
 		s, broken := schema.New(text)
 		if len(broken) > 0 {
 			refused++
-			if !strings.Contains(fmt.Sprint(broken), "another document") && !strings.Contains(fmt.Sprint(broken), "id of their own") &&
+			if !strings.Contains(fmt.Sprint(broken), "another document") &&
+				!strings.Contains(fmt.Sprint(broken), "id of their own") &&
 				!strings.Contains(fmt.Sprint(broken), "published draft") {
 				t.Errorf("%s %s: %v", draft, about, broken)
 			}

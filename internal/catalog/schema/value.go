@@ -36,7 +36,8 @@ var (
 		{"maximum", "", atMost, "must be at most %s"},
 		{"exclusiveMinimum", "", func(n, bound *big.Rat) bool { return n.Cmp(bound) > 0 }, "must be greater than %s"},
 		{"exclusiveMaximum", "", func(n, bound *big.Rat) bool { return n.Cmp(bound) < 0 }, "must be less than %s"},
-		{"multipleOf", "", func(n, bound *big.Rat) bool { return new(big.Rat).Quo(n, bound).IsInt() }, "must be a multiple of %s"},
+		{"multipleOf", "", func(n, bound *big.Rat) bool { return new(big.Rat).Quo(n, bound).IsInt() },
+			"must be a multiple of %s"},
 	}
 	ofMatches = []limit{
 		{"minContains", "item", atLeast, "must have at least %s of the form that the plan asks for"},

@@ -44,7 +44,8 @@ func (t *visit) unknown(names []string) {
 		at := t.in(name)
 		switch _, kept := t.kept[name]; {
 		case kept && t.at == nil:
-			t.found = append(t.found, Violation{Member: t.member(at), Rule: "is not a parameter of the plan; give it as null to remove it"})
+			t.found = append(t.found, Violation{Member: t.member(at),
+				Rule: "is not a parameter of the plan; give it as null to remove it"})
 		case t.open:
 			t.found = append(t.found, Violation{t.member(at), "is an unknown member", t.choose(name)})
 		default:

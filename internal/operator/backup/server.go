@@ -83,7 +83,8 @@ func (c *serverCopy) files() error {
 			return false
 		}
 		base := filepath.Base(below)
-		if slices.Contains([]string{"postmaster.pid", "postmaster.opts", "backup_label", "tablespace_map", "backup_manifest"}, below) ||
+		if slices.Contains([]string{"postmaster.pid", "postmaster.opts", "backup_label", "tablespace_map", "backup_manifest"},
+			below) ||
 			below == control || strings.HasPrefix(base, "pg_internal.init") || strings.HasPrefix(base, "pgsql_tmp") {
 			return true
 		}

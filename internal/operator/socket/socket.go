@@ -81,7 +81,8 @@ type Server struct {
 // the log says so, and the server is nil.
 func Listen(path string, link operator.Link, save Save, log *slog.Logger) *Server {
 	if len(path) > longestPath {
-		log.Warn("operators' commands cannot reach this broker while it runs: the path of its data folder is too long for a socket")
+		log.Warn("operators' commands cannot reach this broker while it runs: " +
+			"the path of its data folder is too long for a socket")
 		return nil
 	}
 	_ = os.Remove(path) // of a process that died: the folder is ours
