@@ -235,7 +235,7 @@ $(MINISTACK)/installed: internal/test/emulator/requirements.txt
 	$(MINISTACK)/bin/pip install --quiet --no-deps --requirement $<
 	touch $@
 
-$(CFN_LINT)/installed: internal/app/offered/cfn-lint.txt
+$(CFN_LINT)/installed: internal/app/offeringfiles/cfn-lint.txt
 	rm -rf $(CFN_LINT)
 	python3 -m venv $(CFN_LINT)
 	$(CFN_LINT)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 )
 
@@ -38,7 +38,7 @@ func WriteCatalog(s Settings) (lacking string, err error) {
 		}
 		own = whole
 	}
-	compiled, err := offered.Compile(own, s.off())
+	compiled, err := offeringfiles.Compile(own, s.off())
 	if err != nil {
 		return "", fmt.Errorf("compiling the offerings:\n%w", err)
 	}

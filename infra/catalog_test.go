@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 )
 
@@ -19,7 +19,7 @@ func TestWriteCatalog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := offered.New(mine, "mine"); err != nil {
+	if _, err := offeringfiles.New(mine, "mine"); err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string]struct {

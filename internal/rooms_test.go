@@ -201,7 +201,7 @@ func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 				}
 				// The command line and infra know an account's names and policies, which are data.
 				if r.path != "internal/app" && !strings.HasPrefix(r.path, "infra") && !strings.HasPrefix(r.path, "cmd/") &&
-					r.path != "internal/app/offered" {
+					r.path != "internal/app/offeringfiles" {
 					t.Errorf("%q imports %q: only the wiring knows a provider", r.path, imported)
 				}
 			}

@@ -11,7 +11,7 @@ import "embed"
 var FS embed.FS
 
 // Catalog is what the folders compile to: a program that starts reads no YAML. A test of
-// internal/app/offered keeps it current, and writes it with -update.
+// internal/app/offeringfiles keeps it current, and writes it with -update.
 //
 //go:embed catalog.dat
 var Catalog []byte

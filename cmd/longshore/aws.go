@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -69,7 +69,7 @@ what LONGSHORE_AWS_TARGETS is to hold.`,
 }
 
 func awsBootstrap(ctx context.Context, p place, o bootstrap.Options, out io.Writer) (err error) {
-	if o.Offered, err = offered.Load(p.offerings); err != nil {
+	if o.Offered, err = offeringfiles.Load(p.offerings); err != nil {
 		return err
 	}
 	if o.Scope, err = p.scope(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog"
 )
@@ -37,12 +37,12 @@ NAME the schema that helps editors; DIR is the folder you are in unless given.
 Nothing that exists is changed. With --cloudformation, it is an AWS service of four
 files: a template, what CloudFormation may do for it, and what a binding may do.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			dir, write := ".", offered.New
+			dir, write := ".", offeringfiles.New
 			if len(args) > 1 {
 				dir = args[1]
 			}
 			if aws {
-				write = offered.NewAWS
+				write = offeringfiles.NewAWS
 			}
 			path, err := write(dir, args[0])
 			if err != nil {
@@ -91,7 +91,7 @@ maintenance_info which template that stands for. A template that has changed und
 same version is refused: instances would differ, and say that they are the same. Raise
 the version, and lock again.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			changed, err := offered.Lock(args[0])
+			changed, err := offeringfiles.Lock(args[0])
 			if err != nil {
 				return err
 			}
@@ -115,14 +115,14 @@ An action goes into a statement that allows others of its service; no Resource a
 Condition is touched. Remove what no property of the template needs. What is left is
 said too: actions that no statement takes, and those that you alone should give.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			all, err := offered.Permit(args[0])
+			all, err := offeringfiles.Permit(args[0])
 			if err != nil {
 				return err
 			}
 			for _, path := range slices.Sorted(maps.Keys(all)) {
 				p := all[path]
-				told(c.OutOrStdout(), path+": added", p.Added)
-				told(c.OutOrStdout(), path+": a statement of yours has to allow, where the template needs it:", p.Left)
+				printActions(c.OutOrStdout(), path+": added", p.Added)
+				printActions(c.OutOrStdout(), path+": a statement of yours has to allow, where the template needs it:", p.Left)
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "now run longshore catalog validate %s\n", args[0])
 			return err
@@ -131,8 +131,8 @@ said too: actions that no statement takes, and those that you alone should give.
 	}
 }
 
-// told prints actions, if there are any.
-func told(out io.Writer, what string, actions []string) {
+// printActions prints actions, if there are any.
+func printActions(out io.Writer, what string, actions []string) {
 	if len(actions) > 0 {
 		printf(out, "%s %s\n", what, strings.Join(actions, ", "))
 	}
@@ -146,9 +146,9 @@ func validate(ctx context.Context, dir, lint string, out io.Writer) error {
 	var all *catalog.Catalog
 	var err error
 	if lint == "" {
-		all, err = offered.Validate(dir, warn)
+		all, err = offeringfiles.Validate(dir, warn)
 	} else {
-		all, err = offered.Linted(ctx, lint, dir, warn)
+		all, err = offeringfiles.Linted(ctx, lint, dir, warn)
 	}
 	for _, w := range warnings {
 		printf(out, "warning: %s\n", w.Error())

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/logs"
 )
 
@@ -103,7 +103,7 @@ func serve(ctx context.Context, settings app.Settings, own string, getenv func(s
 	if err != nil {
 		return err
 	}
-	all, err := offered.Load(own)
+	all, err := offeringfiles.Load(own)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
 )
@@ -56,14 +56,14 @@ func oneBroker(c *cobra.Command, _ []string) error {
 // open leads to the broker's console, which is closed in the end.
 func (p *place) open(ctx context.Context) (_ operator.Link, closing func(), _ error) {
 	if p.stack != "" {
-		all, err := offered.Load(p.offerings)
+		all, err := offeringfiles.Load(p.offerings)
 		if err != nil {
 			return nil, nil, err
 		}
 		link, err := app.StackConsole(ctx, p.stack, all)
 		return link, func() {}, err
 	}
-	return app.FolderConsole(ctx, p.data, func() (*catalog.Catalog, error) { return offered.Load(p.offerings) }, p.getenv, p.lost)
+	return app.FolderConsole(ctx, p.data, func() (*catalog.Catalog, error) { return offeringfiles.Load(p.offerings) }, p.getenv, p.lost)
 }
 
 // ask asks the broker for one thing.

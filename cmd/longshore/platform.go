@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 )
@@ -145,7 +145,7 @@ func checkOfferings(dir string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	all, err := offered.Load(dir)
+	all, err := offeringfiles.Load(dir)
 	if err != nil {
 		return err
 	}

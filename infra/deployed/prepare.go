@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 )
 
@@ -64,7 +64,7 @@ func prepare(ctx context.Context, stack string, values map[string]string, out, d
 	if own != "" && !filepath.IsAbs(own) {
 		own = filepath.Join(repository, own)
 	}
-	all, err := offered.Load(own)
+	all, err := offeringfiles.Load(own)
 	if err != nil {
 		return err
 	}

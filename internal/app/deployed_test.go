@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/gateway"
@@ -361,4 +361,4 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 func demoOffered() (*catalog.Catalog, error) { return testkit.Demo(), nil }
 
 // allOffered is the same with all that ships.
-func allOffered() (*catalog.Catalog, error) { return offered.Load("") }
+func allOffered() (*catalog.Catalog, error) { return offeringfiles.Load("") }

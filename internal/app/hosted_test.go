@@ -22,7 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/pgtest"
@@ -80,7 +80,7 @@ func (b *embeddedBroker) end() {
 func (b *embeddedBroker) start(environment map[string]string) {
 	b.Helper()
 	b.end()
-	all, err := offered.Load("")
+	all, err := offeringfiles.Load("")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -355,7 +355,7 @@ func TestPasswordsThatEveryoneSees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := offered.Load("")
+		all, err := offeringfiles.Load("")
 		if err != nil {
 			t.Fatal(err)
 		}

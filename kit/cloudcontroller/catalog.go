@@ -105,7 +105,7 @@ func offers(c Catalog) string {
 	return fmt.Sprintf("%d plans of %d services", plans, len(c.Services))
 }
 
-func readCatalog(a answer) (_ Catalog, problem string) {
+func readCatalog(a response) (_ Catalog, problem string) {
 	var out Catalog
 	switch {
 	case a.fault != "":

@@ -18,7 +18,7 @@ type verdict struct {
 // judge decides by the status, the shape of the body and the version (ORP-01).
 // Every row of the orphan table is here; what no row names is taken for a
 // broker that does not know what it does, as a 5xx is.
-func judge(k Kind, minor int, a answer, shape string) verdict {
+func judge(k Kind, minor int, a response, shape string) verdict {
 	// Deletions are repeated like orphans from 2.15 on, where a platform reads so.
 	again := k.creates() || k.deletes() && minor >= 15
 	malformed := "The broker's answer cannot be understood: " + shape
@@ -53,7 +53,7 @@ const maxToken = 10000
 
 // shape says what is wrong with the body of a successful answer; nothing if
 // empty. Requires are the permissions of the service that is bound (SIM-14).
-func (a answer) shape(k Kind, requires []string) string {
+func (a response) shape(k Kind, requires []string) string {
 	if a.body == nil {
 		return "the body is not a JSON object"
 	}
@@ -93,7 +93,7 @@ func grantShape(body map[string]any, requires []string) string {
 }
 
 // failure is what the user is told of an answer (SIM-18).
-func (a answer) failure(k Kind, v verdict) *Failure {
+func (a response) failure(k Kind, v verdict) *Failure {
 	f := &Failure{Kind: k, Status: a.status, Description: v.problem}
 	f.Code, _ = a.body["error"].(string)
 	if f.Description == "" {

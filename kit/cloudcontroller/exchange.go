@@ -41,8 +41,8 @@ type request struct {
 	user   bool           // it is made for the user
 }
 
-// An answer is what the broker said.
-type answer struct {
+// A response is what the broker said.
+type response struct {
 	status      int
 	header      http.Header
 	body        map[string]any // nil if it is no JSON object
@@ -55,8 +55,8 @@ type answer struct {
 // send makes one request. It is not given up when the context ends, but by its
 // own timeout: of one that was sent and not waited for, nobody knows what it
 // has made.
-func (c *Client) send(ctx context.Context, q request) answer {
-	a := answer{told: Exchange{Began: c.Now(), Method: q.method, Path: q.target()}}
+func (c *Client) send(ctx context.Context, q request) response {
+	a := response{told: Exchange{Began: c.Now(), Method: q.method, Path: q.target()}}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), or(c.Timeout, requestTimeout))
 	defer cancel()
 	hr, err := c.build(ctx, q)
@@ -143,7 +143,7 @@ func (c *Client) build(ctx context.Context, q request) (*http.Request, error) {
 }
 
 // tell gives an exchange to whoever observes.
-func (c *Client) tell(a answer, format string, args ...any) {
+func (c *Client) tell(a response, format string, args ...any) {
 	if c.Observe == nil {
 		return
 	}
@@ -155,7 +155,7 @@ func (c *Client) tell(a answer, format string, args ...any) {
 
 // retryAfter is what the broker asks for, in whole seconds; anything else is
 // as if it said nothing (POLL-03).
-func (a answer) retryAfter() time.Duration {
+func (a response) retryAfter() time.Duration {
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
 	if err != nil || seconds < 0 {
 		return 0
@@ -167,7 +167,7 @@ func (a answer) retryAfter() time.Duration {
 const maxSaid = 400
 
 // String is the answer for people, what is secret in it left out.
-func (a answer) String() string {
+func (a response) String() string {
 	switch {
 	case a.fault != "":
 		return a.fault

@@ -55,7 +55,7 @@ func (c *Client) asked(method string, k key, kind Kind, body map[string]any) req
 }
 
 // create sends a request that makes something, and sees it to its end.
-func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requires []string) (answer, error) {
+func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requires []string) (response, error) {
 	k := t.create()
 	a := c.send(ctx, q)
 	v := judge(k, c.minor(), a, a.shape(k, requires))
@@ -88,7 +88,7 @@ func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requ
 }
 
 // created waits for what was accepted.
-func (c *Client) created(ctx context.Context, t turn, i Instance, accepted answer) (answer, error) {
+func (c *Client) created(ctx context.Context, t turn, i Instance, accepted response) (response, error) {
 	k := t.create()
 	end, err := c.poll(ctx, t, k, i, accepted)
 	switch {

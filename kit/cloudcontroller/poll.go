@@ -28,7 +28,7 @@ func (c *Client) clamped(d time.Duration) time.Duration {
 // poll asks about an accepted operation until it has ended, a limit is reached
 // or the request is overtaken (POLL-*). An error means that the
 // platform does not know how it ends.
-func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted answer) (ending, error) {
+func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted response) (ending, error) {
 	began, limit := c.Now(), c.limit(i)
 	query := url.Values{"service_id": {i.ServiceID}, "plan_id": {i.PlanID}}
 	if token, _ := accepted.body["operation"].(string); token != "" {
@@ -58,7 +58,7 @@ func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted 
 
 // polled reads the answer to a poll (POLL-07): only three states, and the
 // absence of what is to be deleted, mean anything.
-func (c *Client) polled(t turn, k Kind, a answer) (ending, bool) {
+func (c *Client) polled(t turn, k Kind, a response) (ending, bool) {
 	state, _ := a.body["state"].(string)
 	description, _ := a.body["description"].(string)
 	switch {

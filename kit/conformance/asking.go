@@ -18,7 +18,7 @@ func (q request) silent() request {
 
 // refused reports whether the broker does not do what the case is about, which
 // it may: the case is not applicable then.
-func (s *scene) refused(a answer, what string, any ...int) bool {
+func (s *scene) refused(a response, what string, any ...int) bool {
 	if !slices.Contains(any, a.status) {
 		return false
 	}
@@ -43,7 +43,7 @@ func (s *scene) nothingAt(path string) bool {
 
 // taken reports whether the broker does not refuse what a case wants refused, and
 // what comes after it makes no sense. It fails another case than this.
-func (s *scene) taken(a answer, what string) bool {
+func (s *scene) taken(a response, what string) bool {
 	if a.status/100 == 4 {
 		return false
 	}
@@ -59,7 +59,7 @@ func (s *scene) stopped() bool {
 }
 
 // must sends a request of a starting point; any other status blocks the case.
-func (s *scene) must(q request, any ...int) (answer, bool) {
+func (s *scene) must(q request, any ...int) (response, bool) {
 	a, ok := s.exchange(q)
 	switch {
 	case !ok:
@@ -91,7 +91,7 @@ func (s *scene) asked(q request, w want) bool {
 
 // send is exchange, where no answer blocks the case: it says nothing of the
 // rule that the case is about.
-func (s *scene) send(q request) (answer, bool) {
+func (s *scene) send(q request) (response, bool) {
 	a, ok := s.exchange(q)
 	if !ok && s.ctx.Err() == nil {
 		if a.slow {
@@ -104,7 +104,7 @@ func (s *scene) send(q request) (answer, bool) {
 
 // checked compares an answer with what is wanted. It is false if the status is
 // another, so that what follows makes no sense.
-func (s *scene) checked(a answer, w want) bool {
+func (s *scene) checked(a response, w want) bool {
 	code, _ := a.body["error"].(string)
 	switch {
 	case len(w.status) > 0 && !slices.Contains(w.status, a.status):
@@ -128,7 +128,7 @@ func (s *scene) checked(a answer, w want) bool {
 // doneAtOnce reports whether a request that begins an operation was carried out
 // within the request instead. A broker that waits for fast work answers 202 only
 // when the work was slow; of a plan that it does only asynchronously, it may not.
-func (s *scene) doneAtOnce(a answer, wanted []int) bool {
+func (s *scene) doneAtOnce(a response, wanted []int) bool {
 	mayWait := s.plan != nil && !s.plan.asyncOnly && !s.plan.bindAsyncOnly
 	return mayWait && s.running == "" && slices.Equal(wanted, []int{http.StatusAccepted}) &&
 		(a.status == http.StatusOK || a.status == http.StatusCreated)
@@ -268,7 +268,7 @@ func (s *scene) look(q request) snapshot {
 
 // unchanged compares two snapshots. What was read may hold credentials: only
 // the statuses are told.
-func (s *scene) unchanged(a answer, before, after snapshot) {
+func (s *scene) unchanged(a response, before, after snapshot) {
 	for path, was := range before {
 		if now, read := after[path]; read && now != was {
 			s.watch.add(s.runner, Failure{"ERR-08", a.request, "nothing to change",

@@ -256,7 +256,7 @@ type want struct {
 
 // A test looks at one thing of an answer, and says what it wanted and got if
 // that is not as it should be.
-type test func(s *scene, a answer) (wanted, got string)
+type test func(s *scene, a response) (wanted, got string)
 
 // The error codes that the specification reserves.
 const (
@@ -288,7 +288,7 @@ var anything = want{}
 
 // running is the state of an operation that has just been accepted: it may have
 // ended in the meantime.
-var running = status(200).that(func(_ *scene, a answer) (string, string) {
+var running = status(200).that(func(_ *scene, a response) (string, string) {
 	if state := text(a.body, "state"); state != inProgress && state != succeeded {
 		return "state to be in progress", a.String()
 	}
@@ -296,7 +296,7 @@ var running = status(200).that(func(_ *scene, a answer) (string, string) {
 })
 
 // nothingThere wants a deletion to find nothing.
-var nothingThere = anything.that(func(_ *scene, a answer) (string, string) {
+var nothingThere = anything.that(func(_ *scene, a response) (string, string) {
 	if a.status == http.StatusOK || a.status == http.StatusAccepted {
 		return "nothing to delete", a.String()
 	}
@@ -315,7 +315,7 @@ var present = struct{ present bool }{true}
 // has wants a member: of the value, or any if it is present. Dots lead into
 // objects.
 func (w want) has(member string, value any) want {
-	return w.that(func(s *scene, a answer) (string, string) {
+	return w.that(func(s *scene, a response) (string, string) {
 		got, ok := find(a.body, member)
 		if value == present {
 			if ok && got != "" && got != nil {
@@ -333,7 +333,7 @@ func (w want) has(member string, value any) want {
 
 // says wants a member, if it is there, to be of a value.
 func (w want) says(member string, value any) want {
-	return w.that(func(s *scene, a answer) (string, string) {
+	return w.that(func(s *scene, a response) (string, string) {
 		wanted := normal(s.fill(value))
 		if got, _ := find(a.body, member); got != nil && !same(got, wanted) {
 			return fmt.Sprintf("%s to be %s", member, encode(wanted)), a.String()
@@ -345,7 +345,7 @@ func (w want) says(member string, value any) want {
 // lacks wants members to be absent.
 func (w want) lacks(members ...string) want {
 	for _, member := range members {
-		w = w.that(func(_ *scene, a answer) (string, string) {
+		w = w.that(func(_ *scene, a response) (string, string) {
 			if _, ok := find(a.body, member); ok {
 				return "no member " + member, a.String()
 			}
@@ -357,8 +357,8 @@ func (w want) lacks(members ...string) want {
 
 // typed wants a member, if it is there, to be of a JSON type.
 func (w want) typed(member, jsonType string) want {
-	return w.that(func(_ *scene, a answer) (string, string) {
-		if v, _ := find(a.body, member); v != nil && kind(v) != jsonType {
+	return w.that(func(_ *scene, a response) (string, string) {
+		if v, _ := find(a.body, member); v != nil && typeOf(v) != jsonType {
 			return member + " to be of type " + jsonType, a.String()
 		}
 		return "", ""
@@ -367,7 +367,7 @@ func (w want) typed(member, jsonType string) want {
 
 // header wants a header of a value; an empty value wants it absent.
 func (w want) header(name, value string) want {
-	return w.that(func(s *scene, a answer) (string, string) {
+	return w.that(func(s *scene, a response) (string, string) {
 		if got := a.header.Get(name); got != s.text(value) {
 			return fmt.Sprintf("the header %s to be %q", name, s.text(value)), fmt.Sprintf("%q", got)
 		}
@@ -381,7 +381,7 @@ var grantMembers = []string{"credentials", "syslog_drain_url", "route_service_ur
 // sameOperation wants the token that was given for the running operation. A
 // broker need not give tokens.
 func (w want) sameOperation() want {
-	return w.that(func(_ *scene, a answer) (string, string) {
+	return w.that(func(_ *scene, a response) (string, string) {
 		if got, _ := a.body["operation"].(string); a.running != "" && got != a.running {
 			return "the same operation as the first answer had", "another"
 		}

@@ -168,7 +168,7 @@ func bindStateCases() []Case {
 				})
 			}},
 		{ID: "BIND-25", Since: 14, Title: "the credentials of an asynchronous bind can be fetched", given: bound,
-			needs: []need{bindAsync, withGrant}, story: granted(func(_ *scene, a answer) (string, string) {
+			needs: []need{bindAsync, withGrant}, story: granted(func(_ *scene, a response) (string, string) {
 				if a.body["credentials"] == nil {
 					return "credentials", a.String()
 				}
@@ -190,7 +190,7 @@ func bindAnswerCases() []Case {
 			bindSync),
 		bindTo("BIND-32", 0, "a route service names an https URL, or none",
 			bindBody.without("app_guid", "bind_resource").with("bind_resource", object{"route": "app.example.com"}),
-			status(201).that(func(_ *scene, a answer) (string, string) {
+			status(201).that(func(_ *scene, a response) (string, string) {
 				if u := text(a.body, "route_service_url"); u != "" && !strings.HasPrefix(u, "https://") {
 					return "a route_service_url that begins with https://", a.String()
 				}

@@ -19,8 +19,8 @@ func catalogNameCases() []Case {
 		return ""
 	}
 	return []Case{
-		looks("CAT-01", 0, "the catalog has an array of services", func(_ *scene, a answer) (string, string) {
-			if kind(a.body["services"]) != "array" {
+		looks("CAT-01", 0, "the catalog has an array of services", func(_ *scene, a response) (string, string) {
+			if typeOf(a.body["services"]) != "array" {
 				return "services to be an array", a.String()
 			}
 			return "", ""
@@ -28,7 +28,7 @@ func catalogNameCases() []Case {
 		looks("CAT-02/texts", 0, "offerings have an id, a name and a description",
 			each("services", texts("id", "name", "description"))),
 		looks("CAT-02/bindable", 0, "offerings say whether they are bindable", each("services", func(o object) string {
-			if kind(o["bindable"]) != "boolean" {
+			if typeOf(o["bindable"]) != "boolean" {
 				return "bindable to be true or false"
 			}
 			return ""
@@ -51,7 +51,7 @@ func catalogNameCases() []Case {
 		})),
 		looks("CAT-04/plan-names", 0, "the names of an offering's plans are unique", each("services", func(o object) string {
 			wanted, _ := unique("the names of plans",
-				func([]object) []string { return pickOf("name")(list(o["plans"])) })(nil, answer{})
+				func([]object) []string { return pickOf("name")(list(o["plans"])) })(nil, response{})
 			return wanted
 		})),
 		looks("CAT-04/apart", 0, "no plan has the id of an offering",
@@ -165,7 +165,7 @@ func catalogMemberCases() []Case {
 				if !ok || !again {
 					return
 				}
-				for _, a := range []answer{first, last} {
+				for _, a := range []response{first, last} {
 					for _, service := range list(a.body["services"]) {
 						for _, plan := range list(service["plans"]) {
 							delete(plan, "binding_rotatable")

@@ -54,7 +54,7 @@ func errorCases() []Case {
 		{ID: "ERR-07", watched: true, Title: "the refusal of a change of plan has no reserved code", given: ready,
 			needs: []need{notUpdateable},
 			steps: []step{{patch(instance+async, members(object{"service_id": "$service", "plan_id": "$otherplan"})),
-				status(422, 400).that(func(_ *scene, a answer) (string, string) {
+				status(422, 400).that(func(_ *scene, a response) (string, string) {
 					if reserved(text(a.body, "error")) {
 						return "another error than " + text(a.body, "error"), a.String()
 					}
@@ -110,7 +110,7 @@ func (c Case) needing(n ...need) Case {
 
 // sentence wants a refusal to say it.
 func sentence(says string) test {
-	return func(_ *scene, a answer) (string, string) {
+	return func(_ *scene, a response) (string, string) {
 		if a.status == http.StatusUnprocessableEntity && text(a.body, "description") != says {
 			return "description to be " + says, a.String()
 		}
@@ -287,7 +287,7 @@ func asIdentical(content body) func(s *scene) {
 
 // each looks at the objects of one kind in a catalog, and says what is wrong.
 func each(of string, look func(o object) string) test {
-	return func(_ *scene, a answer) (string, string) {
+	return func(_ *scene, a response) (string, string) {
 		for _, service := range list(a.body["services"]) {
 			owners := []object{service}
 			if of == "plans" {

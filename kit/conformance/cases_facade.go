@@ -7,7 +7,7 @@ import (
 
 // statusOf wants the body of a status resource in a state, any if it is empty.
 func statusOf(w want, state string) want {
-	return w.that(func(_ *scene, a answer) (string, string) {
+	return w.that(func(_ *scene, a response) (string, string) {
 		got := text(a.body, "status.state")
 		if got == "" || state != "" && got != state {
 			return "status.state " + state, a.String()
@@ -38,21 +38,21 @@ func atStatus(id string, title string, g given, q request, w want, needs ...need
 	return Case{ID: id, Title: title, given: g, needs: append([]need{facade}, needs...), steps: []step{{q, w}}}
 }
 
-func tellsWhenToAsk(_ *scene, a answer) (string, string) {
+func tellsWhenToAsk(_ *scene, a response) (string, string) {
 	if !seconds.MatchString(a.header.Get("Retry-After")) {
 		return "Retry-After in seconds", "none"
 	}
 	return "", ""
 }
 
-func tellsWhereToAsk(s *scene, a answer) (string, string) {
+func tellsWhereToAsk(s *scene, a response) (string, string) {
 	if a.header.Get("Location") == "" {
 		return "a Location", "none"
 	}
 	return tellsWhenToAsk(s, a)
 }
 
-func tellsNoTime(_ *scene, a answer) (string, string) {
+func tellsNoTime(_ *scene, a response) (string, string) {
 	if a.header.Get("Retry-After") != "" {
 		return "no Retry-After", "one"
 	}
@@ -135,7 +135,7 @@ func statusResourceCases() []Case {
 		atStatus("FAC-13/version", "a status resource wants no version", provisioning, location().with(versionHeader, ""),
 			status(202, 200, 412)),
 		atStatus("FAC-14", "a status is not to be cached", provisioning, location(),
-			status(202, 200).that(func(_ *scene, a answer) (string, string) {
+			status(202, 200).that(func(_ *scene, a response) (string, string) {
 				if a.header.Get("Cache-Control") != "no-store" {
 					return "Cache-Control: no-store", a.header.Get("Cache-Control")
 				}

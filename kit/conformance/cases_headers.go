@@ -157,7 +157,7 @@ func authenticationCases() []Case {
 		Case{ID: "AUTH-05", Title: "the case of the scheme does not matter",
 			steps: []step{{get(catalog).with("Authorization", "basic $login"), status(200)}}},
 		Case{ID: "AUTH-06", Title: "a 401 names the scheme that is wanted",
-			steps: []step{{get(catalog).with("Authorization", ""), status(401).that(func(_ *scene, a answer) (string, string) {
+			steps: []step{{get(catalog).with("Authorization", ""), status(401).that(func(_ *scene, a response) (string, string) {
 				if h := a.header.Get("WWW-Authenticate"); !strings.HasPrefix(strings.ToLower(h), "basic") {
 					return "the header WWW-Authenticate with the scheme Basic", fmt.Sprintf("%q", h)
 				}

@@ -147,8 +147,8 @@ func updateStateCases() []Case {
 			steps: []step{{patch(instance+async, change(0)), changed}}},
 		{ID: "UPD-27", Since: 14, Title: "the dashboard in the answer to an update is a text", given: ready,
 			needs: []need{changeable},
-			steps: []step{{patch(instance+async, change(0)), changed.that(func(_ *scene, a answer) (string, string) {
-				if v, ok := a.body["dashboard_url"]; ok && v != nil && kind(v) != "string" {
+			steps: []step{{patch(instance+async, change(0)), changed.that(func(_ *scene, a response) (string, string) {
+				if v, ok := a.body["dashboard_url"]; ok && v != nil && typeOf(v) != "string" {
 					return "dashboard_url to be a text", a.String()
 				}
 				return "", ""

@@ -13,7 +13,7 @@ import (
 func typed(jsonType string, names ...string) func(o object) string {
 	return func(o object) string {
 		for _, name := range names {
-			if v, _ := find(o, name); v != nil && kind(v) != jsonType {
+			if v, _ := find(o, name); v != nil && typeOf(v) != jsonType {
 				return name + " to be of type " + jsonType
 			}
 		}
@@ -35,7 +35,7 @@ func texts(names ...string) func(o object) string {
 
 // unique wants the values that pick gives of a catalog to differ.
 func unique(what string, pick func(services []object) []string) test {
-	return func(_ *scene, a answer) (string, string) {
+	return func(_ *scene, a response) (string, string) {
 		values := pick(list(a.body["services"]))
 		slices.Sort(values)
 		for n := 1; n < len(values); n++ {
@@ -176,7 +176,7 @@ func serviceTags(o object) string {
 		return "tags to be an array"
 	}
 	for _, tag := range tags {
-		if kind(tag) != "string" {
+		if typeOf(tag) != "string" {
 			return "tags to be texts"
 		}
 	}

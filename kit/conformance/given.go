@@ -39,7 +39,7 @@ func permitted(path string, needed bool) string {
 }
 
 // done waits for what was accepted; anything but success blocks the case.
-func (s *scene) done(a answer, path string) bool {
+func (s *scene) done(a response, path string) bool {
 	if a.status != http.StatusAccepted {
 		return true
 	}

@@ -12,7 +12,7 @@ var instant = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$`)
 
 // expiry wants the times of a binding to be well formed, and the renewal not to
 // come after the end.
-func expiry(_ *scene, a answer) (string, string) {
+func expiry(_ *scene, a response) (string, string) {
 	times := map[string]time.Time{}
 	for _, name := range []string{"expires_at", "renew_before"} {
 		v, ok := find(a.body, "metadata."+name)
@@ -40,7 +40,7 @@ func instantOf(v any) (time.Time, bool) {
 }
 
 // endpoints wants what the specification says of endpoints, where there are any.
-func endpoints(_ *scene, a answer) (string, string) {
+func endpoints(_ *scene, a response) (string, string) {
 	v, ok := a.body["endpoints"]
 	if !ok {
 		return "", ""
@@ -56,7 +56,7 @@ func endpoints(_ *scene, a answer) (string, string) {
 			return "each endpoint to have a host and ports", a.String()
 		}
 		for _, port := range ports {
-			if kind(port) != "string" {
+			if typeOf(port) != "string" {
 				return "the ports of endpoints to be texts", a.String()
 			}
 		}
@@ -68,7 +68,7 @@ func endpoints(_ *scene, a answer) (string, string) {
 }
 
 // volumes wants volume mounts in the form of version 2.10 and later.
-func volumes(_ *scene, a answer) (string, string) {
+func volumes(_ *scene, a response) (string, string) {
 	mounts, _ := a.body["volume_mounts"].([]any)
 	if len(mounts) == 0 {
 		return "an array of volume_mounts", a.String()
@@ -91,7 +91,7 @@ func volumes(_ *scene, a answer) (string, string) {
 }
 
 // experimental wants volume mounts in the form before version 2.10.
-func experimental(_ *scene, a answer) (string, string) {
+func experimental(_ *scene, a response) (string, string) {
 	mounts, _ := a.body["volume_mounts"].([]any)
 	if len(mounts) == 0 {
 		return "an array of volume_mounts", a.String()
@@ -101,7 +101,7 @@ func experimental(_ *scene, a answer) (string, string) {
 		if text(o, "container_path") == "" || text(o, "private.driver") == "" || text(o, "private.group_id") == "" {
 			return "each volume mount to have container_path, private.driver and private.group_id", a.String()
 		}
-		if v, ok := find(o, "private.config"); ok && kind(v) != "string" {
+		if v, ok := find(o, "private.config"); ok && typeOf(v) != "string" {
 			return "private.config to be a text", a.String()
 		}
 	}
@@ -109,7 +109,7 @@ func experimental(_ *scene, a answer) (string, string) {
 }
 
 // drained wants a log drain.
-func drained(_ *scene, a answer) (string, string) {
+func drained(_ *scene, a response) (string, string) {
 	if text(a.body, "syslog_drain_url") == "" {
 		return "a syslog_drain_url", a.String()
 	}
@@ -117,7 +117,7 @@ func drained(_ *scene, a answer) (string, string) {
 }
 
 // drain wants a log drain of a scheme that platforms speak.
-func drain(_ *scene, a answer) (string, string) {
+func drain(_ *scene, a response) (string, string) {
 	u := text(a.body, "syslog_drain_url")
 	for _, scheme := range []string{"syslog://", "syslog-tls://", "https://"} {
 		if strings.HasPrefix(u, scheme) {
@@ -128,7 +128,7 @@ func drain(_ *scene, a answer) (string, string) {
 }
 
 // unasked wants nothing that the offering did not require permission for.
-func unasked(s *scene, a answer) (string, string) {
+func unasked(s *scene, a response) (string, string) {
 	for member, permission := range map[string]string{"syslog_drain_url": "syslog_drain", "route_service_url": "route_forwarding",
 		"volume_mounts": "volume_mount"} {
 		if v, ok := a.body[member]; ok && v != nil && !s.plan.service.requires(permission) {
@@ -142,13 +142,13 @@ func unasked(s *scene, a answer) (string, string) {
 // may tell it once only.
 func granted(look test) func(s *scene) {
 	return func(s *scene) {
-		if wanted, got := look(s, answer{status: http.StatusOK, body: s.grant}); wanted != "" {
+		if wanted, got := look(s, response{status: http.StatusOK, body: s.grant}); wanted != "" {
 			s.fail(s.Rule(), "PUT or GET "+s.text(binding), wanted, got)
 		}
 	}
 }
 
-func sameGrant(s *scene, a answer) (string, string) {
+func sameGrant(s *scene, a response) (string, string) {
 	for _, member := range grantMembers {
 		if !same(s.grant[member], a.body[member]) {
 			return "the same " + member + " as the first answer had", "others"

@@ -19,7 +19,7 @@ func TestInstantsAreNoTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			grant := object{"metadata": object{"renew_before": c.renew, "expires_at": c.expire}}
-			if wanted, _ := expiry(nil, answer{body: grant}); (wanted == "") != c.well {
+			if wanted, _ := expiry(nil, response{body: grant}); (wanted == "") != c.well {
 				t.Errorf("%s: wanted %q", c.reason, wanted)
 			}
 		})

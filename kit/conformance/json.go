@@ -107,8 +107,8 @@ func put(o object, path string, v any) {
 	put(inner, rest, v)
 }
 
-// kind names the JSON type of a value.
-func kind(v any) string {
+// typeOf names the JSON type of a value.
+func typeOf(v any) string {
 	switch v.(type) {
 	case nil:
 		return "null"

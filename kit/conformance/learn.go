@@ -107,7 +107,7 @@ func (r *runner) try(ctx context.Context, p *plan) {
 }
 
 // troubled records why trying told nothing.
-func (s *scene) troubled(a answer, ok bool) bool {
+func (s *scene) troubled(a response, ok bool) bool {
 	s.plan.trouble, s.plan.refusal = a.request+" was answered "+a.String(), a.status == http.StatusBadRequest
 	if s.plan.refusal {
 		s.plan.trouble += "; if it needs parameters, give them with --parameters, --update-parameters, --bind-parameters"
@@ -119,7 +119,7 @@ func (s *scene) troubled(a answer, ok bool) bool {
 }
 
 // tried is exchange, where no answer means that something could not be learned.
-func (s *scene) tried(q request) (answer, bool) {
+func (s *scene) tried(q request) (response, bool) {
 	a, ok := s.exchange(q.silent())
 	if !ok {
 		s.troubled(a, ok)

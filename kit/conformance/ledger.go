@@ -38,7 +38,7 @@ type ledger struct {
 func (l *ledger) later(work func()) { l.going.Go(work) }
 
 // register enters what a request may make or change.
-func (s *scene) register(a answer) {
+func (s *scene) register(a response) {
 	segments := strings.Split(a.path, "/")
 	if len(segments) != 4 && len(segments) != 6 || segments[1] != "v2" || segments[len(segments)-1] == "" {
 		return
@@ -72,7 +72,7 @@ func (s *scene) register(a answer) {
 }
 
 // follow takes from an answer what the removal must know.
-func (s *scene) follow(a answer) {
+func (s *scene) follow(a response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.made {

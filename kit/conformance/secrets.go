@@ -110,7 +110,7 @@ var telling = regexp.MustCompile(`(?i)pass|secret|key|token|uri|url|dsn|cert`)
 
 // learn takes the texts of the credentials in an answer, but for what the
 // request has said itself.
-func (k *secrets) learn(a answer) {
+func (k *secrets) learn(a response) {
 	said := a.path + encode(a.content)
 	k.texts(a.body["credentials"], "", said)
 }

@@ -117,8 +117,8 @@ func outcomes(r conformance.Report) map[string]conformance.Result {
 	return out
 }
 
-// told fails a test with what a broker is said to do wrong.
-func told(t *testing.T, r conformance.Result) {
+// saysWrong fails a test with what a broker is said to do wrong.
+func saysWrong(t *testing.T, r conformance.Result) {
 	t.Helper()
 	t.Errorf("%s [%s] %s: %s %s %v", r.ID, r.Level, r.Outcome, r.Title, r.Reason, r.Failures)
 }
@@ -150,12 +150,12 @@ func TestABrokerWithoutUpdates(t *testing.T) {
 				switch {
 				case id == "CAT-13/endpoint":
 					if r.Outcome != conformance.Failed || r.Level != conformance.Must {
-						told(t, r)
+						saysWrong(t, r)
 					}
 				case r.Outcome == conformance.Failed || r.Outcome == conformance.Blocked:
-					told(t, r)
+					saysWrong(t, r)
 				case id == "UPD-06/unknown" && !strings.Contains(r.Reason, "update endpoint"):
-					told(t, r)
+					saysWrong(t, r)
 				}
 			}
 			if n := patches.Load(); n > 2 {
@@ -187,7 +187,7 @@ func TestABrokerBehindARouter(t *testing.T) {
 	result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync"})
 	for _, r := range result.Results {
 		if r.Outcome == conformance.Failed {
-			told(t, r)
+			saysWrong(t, r)
 		}
 	}
 	if lost.Load() < 100 || result.Count(conformance.Blocked) == 0 || result.Conforms() {
@@ -246,7 +246,7 @@ func TestABrokerThatDropsConnections(t *testing.T) {
 	result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync"})
 	for _, r := range result.Results {
 		if r.Outcome == conformance.Failed {
-			told(t, r)
+			saysWrong(t, r)
 		}
 	}
 	if result.Count(conformance.Blocked) == 0 {
@@ -275,14 +275,14 @@ func TestABrokerThatProvisionsNothing(t *testing.T) {
 		"INP-16/post-instance", "INP-18",
 	} {
 		if r := found[id]; r.Outcome != conformance.Passed {
-			told(t, r)
+			saysWrong(t, r)
 		}
 	}
 	if r := found["PROV-13/plan_id"]; r.Outcome != conformance.Failed {
-		told(t, r)
+		saysWrong(t, r)
 	}
 	if r := found["PROV-01"]; r.Outcome != conformance.Blocked || !strings.Contains(r.Reason, "there is no room") {
-		told(t, r)
+		saysWrong(t, r)
 	}
 	if len(result.Left)+len(result.Unsure) > 0 {
 		t.Errorf("left behind: %v, %v", result.Left, result.Unsure)
@@ -310,7 +310,7 @@ func TestABrokerThatTakesAnyPassword(t *testing.T) {
 			for id, r := range outcomes(result) {
 				if expected := id == "AUTH-02/alike" || strings.HasPrefix(id, "CAT"); !expected && r.Outcome != want.outcome &&
 					!strings.Contains(r.Reason, "does not offer") {
-					told(t, r)
+					saysWrong(t, r)
 				}
 			}
 			if len(result.Hazards) != 1 || result.Hazards[0].Level != want.level {

@@ -29,7 +29,7 @@ func (w *watch) of(rule string) []Failure {
 	return w.seen[rule]
 }
 
-func (w *watch) see(r *runner, a answer) {
+func (w *watch) see(r *runner, a response) {
 	for _, f := range violations(r, a) {
 		w.add(r, f)
 	}
@@ -62,7 +62,7 @@ const maxOperation = 10_000
 // violations are what is wrong with an answer whatever was asked. What speaks
 // another version than the run's is held against little: other sentences hold
 // for it.
-func violations(r *runner, a answer) []Failure {
+func violations(r *runner, a response) []Failure {
 	var out []Failure
 	bad := func(rule, want, got string) {
 		out = append(out, Failure{Rule: rule, Request: a.request, Want: want, Got: got})
@@ -132,7 +132,7 @@ func violations(r *runner, a answer) []Failure {
 // word is what an error code looks like.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
-func ofRefusal(a answer) []Failure {
+func ofRefusal(a response) []Failure {
 	var out []Failure
 	bad := func(rule, want string) {
 		out = append(out, Failure{Rule: rule, Request: a.request, Want: want, Got: a.String()})
@@ -151,7 +151,7 @@ func ofRefusal(a answer) []Failure {
 		bad("ERR-02/description", "description to say why")
 	}
 	for _, flag := range []string{"instance_usable", "update_repeatable"} {
-		if v, ok := a.body[flag]; ok && kind(v) != "boolean" {
+		if v, ok := a.body[flag]; ok && typeOf(v) != "boolean" {
 			bad("ERR-10", flag+" to be true or false")
 		}
 	}
@@ -165,7 +165,7 @@ func ofRefusal(a answer) []Failure {
 	return out
 }
 
-func ofState(a answer) []Failure {
+func ofState(a response) []Failure {
 	var out []Failure
 	bad := func(rule, want string) {
 		out = append(out, Failure{Rule: rule, Request: a.request, Want: want, Got: a.String()})
@@ -201,7 +201,7 @@ func ofState(a answer) []Failure {
 // seconds are a positive whole number of them.
 var seconds = regexp.MustCompile(`^[1-9][0-9]*$`)
 
-func ofAccepted(minor int, a answer) []Failure {
+func ofAccepted(minor int, a response) []Failure {
 	var out []Failure
 	bad := func(rule, want string) {
 		out = append(out, Failure{Rule: rule, Request: a.request, Want: want, Got: a.String()})
@@ -229,7 +229,7 @@ func ofAccepted(minor int, a answer) []Failure {
 
 // in finds the secrets that an answer tells where it must not: in any header,
 // and in the body of a refusal or of a poll.
-func (k *secrets) in(a answer) []string {
+func (k *secrets) in(a response) []string {
 	var text strings.Builder
 	if a.status >= 400 || a.ofLastOperation() {
 		text.Write(a.raw)

@@ -173,7 +173,7 @@ func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
 	if !ok {
 		return draft{}, r.problems
 	}
-	r.places[""] = place{root.Line, root}
+	r.places[""] = position{root.Line, root}
 	v := r.value(root, "")
 	if r.nodes > maxNodes {
 		return draft{}, r.problems

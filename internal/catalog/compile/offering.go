@@ -32,8 +32,8 @@ const (
 type draft struct {
 	offering catalog.Offering
 	file     string
-	places   map[string]place  // by JSON pointer
-	kept     map[string][]byte // files of the provider's, by digest
+	places   map[string]position // by JSON pointer
+	kept     map[string][]byte   // files of the provider's, by digest
 }
 
 // keep is provider.Checked's Keep.

@@ -39,27 +39,27 @@ type reader struct {
 	nodes    int            // visited so far
 	depth    int            // of the value being read
 	// places are where each value stands, by its JSON pointer.
-	places map[string]place
+	places map[string]position
 	// bad are values that cannot be read, by their pointers.
 	bad map[string]bool
-	// told are problems of values that aliases share, by node and words.
-	told map[told]bool
+	// noted are problems of values that aliases share, by node and words.
+	noted map[problemKey]bool
 	// compiled are the users' schemas that have been looked at.
 	compiled map[*yaml.Node]bool
 }
 
 func newReader(file string) *reader {
-	return &reader{file: file, places: map[string]place{}, bad: map[string]bool{}, told: map[told]bool{},
+	return &reader{file: file, places: map[string]position{}, bad: map[string]bool{}, noted: map[problemKey]bool{},
 		compiled: map[*yaml.Node]bool{}}
 }
 
-// A place is where a member or an item stands.
-type place struct {
+// A position is where a member or an item stands.
+type position struct {
 	line  int        // of the member's name, or of the item
 	value *yaml.Node // never an alias
 }
 
-type told struct {
+type problemKey struct {
 	node *yaml.Node
 	what string
 }
@@ -76,15 +76,15 @@ func (r *reader) problem(line int, what, mend string) {
 func (r *reader) about(at, what, remedy string) {
 	at = r.stands(at)
 	p, nearest := r.nearest(at)
-	key := told{p.value, at[len(nearest):] + " " + what}
-	if !r.told[key] {
-		r.told[key] = true
+	key := problemKey{p.value, at[len(nearest):] + " " + what}
+	if !r.noted[key] {
+		r.noted[key] = true
 		r.problem(p.line, people(at)+" "+what, remedy)
 	}
 }
 
 // nearest is the place of what a pointer names, or else of what it would stand in.
-func (r *reader) nearest(at string) (place, string) {
+func (r *reader) nearest(at string) (position, string) {
 	p := r.places[at]
 	for p.value == nil && at != "" {
 		at = at[:strings.LastIndexByte(at, '/')]
@@ -277,7 +277,7 @@ func (r *reader) value(n *yaml.Node, at string) any {
 		object := map[string]any{}
 		for _, m := range r.members(n, at) {
 			below := at + "/" + schema.Escape(m.name)
-			r.places[below] = place{m.line, m.value}
+			r.places[below] = position{m.line, m.value}
 			object[m.name] = r.value(m.value, below)
 		}
 		return object
@@ -285,7 +285,7 @@ func (r *reader) value(n *yaml.Node, at string) any {
 		list := make([]any, 0, len(n.Content))
 		for i, item := range n.Content {
 			below := at + "/" + strconv.Itoa(i)
-			r.places[below] = place{item.Line, resolve(item)}
+			r.places[below] = position{item.Line, resolve(item)}
 			list = append(list, r.value(item, below))
 		}
 		return list

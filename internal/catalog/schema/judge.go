@@ -43,7 +43,7 @@ func (s *Schema) Has(name string) bool { return s.root.properties[name] != nil }
 
 // JudgeMember finds what one member breaks that the schema has.
 func (s *Schema) JudgeMember(name string, v any) []Violation {
-	found, _ := (&judge{Schema: s}).node(s.root.properties[name], v, &place{key: name}, nil)
+	found, _ := (&judge{Schema: s}).node(s.root.properties[name], v, &location{key: name}, nil)
 	return found
 }
 
@@ -53,9 +53,9 @@ type judge struct {
 	open bool // names and remedies are told
 }
 
-// A place is a value's within the whole; nil for the whole.
-type place struct {
-	above *place
+// A location is a value's within the whole; nil for the whole.
+type location struct {
+	above *location
 	key   any // a member's name, or an item's index
 	// remedy is what the schema says of it, where it is told.
 	remedy string
@@ -84,13 +84,13 @@ type visit struct {
 	*judge
 	n     *node
 	v     any
-	at    *place
+	at    *location
 	trail *trail
 	found []Violation
 	seen  judged
 }
 
-func (j *judge) node(n *node, v any, at *place, above *trail) ([]Violation, judged) {
+func (j *judge) node(n *node, v any, at *location, above *trail) ([]Violation, judged) {
 	t := &visit{judge: j, n: n, v: v, at: at, trail: &trail{above, n}}
 	if j.tracks {
 		t.seen = judged{}
@@ -159,12 +159,12 @@ func (t *visit) below(n *node, v, key any) {
 	t.seen.add(key)
 }
 
-func (t *visit) in(key any) *place {
+func (t *visit) in(key any) *location {
 	of := t.n
 	if name, ok := key.(string); ok {
 		of = t.n.properties[name]
 	}
-	return &place{above: t.at, key: key, remedy: t.remedy(of)}
+	return &location{above: t.at, key: key, remedy: t.remedy(of)}
 }
 
 // plain judges what is about the value as such. What breaks it says all.
@@ -362,7 +362,7 @@ func (t *visit) rest() {
 // member renders a place as a JSON pointer. A member's name is told only if the
 // schema declares it: a name may be a secret too, such as a key of a user's own
 // map.
-func (j *judge) member(at *place) string {
+func (j *judge) member(at *location) string {
 	if at == nil {
 		return ""
 	}

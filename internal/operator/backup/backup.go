@@ -56,15 +56,15 @@ type Server struct {
 	Data string
 }
 
-// aside begins the names of what is written in the folder meanwhile.
-const aside = ".backup-"
+// unfinished begins the names of what is written in the folder meanwhile.
+const unfinished = ".backup-"
 
 // Clear removes from a folder that nobody else has open what a backup has left in it
 // whose process died: it holds secrets.
 func Clear(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), aside) {
+		if strings.HasPrefix(e.Name(), unfinished) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
@@ -89,7 +89,7 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 	}
 	// What is read while all are quiet goes to a file first: whoever reads the
 	// archive may be slow, and nobody waits for that.
-	held, err := os.CreateTemp(f.Dir, aside+"*") // mode 0600
+	held, err := os.CreateTemp(f.Dir, unfinished+"*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("making a file in the data folder: %w", err)
 	}
@@ -121,7 +121,7 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 
 // quiet copies all but the running server's data directory.
 func (f Folder) quiet(to *archive) error {
-	snapshot, err := os.MkdirTemp(f.Dir, aside+"*") // mode 0700
+	snapshot, err := os.MkdirTemp(f.Dir, unfinished+"*") // mode 0700
 	if err != nil {
 		return err
 	}

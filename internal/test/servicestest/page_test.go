@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -27,7 +27,7 @@ const page = "../../../docs/catalog.md"
 // shipped are the offerings of AWS services, by their names.
 func shipped(t *testing.T) (*catalog.Catalog, map[string]catalog.Offering) {
 	t.Helper()
-	c, err := offered.Load("")
+	c, err := offeringfiles.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}

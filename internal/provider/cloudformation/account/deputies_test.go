@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -23,7 +23,7 @@ import (
 // shippedOffering is one that ships.
 func shippedOffering(t *testing.T, name string) account.Offering {
 	t.Helper()
-	all, err := offered.Load("")
+	all, err := offeringfiles.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}

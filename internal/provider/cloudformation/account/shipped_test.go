@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -44,7 +44,7 @@ var harmless = []string{"kinesis:DescribeLimits", "secretsmanager:GetRandomPassw
 // What ships reaches nothing outside of the broker's prefix: neither CloudFormation for
 // it, nor, whatever their policies, the principals of its bindings.
 func TestShippedOfferingsReachNoFurther(t *testing.T) {
-	all, err := offered.Load("")
+	all, err := offeringfiles.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestShippedOfferingsReachNoFurther(t *testing.T) {
 // account may use, change or delete it, and no offering's own conditions are needed for
 // that.
 func TestKeysOfAnotherBroker(t *testing.T) {
-	all, err := offered.Load("")
+	all, err := offeringfiles.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}

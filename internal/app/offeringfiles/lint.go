@@ -1,4 +1,4 @@
-package offered
+package offeringfiles
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package offered_test
+package offeringfiles_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
@@ -27,7 +27,7 @@ func TestLinted(t *testing.T) {
 		t.Fatalf("no linter of templates: %v: run make cfn-lint", err)
 	}
 	dir := t.TempDir()
-	path, err := offered.NewAWS(dir, "wrong")
+	path, err := offeringfiles.NewAWS(dir, "wrong")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +42,11 @@ func TestLinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	warn := func(w advice.Error) { t.Error(w.Error()) }
-	if _, err := offered.Validate(dir, warn); err != nil {
+	if _, err := offeringfiles.Validate(dir, warn); err != nil {
 		t.Fatalf("without the linter: %v", err)
 	}
 	var problems compile.Problems
-	if _, err := offered.Linted(t.Context(), cfnLint, dir, warn); !errors.As(err, &problems) {
+	if _, err := offeringfiles.Linted(t.Context(), cfnLint, dir, warn); !errors.As(err, &problems) {
 		t.Fatalf("want problems, got %v", err)
 	}
 	lines := map[string]int{}
@@ -68,12 +68,12 @@ func TestLinted(t *testing.T) {
 // A linter that is not there, or that fails, is said.
 func TestWithoutALinter(t *testing.T) {
 	none := func(advice.Error) {}
-	_, err := offered.Linted(t.Context(), "no-such-linter", "", none)
+	_, err := offeringfiles.Linted(t.Context(), "no-such-linter", "", none)
 	if err == nil || !strings.Contains(err.Error(), "pip install cfn-lint") {
 		t.Errorf("without a linter: %v", err)
 	}
 	for _, program := range []string{"false", "true"} { // one that fails, and one that says nothing
-		if _, err := offered.Linted(t.Context(), program, "", none); err == nil ||
+		if _, err := offeringfiles.Linted(t.Context(), program, "", none); err == nil ||
 			!strings.Contains(err.Error(), "does not answer") {
 			t.Errorf("with %s: %v", program, err)
 		}

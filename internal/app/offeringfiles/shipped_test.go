@@ -1,4 +1,4 @@
-package offered_test
+package offeringfiles_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the compiled catalog anew")
 
 // The program has what ships as its files say it.
 func TestShippedIsCurrent(t *testing.T) {
-	compiled, err := offered.Ship()
+	compiled, err := offeringfiles.Ship()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestShippedIsCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if !bytes.Equal(compiled, offerings.Catalog) {
-		t.Error("offerings/catalog.dat is not what the files beside it say: run go test ./internal/app/offered -update")
+		t.Error("offerings/catalog.dat is not what the files beside it say: run go test ./internal/app/offeringfiles -update")
 	}
 }
 

@@ -1,4 +1,4 @@
-package offered_test
+package offeringfiles_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
@@ -31,41 +31,41 @@ func edit(t *testing.T, path, old, text string) {
 // under another one.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
-	path, err := offered.NewAWS(dir, "first-log")
+	path, err := offeringfiles.NewAWS(dir, "first-log")
 	if err != nil {
 		t.Fatal(err)
 	}
 	lock := filepath.Join(filepath.Dir(path), compile.LockFile)
-	if changed, err := offered.Lock(dir); err != nil || len(changed) != 0 {
+	if changed, err := offeringfiles.Lock(dir); err != nil || len(changed) != 0 {
 		t.Errorf("a plan without a version is locked: %q %v", changed, err)
 	}
 	edit(t, path, "free: false", "free: false\nmaintenance_info: {version: 1.0.0}")
-	if _, err := offered.Load(dir); err == nil || !strings.Contains(err.Error(), "catalog lock") {
+	if _, err := offeringfiles.Load(dir); err == nil || !strings.Contains(err.Error(), "catalog lock") {
 		t.Errorf("a version without a lock: %v", err)
 	}
 	for range 2 {
-		changed, err := offered.Lock(dir)
+		changed, err := offeringfiles.Lock(dir)
 		if err != nil || len(changed) > 0 && changed[0] != lock {
 			t.Fatalf("locked %q: %v", changed, err)
 		}
 	}
-	if _, err := offered.Load(dir); err != nil {
+	if _, err := offeringfiles.Load(dir); err != nil {
 		t.Errorf("locked: %v", err)
 	}
 	edit(t, filepath.Join(filepath.Dir(path), "template.yaml"), "Default: 30", "Default: 7")
 	for name, do := range map[string]func() error{
-		"load": func() error { _, err := offered.Load(dir); return err },
-		"lock": func() error { _, err := offered.Lock(dir); return err },
+		"load": func() error { _, err := offeringfiles.Load(dir); return err },
+		"lock": func() error { _, err := offeringfiles.Lock(dir); return err },
 	} {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "raise the version") {
 			t.Errorf("%s: a template that changed under its version: %v", name, err)
 		}
 	}
 	edit(t, path, "1.0.0", "1.0.1")
-	if changed, err := offered.Lock(dir); err != nil || len(changed) != 1 {
+	if changed, err := offeringfiles.Lock(dir); err != nil || len(changed) != 1 {
 		t.Errorf("locked again %q: %v", changed, err)
 	}
-	if _, err := offered.Load(dir); err != nil {
+	if _, err := offeringfiles.Load(dir); err != nil {
 		t.Errorf("locked again: %v", err)
 	}
 }
@@ -73,13 +73,13 @@ func TestLock(t *testing.T) {
 // What CloudFormation calls is written into the permissions, which are right then.
 func TestPermit(t *testing.T) {
 	dir := t.TempDir()
-	path, err := offered.NewAWS(dir, "first-log")
+	path, err := offeringfiles.NewAWS(dir, "first-log")
 	if err != nil {
 		t.Fatal(err)
 	}
 	permissions := filepath.Join(filepath.Dir(path), "permissions.json")
 	edit(t, permissions, `"logs:CreateLogGroup", "logs:DeleteLogGroup", `, "")
-	all, err := offered.Permit(dir)
+	all, err := offeringfiles.Permit(dir)
 	if err != nil || all[permissions] == nil ||
 		!strings.Contains(strings.Join(all[permissions].Added, " "), "logs:CreateLogGroup") {
 		t.Fatalf("%v: %v", all, err)
@@ -90,21 +90,21 @@ func TestPermit(t *testing.T) {
 	}
 	silence := `  - {about: CloudFormation may also call, reason: "the template sets nothing that these are for"}`
 	edit(t, path, "  warnings:\n"+silence+"\n", "")
-	if _, err := offered.Validate(dir, func(w advice.Error) {
+	if _, err := offeringfiles.Validate(dir, func(w advice.Error) {
 		if len(all[permissions].Left) == 0 || !strings.Contains(w.What, "may also call") {
 			t.Error(w.Error())
 		}
 	}); err != nil {
 		t.Error(err)
 	}
-	if again, err := offered.Permit(dir); err != nil || len(again[permissions].Added) != 0 {
+	if again, err := offeringfiles.Permit(dir); err != nil || len(again[permissions].Added) != 0 {
 		t.Errorf("a second time: %v %v", again, err)
 	}
 	var refused *advice.Error
-	if _, err := offered.Permit(filepath.Join(dir, "gone")); !errors.As(err, &refused) {
+	if _, err := offeringfiles.Permit(filepath.Join(dir, "gone")); !errors.As(err, &refused) {
 		t.Errorf("of no folder: %v", err)
 	}
-	if _, err := offered.Lock(filepath.Join(dir, "gone")); !errors.As(err, &refused) {
+	if _, err := offeringfiles.Lock(filepath.Join(dir, "gone")); !errors.As(err, &refused) {
 		t.Errorf("of no folder: %v", err)
 	}
 }

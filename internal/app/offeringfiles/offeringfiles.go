@@ -1,7 +1,7 @@
-// Package offered compiles what a broker offers: the offerings that ship, and
+// Package offeringfiles compiles what a broker offers: the offerings that ship, and
 // the operator's own beside them. Whatever starts cold is given the result; the
 // functions import neither this package nor what it needs.
-package offered
+package offeringfiles
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package offered_test
+package offeringfiles_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -19,7 +19,7 @@ import (
 // says, and permissions that lack nothing.
 func TestFourFiles(t *testing.T) {
 	var warnings []advice.Error
-	c, err := offered.Validate("../../../docs/examples", func(w advice.Error) { warnings = append(warnings, w) })
+	c, err := offeringfiles.Validate("../../../docs/examples", func(w advice.Error) { warnings = append(warnings, w) })
 	if err != nil {
 		t.Fatal(err)
 	}

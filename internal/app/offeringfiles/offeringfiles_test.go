@@ -1,4 +1,4 @@
-package offered_test
+package offeringfiles_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/app/offered"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
@@ -18,11 +18,11 @@ import (
 func TestNew(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"cache", "123"} {
-		if _, err := offered.New(dir, name); err != nil {
+		if _, err := offeringfiles.New(dir, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c, err := offered.Load(dir)
+	c, err := offeringfiles.Load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +44,14 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *advice.Error
-	if _, err := offered.New(dir, "cache"); !errors.As(err, &refused) {
+	if _, err := offeringfiles.New(dir, "cache"); !errors.As(err, &refused) {
 		t.Errorf("want a refusal, got %v", err)
 	}
 	if text, err := os.ReadFile(mine); err != nil || string(text) != "mine" {
 		t.Errorf("it was written over: %q %v", text, err)
 	}
 	for _, name := range []string{"../x", "demo"} { // one outside of the folder, one that ships
-		if _, err := offered.New(dir, name); !errors.As(err, &refused) {
+		if _, err := offeringfiles.New(dir, name); !errors.As(err, &refused) {
 			t.Errorf("want a refusal of the name %q, got %v", name, err)
 		}
 	}
@@ -60,11 +60,11 @@ func TestNew(t *testing.T) {
 // A first AWS service works as it is, with nothing to warn of.
 func TestNewAWS(t *testing.T) {
 	dir := t.TempDir()
-	path, err := offered.NewAWS(dir, "first-log")
+	path, err := offeringfiles.NewAWS(dir, "first-log")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := offered.Validate(dir, func(w advice.Error) { t.Error(w.Error()) })
+	c, err := offeringfiles.Validate(dir, func(w advice.Error) { t.Error(w.Error()) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestNewAWS(t *testing.T) {
 	if err := os.WriteFile(template, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := offered.NewAWS(dir, "first-log"); err == nil {
+	if _, err := offeringfiles.NewAWS(dir, "first-log"); err == nil {
 		t.Error("a template that was there is no reason to refuse")
 	}
 	if text, err := os.ReadFile(template); err != nil || string(text) != "mine" {
@@ -96,7 +96,7 @@ func TestLoadWithoutFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{file, file + "-gone"} {
-		_, err := offered.Load(name)
+		_, err := offeringfiles.Load(name)
 		if err == nil || !strings.Contains(err.Error(), "offerings folder") ||
 			!strings.Contains(err.Error(), "let the broker's user read it") {
 			t.Errorf("%s: want an error that names the folder and a remedy, got %v", name, err)

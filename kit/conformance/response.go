@@ -22,8 +22,8 @@ const (
 // sentEmpty is a header that is sent without a value.
 const sentEmpty = "(empty)"
 
-// An answer is what a broker said to one request.
-type answer struct {
+// A response is what a broker said to one request.
+type response struct {
 	method, path string // without the base path
 	query        url.Values
 	minor        int    // 0 if the header was not a usual one
@@ -41,38 +41,38 @@ type answer struct {
 }
 
 // String is the answer for failures, credentials left out.
-func (a answer) String() string {
+func (a response) String() string {
 	if a.body == nil {
 		return fmt.Sprintf("%d %.200q", a.status, a.raw)
 	}
 	return fmt.Sprintf("%d %.300s", a.status, encode(redacted(a.body)))
 }
 
-func (a answer) ofBinding() bool { return strings.Contains(a.path, "/service_bindings/") }
+func (a response) ofBinding() bool { return strings.Contains(a.path, "/service_bindings/") }
 
 // gone reports whether the broker says that something is not there. A router
 // in front of it answers 404 as well, for all that it does not reach, but says no
 // JSON object. Since version 2.14 a 410 needs no body.
-func (a answer) gone() bool {
+func (a response) gone() bool {
 	return a.body != nil && a.status == http.StatusNotFound || a.status == http.StatusGone && (a.body != nil || len(a.raw) == 0)
 }
 
 // unserved reports whether an answer is that of a path or a method which the
 // broker does not serve.
-func (a answer) unserved() bool {
+func (a response) unserved() bool {
 	return a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotImplemented
 }
 
 // unmade reports whether a creation was refused, so that nothing can have been
 // made.
-func (a answer) unmade() bool { return a.fault == "" && (a.status/100 == 3 || a.status/100 == 4) }
+func (a response) unmade() bool { return a.fault == "" && (a.status/100 == 3 || a.status/100 == 4) }
 
 // routerHeader is set by Cloud Foundry's router on answers that are its own.
 const routerHeader = "X-Cf-Routererror"
 
 // ofRouter reports whether an answer is that of a router, or of a gateway, which
 // could not get one from the broker.
-func (a answer) ofRouter() bool {
+func (a response) ofRouter() bool {
 	switch a.status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
@@ -82,19 +82,19 @@ func (a answer) ofRouter() bool {
 
 // stray reports whether an answer is a page that says 404, at a path that the broker
 // serves: its own words for a path that it does not serve are others.
-func (r *runner) stray(a answer) bool {
+func (r *runner) stray(a response) bool {
 	return r.unpaged.Load() && a.page() && (a.path == catalog || usual.MatchString(a.path))
 }
 
 // page reports whether an answer is a 404 in HTML.
-func (a answer) page() bool {
+func (a response) page() bool {
 	return a.status == http.StatusNotFound && a.body == nil && strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
 }
 
-func (a answer) ofLastOperation() bool { return strings.HasSuffix(a.path, "/last_operation") }
+func (a response) ofLastOperation() bool { return strings.HasSuffix(a.path, "/last_operation") }
 
 // mayWait reports whether the request allowed a 202.
-func (a answer) mayWait() bool {
+func (a response) mayWait() bool {
 	return a.query.Has("accepts_incomplete") || a.content["accepts_incomplete"] != nil
 }
 
@@ -104,8 +104,8 @@ const maxAnswer = 16 << 20
 // exchange makes one request. It is false if no answer of the broker came, or
 // not all of it. A request that is under way is not given up when the run is
 // interrupted: what it makes could not be removed with certainty.
-func (s *scene) exchange(q request) (answer, bool) {
-	a := answer{method: q.method}
+func (s *scene) exchange(q request) (response, bool) {
+	a := response{method: q.method}
 	if q.minor == 0 {
 		q.minor = s.Minor
 	}
@@ -179,7 +179,7 @@ const (
 	firstRefusal = 200 * time.Millisecond
 )
 
-func (s *scene) build(q request, a *answer) (*http.Request, error) {
+func (s *scene) build(q request, a *response) (*http.Request, error) {
 	var content io.Reader
 	switch c := q.content.(type) {
 	case nil:
@@ -267,7 +267,7 @@ func (s *scene) resolve(path string) (*url.URL, error) {
 }
 
 // note remembers what an answer tells for later requests.
-func (s *scene) note(a answer) {
+func (s *scene) note(a response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.status == http.StatusAccepted && a.method != http.MethodGet {
