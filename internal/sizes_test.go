@@ -68,6 +68,19 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// Comments say why: a tenth of the product's lines, at least.
+func TestCommentsAreATenth(t *testing.T) {
+	lines, comments := 0, 0
+	for path, f := range measured(t) {
+		if !isTest(path) && !below(path, "kit") && !below(path, "bench") {
+			lines, comments = lines+f.Lines, comments+f.Comments
+		}
+	}
+	if lines < 10_000 || comments*10 < lines {
+		t.Errorf("%d of %d lines of product are comments: a tenth is the least", comments, lines)
+	}
+}
+
 func readOutsize(t *testing.T) map[string]excess {
 	t.Helper()
 	raw, err := os.ReadFile(outsize)

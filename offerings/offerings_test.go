@@ -209,11 +209,9 @@ func TestShippedSchemas(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, plan := range tc.plans {
 				id := ids[plan]
-				for kind, check := range map[string]func(string, string, json.RawMessage) error{
-					"Create": c.CheckCreate, "Update": c.CheckUpdate, "Bind": c.CheckBind,
-				} {
-					if err := check(id[0], id[1], json.RawMessage(tc.params)); (err == nil) != tc.want {
-						t.Errorf("%s\nCheck%s(%s, %s): want accepted %t, got %v", tc.reason, kind, plan, tc.params, tc.want, err)
+				for _, verb := range []catalog.Verb{catalog.Create, catalog.Update, catalog.Bind} {
+					if err := c.Check(verb, id[0], id[1], json.RawMessage(tc.params)); (err == nil) != tc.want {
+						t.Errorf("%s\nCheck(%s, %s, %s): want accepted %t, got %v", tc.reason, verb, plan, tc.params, tc.want, err)
 					}
 				}
 			}
@@ -236,15 +234,14 @@ func TestPostgresSchemas(t *testing.T) {
 		for _, name := range []string{"pgcrypto", "plpython3u", "postgres_fdw", "dblink", "file_fdw"} {
 			allowed := slices.Contains(p.Settings["extensions"].([]any), any(name))
 			asked := json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))
-			for kind, check := range map[string]func(string, string, json.RawMessage) error{"Create": c.CheckCreate,
-				"Update": c.CheckUpdate} {
-				if err := check(o.ID, p.ID, asked); (err == nil) != allowed {
-					t.Errorf("%s: Check%s of the extension %s, which the plan allows (%t): %v", p.Name, kind, name, allowed, err)
+			for _, verb := range []catalog.Verb{catalog.Create, catalog.Update} {
+				if err := c.Check(verb, o.ID, p.ID, asked); (err == nil) != allowed {
+					t.Errorf("%s: Check(%s) of the extension %s, which the plan allows (%t): %v", p.Name, verb, name, allowed, err)
 				}
 			}
 		}
 		for _, name := range p.Settings["extensions"].([]any) {
-			if err := c.CheckCreate(o.ID, p.ID, json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))); err != nil {
+			if err := c.Check(catalog.Create, o.ID, p.ID, json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))); err != nil {
 				t.Errorf("%s allows %s, and its schema does not: %v", p.Name, name, err)
 			}
 		}
@@ -258,13 +255,13 @@ func TestPostgresSchemas(t *testing.T) {
 		``: true, `{"locale":"en-US-x-icu"}`: true, `{"restore_from":"id"}`: true, `{"locale":""}`: false,
 		`{"role":"read_only"}`: false,
 	} {
-		if err := c.CheckCreate(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
+		if err := c.Check(catalog.Create, o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
 		}
 	}
 	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"superuser"}`: false,
 		`{"locale":"C"}`: false} {
-		if err := c.CheckBind(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
+		if err := c.Check(catalog.Bind, o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
 		}
 	}
@@ -288,12 +285,12 @@ func TestMariaDBSchemas(t *testing.T) {
 	for params, want := range map[string]bool{
 		``: true, `{"collation":"utf8mb4_bin"}`: true, `{"collation":""}`: false, `{"role":"read_only"}`: false,
 	} {
-		if err := c.CheckCreate(o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
+		if err := c.Check(catalog.Create, o.ID, ids["small"], json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
 		}
 	}
 	for params, want := range map[string]bool{``: true, `{"role":"read_only"}`: true, `{"role":"owner"}`: false} {
-		if err := c.CheckBind(o.ID, ids["large"], json.RawMessage(params)); (err == nil) != want {
+		if err := c.Check(catalog.Bind, o.ID, ids["large"], json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
 		}
 	}
@@ -310,14 +307,14 @@ func TestValkeySchemas(t *testing.T) {
 		t.Errorf("%s: %+v", p.Name, p)
 	}
 	for params, want := range map[string]bool{``: true, `{}`: true, `{"role":"read_only"}`: false, `{"maxmemory":1}`: false} {
-		if err := c.CheckCreate(o.ID, p.ID, json.RawMessage(params)); (err == nil) != want {
+		if err := c.Check(catalog.Create, o.ID, p.ID, json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("create with %s: want accepted %t, got %v", params, want, err)
 		}
 	}
 	for params, want := range map[string]bool{
 		``: true, `{"role":"read_only"}`: true, `{"role":"read_write"}`: true, `{"role":"admin"}`: false, `{"prefix":"x"}`: false,
 	} {
-		if err := c.CheckBind(o.ID, p.ID, json.RawMessage(params)); (err == nil) != want {
+		if err := c.Check(catalog.Bind, o.ID, p.ID, json.RawMessage(params)); (err == nil) != want {
 			t.Errorf("bind with %s: want accepted %t, got %v", params, want, err)
 		}
 	}

@@ -29,8 +29,8 @@ type hostedRow struct {
 	check  provider.Check
 	// names are those that a thing with these tags has on its server.
 	names func(t provider.Tags) []string
-	// open makes it over servers. It calls none.
-	open func(o hostedOptions) hostedProvider
+	// open makes it over servers, whose connections Close ends. It calls none.
+	open func(o hostedOptions) provider.Wired
 	// start starts a server of the broker's own, in the provider's folder; nil if there is
 	// none to start. URLEmbedded asks for it. Its stop is called last of all.
 	start func(e embedding) (started, error)
@@ -64,13 +64,6 @@ type started struct {
 
 // pool is how many connections the embedded broker keeps to a server.
 const pool = 8
-
-// A hostedProvider keeps connections, which Close ends.
-type hostedProvider interface {
-	provider.Provider
-	provider.Inventory
-	Close()
-}
 
 // URLEmbedded is given instead of a URL for a server of the broker's own.
 const URLEmbedded = "embedded"
@@ -180,17 +173,17 @@ func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
 		}
 	}
 	accesses := hosted.Accesses{hosted.DefaultTarget: own.access}
-	made := h.open(hostedOptions{
+	w := h.open(hostedOptions{
 		Broker: e.broker, Accesses: accesses, Now: e.now, Log: e.log, Pool: pool, Copies: true, Programs: own.programs,
 	})
-	w := wiredOf(made)
+	disconnect := w.Close
 	w.Targets = accesses.Targets
 	w.Close = func() {
-		made.Close()
+		disconnect()
 		own.stop()
 	}
 	if from != URLEmbedded { // that one has answered
-		h.greet(made, e.log)
+		h.greet(w.Provider, e.log)
 	}
 	return w, nil
 }
@@ -200,7 +193,7 @@ const greetTimeout = 5 * time.Second
 
 // greet tells the operator at the start, rather than at the first operation, what is
 // wrong with a server. The broker goes on: its operations wait until that is mended.
-func (h hostedRow) greet(made hostedProvider, log *slog.Logger) {
+func (h hostedRow) greet(made provider.Provider, log *slog.Logger) {
 	r, can := made.(provider.Reconciler)
 	if !can {
 		return
@@ -211,12 +204,6 @@ func (h hostedRow) greet(made hostedProvider, log *slog.Logger) {
 		log.Error("the "+h.title+" server cannot be used: what is asked of it waits until this is mended",
 			"provider", h.name, "error", err)
 	}
-}
-
-// wiredOf is such a provider as programs use it.
-func wiredOf(made hostedProvider) provider.Wired {
-	_, epochs := made.(provider.Reconciler)
-	return provider.Wired{Provider: made, Inventory: made, Epochs: epochs, Close: made.Close}
 }
 
 // A HostedFlag is a flag that says where a provider's server is.

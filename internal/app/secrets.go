@@ -39,7 +39,7 @@ func (h hostedRow) deployed(d Deployed) (provider.Wired, error) {
 		return provider.Wired{}, advice.For(h.envSecrets(), "is not set, or the provider is called outside of a VPC",
 			"deploy the function with its infrastructure, which sets it")
 	}
-	w := wiredOf(h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Now: now, Log: d.Log}))
+	w := h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Now: now, Log: d.Log})
 	w.Targets = func(context.Context) ([]string, error) { return all.Names(), nil }
 	return w, nil
 }
@@ -52,8 +52,7 @@ func (h hostedRow) inside(d Deployed) calls.Open {
 		if json.Unmarshal(reach, &accesses) != nil {
 			return provider.Wired{}, advice.For("what reaches the servers", "cannot be read", "deploy all functions of one version")
 		}
-		made := h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Accesses: accesses, Now: now, Log: d.Log})
-		return wiredOf(made), nil
+		return h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Accesses: accesses, Now: now, Log: d.Log}), nil
 	}
 }
 

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -25,8 +26,9 @@ func mariadbRow() hostedRow {
 			Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
 		},
 		check: mariadb.Check, names: mariadb.Names,
-		open: func(o hostedOptions) hostedProvider {
-			return mariadb.New(mariadb.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
+		open: func(o hostedOptions) provider.Wired {
+			made := mariadb.New(mariadb.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
+			return provider.Wired{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
 		},
 	}
 }
@@ -57,18 +59,20 @@ func valkeyRow() hostedRow {
 			Names: []string{"valkey", "redis"},
 		},
 		check: valkey.Check, names: valkey.Names,
-		open: func(o hostedOptions) hostedProvider {
-			return valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
+		open: func(o hostedOptions) provider.Wired {
+			made := valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
+			return provider.Wired{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
 		},
 	}
 }
 
 // openPostgres makes the provider. Without programs that copy, it refuses copies and
 // says so.
-func openPostgres(o hostedOptions) hostedProvider {
-	made := postgres.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool}
+func openPostgres(o hostedOptions) provider.Wired {
+	options := postgres.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool}
 	if o.Copies {
-		made.Programs, _ = pgcopy.Find(context.Background(), o.Programs)
+		options.Programs, _ = pgcopy.Find(context.Background(), o.Programs)
 	}
-	return postgres.New(made)
+	made := postgres.New(options)
+	return provider.Wired{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
 }

@@ -216,7 +216,7 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 		}
 		return plan, nil // its parameters were accepted once
 	}
-	return plan, checked(b.Catalog.CheckBind(a.ServiceID, a.PlanID, q.Parameters))
+	return plan, checked(b.Catalog.Check(catalog.Bind, a.ServiceID, a.PlanID, q.Parameters))
 }
 
 // succeeded reads the predecessor that a rotation names, and fills in what the new

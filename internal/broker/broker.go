@@ -34,15 +34,8 @@ type Records interface {
 type Catalog interface {
 	Offering(serviceID string) (catalog.Offering, bool)
 	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
-	Schemas
-}
-
-// Schemas is what the broker asks the catalog about users' parameters.
-type Schemas interface {
-	CheckCreate(serviceID, planID string, parameters json.RawMessage) error
-	CheckUpdate(serviceID, planID string, parameters json.RawMessage) error
+	Check(v catalog.Verb, serviceID, planID string, parameters json.RawMessage) error
 	CheckResult(serviceID, planID string, result, given json.RawMessage) error
-	CheckBind(serviceID, planID string, parameters json.RawMessage) error
 }
 
 // Bounds of Retry-After, unless the options have others.

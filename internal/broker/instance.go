@@ -85,7 +85,7 @@ func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Record, q Provisi
 func (b *Broker) beginProvision(
 	ctx context.Context, q ProvisionRequest, i lifecycle.Record, offering catalog.Offering, plan catalog.Plan,
 ) (decision, error) {
-	if err := b.Catalog.CheckCreate(q.ServiceID, q.PlanID, q.Parameters); err != nil {
+	if err := b.Catalog.Check(catalog.Create, q.ServiceID, q.PlanID, q.Parameters); err != nil {
 		return decision{}, checked(err)
 	}
 	if err := maintenanceConflict(plan, q.MaintenanceVersion); err != nil {

@@ -155,7 +155,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 func (b *Broker) checkParameters(i lifecycle.Record, t target, q UpdateRequest) error {
 	service, plan := t.attributes.ServiceID, t.attributes.PlanID
 	if q.Parameters != nil {
-		if err := b.Catalog.CheckUpdate(service, plan, lifecycle.MergeParameters(nil, q.Parameters)); err != nil {
+		if err := b.Catalog.Check(catalog.Update, service, plan, lifecycle.MergeParameters(nil, q.Parameters)); err != nil {
 			return checked(err)
 		}
 	}

@@ -153,35 +153,41 @@ func Decode(text []byte) (Offering, error) {
 }
 
 // A schemaKey names one of a plan's schemas.
-type schemaKey struct{ plan, verb string }
+type schemaKey struct {
+	verb Verb
+	plan string
+}
+
+// A Verb is what parameters are given for.
+type Verb string
 
 // The verbs that have schemas.
 const (
-	verbCreate = "create"
-	verbUpdate = "update"
-	verbBind   = "bind"
+	Create Verb = "create"
+	Update Verb = "update"
+	Bind   Verb = "bind"
 )
 
 // schema is a plan's schema, compiled when it is first asked for; nil allows
 // everything.
-func (c *Catalog) schema(serviceID, planID, verb string) (*schema.Schema, error) {
+func (c *Catalog) schema(v Verb, serviceID, planID string) (*schema.Schema, error) {
 	_, plan, ok := c.Plan(serviceID, planID)
 	if !ok || plan.Schemas == nil {
 		return nil, nil
 	}
 	var p *ParametersSchema
 	switch instance, binding := plan.Schemas.ServiceInstance, plan.Schemas.ServiceBinding; {
-	case verb == verbBind && binding != nil:
+	case v == Bind && binding != nil:
 		p = binding.Create
-	case verb == verbCreate && instance != nil:
+	case v == Create && instance != nil:
 		p = instance.Create
-	case verb == verbUpdate && instance != nil:
+	case v == Update && instance != nil:
 		p = instance.Update
 	}
 	if p == nil {
 		return nil, nil
 	}
-	key := schemaKey{planID, verb}
+	key := schemaKey{v, planID}
 	if found, ok := c.schemas.Load(key); ok {
 		return found.(*schema.Schema), nil
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	"github.com/longshore/longshore/internal/catalog"
 )
 
 // FuzzCheck requires that no parameters make a check panic, and that what the
@@ -20,7 +22,7 @@ func FuzzCheck(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			first, second := c.CheckCreate("o", "p", json.RawMessage(params)), c.CheckCreate("o", "p", json.RawMessage(params))
+			first, second := c.Check(catalog.Create, "o", "p", json.RawMessage(params)), c.Check(catalog.Create, "o", "p", json.RawMessage(params))
 			if fmt.Sprint(first) != fmt.Sprint(second) {
 				t.Errorf("want the same words twice, got %v and %v", first, second)
 			}

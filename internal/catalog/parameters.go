@@ -41,21 +41,24 @@ func (e *ParameterError) Error() string {
 	return strings.Join(clauses, "; ")
 }
 
-// CheckCreate checks the parameters of a provision against the plan's schema
-// (PROV-18, PROV-19). Parameters that are absent or null count as {} (INP-07).
-// A *ParameterError belongs to the user.
+// Check checks parameters against the plan's schema for a verb (PROV-18, PROV-19, UPD-12,
+// BIND-15); of an update, the plan is the one that the instance has afterwards. Parameters
+// that are absent or null count as {} (INP-07). A *ParameterError belongs to the user; another
+// error is ours: a schema that was compiled with the catalog does not compile.
 //
 // A plan that the catalog does not hold has no schema: only the form of the
 // parameters is checked then. Instances outlive their plan's place in the
 // catalog (CAT-28); whether a request may name the plan is asked of Plan.
-func (c *Catalog) CheckCreate(serviceID, planID string, params json.RawMessage) error {
-	return c.check(serviceID, planID, verbCreate, params)
-}
-
-// CheckUpdate checks the parameters that an update gives (UPD-12), otherwise as
-// CheckCreate does. The plan is the one that the instance has afterwards.
-func (c *Catalog) CheckUpdate(serviceID, planID string, params json.RawMessage) error {
-	return c.check(serviceID, planID, verbUpdate, params)
+func (c *Catalog) Check(v Verb, serviceID, planID string, params json.RawMessage) error {
+	s, err := c.schema(v, serviceID, planID)
+	if err != nil {
+		return err
+	}
+	parameters, violations := parse(params)
+	if len(violations) == 0 && s != nil {
+		violations = s.Judge(parameters, nil)
+	}
+	return newParameterError(violations)
 }
 
 // CheckResult checks all the parameters that an instance has after an update, of
@@ -65,8 +68,8 @@ func (c *Catalog) CheckUpdate(serviceID, planID string, params json.RawMessage) 
 // its properties, and judges. The error names the members that were not given,
 // so that the user knows what to remove.
 func (c *Catalog) CheckResult(serviceID, planID string, result, given json.RawMessage) error {
-	create, errCreate := c.schema(serviceID, planID, verbCreate)
-	update, errUpdate := c.schema(serviceID, planID, verbUpdate)
+	create, errCreate := c.schema(Create, serviceID, planID)
+	update, errUpdate := c.schema(Update, serviceID, planID)
 	if err := errors.Join(errCreate, errUpdate); err != nil {
 		return err
 	}
@@ -90,26 +93,6 @@ func (c *Catalog) CheckResult(serviceID, planID string, result, given json.RawMe
 	}
 	if create != nil {
 		violations = append(violations, create.Judge(parameters, kept)...)
-	}
-	return newParameterError(violations)
-}
-
-// CheckBind checks the parameters of a bind (BIND-15), otherwise as
-// CheckCreate does.
-func (c *Catalog) CheckBind(serviceID, planID string, params json.RawMessage) error {
-	return c.check(serviceID, planID, verbBind, params)
-}
-
-// check checks parameters. An error that is no *ParameterError is ours: a schema
-// that was compiled with the catalog does not compile.
-func (c *Catalog) check(serviceID, planID, verb string, params json.RawMessage) error {
-	s, err := c.schema(serviceID, planID, verb)
-	if err != nil {
-		return err
-	}
-	parameters, violations := parse(params)
-	if len(violations) == 0 && s != nil {
-		violations = s.Judge(parameters, nil)
 	}
 	return newParameterError(violations)
 }

@@ -227,12 +227,10 @@ func TestCheck(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := with(t, tc.draft, tc.schema)
-			for kind, check := range map[string]func(string, string, json.RawMessage) error{
-				"Create": c.CheckCreate, "Update": c.CheckUpdate, "Bind": c.CheckBind,
-			} {
-				err := check("o", "p", json.RawMessage(tc.params))
+			for _, verb := range []catalog.Verb{catalog.Create, catalog.Update, catalog.Bind} {
+				err := c.Check(verb, "o", "p", json.RawMessage(tc.params))
 				if diff := cmp.Diff(tc.want, violationsOf(t, err)); diff != "" {
-					t.Errorf("%s\nCheck%s(...): -want +got:\n%s", tc.reason, kind, diff)
+					t.Errorf("%s\nCheck(%s, ...): -want +got:\n%s", tc.reason, verb, diff)
 				}
 			}
 		})
@@ -250,9 +248,9 @@ func TestCheckReportsFewAndAlwaysTheSame(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			err := c.CheckCreate("o", "p", json.RawMessage(`{"h":1}`))
+			err := c.Check(catalog.Create, "o", "p", json.RawMessage(`{"h":1}`))
 			if err == nil || err.Error() != want {
-				t.Errorf("CheckCreate(...): want %q, got %v", want, err)
+				t.Errorf("Check(...): want %q, got %v", want, err)
 			}
 		})
 	}
@@ -294,15 +292,15 @@ func TestCheckPicksTheSchema(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := refused{
-				Create: c.CheckCreate(tc.service, tc.plan, nil) != nil,
-				Update: c.CheckUpdate(tc.service, tc.plan, nil) != nil,
-				Bind:   c.CheckBind(tc.service, tc.plan, nil) != nil,
+				Create: c.Check(catalog.Create, tc.service, tc.plan, nil) != nil,
+				Update: c.Check(catalog.Update, tc.service, tc.plan, nil) != nil,
+				Bind:   c.Check(catalog.Bind, tc.service, tc.plan, nil) != nil,
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nCheck...(nil): -want +got:\n%s", tc.reason, diff)
 			}
-			if c.CheckBind(tc.service, tc.plan, json.RawMessage(`5`)) == nil {
-				t.Errorf("%s\nCheckBind(5): the form is checked even without a schema", tc.reason)
+			if c.Check(catalog.Bind, tc.service, tc.plan, json.RawMessage(`5`)) == nil {
+				t.Errorf("%s\nCheck(bind, 5): the form is checked even without a schema", tc.reason)
 			}
 		})
 	}
@@ -446,7 +444,7 @@ func TestParameterErrorHidesValues(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := with(t, tc.draft, tc.schema).CheckCreate("o", "p", json.RawMessage(tc.params))
+			err := with(t, tc.draft, tc.schema).Check(catalog.Create, "o", "p", json.RawMessage(tc.params))
 			if err == nil {
 				t.Fatal("the parameters must be refused, else this proves nothing")
 			}

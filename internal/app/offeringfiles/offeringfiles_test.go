@@ -30,7 +30,7 @@ func TestNew(t *testing.T) {
 	for _, o := range c.Offerings() {
 		if o.Name == "cache" || o.Name == "123" {
 			found++
-			if c.CheckCreate(o.ID, o.Plans[0].ID, []byte(`{"size_gb": 0}`)) == nil {
+			if c.Check(catalog.Create, o.ID, o.Plans[0].ID, []byte(`{"size_gb": 0}`)) == nil {
 				t.Errorf("%s takes any parameters", o.Name)
 			}
 		}

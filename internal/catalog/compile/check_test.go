@@ -88,13 +88,13 @@ func TestAPlanWithoutParametersTakesNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		given := json.RawMessage(`{"size": 1}`)
-		if err := all.CheckCreate("offering-1", "plan-1", given); (err == nil) != c.takes {
+		if err := all.Check(catalog.Create, "offering-1", "plan-1", given); (err == nil) != c.takes {
 			t.Errorf("%s: a provision says %v", name, err)
 		}
-		if err := all.CheckUpdate("offering-1", "plan-1", given); (err == nil) != c.takes {
+		if err := all.Check(catalog.Update, "offering-1", "plan-1", given); (err == nil) != c.takes {
 			t.Errorf("%s: an update says %v", name, err)
 		}
-		if err := all.CheckCreate("offering-1", "plan-1", nil); err != nil {
+		if err := all.Check(catalog.Create, "offering-1", "plan-1", nil); err != nil {
 			t.Errorf("%s: without parameters it says %v", name, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
@@ -38,7 +39,7 @@ func FuzzLoad(f *testing.F) {
 				}
 				for _, p := range o.Plans {
 					// A schema that compiles must be able to judge.
-					_ = c.CheckCreate(o.ID, p.ID, json.RawMessage(`{"a":{"b":[1,2.5e3,null,"x"]}}`))
+					_ = c.Check(catalog.Create, o.ID, p.ID, json.RawMessage(`{"a":{"b":[1,2.5e3,null,"x"]}}`))
 				}
 			}
 		}

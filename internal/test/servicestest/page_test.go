@@ -294,7 +294,7 @@ func TestRules(t *testing.T) {
 				t.Fatal(err)
 			}
 			at := name + "/" + p.Name
-			if err := c.CheckCreate(o.ID, p.ID, nil); err != nil {
+			if err := c.Check(catalog.Create, o.ID, p.ID, nil); err != nil {
 				t.Errorf("%s cannot be ordered without parameters: %v", at, err)
 			}
 			if m.Proof == nil || p.MaintenanceInfo == nil || p.BindingRotatable == nil || !*p.BindingRotatable ||
