@@ -55,15 +55,16 @@ func oneBroker(c *cobra.Command, _ []string) error {
 
 // open leads to the broker's console, which is closed in the end.
 func (p *place) open(ctx context.Context) (_ operator.Link, closing func(), _ error) {
+	load := func() (*catalog.Catalog, error) { return offeringfiles.Load(p.offerings) }
 	if p.stack != "" {
-		all, err := offeringfiles.Load(p.offerings)
+		all, err := load()
 		if err != nil {
 			return nil, nil, err
 		}
 		link, err := app.StackConsole(ctx, p.stack, all)
 		return link, func() {}, err
 	}
-	return app.FolderConsole(ctx, p.data, func() (*catalog.Catalog, error) { return offeringfiles.Load(p.offerings) }, p.getenv, p.lost)
+	return app.FolderConsole(ctx, p.data, load, p.getenv, p.lost)
 }
 
 // ask asks the broker for one thing.

@@ -22,7 +22,8 @@ func FuzzCheck(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			first, second := c.Check(catalog.Create, "o", "p", json.RawMessage(params)), c.Check(catalog.Create, "o", "p", json.RawMessage(params))
+			first := c.Check(catalog.Create, "o", "p", json.RawMessage(params))
+			second := c.Check(catalog.Create, "o", "p", json.RawMessage(params))
 			if fmt.Sprint(first) != fmt.Sprint(second) {
 				t.Errorf("want the same words twice, got %v and %v", first, second)
 			}

@@ -181,6 +181,12 @@ func schemaTests() map[string]checkTest {
 			`"properties": {"a": {"exclusiveMinimum": 1}, "b": {"exclusiveMaximum": 2}, "c": {"multipleOf": 0.25}}`,
 			`{"a":1,"b":2,"c":0.3}`,
 			[]broken{{"/a", "must be greater than 1"}, {"/b", "must be less than 2"}, {"/c", "must be a multiple of 0.25"}}},
+	}
+}
+
+// Schemas that are made of others.
+func combinedTests() map[string]checkTest {
+	return map[string]checkTest{
 		"Not": {"What is excluded is the plan's to say.", draft04,
 			`"properties": {"a": {"not": {"type": "string"}}}`, `{"a":"x"}`,
 			[]broken{{"/a", "must not have the form that the plan excludes"}}},
@@ -224,6 +230,7 @@ func schemaTests() map[string]checkTest {
 func TestCheck(t *testing.T) {
 	cases := inputTests()
 	maps.Copy(cases, schemaTests())
+	maps.Copy(cases, combinedTests())
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := with(t, tc.draft, tc.schema)
