@@ -30,7 +30,7 @@ type checking struct {
 }
 
 func newCheck(getenv func(string) string) *cobra.Command {
-	g := given{getenv: getenv}
+	g := brokerFlags{getenv: getenv}
 	k := checking{options: conformance.Options{Now: time.Now}}
 	c := &cobra.Command{
 		Use: "check URL", Short: "Ask any broker whether it keeps to the Open Service Broker API", Args: oneURL,
@@ -103,7 +103,7 @@ func (c checking) deliver(out io.Writer, result conformance.Report) error {
 }
 
 // complete reads the flags, and refuses what cannot be meant.
-func (k checking) complete(g given, args []string, format, only, level, update string) (_ checking, err error) {
+func (k checking) complete(g brokerFlags, args []string, format, only, level, update string) (_ checking, err error) {
 	wrong := func(format string, args ...any) (checking, error) {
 		return k, &usageError{fmt.Sprintf(format, args...)}
 	}

@@ -30,7 +30,7 @@ type trial struct {
 }
 
 func newTry(getenv func(string) string) *cobra.Command {
-	g := given{getenv: getenv}
+	g := brokerFlags{getenv: getenv}
 	client := &cloudcontroller.Client{
 		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: waiting.For, NewID: app.NewUUID, UserID: app.NewUUID(),
 		// What is orphaned is deleted here, and not for 34 hours.
@@ -84,7 +84,7 @@ func try(ctx context.Context, t trial, out, diagnostics io.Writer) (err error) {
 }
 
 // complete reads what the flags were given, and refuses what cannot be.
-func (t trial) complete(g given, args []string) (_ trial, err error) {
+func (t trial) complete(g brokerFlags, args []string) (_ trial, err error) {
 	c := t.client
 	if c.APIVersion, err = minorOf(g.version, oldestMinor, cloudcontroller.NewestMinor); err != nil {
 		return t, err

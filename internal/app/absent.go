@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -128,13 +127,4 @@ func (f *folder) used(name string) error {
 	}
 	f.mark.Providers = append(f.mark.Providers, name)
 	return writeJSON(f.path(fileMarker), f.mark)
-}
-
-// asUnavailable reports whether err says that a provider is left out, and why.
-func asUnavailable(err error) (why error, left bool) {
-	var u unavailable
-	if errors.As(err, &u) {
-		return u.error, true
-	}
-	return nil, false
 }

@@ -52,9 +52,9 @@ func cloudformationRow() row {
 	}
 }
 
-// given are the targets in the terms of the provider. Rules name plans by name; without
+// targetsOf are the targets in the terms of the provider. Rules name plans by name; without
 // a catalog, as for a command that only lists, there are no rules.
-func given(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
+func targetsOf(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
 	out := cloudformation.Targets{Named: map[string]cloudformation.Target{}}
 	for name, at := range t.Targets {
 		out.Named[name] = cloudformation.Target(at)
@@ -104,7 +104,7 @@ func cloudformationDeployed(d Deployed) (provider.Wired, error) {
 		file = offered.File
 	}
 	o := cloudformation.Options{
-		Broker: set[EnvBroker], Scope: ScopeOfStack(set[EnvStack]), Targets: given(s.targets, offered, d.Log), Config: d.Config,
+		Broker: set[EnvBroker], Scope: ScopeOfStack(set[EnvStack]), Targets: targetsOf(s.targets, offered, d.Log), Config: d.Config,
 		Emulated: s.emulated, File: file, Now: now, Log: d.Log,
 	}
 	if d.lists {
@@ -152,7 +152,7 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 		return provider.Wired{}, unavailable{err}
 	}
 	return awsWired(cloudformation.Options{
-		Broker: e.broker, Scope: scope, Targets: given(s.targets, e.offered, e.log), Config: at.Config, Emulated: s.emulated,
+		Broker: e.broker, Scope: scope, Targets: targetsOf(s.targets, e.offered, e.log), Config: at.Config, Emulated: s.emulated,
 		File: e.offered.File, Now: e.now, Log: e.log,
 	}), nil
 }
@@ -168,12 +168,10 @@ func awsRefuses(err error) bool {
 // look.
 func whileRefused(ctx context.Context, wait func(context.Context, time.Duration) error, look func() error) error {
 	err := look()
-	for again := time.Second; awsRefuses(err) && wait(ctx, again) == nil; again *= 2 {
-		seen := look()
-		if seen != nil && ctx.Err() != nil {
-			break
+	for next := time.Second; awsRefuses(err) && wait(ctx, next) == nil; next *= 2 {
+		if seen := look(); seen == nil || ctx.Err() == nil {
+			err = seen
 		}
-		err = seen
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func TestRulesOfTargetsNamePlans(t *testing.T) {
 		}}
 	var said strings.Builder
 	log := slog.New(slog.NewTextHandler(&said, nil))
-	got := given(targets, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
+	got := targetsOf(targets, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
 	want := []cloudformation.Rule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
 	if diff := cmp.Diff(want, got.Rules); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -49,7 +49,7 @@ func TestRulesOfTargetsNamePlans(t *testing.T) {
 	if !strings.Contains(said.String(), "queues/gone") || got.Named["other"].Region != "eu-west-1" {
 		t.Errorf("%+v; the log says %s", got, said.String())
 	}
-	if got := given(targets, nil, log); got.Rules != nil || len(got.Named) != 2 {
+	if got := targetsOf(targets, nil, log); got.Rules != nil || len(got.Named) != 2 {
 		t.Errorf("without what is offered: %+v", got)
 	}
 }
@@ -169,7 +169,7 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 			refuses.Store(tc.refused)
 			w, err := cloudformationEmbedded(e)
 			refuses.Store(0)
-			_, left := asUnavailable(err)
+			_, left := errors.AsType[unavailable](err)
 			if (w.Provider != nil) != tc.wired || left == tc.wired || waited != tc.waits {
 				t.Errorf("%s: wired %v, error %v, after %d waits", tc.reason, w.Provider, err, waited)
 			}

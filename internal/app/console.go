@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -41,11 +39,7 @@ func newConsole(
 // the stack, to read, scan and write its table, to use its key, to start executions,
 // and to list what providers hold.
 func StackConsole(ctx context.Context, stack string, offered *catalog.Catalog) (operator.Link, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("loading the AWS configuration: %w", err)
-	}
-	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
+	cfg, said, err := describe(ctx, stack)
 	if err != nil {
 		return nil, err
 	}

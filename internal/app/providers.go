@@ -173,8 +173,8 @@ func wiredIn(
 			getenv: getenv, now: f.clock.Now, wait: waiting.For, log: log,
 			serves: func(s backup.Server) { f.server = &s },
 		})
-		if why, leaves := asUnavailable(err); leaves {
-			left[name] = why
+		if why, leaves := errors.AsType[unavailable](err); leaves {
+			left[name] = why.error
 			continue
 		}
 		if err != nil {

@@ -79,15 +79,18 @@ type secretRegistrar struct {
 // StackRegistrar keeps the registry of a deployed broker. It uses the caller's own
 // rights: to describe the stack, and to read and write its secret.
 func StackRegistrar(ctx context.Context, stack string) (Registrar, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("loading the AWS configuration: %w", err)
+	cfg, said, err := describe(ctx, stack)
+	return secretRegistrar{secretsmanager.NewFromConfig(cfg), said[outputs.Secret]}, err
+}
+
+// describe has a stack say of itself what it does, in the account that the SDK's settings
+// lead to.
+func describe(ctx context.Context, stack string) (cfg aws.Config, said map[string]string, err error) {
+	if cfg, err = config.LoadDefaultConfig(ctx); err != nil {
+		return cfg, nil, fmt.Errorf("loading the AWS configuration: %w", err)
 	}
-	said, err := outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
-	if err != nil {
-		return nil, err
-	}
-	return secretRegistrar{secretsmanager.NewFromConfig(cfg), said[outputs.Secret]}, nil
+	said, err = outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
+	return cfg, said, err
 }
 
 // Registry implements Registrar.

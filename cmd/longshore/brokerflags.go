@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// A given is what the commands that ask any broker have in common.
-type given struct {
+// brokerFlags are what the commands that ask any broker have in common.
+type brokerFlags struct {
 	getenv                     func(string) string
 	username, password         string
 	service, plan              string
@@ -25,7 +25,7 @@ type given struct {
 
 // flags adds the flags. Credentials of the environment must not be their defaults:
 // defaults are printed.
-func (g *given) flags(c *cobra.Command, newest string) {
+func (g *brokerFlags) flags(c *cobra.Command, newest string) {
 	f := c.Flags()
 	f.StringVar(&g.username, "username", "", "`USER` that the platform logs in as; "+app.EnvUsername+" unless given")
 	f.StringVar(&g.password, "password", "",
@@ -47,7 +47,7 @@ func (g *given) flags(c *cobra.Command, newest string) {
 }
 
 // objects are the parameters of instances and of bindings.
-func (g *given) objects() (instance, binding map[string]any, err error) {
+func (g *brokerFlags) objects() (instance, binding map[string]any, err error) {
 	if instance, err = object("parameters", g.parameters); err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +64,7 @@ func object(flag, text string) (o map[string]any, err error) {
 }
 
 // broker is the URL that a command was given. It refuses if there is no login for it.
-func (g *given) broker(command string, args []string) (url string, err error) {
+func (g *brokerFlags) broker(command string, args []string) (url string, err error) {
 	if g.username == "" || g.password == "" {
 		return "", &usageError{fmt.Sprintf("%s needs --username and --password, or %s and %s", command,
 			app.EnvUsername, app.EnvPassword)}
