@@ -100,7 +100,8 @@ type node struct {
 	about string
 
 	types         []string
-	enum          []any // of one value for const
+	enum          []any           // of one value for const
+	allowed       map[string]bool // the same, in their canonical form
 	format        string
 	pattern       *regexp.Regexp
 	bounds        []bound

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/big"
 	"slices"
@@ -94,6 +95,8 @@ func isOf(v any, name string) bool {
 func canonical(v any) string {
 	var parts []string
 	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
 	case json.Number:
 		return rational(v).RatString()
 	case []any:
@@ -107,13 +110,7 @@ func canonical(v any) string {
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	}
-	text, _ := json.Marshal(v) // text, true, false or null
-	return string(text)
-}
-
-func contains(all []any, v any) bool {
-	text := canonical(v)
-	return slices.ContainsFunc(all, func(one any) bool { return canonical(one) == text })
+	return fmt.Sprint(v) // true, false or nil
 }
 
 // twice finds two items that are equal.
