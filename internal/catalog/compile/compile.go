@@ -90,7 +90,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 	c.beside()
 	c.problems = append(c.problems, duplicates(c.drafts)...)
 	if len(c.problems) > 0 {
-		return nil, sorted(c.problems, c.files)
+		return nil, sorted(c.problems)
 	}
 	all := make([]catalog.Offering, len(c.drafts))
 	for i, d := range c.drafts {
@@ -115,7 +115,6 @@ func (c *compiler) beside() {
 // A compiler collects what it reads.
 type compiler struct {
 	Options
-	files    []string // in the order of reading
 	problems []advice.Error
 	drafts   []draft
 	kept     map[string][]byte // files of the providers', by digest
@@ -124,7 +123,6 @@ type compiler struct {
 
 // source reads one folder.
 func (c *compiler) source(source Source) {
-	c.files = append(c.files, source.Name)
 	names, misplaced, err := offeringFiles(source)
 	switch {
 	case err != nil:
@@ -134,16 +132,9 @@ func (c *compiler) source(source Source) {
 		misplaced = append(misplaced, advice.Error{File: source.Name, What: "the folder holds no offering",
 			Remedy: "add NAME/" + OfferingFile + " for each offering: `longshore catalog new NAME` writes a first one"})
 	}
-	for _, p := range misplaced {
-		c.files = append(c.files, p.File)
-	}
 	c.problems = append(c.problems, misplaced...)
 	for _, name := range names {
 		d, problems := c.file(source, name)
-		c.files = append(c.files, path.Join(source.Name, name))
-		for _, p := range problems {
-			c.files = append(c.files, p.File) // perhaps one beside it
-		}
 		c.problems = append(c.problems, problems...)
 		if d.file != "" {
 			c.drafts = append(c.drafts, d)
@@ -200,7 +191,7 @@ func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
 		c.relock(name, l)
 	}
 	if c.Warn != nil {
-		for _, w := range sorted(r.warnings, nil) {
+		for _, w := range sorted(r.warnings) {
 			c.Warn(w)
 		}
 	}
@@ -231,22 +222,21 @@ func offeringFiles(source Source) (names []string, misplaced []advice.Error, err
 	}
 	for _, e := range entries {
 		name, extension := e.Name(), path.Ext(e.Name())
+		at := path.Join(source.Name, name)
 		_, inside := fs.Stat(source.FS, path.Join(name, OfferingFile))
 		switch info, err := fs.Stat(source.FS, name); { // of what a symbolic link names
 		case strings.HasPrefix(name, "."):
 		case errors.Is(inside, fs.ErrPermission):
-			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name), What: "the folder cannot be read",
+			misplaced = append(misplaced, advice.Error{File: at, What: "the folder cannot be read",
 				Remedy: "let the user that runs this read it and what is in it", Cause: inside})
 		case err == nil && info.IsDir() && isFile(source.FS, path.Join(name, OfferingFile)):
 			names = append(names, path.Join(name, OfferingFile))
 		case err == nil && info.IsDir():
-			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name),
-				What:   "the folder holds no " + OfferingFile,
+			misplaced = append(misplaced, advice.Error{File: at, What: "the folder holds no " + OfferingFile,
 				Remedy: "add one, or move the folder elsewhere"})
 		case strings.EqualFold(extension, ".yaml") || strings.EqualFold(extension, ".yml"):
-			misplaced = append(misplaced, advice.Error{File: path.Join(source.Name, name),
-				What:   "the file stands outside of an offering's folder",
-				Remedy: "move it to " + path.Join(source.Name, strings.TrimSuffix(name, extension), OfferingFile)})
+			misplaced = append(misplaced, advice.Error{File: at, What: "the file stands outside of an offering's folder",
+				Remedy: "move it to " + path.Join(strings.TrimSuffix(at, extension), OfferingFile)})
 		}
 	}
 	return names, misplaced, nil

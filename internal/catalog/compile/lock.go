@@ -70,7 +70,7 @@ func Lock(o Options, source Source) (map[string][]byte, error) {
 	c := compiler{Options: o, kept: map[string][]byte{}, locks: map[string][]byte{}}
 	c.source(source)
 	if len(c.problems) > 0 {
-		return nil, sorted(c.problems, c.files)
+		return nil, sorted(c.problems)
 	}
 	return c.locks, nil
 }

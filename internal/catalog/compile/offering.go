@@ -151,7 +151,7 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, l *lo
 	asked.Deadline = time.Duration(p.MaximumPollingDuration) * time.Second
 	asked.Lock = func(digest string) error { return l.check(*p, digest) }
 	asked.Describe = func(all provider.Parameters) { p.Schemas = r.described(*p, asked.Bindable, at, all) }
-	asked.Warn = func(w advice.Error) { note(&r.warnings, r.located(w, at)) }
+	asked.Warn = func(w advice.Error) { r.warnings = append(r.warnings, r.located(w, at)) }
 	snapshot, err := check(asked)
 	switch {
 	case err != nil:
@@ -217,7 +217,7 @@ func (r *reader) refused(err error, provider, at string) {
 			r.refused(one, provider, at)
 		}
 	case errors.As(err, &wrong):
-		note(&r.problems, r.located(*wrong, at))
+		r.problems = append(r.problems, r.located(*wrong, at))
 	default:
 		r.about(at+"/settings", "are refused by the provider "+provider+": "+err.Error(), "correct them")
 	}
@@ -240,13 +240,6 @@ func (r *reader) located(e advice.Error, at string) advice.Error {
 	at = r.stands(at)
 	p, _ := r.nearest(at)
 	return advice.Error{File: r.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
-}
-
-// note keeps what is said, once: plans share settings, by aliases, and files.
-func note(all *[]advice.Error, e advice.Error) {
-	if !slices.Contains(*all, e) {
-		*all = append(*all, e)
-	}
 }
 
 // choose is the remedy for a value outside a known set.

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 // go. Each names a file: the source's name and the file's name in it, or the
 // source's name alone when the problem is the folder. They carry no value from a
 // file other than names and ids, since files can hold a dashboard client's secret.
-// They are ordered by source, file and line: the same files give the same words.
+// They are ordered by file and line: the same files give the same words.
 type Problems []advice.Error
 
 // Error is one problem for each line.
@@ -23,20 +24,11 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted orders problems as Problems promises, each once; files is the order of loading.
-func sorted(problems []advice.Error, files []string) Problems {
-	rank := make(map[string]int, len(files))
-	for i, f := range files {
-		rank[f] = i
-	}
-	slices.SortStableFunc(problems, func(a, b advice.Error) int {
-		if n := rank[a.File] - rank[b.File]; n != 0 {
-			return n
-		}
-		if n := a.Line - b.Line; n != 0 {
-			return n
-		}
-		return strings.Compare(a.What, b.What)
+// sorted orders problems as Problems promises, each once: plans share settings, by aliases,
+// and files.
+func sorted(problems []advice.Error) Problems {
+	slices.SortFunc(problems, func(a, b advice.Error) int {
+		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.What, b.What))
 	})
 	return slices.Compact(problems)
 }

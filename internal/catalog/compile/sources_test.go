@@ -69,15 +69,15 @@ func TestLoadSources(t *testing.T) {
 				{"mine/b/offering.yaml", 8, "shipped/a/offering.yaml:11"},
 			},
 		},
-		"OrderOfSources": {
-			reason: "Problems come in the order of the sources, then of files, then of lines.",
+		"OrderOfFiles": {
+			reason: "Problems come in the order of the files, then of lines.",
 			sources: []compile.Source{
 				{Name: "z", FS: folder(map[string]string{"b/offering.yaml": spoil(map[int]string{2: "name: A", 1: "id: 5"}),
 					"a/offering.yaml": "{"})},
 				{Name: "a", FS: folder(map[string]string{"a/offering.yaml": "[]"})},
 			},
-			want: []found{{"z/a/offering.yaml", 1, "not YAML"}, {"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"},
-				{"a/a/offering.yaml", 1, "must be an object"}},
+			want: []found{{"a/a/offering.yaml", 1, "must be an object"}, {"z/a/offering.yaml", 1, "not YAML"},
+				{"z/b/offering.yaml", 1, "id"}, {"z/b/offering.yaml", 2, "name"}},
 		},
 	}
 	for name, tc := range cases {
