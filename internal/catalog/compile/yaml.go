@@ -132,12 +132,11 @@ func (r *reader) visit(n *yaml.Node) bool {
 // parse reads a file's one document.
 func (r *reader) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 	f, err := folder.Open(name)
-	if err != nil {
-		r.problem(0, "the file cannot be read: "+err.Error(), "check that it may be read")
-		return nil, false
+	var data []byte
+	if err == nil {
+		defer f.Close()
+		data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	switch {
 	case err != nil:
 		r.problem(0, "the file cannot be read: "+err.Error(), "check that it may be read")
@@ -146,28 +145,25 @@ func (r *reader) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 		r.problem(1, fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
 		return nil, false
 	}
-
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, next yaml.Node
-	err = decoder.Decode(&document)
+	err, end := decoder.Decode(&document), io.EOF
+	if err == nil {
+		end = decoder.Decode(&next)
+	}
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && isEmpty(&document):
 		r.problem(1, "the file is empty", "write an offering into it, or remove its folder")
-		return nil, false
 	case err != nil:
 		r.syntax(data, err)
-		return nil, false
-	}
-	err = decoder.Decode(&next)
-	switch {
-	case err == nil:
+	case end == nil:
 		r.problem(next.Line, "the file holds several documents", "put each offering into a folder of its own")
-		return nil, false
-	case !errors.Is(err, io.EOF):
-		r.syntax(data, err)
-		return nil, false
+	case !errors.Is(end, io.EOF):
+		r.syntax(data, end)
+	default:
+		return resolve(document.Content[0]), true
 	}
-	return resolve(document.Content[0]), true
+	return nil, false
 }
 
 func isEmpty(document *yaml.Node) bool {

@@ -37,6 +37,9 @@ var formats = map[string]func(string) bool{
 // 2.0).
 const before = `(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)`
 
+// hostLabel is one part of the name of a host.
+const hostLabel = `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
+
 // matching compiles its pattern when it is first used: a cold start waits for
 // what packages do before.
 func matching(pattern string) func(string) bool {
@@ -52,7 +55,7 @@ func isDate(s string) bool {
 var (
 	clockTime = matching(`^([01]\d|2[0-3]):[0-5]\d:([0-5]\d|60)(\.\d+)?([zZ]|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 	emailName = matching("^([A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*|\"[^\"\\\\]*\")$")
-	hostLabel = matching(`^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
+	hostname  = matching(`^` + hostLabel + `(\.` + hostLabel + `)*\.?$`)
 )
 
 // isTime takes a leap second (RFC 3339, section 5.6), which package time does
@@ -78,15 +81,7 @@ func isEmail(s string) bool {
 	return at > 0 && len(s) <= 254 && at <= 64 && emailName(s[:at]) && isHostname(s[at+1:])
 }
 
-func isHostname(s string) bool {
-	s = strings.TrimSuffix(s, ".")
-	for label := range strings.SplitSeq(s, ".") {
-		if !hostLabel(label) {
-			return false
-		}
-	}
-	return len(s) <= 253
-}
+func isHostname(s string) bool { return hostname(s) && len(strings.TrimSuffix(s, ".")) <= 253 }
 
 func isReference(s string) bool {
 	_, err := url.Parse(s)
