@@ -72,29 +72,20 @@ Settings from the environment:
 	folders(c, "data", "offerings")
 	c.Flags().BoolVar(&s.AWS, "aws", false, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead")
 	s.Servers = map[string]string{}
-	for _, f := range app.HostedFlags() {
-		c.Flags().Var(server{s.Servers, f.Name}, f.Name, f.Usage)
-	}
+	hostedFlags(c, s.Servers, func(f app.HostedFlag) string { return f.Usage })
 	return c
 }
 
-// A server is the value of a flag that says where the server of a provider is.
-type server struct {
-	servers map[string]string
-	name    string
+// hostedFlags adds the flags that say where the servers of providers are. Nothing shows their
+// values, which may hold passwords.
+func hostedFlags(c *cobra.Command, servers map[string]string, usage func(f app.HostedFlag) string) {
+	for _, f := range app.HostedFlags() {
+		c.Flags().Func(f.Name, usage(f), func(url string) error {
+			servers[f.Name] = url
+			return nil
+		})
+	}
 }
-
-// Set implements pflag.Value.
-func (s server) Set(url string) error {
-	s.servers[s.name] = url
-	return nil
-}
-
-// String implements pflag.Value. What was given may hold a password.
-func (s server) String() string { return "" }
-
-// Type implements pflag.Value.
-func (s server) Type() string { return "string" }
 
 // serve runs the embedded broker until the context ends; own is the folder of the
 // operator's own offerings, or empty.

@@ -150,9 +150,7 @@ run again; it says each time all that is lost.`,
 		},
 	}
 	p.flags(c)
-	for _, f := range app.HostedFlags() {
-		c.Flags().Var(server{servers, f.Name}, f.Name, "`URL` as for serve, or embedded where serve has it")
-	}
+	hostedFlags(c, servers, func(app.HostedFlag) string { return "`URL` as for serve, or embedded where serve has it" })
 	c.Flags().BoolVar(&aws, "aws", false, "AWS services were offered, as for serve")
 	c.Flags().BoolVar(&yes, "yes", false, "it is meant: there is no backup")
 	return c

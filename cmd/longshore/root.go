@@ -61,8 +61,7 @@ that a stack on AWS is (--stack NAME).`,
 		newRetained(), newUndelete(), newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
 	add(groupAsk, newCheck(getenv), newTry(getenv))
 	root.AddCommand(newVersion())
-	root.SetHelpCommand(newHelp())
-	root.InitDefaultHelpCmd()
+	initHelp(root)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultVersionFlag()
 	everywhere(root, func(c *cobra.Command) {
@@ -122,29 +121,23 @@ func group(c *cobra.Command) {
 	}
 }
 
-func newHelp() *cobra.Command {
-	return &cobra.Command{
-		Use: "help [COMMAND]...", Short: "Say how a command is used", Args: cobra.ArbitraryArgs,
-		RunE: func(c *cobra.Command, args []string) error {
-			about, rest, err := c.Root().Find(args)
-			switch {
-			case err != nil:
-				return &usageError{err.Error()}
-			case len(rest) > 0:
-				return &usageError{fmt.Sprintf("%q has no command %q", about.CommandPath(), rest[0])}
-			}
-			return about.Help()
-		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) (names []string, _ cobra.ShellCompDirective) {
-			if about, rest, err := c.Root().Find(args); err == nil && len(rest) == 0 {
-				for _, below := range about.Commands() {
-					if strings.HasPrefix(below.Name(), typed) {
-						names = append(names, cobra.CompletionWithDesc(below.Name(), below.Short))
-					}
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+// initHelp adds the command for help. Cobra's own would report success for a command that
+// there is not.
+func initHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, err := root.Find([]string{"help"})
+	must(err)
+	help.Use, help.Short, help.Long = "help [COMMAND]...", "Say how a command is used", ""
+	help.Args, help.Run = cobra.ArbitraryArgs, nil
+	help.RunE = func(c *cobra.Command, args []string) error {
+		about, rest, err := root.Find(args)
+		switch {
+		case err != nil:
+			return &usageError{err.Error()}
+		case len(rest) > 0:
+			return &usageError{fmt.Sprintf("%q has no command %q", about.CommandPath(), rest[0])}
+		}
+		return about.Help()
 	}
 }
 
