@@ -124,7 +124,7 @@ that it does not.`,
 	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
 		if overlap != 0 && overlap < minOverlap {
 			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows "+
-				"the new password: give %s or more, or 0s to end the old one at once", overlap, short(minOverlap))}
+				"the new password: give %gm or more, or 0s to end the old one at once", overlap, minOverlap.Minutes())}
 		}
 		return rotatePlatform(ctx, registrar, args[0], overlap, now, c.OutOrStdout(), c.ErrOrStderr())
 	})
@@ -241,18 +241,6 @@ func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, o
 	}
 	_, err = fmt.Fprintf(out, "The new password of platform %s: %s\n%s\n", name, password, old)
 	return err
-}
-
-// short is a duration without the parts of it that are zero.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // countDown waits, and says how long it will.

@@ -94,10 +94,12 @@ In a shell, ` + "`source <(longshore completion bash)`" +
 			}
 			if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" {
 				usual := f.DefValue
-				if d, err := time.ParseDuration(usual); err == nil {
+				if d, err := time.ParseDuration(usual); err == nil && f.Value.Type() == "duration" {
 					usual = short(d)
 				}
-				meaning += "; `" + usual + "` unless given"
+				if usual != "0" { // which stands for none, as the words say
+					meaning += "; `" + usual + "` unless given"
+				}
 			}
 			fmt.Fprintf(&b, "%s| `--%s%s` | %s |\n", head, f.Name, value, strings.ReplaceAll(meaning, "|", `\|`))
 			head = ""
@@ -283,4 +285,16 @@ func TestMentionsAreJudged(t *testing.T) {
 	if diff := cmp.Diff(want, bad); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+}
+
+// short is a duration without the parts of it that are zero.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
