@@ -26,7 +26,7 @@ const (
 )
 
 // scope is what the names of all that the broker makes begin with.
-func (p place) scope() (plan.Scope, error) {
+func (p whichBroker) scope() (plan.Scope, error) {
 	if p.stack != "" {
 		return app.ScopeOfStack(p.stack), nil
 	}
@@ -34,7 +34,7 @@ func (p place) scope() (plan.Scope, error) {
 }
 
 func newAWSBootstrap() *cobra.Command {
-	var p place
+	var p whichBroker
 	var options bootstrap.Options
 	c := &cobra.Command{
 		Use: "bootstrap", Short: "Make what AWS services need in an account and region",
@@ -68,7 +68,7 @@ what LONGSHORE_AWS_TARGETS is to hold.`,
 	return c
 }
 
-func awsBootstrap(ctx context.Context, p place, o bootstrap.Options, out io.Writer) (err error) {
+func awsBootstrap(ctx context.Context, p whichBroker, o bootstrap.Options, out io.Writer) (err error) {
 	if o.Offered, err = offeringfiles.Load(p.offerings); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func printPrepared(out io.Writer, did bootstrap.Result) error {
 }
 
 func newAWSRights(getenv func(string) string) *cobra.Command {
-	var p place
+	var p whichBroker
 	var part int
 	var emulated bool
 	c := &cobra.Command{

@@ -12,7 +12,7 @@ import (
 )
 
 func newRetry() *cobra.Command {
-	var p place
+	var p whichBroker
 	c := &cobra.Command{
 		Use: "retry TOKEN", Short: "Start an operation again, or delete what failed", Args: takes(1, 1, tokens),
 		Long: `Start a running operation again, in another execution: safe at any time. If a
@@ -28,7 +28,7 @@ failed. To create it again, use recreate.`,
 const tokens = "an operation's TOKEN: `longshore operations` lists them"
 
 // retry starts an operation again.
-func retry(ctx context.Context, p place, token string, out io.Writer) error {
+func retry(ctx context.Context, p whichBroker, token string, out io.Writer) error {
 	row, err := ask(ctx, p, operator.Retry, token)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func retry(ctx context.Context, p place, token string, out io.Writer) error {
 }
 
 func newRecreate() *cobra.Command {
-	var p place
+	var p whichBroker
 	c := &cobra.Command{
 		Use: "recreate TOKEN", Short: "Create again what failed to be created", Args: takes(1, 1, tokens),
 		Long: `Create an instance or a binding once more whose creation has failed, with what was
@@ -58,7 +58,7 @@ request finds it; a platform that has given up has to delete it.`,
 
 func newSettle() *cobra.Command {
 	var (
-		p       place
+		p       whichBroker
 		message string
 		yes     bool
 	)
@@ -85,7 +85,7 @@ platform does what it does after a failure.`,
 }
 
 // decide asks for a decision about an operation, and shows what came of it.
-func decide[In any](c *cobra.Command, p place, m operator.Method[In, operator.Row], in In, said string) error {
+func decide[In any](c *cobra.Command, p whichBroker, m operator.Method[In, operator.Row], in In, said string) error {
 	row, err := ask(c.Context(), p, m, in)
 	if err != nil {
 		return err

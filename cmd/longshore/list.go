@@ -23,7 +23,7 @@ import (
 // newListing makes the command that lists instances, bindings or operations.
 func newListing(what operator.What) *cobra.Command {
 	var (
-		p     place
+		p     whichBroker
 		f     format
 		watch bool
 		limit int
@@ -58,7 +58,7 @@ func newListing(what operator.What) *cobra.Command {
 	return c
 }
 
-func listing(ctx context.Context, p place, q operator.Query, machine, watch bool, limit int, out, diagnostics io.Writer) error {
+func listing(ctx context.Context, p whichBroker, q operator.Query, machine, watch bool, limit int, out, diagnostics io.Writer) error {
 	var unread []error
 	link, closing, err := p.open(ctx)
 	if err != nil {

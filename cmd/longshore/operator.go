@@ -14,9 +14,9 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// A place is the broker that a command is for: the one over a data folder, or a
+// A whichBroker says which broker a command is for: the one over a data folder, or a
 // deployed one.
-type place struct {
+type whichBroker struct {
 	data, stack string
 	offerings   string // the operator's own, as for serve or at deploy
 	// lost has new records begun where those of a folder are lost, and is told what that
@@ -30,14 +30,14 @@ type place struct {
 const dataFolder = ".longshore"
 
 // flags adds the flags that say where the broker is, and what it offers.
-func (p *place) flags(c *cobra.Command) {
+func (p *whichBroker) flags(c *cobra.Command) {
 	p.whereabouts(c)
 	c.Flags().StringVar(&p.offerings, "offerings", "", "`DIR` of the broker's own offerings")
 	folders(c, "offerings")
 }
 
 // whereabouts adds the flags that say where the broker is.
-func (p *place) whereabouts(c *cobra.Command) {
+func (p *whichBroker) whereabouts(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", dataFolder, "data `DIR` of the broker, which may run or not")
 	c.Flags().StringVar(&p.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
 	c.PreRunE = oneBroker
@@ -54,7 +54,7 @@ func oneBroker(c *cobra.Command, _ []string) error {
 }
 
 // open leads to the broker's console, which is closed in the end.
-func (p *place) open(ctx context.Context) (_ operator.Link, closing func(), _ error) {
+func (p *whichBroker) open(ctx context.Context) (_ operator.Link, closing func(), _ error) {
 	load := func() (*catalog.Catalog, error) { return offeringfiles.Load(p.offerings) }
 	if p.stack != "" {
 		all, err := load()
@@ -68,7 +68,7 @@ func (p *place) open(ctx context.Context) (_ operator.Link, closing func(), _ er
 }
 
 // ask asks the broker for one thing.
-func ask[In, Out any](ctx context.Context, p place, m operator.Method[In, Out], in In) (out Out, _ error) {
+func ask[In, Out any](ctx context.Context, p whichBroker, m operator.Method[In, Out], in In) (out Out, _ error) {
 	link, closing, err := p.open(ctx)
 	if err != nil {
 		return out, err

@@ -42,7 +42,7 @@ within a minute.`,
 
 // manages makes a command work on the registrar of the broker that its flags name.
 func manages(c *cobra.Command, run func(ctx context.Context, r app.Registrar, args []string) error) *cobra.Command {
-	var p place
+	var p whichBroker
 	p.whereabouts(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		registrar, err := app.FolderRegistrar(p.data)

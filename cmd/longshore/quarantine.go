@@ -34,7 +34,7 @@ and puts it into use again. What is listed is deleted when its time is over.`,
 const aThing = "a thing's NAME: `longshore reaper quarantine` lists them"
 
 func newReaperRelease() *cobra.Command {
-	var p place
+	var p whichBroker
 	c := &cobra.Command{
 		Use: "release NAME", Short: "Put a thing that is in quarantine into use again", Args: takes(1, 1, aThing),
 		Long: `Put a thing that is in quarantine into use again, and leave it alone from then
@@ -56,7 +56,7 @@ again, there is ` + "`longshore rebuild`" + `.`,
 
 func newReaperDelete() *cobra.Command {
 	var (
-		p   place
+		p   whichBroker
 		yes bool
 	)
 	c := &cobra.Command{

@@ -22,7 +22,7 @@ func newReaper() *cobra.Command {
 
 func newReaperReport() *cobra.Command {
 	var (
-		p    place
+		p    whichBroker
 		f    format
 		last int
 	)
@@ -45,7 +45,7 @@ func newReaperReport() *cobra.Command {
 	return c
 }
 
-func reaperReport(ctx context.Context, p place, last int, machine bool, out io.Writer) error {
+func reaperReport(ctx context.Context, p whichBroker, last int, machine bool, out io.Writer) error {
 	found, err := ask(ctx, p, operator.Report, operator.None{})
 	if err != nil && found.Reports == nil {
 		return err // the broker was not reached
@@ -59,7 +59,7 @@ func reaperReport(ctx context.Context, p place, last int, machine bool, out io.W
 }
 
 func newReaperResume() *cobra.Command {
-	var p place
+	var p whichBroker
 	c := &cobra.Command{
 		Use: "resume", Short: "Lift the reaper's halt", Args: takes(0, 0, ""),
 		Long: "Lift the reaper's halt, once you know why it found things that no record knows of.",
@@ -121,7 +121,7 @@ func reportTable(out io.Writer, found operator.Reaper) error {
 }
 
 func newRebuild(getenv func(string) string) *cobra.Command {
-	var p place
+	var p whichBroker
 	servers := map[string]string{}
 	yes, aws := false, false
 	c := &cobra.Command{
@@ -157,7 +157,7 @@ run again; it says each time all that is lost.`,
 }
 
 // rebuild rebuilds lost records from what exists.
-func rebuild(ctx context.Context, p place, out io.Writer) error {
+func rebuild(ctx context.Context, p whichBroker, out io.Writer) error {
 	found, err := ask(ctx, p, operator.Rebuild, operator.None{})
 	restless := printRebuilt(out, found)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 func newReconcile(getenv func(string) string) *cobra.Command {
 	var (
-		p   = place{getenv: getenv}
+		p   = whichBroker{getenv: getenv}
 		f   format
 		yes bool
 	)

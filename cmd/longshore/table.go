@@ -25,7 +25,7 @@ type table[T any] struct {
 // command completes the command that prints the table.
 func (l table[T]) command(c *cobra.Command) *cobra.Command {
 	var (
-		p place
+		p whichBroker
 		f format
 	)
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -12,7 +12,7 @@ import (
 
 func newUndelete() *cobra.Command {
 	var (
-		p place
+		p whichBroker
 		u operator.Undeletion
 	)
 	c := &cobra.Command{

@@ -8,7 +8,7 @@ import (
 
 func newWhose(getenv func(string) string) *cobra.Command {
 	var (
-		p = place{getenv: getenv}
+		p = whichBroker{getenv: getenv}
 		f format
 	)
 	c := &cobra.Command{
