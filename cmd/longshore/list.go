@@ -58,7 +58,9 @@ func newListing(what operator.What) *cobra.Command {
 	return c
 }
 
-func listing(ctx context.Context, p whichBroker, q operator.Query, machine, watch bool, limit int, out, diagnostics io.Writer) error {
+func listing(
+	ctx context.Context, p whichBroker, q operator.Query, machine, watch bool, limit int, out, diagnostics io.Writer,
+) error {
 	var unread []error
 	link, closing, err := p.open(ctx)
 	if err != nil {
