@@ -157,10 +157,10 @@ func badSettings() map[string]badSetting {
 				`to offer it no more and be able to delete what exists`}},
 		"Delay": {"a number says no unit", map[string]any{"demo-delay": "3"},
 			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "3" is not a duration ` +
-				`from 0s to 24h: give one such as 3s or 500ms`}},
+				`from 0s to 24h: give one such as 3s`}},
 		"DelayBefore": {"time does not go back", map[string]any{"demo-delay": "-1s"},
 			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "-1s" is not a duration ` +
-				`from 0s to 24h: give one such as 3s or 500ms`}},
+				`from 0s to 24h: give one such as 3s`}},
 		"Days": {"CloudWatch keeps logs for some numbers of days only", map[string]any{"log-days": "31"},
 			[]string{`context log-days is "31": give one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365`}},
 		"DaysWords": {"a number is a number", map[string]any{"log-days": "month"},
@@ -173,7 +173,7 @@ func badSettings() map[string]badSetting {
 			[]string{`context throttle-burst is "-1": give a whole number from 1`}},
 		"RetryShort": {"Retry-After counts seconds", map[string]any{"min-retry-after": "10ms"},
 			[]string{`context min-retry-after and max-retry-after: LONGSHORE_MIN_RETRY_AFTER "10ms" ` +
-				`is not a duration from 1s to 1h: give one such as 5s`}},
+				`is not a duration from 1s to 1h: give one such as 3s`}},
 		"Tracing": {"it is or it is not", map[string]any{"tracing": "some"},
 			[]string{`context tracing is "some": give true or false`}},
 		"DryRun": {"it is or it is not", map[string]any{"reaper-dry-run": "maybe"},
@@ -258,7 +258,7 @@ func badAccess() map[string]badSetting {
 		}, []string{
 			`context stack is "-": give a name of up to 64 letters, digits and hyphens that begins with a letter`,
 			`context architecture is "": give arm64 or x86_64`,
-			`context demo-delay: LONGSHORE_DEMO_DELAY "x" is not a duration from 0s to 24h: give one such as 3s or 500ms`,
+			`context demo-delay: LONGSHORE_DEMO_DELAY "x" is not a duration from 0s to 24h: give one such as 3s`,
 			`context log-days is "2": give one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365`,
 			`context throttle-rate is "x": give a whole number from 1`,
 			`context throttle-burst is "x": give a whole number from 1`,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/advice"
@@ -86,11 +87,8 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 		return s, advice.For(EnvUsername, "is not set although "+EnvPassword+" is", "set both, or neither")
 	case s.Username != "" && s.Password == "":
 		return s, advice.For(EnvPassword, "is not set although "+EnvUsername+" is", "set both, or neither")
-	}
-	for i := range s.Username {
-		if s.Username[i] == ':' { // RFC 7617: the first colon ends the user name
-			return s, advice.For(EnvUsername, "has a colon", "choose a user name without one")
-		}
+	case strings.Contains(s.Username, ":"): // RFC 7617: the first colon ends the user name
+		return s, advice.For(EnvUsername, "has a colon", "choose a user name without one")
 	}
 	var retryErr, dryErr, rateErr error
 	s.Getenv = WithFlags(s.Servers, s.AWS, getenv)
@@ -123,7 +121,7 @@ func durationIn(getenv func(string) string, name string, unset, least, most time
 	d, err := time.ParseDuration(text)
 	if err != nil || d < least || d > most {
 		return 0, advice.For(name, fmt.Sprintf("%q is not a duration from %v to %gh", text, least, most.Hours()),
-			"give one such as 5s")
+			"give one such as 3s")
 	}
 	return d, nil
 }
