@@ -55,9 +55,6 @@ func violationsOf(text []byte) []schema.Violation {
 	if err != nil || !ok || !schema.Known(document["$schema"]) || document["type"] != "object" {
 		return nil // which is noted already
 	}
-	broken := ofKeywords().Explain(document)
-	if len(broken) == 0 {
-		_, broken = schema.New(text)
-	}
-	return broken
+	_, broken := schema.New(text)
+	return append(ofKeywords().Explain(document), broken...)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -93,5 +94,19 @@ func TestKeywords(t *testing.T) {
 		if (len(broken) == 0) != ok {
 			t.Errorf("draft-04: %s: %v", text, broken)
 		}
+	}
+}
+
+// What is wrong is said at once: what no draft allows, and what refers to nothing.
+func TestAllThatIsWrongWithASchema(t *testing.T) {
+	broken := violationsOf([]byte(`{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties":
+		{"a": {"type": "strng"}, "b": {"$ref": "#/definitions/b"}, "c": {"pattern": "(?=x)"}}, "exclusiveMinimum": 1}`))
+	var at []string
+	for _, v := range broken {
+		at = append(at, v.Member)
+	}
+	slices.Sort(at)
+	if got := strings.Join(at, " "); got != "/exclusiveMinimum /properties/a/type /properties/b/$ref /properties/c/pattern" {
+		t.Errorf("%v", broken)
 	}
 }
