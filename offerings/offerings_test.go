@@ -211,7 +211,8 @@ func TestShippedSchemas(t *testing.T) {
 				id := ids[plan]
 				for _, verb := range []catalog.Verb{catalog.Create, catalog.Update, catalog.Bind} {
 					if err := c.Check(verb, id[0], id[1], json.RawMessage(tc.params)); (err == nil) != tc.want {
-						t.Errorf("%s\nCheck(%s, %s, %s): want accepted %t, got %v", tc.reason, verb, plan, tc.params, tc.want, err)
+						t.Errorf("%s\nCheck(%s, %s, %s): want accepted %t, got %v", tc.reason, verb, plan,
+							tc.params, tc.want, err)
 					}
 				}
 			}
@@ -236,7 +237,8 @@ func TestPostgresSchemas(t *testing.T) {
 			asked := json.RawMessage(fmt.Sprintf(`{"extensions":[%q]}`, name))
 			for _, verb := range []catalog.Verb{catalog.Create, catalog.Update} {
 				if err := c.Check(verb, o.ID, p.ID, asked); (err == nil) != allowed {
-					t.Errorf("%s: Check(%s) of the extension %s, which the plan allows (%t): %v", p.Name, verb, name, allowed, err)
+					t.Errorf("%s: Check(%s) of the extension %s, which the plan allows (%t): %v", p.Name,
+						verb, name, allowed, err)
 				}
 			}
 		}

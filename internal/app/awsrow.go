@@ -104,7 +104,8 @@ func cloudformationDeployed(d Deployed) (provider.Wired, error) {
 		file = offered.File
 	}
 	o := cloudformation.Options{
-		Broker: set[EnvBroker], Scope: ScopeOfStack(set[EnvStack]), Targets: targetsOf(s.targets, offered, d.Log), Config: d.Config,
+		Broker: set[EnvBroker], Scope: ScopeOfStack(set[EnvStack]),
+		Targets: targetsOf(s.targets, offered, d.Log), Config: d.Config,
 		Emulated: s.emulated, File: file, Now: now, Log: d.Log,
 	}
 	if d.lists {
