@@ -257,9 +257,10 @@ func TestCursors(t *testing.T) {
 		read   func() (store.Page, error)
 	}{
 		"DueInScan": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Scan(t.Context(), ofDue) }},
-		"ScanInDue": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
-		"CutOff":    {"a cursor is whole", func() (store.Page, error) { return s.Scan(t.Context(), ofScan[:1]) }},
-		"Padded":    {"a cursor has nothing after it", func() (store.Page, error) { return s.Scan(t.Context(), ofScan+"=") }},
+		"ScanInDue": {"a cursor is of its kind of listing",
+			func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
+		"CutOff": {"a cursor is whole", func() (store.Page, error) { return s.Scan(t.Context(), ofScan[:1]) }},
+		"Padded": {"a cursor has nothing after it", func() (store.Page, error) { return s.Scan(t.Context(), ofScan+"=") }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
