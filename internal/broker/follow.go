@@ -85,7 +85,7 @@ func (b *Broker) begin(
 	if err := b.Records.Commit(ctx, append(also, ledger.Put(r), ledger.PutPast(past))...); err != nil {
 		return decision{}, err
 	}
-	b.Metrics.Count(metrics.Accepted, map[string]string{metrics.DimensionKind: string(r.Operation.Kind)})
+	b.Metrics.Count(metrics.Accepted, metrics.DimensionKind, string(r.Operation.Kind))
 	if !r.Operation.Synchronous {
 		b.launch(ctx, r)
 	}

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"fmt"
-	"maps"
 	"strings"
 )
 
@@ -103,24 +102,17 @@ func unsaid(minor int) []Source { return []Source{{Level: Recommended, From: min
 
 func all(of ...Source) []Source { return of }
 
-// sources are the sources by the id of a case or of its rule.
-var sources = together(requestSources, resourceSources)
-
-func together(tables ...map[string][]Source) map[string][]Source {
-	all := map[string][]Source{}
-	for _, table := range tables {
-		maps.Copy(all, table)
-	}
-	return all
-}
-
 // sourcesOf are the sources of a case: those of its id, or else of its rule.
 func sourcesOf(id string) []Source {
-	if s, ok := sources[id]; ok {
-		return s
-	}
 	rule, _, _ := strings.Cut(id, "/")
-	return sources[rule]
+	for _, key := range []string{id, rule} {
+		for _, table := range []map[string][]Source{requestSources, resourceSources} {
+			if s, ok := table[key]; ok {
+				return s
+			}
+		}
+	}
+	return nil
 }
 
 // At gives the source that decides the case in a run of a minor version. It is

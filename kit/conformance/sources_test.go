@@ -28,12 +28,16 @@ func TestEachCaseHasItsSource(t *testing.T) {
 			t.Errorf("%s has no source in the newest version", c.ID)
 		}
 	}
-	if len(sources) != len(requestSources)+len(resourceSources) {
-		t.Error("a case has sources in two tables")
+	for id := range requestSources {
+		if _, twice := resourceSources[id]; twice {
+			t.Errorf("%s has sources in two tables", id)
+		}
 	}
-	for id := range sources {
-		if !used[id] {
-			t.Errorf("there is no case %s", id)
+	for _, table := range []map[string][]Source{requestSources, resourceSources} {
+		for id := range table {
+			if !used[id] {
+				t.Errorf("there is no case %s", id)
+			}
 		}
 	}
 }

@@ -20,8 +20,9 @@ type watch struct {
 // samples is how many failures of one rule are told.
 const samples = 5
 
-// shape is what stays of a request when its ids are left out.
-var shape = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|=[^& ]*`)
+// shape is what stays of a request when its ids are left out. It is large, and made when it is first used: every
+// start of a program that has the kit would pay for it.
+var shape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|=[^& ]*`) })
 
 func (w *watch) of(rule string) []Failure {
 	w.mu.Lock()
@@ -43,7 +44,7 @@ func (w *watch) add(r *runner, f Failure) {
 		w.seen = map[string][]Failure{}
 	}
 	for _, known := range w.seen[f.Rule] {
-		if shape.ReplaceAllString(known.Request, "") == shape.ReplaceAllString(f.Request, "") {
+		if shape().ReplaceAllString(known.Request, "") == shape().ReplaceAllString(f.Request, "") {
 			return
 		}
 	}

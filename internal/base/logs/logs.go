@@ -20,9 +20,11 @@ const (
 	Operation       = "operation"
 )
 
-// about is shared by all who work on one thing, also by who began it: the line
-// that ends a request names the operation that was begun deep inside.
+// about is a context that knows what its lines are about. It is shared by all who work
+// on one thing, also by who began it: the line that ends a request names the operation
+// that was begun deep inside.
 type about struct {
+	context.Context
 	mu    sync.Mutex
 	attrs [5]slog.Attr // one for each name
 	n     int
@@ -30,10 +32,16 @@ type about struct {
 
 type key struct{}
 
-// Begin gives a context to whose lines can be added what they are about.
-func Begin(ctx context.Context) context.Context {
-	return context.WithValue(ctx, key{}, &about{})
+// Value implements context.Context: of its own key it is the about itself.
+func (a *about) Value(asked any) any {
+	if asked == (key{}) {
+		return a
+	}
+	return a.Context.Value(asked)
 }
+
+// Begin gives a context to whose lines can be added what they are about.
+func Begin(ctx context.Context) context.Context { return &about{Context: ctx} }
 
 // AddRequest says which request the context's lines are about, from now on;
 // empty says nothing. Without Begin, it does nothing.
@@ -47,37 +55,23 @@ func AddSubject(ctx context.Context, platform, instance, binding string) {
 	addText(ctx, Binding, binding)
 }
 
+// AddOperation says which operation the context's lines are about, from now on, by its
+// token. Without Begin, it does nothing.
+func AddOperation(ctx context.Context, token fmt.Stringer) { addText(ctx, Operation, token.String()) }
+
+// addText replaces what was said under the name.
 func addText(ctx context.Context, name, text string) {
-	if text != "" {
-		add(ctx, slog.String(name, text))
-	}
-}
-
-// AddOperation says which operation the context's lines are about, from now on;
-// its token is written only where there is a line. Without Begin, it does nothing.
-func AddOperation(ctx context.Context, token fmt.Stringer) {
-	add(ctx, slog.Any(Operation, later{token}))
-}
-
-// later is a text that is made when a line is written.
-type later struct{ fmt.Stringer }
-
-// LogValue implements slog.LogValuer.
-func (l later) LogValue() slog.Value { return slog.StringValue(l.String()) }
-
-// add replaces what was said under the name.
-func add(ctx context.Context, attr slog.Attr) {
 	a, ok := ctx.Value(key{}).(*about)
-	if !ok {
+	if !ok || text == "" {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := 0
-	for at < a.n && a.attrs[at].Key != attr.Key {
+	for at < a.n && a.attrs[at].Key != name {
 		at++
 	}
-	a.attrs[at] = attr
+	a.attrs[at] = slog.String(name, text)
 	a.n = max(a.n, at+1)
 }
 

@@ -108,7 +108,9 @@ func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 	_, _ = m.out.Write(append(raw, '\n'))
 }
 
-// Count writes that something happened once.
-func (m *Metrics) Count(name string, dimensions map[string]string) {
-	m.Write(dimensions, nil, Value{Name: name, N: 1})
+// Count writes that something happened once, with its one dimension beside the stack.
+func (m *Metrics) Count(name, dimension, value string) {
+	if m != nil {
+		m.Write(map[string]string{dimension: value}, nil, Value{Name: name, N: 1})
+	}
 }

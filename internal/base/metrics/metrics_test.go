@@ -45,7 +45,7 @@ func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
 
 func TestWithoutMetricsNothingIsWritten(t *testing.T) {
 	var m *metrics.Metrics
-	m.Count(metrics.Accepted, nil)
+	m.Count(metrics.Accepted, metrics.DimensionKind, "provision")
 }
 
 // Lines of requests side by side do not mix.
@@ -56,7 +56,7 @@ func TestLinesAreWhole(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 100 {
-				m.Count(metrics.Answered, map[string]string{metrics.DimensionClass: "2xx"})
+				m.Count(metrics.Answered, metrics.DimensionClass, "2xx")
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
 	}
 	// What was kept may be used again once its tag has been asked about: no-store
 	// would have clients throw away what the tag is of (CAT-30).
-	header := http.Header{"Etag": {rep.etag}, "Vary": {headerVersion}, "Cache-Control": {"no-cache"}}
+	header := []header{{"ETag", rep.etag}, {"Vary", headerVersion}, {"Cache-Control", "no-cache"}}
 	if noneMatch(c.Header.Values("If-None-Match"), rep.etag) { // CAT-30
 		return response{status: http.StatusNotModified, header: header}, nil
 	}
@@ -161,7 +161,7 @@ func (s *Server) accepted(r broker.Result) response {
 	token := r.Token.String()
 	return response{
 		status: http.StatusAccepted,
-		header: http.Header{"Location": {location("operations", token)}, "Retry-After": {seconds(r.RetryAfter)}},
+		header: []header{{"Location", location("operations", token)}, {"Retry-After", seconds(r.RetryAfter)}},
 		body:   changedBody{DashboardURL: r.DashboardURL, Operation: token},
 	}
 }

@@ -39,11 +39,11 @@ func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	if c.version.knows(failureDetails) && op.Phase == lifecycle.Failed {
 		body.InstanceUsable, body.UpdateRepeatable = op.InstanceUsable, op.UpdateRepeatable
 	}
-	header := http.Header{}
+	resp := response{status: http.StatusOK, body: body}
 	if op.Phase == lifecycle.InProgress {
-		header.Set("Retry-After", seconds(p.RetryAfter))
+		resp.header = []header{{"Retry-After", seconds(p.RetryAfter)}}
 	}
-	return response{status: http.StatusOK, header: header, body: body}, nil
+	return resp, nil
 }
 
 func describe(op lifecycle.Operation) string {
@@ -94,7 +94,7 @@ var pendingStates = map[lifecycle.Kind]string{
 // getOperation answers a GET of a status (FAC-*): the same operation as last_operation,
 // on a resource of its own, with the answers of an asynchronous request-reply.
 func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
-	p, err := s.Broker.Operation(ctx, c.Caller, c.segments[0])
+	p, err := s.Broker.Operation(ctx, c.Caller, c.ids[0])
 	if err != nil {
 		return response{}, err
 	}
@@ -111,9 +111,9 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	case op.Phase == lifecycle.Failed:
 		return failedStatus(op, done), nil
 	case op.Kind.Deletes(): // nothing is left to redirect to (FAC-08)
-		return completed(done, "Deleted", http.StatusOK, http.Header{}), nil
+		return completed(done, "Deleted", http.StatusOK), nil
 	default:
-		return completed(done, "Succeeded", http.StatusFound, http.Header{"Location": {resource(p.Token.Key)}}), nil
+		return completed(done, "Succeeded", http.StatusFound, header{"Location", resource(p.Token.Key)}), nil
 	}
 }
 
@@ -128,10 +128,8 @@ func (s *Server) pending(p broker.Poll, done condition) response {
 	}
 	return response{
 		status: http.StatusAccepted,
-		header: http.Header{
-			"Location": {location("operations", p.Token.String())}, "Retry-After": {seconds(p.RetryAfter)},
-		},
-		body: body,
+		header: []header{{"Location", location("operations", p.Token.String())}, {"Retry-After", seconds(p.RetryAfter)}},
+		body:   body,
 	}
 }
 
@@ -139,7 +137,7 @@ func (s *Server) pending(p broker.Poll, done condition) response {
 // answer says where that is seen; the cancelled operation itself has failed
 // already, on this resource as in last_operation (FAC-15).
 func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error) {
-	p, deletion, err := s.Broker.Cancel(ctx, c.Caller, c.segments[0])
+	p, deletion, err := s.Broker.Cancel(ctx, c.Caller, c.ids[0])
 	if err != nil {
 		return response{}, err
 	}
@@ -154,14 +152,14 @@ func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error)
 	}
 	return response{
 		status: http.StatusAccepted,
-		header: http.Header{
-			"Location": {location("operations", deletion.Token.String())}, "Retry-After": {seconds(deletion.RetryAfter)},
+		header: []header{
+			{"Location", location("operations", deletion.Token.String())}, {"Retry-After", seconds(deletion.RetryAfter)},
 		},
 		body: statusBody{Status: status{State: "Cancelling", Conditions: []condition{done}}},
 	}, nil
 }
 
-func completed(done condition, state string, code int, header http.Header) response {
+func completed(done condition, state string, code int, header ...header) response {
 	done.Status, done.Reason, done.Message = "True", state, "The operation is complete."
 	return response{status: code, header: header, body: statusBody{Status: status{State: state, Conditions: []condition{done}}}}
 }

@@ -75,17 +75,17 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	var refused *lifecycle.Refusal
 	var method *methodNotAllowed
 	var many *tooMany
-	header := http.Header{}
+	var headers []header
 	switch {
 	case wentAway(r, err):
 		s.Log.InfoContext(ctx, "client went away before it was answered", "route", at.name)
 		return response{status: statusClientWentAway}
 	case errors.As(err, &method):
-		header.Set("Allow", method.allow)
+		headers = []header{{"Allow", method.allow}}
 		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed,
 			"This path does not support the method; it supports %s.", method.allow)
 	case errors.As(err, &many):
-		header.Set("Retry-After", seconds(many.wait))
+		headers = []header{{"Retry-After", seconds(many.wait)}}
 		refused = lifecycle.Refuse(lifecycle.TooManyRequests,
 			"This platform sends more requests than it may. Repeat this one later.")
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
@@ -97,10 +97,10 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	answer := answers[refused.Reason]
 	body := failureBody{Error: answer.code, Description: refused.Message}
 	if refused.Reason == lifecycle.ConcurrencyError {
-		header.Set("Retry-After", seconds(concurrencyPause)) // CONC-04
+		headers = []header{{"Retry-After", seconds(concurrencyPause)}} // CONC-04
 	}
 	if refused.Reason == lifecycle.Unauthorized {
-		header.Set("WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`)
+		headers = []header{{"WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`}}
 	}
 	v, err := apiVersion(r.Header)
 	if refused.Reason == lifecycle.AsyncRequired && at.name == "binding" && err == nil && !v.knows(asynchronousBindings) {
@@ -111,5 +111,5 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	if err == nil && v.knows(failureDetails) {
 		body.InstanceUsable, body.UpdateRepeatable = refused.InstanceUsable, refused.UpdateRepeatable
 	}
-	return response{status: answer.status, header: header, body: body}
+	return response{status: answer.status, header: headers, body: body}
 }

@@ -108,6 +108,7 @@ func (s *Server) route(c *call) (handler, error) {
 		slices.Sort(allow)
 		return nil, &methodNotAllowed{allow: strings.Join(allow, ", ")}
 	}
+	at := 0
 	for i, want := range p.segments {
 		if want != wildcard {
 			continue
@@ -131,20 +132,15 @@ func (s *Server) route(c *call) (handler, error) {
 			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.",
 				limits.Identifier)
 		}
-		c.segments = append(c.segments, id)
+		c.ids[at] = id
+		at++
 	}
 	return h, nil
 }
 
 // instanceID and bindingID are the identifiers of the path.
-func (c *call) instanceID() string { return c.segments[0] }
-
-func (c *call) bindingID() string {
-	if len(c.segments) < 2 {
-		return ""
-	}
-	return c.segments[1]
-}
+func (c *call) instanceID() string { return c.ids[0] }
+func (c *call) bindingID() string  { return c.ids[1] }
 
 func (c *call) key() lifecycle.Key {
 	return lifecycle.Key{Platform: c.Platform, Instance: c.instanceID(), Binding: c.bindingID()}

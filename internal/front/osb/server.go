@@ -184,22 +184,25 @@ func WithReceived(ctx context.Context, at time.Time) context.Context {
 // is a JSON object (ERR-01).
 type response struct {
 	status int
-	header http.Header
+	header []header // beside what every answer has
 	body   any
 	// raw is sent as it is, in place of body.
 	raw []byte
 }
 
+// A header is a line of an answer's head.
+type header struct{ name, value string }
+
 // A call is one request on its way through the checks.
 type call struct {
 	*http.Request
 	broker.Caller
-	at       route
-	version  version  // of the API that the client speaks
-	shown    *shown   // to the platform
-	segments []string // of the path, each decoded once (INP-11)
-	query    url.Values
-	body     object // of PUT and PATCH
+	at      route
+	version version   // of the API that the client speaks
+	shown   *shown    // to the platform
+	ids     [2]string // the identifiers of the path, each decoded once (INP-11)
+	query   url.Values
+	body    object // of PUT and PATCH
 }
 
 type handler func(s *Server, ctx context.Context, c *call) (response, error)
@@ -226,17 +229,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		resp = s.refusal(ctx, err, r, at)
 		_ = resp.encode() // it holds nothing but texts and flags
 	}
-	if location := resp.header.Get("Location"); prefix != "" && location != "" {
-		resp.header.Set("Location", prefix+location)
-	}
 	if id != "" {
 		w.Header().Set(keptRequestIdentity, id)
 	}
-	resp.write(w, asked != http.MethodHead)
-	s.Metrics.Count(metrics.Answered, map[string]string{metrics.DimensionClass: strconv.Itoa(resp.status/100) + "xx"})
-	s.Log.InfoContext(ctx, "request", "method", asked, "route", at.name, "status", resp.status,
-		"milliseconds", s.Now().Sub(began).Milliseconds())
+	resp.write(w, prefix, asked != http.MethodHead)
+	s.Metrics.Count(metrics.Answered, metrics.DimensionClass, classes[resp.status/100])
+	s.Log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("method", asked), slog.String("route", at.name),
+		slog.Int("status", resp.status), slog.Int64("milliseconds", s.Now().Sub(began).Milliseconds()))
 }
+
+// classes of status codes, as metrics call them.
+var classes = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
 // asGet turns a HEAD into the GET whose headers it asks for (RFC 9110, section
 // 9.3.2).
@@ -249,15 +252,25 @@ func asGet(r *http.Request) *http.Request {
 	return get
 }
 
-// write sends the answer: a HEAD has the headers of the GET and no body.
-func (r *response) write(w http.ResponseWriter, body bool) {
+// The headers of most answers are shared by all of them: nobody may change a value in place.
+var (
+	notStored = []string{"no-store"}
+	isJSON    = []string{"application/json"}
+)
+
+// write sends the answer to a request whose path began with the prefix: a HEAD has the
+// headers of the GET and no body.
+func (r *response) write(w http.ResponseWriter, prefix string, body bool) {
 	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	for name, values := range r.header {
-		h[name] = values
+	h["Cache-Control"] = notStored
+	for _, line := range r.header {
+		if line.name == "Location" {
+			line.value = prefix + line.value
+		}
+		h.Set(line.name, line.value)
 	}
 	if r.status != http.StatusNotModified {
-		h.Set("Content-Type", "application/json")
+		h["Content-Type"] = isJSON
 		if !body { // else whoever sends it counts
 			h.Set("Content-Length", strconv.Itoa(len(r.raw)))
 		}
@@ -324,7 +337,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return response{}, err
 	}
-	if underV2(r) && len(c.segments) > 0 {
+	if underV2(r) {
 		logs.AddSubject(ctx, "", c.instanceID(), c.bindingID())
 	}
 	if err := s.parse(ctx, w, c); err != nil {

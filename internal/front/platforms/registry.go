@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -139,12 +138,14 @@ func (r Registry) check() error {
 	return nil
 }
 
-// valid are ids and names, and paths behind their slash.
-var valid = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+// valid reports whether it can be an id or a name, or a path behind its slash.
+func valid(name string) bool {
+	return name != "" && len(name) <= 40 && name[0] != '-' && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
 
 // CheckPath refuses what cannot stand before /v2.
 func CheckPath(path string) error {
-	if name, ok := strings.CutPrefix(path, "/"); !ok || !valid.MatchString(name) || path == "/v2" || path == "/operations" {
+	if name, ok := strings.CutPrefix(path, "/"); !ok || !valid(name) || path == "/v2" || path == "/operations" {
 		return fmt.Errorf("path %q is not valid: give a slash and up to 40 small letters, digits and hyphens, such as /cf-eu",
 			path)
 	}
@@ -193,7 +194,7 @@ func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
 // the one that has records under it, of which this registry may know nothing;
 // without one it gets newID.
 func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error) {
-	if !valid.MatchString(p.Name) {
+	if !valid(p.Name) {
 		return r, fmt.Errorf("name %q is not valid: give up to 40 small letters, digits and hyphens", p.Name)
 	}
 	if p.Path != "" {
@@ -229,7 +230,7 @@ func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error)
 
 // checkID refuses an id that a new platform cannot have.
 func (r Registry) checkID(id string) error {
-	if !valid.MatchString(id) {
+	if !valid(id) {
 		return fmt.Errorf("id %q is not valid: give one that a platform of this broker had, such as p-abcdefghijkl", id)
 	}
 	for _, p := range r.Platforms {

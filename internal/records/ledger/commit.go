@@ -59,6 +59,7 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	writer := l.newID()
 	var batch []store.Change
 	var mine store.Record // one that this commit writes, to recognise it by
+	var written []*decoded
 	for _, c := range changes {
 		if c.key == (store.Key{}) {
 			continue
@@ -72,6 +73,11 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 			r.Writer, r.Schema = writer, Schema
 			r.Due, r.Expires, r.Body = c.due, c.expire, body
 			mine = r
+			if record, is := c.body.(*lifecycle.Record); is {
+				next := r
+				next.Version++
+				written = append(written, decodedAt(next, *record))
+			}
 		}
 		batch = append(batch, store.Change{Action: c.action, Record: r})
 	}
@@ -79,6 +85,9 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 		return nil
 	}
 	err := l.store.Commit(ctx, batch...)
+	if err == nil {
+		l.memory.keep(written...)
+	}
 	if err == nil || errors.Is(err, store.ErrInvalid) || mine.Writer == "" {
 		return err
 	}

@@ -70,7 +70,7 @@ func (l *Ledger) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 	}
 	r, err := entryIn[lifecycle.Record](stored)
 	if err == nil {
-		l.memory.keep(stored, *r)
+		l.memory.keep(decodedAt(stored, *r))
 	}
 	return *r, err
 }

@@ -15,8 +15,9 @@ const (
 	decodedAlone = 2 << 10
 )
 
-// A memory keeps records as they were decoded, so that one that has not changed
-// since is not decoded again: a platform polls the same record many times. The
+// A memory keeps records as they were decoded or written, so that one that has not
+// changed since is not decoded again: a platform polls the same record many times, and
+// the first step of an operation reads what its request has written. The
 // record itself is read from the store each time, so that nothing is ever
 // stale: what is remembered is only used for the very version, by the very
 // writer, that the store gave. The lifecycle's records never change in place.
@@ -27,6 +28,7 @@ type memory struct {
 }
 
 type decoded struct {
+	key     store.Key
 	version int64
 	writer  string
 	value   lifecycle.Record
@@ -45,16 +47,24 @@ func (m *memory) recall(key store.Key) *decoded {
 	return m.kept[key]
 }
 
-func (m *memory) keep(r store.Record, value lifecycle.Record) {
-	size := decodedAlone + len(r.Body)
+// decodedAt is a record at its version, with what was decoded from it or encoded in it. It
+// has no lifecycle.Key, whose ids may be cut from a whole request and would keep it.
+func decodedAt(r store.Record, value lifecycle.Record) *decoded {
+	value.Key, value.Version = lifecycle.Key{}, r.Version
+	return &decoded{r.Key, r.Version, r.Writer, value, decodedAlone + len(r.Body)}
+}
+
+func (m *memory) keep(records ...*decoded) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if old := m.kept[r.Key]; old != nil {
-		m.bytes -= old.bytes
+	for _, d := range records {
+		if old := m.kept[d.key]; old != nil {
+			m.bytes -= old.bytes
+		}
+		m.bytes += d.bytes
+		if m.kept == nil || m.bytes > maxRemembered {
+			m.kept, m.bytes = make(map[store.Key]*decoded), d.bytes
+		}
+		m.kept[d.key] = d
 	}
-	m.bytes += size
-	if m.kept == nil || m.bytes > maxRemembered {
-		m.kept, m.bytes = make(map[store.Key]*decoded), size
-	}
-	m.kept[r.Key] = &decoded{r.Version, r.Writer, value, size}
 }

@@ -83,6 +83,39 @@ func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 	}
 }
 
+// What is remembered of a commit is what any other process decodes.
+func TestWhatIsWrittenIsReadAlike(t *testing.T) {
+	s := newStore(t)
+	mine := over(s)
+	now := time.Now() // as a clock gives it, with what JSON does not keep
+	start := lifecycle.Start{ID: "operation-000000000001", Now: now, Received: now, Timeout: time.Hour,
+		Asker: lifecycle.Asker{Request: "r", IdentityPlatform: "cf", Identity: lifecycle.Sealed("sealed")}}
+	same := func(made lifecycle.Record) {
+		t.Helper()
+		if err := mine.Commit(t.Context(), ledger.Put(made)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := mine.Record(t.Context(), made.Key, now)
+		want, otherErr := over(s).Record(t.Context(), made.Key, now)
+		if diff := cmp.Diff(want, got); err != nil || otherErr != nil || diff != "" || !got.Operation.Started.Equal(now) {
+			t.Errorf("%v, %v: -decoded +remembered:\n%s", err, otherErr, diff)
+		}
+	}
+	attributes := lifecycle.Attributes{ServiceID: "s", Context: lifecycle.Stable([]byte(`{ "b": [ 1 ], "a": "<&>" }`))}
+	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: attributes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(i)
+	i.Version++
+	same(i.Leased("holder", now, now.Add(time.Minute), nil))
+	b, _, err := lifecycle.Record{Key: binding}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: attributes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(b)
+}
+
 // Whatever the lifecycle makes of a record, the one that is remembered stays
 // as it was read.
 func TestNothingChangesWhatIsRemembered(t *testing.T) {

@@ -87,7 +87,8 @@ type Value struct {
 
 // Of gives all that a record holds sealed, also of an operation that runs.
 func Of(r lifecycle.Record) []Value {
-	values := append(ofAttributes(r.Key, r.Attributes), Value{Label{r.Key, Secret}, r.Secret}, Value{Label{r.Key, Grant}, r.Grant},
+	values := append(ofAttributes(r.Key, r.Attributes),
+		Value{Label{r.Key, Secret}, r.Secret}, Value{Label{r.Key, Grant}, r.Grant},
 		Value{Label{r.Key, State}, r.Made.State})
 	if op := r.Operation; op != nil {
 		values = append(values, Value{Label{r.Key, Identity}, op.Asker.Identity})

@@ -187,7 +187,8 @@ func TestTheFormIsGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := newVault(t).Open(t.Context(), label("p", "i", "b", vault.Grant), sealed); err != nil || string(got) != "a grant" {
+	got, err := newVault(t).Open(t.Context(), label("p", "i", "b", vault.Grant), sealed)
+	if err != nil || string(got) != "a grant" {
 		t.Errorf("got %q and error %v", got, err)
 	}
 }

@@ -154,7 +154,7 @@ func newArena(t *testing.T, s store.Store, m mutant) *arena {
 		if m.steps != nil {
 			steps.Records = kit.LedgerOver(m.steps(s))
 		}
-		engine := inprocess.New(worker.New(steps).Step, inprocess.Options{Sleep: doze, Log: loud})
+		engine := inprocess.New(worker.New(steps).Step, inprocess.Options{After: soon, Log: loud})
 		t.Cleanup(engine.Close)
 		o := kit.BrokerOptions()
 		o.Engine, o.RecordsTimeout = usher{engine}, time.Minute
@@ -175,14 +175,9 @@ var began = time.Now()
 
 func now() time.Time { return began.Add(time.Since(began)).Round(0).UTC() }
 
-// doze waits as an engine does, but not for long.
-func doze(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(min(d, 2*time.Millisecond)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// soon is the pause of an engine, but not for long.
+func soon(d time.Duration, f func()) (stop func() bool) {
+	return time.AfterFunc(min(d, 2*time.Millisecond), f).Stop
 }
 
 func operationID() string { return rand.Text()[:lifecycle.OperationIDLength] }

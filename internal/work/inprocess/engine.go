@@ -1,6 +1,6 @@
-// Package inprocess drives operations by goroutines of this process. It needs a step to
-// call. It keeps nothing: what was running when the process died is resumed from the
-// records.
+// Package inprocess drives operations by goroutines of this process, and by timers between
+// their steps. It needs a step to call. It keeps nothing: what was running when the process
+// died is resumed from the records.
 package inprocess
 
 import (
@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/logs"
-	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
 
 // Options configure an Engine; every member has a default.
 type Options struct {
-	// Sleep waits for d or until ctx is done. Default: a timer.
-	Sleep func(ctx context.Context, d time.Duration) error
+	// After calls f in a goroutine of its own after a pause, unless stop is called before and
+	// returns true. Default: a timer.
+	After func(d time.Duration, f func()) (stop func() bool)
 	// Log gets a line for each execution that ends with an error.
 	Log *slog.Logger
 }
@@ -27,7 +27,7 @@ type Options struct {
 // An Engine is a workflow.Engine. Close it to stop.
 type Engine struct {
 	step  workflow.Step
-	sleep func(ctx context.Context, d time.Duration) error
+	after func(d time.Duration, f func()) (stop func() bool)
 	log   *slog.Logger
 
 	ctx    context.Context // of all executions
@@ -36,7 +36,15 @@ type Engine struct {
 
 	mu      sync.Mutex
 	closed  bool
-	running map[string]chan struct{} // by execution name; closed when it ends
+	running map[string]*execution // by name
+}
+
+// An execution is one that has not ended. Between two steps it is a timer and no
+// goroutine, whose stack would be kept for as long: operations may wait for hours.
+type execution struct {
+	workflow.Ref
+	ended chan struct{}
+	stop  func() bool // the pause, if it is in one
 }
 
 // ErrClosed says that the engine is stopping; the operation goes on at the next start.
@@ -44,14 +52,14 @@ var ErrClosed = errors.New("workflow engine is closed")
 
 // New makes an engine that calls step.
 func New(step workflow.Step, o Options) *Engine {
-	if o.Sleep == nil {
-		o.Sleep = waiting.For
+	if o.After == nil {
+		o.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Engine{step: step, sleep: o.Sleep, log: o.Log, ctx: ctx, cancel: cancel, running: map[string]chan struct{}{}}
+	return &Engine{step: step, after: o.After, log: o.Log, ctx: ctx, cancel: cancel, running: map[string]*execution{}}
 }
 
 // Start implements workflow.Engine.
@@ -62,12 +70,12 @@ func (e *Engine) Start(_ context.Context, ref workflow.Ref) error {
 
 // Finish implements workflow.Engine.
 func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
-	done, err := e.start(ref)
+	x, err := e.start(ref)
 	if err != nil {
 		return err
 	}
 	select {
-	case <-done:
+	case <-x.ended:
 	case <-ctx.Done():
 	}
 	return nil
@@ -87,48 +95,52 @@ func (e *Engine) Resume(refs []workflow.Ref) error {
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
-	e.mu.Unlock()
 	e.cancel()
+	for _, x := range e.running {
+		if x.stop != nil && x.stop() {
+			e.end(x)
+		}
+	}
+	e.mu.Unlock()
 	e.wg.Wait()
 }
 
-func (e *Engine) start(ref workflow.Ref) (<-chan struct{}, error) {
+func (e *Engine) start(ref workflow.Ref) (*execution, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return nil, ErrClosed
 	}
-	if done, ok := e.running[ref.Name()]; ok {
-		return done, nil
+	if x, ok := e.running[ref.Name()]; ok {
+		return x, nil
 	}
-	done := make(chan struct{})
-	e.running[ref.Name()] = done
-	e.wg.Go(func() {
-		defer func() {
-			e.mu.Lock()
-			delete(e.running, ref.Name())
-			e.mu.Unlock()
-			close(done)
-		}()
-		e.drive(ref)
-	})
-	return done, nil
+	x := &execution{Ref: ref, ended: make(chan struct{})}
+	e.running[ref.Name()] = x
+	e.wg.Add(1)
+	go e.drive(x)
+	return x, nil
 }
 
-// drive is the whole state machine: step, choice, wait.
-func (e *Engine) drive(ref workflow.Ref) {
-	for {
-		outcome, err := e.safely(ref)
-		if err != nil {
-			if e.ctx.Err() == nil {
-				e.log.Error("execution ended; the reaper will start the operation again", "execution", ref.Name(), "error", err)
-			}
-			return
-		}
-		if outcome.Settled || e.sleep(e.ctx, outcome.Wait) != nil {
-			return
-		}
+// drive is the whole state machine: step, choice, pause.
+func (e *Engine) drive(x *execution) {
+	outcome, err := e.safely(x.Ref)
+	if err != nil && e.ctx.Err() == nil {
+		e.log.Error("execution ended; the reaper will start the operation again", "execution", x.Name(), "error", err)
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err != nil || outcome.Settled || e.closed {
+		e.end(x)
+		return
+	}
+	x.stop = e.after(outcome.Wait, func() { e.drive(x) })
+}
+
+// end is called once for each execution, under the lock.
+func (e *Engine) end(x *execution) {
+	delete(e.running, x.Name())
+	close(x.ended)
+	e.wg.Done()
 }
 
 // safely turns a panic of a step into an error, which ends the execution and not the
@@ -139,5 +151,8 @@ func (e *Engine) safely(ref workflow.Ref) (outcome workflow.Outcome, err error) 
 			err = logs.Panicked(e.ctx, e.log, p, "execution", ref.Name())
 		}
 	}()
+	if err := e.ctx.Err(); err != nil { // its pause ended while the engine was closed
+		return outcome, err
+	}
 	return e.step(e.ctx, ref)
 }

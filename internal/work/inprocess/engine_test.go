@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,9 +20,12 @@ import (
 
 func TestEngine(t *testing.T) {
 	workflowtest.Run(t, func(t *testing.T, step workflow.Step, wait func(time.Duration)) workflow.Engine {
-		e := inprocess.New(step, inprocess.Options{Sleep: func(ctx context.Context, d time.Duration) error {
-			wait(d)
-			return ctx.Err()
+		e := inprocess.New(step, inprocess.Options{After: func(d time.Duration, f func()) func() bool {
+			go func() {
+				wait(d)
+				f()
+			}()
+			return func() bool { return false }
 		}})
 		t.Cleanup(e.Close)
 		return e
@@ -71,6 +76,57 @@ func TestClose(t *testing.T) {
 	}
 	if err := e.Resume([]workflow.Ref{ref("B")}); !errors.Is(err, inprocess.ErrClosed) {
 		t.Errorf("resumed after the end: %v", err)
+	}
+}
+
+// A pause that ends while the engine is closed is followed by no step, and Close waits until it is known.
+func TestCloseAtTheEndOfAPause(t *testing.T) {
+	paused, end := make(chan struct{}), make(chan struct{})
+	var steps atomic.Int32
+	e := inprocess.New(func(context.Context, workflow.Ref) (workflow.Outcome, error) {
+		steps.Add(1)
+		return workflow.Outcome{Wait: time.Hour}, nil
+	}, inprocess.Options{After: func(_ time.Duration, f func()) func() bool {
+		go func() {
+			<-end
+			f()
+		}()
+		close(paused)
+		return func() bool { close(end); return false }
+	}})
+	if err := e.Start(context.Background(), ref("A")); err != nil {
+		t.Fatal(err)
+	}
+	<-paused
+	e.Close()
+	if steps.Load() != 1 {
+		t.Errorf("%d steps", steps.Load())
+	}
+}
+
+// Executions that pause have no goroutines.
+func TestPausesAreNoGoroutines(t *testing.T) {
+	const many = 100
+	var stepped sync.WaitGroup
+	stepped.Add(many)
+	e := inprocess.New(func(context.Context, workflow.Ref) (workflow.Outcome, error) {
+		stepped.Done()
+		return workflow.Outcome{Wait: time.Hour}, nil
+	}, inprocess.Options{})
+	defer e.Close()
+	before := runtime.NumGoroutine()
+	for n := range many {
+		r := ref("A")
+		r.Attempt = n
+		if err := e.Start(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stepped.Wait()
+	for began := time.Now(); runtime.NumGoroutine() > before+many/2; runtime.Gosched() { // they end after their steps
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("%d goroutines while %d executions pause", runtime.NumGoroutine()-before, many)
+		}
 	}
 }
 

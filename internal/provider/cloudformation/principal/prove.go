@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -147,11 +148,14 @@ func inJSON(text string) string {
 
 // code is that of an error in XML or JSON: a word of AWS's, without what follows it.
 func code(answer []byte) string {
-	found := codes.FindSubmatch(answer)
+	found := codes().FindSubmatch(answer)
 	if found == nil {
 		return "without a code"
 	}
 	return string(bytes.Join(found[1:], nil))
 }
 
-var codes = regexp.MustCompile(`<Code>(\w{1,80})</Code>|"(?:__type|code|Code)"\s*:\s*"(?:[\w.]*#)?(\w{1,80})`)
+// codes is made when it is first used: no other pattern is as large, and each start would pay for it.
+var codes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`<Code>(\w{1,80})</Code>|"(?:__type|code|Code)"\s*:\s*"(?:[\w.]*#)?(\w{1,80})`)
+})

@@ -10,7 +10,8 @@
 //
 // All is read and written through bbolt, which trusts its pages. What guards the answers
 // is in what we keep (see chain): each entry is proven whenever it is read, and so is
-// each answer that there is none, by the entry before its place. So no damaged page
+// each answer that there is none, by the entry before its place (what a Reread answers
+// from memory was proven when it was read: see seen). So no damaged page
 // makes a record wrong or absent: whoever meets one gets ErrDamaged. Where bbolt itself
 // fails on a page, by a panic or a memory fault, nothing more is asked of it before
 // the next start. Opening proves both metas, without which bbolt would go back to before
@@ -72,7 +73,8 @@ type Store struct {
 	identity string
 	readOnly bool
 	db       *bbolt.DB
-	file     *os.File      // the one that db holds
+	file     *os.File // the one that db holds
+	seen     seen
 	queue    queue         // the sets of changes that wait to be written
 	writing  chan struct{} // held by the one commit that writes a group of them
 	latest   atomic.Int64  // the last transaction that is known to be in the file
@@ -140,6 +142,7 @@ func (s *Store) LastCommit() time.Time { return s.lastCommit }
 func (s *Store) Close() error {
 	var err error
 	s.closing.Do(func() {
+		s.seen.end()
 		if s.broken.Load() {
 			// bbolt may have died holding its own locks, and its Close would
 			// wait for them for ever. The lock on the file ends with the process.
@@ -156,38 +159,45 @@ func (s *Store) Close() error {
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
-	return s.get(ctx, key, func(store.Record) bool { return false })
+	r, _, err := s.get(ctx, key)
+	return r, err
 }
 
 // Reread implements store.Rereader.
 func (s *Store) Reread(ctx context.Context, key store.Key, version int64, writer string) (store.Record, error) {
-	return s.get(ctx, key, func(r store.Record) bool { return r.Version == version && r.Writer == writer })
+	if r, ok := s.seen.recall(key, version, writer); ok && s.ready() == nil {
+		return r, nil
+	}
+	r, transaction, err := s.get(ctx, key)
+	if err != nil {
+		return r, err
+	}
+	s.seen.remember(r, transaction)
+	if r.Version == version && r.Writer == writer {
+		r.Body = nil
+	}
+	return r, nil
 }
 
-// get leaves out the body of a record that is known.
-func (s *Store) get(ctx context.Context, key store.Key, known func(store.Record) bool) (r store.Record, err error) {
+// get also gives the transaction that read the record.
+func (s *Store) get(ctx context.Context, key store.Key) (r store.Record, transaction int64, err error) {
 	err = store.CheckKey(key)
 	if err == nil {
 		err = s.view(ctx, func(c *content) error {
+			transaction = int64(c.tx.ID())
 			found := false
-			r, found, err = c.read(joinKey(key))
-			switch {
-			case err != nil:
-			case !found:
+			if r, found, err = c.read(joinKey(key)); err == nil && !found {
 				err = store.ErrNotFound
-			case known(r):
-				r.Body = nil
-			default:
-				r = own(r)
 			}
+			r = own(r)
 			r.Key = key
 			return err
 		})
 	}
 	if err != nil {
-		return store.Record{}, fmt.Errorf("reading record %q of %q: %w", key.Sort, key.Partition, err)
+		return store.Record{}, 0, fmt.Errorf("reading record %q of %q: %w", key.Sort, key.Partition, err)
 	}
-	return r, nil
+	return r, transaction, nil
 }
 
 // List implements store.Store.
@@ -276,14 +286,22 @@ func (s *Store) view(ctx context.Context, f func(*content) error) error {
 	return err
 }
 
+// ready returns why nothing is answered any more, or nil.
+func (s *Store) ready() error {
+	switch {
+	case s.broken.Load():
+		return damaged("%q failed before", s.path)
+	case s.failed.Load():
+		return ErrDiskFailed
+	}
+	return nil
+}
+
 // within runs f in a transaction and returns its number. A panic or a memory
 // fault is ErrDamaged: bbolt trusts the pages that it reads.
 func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*content) error) (id int64, err error) {
-	switch {
-	case s.broken.Load():
-		return 0, damaged("%q failed before", s.path)
-	case s.failed.Load():
-		return 0, ErrDiskFailed
+	if err := s.ready(); err != nil {
+		return 0, err
 	}
 	latest := s.latest.Load()
 	panicked, err := recovered(func() error {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,9 +257,10 @@ func TestCursors(t *testing.T) {
 		read   func() (store.Page, error)
 	}{
 		"DueInScan": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Scan(t.Context(), ofDue) }},
-		"ScanInDue": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
-		"CutOff":    {"a cursor is whole", func() (store.Page, error) { return s.Scan(t.Context(), ofScan[:1]) }},
-		"Padded":    {"a cursor has nothing after it", func() (store.Page, error) { return s.Scan(t.Context(), ofScan+"=") }},
+		"ScanInDue": {"a cursor is of its kind of listing",
+			func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
+		"CutOff": {"a cursor is whole", func() (store.Page, error) { return s.Scan(t.Context(), ofScan[:1]) }},
+		"Padded": {"a cursor has nothing after it", func() (store.Page, error) { return s.Scan(t.Context(), ofScan+"=") }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -418,12 +421,55 @@ func TestReread(t *testing.T) {
 		"OtherVersion":  {2, r.Writer, r},
 		"AnotherWriter": {1, "another", r},
 	} {
-		got, err := s.Reread(t.Context(), r.Key, test.version, test.writer)
-		if d := cmp.Diff(test.want, got); err != nil || d != "" {
-			t.Errorf("%s: %v -want +got:\n%s", name, err, d)
+		for range 2 { // the second time from memory, if at all
+			got, err := s.Reread(t.Context(), r.Key, test.version, test.writer)
+			if d := cmp.Diff(test.want, got); err != nil || d != "" {
+				t.Errorf("%s: %v -want +got:\n%s", name, err, d)
+			}
 		}
 	}
 	if _, err := s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1, ""); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of no record: %v", err)
 	}
+	if err := s.Commit(t.Context(), store.Delete(r.Key, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Reread(t.Context(), r.Key, 1, r.Writer); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("of a record that was deleted: %v, %v", got, err)
+	}
+	closeStore(t, s)
+	if got, err := s.Reread(t.Context(), r.Key, 1, r.Writer); err == nil {
+		t.Errorf("of a store that is closed: %v", got)
+	}
+}
+
+// What is remembered of a record is never older than the last commit that was answered,
+// however many read it while it is written.
+func TestRereadSeesEachCommit(t *testing.T) {
+	s := open(t, newPath(t))
+	r := fixture("partition", "sort")
+	var written atomic.Int64
+	var readers sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range 4 {
+		readers.Go(func() {
+			for version := int64(0); ctx.Err() == nil; {
+				answered := written.Load()
+				got, err := s.Reread(t.Context(), r.Key, version, r.Writer)
+				if err != nil && answered > 0 || got.Version < max(answered, version) {
+					t.Errorf("read version %d and %v, after %d was written and %d was read", got.Version, err, answered, version)
+					return
+				}
+				version = got.Version
+			}
+		})
+	}
+	for ; r.Version < 200; r.Version++ {
+		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
+			t.Fatal(err)
+		}
+		written.Store(r.Version + 1)
+	}
+	stop()
+	readers.Wait()
 }

@@ -29,7 +29,8 @@ func TestCheckBesideCommits(t *testing.T) {
 		ended <- err
 	}()
 	for range 10 {
-		if found, err := s.Check(t.Context()); err != nil || found.Wrong > 0 || found.Identity != s.Identity() || found.Records < 300 {
+		found, err := s.Check(t.Context())
+		if err != nil || found.Wrong > 0 || found.Identity != s.Identity() || found.Records < 300 {
 			t.Errorf("%+v %v", found, err)
 		}
 	}
@@ -139,7 +140,8 @@ func TestAFalseAbsence(t *testing.T) {
 			}
 			lost := fixture("a partition", sort)
 			err := s.Edit(func(tx *bbolt.Tx) error {
-				return tx.Bucket([]byte("records")).Delete(append([]byte{0, byte(len(lost.Partition))}, lost.Partition+lost.Sort...))
+				key := append([]byte{0, byte(len(lost.Partition))}, lost.Partition+lost.Sort...)
+				return tx.Bucket([]byte("records")).Delete(key)
 			})
 			if err != nil {
 				t.Fatal(err)

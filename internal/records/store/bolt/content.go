@@ -231,7 +231,8 @@ func (c *content) require(changes []store.Change) error {
 		r := change.Record
 		old, _, err := c.read(joinKey(r.Key))
 		if err == nil && r.Version != old.Version {
-			err = fmt.Errorf("record %q of %q is at version %d, not %d: %w", r.Sort, r.Partition, old.Version, r.Version, store.ErrConflict)
+			err = fmt.Errorf("record %q of %q is at version %d, not %d: %w",
+				r.Sort, r.Partition, old.Version, r.Version, store.ErrConflict)
 		}
 		if err != nil {
 			return err

@@ -156,7 +156,8 @@ func TestSoundFiles(t *testing.T) {
 		var changes []store.Change
 		changed := map[store.Key]bool{}
 		for range 1 + random.IntN(20) {
-			r := fixture(fmt.Sprint("partition ", random.IntN(5)), fmt.Sprintf("record %0*d", 1+random.IntN(90), random.IntN(200)))
+			partition, sort := random.IntN(5), fmt.Sprintf("record %0*d", 1+random.IntN(90), random.IntN(200))
+			r := fixture(fmt.Sprint("partition ", partition), sort)
 			if random.IntN(3) > 0 && len(keys) > 0 {
 				r.Key = keys[random.IntN(len(keys))]
 			}
@@ -230,7 +231,8 @@ func TestGarbage(t *testing.T) {
 		"SmallHeader": {"small numbers in what says what the page is", 80, func(random *rand.Rand, page []byte) {
 			binary.NativeEndian.PutUint16(page[8+2*random.IntN(4):], uint16(random.IntN(20)))
 		}},
-		"Elements": {"noise in what says where things are", 40, func(random *rand.Rand, page []byte) { noise(random, page[16:80]) }},
+		"Elements": {"noise in what says where things are", 40,
+			func(random *rand.Rand, page []byte) { noise(random, page[16:80]) }},
 		"SmallElements": {"small numbers in what says where things are", 80, func(random *rand.Rand, page []byte) {
 			binary.NativeEndian.PutUint32(page[16+4*random.IntN(40):], uint32(random.IntN(200)))
 		}},
@@ -420,7 +422,8 @@ func TestDamagedContent(t *testing.T) {
 			names := func(call string, err error) {
 				t.Helper()
 				if !errors.Is(err, bolt.ErrDamaged) || !strings.Contains(err.Error(), bad.Sort) {
-					t.Errorf("%s of a record that has lost %s: got error %v, want one that is %v and names it", call, test.reason, err, bolt.ErrDamaged)
+					t.Errorf("%s of a record that has lost %s: got error %v, want one that is %v and names it",
+						call, test.reason, err, bolt.ErrDamaged)
 				}
 			}
 			if test.get {

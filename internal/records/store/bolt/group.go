@@ -135,7 +135,9 @@ func (s *Store) writeGroup() bool {
 		if err = s.checkHead(); err == nil {
 			err = c.applyAll(group, answers, s.clock)
 		}
-		applied = err == nil
+		if applied = err == nil; applied {
+			s.seen.forget(group, int64(c.tx.ID()))
+		}
 		return err
 	}
 	committed, err := s.within(s.db.Update, write)

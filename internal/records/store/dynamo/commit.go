@@ -66,7 +66,8 @@ func (s *Store) write(changes []store.Change) func(context.Context) error {
 			_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 				TableName: p.TableName, Item: p.Item,
 				ConditionExpression: p.ConditionExpression, ExpressionAttributeNames: p.ExpressionAttributeNames,
-				ExpressionAttributeValues: p.ExpressionAttributeValues, ReturnValuesOnConditionCheckFailure: p.ReturnValuesOnConditionCheckFailure,
+				ExpressionAttributeValues:           p.ExpressionAttributeValues,
+				ReturnValuesOnConditionCheckFailure: p.ReturnValuesOnConditionCheckFailure,
 			}, once)
 			return err
 		}

@@ -35,7 +35,9 @@ import (
 // Reads are the calls of *dynamodb.Client that change nothing.
 type Reads interface {
 	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	BatchGetItem(
+		ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options),
+	) (*dynamodb.BatchGetItemOutput, error)
 	Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	// Scan is for operators: no function's role allows it.
 	Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
@@ -44,7 +46,9 @@ type Reads interface {
 // Writes are the calls of *dynamodb.Client that change something.
 type Writes interface {
 	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
-	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	DeleteItem(
+		ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options),
+	) (*dynamodb.DeleteItemOutput, error)
 	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput,
 		opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }

@@ -76,7 +76,8 @@ func TestCost(t *testing.T) {
 			calls{"TransactWriteItems": 1}},
 		{"also when they conflict", commit(store.Put(fixture("p", "newer")), store.Check(bound.Key, 1)), store.ErrConflict,
 			calls{"TransactWriteItems": 1}},
-		{"a page of a partition is one query", func() error { _, err := s.List(ctx, "p", "n", "", 0); return err }, nil, calls{"Query": 1}},
+		{"a page of a partition is one query",
+			func() error { _, err := s.List(ctx, "p", "n", "", 0); return err }, nil, calls{"Query": 1}},
 		{"what cannot be right costs nothing", commit(store.Put(fixture("p", ""))), store.ErrInvalid, calls{}},
 	}
 	for _, step := range steps {
@@ -213,12 +214,14 @@ func TestCursors(t *testing.T) {
 		read   func() (store.Page, error)
 	}{
 		"DueInScan": {"a cursor is of its kind of listing", scan(ofDue)},
-		"ScanInDue": {"a cursor is of its kind of listing", func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
-		"CutOff":    {"a cursor is whole", scan(ofScan[:len(ofScan)-2])},
-		"Padded":    {"a cursor has nothing after it", scan(ofScan + "=")},
-		"Longer":    {"a cursor has nothing after it", scan(ofScan + "AAAA")},
-		"NoShard":   {"there are only so many shards", func() (store.Page, error) { return s.Due(t.Context(), due, "eyJkIjp7InMiOjk5fX0") }},
-		"NoCursor":  {"a cursor comes from a page", scan("e30")},
+		"ScanInDue": {"a cursor is of its kind of listing",
+			func() (store.Page, error) { return s.Due(t.Context(), due, ofScan) }},
+		"CutOff": {"a cursor is whole", scan(ofScan[:len(ofScan)-2])},
+		"Padded": {"a cursor has nothing after it", scan(ofScan + "=")},
+		"Longer": {"a cursor has nothing after it", scan(ofScan + "AAAA")},
+		"NoShard": {"there are only so many shards",
+			func() (store.Page, error) { return s.Due(t.Context(), due, "eyJkIjp7InMiOjk5fX0") }},
+		"NoCursor": {"a cursor comes from a page", scan("e30")},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -327,7 +330,9 @@ type lagging struct {
 	change func()
 }
 
-func (l lagging) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (l lagging) Query(
+	ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	out, err := l.Client.Query(ctx, in, opts...)
 	if err == nil && len(out.Items) > 0 {
 		out.Items = append(out.Items, out.Items...)
@@ -479,7 +484,8 @@ func TestItemsOfEarlierPrograms(t *testing.T) {
 	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	item := map[string]types.AttributeValue{
 		dynamo.AttributePartition: text("p"), dynamo.AttributeSort: text("s"), dynamo.AttributeWriter: text("w"),
-		dynamo.AttributeVersion: &types.AttributeValueMemberN{Value: "1"}, "account": text("111122223333"), "region": text("eu-central-1"),
+		dynamo.AttributeVersion: &types.AttributeValueMemberN{Value: "1"},
+		"account":               text("111122223333"), "region": text("eu-central-1"),
 	}
 	client := dynamodb.NewFromConfig(emulator.Config(t))
 	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: item}); err != nil {

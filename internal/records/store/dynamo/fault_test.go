@@ -126,7 +126,9 @@ func unansweredTests() map[string]faultTest {
 		},
 		"ServerError": {
 			reason: "an internal error may come after the work was done",
-			call:   put, events: are(refused(http.StatusInternalServerError, "InternalServerError", "")), want: came{committed, 2, 2},
+			call:   put,
+			events: are(refused(http.StatusInternalServerError, "InternalServerError", "")),
+			want:   came{committed, 2, 2},
 		},
 		"UnknownServerError": {
 			reason: "also one without a name",
@@ -134,7 +136,9 @@ func unansweredTests() map[string]faultTest {
 		},
 		"ServerErrors": {
 			reason: "and says no more of it in the end",
-			call:   put, events: always(refused(http.StatusInternalServerError, "InternalServerError", "")), want: came{unknown, 1, most},
+			call:   put,
+			events: always(refused(http.StatusInternalServerError, "InternalServerError", "")),
+			want:   came{unknown, 1, most},
 		},
 		"LostDelete": {
 			reason: "what is gone was removed by this commit or by another: it cannot be told",
@@ -164,7 +168,9 @@ func refusedTests() map[string]faultTest {
 	return map[string]faultTest{
 		"PutCollides": {
 			reason: "a collision passes",
-			call:   put, events: are(repeated(refused(bad, "TransactionConflictException", ""), 2)...), want: came{committed, 2, 3},
+			call:   put,
+			events: are(repeated(refused(bad, "TransactionConflictException", ""), 2)...),
+			want:   came{committed, 2, 3},
 		},
 		"PutCollidesAlways": {
 			reason: "one that does not is a conflict: nothing was changed",
@@ -185,8 +191,9 @@ func refusedTests() map[string]faultTest {
 		},
 		"TransactionThrottled": {
 			reason: "throttling passes",
-			call:   several, events: are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None")),
-			want: came{committed, 2, 3},
+			call:   several,
+			events: are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None")),
+			want:   came{committed, 2, 3},
 		},
 		"TransactionThrottledAlways": {
 			reason: "and is no conflict if it does not",
@@ -194,7 +201,9 @@ func refusedTests() map[string]faultTest {
 		},
 		"ConditionWeighsMost": {
 			reason: "a condition that does not hold will not hold at the next try",
-			call:   several, events: are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError")), want: came{conflict, 1, 1},
+			call:   several,
+			events: are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError")),
+			want:   came{conflict, 1, 1},
 		},
 		"CollisionWeighsMore": {
 			reason: "a collision is a conflict even if something was throttled as well",
@@ -260,7 +269,8 @@ func TestFaults(t *testing.T) {
 			case remove:
 				changes = []store.Change{store.Delete(r.Key, 1)}
 			case several:
-				changes = append(changes, store.Put(fixture("beside", name)), store.Check(store.Key{Partition: "none", Sort: name}, 0))
+				changes = append(changes, store.Put(fixture("beside", name)),
+					store.Check(store.Key{Partition: "none", Sort: name}, 0))
 			}
 			s.overrunning = r
 			s.script(test.call, test.events(s, t)...)

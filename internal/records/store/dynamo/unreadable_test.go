@@ -77,7 +77,7 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 		"Due": {"the reaper deals with the rest", func() (store.Page, error) {
 			return s.Due(t.Context(), before, "")
 		}, []string{"a", "c"}, true},
-		"List": {"an operator sees the rest, and whoever decides by what is missing stops at the error", func() (store.Page, error) {
+		"List": {"an operator sees the rest, and who decides by what is missing stops at the error", func() (store.Page, error) {
 			return s.List(t.Context(), "p", "", "", 0)
 		}, []string{"a", "c"}, false},
 	}

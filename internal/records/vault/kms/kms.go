@@ -22,7 +22,9 @@ import (
 
 // API is what a Vault calls of *kms.Client. Both calls change nothing.
 type API interface {
-	GenerateDataKey(ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
+	GenerateDataKey(
+		ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options),
+	) (*kms.GenerateDataKeyOutput, error)
 	Decrypt(ctx context.Context, in *kms.DecryptInput, opts ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 

@@ -76,7 +76,8 @@ func (r oneRequest) Open(_ context.Context, at vault.Label, sealed []byte) ([]by
 func TestVaultOfOneRequest(t *testing.T) {
 	vaulttest.Run(t, func(t *testing.T) (v, again, stranger vault.Vault) {
 		key := newKey(t)
-		return together(t, kms.New(newClient(t), key)), together(t, kms.New(newClient(t), key)), together(t, kms.New(newClient(t), newKey(t)))
+		return together(t, kms.New(newClient(t), key)), together(t, kms.New(newClient(t), key)),
+			together(t, kms.New(newClient(t), newKey(t)))
 	})
 }
 
@@ -93,7 +94,9 @@ func (c *counting) GenerateDataKey(ctx context.Context, in *awskms.GenerateDataK
 	return c.Client.GenerateDataKey(ctx, in, opts...)
 }
 
-func (c *counting) Decrypt(ctx context.Context, in *awskms.DecryptInput, opts ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+func (c *counting) Decrypt(
+	ctx context.Context, in *awskms.DecryptInput, opts ...func(*awskms.Options),
+) (*awskms.DecryptOutput, error) {
 	c.decrypted = append(c.decrypted, in)
 	return c.Client.Decrypt(ctx, in, opts...)
 }
@@ -229,7 +232,8 @@ func TestDisabledKey(t *testing.T) {
 func TestOtherForms(t *testing.T) {
 	v := kms.New(stub{err: errors.New("it was called")}, "key")
 	for name, other := range map[string][]byte{
-		"OtherFormat": append([]byte{3, 0, 8}, make([]byte, 100)...), "Short": {1}, "NoKey": append([]byte{1, 0, 0}, make([]byte, 100)...),
+		"OtherFormat": append([]byte{3, 0, 8}, make([]byte, 100)...), "Short": {1},
+		"NoKey":  append([]byte{1, 0, 0}, make([]byte, 100)...),
 		"CutKey": append([]byte{1, 0, 90}, make([]byte, 100)...), "HugeKey": append([]byte{1, 255, 255}, make([]byte, 70_000)...),
 	} {
 		if _, err := v.Open(t.Context(), label, other); !errors.Is(err, vault.ErrSealed) {
@@ -276,7 +280,8 @@ func (k known) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Op
 
 // What was sealed once opens for ever: this was sealed when the form was made.
 func TestTheFormIsGolden(t *testing.T) {
-	sealed, err := hex.DecodeString("01000864617461206b6579b8095a39c1a99d3465e37d72b62ff394afff06b22deb2b59eafc0b6819d7ab6162ac3f")
+	sealed, err := hex.DecodeString("01000864617461206b6579b8095a39c1a99d3465e37d72b62" +
+		"ff394afff06b22deb2b59eafc0b6819d7ab6162ac3f")
 	if err != nil {
 		t.Fatal(err)
 	}
