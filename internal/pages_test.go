@@ -213,6 +213,38 @@ func TestPagesNameTargetsOfMake(t *testing.T) {
 	}
 }
 
+// The program writes each message that the page of one machine has an operator alarm on.
+func TestMessagesOfThePageAreWritten(t *testing.T) {
+	page := pagesOf(t)["docs/one-machine.md"]
+	_, table, _ := strings.Cut(page, "| the line says |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var code strings.Builder
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		code.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for row := range strings.Lines(table) {
+		says, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+		for _, m := range quoted.FindAllStringSubmatch(says, -1) {
+			found++
+			if !strings.Contains(code.String(), strings.TrimPrefix(m[1], "…")) {
+				t.Errorf("docs/one-machine.md names the message %q, which nothing writes", m[1])
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d messages are named", found)
+	}
+}
+
 // The tests above see what is wrong.
 func TestBrokenLinksAreSeen(t *testing.T) {
 	pages := map[string]string{"docs/aws.md": "# On AWS\n\n```sh\n# no heading\n```\n\n## What's `left`?\n"}
