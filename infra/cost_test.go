@@ -12,7 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/aws.md")
+var update = flag.Bool("update", false, "write the tables of docs/costs.md")
 
 // What is promised.
 const (
@@ -254,7 +254,7 @@ func options(t *testing.T, usual float64) string {
 
 // The guide says what is counted, and what is counted keeps what was promised.
 func TestCost(t *testing.T) {
-	const guide = "../docs/aws.md"
+	const guide = "../docs/costs.md"
 	made := must(t, usual)
 	month, life := idle(t, made), lifetime(t, made)
 	short, long := services(t)

@@ -117,15 +117,28 @@ func TestWhatNobodyReadsIsToldOf(t *testing.T) {
 	}
 }
 
-// Whatever can be chosen is in the guide.
+// Every output of the stack is on the page that says what it deploys.
+func TestEveryOutputIsOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../docs/aws.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range must(t, hostedStack).Outputs {
+		if !strings.Contains(string(page), "`"+name+"`") {
+			t.Errorf("docs/aws.md does not say what the output %s is", name)
+		}
+	}
+}
+
+// Every setting is on the page of settings.
 func TestEveryContextValueIsInTheGuide(t *testing.T) {
-	guide, err := os.ReadFile("../docs/aws.md")
+	guide, err := os.ReadFile("../docs/settings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range contextNames() {
 		if !strings.Contains(string(guide), "-c "+name+"=") {
-			t.Errorf("docs/aws.md does not say what -c %s= is", name)
+			t.Errorf("docs/settings.md does not say what -c %s= is", name)
 		}
 	}
 }

@@ -17,8 +17,8 @@ const (
 	password = "small-password-3f9d"
 )
 
-// departures are the rules with MUST that a small broker on brokerapi breaks:
-// docs/conformance-kit.md has the sentence for each.
+// departures are the rules with MUST that a small broker on brokerapi breaks;
+// `longshore check` prints the sentence for each.
 var departures = []string{
 	"DEPR-07", "ERR-06", "INP-01", "INP-02", "INP-03", "PROV-06", "PROV-12", "PROV-15", "PROV-20", "UPD-17",
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-var update = flag.Bool("update", false, "write what is counted to testdata/usage.json, from which docs/aws.md is computed")
+var update = flag.Bool("update", false, "write what is counted to testdata/usage.json, from which docs/costs.md is computed")
 
 // usage is what AWS bills for.
 type usage struct {
@@ -187,7 +187,7 @@ func (m *meter) taken() usage {
 }
 
 // What one instance's life takes, and what the reaper takes while nothing
-// happens, is what docs/aws.md computes its prices from.
+// happens, is what docs/costs.md computes its prices from.
 func TestUsage(t *testing.T) {
 	const file = "testdata/usage.json"
 	cfg := emulator.Config(t)

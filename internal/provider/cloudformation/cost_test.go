@@ -29,7 +29,7 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-var update = flag.Bool("update", false, "write what is counted to testdata/usage.json, from which docs/aws.md is computed")
+var update = flag.Bool("update", false, "write what is counted to testdata/usage.json, from which docs/costs.md is computed")
 
 // usage is what AWS bills for: what infra has a price for. Calls of CloudFormation,
 // IAM and STS are free.
@@ -260,7 +260,7 @@ func wholeLife(t *testing.T, within time.Duration) usage {
 	return l.used
 }
 
-// What an instance's life takes is what docs/aws.md computes its price from.
+// What an instance's life takes is what docs/costs.md computes its price from.
 func TestUsage(t *testing.T) {
 	const file = "testdata/usage.json"
 	raw, err := json.MarshalIndent(map[string]usage{

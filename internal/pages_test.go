@@ -1,0 +1,265 @@
+package internal_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// generated are the reference pages that tests write. Nobody reads one from its first to its
+// last line.
+var generated = []string{"docs/catalog.md", "docs/cli.md", "docs/conformance.md", "docs/peers.md"}
+
+// pagesOf reads the pages that people write, by their names.
+func pagesOf(t *testing.T) (pages map[string]string) {
+	t.Helper()
+	pages = map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
+		found, err := filepath.Glob("../" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range found {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages[filepath.ToSlash(strings.TrimPrefix(name, ".."+string(filepath.Separator)))] = string(text)
+		}
+	}
+	if len(pages) < 20 {
+		t.Fatalf("only %d pages were found", len(pages))
+	}
+	return pages
+}
+
+// A reader has an hour, not a day. Words are counted as by `wc -w`. The number for docs only
+// shrinks: lower it when a page becomes shorter. The goal is 30 000.
+func TestPagesAreShort(t *testing.T) {
+	const (
+		mostReadme   = 1_000
+		mostGlossary = 700
+		mostDocs     = 58_046
+	)
+	pages, docs := pagesOf(t), 0
+	for name, text := range pages {
+		if strings.HasPrefix(name, "docs/") && !slices.Contains(generated, name) {
+			docs += len(strings.Fields(text))
+		}
+	}
+	for _, counted := range []struct {
+		what        string
+		words, most int
+	}{
+		{"README.md", len(strings.Fields(pages["README.md"])), mostReadme},
+		{"docs/glossary.md", len(strings.Fields(pages["docs/glossary.md"])), mostGlossary},
+		{"docs, without what is generated,", docs, mostDocs},
+	} {
+		t.Logf("%s: %d words of %d", counted.what, counted.words, counted.most)
+		if counted.words > counted.most {
+			t.Errorf("%s has %d words, and may have %d: cut what no reader needs", counted.what, counted.words, counted.most)
+		}
+	}
+}
+
+// A long page opens with a table of contents.
+func TestLongPagesHaveATableOfContents(t *testing.T) {
+	const long = 1_000
+	for name, text := range pagesOf(t) {
+		opening, _, _ := strings.Cut(text, "\n## ")
+		if len(strings.Fields(text)) > long && slices.Contains(byQuestion, name) && !strings.Contains(opening, "](#") {
+			t.Errorf("%s has no table of contents", name)
+		}
+	}
+}
+
+// byQuestion are the pages that answer an operator's first twelve questions.
+var byQuestion = []string{
+	"docs/start.md", "docs/register.md", "docs/aws.md", "docs/costs.md", "docs/accounts.md", "docs/one-machine.md",
+	"docs/upgrade.md", "docs/backup.md", "docs/recover.md", "docs/stuck.md", "docs/whose.md", "docs/rotate.md",
+}
+
+// Each question is answered one click from the README, and from the list of all pages, which
+// names every page.
+func TestQuestionsAreOneClickAway(t *testing.T) {
+	pages := pagesOf(t)
+	for _, name := range byQuestion {
+		if !strings.Contains(pages["README.md"], "]("+name+")") {
+			t.Errorf("the README does not lead to %s", name)
+		}
+	}
+	for name := range pages {
+		listed := name == "docs/README.md" || strings.Contains(pages["docs/README.md"], "]("+path.Base(name)+")")
+		if path.Dir(name) == "docs" && !listed {
+			t.Errorf("docs/README.md does not name %s", name)
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	// named is a page that code names, in a comment or a message. Targets of make are
+	// spoken of in a sentence, or typed in a block.
+	named  = regexp.MustCompile(`\bdocs/[a-z0-9/-]+\.md(#[a-z0-9-]+)?`)
+	spoken = regexp.MustCompile("`make ((?:[a-z][a-z-]*[ `])+)")
+	typed  = regexp.MustCompile(`(?m)^make ((?:[a-z][a-z-]*(?: |$))+)`)
+)
+
+// anchors are the places of a page that a link may lead to, as GitHub names them.
+func anchors(page string) (names []string) {
+	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+				return r
+			}
+			return -1
+		}, strings.ToLower(m[1]))
+		names = append(names, name)
+	}
+	return names
+}
+
+// leads reports whether a link of a page leads to something that is there.
+func leads(pages map[string]string, from, to string) bool {
+	file, anchor, _ := strings.Cut(to, "#")
+	name := from
+	if file != "" {
+		name = path.Join(path.Dir(from), file)
+	}
+	if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(name))); err != nil {
+		return false
+	}
+	return anchor == "" || slices.Contains(anchors(pages[name]), anchor)
+}
+
+// Every link between pages leads to a heading or a file that exists, and so does every page
+// that code names.
+func TestLinksResolve(t *testing.T) {
+	pages, followed := pagesOf(t), 0
+	for name, text := range pages {
+		for _, m := range link.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			followed++
+			if !leads(pages, name, m[1]) {
+				t.Errorf("%s: the link to %s leads nowhere", name, m[1])
+			}
+		}
+	}
+	err := filepath.WalkDir("..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
+			if d != nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != ".." {
+				return fs.SkipDir
+			}
+			return err
+		}
+		text, err := os.ReadFile(file)
+		for _, to := range named.FindAllString(string(text), -1) {
+			followed++
+			if !leads(pages, "README.md", to) {
+				t.Errorf("%s names %s, which is not there", file, to)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if followed < 300 {
+		t.Errorf("only %d links were found", followed)
+	}
+}
+
+// targets are the targets of make that a page names.
+func targets(page string) (names []string) {
+	found := spoken.FindAllStringSubmatch(page, -1)
+	for _, block := range fenced.FindAllString(page, -1) {
+		found = append(found, typed.FindAllStringSubmatch(block, -1)...)
+	}
+	for _, m := range found {
+		names = append(names, strings.Fields(strings.Trim(m[1], "` "))...)
+	}
+	return names
+}
+
+// Every target of make that a page names is in the Makefile.
+func TestPagesNameTargetsOfMake(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for name, text := range pagesOf(t) {
+		for _, target := range targets(text) {
+			found++
+			if !regexp.MustCompile(`(?m)^` + target + `:`).Match(makefile) {
+				t.Errorf("%s names make %s, which the Makefile does not have", name, target)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d targets are named", found)
+	}
+}
+
+// The program writes each message that the page of one machine has an operator alarm on.
+func TestMessagesOfThePageAreWritten(t *testing.T) {
+	page := pagesOf(t)["docs/one-machine.md"]
+	_, table, _ := strings.Cut(page, "| the line says |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var code strings.Builder
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		code.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for row := range strings.Lines(table) {
+		says, _, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+		for _, m := range quoted.FindAllStringSubmatch(says, -1) {
+			found++
+			if !strings.Contains(code.String(), strings.TrimPrefix(m[1], "…")) {
+				t.Errorf("docs/one-machine.md names the message %q, which nothing writes", m[1])
+			}
+		}
+	}
+	if found < 8 {
+		t.Errorf("only %d messages are named", found)
+	}
+}
+
+// The tests above see what is wrong.
+func TestBrokenLinksAreSeen(t *testing.T) {
+	pages := map[string]string{"docs/aws.md": "# On AWS\n\n```sh\n# no heading\n```\n\n## What's `left`?\n"}
+	for to, want := range map[string]bool{
+		"aws.md": true, "aws.md#whats-left": true, "#on-aws": true, "../infra/main.go": true,
+		"aws.md#no-heading": false, "aws.md#left": false, "nowhere.md": false, "../infra/nothing.go": false,
+	} {
+		if leads(pages, "docs/aws.md", to) != want {
+			t.Errorf("that a link to %s leads somewhere is not %v", to, want)
+		}
+	}
+	page := "`make run` and `make functions`\n```sh\nmake localstack-up localstack-deploy\nmake deploy CONTEXT=x\n" +
+		"```\nmake sure\n"
+	want := []string{"run", "functions", "localstack-up", "localstack-deploy", "deploy"}
+	if got := targets(page); !slices.Equal(got, want) {
+		t.Errorf("targets are found in %q, not %q", got, want)
+	}
+}
