@@ -65,7 +65,7 @@ func (b *bench) instance(id string) provider.Instance {
 func (b *bench) binding(in provider.Instance, id, parameters string) provider.Binding {
 	in.Operation = b.operation(provider.KindBind)
 	in.Parameters = nil
-	made := provider.Binding{Instance: in, ID: id, Incarnation: rand.Text(), Secret: []byte("secret of " + id + rand.Text())}
+	made := provider.Binding{Instance: in, ID: id, Incarnation: rand.Text(), Secret: []byte("a secret of " + id + rand.Text() + rand.Text())}
 	if parameters != "" {
 		made.Parameters = json.RawMessage(parameters)
 	}
@@ -520,7 +520,7 @@ func TestNoPasswordIsSeen(t *testing.T) {
 	anew := b.binding(in, "b", "")
 	second := must(b, b.p.Bind, anew).Grant.Credentials
 	must(b, b.p.Unbind, anew)
-	said := b.server.Log(t) + b.text("SELECT GROUP_CONCAT(CONCAT(label, facts)) FROM "+b.access.Database+".things")
+	said := b.server.Log(t) + b.text("SELECT GROUP_CONCAT(CONCAT(label, details)) FROM "+b.access.Database+".things")
 	if !strings.Contains(said, "ALTER USER") {
 		t.Fatal("the log of statements holds none")
 	}

@@ -93,8 +93,14 @@ func (p *told) Release(ctx context.Context, h provider.Holding) error {
 	return err
 }
 
-func (p *told) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
-	return p.step(ctx, "remove retained", h)
+func (p *told) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
+	_, err := p.step(ctx, "adopt", adoption{h, former})
+	return err
+}
+
+type adoption struct {
+	Holding provider.Holding
+	Former  provider.Tags
 }
 
 func (p *told) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
@@ -210,9 +216,6 @@ func TestEverythingTravels(t *testing.T) {
 		}},
 		"bind":   {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Bind(ctx, b) }},
 		"unbind": {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Unbind(ctx, b) }},
-		"remove retained": {h, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
-			return w.Provider.(provider.Retainer).RemoveRetained(ctx, h)
-		}},
 	} {
 		for what, sent := range map[string]any{"Full": c.sent, "Empty": reflect.Zero(reflect.TypeOf(c.sent)).Interface()} {
 			t.Run(verb+"/"+what, func(t *testing.T) {
@@ -257,6 +260,14 @@ func TestEverythingTravels(t *testing.T) {
 		if d := cmp.Diff([]any{verb, h}, call.got); d != "" {
 			t.Errorf("%s is told: -want +got:\n%s", verb, d)
 		}
+	}
+	call = newCall()
+	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n", Origin: provider.Origin{Instance: "o", Incarnation: "m"}}
+	if err := call.Inventory.(provider.Adopter).Adopt(t.Context(), h, former); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]any{"adopt", adoption{h, former}}, call.got); d != "" {
+		t.Errorf("adopt is told: -want +got:\n%s", d)
 	}
 	if strings.Contains(call.log.String(), "canary") {
 		t.Errorf("it is logged: %s", &call.log)
@@ -363,10 +374,9 @@ func TestReach(t *testing.T) {
 		"Quarantine": {
 			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(), held) }, []provider.Target{there},
 		},
-		"Retained": {
+		"Adopt": {
 			func(w provider.Wired) error {
-				_, err := w.Provider.(provider.Retainer).RemoveRetained(t.Context(), held)
-				return err
+				return w.Inventory.(provider.Adopter).Adopt(t.Context(), held, held.Tags)
 			}, []provider.Target{there},
 		},
 		"Release": {

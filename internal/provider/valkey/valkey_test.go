@@ -76,7 +76,7 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 		Look:    func(t testing.TB, at provider.Tags) string { return look(t, root, at) },
 		Opens:   func(t testing.TB, g *provider.Grant) bool { return opens(t, s, g) },
 		Secrets: func(t testing.TB, at provider.Tags) int { return secrets(t, root, at) },
-		Falter: calls.Arm,
+		Falter:  calls.Arm,
 		Open: func(t testing.TB, broker string) (provider.Provider, provider.Inventory) {
 			return open(t, broker, s, nil)
 		},

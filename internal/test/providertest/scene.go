@@ -102,7 +102,7 @@ func (s *scene) restore(r request, id string) request {
 	out := s.provision(r.instance.Platform, id)
 	in := s.watch.records.instance(r.instance)
 	out.instance.Source = &provider.Source{
-		Platform: in.Platform, ID: in.ID, Incarnation: in.Incarnation, Snapshot: in.Snapshot, Target: in.Target, State: in.State,
+		Platform: in.Platform, ID: in.ID, Incarnation: in.Incarnation, Origin: in.Origin, Snapshot: in.Snapshot, Target: in.Target, State: in.State,
 	}
 	return out
 }
