@@ -64,7 +64,9 @@ func valkeyRow() hostedRow {
 // openPostgres makes the provider. Without programs that copy, it refuses copies and
 // says so.
 func openPostgres(o hostedOptions) hostedProvider {
-	made := postgres.Options{Options: hosted.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool}}
+	made := postgres.Options{Options: hosted.Options{
+		Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool,
+	}}
 	if o.Copies {
 		made.Programs, _ = pgcopy.Find(context.Background(), o.Programs)
 	}

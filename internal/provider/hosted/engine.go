@@ -51,6 +51,8 @@ type Decide[V any] func(seen V) (Next, error)
 type Engine[C Host[V], V any] struct {
 	// Open prepares the way to a server; it reaches nothing yet.
 	Open func(access Access, pool int) (C, error)
+	// Close ends its connections.
+	Close func(c C)
 	// Class says what an error of the server's own asks for; Other where it is like that
 	// of any engine.
 	Class func(err error) Class

@@ -16,9 +16,6 @@ type Server interface {
 	// Advance has the epoch be of the count and the mark of another one, if it is still
 	// of those that were seen. Of several at once, one does. False for none of it.
 	Advance(ctx context.Context, broker string, seen, to provider.Epoch) (bool, error)
-
-	// Close ends its connections.
-	Close()
 }
 
 // Said is what a server says of itself to a broker.
@@ -32,7 +29,7 @@ func (p *Provider[C, V]) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.kept {
-		one.Close()
+		p.Engine.Close(one)
 	}
 	clear(p.kept)
 }
@@ -46,7 +43,7 @@ func (p *Provider[C, V]) Reach(t provider.Target) (*Site[C, V], error) {
 	at := &Site[C, V]{Name: name, Access: access, Leave: func() {}, provider: p}
 	if p.Pool == 0 {
 		at.Server, err = p.Open(access, 0)
-		at.Leave = func() { at.Server.Close() }
+		at.Leave = func() { p.Engine.Close(at.Server) }
 		return at, err
 	}
 	p.mu.Lock()

@@ -66,12 +66,14 @@ type servers = hosted.Provider[*counted, int]
 
 func newServers(one *counted, pool int) (s *servers, opened *int) {
 	opened = new(int)
-	return hosted.New(hosted.Options{Broker: "b", Accesses: hosted.Accesses{"t": {Host: "h"}}, Pool: pool}, hosted.Engine[*counted, int]{
-		Open:   func(hosted.Access, int) (*counted, error) { *opened++; return one, nil },
-		Class:  func(err error) hosted.Class { return classes[err] },
-		Label:  func(int, provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false },
-		Stands: func(int, provider.Tags) bool { return false },
-	}), opened
+	return hosted.New(hosted.Options{Broker: "b", Accesses: hosted.Accesses{"t": {Host: "h"}}, Pool: pool},
+		hosted.Engine[*counted, int]{
+			Open:   func(hosted.Access, int) (*counted, error) { *opened++; return one, nil },
+			Close:  (*counted).Close,
+			Class:  func(err error) hosted.Class { return classes[err] },
+			Label:  func(int, provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false },
+			Stands: func(int, provider.Tags) bool { return false },
+		}), opened
 }
 
 var errLocked, errFull = errors.New("locked"), errors.New("full")
@@ -107,7 +109,11 @@ func TestRun(t *testing.T) {
 		}
 		st, err := s.Provision(t.Context(), provider.Instance{Target: provider.Target{Name: "t", Identity: "id"}})
 		trouble, _ := errors.AsType[*provider.Trouble](err)
-		if st.Done != tc.done || st.Description != tc.why || (trouble == nil) != (tc.kind == "") || trouble != nil && trouble.Kind != tc.kind {
+		kind := ""
+		if trouble != nil {
+			kind = trouble.Kind
+		}
+		if st.Done != tc.done || st.Description != tc.why || kind != tc.kind {
 			t.Errorf("%s: %+v %v", name, st, err)
 		}
 		if !tc.done && tc.kind == "" && st.After == 0 {
@@ -219,6 +225,7 @@ func TestListOfTargets(t *testing.T) {
 	p := hosted.New(hosted.Options{Page: 2, Accesses: hosted.Accesses{"a": {Host: "a"}, "b": {Host: "b"}, "d/e": {Host: "d/e"}}},
 		hosted.Engine[*counted, int]{
 			Open:  func(a hosted.Access, _ int) (*counted, error) { return held[a.Host], nil },
+			Close: (*counted).Close,
 			Class: func(error) hosted.Class { return hosted.Other },
 		})
 	var names, faults []string

@@ -79,7 +79,7 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 	return s, nil
 }
 
-// Close implements hosted.Server.
+// Close ends the connections.
 func (s *sqlServer) Close() { _ = s.db.Close() }
 
 // schema is the broker's own database. Brokers may share it.

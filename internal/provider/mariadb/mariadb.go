@@ -33,7 +33,7 @@ var (
 func New(o Options) *Provider {
 	p := &Provider{}
 	p.Provider = hosted.New(o, hosted.Engine[server, seen]{
-		Open: openSQL, Class: classOf, Told: told,
+		Open: openSQL, Close: server.Close, Class: classOf, Told: told,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
 		Label: label, Stands: stands, Relabel: relabel, Enforce: enforce, Expel: p.expel,
 	})
@@ -43,6 +43,7 @@ func New(o Options) *Provider {
 // A server is a hosted.Host with what MariaDB has beside it.
 type server interface {
 	hosted.Host[seen]
+	Close()
 
 	// collation tells whether the server has it, for character sets that hold all text.
 	collation(ctx context.Context, name string) (bool, error)

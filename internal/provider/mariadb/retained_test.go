@@ -101,7 +101,8 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	gone, was, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)", "CREATE VIEW v AS SELECT a FROM t",
 		"CREATE PROCEDURE p() SQL SECURITY DEFINER INSERT INTO t VALUES (2)",
-		"CREATE TRIGGER w BEFORE INSERT ON t FOR EACH ROW SET NEW.a = NEW.a + (SELECT COUNT(*) FROM v) - (SELECT COUNT(*) FROM v)",
+		"CREATE TRIGGER w BEFORE INSERT ON t FOR EACH ROW SET NEW.a = NEW.a + (SELECT COUNT(*) FROM v) - (SELECT COUNT(*) "+
+			"FROM v)",
 		"CREATE EVENT e ON SCHEDULE EVERY 1 SECOND STARTS NOW() + INTERVAL 1 HOUR DO INSERT INTO t VALUES (9)")
 	_, stays, left := b.bound(in, "left", "") // the broker has lost it
 	exec(t, left, "SET PASSWORD = PASSWORD('of its own')")

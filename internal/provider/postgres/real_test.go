@@ -67,15 +67,19 @@ func TestFakeIsAsReal(t *testing.T) {
 			configure{label: label("c"), limit: 7, timeout: "60s"},
 			createLogin{label: label("d")}, openLogin{label: label("e"), verifier: "x"}, lockLogin{label: label("f"), keep: true},
 			unlockLogin{label: label("g"), login: true}, lockLogin{label: label("h")}, endSessions{}, emptyLogin{}, dropLogin{},
-			createLogin{label: label("i"), verifier: "x"}, lockLogin{label: label("j")}, dropLogin{}, relabel{label("k"), label("l"), true, false},
+			createLogin{label: label("i"), verifier: "x"}, lockLogin{label: label("j")}, dropLogin{}, relabel{label("k"),
+				label("l"), true, false},
 			relabel{label("m"), label("n"), false, false}, dropDatabase{}, dropOwner{}},
-		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")}, configure{label: label("c"), limit: -1},
+		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")}, configure{label: label("c"),
+			limit: -1},
 			createLogin{label: label("d"), readOnly: true}, openLogin{label: label("e"), verifier: "x", readOnly: true},
 			lockLogin{label: label("f")}, dropLogin{}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
-		"Retained": {relabel{label("a"), label("b"), true, true}, createOwner{label("c")}, relabel{label("d"), label("e"), true, true},
+		"Retained": {relabel{label("a"), label("b"), true, true}, createOwner{label("c")}, relabel{label("d"), label("e"), true,
+			true},
 			createDatabase{limit: 5}, relabel{label("f"), label("g"), false, false}, openDatabase{label("h")},
 			configure{label: label("i"), limit: 7}, createLogin{label: label("j")}, relabel{label("k"), label("l"), true, true},
-			relabel{label("m"), label("n"), true, true}, relabel{label("o"), label("p"), false, false}, dropLogin{}, dropDatabase{},
+			relabel{label("m"), label("n"), true, true}, relabel{label("o"), label("p"), false,
+				false}, dropLogin{}, dropDatabase{},
 			relabel{label("q"), label("r"), true, false}, dropOwner{}},
 		"OutOfOrder": {dropOwner{}, dropDatabase{}, dropLogin{}, openDatabase{label("a")}, createLogin{label: label("b")},
 			createOwner{label("c")},
@@ -90,7 +94,8 @@ func TestFakeIsAsReal(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(real.Close)
-			tags := provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i", Binding: "b"}
+			tags := provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i",
+				Binding: "b"}
 			if _, err := real.Identify(t.Context(), tags.Broker, true); err != nil {
 				t.Fatal(err)
 			}

@@ -36,7 +36,8 @@ func retainDesk(t *testing.T, s *pgtest.Server) *desk {
 // retain deletes the instance as the worker does, and gives what is retained of it.
 func (d *desk) retain() provider.Holding {
 	d.t.Helper()
-	h := provider.Holding{Tags: provider.TagsOf(d.in), Target: d.in.Target, Epoch: d.in.Epoch, RetainedUntil: d.clock.Now().Add(week)}
+	h := provider.Holding{Tags: provider.TagsOf(d.in), Target: d.in.Target, Epoch: d.in.Epoch,
+		RetainedUntil: d.clock.Now().Add(week)}
 	for range 2 {
 		d.put(d.p.Quarantine, h)
 	}
@@ -122,7 +123,8 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 	h.Tags = provider.TagsOf(back.in)
 	d.put(func(ctx context.Context, h provider.Holding) error { return d.p.Adopt(ctx, h, provider.TagsOf(d.in)) }, h)
 	d.put(d.p.Release, h)
-	if _, f := back.drive(func(ctx context.Context) (provider.Status, error) { return back.p.Provision(ctx, back.in) }); f == nil {
+	provision := func(ctx context.Context) (provider.Status, error) { return back.p.Provision(ctx, back.in) }
+	if _, f := back.drive(provision); f == nil {
 		t.Error("what is gone is given back")
 	}
 	back.deprovision()

@@ -53,6 +53,7 @@ func Names(t provider.Tags) []string {
 // promises in memory.
 type server interface {
 	hosted.Host[seen]
+	Close()
 
 	// offers tells what of the server users may choose: the name of its locale, if
 	// it has that, and those of the extensions that it has.

@@ -262,7 +262,8 @@ func TestEverythingTravels(t *testing.T) {
 		}
 	}
 	call = newCall()
-	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n", Origin: provider.Origin{Instance: "o", Incarnation: "m"}}
+	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n", Origin: provider.Origin{Instance: "o",
+		Incarnation: "m"}}
 	if err := call.Inventory.(provider.Adopter).Adopt(t.Context(), h, former); err != nil {
 		t.Fatal(err)
 	}
@@ -360,10 +361,18 @@ func TestReach(t *testing.T) {
 		want []provider.Target
 	}{
 		"Step": {
-			func(w provider.Wired) error { _, err := w.Provider.Provision(t.Context(), ordered); return err }, []provider.Target{here},
+			func(w provider.Wired) error {
+				_, err := w.Provider.Provision(t.Context(),
+					ordered)
+				return err
+			}, []provider.Target{here},
 		},
 		"Restore": {
-			func(w provider.Wired) error { _, err := w.Provider.Provision(t.Context(), restored); return err }, []provider.Target{here, there},
+			func(w provider.Wired) error {
+				_, err := w.Provider.Provision(t.Context(),
+					restored)
+				return err
+			}, []provider.Target{here, there},
 		},
 		"Binding": {
 			func(w provider.Wired) error { _, err := w.Provider.Bind(t.Context(), bound); return err }, []provider.Target{there},
@@ -372,7 +381,10 @@ func TestReach(t *testing.T) {
 			func(w provider.Wired) error { _, _, err := w.Inventory.List(t.Context(), ""); return err }, nil,
 		},
 		"Quarantine": {
-			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(), held) }, []provider.Target{there},
+			func(w provider.Wired) error {
+				return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(),
+					held)
+			}, []provider.Target{there},
 		},
 		"Adopt": {
 			func(w provider.Wired) error {
@@ -380,7 +392,10 @@ func TestReach(t *testing.T) {
 			}, []provider.Target{there},
 		},
 		"Release": {
-			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Release(t.Context(), held) }, []provider.Target{there},
+			func(w provider.Wired) error {
+				return w.Inventory.(provider.Quarantiner).Release(t.Context(),
+					held)
+			}, []provider.Target{there},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -502,12 +517,14 @@ func TestFaultsInside(t *testing.T) {
 		"Fault":    {func(c *call) { c.err = errors.New("10.0.0.1: connection refused") }, false, "10.0.0.1"},
 		"TimeIsUp": {func(c *call) { c.err = fmt.Errorf("10.0.0.1: %w", context.DeadlineExceeded) }, true, "10.0.0.1"},
 		"Panic":    {func(c *call) { c.panics = "canary" }, true, "panic"},
-		"NoJSON":   {func(c *call) { c.status.Grant = &provider.Grant{Credentials: map[string]any{"f": func() {}}} }, false, "cannot be encoded"},
+		"NoJSON": {func(c *call) { c.status.Grant = &provider.Grant{Credentials: map[string]any{"f": func() {}}} }, false,
+			"cannot be encoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCall()
 			test.arrange(c)
-			_, err := c.Provider.Bind(t.Context(), provider.Binding{ID: "b", Secret: []byte("canary"), Instance: provider.Instance{ID: "i-1"}})
+			_, err := c.Provider.Bind(t.Context(), provider.Binding{ID: "b", Secret: []byte("canary"),
+				Instance: provider.Instance{ID: "i-1"}})
 			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered {
 				t.Errorf("error %v", err)
 			}

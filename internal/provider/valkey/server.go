@@ -113,7 +113,7 @@ type server struct {
 	conn conn
 }
 
-// Close implements hosted.Server.
+// Close ends the connection.
 func (s *server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

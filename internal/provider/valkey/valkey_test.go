@@ -45,7 +45,8 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 	clock := providertest.NewClock(start)
 	broker := "broker-" + rand.Text()
 	calls := &providertest.Calls{}
-	open := func(t testing.TB, broker string, at *valkeytest.Server, through *providertest.Calls) (provider.Provider, provider.Inventory) {
+	open := func(t testing.TB, broker string, at *valkeytest.Server, through *providertest.Calls) (provider.Provider,
+		provider.Inventory) {
 		p := valkey.New(valkey.Options{
 			Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: at.Access()}, Now: clock.Now, Log: slog.New(slog.DiscardHandler),
 			Pool: pool,
