@@ -21,7 +21,11 @@ type Provider struct {
 	*hosted.Provider[server, seen]
 }
 
-type site = hosted.Site[server, seen]
+type (
+	site    = hosted.Site[server, seen]
+	decide  = hosted.Decide[seen]
+	granted = hosted.Granted[seen]
+)
 
 var (
 	_ provider.Provider   = (*Provider)(nil)
@@ -56,21 +60,21 @@ type server interface {
 	links(ctx context.Context) (bool, error)
 }
 
-func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	w, err := p.wanted(ctx, at, in)
 	return w.provision, err
 }
 
-func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	w, err := p.wanted(ctx, at, in)
 	return w.update, err
 }
 
-func (p *Provider) deprovision(context.Context, *site, provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) deprovision(context.Context, *site, provider.Instance) (decide, error) {
 	return remove, nil
 }
 
-func (p *Provider) bind(_ context.Context, at *site, b provider.Binding) (hosted.Decide[seen], hosted.Granted[seen], error) {
+func (p *Provider) bind(_ context.Context, at *site, b provider.Binding) (decide, granted, error) {
 	w, err := p.wantedBinding(b)
 	w.tls = at.Access.TLS != hosted.TLSDisable
 	return w.bind, func(context.Context, seen) provider.Status {
@@ -78,7 +82,7 @@ func (p *Provider) bind(_ context.Context, at *site, b provider.Binding) (hosted
 	}, err
 }
 
-func (p *Provider) unbind(context.Context, *site, provider.Binding) (hosted.Decide[seen], error) {
+func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, error) {
 	return func(now seen) (hosted.Next, error) { return act(now.logins[0].end(true)) }, nil
 }
 
@@ -96,8 +100,8 @@ func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) b
 		return false
 	}
 	defer at.Leave()
-	return at.Server.expel(ctx, b.Instance.Target.Identity, namesOf(provider.BindingTagsOf(b)).login) == nil && waiting.For(ctx,
-		expelPause) == nil
+	err = at.Server.expel(ctx, b.Instance.Target.Identity, namesOf(provider.BindingTagsOf(b)).login)
+	return err == nil && waiting.For(ctx, expelPause) == nil
 }
 
 // Survey implements provider.Reconciler, and warns of what the server lets tenants do to

@@ -31,7 +31,11 @@ type Provider struct {
 	copier  pgcopy.Copier
 }
 
-type site = hosted.Site[server, seen]
+type (
+	site    = hosted.Site[server, seen]
+	decide  = hosted.Decide[seen]
+	granted = hosted.Granted[seen]
+)
 
 var (
 	_ provider.Provider   = (*Provider)(nil)
@@ -58,7 +62,7 @@ func (p *Provider) Close() {
 	p.Provider.Close()
 }
 
-func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	w, err := p.wanted(ctx, at, in)
 	if err != nil {
 		return nil, err
@@ -66,7 +70,7 @@ func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance
 	return w.provision, nil
 }
 
-func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	w, err := p.wanted(ctx, at, in)
 	if err == nil {
 		err = w.movable(in.Former)
@@ -77,12 +81,12 @@ func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (
 	return w.update, nil
 }
 
-func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	return p.removing(ctx, at, provider.TagsOf(in)), nil
 }
 
 // removing is a remove that ends the copies of the instance first.
-func (p *Provider) removing(ctx context.Context, at *site, t provider.Tags) hosted.Decide[seen] {
+func (p *Provider) removing(ctx context.Context, at *site, t provider.Tags) decide {
 	ended := false
 	return p.Own(t, func(now seen) (hosted.Next, error) {
 		if !ended {
@@ -95,7 +99,7 @@ func (p *Provider) removing(ctx context.Context, at *site, t provider.Tags) host
 	})
 }
 
-func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (hosted.Decide[seen], hosted.Granted[seen], error) {
+func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (decide, granted, error) {
 	w, err := p.wantedBinding(b)
 	if err != nil {
 		return nil, nil, err
@@ -108,7 +112,7 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (host
 
 // unbind drops the database first where the instance goes: what the binding has made in it
 // need not be handed over then, which would take long, or wait for locks.
-func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (hosted.Decide[seen], error) {
+func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (decide, error) {
 	of := provider.TagsOf(b.Instance)
 	goes, err := dropped(b.Instance)
 	removing := p.removing(ctx, at, of)

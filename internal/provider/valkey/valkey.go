@@ -27,7 +27,11 @@ type Provider struct {
 	dial func(ctx context.Context, a hosted.Access) (conn, error)
 }
 
-type site = hosted.Site[*server, seen]
+type (
+	site    = hosted.Site[*server, seen]
+	decide  = hosted.Decide[seen]
+	granted = hosted.Granted[seen]
+)
 
 var (
 	_ provider.Provider   = (*Provider)(nil)
@@ -70,7 +74,7 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 	return json.Marshal(d)
 }
 
-func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	if err := at.Server.sound(ctx); err != nil {
 		return nil, at.Explain(err)
 	}
@@ -80,11 +84,11 @@ func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance
 
 // update changes the record of the plan alone: plans differ in nothing that the server
 // could hold an instance to.
-func (p *Provider) update(_ context.Context, _ *site, in provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) update(_ context.Context, _ *site, in provider.Instance) (decide, error) {
 	return func(now seen) (hosted.Next, error) { return now.update(in) }, nil
 }
 
-func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instance) (hosted.Decide[seen], error) {
+func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	erased := false
 	return func(now seen) (hosted.Next, error) {
 		next, err := now.remove(erased)
@@ -102,7 +106,7 @@ func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instan
 
 func (p *Provider) bind(
 	ctx context.Context, at *site, b provider.Binding,
-) (next hosted.Decide[seen], granted hosted.Granted[seen], err error) {
+) (next decide, granted granted, err error) {
 	if err := at.Server.sound(ctx); err != nil {
 		return nil, nil, at.Explain(err)
 	}
@@ -133,6 +137,6 @@ func (p *Provider) bind(
 		}, nil
 }
 
-func (p *Provider) unbind(context.Context, *site, provider.Binding) (hosted.Decide[seen], error) {
+func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, error) {
 	return seen.unbind, nil
 }
