@@ -62,22 +62,23 @@ type Engine[C Host[V], V any] struct {
 	Detail func(target string, class Class) string
 
 	// Each verb checks with the server what is asked for, touches nothing, and gives what
-	// comes next; Bind also what it is done with. That is asked only of what is the owner's,
-	// or of nothing; all but a provision of an instance that is in use.
+	// comes next; Bind also what it is done with. What comes next is asked only where nothing
+	// of another owner is in the way; for an update and a bind, only if the instance is in use.
 	Provision, Update, Deprovision func(ctx context.Context, at *Site[C, V], in provider.Instance) (Decide[V], error)
 	Bind                           func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], Granted[V], error)
 	Unbind                         func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], error)
 	// Restore is a step of a provision from another instance; nil where there is none.
 	Restore func(ctx context.Context, at *Site[C, V], in provider.Instance) (*provider.Status, error)
 
-	// Label is that of the thing with the tags, and Stands reports whether anything is at
-	// its names: without a label, it is nobody's that is known.
+	// Label is that of the thing with the tags. Stands reports whether there is anything at
+	// its names, which is somebody else's if it has no label.
 	Label  func(seen V, t provider.Tags) (Label, bool)
 	Stands func(seen V, t provider.Tags) bool
-	// Relabel is the act that gives it another label, and shuts or opens what it has to
-	// with it; nil for what is about to go.
+	// Relabel is the act that gives it another label, and shuts or opens it where that has
+	// to be one change with it; nil for what is about to go.
 	Relabel func(seen V, t provider.Tags, to Label) any
-	// Enforce is the next act until nobody gets in whom the label keeps out, and who it does not gets in; nil when that is so.
+	// Enforce is the next act until the server lets in whom the label does, and nobody else;
+	// nil when that is so.
 	Enforce func(seen V, t provider.Tags, is Label) any
 	// Adopt says what comes next until the instance's thing is of the owner; nil where
 	// Relabel does it all.

@@ -104,9 +104,7 @@ func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instan
 	}, nil
 }
 
-func (p *Provider) bind(
-	ctx context.Context, at *site, b provider.Binding,
-) (next decide, granted granted, err error) {
+func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (decide, granted, error) {
 	if err := at.Server.sound(ctx); err != nil {
 		return nil, nil, at.Explain(err)
 	}
@@ -122,19 +120,19 @@ func (p *Provider) bind(
 	}
 	l := label{Label: hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.Now()}}
 	made := false
-	return func(now seen) (hosted.Next, error) {
-			if made {
-				return hosted.Next{}, nil
-			}
-			if l, err = now.bind(l); err != nil {
-				return hosted.Next{}, err
-			}
-			made = true // as it was, whatever has become of it
-			return hosted.Next{Act: admit(n, l, role, password)}, nil
-		}, func(context.Context, seen) provider.Status {
-			return provider.Status{Grant: &provider.Grant{Credentials: credentials(at.Access, n.binding, password,
-				prefix(n.home))}}
-		}, nil
+	next := func(now seen) (hosted.Next, error) {
+		if made {
+			return done, nil
+		}
+		label, err := now.bind(l)
+		made = err == nil // as it was, whatever has become of it
+		return hosted.Next{Act: admit(n, label, role, password)}, err
+	}
+	return next, func(context.Context, seen) provider.Status {
+		return provider.Status{Grant: &provider.Grant{
+			Credentials: credentials(at.Access, n.binding, password, prefix(n.home)),
+		}}
+	}, nil
 }
 
 func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, error) {
