@@ -91,6 +91,7 @@ func hostedFlags(c *cobra.Command, servers map[string]string, usage func(f app.H
 // collected. With Go's own 100, a broker of a few megabytes collects dozens of times a
 // second while platforms poll; this costs 4 MB more while it is busy.
 const garbage = 200
+
 // serve runs the embedded broker until the context ends; own is the folder of the
 // operator's own offerings, or empty.
 func serve(ctx context.Context, settings app.Settings, own string, getenv func(string) string, out, diagnostics io.Writer) error {
