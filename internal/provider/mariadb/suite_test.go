@@ -260,9 +260,6 @@ func factory(t *testing.T) *providertest.Harness {
 			p := w.open(broker, w.access)
 			return failing{p}, p
 		},
-		Retaining: func() (map[string]any, json.RawMessage) {
-			return map[string]any{"retain_days": 7}, json.RawMessage(`{"retain_days":7}`)
-		},
 		PageSize: smallPage,
 	}
 }

@@ -65,9 +65,6 @@ func overFake(t *testing.T) *providertest.Harness {
 			_, _, login := namesAt(at)
 			return f.Secrets(login)
 		},
-		Retaining: func() (map[string]any, json.RawMessage) {
-			return map[string]any{"connection_limit": 5, "retain_days": 7}, json.RawMessage(`{"connection_limit":5,"retain_days":7}`)
-		},
 		Falter: calls.Arm, PageSize: suitePage,
 		Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
 			p := open(broker, f)

@@ -76,9 +76,6 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 		Look:    func(t testing.TB, at provider.Tags) string { return look(t, root, at) },
 		Opens:   func(t testing.TB, g *provider.Grant) bool { return opens(t, s, g) },
 		Secrets: func(t testing.TB, at provider.Tags) int { return secrets(t, root, at) },
-		Retaining: func() (map[string]any, json.RawMessage) {
-			return map[string]any{"fail": ""}, json.RawMessage(`{"retain_days":7}`)
-		},
 		Falter: calls.Arm,
 		Open: func(t testing.TB, broker string) (provider.Provider, provider.Inventory) {
 			return open(t, broker, s, nil)

@@ -47,6 +47,9 @@ var cases = []struct {
 	{"Restores", testRestores},
 	{"Retains", testRetains},
 	{"Undeletes", testUndeletes},
+	{"AdoptsNothing", testAdoptsNothing},
+	{"TwoAdopters", testTwoAdopters},
+	{"RetentionFaults", testRetentionFaults},
 }
 
 // What a provider does not read cannot be told from what it forgot, so each
@@ -57,6 +60,8 @@ func testFixtures(t *testing.T, open stage) {
 	source := s.provision(platform, "instance-0")
 	s.must(source)
 	r := s.bind(s.update(s.restore(source, "instance-1")), "binding-1")
+	r.instance.Origin = provider.Origin{Instance: "f", Incarnation: "g"}
+	r.binding.Instance = r.instance
 	for _, tags := range []provider.Tags{provider.TagsOf(r.instance), r.tags()} {
 		s.watch.records.of[tags] = record{target: provider.Target{Name: "a", Identity: "b"}, state: provider.State{Format: 1, Data: []byte("c")}}
 	}

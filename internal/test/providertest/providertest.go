@@ -83,10 +83,6 @@ type Harness struct {
 	// crash. The one before may still be in use.
 	Open func(t testing.TB, broker string) (provider.Provider, provider.Inventory)
 
-	// Retaining gives the settings and the snapshot of a plan that retains what is
-	// deleted; nil if the provider retains nothing.
-	Retaining func() (settings map[string]any, snapshot json.RawMessage)
-
 	// PageSize is the most that a page of the inventory holds here.
 	PageSize int
 }

@@ -93,6 +93,13 @@ func (r *records) put(
 	return at.state
 }
 
+// copied has one thing's target and state be on record of another, which it becomes.
+func (r *records) copied(from, to provider.Tags) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of[to] = record{target: r.of[from].target, state: r.of[from].state}
+}
+
 // forget drops all records; found makes one of what an inventory lists, as the
 // deletion of an orphan begins with.
 func (r *records) forget() {

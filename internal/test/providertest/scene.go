@@ -34,7 +34,7 @@ func newScene(t *testing.T, factory Factory, synchronous bool) *scene {
 	if h.Target.Name == "" { // it makes all things in one place
 		h.Target = provider.Target{Name: "target-1", Identity: "identity-1"}
 	}
-	optional := []string{"Harness.Elsewhere", "Harness.Retaining", "Harness.Target.Identity"}
+	optional := []string{"Harness.Elsewhere", "Harness.Target.Identity"}
 	zero := slices.DeleteFunc(zeroFields(reflect.ValueOf(h).Elem(), "Harness"), func(name string) bool {
 		return slices.Contains(optional, name)
 	})
@@ -353,7 +353,7 @@ func (s *scene) finish() {
 	for _, tags := range append(bindings, instances...) {
 		// This is how the deletion of an orphan asks, which knows no more.
 		of := tags.OfInstance()
-		in := provider.Instance{Broker: of.Broker, Platform: of.Platform, ID: of.Instance, Incarnation: of.Incarnation}
+		in := provider.Instance{Broker: of.Broker, Platform: of.Platform, ID: of.Instance, Incarnation: of.Incarnation, Origin: of.Origin}
 		r := request{instance: in}
 		r.instance.Operation = s.operation(provider.KindDeprovision)
 		if tags.Binding != "" {

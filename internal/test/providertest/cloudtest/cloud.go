@@ -74,7 +74,7 @@ type Thing struct {
 	// On is the resource that a principal opens.
 	On     string
 	Locked bool
-	// RetainedUntil is set on what is retained, and Source on what was made of it.
+	// RetainedUntil is set on what is retained.
 	RetainedUntil time.Time
 	Source        string
 	Keys          []string
@@ -122,7 +122,7 @@ func (c *Cloud) Opens(g *provider.Grant) bool {
 
 func accepts(things map[string]*thing, name, key, secret string) bool {
 	t := things[name]
-	return t != nil && !t.Locked && things[t.On] != nil && secret != "" && t.secrets[key] == secret
+	return t != nil && !t.Locked && things[t.On] != nil && !things[t.On].Locked && secret != "" && t.secrets[key] == secret
 }
 
 // Secrets counts the keys that any account accepts at a name.
@@ -246,26 +246,17 @@ func (c client) on(ctx context.Context, verb string, v Thing, call func(things m
 	})
 }
 
-// replace has the thing be as v is, under this name, if it is as it was when v was read.
-func (c client) replace(ctx context.Context, v Thing, name string) error {
-	return c.on(ctx, "replace", v, func(things map[string]*thing, t *thing) error {
-		switch {
-		case t.revision != v.revision:
+// replace has the thing be as v is, if it is as it was when v was read.
+func (c client) replace(ctx context.Context, v Thing) error {
+	return c.on(ctx, "replace", v, func(_ map[string]*thing, t *thing) error {
+		if t.revision != v.revision {
 			return ErrChanged
-		case name != v.Name && things[name] != nil:
-			return ErrExists
 		}
-		delete(things, v.Name)
 		c.cloud.serial++
 		t.Thing = v
-		t.Name, t.revision = name, c.cloud.serial
-		things[name] = t
+		t.revision = c.cloud.serial
 		return nil
 	})
-}
-
-func (c client) lock(ctx context.Context, v Thing, locked bool) error {
-	return c.on(ctx, "lock", v, func(_ map[string]*thing, t *thing) error { t.Locked = locked; return nil })
 }
 
 // createKey shows the secret this once.

@@ -20,6 +20,10 @@ func TestSecretsOfTheBroker(t *testing.T) { providertest.Run(t, cloudtest.Factor
 // What such a provider can do wrong is caught by the case that is there for it.
 func TestMutants(t *testing.T) {
 	providertest.RunMutants(t, map[string]providertest.Mutant{
+		"adopts-any":         {Reason: "what is another's is adopted by nobody", Caught: "Undeletes"},
+		"forgets-date":       {Reason: "a quarantine without a date leaves the date", Caught: "Retains"},
+		"keeps-keys":         {Reason: "what was deleted opens to nobody, also undeleted", Caught: "Undeletes"},
+		"makes-anew":         {Reason: "nothing is made in the place of what was retained", Caught: "AdoptsNothing"},
 		"grants-another":     {Reason: "what is granted is what was recorded", Caught: "Grants"},
 		"ignores-state":      {Reason: "a key that is recorded is granted", Caught: "Lifecycle"},
 		"keeps-secret":       {Reason: "a secret leaves the state with the grant", Caught: "Grants"},

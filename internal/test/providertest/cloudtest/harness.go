@@ -44,9 +44,6 @@ func Factory(secret, mutant string) providertest.Factory {
 				p := open(broker)
 				return p, p
 			},
-			Retaining: func() (map[string]any, json.RawMessage) {
-				return settings("retain_days", 7), json.RawMessage(`{"retain_days":7}`)
-			},
 			PageSize: PageSize,
 		}
 	}

@@ -65,10 +65,9 @@ func Demo(cloud *Cloud, delay time.Duration) *Provider {
 }
 
 var (
-	_ provider.Provider    = (*Provider)(nil)
-	_ provider.Inventory   = (*Provider)(nil)
-	_ provider.Quarantiner = (*Provider)(nil)
-	_ provider.Retainer    = (*Provider)(nil)
+	_ provider.Provider  = (*Provider)(nil)
+	_ provider.Inventory = (*Provider)(nil)
+	_ provider.Adopter   = (*Provider)(nil)
 )
 
 // remembered is what the state of a binding holds.
@@ -178,23 +177,55 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 	if err != nil || learnt != nil {
 		return or(learnt), err
 	}
-	if _, err := c.ensure(ctx, p.wanted(in), movedFrom(in)); err != nil {
+	want := p.wanted(in)
+	v, err := c.get(ctx, want.Name)
+	switch {
+	case in.Origin == (provider.Origin{}) || p.Mutant == "makes-anew":
+		v, err = c.ensure(ctx, want)
+	case errors.Is(err, ErrNotFound):
+		err = goneForGood()
+	case err == nil && v.Tags.Owner() != want.Tags.Owner():
+		err = notOurs()
+	}
+	if err == nil {
+		err = v.inUse()
+	}
+	if err != nil {
 		return provider.Status{}, err
 	}
-	return p.Script.Provision(ctx, in)
+	st, err := p.Script.Provision(ctx, in)
+	if err != nil || !st.Done || in.Origin == (provider.Origin{}) {
+		return st, err
+	}
+	return st, c.configure(ctx, v, want)
 }
 
-// ensure makes a thing, or finds it made; kept is what it is made of, if it has a name.
-func (c client) ensure(ctx context.Context, want, kept Thing) (Thing, error) {
+// configure has a thing be as it is wanted.
+func (c client) configure(ctx context.Context, is, want Thing) error {
+	if is.Plan == want.Plan && is.Config == want.Config {
+		return nil
+	}
+	is.Plan, is.Config = want.Plan, want.Config
+	return c.replace(ctx, is)
+}
+
+// inUse fails a step that needs what is retained: its instance is deleted.
+func (t Thing) inUse() error {
+	if !t.RetainedUntil.IsZero() {
+		return provider.Failf("there is no such instance")
+	}
+	return nil
+}
+
+// ensure makes a thing, or finds it made.
+func (c client) ensure(ctx context.Context, want Thing) (Thing, error) {
 	for range maxTries {
 		v, err := c.get(ctx, want.Name)
 		switch {
-		case errors.Is(err, ErrNotFound) && kept.Name != "":
-			err = c.move(ctx, want, kept)
 		case errors.Is(err, ErrNotFound):
 			err = c.create(ctx, want)
 		case err != nil:
-		case v.Tags != want.Tags:
+		case v.Tags.Owner() != want.Tags.Owner():
 			err = notOurs()
 		default:
 			return v, nil
@@ -240,11 +271,10 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 		return provider.Status{}, err
 	}
 	st, err := p.Script.Update(ctx, in)
-	if err != nil || !st.Done || is.Plan == want.Plan && is.Config == want.Config {
+	if err != nil || !st.Done {
 		return st, err
 	}
-	is.Plan, is.Config = want.Plan, want.Config
-	return st, c.replace(ctx, is, is.Name)
+	return st, c.configure(ctx, is, want)
 }
 
 // usable finds the instance, and fails a step that needs it and does not.
@@ -253,8 +283,10 @@ func (c client) usable(ctx context.Context, want Thing) (Thing, error) {
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return v, provider.Failf("there is no such instance")
-	case err == nil && v.Tags != want.Tags:
+	case err == nil && v.Tags.Owner() != want.Tags.Owner():
 		return v, notOurs()
+	case err == nil:
+		err = v.inUse()
 	}
 	return v, err
 }
@@ -264,23 +296,22 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 	if p.Mutant == "needs-parameters" && in.Parameters == nil {
 		return provider.Status{}, provider.Failf("no parameters")
 	}
-	return p.end(ctx, in, provider.TagsOf(in), p.keptOf(in), func() (provider.Status, error) {
+	return p.end(ctx, in, provider.TagsOf(in), func() (provider.Status, error) {
 		return p.Script.Deprovision(ctx, in)
 	})
 }
 
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return p.end(ctx, b.Instance, provider.BindingTagsOf(b), Thing{}, func() (provider.Status, error) {
+	return p.end(ctx, b.Instance, provider.BindingTagsOf(b), func() (provider.Status, error) {
 		st, _, err := scripted(ctx, b, p.Script.Unbind)
 		return st, err
 	})
 }
 
-// end removes a thing, until it is seen to be absent; it is kept instead if kept has a
-// name.
+// end removes a thing, until it is seen to be absent.
 func (p *Provider) end(
-	ctx context.Context, in provider.Instance, tags provider.Tags, kept Thing, play func() (provider.Status, error),
+	ctx context.Context, in provider.Instance, tags provider.Tags, play func() (provider.Status, error),
 ) (provider.Status, error) {
 	c, learnt, err := p.at(ctx, in.Target)
 	if err != nil || learnt != nil {
@@ -290,21 +321,16 @@ func (p *Provider) end(
 		v, err := c.get(ctx, p.Name(tags))
 		switch {
 		case errors.Is(err, ErrNotFound):
-			return c.isRetained(ctx, in, kept)
+			return provider.Status{Done: true, Percent: 100, Description: "It is deleted."}, nil
 		case err != nil:
 			return provider.Status{}, err
-		case v.Tags != tags:
+		case v.Tags.Owner() != tags.Owner():
 			return provider.Status{}, notOurs()
 		}
 		if st, err := play(); err != nil || !st.Done {
 			return st, err
 		}
-		if kept.Name != "" {
-			err = c.retain(ctx, v, kept)
-		} else {
-			err = c.remove(ctx, v)
-		}
-		if err != nil {
+		if err := c.remove(ctx, v); err != nil {
 			return provider.Status{}, err
 		}
 	}
@@ -322,7 +348,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 		return provider.Status{}, err
 	}
 	tags := provider.BindingTagsOf(b)
-	v, err := c.ensure(ctx, Thing{Name: p.Name(tags), Tags: tags, Plan: b.Instance.PlanID, On: owner.Name}, Thing{})
+	v, err := c.ensure(ctx, Thing{Name: p.Name(tags), Tags: tags, Plan: b.Instance.PlanID, On: owner.Name})
 	if err != nil {
 		return provider.Status{}, err
 	}
@@ -400,32 +426,4 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 		page = append(page, h)
 	}
 	return page, next, err
-}
-
-// Quarantine implements provider.Quarantiner.
-func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
-	if p.Mutant == "open-in-quarantine" {
-		return nil
-	}
-	return p.lock(ctx, h, true)
-}
-
-// Release implements provider.Quarantiner.
-func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
-	if p.Mutant == "never-released" {
-		return nil
-	}
-	return p.lock(ctx, h, false)
-}
-
-func (p *Provider) lock(ctx context.Context, h provider.Holding, locked bool) error {
-	c, _, err := p.at(ctx, h.Target)
-	if err != nil {
-		return err
-	}
-	v, err := c.get(ctx, h.Name)
-	if err != nil || v.Tags != h.Tags {
-		return gone(err)
-	}
-	return gone(c.lock(ctx, v, locked))
 }

@@ -31,88 +31,96 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 	return json.Marshal(recorded)
 }
 
-// movedFrom is the retained thing that the instance is made of, and is to become
-// again if it never is ready; its name is empty for none.
-func movedFrom(in provider.Instance) (t Thing) {
-	if from := in.Source; from != nil && from.Retained != nil {
-		t = Thing{Name: from.Retained.Name, Tags: from.Tags(in.Broker), RetainedUntil: from.Retained.Until}
+// Quarantine implements provider.Quarantiner. What is retained opens to no principal that
+// it has now, also once it is released: its owner is another one then.
+func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
+	if p.Mutant == "open-in-quarantine" {
+		return nil
 	}
-	return t
+	if err := p.relabel(ctx, h, func(v *Thing) {
+		v.Locked = true
+		if !h.RetainedUntil.IsZero() || p.Mutant == "forgets-date" {
+			v.RetainedUntil = h.RetainedUntil
+		}
+	}); err != nil || h.RetainedUntil.IsZero() {
+		return err
+	}
+	return p.shut(ctx, h)
 }
 
-// keptOf is as what a deleted instance is retained; its name is empty for not at all.
-func (p *Provider) keptOf(in provider.Instance) Thing {
-	if t := movedFrom(in); t.Name != "" {
-		return t
+// Release implements provider.Quarantiner.
+func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
+	if p.Mutant == "never-released" {
+		return nil
 	}
-	var recorded settings
-	if in.Unfinished || in.PlanID == "" || json.Unmarshal(in.Snapshot, &recorded) != nil || recorded.RetainDays == 0 {
-		return Thing{}
-	}
-	tags := provider.TagsOf(in)
-	keep := time.Duration(recorded.RetainDays * float64(24*time.Hour))
-	name := provider.Name(namePrefix, "retained", tags.Retained())
-	return Thing{Name: name, Tags: tags, RetainedUntil: p.Cloud.now().UTC().Add(keep)}
+	return p.relabel(ctx, h, func(v *Thing) { v.Locked, v.RetainedUntil = false, time.Time{} })
 }
 
-// retain has the thing be under the name of what is retained.
-func (c client) retain(ctx context.Context, v, kept Thing) error {
-	v.Tags, v.RetainedUntil, v.Source = kept.Tags, kept.RetainedUntil, ""
-	return c.replace(ctx, v, kept.Name)
-}
-
-// move has the retained thing be the wanted one.
-func (c client) move(ctx context.Context, want, kept Thing) error {
-	v, err := c.retained(ctx, kept)
-	if errors.Is(err, ErrNotFound) {
-		return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
-	}
+// relabel changes what the thing says of itself, if it is of the owner and not as change
+// has it.
+func (p *Provider) relabel(ctx context.Context, h provider.Holding, change func(*Thing)) error {
+	c, _, err := p.at(ctx, h.Target)
 	if err != nil {
 		return err
 	}
-	v.Tags, v.Plan, v.Config, v.Source, v.RetainedUntil = want.Tags, want.Plan, want.Config, kept.Name, time.Time{}
-	return c.replace(ctx, v, want.Name)
+	v, err := c.get(ctx, p.Name(h.Tags))
+	if err != nil || v.Tags.Owner() != h.Tags.Owner() {
+		return gone(err)
+	}
+	to := v
+	change(&to)
+	if to.Locked == v.Locked && to.RetainedUntil.Equal(v.RetainedUntil) {
+		return nil
+	}
+	return gone(c.replace(ctx, to))
 }
 
-// retained finds what is retained under the name and tags.
-func (c client) retained(ctx context.Context, of Thing) (Thing, error) {
-	v, err := c.get(ctx, of.Name)
-	if err == nil && (v.Tags != of.Tags || v.RetainedUntil.IsZero()) {
-		return v, notOurs()
+// shut locks all principals of what is retained.
+func (p *Provider) shut(ctx context.Context, h provider.Holding) error {
+	c, _, err := p.at(ctx, h.Target)
+	for cursor := ""; err == nil; {
+		var page []Thing
+		if page, cursor, err = c.list(ctx, cursor); err != nil {
+			break
+		}
+		for _, v := range page {
+			if v.On != p.Name(h.Tags) || v.Tags.OfInstance() != h.Tags.Owner() || v.Locked || p.Mutant == "keeps-keys" {
+				continue
+			}
+			v.Locked = true
+			if err := gone(c.replace(ctx, v)); err != nil {
+				return err
+			}
+		}
+		if cursor == "" {
+			return nil
+		}
 	}
-	return v, err
+	return err
 }
 
-// isRetained answers for a deletion that finds nothing any more.
-func (c client) isRetained(ctx context.Context, in provider.Instance, kept Thing) (provider.Status, error) {
-	st := provider.Status{Done: true, Percent: 100, Description: "It is deleted."}
-	if kept.Name == "" || movedFrom(in).Name != "" {
-		return st, nil
-	}
-	v, err := c.retained(ctx, kept)
-	if err == nil {
-		st.Retained = &provider.Retained{Name: v.Name, Until: v.RetainedUntil}
-	}
-	return st, gone(err)
-}
-
-// RemoveRetained implements provider.Retainer.
-func (p *Provider) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
+// Adopt implements provider.Adopter.
+func (p *Provider) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
 	c, _, err := p.at(ctx, h.Target)
 	if err != nil {
-		return provider.Status{}, err
+		return err
 	}
-	for range maxTries {
-		v, err := c.retained(ctx, Thing{Name: h.Name, Tags: h.Tags})
-		if errors.Is(err, ErrNotFound) {
-			return provider.Status{Done: true, Percent: 100, Description: "What was retained is removed."}, nil
-		}
-		if err != nil {
-			return provider.Status{}, err
-		}
-		if err := c.remove(ctx, v); err != nil {
-			return provider.Status{}, err
-		}
+	v, err := c.get(ctx, p.Name(h.Tags))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return goneForGood()
+	case err != nil:
+		return err
+	case v.Tags.Owner() == h.Tags.Owner():
+		return nil
+	case v.Tags.Owner() != former.Owner() && p.Mutant != "adopts-any":
+		return notOurs()
 	}
-	return provider.Status{}, ErrChanged
+	v.Tags = h.Tags
+	return c.replace(ctx, v)
+}
+
+// goneForGood fails what was to have something of a deleted instance.
+func goneForGood() error {
+	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
 }
