@@ -31,14 +31,19 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 	records, key := ledger.New(s, func() string { return "w" }), lifecycle.Key{Platform: rows[0].Platform, Instance: "i"}
 	quarantine := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: key, Provider: "demo"}, "enclosed", "id", time.Now())
 	quarantine.Phase, quarantine.Due = lifecycle.Released, ended
-	kept := lifecycle.Record{Key: key, Incarnation: "1", Provider: "demo"}.Retain("kept", ended, time.Now())
+	kept := lifecycle.Record{Key: key.Former("1"), State: lifecycle.Quarantined, Incarnation: "1", Provider: "demo", Due: ended,
+		InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: time.Now(), Until: ended}}}
 	changes := []ledger.Change{ledger.Put(kept), ledger.Put(quarantine),
 		ledger.PutReport(ledger.Report{Started: time.Now(), Ended: ended, Swept: &ledger.Swept{Redriven: 7}}, "1")}
 	if err := records.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)
 	}
-	for _, sort := range []string{"RETAINED#a", "RETAINED#z", "QUARANTINE#a#a", "REPORT#a"} {
-		r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z", "QUARANTINE#a#a": ledger.ReaperPartition,
+		"REPORT#a": ledger.ReaperPartition} {
+		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+		if partition != ledger.ReaperPartition {
+			r.Due = ended
+		}
 		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +56,7 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 			b.start()
 		}
 		for command, wants := range map[string][]string{
-			"retained":          {"demo/kept", "default", "not all records could be read (2 faults)", `"RETAINED#a"`, `"RETAINED#z"`},
+			"retained":          {"i@1", "default", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
 			"reaper quarantine": {"demo/enclosed", "default", "not all records could be read (1 faults)", `"QUARANTINE#a#a"`},
 			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`},
 		} {

@@ -63,7 +63,8 @@ func (k Key) OfQuarantine() (provider, name string, is bool) {
 // BeginQuarantine begins to put an orphan out of use; id is the id of a new operation.
 func BeginQuarantine(orphan Orphan, name, id string, now time.Time) Quarantine {
 	return Quarantine{
-		Orphan: orphan, Name: name, Phase: Enclosing, ID: id, Attempt: 1, Since: now, Ends: now.Add(QuarantineTime), Due: now.Add(Grace),
+		Orphan: orphan, Name: name, Phase: Enclosing, ID: id, Attempt: 1, Since: now, Due: now.Add(Grace),
+		Ends: later(orphan.KeptUntil, now.Add(QuarantineTime)),
 	}
 }
 

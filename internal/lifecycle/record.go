@@ -69,6 +69,9 @@ type Made struct {
 	Broker string `json:"broker,omitempty"`
 	// Target is where it was made; a binding's is its instance's.
 	Target Target `json:"target,omitzero"`
+	// Origin is the life that it was made for, if that is another one; a binding's is its
+	// instance's.
+	Origin Origin `json:"origin,omitzero"`
 	// State is what the provider remembers of it, sealed.
 	State Sealed `json:"state,omitempty"`
 	// Found replaces State for an orphan: it is what the inventory said, which anyone who
@@ -89,13 +92,12 @@ type InstanceOnly struct {
 	// Unfinished says, of an instance that is being deleted, that it was never ready:
 	// nobody has used it, so nothing of it is worth keeping.
 	Unfinished bool `json:"unfinished,omitempty"`
-	// Undeletes is the retained thing that this instance is made from, until the instance
-	// is ready. If it is deleted before, the thing is given back.
-	Undeletes *Source `json:"undeletes,omitempty"`
-	// Undeleted says that it was made from a retained thing. Where an engine renames
-	// nothing, the thing keeps the name of its former life.
-	Undeleted bool      `json:"undeleted,omitempty"`
-	Updated   time.Time `json:"updated,omitzero"`
+	// Undeletes is the kept life that this instance is made of, until the instance is
+	// ready; nil for none.
+	Undeletes *Undeletion `json:"undeletes,omitempty"`
+	// Kept says, of a former life, until when it is kept, or was; nil if it never was.
+	Kept    *Kept     `json:"kept,omitempty"`
+	Updated time.Time `json:"updated,omitzero"`
 }
 
 // BindingOnly is what only the record of a binding has.

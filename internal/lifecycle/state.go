@@ -17,6 +17,8 @@ const (
 	// Deleted is a tombstone: it is kept past the platform's retry window so
 	// that late requests and late workers are recognised (ORB-05).
 	Deleted State = "deleted"
+	// Quarantined is a former life that is kept out of use until a date: see Kept.
+	Quarantined State = "quarantined"
 )
 
 // An Event changes the state of an instance or a binding.
@@ -34,6 +36,8 @@ const (
 	BeginOrphanDeletion Event = "begin orphan deletion"
 	Succeed             Event = "succeed"
 	Fail                Event = "fail"
+	// Keep ends a deletion that has put out of use what it is of, in place of removing it.
+	Keep Event = "keep" // instances only
 	// Remove ends a binding together with its instance.
 	Remove Event = "remove" // bindings only
 )
@@ -56,7 +60,7 @@ var begins = map[Event]struct {
 var settles = map[State]map[Event]State{
 	Creating: {Succeed: Ready, Fail: CreateFailed},
 	Updating: {Succeed: Ready, Fail: Ready},
-	Deleting: {Succeed: Deleted, Fail: DeleteFailed},
+	Deleting: {Succeed: Deleted, Fail: DeleteFailed, Keep: Quarantined},
 }
 
 // An IllegalTransition is a fault of the caller: the record's state does not allow the
@@ -77,8 +81,13 @@ func (r Record) next(e Event) (State, error) {
 	if b, begin := begins[e]; begin {
 		to, legal = b.to, answers(b.by, b.answer, r.State) && (e != BeginUpdate || !r.IsBinding())
 	}
-	if e == Remove {
-		to, legal = Deleted, r.IsBinding() && r.Exists()
+	switch {
+	case e == Remove:
+		to, legal = Deleted, r.IsBinding() && r.Exists() && r.State != Quarantined
+	case e == BeginDelete && r.State == Quarantined: // no platform knows of it
+		legal = r.Key.Life != ""
+	case e == Keep:
+		legal = legal && !r.IsBinding()
 	}
 	if !legal || r.State == Updating && r.IsBinding() {
 		return r.State, &IllegalTransition{State: r.State, Event: e}

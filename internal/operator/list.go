@@ -16,7 +16,8 @@ const stateRunning = "running"
 // States are what a Query's State may be.
 func States() []string {
 	return []string{stateRunning, "failed", string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
-		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted)}
+		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted),
+		string(lifecycle.Quarantined)}
 }
 
 // A What is a kind of list.
@@ -79,8 +80,8 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 	return out
 }
 
-// List gives a page of what the query chooses; a page may be empty. What is deleted is
-// listed only as an operation, or if its state is asked for. Next is empty at the end. All
+// List gives a page of what the query chooses; a page may be empty. What is deleted, or
+// kept after that, is listed only as an operation, or if its state is asked for. Next is empty at the end. All
 // records are read, unless the query names a token or asks for what is running. The
 // error tells what could not be read; the rest is listed. A platform that is not known
 // is refused.
@@ -187,7 +188,7 @@ func (q Query) takes(r Row) bool {
 	case q.State == "" && q.What == Operations:
 		return true
 	case q.State == "":
-		return r.State != string(lifecycle.Deleted)
+		return r.State != string(lifecycle.Deleted) && r.State != string(lifecycle.Quarantined)
 	case q.State == stateRunning:
 		return r.Operation != nil && r.Operation.Phase == string(lifecycle.InProgress)
 	case q.State == "failed":
@@ -208,7 +209,7 @@ func (c *Console) Instance(ctx context.Context, platform, id string) (found life
 			return found, err
 		}
 		for _, r := range rows {
-			if r.Instance == id {
+			if r.Instance == id && r.Life == "" {
 				keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
 			}
 		}

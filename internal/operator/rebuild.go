@@ -242,13 +242,14 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
 	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName, Broker: h.Tags.Broker,
-		Target: lifecycle.Target(h.Target), State: h.State.Encode(), Created: h.Created}
+		Target: lifecycle.Target(h.Target), Origin: lifecycle.Origin(h.Tags.Origin), State: h.State.Encode(), Created: h.Created,
+		KeptUntil: h.RetainedUntil}
 	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
 		return false, nil
 	}
 	if !h.RetainedUntil.IsZero() {
-		return r.rebuildRetained(ctx, found, h)
+		return r.rebuildKept(ctx, found, h)
 	}
 	i, err := r.Records.Record(ctx, found.Key.InstanceKey(), now)
 	if err != nil {

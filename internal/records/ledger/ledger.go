@@ -143,18 +143,6 @@ func (l *Ledger) Quarantines(ctx context.Context, after string) (page []lifecycl
 	return listed(ctx, l, sortQuarantine, after, entryIn[lifecycle.Quarantine])
 }
 
-// Retained reads what is retained of an instance; version 0 for nothing.
-func (l *Ledger) Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error) {
-	return read(ctx, l, retainedKey(key, incarnation), lifecycle.Retained{})
-}
-
-// AllRetained reads one page of what is retained, in the order of the platforms'
-// and the instances' ids. What cannot be read is left out and told in the error beside the
-// rest.
-func (l *Ledger) AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {
-	return listed(ctx, l, sortRetained, after, entryIn[lifecycle.Retained])
-}
-
 // Epoch reads the latest epoch of a target; version 0 if none is known.
 func (l *Ledger) Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error) {
 	return read(ctx, l, epochKey(provider, identity), lifecycle.TargetEpoch{Provider: provider, Identity: identity})
@@ -178,13 +166,12 @@ func listed[T any](
 	return page, found.Next, errors.Join(unread...)
 }
 
-// A Due is a record that the reaper is to look at: one of the five is set, or
+// A Due is a record that the reaper is to look at: one of the four is set, or
 // none for a record that only expires.
 type Due struct {
 	Record     *lifecycle.Record
 	Inventory  *Inventory
 	Quarantine *lifecycle.Quarantine
-	Retained   *lifecycle.Retained
 	TargetUse  *lifecycle.TargetUse
 	// Expires is when the record may be dropped; zero never.
 	Expires time.Time
@@ -212,8 +199,6 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 			d.Inventory, err = entryIn[Inventory](r)
 		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortQuarantine):
 			d.Quarantine, err = entryIn[lifecycle.Quarantine](r)
-		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortRetained):
-			d.Retained, err = entryIn[lifecycle.Retained](r)
 		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortTarget):
 			d.TargetUse, err = entryIn[lifecycle.TargetUse](r)
 		}

@@ -28,10 +28,10 @@ type Thing struct {
 	// State is what its deletion needs beside the ids; nil for nothing.
 	State   []byte
 	Created time.Time
-	// RetainedUntil is set on what is retained of a deleted instance; PlanID is the plan
-	// that it had.
-	RetainedUntil time.Time
-	PlanID        string
+	// Origin is what its name derives from, if that is another life.
+	Origin lifecycle.Origin
+	// KeptUntil is the date on what is kept of a deleted instance; else zero.
+	KeptUntil time.Time
 }
 
 // odd reports whether this broker cannot have made the thing: it lacks its tags, or no
@@ -54,7 +54,6 @@ type InventoryRecords interface {
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Identity(ctx context.Context) (ledger.Identity, error)
 	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
-	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
 }
 
@@ -255,30 +254,22 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	if err != nil {
 		return err
 	}
-	if c.own(t.Incarnation) {
-		counted.Owned++
+	switch kept := c.former.State == lifecycle.Quarantined; {
+	case kept && t.KeptUntil.IsZero(): // its server was restored to before its deletion
+		counted.Odd = some(counted.Odd, t.Name)
 		return nil
-	}
-	kept, err := p.InventoryOptions.Records.Retained(ctx, t.Key.InstanceKey(), t.Incarnation)
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading whether %q is retained: %w", t.Name, err)
-	case kept.Version > 0 && kept.Name == t.Name:
+	case kept:
 		counted.Retained++
 		return nil
-	case kept.Version > 0: // its server was restored to before its deletion
-		counted.Odd = some(counted.Odd, t.Name)
+	case c.own(t.Incarnation):
+		counted.Owned++
 		return nil
 	case now.Sub(t.Created) < youngFor:
 		counted.Young++
 		return nil
 	}
-	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Of: t.Of, Provider: provider, Broker: t.Broker, Target: t.Target,
-		State: t.State, Created: t.Created}
-	if !t.RetainedUntil.IsZero() {
-		return p.unrecorded(ctx, orphan, t)
-	}
-	return p.orphan(ctx, orphan, c, t.Name)
+	return p.orphan(ctx, lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Of: t.Of, Provider: provider, Broker: t.Broker,
+		Target: t.Target, Origin: t.Origin, State: t.State, Created: t.Created, KeptUntil: t.KeptUntil}, c, t.Name)
 }
 
 // orphan decides about a thing that no record knows of. If a tombstone explains it, it
@@ -290,7 +281,7 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, nam
 	if err != nil {
 		return fmt.Errorf("reading the quarantine of %q: %w", name, err)
 	}
-	explained := c.explain(orphan)
+	explained := c.explain(orphan, now)
 	if q.Version > 0 && q.Incarnation == orphan.Incarnation && !explained {
 		if q.Phase == lifecycle.Released {
 			counted.Released++

@@ -32,7 +32,7 @@ func (r *Reaper) quarantine(ctx context.Context, listed lifecycle.Quarantine, no
 			return err
 		}
 		return r.driveQuarantine(ctx, q)
-	case itself, now.Before(q.Ends) && !c.explain(q.Orphan):
+	case itself, now.Before(q.Ends) && !c.explain(q.Orphan, now):
 		return r.Records.Commit(ctx, ledger.Put(q.Kept(now)))
 	}
 	may, err := r.mayDelete(ctx)
@@ -96,7 +96,11 @@ func (l lives) own(incarnation string) bool {
 	return l.current.Owns(incarnation) || l.former.Owns(incarnation)
 }
 
-func (l lives) explain(o lifecycle.Orphan) bool { return l.current.Explains(o) || l.former.Explains(o) }
+// explain reports whether a tombstone tells why the orphan exists. A deletion that kept it
+// has a tombstone, too, and does not tell why the record of what is kept is lost.
+func (l lives) explain(o lifecycle.Orphan, now time.Time) bool {
+	return !now.Before(o.KeptUntil) && (l.current.Explains(o) || l.former.Explains(o))
+}
 
 // driveQuarantine starts the execution that changes whether a thing is in use.
 func (r *Reaper) driveQuarantine(ctx context.Context, q lifecycle.Quarantine) error {

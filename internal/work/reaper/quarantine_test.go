@@ -307,18 +307,26 @@ func (partial) List(_ context.Context, cursor string) ([]reaper.Thing, string, e
 	}
 }
 
-// What is retained of a deleted instance is left alone, whatever has its id now, and
-// removed once its time is over.
-func TestWhatIsRetained(t *testing.T) {
+// keeps has a former life of the thing be kept until the date.
+func (s *stock) keeps(was reaper.Thing, until time.Time) lifecycle.Key {
+	s.Helper()
+	r := lifecycle.Record{Key: was.Key.Former(was.Incarnation), State: lifecycle.Quarantined, Incarnation: was.Incarnation, Provider: "demo",
+		InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: s.now, Until: until}}, Due: until}
+	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r)); err != nil {
+		s.Fatal(err)
+	}
+	return r.Key
+}
+
+// What is kept of a deleted instance is left alone, whatever has its id now, and deleted
+// once its date has come, also by a reaper that has halted.
+func TestWhatIsKept(t *testing.T) {
 	for name, again := range map[string]bool{"Tombstone": false, "AnotherLife": true} {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)
 			was := s.recorded("i", true)
-			was.Name, was.Created = "kept-of-i", s.now.Add(-24*time.Hour)
-			r := lifecycle.Record{Key: was.Key, Incarnation: was.Incarnation, Provider: "demo"}
-			if err := s.records.Ledger.Commit(t.Context(), ledger.Put(r.Retain(was.Name, s.now.Add(24*time.Hour), s.now))); err != nil {
-				t.Fatal(err)
-			}
+			was.Created, was.KeptUntil = s.now.Add(-24*time.Hour), s.now.Add(24*time.Hour)
+			life := s.keeps(was, was.KeptUntil)
 			s.things = []reaper.Thing{was}
 			if again {
 				s.recorded("i", false)
@@ -332,9 +340,14 @@ func TestWhatIsRetained(t *testing.T) {
 				}
 			}
 			for range 3 {
-				if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+c.Sighted != 0 {
+				if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+c.Sighted+c.Owned != 0 {
 					t.Errorf("%+v", c)
 				}
+			}
+			state, err := s.records.Inventory(t.Context())
+			state.Halt = &ledger.Halt{At: s.now, Reason: "the test"}
+			if err := errors.Join(err, s.records.Ledger.Commit(t.Context(), ledger.Put(state))); err != nil {
+				t.Fatal(err)
 			}
 			s.rest(24 * time.Hour)
 			reports, err := s.records.Reports(t.Context())
@@ -344,35 +357,63 @@ func TestWhatIsRetained(t *testing.T) {
 					removed += r.Swept.Removed
 				}
 			}
-			kept, readErr := s.records.Retained(t.Context(), was.Key, was.Incarnation)
-			begun := func(r workflow.Ref) bool { return r.Token == kept.Token() }
-			if err != nil || readErr != nil || removed != 1 || !slices.ContainsFunc(s.started, begun) {
-				t.Errorf("removed %d times, started %v: %v %v", removed, s.started, err, readErr)
+			r, readErr := s.records.Record(t.Context(), life, s.now)
+			begun := func(ref workflow.Ref) bool { return ref.Token == r.Token() }
+			if err != nil || readErr != nil || removed != 1 || r.State != lifecycle.Deleting || !slices.ContainsFunc(s.started, begun) {
+				t.Errorf("removed %d times, started %v, it is %q: %v %v", removed, s.started, r.State, err, readErr)
 			}
 		})
 	}
 }
 
-// A retained thing that has lost its record gets one again, whatever has its id now;
-// it is never taken for an orphan.
-func TestWhatIsRetainedGetsItsRecordAgain(t *testing.T) {
+// What is kept and stands open was in a server that was restored: a person has to look.
+func TestWhatIsKeptAndOpenIsTold(t *testing.T) {
 	s := known(t)
-	was := thing("i", s.now.Add(-24*time.Hour))
-	was.Incarnation, was.RetainedUntil, was.PlanID = "deleted", s.now.Add(time.Hour), "plan"
-	s.recorded("i", false)
+	was := s.recorded("i", true)
+	was.Created = s.now.Add(-24 * time.Hour)
+	s.keeps(was, s.now.Add(24*time.Hour))
 	s.things = []reaper.Thing{was}
-	if c := s.pass(); c.Sighted != 1 || c.Retained != 0 {
+	if c := s.pass(); len(c.Odd) != 1 || c.Retained != 0 {
 		t.Errorf("%+v", c)
 	}
-	for range 2 {
-		if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+len(c.Quarantined)+c.Sighted != 0 {
-			t.Errorf("%+v", c)
-		}
-	}
-	r, err := s.records.Retained(t.Context(), was.Key, "deleted")
-	if err != nil || r.Name != was.Name || r.PlanID != "plan" || r.Until.Before(s.now.Add(lifecycle.QuarantineTime-3*time.Hour)) ||
-		len(s.started) != 0 {
-		t.Errorf("%+v %v, started %v", r, err, s.started)
+}
+
+// What was kept and has lost its record goes into quarantine, and is not deleted before
+// its date: its tombstone, which says that its instance is deleted, does not explain it.
+func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
+	for name, tc := range map[string]struct {
+		until time.Duration
+		ends  time.Duration // zero: it is deleted, since its date has come
+	}{
+		"Soon": {time.Hour + 5*time.Hour, lifecycle.QuarantineTime},
+		"Late": {60 * 24 * time.Hour, 60 * 24 * time.Hour},
+		"Over": {-time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := known(t)
+			begun := s.now
+			was := s.recorded("i", true)
+			was.Created, was.KeptUntil = s.now.Add(-24*time.Hour), begun.Add(tc.until)
+			r, err := s.records.Record(t.Context(), was.Key, s.now)
+			if err == nil {
+				err = s.records.Ledger.Commit(t.Context(), ledger.Put(r.LookedLate(s.now, true)))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.things = []reaper.Thing{was}
+			s.pass()
+			c := s.pass()
+			q, err := s.records.Quarantine(t.Context(), "demo", was.Name)
+			switch deleted := tc.ends == 0; {
+			case err != nil:
+				t.Fatal(err)
+			case deleted && (len(c.Deleted) != 1 || q.Version != 0):
+				t.Errorf("%+v, in quarantine: %+v", c, q)
+			case !deleted && (len(c.Quarantined) != 1 || q.Ends.Before(begun.Add(tc.ends)) || q.Ends.After(begun.Add(tc.ends+6*time.Hour))):
+				t.Errorf("%+v, in quarantine until %v: %+v", c, q.Ends, q)
+			}
+		})
 	}
 }
 

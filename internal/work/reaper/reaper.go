@@ -1,7 +1,7 @@
 // Package reaper puts right what has stopped on its way. By the index of due records it
 // starts overdue operations again, for a last look if they are past their deadline; it
-// begins the deletion of failed leftovers that nobody has deleted, removes what is
-// retained of deleted instances when its time is over, and drops expired records.
+// begins the deletion of failed leftovers that nobody has deleted, and of what is kept of
+// deleted instances when its date has come, and drops expired records.
 //
 // On a slower schedule it compares what exists with what is recorded. An orphan that a
 // tombstone explains is deleted; any other is put out of use.
@@ -30,7 +30,6 @@ type Records interface {
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
 	SweepLease(ctx context.Context) (ledger.SweepLease, error)
 	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
-	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -179,14 +178,12 @@ func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	var errs []error
 	for d, err := range r.due(ctx, r.Now().AddDate(100, 0, 0)) {
 		errs = append(errs, err)
-		switch c, q, kept := d.Record, d.Quarantine, d.Retained; {
+		switch c, q := d.Record, d.Quarantine; {
 		case err != nil:
 		case c != nil && c.InProgress():
 			refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
 		case q != nil && q.Moving():
 			refs = append(refs, workflow.Ref{Token: q.Token(), Attempt: q.Attempt})
-		case kept != nil && kept.Phase == lifecycle.Removing:
-			refs = append(refs, workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt})
 		}
 	}
 	return refs, errors.Join(errs...)
@@ -204,8 +201,6 @@ func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 	switch {
 	case d.Quarantine != nil:
 		return r.quarantine(ctx, *d.Quarantine, now, report)
-	case d.Retained != nil:
-		return r.retained(ctx, *d.Retained, now, report)
 	case d.TargetUse != nil:
 		return r.use(ctx, *d.TargetUse, now)
 	}
@@ -256,6 +251,11 @@ func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, 
 			return err
 		}
 		count = &report.Reclaimed
+	case c.State == lifecycle.Quarantined: // a halt does not end what its deletion promised
+		if c, past, err = c.BeginDelete(r.start(now)); err != nil {
+			return err
+		}
+		count = &report.Removed
 	default:
 		return nil
 	}

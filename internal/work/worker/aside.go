@@ -69,14 +69,14 @@ func stepAside[T aside[T]](ctx context.Context, w *Worker, ref workflow.Ref, s a
 	return outcome, err
 }
 
-// holdingOf is what a provider is told of a thing that it has listed.
-func holdingOf(name string, key lifecycle.Key, incarnation, of string, made lifecycle.Made, state provider.State,
+// listedHolding is what a provider is told of a thing that it has listed.
+func listedHolding(name string, key lifecycle.Key, incarnation, of string, made lifecycle.Made, state provider.State,
 	created time.Time) provider.Holding {
 	return provider.Holding{
 		Name: name, Created: created, Target: provider.Target(made.Target), State: state,
 		Tags: provider.Tags{
 			Broker: made.Broker, Platform: key.Platform, Instance: key.Instance, Binding: key.Binding, Incarnation: incarnation,
-			Of: of,
+			Of: of, Origin: provider.Origin(made.Origin),
 		},
 	}
 }

@@ -28,7 +28,6 @@ type Records interface {
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
 	Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error)
-	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -102,9 +101,6 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	logs.AddOperation(ctx, ref.Token)
 	if _, _, is := ref.Token.Key.OfQuarantine(); is {
 		return w.quarantine(ctx, ref)
-	}
-	if _, _, is := ref.Token.Key.OfRetained(); is {
-		return w.removeRetained(ctx, ref)
 	}
 	return w.step(ctx, ref)
 }
