@@ -29,8 +29,7 @@ var large = map[string]int{
 	"internal/provider/postgres.server":                     8,
 	"internal/records/store/dynamo.API":                     7,
 	"internal/app.hostedProvider":                           7,
-	"internal/work/reaper.Records":                          6,
-	"internal/work/worker.Records":                          7,
+	"internal/work/worker.Records":                          6,
 }
 
 // declared is an interface with the file that it stands in.

@@ -38,8 +38,9 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 	if err := records.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)
 	}
-	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z", "QUARANTINE#a#a": ledger.ReaperPartition,
-		"REPORT#a": ledger.ReaperPartition} {
+	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
+		"QUARANTINE#a#a": ledger.ReaperPartition,
+		"REPORT#a":       ledger.ReaperPartition} {
 		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
 		if partition != ledger.ReaperPartition {
 			r.Due = ended

@@ -205,7 +205,8 @@ func line(w io.Writer, what operator.What, r operator.Row) {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
 			op.Kind, op.Phase, op.Percent, stamp(op.Started), platform, r.Instance, orDash(r.Binding), op.Token)
 	case operator.Bindings:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", idOf(r.Binding, r), r.State, phase(op), r.Service, r.Plan, platform, r.Instance)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", idOf(r.Binding, r), r.State, phase(op), r.Service,
+			r.Plan, platform, r.Instance)
 	default:
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			idOf(r.Instance, r), r.State, phase(op), orDash(r.Service), orDash(r.Plan), platform, stamp(r.Created))

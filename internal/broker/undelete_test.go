@@ -27,10 +27,12 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 			Key: sourceKey.Former("first"), State: lifecycle.Quarantined, Incarnation: "first", Provider: "demo",
 			Attributes: lifecycle.Attributes{
 				ServiceID: d.ids["demo"], OrganizationGUID: "o", SpaceGUID: "s", Context: json.RawMessage(`{"namespace":"n"}`)},
-			Made:         lifecycle.Made{Broker: "b", Target: lifecycle.Target{Name: "east", Identity: "account"}, State: sealed},
-			Leases:       []lifecycle.Lease{{Holder: "late", Operation: "deletion", Until: d.now().Add(time.Minute), TimedOut: true}},
-			InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: d.now(), Until: d.now().Add(time.Hour), Freed: d.now()}},
-			Due:          d.now().Add(time.Hour),
+			Made: lifecycle.Made{Broker: "b", Target: lifecycle.Target{Name: "east", Identity: "account"}, State: sealed},
+			Leases: []lifecycle.Lease{{Holder: "late", Operation: "deletion", Until: d.now().Add(time.Minute),
+				TimedOut: true}},
+			InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: d.now(), Until: d.now().Add(time.Hour),
+				Freed: d.now()}},
+			Due: d.now().Add(time.Hour),
 		}
 		if change != nil {
 			change(&r)
@@ -107,7 +109,8 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 	i.Made.State = nil
 	origin := lifecycle.Origin{Instance: "i", Incarnation: "first"}
 	same(t, "where it is made", lifecycle.Made{Broker: "b", Target: r.Made.Target, Origin: origin}, i.Made)
-	same(t, "made of", &lifecycle.Undeletion{Instance: "i", Incarnation: "first", Until: r.Kept.Until, Freed: r.Kept.Freed}, i.Undeletes)
+	same(t, "made of", &lifecycle.Undeletion{Instance: "i", Incarnation: "first", Until: r.Kept.Until,
+		Freed: r.Kept.Freed}, i.Undeletes)
 	same(t, "the leases", r.Leases, i.Leases)
 	if i.Operation.Source != nil {
 		t.Errorf("it is restored from %+v", i.Operation.Source)

@@ -7,8 +7,9 @@ import (
 
 // BeginCreate starts the creation of what fresh describes. Of fresh it takes the
 // provider, the attributes, where it is made, and what only a binding has; of one that is
-// made of a kept life, all that Undelete gives. It also returns the operation that the new one replaces, to be remembered. What the record
-// was before is committed beside it: see SetAside.
+// made of a kept life, all that Undelete gives. It also returns the operation that the new
+// one replaces, to be remembered. What the record was before is committed beside it: see
+// SetAside.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
 	state, err := r.next(BeginCreate)
 	if err != nil {

@@ -69,7 +69,8 @@ var (
 		key: instanceKey, fresh: lifecycle.Record{Provider: "provider", Attributes: attributes("small")}, matrix: instanceMatrix,
 		unreachable: []lifecycle.State{lifecycle.Quarantined}, // only by a former life
 	}
-	bindings = machine{key: bindingKey, fresh: bound("small"), matrix: bindingMatrix, unreachable: []lifecycle.State{lifecycle.Updating, lifecycle.Quarantined}}
+	bindings = machine{key: bindingKey, fresh: bound("small"), matrix: bindingMatrix,
+		unreachable: []lifecycle.State{lifecycle.Updating, lifecycle.Quarantined}}
 )
 
 // absent is what a record begins as.

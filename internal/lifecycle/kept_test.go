@@ -26,7 +26,8 @@ func deleting(t *testing.T) lifecycle.Record {
 func TestKeep(t *testing.T) {
 	r := deleting(t)
 	next, kept, err := r.Keep(at(5), at(60))
-	if err != nil || next.State != lifecycle.Deleted || next.Key != instanceKey || !next.LateLook.IsZero() || next.Leases != nil ||
+	if err != nil || next.State != lifecycle.Deleted || next.Key != instanceKey || !next.LateLook.IsZero() ||
+		next.Leases != nil ||
 		!next.Due.Equal(next.Expires) || next.Operation.Phase != lifecycle.Succeeded || next.Made.State != nil {
 		t.Errorf("the tombstone: %+v %v", next, err)
 	}
@@ -37,7 +38,8 @@ func TestKeep(t *testing.T) {
 	same(t, "the life", want, *kept)
 
 	// A former life that failed to be made, and was to have what is kept of another one.
-	r.Key, r.Undeletes = r.Key.Former(r.Incarnation), &lifecycle.Undeletion{Instance: "i", Incarnation: "1", Freed: at(1), Adopted: true}
+	r.Key, r.Undeletes = r.Key.Former(r.Incarnation), &lifecycle.Undeletion{Instance: "i", Incarnation: "1",
+		Freed: at(1), Adopted: true}
 	next, kept, err = r.Keep(at(5), at(60))
 	if err != nil || kept != nil || next.State != lifecycle.Quarantined || next.Key != r.Key || next.Undeletes != nil ||
 		!next.Kept.Freed.Equal(at(1)) || next.Operation.Phase != lifecycle.Succeeded {
@@ -107,7 +109,8 @@ func TestUndeleteKeepsTheOrigin(t *testing.T) {
 		t.Fatalf("%+v", fresh)
 	}
 	free.Made.Origin, free.Incarnation = origin, "another"
-	if again := free.Undelete("provider", attributes("small")); again.Made.Origin != origin || again.Undeletes.Incarnation != "another" {
+	if again := free.Undelete("provider", attributes("small")); again.Made.Origin != origin ||
+		again.Undeletes.Incarnation != "another" {
 		t.Errorf("%+v", again)
 	}
 	elsewhere, _ := free.Free(lifecycle.Attributes{SpaceGUID: "space 2"}, at(7))

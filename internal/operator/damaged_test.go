@@ -27,8 +27,9 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 	if err := s.ledger.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)
 	}
-	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z", "QUARANTINE#a#a": ledger.ReaperPartition,
-		"REPORT#a": ledger.ReaperPartition, "INVENTORY": ledger.ReaperPartition} {
+	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
+		"QUARANTINE#a#a": ledger.ReaperPartition,
+		"REPORT#a":       ledger.ReaperPartition, "INVENTORY": ledger.ReaperPartition} {
 		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
 		if partition != ledger.ReaperPartition {
 			r.Due = now
@@ -38,7 +39,8 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 		}
 	}
 	kepts, next, err := s.console.Retained(t.Context(), "")
-	if len(kepts) != 1 || kepts[0].Life != "1" || kepts[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 2 {
+	if len(kepts) != 1 || kepts[0].Life != "1" || kepts[0].PlatformName != "korifi" || next != "" ||
+		len(operator.Faults(err)) != 2 {
 		t.Errorf("retained: %+v %q %v", kepts, next, err)
 	}
 	enclosed, next, err := s.console.Quarantined(t.Context(), "")

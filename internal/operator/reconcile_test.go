@@ -377,7 +377,8 @@ func TestReconcileShutsWhatIsKept(t *testing.T) {
 	h.server = snapshot
 	for _, meant := range []bool{false, true} {
 		all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: meant})
-		if err != nil || len(all[0].Locked) != 1 || all[0].Trouble == "" || h.things["i-"].RetainedUntil.Equal(life.Kept.Until) != meant {
+		if err != nil || len(all[0].Locked) != 1 || all[0].Trouble == "" ||
+			h.things["i-"].RetainedUntil.Equal(life.Kept.Until) != meant {
 			t.Errorf("%+v %v, the server has %+v", all, err, h.things)
 		}
 	}

@@ -51,7 +51,8 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 		return Row{}, errLost
 	}
 	if i.Undeletes != nil {
-		return Row{}, refuse("it was to be what is kept of %q: have its platform delete it; `longshore retained` then lists what to order", i.Undeletes.Instance)
+		return Row{}, refuse("it was to be what is kept of %q: have its platform delete it; `longshore retained` then lists "+
+			"what to order", i.Undeletes.Instance)
 	}
 	timeout, err := c.timeout(i.Attributes.ServiceID, i.Attributes.PlanID)
 	if err != nil {

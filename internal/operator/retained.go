@@ -72,7 +72,8 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 		case !free:
 			return out, refuse("its time was over, and it is being removed: there is no way back")
 		case r.Attributes.SpaceGUID == "":
-			return out, refuse("it is not known any more where it was ordered: name the organization and the space that may have it")
+			return out, refuse("it is not known any more where it was ordered: name the organization and the space that may " +
+				"have it")
 		}
 		out.Kept = c.row(r)
 		return out, c.Records.Commit(ctx, ledger.Put(r))

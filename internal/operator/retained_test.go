@@ -48,7 +48,8 @@ func TestUndelete(t *testing.T) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	handle := lifecycle.Handle(out.Kept.Instance, out.Kept.Life)
-	if again, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: handle}); err != nil || again.Kept.Life != out.Kept.Life {
+	if again, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: handle}); err != nil ||
+		again.Kept.Life != out.Kept.Life {
 		t.Errorf("allowed again: %+v %v", again, err)
 	}
 	if err := order("new", `{"`+out.Parameter+`":"`+handle+`"}`); err != nil {
@@ -64,7 +65,8 @@ func TestUndelete(t *testing.T) {
 
 // kept is the record of a life that is kept until the time.
 func kept(key lifecycle.Key, incarnation string, until time.Time) lifecycle.Record {
-	return lifecycle.Record{Key: key.Former(incarnation), State: lifecycle.Quarantined, Incarnation: incarnation, Provider: "demo", Due: until,
+	return lifecycle.Record{Key: key.Former(incarnation), State: lifecycle.Quarantined, Incarnation: incarnation,
+		Provider: "demo", Due: until,
 		InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: until, Until: until}}}
 }
 
@@ -132,7 +134,8 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	is, _, err := s.console.Retained(t.Context(), "")
-	if err != nil || len(is) != 1 || is[0].Instance != "i" || is[0].Life != was[0].Life || !slices.Equal(is[0].Made, was[0].Made) ||
+	if err != nil || len(is) != 1 || is[0].Instance != "i" || is[0].Life != was[0].Life || !slices.Equal(is[0].Made,
+		was[0].Made) ||
 		is[0].Plan != "retained" || is[0].Kept.Until.Before(s.clock.Add(lifecycle.QuarantineTime)) {
 		t.Errorf("%+v, and was %+v: %v", is, was, err)
 	}
@@ -155,7 +158,8 @@ func TestRebuildOfAKeptStateThatIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			life := kept(lifecycle.Key{Platform: "p", Instance: "i"}, "1", s.clock.Add(time.Hour))
-			sealed, err := s.console.Vault.Seal(t.Context(), vault.Label{Key: life.Key, Member: vault.State}, []byte(`{"format":1}`))
+			sealed, err := s.console.Vault.Seal(t.Context(), vault.Label{Key: life.Key, Member: vault.State},
+				[]byte(`{"format":1}`))
 			life.Made.State = sealed
 			if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life))); err != nil {
 				t.Fatal(err)
@@ -197,7 +201,8 @@ func TestAFormerLifeIsListedAsSuch(t *testing.T) {
 		slices.Sort(lives)
 		return lives
 	}
-	for state, want := range map[string][]string{"": {"", "earlier"}, "quarantined": {"before"}, "deleting": {"earlier"}, "ready": {""}} {
+	for state, want := range map[string][]string{"": {"", "earlier"}, "quarantined": {"before"},
+		"deleting": {"earlier"}, "ready": {""}} {
 		if got := lives(state); !slices.Equal(got, want) {
 			t.Errorf("in state %q there are the lives %q, want %q", state, got, want)
 		}

@@ -59,7 +59,8 @@ func (c *Console) names(serviceID, planID string) (service, plan string) {
 func (c *Console) row(r lifecycle.Record) Row {
 	service, plan := c.names(r.Attributes.ServiceID, r.Attributes.PlanID)
 	row := Row{
-		Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, Life: r.Key.Life, State: string(r.State), Kept: r.Kept,
+		Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, Life: r.Key.Life,
+		State: string(r.State), Kept: r.Kept,
 		Organization: r.Attributes.OrganizationGUID, Space: r.Attributes.SpaceGUID,
 		Provider: r.Provider, Target: r.Made.Target.Name, Made: c.made(r),
 		Service: service, Plan: plan, Created: r.Created, Updated: r.Updated, Unusable: r.Unusable, Operation: operationOf(r.Key, r.Operation),

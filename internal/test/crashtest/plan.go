@@ -114,10 +114,12 @@ var scripts = map[string][]act{
 
 // keeping are the lifecycles of what is kept when it is deleted.
 var keeping = map[string][]act{
-	"Kept":       {{"provision kept", "", wait}, {"bind", "b", wait}, {"deprovision", "", wait}},
-	"KeptAgain":  {{"provision kept", "", wait}, {"deprovision", "", wait}, {"provision kept", "", wait}, {"deprovision", "", wait}},
-	"DateCame":   {{"provision kept", "", wait}, {"deprovision", "", wait}, {"date", "", 0}},
-	"DateBeside": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"provision", "", wait}, {"date", "", 0}, {"bind", "b", wait}},
+	"Kept": {{"provision kept", "", wait}, {"bind", "b", wait}, {"deprovision", "", wait}},
+	"KeptAgain": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"provision kept", "", wait},
+		{"deprovision", "", wait}},
+	"DateCame": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"date", "", 0}},
+	"DateBeside": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"provision", "", wait}, {"date", "", 0},
+		{"bind", "b", wait}},
 	"Undeleted": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"free", "", 0}, {"undelete", "", wait},
 		{"bind", "b", wait}},
 	"UndeleteFailed": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"free", "", 0}, {"undelete in vain", "", wait}},

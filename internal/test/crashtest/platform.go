@@ -36,8 +36,9 @@ type platform struct {
 
 func newPlatform() platform {
 	return platform{
-		order: parameters, has: map[lifecycle.Key]bool{}, tokens: map[string]lifecycle.Token{}, running: map[string]lifecycle.Token{},
-		ended: map[lifecycle.Token]lifecycle.Phase{},
+		order: parameters, has: map[lifecycle.Key]bool{}, tokens: map[string]lifecycle.Token{},
+		running: map[string]lifecycle.Token{},
+		ended:   map[lifecycle.Token]lifecycle.Phase{},
 	}
 }
 
@@ -319,7 +320,8 @@ func (w *world) create(a act, finish func(lifecycle.Token) (lifecycle.Phase, boo
 		case got.is(lifecycle.ConcurrencyError):
 			w.later()
 			continue
-		case strings.HasPrefix(a.do, "undelete") && (got.is(lifecycle.OperationFailed) || got.is(lifecycle.BadRequest) && !w.isKept(w.handle)):
+		case strings.HasPrefix(a.do, "undelete") && (got.is(lifecycle.OperationFailed) ||
+			got.is(lifecycle.BadRequest) && !w.isKept(w.handle)):
 			w.tell("platform: it has failed, now or when no answer came")
 			mitigate()
 			return

@@ -310,7 +310,8 @@ func (partial) List(_ context.Context, cursor string) ([]reaper.Thing, string, e
 // keeps has a former life of the thing be kept until the date.
 func (s *stock) keeps(was reaper.Thing, until time.Time) lifecycle.Key {
 	s.Helper()
-	r := lifecycle.Record{Key: was.Key.Former(was.Incarnation), State: lifecycle.Quarantined, Incarnation: was.Incarnation, Provider: "demo",
+	r := lifecycle.Record{Key: was.Key.Former(was.Incarnation), State: lifecycle.Quarantined,
+		Incarnation: was.Incarnation, Provider: "demo",
 		InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: s.now, Until: until}}, Due: until}
 	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r)); err != nil {
 		s.Fatal(err)
@@ -359,7 +360,8 @@ func TestWhatIsKept(t *testing.T) {
 			}
 			r, readErr := s.records.Record(t.Context(), life, s.now)
 			begun := func(ref workflow.Ref) bool { return ref.Token == r.Token() }
-			if err != nil || readErr != nil || removed != 1 || r.State != lifecycle.Deleting || !slices.ContainsFunc(s.started, begun) {
+			if err != nil || readErr != nil || removed != 1 || r.State != lifecycle.Deleting ||
+				!slices.ContainsFunc(s.started, begun) {
 				t.Errorf("removed %d times, started %v, it is %q: %v %v", removed, s.started, r.State, err, readErr)
 			}
 		})
@@ -410,7 +412,8 @@ func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 				t.Fatal(err)
 			case deleted && (len(c.Deleted) != 1 || q.Version != 0):
 				t.Errorf("%+v, in quarantine: %+v", c, q)
-			case !deleted && (len(c.Quarantined) != 1 || q.Ends.Before(begun.Add(tc.ends)) || q.Ends.After(begun.Add(tc.ends+6*time.Hour))):
+			case !deleted && (len(c.Quarantined) != 1 || q.Ends.Before(begun.Add(tc.ends)) ||
+				q.Ends.After(begun.Add(tc.ends+6*time.Hour))):
 				t.Errorf("%+v, in quarantine until %v: %+v", c, q.Ends, q)
 			}
 		})

@@ -40,7 +40,8 @@ func (w *Worker) callQuarantiner(ctx context.Context, q lifecycle.Quarantine) (p
 	if err != nil {
 		return provider.Status{}, err
 	}
-	h := listedHolding(q.Name, q.Key, q.Incarnation, q.Of, lifecycle.Made{Broker: q.Broker, Target: q.Target, Origin: q.Origin}, state,
+	h := listedHolding(q.Name, q.Key, q.Incarnation, q.Of, lifecycle.Made{Broker: q.Broker, Target: q.Target,
+		Origin: q.Origin}, state,
 		q.Created)
 	return w.call(ctx, q.Provider, question{h.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
 		done := provider.Status{Done: true}

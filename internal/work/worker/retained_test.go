@@ -86,8 +86,9 @@ func (w *world) isKept(when, owner string) {
 		r.Operation != nil || len(r.Leases) != 0 || r.Kept.Until.Before(r.Kept.Since.Add(23*time.Hour)) {
 		w.Errorf("%s: it is on record as %+v, kept %+v", when, r, r.Kept)
 	}
-	if gone, err := w.ledger().Record(context.Background(), r.Key.Current(), w.clock); err != nil || gone.Incarnation == r.Incarnation &&
-		(gone.State != lifecycle.Deleted || !gone.LateLook.IsZero() || len(gone.Leases) != 0) {
+	if gone, err := w.ledger().Record(context.Background(), r.Key.Current(), w.clock); err != nil ||
+		gone.Incarnation == r.Incarnation &&
+			(gone.State != lifecycle.Deleted || !gone.LateLook.IsZero() || len(gone.Leases) != 0) {
 		w.Errorf("%s: its tombstone is %+v %v", when, gone, err)
 	}
 }
@@ -176,7 +177,8 @@ func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 					}
 					w.rest()
 					if r := w.recorded(life); r.State != lifecycle.Deleted || r.LateLook.IsZero() || w.held() != want {
-						t.Errorf("dying at effect %d (after: %v): %d things exist, want %d; on record: %+v", at, after, w.held(), want, r)
+						t.Errorf("dying at effect %d (after: %v): %d things exist, want %d; on record: %+v", at, after,
+							w.held(), want, r)
 					}
 					if used && w.instance().State != lifecycle.Ready {
 						t.Errorf("what has its id is %q", w.instance().State)
@@ -250,8 +252,10 @@ func TestAProviderIsToldWhatToKeep(t *testing.T) {
 				t.Error("a fault ended it, or it did not end")
 			}
 			for n, h := range told {
-				if h.Tags != (provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Incarnation: i.Incarnation}) ||
-					!h.RetainedUntil.Equal(asked.Add(week)) || h.PlanID != i.Attributes.PlanID || h.Target.Identity != "account" ||
+				if h.Tags != (provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i",
+					Incarnation: i.Incarnation}) ||
+					!h.RetainedUntil.Equal(asked.Add(week)) || h.PlanID != i.Attributes.PlanID ||
+					h.Target.Identity != "account" ||
 					!cmp.Equal(h.State.Encode(), state.Encode()) {
 					t.Errorf("call %d is told %+v, of a state of format %d", n, h, h.State.Format)
 				}
@@ -273,7 +277,8 @@ func TestWhatCannotBeKept(t *testing.T) {
 	o := w.kit().WorkerOptions()
 	o.Providers = testkit.AsDemo(struct{ provider.Provider }{cloudtest.Demo(w.things, 0)})
 	outcome, err := worker.New(o).Step(t.Context(), ref)
-	if i := w.instance(); err != nil || outcome.Settled || i.State != lifecycle.Deleting || i.Operation.Faults != 1 || w.held() != 1 {
+	if i := w.instance(); err != nil || outcome.Settled || i.State != lifecycle.Deleting || i.Operation.Faults != 1 ||
+		w.held() != 1 {
 		t.Errorf("%+v %v, it is %q, %d things", outcome, err, i.State, w.held())
 	}
 }

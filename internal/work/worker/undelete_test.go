@@ -72,7 +72,8 @@ func (w *world) isGivenBack(when string) {
 	instance, incarnation, _ := lifecycle.ParseHandle(w.handle)
 	want := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "r", Incarnation: r.Incarnation,
 		Origin: provider.Origin{Instance: instance, Incarnation: incarnation}}
-	if thing := things[0]; thing.Locked || !thing.RetainedUntil.IsZero() || thing.Tags != want || thing.Name != w.demo().Name(want) {
+	if thing := things[0]; thing.Locked || !thing.RetainedUntil.IsZero() || thing.Tags != want ||
+		thing.Name != w.demo().Name(want) {
 		w.Errorf("%s: it is %+v, want %+v", when, thing, want)
 	}
 	if r.Undeletes != nil || provider.Origin(r.Made.Origin) != want.Origin {
@@ -104,10 +105,14 @@ func TestWhatIsGivenBack(t *testing.T) {
 				done(remove)(w)
 				w.isKeptAgain(when)
 			}, 12},
-		"DeletedAtOnce":       {deed{both(freed, asked(undelete)), remove, 1, lifecycle.Deleted, restoredKey}, (*world).isKeptAgain, 12},
-		"DeletedOnceAdopted":  {deed{both(freed, begun(undelete)), remove, 1, lifecycle.Deleted, restoredKey}, (*world).isKeptAgain, 12},
-		"DeletedMidway":       {deed{both(freed, stepped(undelete)), remove, 1, lifecycle.Deleted, restoredKey}, (*world).isKeptAgain, 12},
-		"DeletedOnceItFailed": {deed{both(freed, done(undeleteAs("r", map[string]any{"fail": true}))), remove, 1, lifecycle.Deleted, restoredKey}, (*world).isKeptAgain, 8},
+		"DeletedAtOnce": {deed{both(freed, asked(undelete)), remove, 1, lifecycle.Deleted, restoredKey},
+			(*world).isKeptAgain, 12},
+		"DeletedOnceAdopted": {deed{both(freed, begun(undelete)), remove, 1, lifecycle.Deleted, restoredKey},
+			(*world).isKeptAgain, 12},
+		"DeletedMidway": {deed{both(freed, stepped(undelete)), remove, 1, lifecycle.Deleted, restoredKey},
+			(*world).isKeptAgain, 12},
+		"DeletedOnceItFailed": {deed{both(freed, done(undeleteAs("r", map[string]any{"fail": true}))), remove, 1,
+			lifecycle.Deleted, restoredKey}, (*world).isKeptAgain, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +186,8 @@ func TestUndeleteWaitsForTheFormerLife(t *testing.T) {
 	w := newWorld(t)
 	freed(w)
 	life := w.kept()[0]
-	life.Leases = []lifecycle.Lease{{Holder: "late", Operation: "former", Taken: w.clock, Until: w.clock.Add(time.Minute), TimedOut: true}}
+	life.Leases = []lifecycle.Lease{{Holder: "late", Operation: "former", Taken: w.clock,
+		Until: w.clock.Add(time.Minute), TimedOut: true}}
 	if err := w.ledger().Commit(t.Context(), ledger.Put(life)); err != nil {
 		t.Fatal(err)
 	}
