@@ -29,18 +29,18 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 	}
 	ended := time.Now().Add(time.Hour) // else the reaper ends it
 	records, key := ledger.New(s, func() string { return "w" }), lifecycle.Key{Platform: rows[0].Platform, Instance: "i"}
-	quarantine := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: key, Provider: "demo"}, "enclosed", "id", time.Now())
-	quarantine.Phase, quarantine.Due = lifecycle.Released, ended
 	kept := lifecycle.Record{Key: key.Former("1"), State: lifecycle.Quarantined, Incarnation: "1", Provider: "demo", Due: ended,
-		InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: time.Now(), Until: ended}}}
-	changes := []ledger.Change{ledger.Put(kept), ledger.Put(quarantine),
+		Kept: &lifecycle.Kept{Since: time.Now(), Until: ended}}
+	enclosed := kept
+	enclosed.Key, enclosed.State = key.Former("2"), lifecycle.Ready
+	enclosed.Kept = &lifecycle.Kept{Name: "enclosed", Since: time.Now(), Until: ended}
+	changes := []ledger.Change{ledger.Put(kept), ledger.Put(enclosed),
 		ledger.PutReport(ledger.Report{Started: time.Now(), Ended: ended, Swept: &ledger.Swept{Redriven: 7}}, "1")}
 	if err := records.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)
 	}
 	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
-		"QUARANTINE#a#a": ledger.ReaperPartition,
-		"REPORT#a":       ledger.ReaperPartition} {
+		"REPORT#a": ledger.ReaperPartition} {
 		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
 		if partition != ledger.ReaperPartition {
 			r.Due = ended
@@ -58,7 +58,7 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 		}
 		for command, wants := range map[string][]string{
 			"retained":          {"i@1", "default", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
-			"reaper quarantine": {"demo/enclosed", "default", "not all records could be read (1 faults)", `"QUARANTINE#a#a"`},
+			"reaper quarantine": {"demo/enclosed", "default", "not all records could be read (2 faults)", `"FORMER#a#"`},
 			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`},
 		} {
 			has(t, b.operate(2, strings.Fields(command)...), wants...)

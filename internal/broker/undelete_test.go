@@ -30,8 +30,8 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 			Made: lifecycle.Made{Broker: "b", Target: lifecycle.Target{Name: "east", Identity: "account"}, State: sealed},
 			Leases: []lifecycle.Lease{{Holder: "late", Operation: "deletion", Until: d.now().Add(time.Minute),
 				TimedOut: true}},
-			InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: d.now(), Until: d.now().Add(time.Hour),
-				Freed: d.now()}},
+			Kept: &lifecycle.Kept{Since: d.now(), Until: d.now().Add(time.Hour),
+				Freed: d.now()},
 			Due: d.now().Add(time.Hour),
 		}
 		if change != nil {

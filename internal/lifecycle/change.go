@@ -105,12 +105,16 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
 	if err != nil {
 		return r, err
 	}
-	r = r.clone()
+	r = r.orphaned(orphan)
 	r.State = state
-	r.Incarnation, r.Provider, r.Created, r.Made = orphan.Incarnation, orphan.Provider, orphan.Created, orphan.made()
-	r.InstanceIncarnation = orphan.Of
 	r.begin(s, r.either(Deprovision, Unbind))
 	return r, nil
+}
+
+func (r Record) orphaned(of Orphan) Record {
+	r = r.clone()
+	r.Incarnation, r.Provider, r.Created, r.Made, r.InstanceIncarnation = of.Incarnation, of.Provider, of.Created, of.made(), of.Of
+	return r
 }
 
 // Unbound records that the deprovision has found no binding with an id up to last. No
@@ -152,7 +156,7 @@ func (r Record) Entomb(now, received time.Time) (Record, error) {
 // needs, and what identifies the request that failed.
 func (r Record) stripped() Record {
 	a, b := r.Attributes, r.BindingOnly
-	r.Unusable, r.Secret, r.Grant, r.Made.State, r.Made.Found = false, nil, nil, nil, nil
+	r.Unusable, r.Secret, r.Grant, r.Made.State, r.Made.Found, r.Kept = false, nil, nil, nil, nil, nil
 	if r.IsBinding() {
 		r.Attributes.Context, r.Attributes.SealedContext = nil, nil // takes no part in the comparison
 	}

@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// Kept says until when a former life is kept out of use. Its platform has deleted it, and
-// a rule of its plan keeps what it holds until a date, in quarantine: under its own name,
-// shut to everybody. Then it is deleted.
+// Kept says until when a former life is kept out of use, in quarantine: under its own name,
+// shut to everybody. Then it is deleted. Either its platform has deleted it, and a rule of
+// its plan keeps what it holds, or it is an orphan that nothing explains.
 type Kept struct {
+	// Name is what the provider lists an orphan under; empty for what a plan keeps.
+	Name  string    `json:"name,omitempty"`
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	// Freed is when an operator allowed to give it back; zero if none did.
@@ -111,7 +113,7 @@ const undeleteTime = 24 * time.Hour
 // Free allows that the kept life is given back to an instance in the place that a names;
 // where it names none, in the place where it was. It reports false if its date has come.
 func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
-	if r.State != Quarantined {
+	if r.State != Quarantined || r.OfOrphan() {
 		return r, false
 	}
 	kept := *r.Kept
@@ -163,14 +165,14 @@ func (r Record) Adopted() Record {
 // RebuildKept is the record of a kept life, from what the thing says that is left of it.
 // Where it was ordered is lost. It is kept for at least QuarantineTime, so that whoever
 // misses it has time to say so.
-func (r Record) RebuildKept(found Orphan, a Attributes, until, now time.Time) (Record, error) {
-	if r.State != Absent {
+func (r Record) RebuildKept(found Orphan, a Attributes, now time.Time) (Record, error) {
+	if r.Exists() {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
 	}
-	until = later(until, now.Add(QuarantineTime))
+	until := later(found.KeptUntil, now.Add(QuarantineTime))
 	return Record{
 		Version: r.Version, Key: r.Key, State: Quarantined, Rebuilt: now, Due: until,
 		Incarnation: found.Incarnation, Provider: found.Provider, Attributes: a, Made: found.made(), Created: found.Created,
-		InstanceOnly: InstanceOnly{Kept: &Kept{Since: now, Until: until}},
+		Kept: &Kept{Since: now, Until: until},
 	}, nil
 }

@@ -58,6 +58,9 @@ type Record struct {
 	// Made is what the provider needs, beside the ids, to find what it has made.
 	Made    Made      `json:"made,omitzero"`
 	Created time.Time `json:"created,omitzero"`
+	// Kept says, of a former life, until when it is kept out of use, or was; nil if it never
+	// was.
+	Kept *Kept `json:"kept,omitempty"`
 	InstanceOnly
 	BindingOnly
 }
@@ -95,9 +98,7 @@ type InstanceOnly struct {
 	// Undeletes is the kept life that this instance is made of, until the instance is
 	// ready; nil for none.
 	Undeletes *Undeletion `json:"undeletes,omitempty"`
-	// Kept says, of a former life, until when it is kept, or was; nil if it never was.
-	Kept    *Kept     `json:"kept,omitempty"`
-	Updated time.Time `json:"updated,omitzero"`
+	Updated   time.Time   `json:"updated,omitzero"`
 }
 
 // BindingOnly is what only the record of a binding has.
@@ -248,7 +249,7 @@ func (r *Record) begin(s Start, kind Kind) *PastOperation {
 	switch {
 	case kind.Deletes():
 		r.deleteReceived(s.Received, s.Now)
-	case kind != Update:
+	case kind.Creates():
 		r.createReceived(s.Received, s.Now)
 	}
 	return past
@@ -300,6 +301,12 @@ func (r *Record) settle(now time.Time, phase Phase, description string) {
 		r.Due = now.Add(ReclaimAfter)
 	case Deleted:
 		r.bury(now)
+	case Quarantined:
+		r.Due = r.Kept.Until
+	case Ready:
+		if r.Kept != nil { // it was released
+			r.Due = now.Add(releasedLook)
+		}
 	}
 }
 
@@ -383,8 +390,21 @@ func (r *Record) plan(now time.Time, l Look) {
 	}
 }
 
-// Redriven is the record for the next attempt, once the execution of its operation has
-// been lost.
+// Restarted is the record once work on it begins again: a running operation has another
+// attempt, since the execution of the last one was lost; what failed to be created or
+// deleted is deleted, and so is what was kept until now. Of anything else, nothing is to be
+// restarted.
+func (r Record) Restarted(s Start) (Record, *PastOperation, error) {
+	switch {
+	case r.InProgress():
+		return r.Redriven(s.Now), nil, nil
+	case r.State == CreateFailed, r.State == DeleteFailed, r.State == Quarantined && !s.Now.Before(r.Kept.Until):
+		return r.BeginDelete(s)
+	}
+	return r, nil, &IllegalTransition{State: r.State, Event: "restart"}
+}
+
+// Redriven is the record for the next attempt.
 func (r Record) Redriven(now time.Time) Record {
 	if !r.InProgress() {
 		return r

@@ -18,28 +18,32 @@ import (
 // What every event makes of every state; a dash where it is refused.
 const (
 	instanceMatrix = `
- state        |begin create|begin update|begin delete|entomb |begin orphan deletion|succeed|fail         |keep   |remove
- absent       |creating    |-           |-           |deleted|deleting             |-      |-            |-      |-
- creating     |-           |-           |deleting    |-      |-                    |ready  |create failed|-      |-
- ready        |-           |updating    |deleting    |-      |-                    |-      |-            |-      |-
- updating     |-           |-           |-           |-      |-                    |ready  |ready        |-      |-
- create failed|creating    |-           |deleting    |-      |-                    |-      |-            |-      |-
- deleting     |-           |-           |-           |-      |-                    |deleted|delete failed|deleted|-
- delete failed|-           |-           |deleting    |-      |-                    |-      |-            |-      |-
- deleted      |creating    |-           |-           |deleted|deleting             |-      |-            |-      |-
- quarantined  |-           |-           |-           |-      |-                    |-      |-            |-      |-
+ state        |begin create|begin update|begin delete|entomb |begin orphan deletion|begin quarantine|begin release|succeed    |fail         |keep   |remove
+ absent       |creating    |-           |-           |deleted|deleting             |quarantining    |-            |-          |-            |-      |-
+ creating     |-           |-           |deleting    |-      |-                    |-               |-            |ready      |create failed|-      |-
+ ready        |-           |updating    |deleting    |-      |-                    |-               |-            |-          |-            |-      |-
+ updating     |-           |-           |-           |-      |-                    |-               |-            |ready      |ready        |-      |-
+ create failed|creating    |-           |deleting    |-      |-                    |-               |-            |-          |-            |-      |-
+ deleting     |-           |-           |-           |-      |-                    |-               |-            |deleted    |delete failed|deleted|-
+ delete failed|-           |-           |deleting    |-      |-                    |-               |-            |-          |-            |-      |-
+ deleted      |creating    |-           |-           |deleted|deleting             |quarantining    |-            |-          |-            |-      |-
+ quarantining |-           |-           |deleting    |-      |-                    |-               |releasing    |quarantined|quarantined  |-      |-
+ quarantined  |-           |-           |deleting    |-      |-                    |-               |releasing    |-          |-            |-      |-
+ releasing    |-           |-           |deleting    |-      |-                    |-               |-            |ready      |quarantined  |-      |-
 `
 	bindingMatrix = `
- state        |begin create|begin update|begin delete|entomb |begin orphan deletion|succeed|fail         |keep   |remove
- absent       |creating    |-           |-           |deleted|deleting             |-      |-            |-      |-
- creating     |-           |-           |deleting    |-      |-                    |ready  |create failed|-      |deleted
- ready        |-           |-           |deleting    |-      |-                    |-      |-            |-      |deleted
- updating     |-           |-           |-           |-      |-                    |-      |-            |-      |-
- create failed|creating    |-           |deleting    |-      |-                    |-      |-            |-      |deleted
- deleting     |-           |-           |-           |-      |-                    |deleted|delete failed|-      |deleted
- delete failed|-           |-           |deleting    |-      |-                    |-      |-            |-      |deleted
- deleted      |creating    |-           |-           |deleted|deleting             |-      |-            |-      |-
- quarantined  |-           |-           |-           |-      |-                    |-      |-            |-      |-
+ state        |begin create|begin update|begin delete|entomb |begin orphan deletion|begin quarantine|begin release|succeed    |fail         |keep|remove
+ absent       |creating    |-           |-           |deleted|deleting             |quarantining    |-            |-          |-            |-   |-
+ creating     |-           |-           |deleting    |-      |-                    |-               |-            |ready      |create failed|-   |deleted
+ ready        |-           |-           |deleting    |-      |-                    |-               |-            |-          |-            |-   |deleted
+ updating     |-           |-           |-           |-      |-                    |-               |-            |-          |-            |-   |-
+ create failed|creating    |-           |deleting    |-      |-                    |-               |-            |-          |-            |-   |deleted
+ deleting     |-           |-           |-           |-      |-                    |-               |-            |deleted    |delete failed|-   |deleted
+ delete failed|-           |-           |deleting    |-      |-                    |-               |-            |-          |-            |-   |deleted
+ deleted      |creating    |-           |-           |deleted|deleting             |quarantining    |-            |-          |-            |-   |-
+ quarantining |-           |-           |deleting    |-      |-                    |-               |releasing    |quarantined|quarantined  |-   |-
+ quarantined  |-           |-           |deleting    |-      |-                    |-               |releasing    |-          |-            |-   |-
+ releasing    |-           |-           |deleting    |-      |-                    |-               |-            |ready      |quarantined  |-   |-
 `
 )
 

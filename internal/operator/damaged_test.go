@@ -22,14 +22,14 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 	service, plan := s.plan("retained")
 	life := kept(key, "1", now)
 	life.Attributes, life.Made.Broker = lifecycle.Attributes{ServiceID: service, PlanID: plan, SpaceGUID: "s"}, testkit.Identity
-	quarantine := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: key, Provider: "demo"}, "enclosed", "id", now)
-	changes := []ledger.Change{ledger.Put(life), ledger.Put(quarantine), ledger.PutReport(ledger.Report{Started: now}, "1")}
+	enclosed := kept(key, "2", now)
+	enclosed.Kept.Name = "enclosed"
+	changes := []ledger.Change{ledger.Put(life), ledger.Put(enclosed), ledger.PutReport(ledger.Report{Started: now}, "1")}
 	if err := s.ledger.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)
 	}
 	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
-		"QUARANTINE#a#a": ledger.ReaperPartition,
-		"REPORT#a":       ledger.ReaperPartition, "INVENTORY": ledger.ReaperPartition} {
+		"REPORT#a": ledger.ReaperPartition, "INVENTORY": ledger.ReaperPartition} {
 		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
 		if partition != ledger.ReaperPartition {
 			r.Due = now
@@ -43,9 +43,9 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 		len(operator.Faults(err)) != 2 {
 		t.Errorf("retained: %+v %q %v", kepts, next, err)
 	}
-	enclosed, next, err := s.console.Quarantined(t.Context(), "")
-	if len(enclosed) != 1 || enclosed[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 1 {
-		t.Errorf("in quarantine: %+v %q %v", enclosed, next, err)
+	orphans, next, err := s.console.Quarantined(t.Context(), "")
+	if len(orphans) != 1 || orphans[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 2 {
+		t.Errorf("in quarantine: %+v %q %v", orphans, next, err)
 	}
 	if r, err := s.console.Report(t.Context()); len(r.Reports) != 1 || len(operator.Faults(err)) != 2 {
 		t.Errorf("reports: %+v %v", r, err)
@@ -69,8 +69,8 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 
 // A rebuild names the quarantines that it cannot read, and comes to its end.
 func TestARebuildGoesAroundADamagedQuarantine(t *testing.T) {
-	s, name := enclosed(t)
-	r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: "QUARANTINE#a"}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+	s, name, _ := enclosed(t)
+	r := store.Record{Key: store.Key{Partition: "I#p#a", Sort: "FORMER#a#"}, Writer: "w", Schema: 1, Due: s.clock, Body: []byte("no JSON")}
 	if err := s.store.Commit(t.Context(), store.Put(r)); err != nil {
 		t.Fatal(err)
 	}

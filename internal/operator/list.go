@@ -17,7 +17,7 @@ const stateRunning = "running"
 func States() []string {
 	return []string{stateRunning, "failed", string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
 		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted),
-		string(lifecycle.Quarantined)}
+		string(lifecycle.Quarantining), string(lifecycle.Quarantined), string(lifecycle.Releasing)}
 }
 
 // A What is a kind of list.
@@ -132,15 +132,41 @@ func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ 
 	return []Row{pastRow(p)}, nil
 }
 
-// running reads a page of what is running, by the index of due records.
+// running reads a page of what is running.
 func (c *Console) running(ctx context.Context, q Query) (rows []Row, next string, _ error) {
-	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), q.After)
-	for _, d := range page {
-		if d.Record != nil && d.Record.InProgress() && q.lists(*d.Record) {
-			rows = append(rows, c.row(*d.Record))
-		}
+	page, next, err := c.due(ctx, q.After, func(r lifecycle.Record) bool { return r.InProgress() && q.lists(r) })
+	for _, r := range page {
+		rows = append(rows, c.row(r))
 	}
 	return rows, next, err
+}
+
+// due reads a page of the records that the reaper is to look at some time, by their index,
+// and of these the chosen ones.
+func (c *Console) due(
+	ctx context.Context, after string, chosen func(lifecycle.Record) bool,
+) (all []lifecycle.Record, next string, err error) {
+	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), after)
+	for _, d := range page {
+		if d.Record != nil && chosen(*d.Record) {
+			all = append(all, *d.Record)
+		}
+	}
+	return all, next, err
+}
+
+// rows are a page of records as they are listed.
+func (c *Console) rows(
+	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), after string,
+) (all []Row, next string, err error) {
+	page, next, err := read(ctx, after)
+	known := c.known(ctx)
+	for _, r := range page {
+		row := c.row(r)
+		row.PlatformName = known[row.Platform]
+		all = append(all, row)
+	}
+	return all, next, err
 }
 
 func (c *Console) scanned(ctx context.Context, q Query) (rows []Row, next string, _ error) {

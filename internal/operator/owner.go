@@ -12,14 +12,13 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// Owner finds what a name on a server or in an account belongs to: a record, or a thing in
-// quarantine. Where no name that derives from these is the same, the inventories tell by
-// the thing's own label. Tombstones come last: what is kept of a life, or was undeleted
+// Owner finds what a name on a server or in an account belongs to. Where no name that
+// derives from a record is the same, the inventories tell by the thing's own label. Tombstones come last: what is kept of a life, or was undeleted
 // from it, has the name that the tombstone of that life derives. It reads all records.
 func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 	name = named(name)
 	for _, look := range []func(context.Context, string) (Row, error){
-		c.ofLiving, c.ofQuarantine, c.ofLabel, c.ofTombstone,
+		c.ofLiving, c.ofLabel, c.ofTombstone,
 	} {
 		row, err := look(ctx, name)
 		if err != nil || row.Instance != "" {
@@ -75,19 +74,6 @@ func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, 
 		}
 	}
 	return Row{}, errors.Join(unread...)
-}
-
-func (c *Console) ofQuarantine(ctx context.Context, name string) (Row, error) {
-	var unread error
-	for q, err := range paging.All(ctx, c.Records.Quarantines) {
-		if unread = errors.Join(unread, err); err == nil && q.Name == name {
-			return Row{
-				Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, State: "in quarantine", Provider: q.Provider,
-				Made: []string{name}, Note: "no record explains it; `longshore reaper quarantine` lists it",
-			}, nil
-		}
-	}
-	return Row{}, unread
 }
 
 // ofLabel asks the inventories. What they cannot list now may be what is looked for.

@@ -268,16 +268,15 @@ func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (b
 		}
 		return !live && key.IsBinding(), nil
 	}
-	if !key.IsBinding() {
-		life, err := r.Records.Record(ctx, key.Former(h.Tags.Incarnation), r.Now())
-		if err != nil || life.State != lifecycle.Quarantined || !h.RetainedUntil.IsZero() {
-			return false, err
-		}
-		h.RetainedUntil = life.Kept.Until
-		return true, nil
+	life, err := r.Records.Record(ctx, key.Former(h.Tags.Incarnation), r.Now())
+	if err != nil || key.IsBinding() {
+		return !life.IsReleased(), err
 	}
-	q, err := r.Records.Quarantine(ctx, r.out.Provider, h.Name)
-	return q.Version == 0 || q.Incarnation != h.Tags.Incarnation || q.Phase != lifecycle.Released, err
+	if life.State != lifecycle.Quarantined || life.OfOrphan() || !h.RetainedUntil.IsZero() {
+		return false, nil
+	}
+	h.RetainedUntil = life.Kept.Until
+	return true, nil
 }
 
 // missing finds what is on record and not in the target.
@@ -289,7 +288,7 @@ func (r *reconciliation) missing(ctx context.Context) error {
 		}
 		for _, rec := range page.Records {
 			here := rec.Provider == r.out.Provider && rec.Made.Target.Identity == r.target.Identity
-			if live := rec.State == lifecycle.Ready || rec.State == lifecycle.Updating; !here || !live || r.there[rec.Key] {
+			if live := rec.State == lifecycle.Ready || rec.State == lifecycle.Updating; !here || !live || rec.Key.Life != "" || r.there[rec.Key] {
 				continue
 			}
 			if rec.IsBinding() {

@@ -328,9 +328,8 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 	s, h := restored(t, "one")
 	tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Binding: "stray", Incarnation: "n"}
 	h.things["stray"] = provider.Holding{Name: "stray", Tags: tags, Target: provider.Target{Name: "east", Identity: "s-1"}}
-	q := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, Incarnation: "n",
-		Provider: "demo"}, "stray", s.id(), s.clock)
-	q.Phase = lifecycle.Released
+	q := kept(lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, "n", s.clock)
+	q.State, q.Kept.Name = lifecycle.Ready, "stray"
 	if err := s.ledger.Commit(t.Context(), ledger.Put(q)); err != nil {
 		t.Fatal(err)
 	}

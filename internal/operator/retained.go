@@ -15,25 +15,12 @@ import (
 // Retained reads one page of what is kept of deleted instances, in the order of the dates
 // until which it is. The error tells what could not be read; the rest is listed.
 func (c *Console) Retained(ctx context.Context, after string) (all []Row, next string, err error) {
-	page, next, err := c.kept(ctx, after)
-	known := c.known(ctx)
-	for _, r := range page {
-		row := c.row(r)
-		row.PlatformName = known[row.Platform]
-		all = append(all, row)
-	}
-	return all, next, err
+	return c.rows(ctx, c.kept, after)
 }
 
-// kept reads one page of the kept lives, by the index of due records.
+// kept reads one page of what plans keep.
 func (c *Console) kept(ctx context.Context, after string) (all []lifecycle.Record, next string, err error) {
-	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), after)
-	for _, d := range page {
-		if d.Record != nil && d.Record.Kept != nil && d.Record.Exists() {
-			all = append(all, *d.Record)
-		}
-	}
-	return all, next, err
+	return c.due(ctx, after, func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() })
 }
 
 // An Undeletion says what is to be given back.
@@ -133,12 +120,12 @@ func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Orphan, h 
 	if err != nil {
 		return false, err
 	}
-	if was.State != lifecycle.Absent {
+	if was.Exists() {
 		r.out.Kept++
 		return false, nil
 	}
 	service, _ := r.ServiceOf(h.PlanID)
-	is, err := was.RebuildKept(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID}, h.RetainedUntil, r.Now())
+	is, err := was.RebuildKept(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID}, r.Now())
 	if err == nil {
 		err = r.Records.Commit(ctx, ledger.Put(is))
 	}

@@ -67,7 +67,7 @@ func TestUndelete(t *testing.T) {
 func kept(key lifecycle.Key, incarnation string, until time.Time) lifecycle.Record {
 	return lifecycle.Record{Key: key.Former(incarnation), State: lifecycle.Quarantined, Incarnation: incarnation,
 		Provider: "demo", Due: until,
-		InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: until, Until: until}}}
+		Kept: &lifecycle.Kept{Since: until, Until: until}}
 }
 
 // What is not to be given back is refused, and says why.

@@ -70,6 +70,11 @@ func (c *Console) row(r lifecycle.Record) Row {
 		row.Note = "is looked at again by " + r.Due.UTC().Format(time.RFC3339)
 	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
 		row.Note = "is removed by the broker itself from " + r.Due.UTC().Format(time.RFC3339) + " on"
+	case r.IsReleased():
+		row.Note = "no record explains it, and it was put into use again: it is left alone"
+	case r.State == lifecycle.Quarantined && r.OfOrphan():
+		row.Note = "no record explains it: it is deleted from " + r.Kept.Until.UTC().Format(time.RFC3339) +
+			" on; `longshore reaper quarantine` lists it"
 	case r.State == lifecycle.Quarantined:
 		row.Note = "its instance is deleted; it is kept until " + r.Kept.Until.UTC().Format(time.RFC3339) +
 			"; `longshore undelete` gives it back"
@@ -101,7 +106,10 @@ func tagsOf(r lifecycle.Record) provider.Tags {
 // made are the names of what was made for a record.
 func (c *Console) made(r lifecycle.Record) []string {
 	derive := c.Names[r.Provider]
-	if derive == nil || r.Incarnation == "" {
+	switch {
+	case r.OfOrphan():
+		return []string{r.Kept.Name}
+	case derive == nil || r.Incarnation == "":
 		return nil
 	}
 	return derive(tagsOf(r))

@@ -13,8 +13,7 @@ import (
 // An Entry is a type of record. Each value holds the version that was read, 0 if it was
 // never written.
 type Entry interface {
-	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.Quarantine |
-		lifecycle.TargetEpoch | lifecycle.TargetUse | Inventory | Identity | Sighting | SweepLease
+	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse | Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
@@ -34,8 +33,6 @@ func envelopeOf(entry any) (e envelope) {
 		e = envelope{key: pointerKey(v.Key.Platform, v.Key.Binding), version: &v.Version}
 	case *lifecycle.PastOperation:
 		e = envelope{operationKey(v.Operation.ID), &v.Version, v.Expires, v.Expires}
-	case *lifecycle.Quarantine:
-		e = envelope{key: quarantineKey(v.Provider, v.Name), version: &v.Version, due: v.Due}
 	case *lifecycle.TargetEpoch:
 		e = envelope{key: epochKey(v.Provider, v.Identity), version: &v.Version}
 	case *lifecycle.TargetUse:
@@ -104,14 +101,13 @@ const (
 	sortPointer   = "POINTER"
 	sortOperation = "OPERATION"
 
-	sortInventory  = "INVENTORY"
-	sortIdentity   = "IDENTITY"
-	sortLease      = "LEASE"
-	sortSighting   = "SEEN#"
-	sortReport     = "REPORT#"
-	sortQuarantine = "QUARANTINE#"
-	sortEpoch      = "EPOCH#"
-	sortTarget     = "TARGET#" // those of one target stand together
+	sortInventory = "INVENTORY"
+	sortIdentity  = "IDENTITY"
+	sortLease     = "LEASE"
+	sortSighting  = "SEEN#"
+	sortReport    = "REPORT#"
+	sortEpoch     = "EPOCH#"
+	sortTarget    = "TARGET#" // those of one target stand together
 )
 
 // ReaperPartition holds the reaper's own records.
@@ -156,10 +152,6 @@ func operationKey(id string) store.Key {
 
 func sightingKey(provider, name string) store.Key {
 	return reaperKey(sortSighting + escape.Replace(provider) + "#" + name)
-}
-
-func quarantineKey(provider, name string) store.Key {
-	return reaperKey(sortQuarantine + escape.Replace(provider) + "#" + name)
 }
 
 func epochKey(provider, identity string) store.Key {

@@ -30,8 +30,10 @@ type Thing struct {
 	Created time.Time
 	// Origin is what its name derives from, if that is another life.
 	Origin lifecycle.Origin
-	// KeptUntil is the date on what is kept of a deleted instance; else zero.
+	// KeptUntil is the date on what is kept of a deleted instance; else zero. PlanID is the
+	// plan that it had.
 	KeptUntil time.Time
+	PlanID    string
 }
 
 // odd reports whether this broker cannot have made the thing: it lacks its tags, or no
@@ -254,13 +256,11 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	if err != nil {
 		return err
 	}
-	switch kept := c.former.State == lifecycle.Quarantined; {
-	case kept && t.KeptUntil.IsZero(): // its server was restored to before its deletion
-		counted.Odd = some(counted.Odd, t.Name)
-		return nil
-	case kept:
-		counted.Retained++
-		return nil
+	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Of: t.Of, Provider: provider, Broker: t.Broker,
+		Target: t.Target, Origin: t.Origin, State: t.State, Created: t.Created, KeptUntil: t.KeptUntil}
+	switch {
+	case c.former.InQuarantine(), c.former.IsReleased():
+		return p.kept(ctx, orphan, c, t.Name)
 	case c.own(t.Incarnation):
 		counted.Owned++
 		return nil
@@ -268,28 +268,40 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Young++
 		return nil
 	}
-	return p.orphan(ctx, lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Of: t.Of, Provider: provider, Broker: t.Broker,
-		Target: t.Target, Origin: t.Origin, State: t.State, Created: t.Created, KeptUntil: t.KeptUntil}, c, t.Name)
+	return p.orphan(ctx, orphan, c, t)
+}
+
+// kept looks at a thing of a former life that is in quarantine, or was released. An orphan
+// does not wait for its date once its record is back, or a tombstone explains it.
+func (p *part) kept(ctx context.Context, orphan lifecycle.Orphan, c lives, name string) error {
+	now, counted := p.Now(), p.state.Pass.Report.Counted
+	may := p.known && !p.DryRun
+	switch is := c.former; {
+	case !is.OfOrphan() && orphan.KeptUntil.IsZero(), // its server was restored to before its deletion
+		is.OfOrphan() && is.Kept.Name != name: // the life has two things
+		counted.Odd = some(counted.Odd, name)
+	case !is.OfOrphan():
+		counted.Retained++
+	case may && c.current.Explains(orphan):
+		counted.Deleted = some(counted.Deleted, name)
+		return p.endQuarantine(ctx, c, now, p.report)
+	case is.IsReleased():
+		counted.Released++
+	case may && c.returned() && is.State != lifecycle.Releasing:
+		counted.InQuarantine++
+		return p.release(ctx, c, now, p.report)
+	default:
+		counted.InQuarantine++
+	}
+	return nil
 }
 
 // orphan decides about a thing that no record knows of. If a tombstone explains it, it
 // is deleted. Otherwise its record was most likely lost, and it is put out of use until
 // somebody misses it.
-func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, name string) error {
-	now, counted := p.Now(), p.state.Pass.Report.Counted
-	q, err := p.Reaper.Records.Quarantine(ctx, orphan.Provider, name)
-	if err != nil {
-		return fmt.Errorf("reading the quarantine of %q: %w", name, err)
-	}
+func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, t Thing) error {
+	now, counted, name := p.Now(), p.state.Pass.Report.Counted, t.Name
 	explained := c.explain(orphan, now)
-	if q.Version > 0 && q.Incarnation == orphan.Incarnation && !explained {
-		if q.Phase == lifecycle.Released {
-			counted.Released++
-		} else {
-			counted.InQuarantine++
-		}
-		return nil
-	}
 	seen, err := p.InventoryOptions.Records.Sighting(ctx, orphan.Provider, name, now)
 	switch {
 	case err != nil:
@@ -313,11 +325,8 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, nam
 			p.state.Unseen.From.UTC().Format(time.RFC3339), p.state.Unseen.To.UTC().Format(time.RFC3339)))
 	case p.state.Orphans >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
-	case explained:
-		return p.remove(ctx, orphan, c, q, seen)
-	default:
-		return p.enclose(ctx, orphan, c, q, seen)
 	}
+	return p.act(ctx, orphan, c, seen, t.PlanID)
 }
 
 // aDay is how many orphans may be dealt with in a day, if that many things exist.
@@ -331,44 +340,46 @@ func some(names []string, name string) []string {
 	return append(names, name)
 }
 
-// remove gives the orphan a record whose operation deletes it. The count of the day is
-// in the same commit, so that no run exceeds it.
-func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lives, q lifecycle.Quarantine,
-	seen ledger.Sighting) error {
-	former, err := c.former.BeginOrphanDeletion(p.start(p.Now()), orphan)
+// act gives the orphan a record whose operation deletes it, or puts it out of use. What a
+// plan kept is out of use: its record is kept again. The count of the day is in the same
+// commit, so that no run exceeds it.
+func (p *part) act(ctx context.Context, orphan lifecycle.Orphan, c lives, seen ledger.Sighting, planID string) error {
+	var former lifecycle.Record
+	var err error
+	counted, now, name := p.state.Pass.Report.Counted, p.Now(), seen.Name
+	switch explained := c.explain(orphan, now); {
+	case explained:
+		former, err = c.former.BeginOrphanDeletion(p.start(now), orphan)
+		counted.Deleted = some(counted.Deleted, name)
+	case !orphan.KeptUntil.IsZero():
+		former, err = c.former.RebuildKept(orphan, lifecycle.Attributes{PlanID: planID}, now)
+		counted.Retained++
+	default:
+		former, err = c.former.BeginQuarantine(p.start(now), orphan, name)
+		counted.Quarantined = some(counted.Quarantined, name)
+	}
 	if err != nil {
 		return err
 	}
 	p.state.Orphans++
-	p.state.Pass.Report.Counted.Deleted = some(p.state.Pass.Report.Counted.Deleted, seen.Name)
-	err = p.Reaper.Records.Commit(ctx, ledger.Put(former), ledger.Check(c.current), ledger.Delete(seen), ledger.Delete(q),
-		ledger.Put(p.state))
-	if err != nil {
-		return fmt.Errorf("beginning the deletion of orphan %q: %w", seen.Name, err)
+	if err := p.Reaper.Records.Commit(ctx, ledger.Put(former), ledger.Check(c.current), ledger.Delete(seen), ledger.Put(p.state)); err != nil {
+		return fmt.Errorf("dealing with orphan %q: %w", name, err)
 	}
 	p.state.Version++
-	p.report.Orphans++
-	p.Log.Warn("an orphan that a tombstone explains is being deleted", "thing", seen.Name, "provider", orphan.Provider)
+	switch former.State {
+	case lifecycle.Deleting:
+		p.report.Orphans++
+		p.Log.Warn("an orphan that a tombstone explains is being deleted", "thing", name, "provider", orphan.Provider)
+	case lifecycle.Quarantined:
+		p.Log.Error("what a plan keeps had lost its record, and has one again", "thing", name, "provider", orphan.Provider,
+			"until", former.Kept.Until)
+		return nil
+	default:
+		p.report.Quarantined++
+		p.Log.Error("an orphan that nothing explains is put out of use: the record of something that is in use may be lost",
+			"thing", name, "provider", orphan.Provider, "deleted_from", former.Kept.Until)
+	}
 	return p.drive(ctx, former)
-}
-
-// enclose puts the orphan into quarantine; was is the quarantine of an earlier thing of
-// its name, which it replaces.
-func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lives, was lifecycle.Quarantine,
-	seen ledger.Sighting) error {
-	q := lifecycle.BeginQuarantine(orphan, seen.Name, p.NewID(), p.Now())
-	q.Version = was.Version
-	p.state.Orphans++
-	p.state.Pass.Report.Counted.Quarantined = some(p.state.Pass.Report.Counted.Quarantined, seen.Name)
-	if err := p.Reaper.Records.Commit(ctx, ledger.Put(q), ledger.Check(c.current), ledger.Check(c.former), ledger.Delete(seen),
-		ledger.Put(p.state)); err != nil {
-		return fmt.Errorf("putting orphan %q into quarantine: %w", seen.Name, err)
-	}
-	p.state.Version++
-	p.report.Quarantined++
-	p.Log.Error("an orphan that nothing explains is put out of use: the record of something that is in use may be lost",
-		"thing", seen.Name, "provider", orphan.Provider, "deleted_from", q.Ends)
-	return p.driveQuarantine(ctx, q)
 }
 
 // save records how far the pass has come.

@@ -31,19 +31,16 @@ func enclosed(t *testing.T) *stock {
 	return s
 }
 
-func (s *stock) quarantined() lifecycle.Quarantine {
+func (s *stock) quarantined() lifecycle.Record {
 	s.Helper()
-	q, err := s.records.Quarantine(s.Context(), "demo", "thing-stray-000")
-	if err != nil {
-		s.Fatal(err)
-	}
-	return q
+	return s.former(s.things[0])
 }
 
 // moved has a step do what is to be done.
 func (s *stock) moved() {
 	s.Helper()
-	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(s.quarantined().Moved(s.now))); err != nil {
+	moved, err := s.quarantined().Succeed(s.now, nil)
+	if err := errors.Join(err, s.records.Ledger.Commit(s.Context(), ledger.Put(moved))); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -85,9 +82,6 @@ func TestAnOrphanThatNobodyMissesIsDeletedAfterItsQuarantine(t *testing.T) {
 	if r.State != lifecycle.Deleting || len(s.started) < 2 || s.started[1].Token != r.Token() || r.Incarnation != "made-stray-000" {
 		t.Errorf("after two weeks its record is %+v, started %v", r, s.started)
 	}
-	if q := s.quarantined(); q.Version != 0 {
-		t.Errorf("it is in quarantine still: %+v", q)
-	}
 	reports, err := s.records.Reports(t.Context())
 	if err != nil || !slices.ContainsFunc(reports, func(r ledger.Report) bool { return r.Swept != nil && r.Swept.Ended == 1 }) {
 		t.Errorf("no report tells of the deletion: %v", err)
@@ -113,7 +107,7 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 		reason string
 		do     func(s *stock)
 		rest   time.Duration
-		phase  lifecycle.QuarantinePhase // empty for none: its deletion has begun
+		former lifecycle.State // of the life in quarantine
 		state  lifecycle.State
 	}{
 		"Record": {"its record is back: it is in use", func(s *stock) { recorded(s, "made-stray-000") }, 2 * time.Hour,
@@ -127,21 +121,18 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 			recorded(s, "made-stray-000")
 			updated(s)
 		}, 3 * time.Hour, lifecycle.Releasing, lifecycle.Updating},
-		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, "", lifecycle.Deleted},
-		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Enclosed,
+		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, lifecycle.Deleting, lifecycle.Deleted},
+		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Quarantined,
 			lifecycle.Ready},
 		"OtherLifeEnd": {"what is left of it is removed, and the other life stays", func(s *stock) { recorded(s, "another") },
-			14 * 24 * time.Hour, "", lifecycle.Ready},
+			14 * 24 * time.Hour, lifecycle.Deleting, lifecycle.Ready},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enclosed(t)
 			tc.do(s)
 			s.rest(tc.rest)
-			if q := s.quarantined(); q.Phase != tc.phase || s.state("stray-000").State != tc.state {
-				t.Errorf("%s: it is %q, and its record %q", tc.reason, q.Phase, s.state("stray-000").State)
-			}
-			if ends := s.former(s.things[0]).State == lifecycle.Deleting; ends != (tc.phase == "") {
-				t.Errorf("%s: its deletion has begun: %v", tc.reason, ends)
+			if q := s.quarantined(); q.State != tc.former || s.state("stray-000").State != tc.state {
+				t.Errorf("%s: it is %q, and its record %q", tc.reason, q.State, s.state("stray-000").State)
 			}
 		})
 	}
@@ -156,16 +147,16 @@ func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
 	s.pass()
 	q := s.quarantined()
 	r := s.state("stray-000")
-	back, err := r.Rebuild(q.Orphan, lifecycle.Attributes{}, s.now)
+	back, err := r.Rebuild(lifecycle.Orphan{Incarnation: q.Incarnation, Provider: q.Provider}, lifecycle.Attributes{}, s.now)
 	if err == nil {
 		err = s.records.Ledger.Commit(t.Context(), ledger.Put(back))
 	}
-	if err != nil || q.Phase != lifecycle.Enclosing {
-		t.Fatalf("it is %q: %v", q.Phase, err)
+	if err != nil || q.State != lifecycle.Quarantining {
+		t.Fatalf("it is %q: %v", q.State, err)
 	}
 	s.rest(time.Hour)
-	if q = s.quarantined(); q.Phase != lifecycle.Releasing {
-		t.Errorf("it is %q", q.Phase)
+	if q = s.quarantined(); q.State != lifecycle.Releasing {
+		t.Errorf("it is %q", q.State)
 	}
 }
 
@@ -196,8 +187,8 @@ func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.rest(15 * 24 * time.Hour)
-			if q := s.quarantined(); q.Phase != lifecycle.Enclosed || s.state("stray-000").State != lifecycle.Absent {
-				t.Fatalf("%s: it is %q, and its record %q", tc.reason, q.Phase, s.state("stray-000").State)
+			if q := s.quarantined(); q.State != lifecycle.Quarantined || s.state("stray-000").State != lifecycle.Absent {
+				t.Fatalf("%s: it is %q, and its record %q", tc.reason, q.State, s.state("stray-000").State)
 			}
 			if err := tc.may(s); err != nil {
 				t.Fatal(err)
@@ -217,26 +208,25 @@ func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 	s.pass()
 	s.pass()
 	s.rest(time.Hour)
-	if q := s.quarantined(); q.Phase != lifecycle.Enclosing || q.Attempt != 2 || len(s.started) != 2 || s.started[1].Attempt != 2 {
+	if q := s.quarantined(); q.State != lifecycle.Quarantining || q.Operation.Attempt != 2 || len(s.started) != 2 || s.started[1].Attempt != 2 {
 		t.Fatalf("%+v, started %v", q, s.started)
 	}
 	refs, err := s.reaper(started).Unsettled(t.Context())
 	if err != nil || len(refs) != 1 || refs[0] != s.started[1] {
 		t.Errorf("a process that is started goes on with %v: %v", refs, err)
 	}
-	q, released := s.quarantined().Release(s.now)
-	if err := s.records.Ledger.Commit(t.Context(), ledger.Put(q)); err != nil || !released {
+	q, err := s.quarantined().BeginRelease(lifecycle.Start{ID: "release", Now: s.now})
+	if err := errors.Join(err, s.records.Ledger.Commit(t.Context(), ledger.Put(q))); err != nil {
 		t.Fatal(err)
 	}
 	s.moved()
 	s.started = nil
 	s.rest(15 * 24 * time.Hour)
-	if c := s.last(); c.Released != 1 || len(s.started) != 0 || s.quarantined().Phase != lifecycle.Released {
+	if c := s.last(); c.Released != 1 || len(s.started) != 0 || !s.quarantined().IsReleased() {
 		t.Errorf("%+v, started %v, %+v", c, s.started, s.quarantined())
 	}
 	s.entombed("stray-000")
-	s.pass()
-	if c := s.pass(); len(c.Deleted) != 1 || s.quarantined().Version != 0 {
+	if c := s.pass(); len(c.Deleted) != 1 || s.quarantined().State != lifecycle.Deleting {
 		t.Errorf("its platform's word does not count: %+v", c)
 	}
 }
@@ -312,7 +302,7 @@ func (s *stock) keeps(was reaper.Thing, until time.Time) lifecycle.Key {
 	s.Helper()
 	r := lifecycle.Record{Key: was.Key.Former(was.Incarnation), State: lifecycle.Quarantined,
 		Incarnation: was.Incarnation, Provider: "demo",
-		InstanceOnly: lifecycle.InstanceOnly{Kept: &lifecycle.Kept{Since: s.now, Until: until}}, Due: until}
+		Kept: &lifecycle.Kept{Since: s.now, Until: until}, Due: until}
 	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r)); err != nil {
 		s.Fatal(err)
 	}
@@ -380,14 +370,15 @@ func TestWhatIsKeptAndOpenIsTold(t *testing.T) {
 	}
 }
 
-// What was kept and has lost its record goes into quarantine, and is not deleted before
-// its date: its tombstone, which says that its instance is deleted, does not explain it.
+// What was kept and has lost its record gets one again, and is not deleted before its date:
+// its tombstone, which says that its instance is deleted, does not explain it. It counts as
+// an orphan: if many have lost their records, the reaper halts.
 func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 	for name, tc := range map[string]struct {
 		until time.Duration
 		ends  time.Duration // zero: it is deleted, since its date has come
 	}{
-		"Soon": {time.Hour + 5*time.Hour, lifecycle.QuarantineTime},
+		"Soon": {6 * time.Hour, lifecycle.QuarantineTime},
 		"Late": {60 * 24 * time.Hour, 60 * 24 * time.Hour},
 		"Over": {-time.Hour, 0},
 	} {
@@ -395,7 +386,7 @@ func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 			s := known(t)
 			begun := s.now
 			was := s.recorded("i", true)
-			was.Created, was.KeptUntil = s.now.Add(-24*time.Hour), begun.Add(tc.until)
+			was.Created, was.KeptUntil, was.PlanID = s.now.Add(-24*time.Hour), begun.Add(tc.until), "plan"
 			r, err := s.records.Record(t.Context(), was.Key, s.now)
 			if err == nil {
 				err = s.records.Ledger.Commit(t.Context(), ledger.Put(r.LookedLate(s.now, true)))
@@ -406,17 +397,39 @@ func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 			s.things = []reaper.Thing{was}
 			s.pass()
 			c := s.pass()
-			q, err := s.records.Quarantine(t.Context(), "demo", was.Name)
-			switch deleted := tc.ends == 0; {
-			case err != nil:
-				t.Fatal(err)
-			case deleted && (len(c.Deleted) != 1 || q.Version != 0):
-				t.Errorf("%+v, in quarantine: %+v", c, q)
-			case !deleted && (len(c.Quarantined) != 1 || q.Ends.Before(begun.Add(tc.ends)) ||
-				q.Ends.After(begun.Add(tc.ends+6*time.Hour))):
-				t.Errorf("%+v, in quarantine until %v: %+v", c, q.Ends, q)
+			state, err := s.records.Inventory(t.Context())
+			if err != nil || state.Orphans != 1 {
+				t.Errorf("%d orphans are counted: %v", state.Orphans, err)
+			}
+			life := s.former(was)
+			if tc.ends == 0 {
+				if len(c.Deleted) != 1 || life.State != lifecycle.Deleting {
+					t.Errorf("%+v, it is %q", c, life.State)
+				}
+				return
+			}
+			if c.Retained != 1 || life.State != lifecycle.Quarantined || life.OfOrphan() || life.Attributes.PlanID != "plan" ||
+				life.Kept.Until.Before(begun.Add(tc.ends)) || life.Kept.Until.After(begun.Add(tc.ends+6*time.Hour)) {
+				t.Errorf("%+v, it is %+v, kept %+v", c, life, life.Kept)
+			}
+			if c := s.pass(); c.Retained != 1 || len(s.started) != 0 {
+				t.Errorf("%+v, started %v", c, s.started)
 			}
 		})
+	}
+}
+
+// A life has one record for all that was made for it: of a second thing, a person has to
+// look what it is. It is not deleted while the first one is in quarantine.
+func TestTwoThingsOfALifeInQuarantine(t *testing.T) {
+	s := enclosed(t)
+	second := s.things[0]
+	second.Name = "thing-beside"
+	s.things = append(s.things, second)
+	for range 3 {
+		if c := s.pass(); c.InQuarantine != 1 || !slices.Equal(c.Odd, []string{"thing-beside"}) || len(c.Quarantined)+len(c.Deleted) != 0 {
+			t.Errorf("%+v", c)
+		}
 	}
 }
 
@@ -435,9 +448,9 @@ func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 	if c := s.pass(); len(c.Deleted) != 1 || len(c.Quarantined) != 1 || !slices.Equal(c.Odd, []string{"thing-c"}) {
 		t.Fatalf("%+v", c)
 	}
-	q, err := s.records.Quarantine(t.Context(), "demo", "thing-b")
+	q, err := s.former(unexplained).Succeed(s.now, nil)
 	if err == nil {
-		err = s.records.Ledger.Commit(t.Context(), ledger.Put(q.Moved(s.now)))
+		err = s.records.Ledger.Commit(t.Context(), ledger.Put(q))
 	}
 	if err != nil {
 		t.Fatal(err)

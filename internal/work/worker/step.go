@@ -65,6 +65,8 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 		return s.wait(ctx, wait)
 	case s.record.Adopts():
 		return s.perform(ctx, adoption{s})
+	case op.Kind == lifecycle.Quarantine, op.Kind == lifecycle.Release:
+		return s.perform(ctx, locking{s})
 	case op.Kind == lifecycle.Deprovision:
 		return s.deprovision(ctx)
 	case op.Kind == lifecycle.Update && !op.Quiet:
