@@ -113,7 +113,8 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
 
 func (r Record) orphaned(of Orphan) Record {
 	r = r.clone()
-	r.Incarnation, r.Provider, r.Created, r.Made, r.InstanceIncarnation = of.Incarnation, of.Provider, of.Created, of.made(), of.Of
+	r.Incarnation, r.Provider, r.Created, r.Made, r.InstanceIncarnation = of.Incarnation, of.Provider, of.Created,
+		of.made(), of.Of
 	return r
 }
 

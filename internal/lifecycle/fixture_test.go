@@ -98,7 +98,8 @@ func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
 	case lifecycle.Fail:
 		next, err = r.Fail(now, lifecycle.Failure{Message: "no room"})
 	case lifecycle.BeginQuarantine:
-		next, err = r.BeginQuarantine(start(id, now), lifecycle.Orphan{Incarnation: orphan, Provider: "provider", Created: now}, "thing")
+		next, err = r.BeginQuarantine(start(id, now), lifecycle.Orphan{Incarnation: orphan, Provider: "provider",
+			Created: now}, "thing")
 	case lifecycle.BeginRelease:
 		next, err = r.BeginRelease(start(id, now))
 	case lifecycle.Keep:

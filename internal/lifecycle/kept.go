@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -120,7 +119,7 @@ func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
 	kept.Freed, kept.Until = now, later(kept.Until, now.Add(undeleteTime))
 	r.Kept, r.Due = &kept, kept.Until
 	if a.OrganizationGUID != "" || a.SpaceGUID != "" {
-		r.Attributes.Context = json.RawMessage(nil) // it told of the other place
+		r.Attributes.Context = nil // it told of the other place
 	}
 	if a.OrganizationGUID != "" {
 		r.Attributes.OrganizationGUID = a.OrganizationGUID

@@ -61,7 +61,8 @@ func TestAQuarantine(t *testing.T) {
 		due   time.Duration
 	}{
 		{"begun", quarantine, lifecycle.Quarantining, lifecycle.Grace},
-		{"driven again", func() { must(first(q.Restarted(start("", at(time.Hour))))) }, lifecycle.Quarantining, time.Hour + lifecycle.Grace},
+		{"driven again", func() { must(first(q.Restarted(start("", at(time.Hour))))) }, lifecycle.Quarantining,
+			time.Hour + lifecycle.Grace},
 		{"out of use", func() { must(q.Succeed(at(2*time.Hour), nil)) }, lifecycle.Quarantined, 14 * day},
 		{"waiting", func() { q = q.Postponed(at(14 * day)) }, lifecycle.Quarantined, 14*day + time.Hour},
 		{"released", func() { must(q.BeginRelease(start("release", at(day)))) }, lifecycle.Releasing, day + lifecycle.Grace},
@@ -75,7 +76,8 @@ func TestAQuarantine(t *testing.T) {
 			t.Errorf("%s: it is %q, due after %v; want %q, %v", step.what, q.State, due, step.state, step.due)
 		}
 	}
-	if !q.OfOrphan() || !q.IsReleased() || q.Kept.Name != "thing" || !q.Kept.Until.Equal(at(14*day)) || q.InstanceIncarnation != "of" {
+	if !q.OfOrphan() || !q.IsReleased() || q.Kept.Name != "thing" || !q.Kept.Until.Equal(at(14*day)) ||
+		q.InstanceIncarnation != "of" {
 		t.Errorf("%+v, kept %+v", q, q.Kept)
 	}
 	if _, err := q.BeginRelease(start("release", at(day))); err == nil {
@@ -110,7 +112,8 @@ func TestRestarted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			next, _, err := tc.record.Restarted(start("again", at(tc.minute)))
-			if tc.want == "" && !errors.As(err, new(*lifecycle.IllegalTransition)) || tc.want != "" && (err != nil || next.State != tc.want) {
+			if tc.want == "" && !errors.As(err, new(*lifecycle.IllegalTransition)) || tc.want != "" && (err != nil ||
+				next.State != tc.want) {
 				t.Errorf("it is %q: %v", next.State, err)
 			}
 			if attempt := next.Operation; tc.want == lifecycle.Creating && attempt.Attempt != 2 {

@@ -233,7 +233,8 @@ func (w *walker) check(what string) {
 		if !slices.Contains(kinds, op.Kind) {
 			wrong("the kind is %q", op.Kind)
 		}
-		if c.Due.IsZero() || !op.Deadline.Equal(op.Started.Add(within)) || !op.Settled.IsZero() || op.Percent == 100 || op.Cancelled {
+		if c.Due.IsZero() || !op.Deadline.Equal(op.Started.Add(within)) || !op.Settled.IsZero() || op.Percent == 100 ||
+			op.Cancelled {
 			wrong("it could be forgotten, or is half settled")
 		}
 		if (op.Target != nil) != (op.Kind == lifecycle.Update) {

@@ -70,7 +70,8 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 // A rebuild names the quarantines that it cannot read, and comes to its end.
 func TestARebuildGoesAroundADamagedQuarantine(t *testing.T) {
 	s, name, _ := enclosed(t)
-	r := store.Record{Key: store.Key{Partition: "I#p#a", Sort: "FORMER#a#"}, Writer: "w", Schema: 1, Due: s.clock, Body: []byte("no JSON")}
+	r := store.Record{Key: store.Key{Partition: "I#p#a", Sort: "FORMER#a#"}, Writer: "w", Schema: 1, Due: s.clock,
+		Body: []byte("no JSON")}
 	if err := s.store.Commit(t.Context(), store.Put(r)); err != nil {
 		t.Fatal(err)
 	}

@@ -185,7 +185,8 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error {
 	for _, was := range before {
 		exists, listed := r.exists[r.providerOf(was)]
-		if was.IsBinding() || was.Key.Life != "" || !listed || was.State != lifecycle.Ready || exists[was.Key.Former(was.Incarnation)] {
+		if was.IsBinding() || was.Key.Life != "" || !listed || was.State != lifecycle.Ready ||
+			exists[was.Key.Former(was.Incarnation)] {
 			continue
 		}
 		i, err := r.Records.Record(ctx, was.Key, r.Now())

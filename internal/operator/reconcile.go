@@ -288,7 +288,8 @@ func (r *reconciliation) missing(ctx context.Context) error {
 		}
 		for _, rec := range page.Records {
 			here := rec.Provider == r.out.Provider && rec.Made.Target.Identity == r.target.Identity
-			if live := rec.State == lifecycle.Ready || rec.State == lifecycle.Updating; !here || !live || rec.Key.Life != "" || r.there[rec.Key] {
+			if live := rec.State == lifecycle.Ready || rec.State == lifecycle.Updating; !here || !live ||
+				rec.Key.Life != "" || r.there[rec.Key] {
 				continue
 			}
 			if rec.IsBinding() {

@@ -9,32 +9,6 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// lives are the two records that may account for what exists: that of what has the id
-// now, and that of the former life which made the thing.
-type lives struct{ current, former lifecycle.Record }
-
-func (r *Reaper) lives(ctx context.Context, key lifecycle.Key, incarnation string, now time.Time) (l lives, err error) {
-	if l.current, err = r.Records.Record(ctx, key, now); err == nil {
-		l.former, err = r.Records.Record(ctx, key.Former(incarnation), now)
-	}
-	return l, err
-}
-
-func (l lives) own(incarnation string) bool {
-	return l.current.Owns(incarnation) || l.former.Owns(incarnation)
-}
-
-// explain reports whether a tombstone tells why the orphan exists. A deletion that kept it
-// has a tombstone, too, and does not tell why the record of what is kept is lost.
-func (l lives) explain(o lifecycle.Orphan, now time.Time) bool {
-	return !now.Before(o.KeptUntil) && (l.current.Explains(o) || l.former.Explains(o))
-}
-
-// returned reports whether what has the id is the life itself, whose record is back.
-func (l lives) returned() bool {
-	return l.current.Owns(l.former.Incarnation) && l.current.Exists() && l.current.State != lifecycle.Deleting
-}
-
 // orphan deals with an orphan in quarantine whose date has come, or that was released: it
 // deletes what nobody has missed, and forgets what has a record of its own again.
 func (r *Reaper) orphan(ctx context.Context, former lifecycle.Record, now time.Time, report *Report) error {

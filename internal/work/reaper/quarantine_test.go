@@ -121,7 +121,8 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 			recorded(s, "made-stray-000")
 			updated(s)
 		}, 3 * time.Hour, lifecycle.Releasing, lifecycle.Updating},
-		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, lifecycle.Deleting, lifecycle.Deleted},
+		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour,
+			lifecycle.Deleting, lifecycle.Deleted},
 		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Quarantined,
 			lifecycle.Ready},
 		"OtherLifeEnd": {"what is left of it is removed, and the other life stays", func(s *stock) { recorded(s, "another") },
@@ -208,7 +209,8 @@ func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 	s.pass()
 	s.pass()
 	s.rest(time.Hour)
-	if q := s.quarantined(); q.State != lifecycle.Quarantining || q.Operation.Attempt != 2 || len(s.started) != 2 || s.started[1].Attempt != 2 {
+	if q := s.quarantined(); q.State != lifecycle.Quarantining || q.Operation.Attempt != 2 || len(s.started) != 2 ||
+		s.started[1].Attempt != 2 {
 		t.Fatalf("%+v, started %v", q, s.started)
 	}
 	refs, err := s.reaper(started).Unsettled(t.Context())
@@ -427,7 +429,8 @@ func TestTwoThingsOfALifeInQuarantine(t *testing.T) {
 	second.Name = "thing-beside"
 	s.things = append(s.things, second)
 	for range 3 {
-		if c := s.pass(); c.InQuarantine != 1 || !slices.Equal(c.Odd, []string{"thing-beside"}) || len(c.Quarantined)+len(c.Deleted) != 0 {
+		if c := s.pass(); c.InQuarantine != 1 || !slices.Equal(c.Odd, []string{"thing-beside"}) ||
+			len(c.Quarantined)+len(c.Deleted) != 0 {
 			t.Errorf("%+v", c)
 		}
 	}

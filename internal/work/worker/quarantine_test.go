@@ -106,7 +106,8 @@ func quarantined(t *testing.T) (*world, workflow.Ref) {
 	w := newWorld(t)
 	astray(w)
 	h := w.holding()
-	q, err := w.recorded(strayKey).BeginQuarantine(lifecycle.Start{ID: strings.Repeat("q", lifecycle.OperationIDLength), Now: w.clock},
+	q, err := w.recorded(strayKey).BeginQuarantine(lifecycle.Start{ID: strings.Repeat("q",
+		lifecycle.OperationIDLength), Now: w.clock},
 		lifecycle.Orphan{Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created}, h.Name)
 	if err == nil {
 		err = w.ledger().Commit(t.Context(), ledger.Put(q))
