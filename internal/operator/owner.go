@@ -13,8 +13,9 @@ import (
 )
 
 // Owner finds what a name on a server or in an account belongs to. Where no name that
-// derives from a record is the same, the inventories tell by the thing's own label. Tombstones come last: what is kept of a life, or was undeleted
-// from it, has the name that the tombstone of that life derives. It reads all records.
+// derives from a record is the same, the inventories tell by the thing's own label.
+// Tombstones come last: what is kept of a life, or was undeleted from it, has the name that
+// the tombstone of that life derives. It reads all records.
 func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 	name = named(name)
 	for _, look := range []func(context.Context, string) (Row, error){

@@ -13,7 +13,8 @@ import (
 // An Entry is a type of record. Each value holds the version that was read, 0 if it was
 // never written.
 type Entry interface {
-	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse | Inventory | Identity | Sighting | SweepLease
+	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
+		Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
