@@ -29,7 +29,6 @@ var large = map[string]int{
 	"internal/provider/postgres.server":                     8,
 	"internal/records/store/dynamo.API":                     7,
 	"internal/app.hostedProvider":                           7,
-	"internal/work/worker.Records":                          6,
 }
 
 // declared is an interface with the file that it stands in.

@@ -20,7 +20,8 @@ const (
 	instanceMatrix = `
 begin create: absent > creating, create failed > creating, deleted > creating
 begin update: ready > updating
-begin delete: creating > deleting, ready > deleting, create failed > deleting, delete failed > deleting, quarantining > deleting, quarantined > deleting, releasing > deleting
+begin delete: creating > deleting, ready > deleting, create failed > deleting
+begin delete: delete failed > deleting, quarantining > deleting, quarantined > deleting, releasing > deleting
 entomb: absent > deleted, deleted > deleted
 begin orphan deletion: absent > deleting, deleted > deleting
 begin quarantine: absent > quarantining, deleted > quarantining
@@ -33,7 +34,8 @@ remove:
 	bindingMatrix = `
 begin create: absent > creating, create failed > creating, deleted > creating
 begin update:
-begin delete: creating > deleting, ready > deleting, create failed > deleting, delete failed > deleting, quarantining > deleting, quarantined > deleting, releasing > deleting
+begin delete: creating > deleting, ready > deleting, create failed > deleting
+begin delete: delete failed > deleting, quarantining > deleting, quarantined > deleting, releasing > deleting
 entomb: absent > deleted, deleted > deleted
 begin orphan deletion: absent > deleting, deleted > deleting
 begin quarantine: absent > quarantining, deleted > quarantining
