@@ -121,9 +121,9 @@ func (b *bench) openEngine(name string) (*engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no PostgreSQL: run make postgres: %w", err)
 	}
-	return &engine{server: s, Provider: postgres.New(postgres.Options{
+	return &engine{server: s, Provider: postgres.New(postgres.Options{Options: hosted.Options{
 		Broker: benchBroker, Accesses: hosted.Accesses{hosted.DefaultTarget: s.Access()}, Now: time.Now, Pool: fullPool,
-	})}, nil
+	}})}, nil
 }
 
 func (e *engine) close() error {
@@ -240,7 +240,7 @@ func (e *engine) fill(databases, bindings int) error {
 
 // labelled has a thing be the broker's.
 func labelled(kind, name string, tags provider.Tags) string {
-	label := hosted.Label{Tags: tags, PlanID: smallID, Created: time.Now(), Facts: json.RawMessage(`{"limit":20,"ready":true}`)}
+	label := hosted.Label{Tags: tags, PlanID: smallID, Created: time.Now(), Details: json.RawMessage(`{"limit":20,"ready":true}`)}
 	return fmt.Sprintf("COMMENT ON %s %q IS '%s'", kind, name, label.Text())
 }
 

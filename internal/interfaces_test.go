@@ -25,8 +25,6 @@ var large = map[string]int{
 	"internal/provider/cloudformation.principals":           6,
 	"internal/provider/cloudformation/principal.IAM":        17,
 	"internal/provider/cloudformation/principal.Principals": 7,
-	"internal/provider/mariadb.server":                      9,
-	"internal/provider/postgres.server":                     8,
 	"internal/records/store/dynamo.API":                     7,
 	"internal/app.hostedProvider":                           7,
 }

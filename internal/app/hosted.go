@@ -25,7 +25,7 @@ import (
 type hostedRow struct {
 	name   string // in offering files, flags, context values and, in capitals, the environment
 	title  string // as people write it
-	engine hosted.Engine
+	engine hosted.AddressForm
 	check  provider.Check
 	// names are those that a thing with these tags has on its server.
 	names func(t provider.Tags) []string

@@ -20,7 +20,7 @@ const (
 func mariadbRow() hostedRow {
 	return hostedRow{
 		name: ProviderMariaDB, title: "MariaDB",
-		engine: hosted.Engine{
+		engine: hosted.AddressForm{
 			Schemes: map[string]string{"mariadb": "", "mysql": ""}, Example: "mariadb://longshore:PASSWORD@HOST:3306/longshore",
 			Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
 		},
@@ -34,7 +34,7 @@ func mariadbRow() hostedRow {
 func postgresRow() hostedRow {
 	return hostedRow{
 		name: ProviderPostgres, title: "PostgreSQL",
-		engine: hosted.Engine{
+		engine: hosted.AddressForm{
 			Schemes: map[string]string{"postgresql": "", "postgres": ""}, Example: "postgresql://longshore:PASSWORD@HOST:5432/longshore",
 			Port: 5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
 		},
@@ -47,7 +47,7 @@ func postgresRow() hostedRow {
 func valkeyRow() hostedRow {
 	return hostedRow{
 		name: ProviderValkey, title: "Valkey",
-		engine: hosted.Engine{
+		engine: hosted.AddressForm{
 			Schemes: map[string]string{
 				"redis": hosted.TLSDisable.String(), "valkey": hosted.TLSDisable.String(),
 				"rediss": hosted.TLSVerify.String(), "valkeys": hosted.TLSVerify.String(),
@@ -64,7 +64,9 @@ func valkeyRow() hostedRow {
 // openPostgres makes the provider. Without programs that copy, it refuses copies and
 // says so.
 func openPostgres(o hostedOptions) hostedProvider {
-	made := postgres.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool}
+	made := postgres.Options{Options: hosted.Options{
+		Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool,
+	}}
 	if o.Copies {
 		made.Programs, _ = pgcopy.Find(context.Background(), o.Programs)
 	}

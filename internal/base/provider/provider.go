@@ -201,6 +201,7 @@ type Source struct {
 	Platform    string          `json:"platform"`
 	ID          string          `json:"id"`
 	Incarnation string          `json:"incarnation"`
+	Origin      Origin          `json:"origin,omitzero"` // as the instance's
 	Snapshot    json.RawMessage `json:"snapshot,omitempty"`
 	Target      Target          `json:"target,omitzero"`
 	State       State           `json:"state,omitzero"`
@@ -215,7 +216,7 @@ type Source struct {
 
 // Tags are those of the source, to whoever restores from it.
 func (s Source) Tags(broker string) Tags {
-	return Tags{Broker: broker, Platform: s.Platform, Instance: s.ID, Incarnation: s.Incarnation}
+	return Tags{Broker: broker, Platform: s.Platform, Instance: s.ID, Incarnation: s.Incarnation, Origin: s.Origin}
 }
 
 // Kind is what an operation does.

@@ -18,8 +18,8 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// An Engine is what addresses of its servers look like.
-type Engine struct {
+// An AddressForm is what addresses of an engine's servers look like.
+type AddressForm struct {
 	// Schemes are those of its URLs, and the name of the TLS that they stand for; empty if
 	// they say nothing of it. Example is a URL of it.
 	Schemes map[string]string
@@ -36,7 +36,7 @@ type Engine struct {
 }
 
 // usual is the database of a login that names none.
-func (e Engine) usual(user string) string {
+func (e AddressForm) usual(user string) string {
 	if e.UsersDatabase {
 		return user
 	}
@@ -59,11 +59,12 @@ const escaping = "; in user names and passwords, write what is neither letter no
 
 // ParseURL reads how a server is reached. Setting names where the URL was given. No
 // error repeats the URL, which may hold a password.
-func ParseURL(setting, raw string, e Engine) (Access, error) {
+func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	u, err := url.Parse(raw)
 	if err != nil {
-		return wrong("is not a URL", "give one such as "+e.Example+escaping+"; a folder of a Unix socket stands behind it, as ?host=/run/folder")
+		return wrong("is not a URL", "give one such as "+e.Example+escaping+"; a folder of a Unix socket stands behind it, as "+
+			"?host=/run/folder")
 	}
 	usual, known := e.Schemes[u.Scheme]
 	switch {
@@ -83,7 +84,8 @@ func ParseURL(setting, raw string, e Engine) (Access, error) {
 	a.Password, _ = u.User.Password()
 	switch {
 	case a.Host == "":
-		return wrong("names no host", "give a URL such as "+e.Example+"; a folder of a Unix socket stands behind it, as ?host=/run/folder")
+		return wrong("names no host", "give a URL such as "+e.Example+"; a folder of a Unix socket stands behind it, as "+
+			"?host=/run/folder")
 	case u.Hostname() != "" && query[queryHost] != "":
 		return wrong("names two hosts", "leave out the one behind ?")
 	case strings.Contains(a.Host, ","):
@@ -153,7 +155,7 @@ func portOf(text string, unset int) (int, error) {
 
 // withTLS settles how the server is spoken to, by the name of a mode that may be empty:
 // it is verified unless the setting says otherwise, or nothing leaves this machine.
-func (a Access) withTLS(setting, mode string, roots bool, e Engine) (Access, error) {
+func (a Access) withTLS(setting, mode string, roots bool, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	modes := []string{TLSDisable.String(), TLSRequire.String(), TLSVerify.String()}
 	if e.Verifies {
@@ -200,7 +202,7 @@ func (a Access) Address() string {
 
 // ParseSecret reads a secret of Secrets Manager as RDS writes it, with members of
 // our own beside. No error repeats what is in it.
-func ParseSecret(setting string, raw []byte, e Engine) (Access, error) {
+func ParseSecret(setting string, raw []byte, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	var s struct {
 		Engine     string      `json:"engine"`
@@ -215,13 +217,15 @@ func ParseSecret(setting string, raw []byte, e Engine) (Access, error) {
 		PublicPort json.Number `json:"public_port"`
 	}
 	if json.Unmarshal(raw, &s) != nil {
-		return wrong("holds no JSON as RDS writes it", `put {"host": …, "port": …, "username": …, "password": …, "dbname": …} into it`)
+		return wrong("holds no JSON as RDS writes it",
+			`put {"host": …, "port": …, "username": …, "password": …, "dbname": …} into it`)
 	}
 	switch {
 	case s.Engine != "" && !slices.Contains(e.Names, s.Engine):
 		return wrong("is of another engine", "name a secret whose engine is "+strings.Join(e.Names, " or "))
 	case s.Host == "" || s.User == "" || s.Password == "":
-		return wrong("lacks host, username or password", "put them in: a secret that RDS manages for its master user has no host, "+
+		return wrong("lacks host, username or password", "put them in: a secret that RDS manages for its master user has no "+
+			"host, "+
 			"and the broker needs a login of its own")
 	}
 	port, err := portOf(s.Port.String(), e.Port)
@@ -229,7 +233,8 @@ func ParseSecret(setting string, raw []byte, e Engine) (Access, error) {
 	if err != nil || err2 != nil {
 		return wrong("has a port that is none", "give one from 1 to 65535")
 	}
-	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: cmp.Or(s.Database, e.usual(s.User)), CA: s.CA,
+	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: cmp.Or(s.Database, e.usual(s.User)),
+		CA:         s.CA,
 		PublicHost: s.PublicHost, PublicPort: public}
 	return a.withTLS(setting, s.SSLMode, false, e)
 }

@@ -20,11 +20,11 @@ import (
 )
 
 var (
-	withDatabases = hosted.Engine{
+	withDatabases = hosted.AddressForm{
 		Schemes: map[string]string{"engine": "", "engines": hosted.TLSVerify.String()}, Example: "engine://login:password@host:1/main", Port: 1,
 		UsersDatabase: true, Names: []string{"engine"},
 	}
-	withoutDatabases = hosted.Engine{
+	withoutDatabases = hosted.AddressForm{
 		Schemes: map[string]string{"cache": ""}, Example: "cache://login:password@host:2", Port: 2, NoDatabases: true, Verifies: true,
 	}
 )

@@ -1,8 +1,8 @@
-// Package hosted is what the providers on shared servers (PostgreSQL, MariaDB,
-// Valkey) have in common: how a server is reached today, which one a step is about,
-// how connections are kept, whether a server was restored, what says whose a thing is
-// where there are no tags, what is retained of it, and passwords that follow from a
-// binding's secret. It speaks to no server itself; each provider does.
+// Package hosted is the provider on shared servers (PostgreSQL, MariaDB, Valkey), but
+// for what an engine has of its own: how a server is reached today, which one a step is
+// about, whether it was restored, the verbs, the loop that looks and acts, what errors
+// ask for, labels, inventory, quarantine, and passwords that follow from a binding's
+// secret. It speaks to no server itself: an Engine does, and says what comes next.
 package hosted
 
 import (
@@ -88,11 +88,11 @@ func (a Accesses) Names() []string { return slices.Sorted(maps.Keys(a)) }
 // Targets is a provider.Wired's Targets.
 func (a Accesses) Targets(context.Context) ([]string, error) { return a.Names(), nil }
 
-// Learn compares the target that is recorded with the identity that the server
+// learn compares the target that is recorded with the identity that the server
 // gave. For one that is not recorded yet, it answers the status that has it
 // recorded: the step makes nothing. Another identity is a passing error: another
 // server answers at the address, and what is absent there is not gone.
-func Learn(recorded provider.Target, name, identity string) (*provider.Status, error) {
+func learn(recorded provider.Target, name, identity string) (*provider.Status, error) {
 	switch recorded.Identity {
 	case identity:
 		return nil, nil
@@ -101,23 +101,31 @@ func Learn(recorded provider.Target, name, identity string) (*provider.Status, e
 			Target: &provider.Target{Name: name, Identity: identity}, Description: "Found the server", After: time.Millisecond,
 		}, nil
 	}
-	return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf("it answers as %q, and this was made on "+
+	return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf("it answers as %q, and this "+
+		"was made on "+
 		"%q: another server is at its address. Have the settings lead to the right one", identity, recorded.Identity)}
 }
+
+// InUse reports whether what is so labelled is an instance that somebody uses: what is
+// retained is deleted.
+func (l Label) InUse() bool { return l.RetainedUntil.IsZero() }
 
 // A Label says whose a thing is, where an engine has comments and no tags. Its
 // JSON is the comment.
 type Label struct {
 	provider.Tags
+	// The tags of a binding have the origin of its instance: its names derive from it.
 	// PlanID and Created are for the inventory; Created is UTC.
 	PlanID  string    `json:"plan,omitempty"`
 	Created time.Time `json:"created"`
 	// Locked says that it is in quarantine, or what else the provider locked it for.
 	Locked string `json:"locked,omitempty"`
-	// Facts are what else the provider keeps with the thing: what a deletion has to
+	// RetainedUntil is set on what is retained: how long it stays in quarantine, UTC.
+	RetainedUntil time.Time `json:"retained_until,omitzero"`
+	// Details are what else the provider keeps with the thing: what a deletion has to
 	// know, which is given neither settings nor a snapshot. No secrets: every user of
 	// a server may read its comments.
-	Facts json.RawMessage `json:"facts,omitempty"`
+	Details json.RawMessage `json:"details,omitempty"`
 }
 
 // labelMark begins each label, so that what others have written is never taken
@@ -127,7 +135,7 @@ const labelMark = "longshore:"
 // Text is the label as a comment: ASCII letters alone, no quotes that SQL would
 // need escaped but the double ones of JSON.
 func (l Label) Text() string {
-	l.Created = l.Created.UTC().Truncate(time.Millisecond)
+	l.Created, l.RetainedUntil = l.Created.UTC().Truncate(time.Millisecond), l.RetainedUntil.UTC().Truncate(time.Millisecond)
 	raw, _ := json.Marshal(l) // texts and a time
 	return labelMark + asciiJSON(raw)
 }
@@ -165,7 +173,7 @@ func ParseLabel(text string) (l Label, ok bool) {
 const nameDigits = 26
 
 // Name derives a name of at most 32 letters and digits from the ids that tags
-// have, whatever their incarnation: it has no hyphen or underscore, since engines
+// have, and their origin: it has no hyphen or underscore, since engines
 // quote the one and take the other for a pattern. Prefix is of a few letters.
 func Name(prefix string, t provider.Tags) string {
 	whole := provider.Name("x", "x", t)

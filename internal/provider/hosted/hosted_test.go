@@ -38,26 +38,6 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-func TestLearn(t *testing.T) {
-	for name, tc := range map[string]struct {
-		recorded string
-		learns   bool
-		fails    bool
-	}{"Same": {recorded: "s-1"}, "First": {learns: true}, "Another": {recorded: "s-2", fails: true}} {
-		st, err := hosted.Learn(provider.Target{Name: "t", Identity: tc.recorded}, "t", "s-1")
-		if (st != nil) != tc.learns || (err != nil) != tc.fails {
-			t.Errorf("%s: %+v %v", name, st, err)
-		}
-		if st != nil && (*st.Target != provider.Target{Name: "t", Identity: "s-1"} || st.Done) {
-			t.Errorf("%s: learnt %+v", name, st)
-		}
-	}
-	_, _, err := hosted.Accesses{}.Reach(provider.Target{Name: "gone"})
-	if err == nil || !strings.Contains(err.Error(), "settings") {
-		t.Errorf("a target that left the settings: %v", err)
-	}
-}
-
 // Names are of 32 letters at most, and tell ids and lives apart.
 func TestNames(t *testing.T) {
 	a := hosted.Name("lsd", provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "1"})
@@ -102,7 +82,8 @@ func TestNumbers(t *testing.T) {
 		"Unknown":  {map[string]any{"m": 5}, 0, "m"},
 	} {
 		var got int
-		err := hosted.ReadNumbers(tc.settings, []hosted.Number{{Name: "n", Min: 1, Max: 10, Into: &got, Remedy: "write one"}}, "other")
+		err := hosted.ReadSettings(tc.settings, &hosted.Deletion{}, []hosted.Number{{Name: "n", Min: 1, Max: 10, Into: &got, Remedy: "write one"}},
+			"other")
 		wrong := ""
 		if e, ok := errors.AsType[*advice.Error](err); ok {
 			wrong = e.Name

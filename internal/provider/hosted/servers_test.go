@@ -17,9 +17,37 @@ type counted struct {
 	said   hosted.Said
 	closed int
 	late   func() // what others do between a look and an advance; nil for nothing
+	held   []string
+	away   error
+	acts   []any
+	fails  func(act any) error // what doing an act answers; nil for no error
 }
 
-func (c *counted) Identify(context.Context, string, bool) (hosted.Said, error) { return c.said, nil }
+func (c *counted) Identify(context.Context, string, bool) (hosted.Said, error) { return c.said, c.away }
+
+func (c *counted) Look(context.Context, provider.Tags) (int, error) { return len(c.acts), nil }
+
+func (c *counted) Do(_ context.Context, _ provider.Tags, _ int, act any) error {
+	if c.fails != nil {
+		if err := c.fails(act); err != nil {
+			return err
+		}
+	}
+	c.acts = append(c.acts, act)
+	return nil
+}
+
+func (c *counted) List(_ context.Context, _, after string, limit int) (page []hosted.Listed, last string, err error) {
+	for _, name := range c.held {
+		if name > after && len(page) < limit {
+			page = append(page, hosted.Listed{Name: name})
+		}
+	}
+	if len(page) == limit {
+		last = page[limit-1].Name
+	}
+	return page, last, nil
+}
 
 func (c *counted) Advance(_ context.Context, _ string, seen, to provider.Epoch) (bool, error) {
 	if c.late != nil {
@@ -34,12 +62,73 @@ func (c *counted) Advance(_ context.Context, _ string, seen, to provider.Epoch) 
 
 func (c *counted) Close() { c.closed++ }
 
-func newServers(one *counted, pool int) (s *hosted.Servers[*counted], opened *int) {
+type servers = hosted.Provider[*counted, int]
+
+func newServers(one *counted, pool int) (s *servers, opened *int) {
 	opened = new(int)
-	return &hosted.Servers[*counted]{
-		Broker: "b", Accesses: hosted.Accesses{"t": {Host: "h"}}, Pool: pool, Explain: func(_ string, err error) error { return err },
-		Open: func(hosted.Access, int) (*counted, error) { *opened++; return one, nil },
-	}, opened
+	return hosted.New(hosted.Options{Broker: "b", Accesses: hosted.Accesses{"t": {Host: "h"}}, Pool: pool},
+		hosted.Engine[*counted, int]{
+			Open:   func(hosted.Access, int) (*counted, error) { *opened++; return one, nil },
+			Close:  (*counted).Close,
+			Class:  func(err error) hosted.Class { return classes[err] },
+			Label:  func(int, provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false },
+			Stands: func(int, provider.Tags) bool { return false },
+		}), opened
+}
+
+var errLocked, errFull = errors.New("locked"), errors.New("full")
+
+var classes = map[error]hosted.Class{errLocked: hosted.Locked, errFull: hosted.Full}
+
+// A step goes on until nothing is left to do, looks again where others work at the same,
+// waits where they hold a lock, and tells the operator of what he has to end.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fails func(any) error
+		done  bool
+		why   string
+		kind  string
+	}{
+		"Done":    {done: true},
+		"Locked":  {fails: func(any) error { return errLocked }, why: "Waiting for somebody's lock"},
+		"Busy":    {fails: func(any) error { return hosted.ErrChanged }, why: "Working"},
+		"GoesOn":  {fails: func(any) error { return hosted.ErrGoesOn }, why: "Working"},
+		"Trouble": {fails: func(any) error { return errFull }, kind: provider.TroubleFull},
+		"Silent":  {fails: func(any) error { return context.DeadlineExceeded }, kind: provider.TroubleSilent},
+	} {
+		one := &counted{said: hosted.Said{Identity: "id"}, fails: tc.fails}
+		s, _ := newServers(one, 0)
+		s.Engine.Provision = func(context.Context, *hosted.Site[*counted, int], provider.Instance) (hosted.Decide[int], error) {
+			return func(seen int) (hosted.Next, error) {
+				if seen == 3 {
+					return hosted.Next{}, nil
+				}
+				return hosted.Next{Act: "act"}, nil
+			}, nil
+		}
+		st, err := s.Provision(t.Context(), provider.Instance{Target: provider.Target{Name: "t", Identity: "id"}})
+		trouble, _ := errors.AsType[*provider.Trouble](err)
+		kind := ""
+		if trouble != nil {
+			kind = trouble.Kind
+		}
+		if st.Done != tc.done || st.Description != tc.why || kind != tc.kind {
+			t.Errorf("%s: %+v %v", name, st, err)
+		}
+		if !tc.done && tc.kind == "" && st.After == 0 {
+			t.Errorf("%s: it waits for no time", name)
+		}
+	}
+	one := &counted{said: hosted.Said{Identity: "id"}}
+	s, _ := newServers(one, 0)
+	s.Engine.Provision = func(context.Context, *hosted.Site[*counted, int], provider.Instance) (hosted.Decide[int], error) {
+		return func(int) (hosted.Next, error) { one.acts = nil; return hosted.Next{Act: "in vain"}, nil }, nil
+	}
+	st, err := s.Provision(t.Context(), provider.Instance{Target: provider.Target{Name: "t", Identity: "id"}})
+	if err != nil || st.Done || st.After == 0 {
+		t.Errorf("what is done in vain: %+v %v", st, err)
+	}
 }
 
 // Connections are kept where there is a pool, and else end with the step.
@@ -88,9 +177,6 @@ func TestSteps(t *testing.T) {
 	if _, _, err := s.At(t.Context(), known, provider.Epoch{Count: 4}); err != nil {
 		t.Error(err)
 	}
-	if st, err := hosted.Settle(nil, nil, provider.Status{}); err != nil || !st.Done {
-		t.Errorf("in the end it answers %+v: %v", st, err)
-	}
 }
 
 // A server is advanced from where it is seen to be, or not at all: it says where it is
@@ -132,26 +218,19 @@ func TestAdvance(t *testing.T) {
 // Targets are listed one after another; one that cannot be is left out, with its error.
 func TestListOfTargets(t *testing.T) {
 	t.Parallel()
-	away := errors.New("away")
-	held := map[string][]string{"a": {"1", "2", "3"}, "b": nil, "d/e": {"4"}}
-	page := func(_ context.Context, target, after string) (page []provider.Holding, more string, err error) {
-		if target == "b" {
-			return nil, "", away
-		}
-		for _, name := range held[target] {
-			if name > after && len(page) < 2 {
-				page = append(page, provider.Holding{Name: name})
-			}
-		}
-		if len(page) == 2 {
-			more = page[1].Name
-		}
-		return page, more, nil
+	id := hosted.Said{Identity: "id"}
+	held := map[string]*counted{
+		"a": {said: id, held: []string{"1", "2", "3"}}, "b": {away: errors.New("away")}, "d/e": {said: id, held: []string{"4"}},
 	}
-	a := hosted.Accesses{"a": {}, "b": {}, "d/e": {}}
+	p := hosted.New(hosted.Options{Page: 2, Accesses: hosted.Accesses{"a": {Host: "a"}, "b": {Host: "b"}, "d/e": {Host: "d/e"}}},
+		hosted.Engine[*counted, int]{
+			Open:  func(a hosted.Access, _ int) (*counted, error) { return held[a.Host], nil },
+			Close: (*counted).Close,
+			Class: func(error) hosted.Class { return hosted.Other },
+		})
 	var names, faults []string
 	for cursor, first := "", true; first || cursor != ""; first = false {
-		listed, next, err := a.List(t.Context(), cursor, page)
+		listed, next, err := p.List(t.Context(), cursor)
 		for _, h := range listed {
 			names = append(names, h.Name)
 		}
@@ -163,7 +242,7 @@ func TestListOfTargets(t *testing.T) {
 	if d := gocmp.Diff([][]string{{"1", "2", "3", "4"}, {"b/"}}, [][]string{names, faults}); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if listed, next, err := a.List(t.Context(), "c/9", page); len(listed) != 1 || next != "" || err != nil {
+	if listed, next, err := p.List(t.Context(), "c/9"); len(listed) != 1 || next != "" || err != nil {
 		t.Errorf("after a target that has left the settings it lists %v, %q: %v", listed, next, err)
 	}
 }

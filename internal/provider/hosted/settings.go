@@ -19,9 +19,8 @@ type Number struct {
 	Remedy   string
 }
 
-// ReadNumbers reads a plan's settings, all of which are numbers, except for those
-// that others read. An error names what is wrong, or unknown.
-func ReadNumbers(settings map[string]any, numbers []Number, others ...string) error {
+// readNumbers reads those of a plan's settings that are numbers. Others are known.
+func readNumbers(settings map[string]any, numbers []Number, others []string) error {
 	unknown := maps.Clone(settings)
 	names := slices.Clone(others)
 	for _, n := range numbers {

@@ -65,7 +65,7 @@ func (b *bench) instance(id string) provider.Instance {
 func (b *bench) binding(in provider.Instance, id, parameters string) provider.Binding {
 	in.Operation = b.operation(provider.KindBind)
 	in.Parameters = nil
-	made := provider.Binding{Instance: in, ID: id, Incarnation: rand.Text(), Secret: []byte("secret of " + id + rand.Text())}
+	made := provider.Binding{Instance: in, ID: id, Incarnation: rand.Text(), Secret: []byte(rand.Text() + rand.Text())}
 	if parameters != "" {
 		made.Parameters = json.RawMessage(parameters)
 	}
@@ -208,7 +208,8 @@ func TestABindingMayNot(t *testing.T) {
 	if err != nil || file.Valid {
 		t.Errorf("reading a file: %v %v", file, err)
 	}
-	want := [3]string{"information_schema," + fmt.Sprint(own["name"]), fmt.Sprintf("'%v'@'%%'", own["username"]), fmt.Sprint(own["username"])}
+	want := [3]string{"information_schema," + fmt.Sprint(own["name"]), fmt.Sprintf("'%v'@'%%'", own["username"]),
+		fmt.Sprint(own["username"])}
 	if diff := cmp.Diff(want, [3]string{databases, users, sessions}); diff != "" {
 		t.Errorf("what a binding sees of databases, users and sessions (-want +got):\n%s", diff)
 	}
@@ -363,14 +364,17 @@ func TestEventsInQuarantine(t *testing.T) {
 	in := b.provisioned("i")
 	binding, credentials, db := b.bound(in, "b", "")
 	_, _, other := b.bound(in, "other", "")
-	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)", "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO t VALUES ()",
+	exec(t, db, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)", "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT "+
+		"INTO t VALUES ()",
 		"CREATE EVENT sleeps ON SCHEDULE EVERY 1 SECOND DO DO SLEEP(1000)")
-	exec(t, other, "CREATE TABLE u (a INT AUTO_INCREMENT PRIMARY KEY)", "CREATE EVENT f ON SCHEDULE EVERY 1 SECOND DO INSERT INTO u VALUES ()")
+	exec(t, other, "CREATE TABLE u (a INT AUTO_INCREMENT PRIMARY KEY)", "CREATE EVENT f ON SCHEDULE EVERY 1 SECOND DO INSERT "+
+		"INTO u VALUES ()")
 	rows := func(table string) string {
 		return b.text("SELECT COUNT(*) FROM " + fmt.Sprint(credentials["name"]) + "." + table)
 	}
 	fired := func() string {
-		return b.text("SELECT last_executed FROM information_schema.events WHERE event_schema = ? AND event_name = 'e'", credentials["name"])
+		return b.text("SELECT last_executed FROM information_schema.events WHERE event_schema = ? AND event_name = 'e'",
+			credentials["name"])
 	}
 	until(t, "the events run", func() bool { return rows("t") != "0" && rows("u") != "0" })
 	for kind, tags := range map[string]provider.Tags{"Binding": provider.BindingTagsOf(binding), "Instance": provider.TagsOf(in)} {
@@ -423,8 +427,10 @@ func TestRightsEndWithTheDatabase(t *testing.T) {
 	name, who := fmt.Sprint(credentials["name"]), "x"+strings.ToLower(rand.Text()[:12])
 	for _, statement := range []string{
 		"CREATE USER " + who + "@'%' IDENTIFIED BY 'x'", "CREATE ROLE " + who + "role",
-		"GRANT SELECT ON " + name + ".* TO " + who + "@'%' WITH GRANT OPTION", "GRANT SELECT ON " + name + ".* TO " + who + "role",
-		"GRANT SELECT, INSERT (a) ON " + name + ".t TO " + who + "@'%'", "GRANT EXECUTE ON PROCEDURE " + name + ".p TO " + who + "@'%'",
+		"GRANT SELECT ON " + name + ".* TO " + who + "@'%' WITH GRANT OPTION", "GRANT SELECT ON " + name + ".* TO " + who +
+			"role",
+		"GRANT SELECT, INSERT (a) ON " + name + ".t TO " + who + "@'%'", "GRANT EXECUTE ON PROCEDURE " + name + ".p TO " + who +
+			"@'%'",
 	} {
 		b.server.Root(t, statement)
 	}
@@ -520,7 +526,7 @@ func TestNoPasswordIsSeen(t *testing.T) {
 	anew := b.binding(in, "b", "")
 	second := must(b, b.p.Bind, anew).Grant.Credentials
 	must(b, b.p.Unbind, anew)
-	said := b.server.Log(t) + b.text("SELECT GROUP_CONCAT(CONCAT(label, facts)) FROM "+b.access.Database+".things")
+	said := b.server.Log(t) + b.text("SELECT GROUP_CONCAT(CONCAT(label, details)) FROM "+b.access.Database+".things")
 	if !strings.Contains(said, "ALTER USER") {
 		t.Fatal("the log of statements holds none")
 	}
@@ -618,7 +624,8 @@ func TestReadOnly(t *testing.T) {
 	}
 	exec(t, reader, "SELECT a FROM t FOR UPDATE") // MariaDB asks for no right to lock what is read, as the guide says
 	for statement, want := range map[string]uint16{
-		"INSERT INTO t VALUES (1)": 1142, "DROP TABLE t": 1142, "CREATE TABLE u (a INT)": 1142, "CALL p()": 1370, "LOCK TABLES t READ": 1044,
+		"INSERT INTO t VALUES (1)": 1142, "DROP TABLE t": 1142, "CREATE TABLE u (a INT)": 1142, "CALL p()": 1370, "LOCK " +
+			"TABLES t READ": 1044,
 		"CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1": 1044,
 	} {
 		if _, err := reader.ExecContext(t.Context(), statement); number(t, err) != want {
@@ -644,7 +651,10 @@ func TestADroppedDatabaseComesBack(t *testing.T) {
 	odd := b.instance("odd")
 	for _, name := range []string{"latin1_bin", "no_such", "x; DROP DATABASE mysql"} {
 		odd.Parameters, _ = json.Marshal(map[string]string{"collation": name})
-		_, f := providertest.Drive(t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.p.Provision(ctx, odd) })
+		_, f := providertest.Drive(t, b.clock, func(ctx context.Context) (provider.Status, error) {
+			return b.p.Provision(ctx,
+				odd)
+		})
 		if f == nil || !strings.Contains(f.Message, "collation") {
 			t.Errorf("collation %q: %v, want a failure that says so", name, f)
 		}

@@ -31,8 +31,8 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"Locked":         {code(1205), "own words"},
 		"Deadlock":       {code(1213), "own words"},
 		"Slow":           {code(1969), "own words"},
-		"ShutDown":       {code(1053), "see that it runs"},
-		"Killed":         {code(1927), "see that it runs"},
+		"ShutDown":       {code(1053), "nobody answers"},
+		"Killed":         {code(1927), "nobody answers"},
 		"Password":       {code(1045), "password of today"},
 		"AccountLocked":  {code(4151), "password of today"},
 		"NoDatabase":     {code(1049), "own database is missing"},
@@ -50,9 +50,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"Threads":        {code(1135), "KILL"},
 		"OwnConnections": {code(1226), "max_connections"},
 		"HostBlocked":    {code(1129), "FLUSH HOSTS"},
-		"BadConnection":  {driver.ErrBadConn, "see that it runs"},
-		"Ended":          {fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "see that it runs"},
-		"Refused":        {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "see that it runs"},
+		"BadConnection":  {driver.ErrBadConn, "nobody answers"},
+		"Ended":          {fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), "nobody answers"},
+		"Refused":        {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, "in time"},
 		"Silent":         {context.DeadlineExceeded, "in time"},
 		"Other":          {code(1), "own words"},
 	} {
@@ -81,7 +81,7 @@ func TestAServerThatRefuses(t *testing.T) {
 		"NewPassword": {func(a *hosted.Access) { a.Password = "of yesterday" }, "password of today"},
 		"NoDatabase":  {func(a *hosted.Access) { a.Database = "lsdmissing" }, "own database is missing"},
 		"NoRights":    {func(a *hosted.Access) { a.Database = "mysql" }, "lacks a right"},
-		"Gone":        {func(a *hosted.Access) { a.Port = free }, "see that it runs"},
+		"Gone":        {func(a *hosted.Access) { a.Port = free }, "nobody answers"},
 		"WrongAuthority": {func(a *hosted.Access) {
 			*a = mariadbTLS(t, *a)
 			a.Host = "127.0.0.1"

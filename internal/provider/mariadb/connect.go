@@ -79,7 +79,7 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 	return s, nil
 }
 
-// Close implements hosted.Server.
+// Close ends the connections.
 func (s *sqlServer) Close() { _ = s.db.Close() }
 
 // schema is the broker's own database. Brokers may share it.
@@ -95,7 +95,7 @@ var schema = []string{
 		broker VARBINARY(255) NOT NULL,
 		version BIGINT UNSIGNED NOT NULL,
 		label MEDIUMTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-		facts TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+		details TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
 		KEY (instance), KEY (broker, name)
 	) ENGINE=InnoDB COMMENT 'Longshore: whose each database and account is'`,
 }

@@ -11,17 +11,16 @@ import (
 
 // What tests of the package need to see.
 var (
-	MeaningOf  = meaningOf
+	ClassOf    = classOf
 	VerifierOf = verifierOf
 	Syntax     = uint16(syntaxError)
 )
 
 // Explain is what an operator is told of an error.
-func Explain(err error) error { return explain("target", err) }
+func Explain(err error) error { return New(Options{}).Explain("target", err) }
 
-// Adjust gives a provider small pages, and has its calls to servers made by calls.
-func Adjust(p *Provider, page int, calls *providertest.Calls) {
-	p.page = page
+// Through has the calls of a provider to servers made by calls.
+func Through(p *Provider, calls *providertest.Calls) {
 	p.Open = func(access hosted.Access, pool int) (server, error) {
 		s, err := openSQL(access, pool)
 		if err != nil {
@@ -49,17 +48,17 @@ func (f faulty) Advance(ctx context.Context, broker string, seen, to provider.Ep
 	return did, err
 }
 
-func (f faulty) look(ctx context.Context, n names) (now standing, err error) {
-	err = f.calls.Call(ctx, func() (err error) { now, err = f.server.look(ctx, n); return err })
+func (f faulty) Look(ctx context.Context, t provider.Tags) (now seen, err error) {
+	err = f.calls.Call(ctx, func() (err error) { now, err = f.server.Look(ctx, t); return err })
 	return now, err
 }
 
-// do may land late, when the step's connections are closed: then on one of its own.
-func (f faulty) do(ctx context.Context, n names, seen standing, a act) error {
+// Do may land late, when the step's connections are closed: then on one of its own.
+func (f faulty) Do(ctx context.Context, t provider.Tags, was seen, act any) error {
 	late := false
 	err := f.calls.Call(ctx, func() error {
 		if !late {
-			return f.server.do(ctx, n, seen, a)
+			return f.server.Do(ctx, t, was, act)
 		}
 		s, err := f.again()
 		if err != nil {
@@ -69,7 +68,7 @@ func (f faulty) do(ctx context.Context, n names, seen standing, a act) error {
 		if _, err := s.Identify(context.WithoutCancel(ctx), f.broker, false); err != nil {
 			return err
 		}
-		return s.do(context.WithoutCancel(ctx), n, seen, a)
+		return s.Do(context.WithoutCancel(ctx), t, was, act)
 	})
 	late = true
 	return err
@@ -84,9 +83,6 @@ func Prepare(ctx context.Context, p *Provider) error {
 	return err
 }
 
-// RetainedName is how what is retained of an instance is listed.
-func RetainedName(t provider.Tags) string { return retainedNames(t).instance }
-
 // StatementTime has the statements of providers that are opened from now on end after so
 // many seconds, until the test ends.
 func StatementTime(t testing.TB, seconds string) {
@@ -100,14 +96,14 @@ func StatementTime(t testing.TB, seconds string) {
 func Defines(ctx context.Context, q querier, locked bool) (bool, error) {
 	l := login{name: "a", exists: true}
 	if locked {
-		l.record.facts.Phase = ended
+		l.record.details.Phase = ended
 	}
-	now := standing{logins: []login{l}}
+	now := seen{logins: []login{l}}
 	err := lookAtDefiners(ctx, q, "d", &now)
 	return now.logins[0].defines, err
 }
 
 // LockName is that of the lock that a call holds.
 func LockName(identity string, in provider.Instance) string {
-	return lockName(identity, namesOf(provider.TagsOf(in)).instance)
+	return lockName(identity, namesOf(provider.TagsOf(in)).database)
 }

@@ -17,26 +17,19 @@ var (
 )
 
 // grantOf is what a binding gives.
-func grantOf(access hosted.Access, tls bool, now standing, password string) *provider.Grant {
-	name, login := now.name, now.logins[0].name
+func grantOf(access hosted.Access, n names, password string) *provider.Grant {
 	host, port := access.Public()
 	mode := access.TLS
-	switch {
-	case !tls:
-		mode = hosted.TLSDisable
-	case mode != hosted.TLSVerify:
-		mode = hosted.TLSRequire
-	}
 	at := net.JoinHostPort(host, strconv.Itoa(port))
-	uri := url.URL{Scheme: "mysql", User: url.UserPassword(login, password), Host: at, Path: "/" + name}
+	uri := url.URL{Scheme: "mysql", User: url.UserPassword(n.login, password), Host: at, Path: "/" + n.database}
 	if word := uriModes[mode]; word != "" {
 		uri.RawQuery = url.Values{"ssl-mode": {word}}.Encode()
 	}
-	jdbc := url.Values{"user": {login}, "password": {password}, "sslMode": {jdbcModes[mode]}}
+	jdbc := url.Values{"user": {n.login}, "password": {password}, "sslMode": {jdbcModes[mode]}}
 	credentials := map[string]any{
-		"type": hosted.TypeMySQL, "database": name,
-		"uri": uri.String(), "jdbcUrl": "jdbc:mariadb://" + at + "/" + name + "?" + jdbc.Encode(),
-		"host": host, "port": port, "name": name, "username": login, "password": password, "sslmode": mode.String(),
+		"type": hosted.TypeMySQL, "database": n.database,
+		"uri": uri.String(), "jdbcUrl": "jdbc:mariadb://" + at + "/" + n.database + "?" + jdbc.Encode(),
+		"host": host, "port": port, "name": n.database, "username": n.login, "password": password, "sslmode": mode.String(),
 	}
 	if access.CA != "" && mode == hosted.TLSVerify {
 		credentials["ca"] = access.CA

@@ -93,7 +93,7 @@ func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, 
 func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (bool, error) {
 	err := changed(ctx, s.db, "UPDATE brokers SET epoch = ?, mark = ? WHERE broker = ? AND epoch = ? AND mark = ?",
 		to.Count, to.Mark, broker, seen.Count, seen.Mark)
-	if errors.Is(err, errChanged) {
+	if errors.Is(err, hosted.ErrChanged) {
 		return false, nil
 	}
 	return err == nil, err

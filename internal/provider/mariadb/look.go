@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -35,18 +36,18 @@ func query(ctx context.Context, q querier, read func(scan func(...any) error) er
 	return rows.Err()
 }
 
-const recordColumns = "SELECT name, instance, serial, version, label, facts FROM things "
+const recordColumns = "SELECT name, instance, serial, version, label, details FROM things "
 
 // records reads those that a query gives.
 func records(ctx context.Context, q querier, where string, args ...any) (all []record, err error) {
 	err = query(ctx, q, func(scan func(...any) error) error {
 		var r record
-		var label, facts string
-		if err := scan(&r.name, &r.instance, &r.serial, &r.version, &label, &facts); err != nil {
+		var label, details string
+		if err := scan(&r.name, &r.instance, &r.serial, &r.version, &label, &details); err != nil {
 			return err
 		}
 		var ok bool
-		if r.label, ok = hosted.ParseLabel(label); !ok || json.Unmarshal([]byte(facts), &r.facts) != nil {
+		if r.label, ok = hosted.ParseLabel(label); !ok || json.Unmarshal([]byte(details), &r.details) != nil {
 			return fmt.Errorf("the record of %q cannot be read: somebody has changed it, or a later version wrote it", r.name)
 		}
 		all = append(all, r)
@@ -55,8 +56,18 @@ func records(ctx context.Context, q querier, where string, args ...any) (all []r
 	return all, err
 }
 
-func (s *sqlServer) list(ctx context.Context, broker, after string, limit int) ([]record, error) {
-	return records(ctx, s.db, "WHERE broker = ? AND name > ? ORDER BY name LIMIT ?", broker, after, limit)
+// List implements hosted.Host. What is left of a binding goes with the instance.
+func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
+	all, err := records(ctx, s.db, "WHERE broker = ? AND name > ? ORDER BY name LIMIT ?", broker, after, limit)
+	for _, r := range all {
+		if r.details.Phase != left {
+			page = append(page, hosted.Listed{Name: r.name, Label: r.label})
+		}
+	}
+	if len(all) == limit {
+		last = all[limit-1].name
+	}
+	return page, last, err
 }
 
 func (s *sqlServer) collation(ctx context.Context, name string) (has bool, err error) {
@@ -70,33 +81,20 @@ func (s *sqlServer) links(ctx context.Context) (follows bool, err error) {
 	return follows, err
 }
 
-// recorded is the part of a standing that records tell.
-func recorded(ctx context.Context, q querier, n names) (now standing, err error) {
-	now.name = n.instance
+// recorded is the part of what is seen that records tell.
+func recorded(ctx context.Context, q querier, n names) (now seen, err error) {
+	which, args := "WHERE instance = ? ORDER BY name", []any{n.database}
 	if n.login != "" {
 		now.logins = []login{{name: n.login}}
-		// The first record of an instance is its own: the order is that of their making.
-		all, err := records(ctx, q, "WHERE serial = (SELECT MIN(serial) FROM things WHERE instance = ?) OR name = ?",
-			n.instance, n.login)
-		for _, r := range all {
-			switch {
-			case r.instance != n.instance:
-				now.logins[0].kept = true
-			case r.name == n.login:
-				now.binding, now.logins[0].record = r, r
-			case strings.HasPrefix(r.name, prefixDatabase):
-				now.instance, now.name = r, r.name
-			}
-		}
-		return now, err
+		which, args = "WHERE name IN (?, ?)", []any{n.database, n.login}
 	}
-	all, err := records(ctx, q, "WHERE instance = ? OR name = ? ORDER BY name", n.instance, n.instance)
+	all, err := records(ctx, q, which, args...)
 	for _, r := range all {
 		switch {
-		case r.instance != n.instance:
-			now.kept = true
-		case strings.HasPrefix(r.name, prefixDatabase):
-			now.instance, now.name = r, r.name
+		case r.name == n.database:
+			now.instance = r
+		case n.login != "":
+			now.logins[0].record = r
 		default:
 			now.logins = append(now.logins, login{name: r.name, record: r})
 		}
@@ -104,35 +102,27 @@ func recorded(ctx context.Context, q querier, n names) (now standing, err error)
 	return now, err
 }
 
-func (s *sqlServer) look(ctx context.Context, n names) (standing, error) {
+// Look implements hosted.Host.
+func (s *sqlServer) Look(ctx context.Context, t provider.Tags) (seen, error) {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
-		return standing{}, err
+		return seen{}, err
 	}
 	defer func() { _ = c.Close() }()
+	n := namesOf(t)
 	now, err := recorded(ctx, c, n)
-	if err != nil {
-		return now, err
-	}
-	looks := []func(context.Context, querier, string, *standing) error{lookAtDatabase, lookAtLogins, lookAtSessions}
-	// A database of another life is given back or removed, whatever the step is.
-	leaving := n.leaving || n.login == "" && now.name != n.instance
-	if n.login != "" || leaving {
-		looks = append(looks, lookAtGrants)
-	}
-	if leaving {
-		looks = append(looks, lookAtEvents, lookAtDefiners)
-	}
-	for _, look := range looks {
-		if err := look(ctx, c, now.name, &now); err != nil {
-			return now, err
+	for _, look := range []func(context.Context, querier, string, *seen) error{
+		lookAtDatabase, lookAtLogins, lookAtSessions, lookAtGrants, lookAtEvents, lookAtDefiners,
+	} {
+		if err == nil {
+			err = look(ctx, c, n.database, &now)
 		}
 	}
-	return now, nil
+	return now, err
 }
 
-// of gives the login of a name, nil if there is none.
-func (now *standing) of(name string) *login {
+// login gives the one of a name, nil if there is none.
+func (now *seen) login(name string) *login {
 	i, found := slices.BinarySearchFunc(now.logins, name, func(l login, name string) int { return strings.Compare(l.name, name) })
 	if !found {
 		return nil
@@ -141,14 +131,14 @@ func (now *standing) of(name string) *login {
 }
 
 // in is a list of the logins' names for a query.
-func (now *standing) in() (list string, args []any) {
+func (now *seen) in() (list string, args []any) {
 	for _, l := range now.logins {
 		args = append(args, l.name)
 	}
 	return "(" + strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ") + ")", args
 }
 
-func lookAtDatabase(ctx context.Context, q querier, database string, now *standing) error {
+func lookAtDatabase(ctx context.Context, q querier, database string, now *seen) error {
 	return query(ctx, q, func(scan func(...any) error) error {
 		now.database = true
 		return scan(new(string))
@@ -156,7 +146,7 @@ func lookAtDatabase(ctx context.Context, q querier, database string, now *standi
 }
 
 // lookAtLogins reads the accounts as the server keeps them.
-func lookAtLogins(ctx context.Context, q querier, _ string, now *standing) error {
+func lookAtLogins(ctx context.Context, q querier, _ string, now *seen) error {
 	if len(now.logins) == 0 {
 		return nil
 	}
@@ -166,7 +156,7 @@ func lookAtLogins(ctx context.Context, q querier, _ string, now *standing) error
 		if err := scan(&name, &verifier, &locked, &tls, &connections, &seconds); err != nil {
 			return err
 		}
-		l := now.of(name)
+		l := now.login(name)
 		l.exists, l.verifier, l.locked, l.tls = true, verifier, locked == "1", tls != "0"
 		l.limits.Connections, _ = strconv.Atoi(connections) // the server's own numbers
 		timeout, _ := strconv.ParseFloat(seconds, 64)
@@ -178,7 +168,7 @@ func lookAtLogins(ctx context.Context, q querier, _ string, now *standing) error
 		FROM mysql.global_priv WHERE host = '%' AND user IN `+list, args...)
 }
 
-func lookAtSessions(ctx context.Context, q querier, _ string, now *standing) error {
+func lookAtSessions(ctx context.Context, q querier, _ string, now *seen) error {
 	if len(now.logins) == 0 {
 		return nil
 	}
@@ -189,21 +179,21 @@ func lookAtSessions(ctx context.Context, q querier, _ string, now *standing) err
 		if err := scan(&name, &n); err != nil {
 			return err
 		}
-		now.of(name).sessions = n
+		now.login(name).sessions = n
 		return nil
 	}, "SELECT user, COUNT(*) FROM information_schema.processlist WHERE user IN "+list+" GROUP BY user", args...)
 }
 
 // lookAtGrants reads who has rights on the database by its name: those of a pattern
 // are the operator's own affair.
-func lookAtGrants(ctx context.Context, q querier, database string, now *standing) error {
+func lookAtGrants(ctx context.Context, q querier, database string, now *seen) error {
 	return query(ctx, q, func(scan func(...any) error) error {
 		var g grantee
 		var reads, writes, schedules string
 		if err := scan(&g.user, &g.host, &reads, &writes, &schedules); err != nil {
 			return err
 		}
-		l := now.of(g.user)
+		l := now.login(g.user)
 		if l != nil && g.host == "%" {
 			l.schedules = schedules == "Y"
 		}
@@ -218,7 +208,8 @@ func lookAtGrants(ctx context.Context, q querier, database string, now *standing
 		}
 		return nil
 	}, `SELECT user, host, MAX(may_read), MAX(may_write), MAX(may_schedule) FROM (
-		SELECT user, host, select_priv AS may_read, insert_priv AS may_write, event_priv AS may_schedule FROM mysql.db WHERE db = ? UNION ALL
+		SELECT user, host, select_priv AS may_read, insert_priv AS may_write, event_priv AS may_schedule
+		FROM mysql.db WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.tables_priv WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.columns_priv WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.procs_priv WHERE db = ?) AS granted GROUP BY user, host`,
@@ -228,17 +219,22 @@ func lookAtGrants(ctx context.Context, q querier, database string, now *standing
 // definer is how the server writes an account that something runs as.
 func definer(name string) string { return name + "@%" }
 
-func lookAtEvents(ctx context.Context, q querier, database string, now *standing) error {
+// lookAtEvents looks once accounts that are to go are locked.
+func lookAtEvents(ctx context.Context, q querier, database string, now *seen) error {
+	if !slices.ContainsFunc(now.logins, login.goes) {
+		return nil
+	}
 	return query(ctx, q, func(scan func(...any) error) error {
 		var by, event string
 		if err := scan(&by, &event); err != nil {
 			return err
 		}
-		if l := now.of(strings.TrimSuffix(by, "@%")); l != nil && by == definer(l.name) {
+		if l := now.login(strings.TrimSuffix(by, "@%")); l != nil && by == definer(l.name) {
 			l.events = append(l.events, event)
 		}
 		return nil
-	}, "SELECT definer, event_name FROM information_schema.events WHERE event_schema = ? AND status = 'ENABLED' ORDER BY event_name", database)
+	}, "SELECT definer, event_name FROM information_schema.events WHERE event_schema = ? AND status = 'ENABLED' ORDER BY "+
+		"event_name", database)
 }
 
 // definersTime is how many seconds looking for what runs as an account may take: the
@@ -248,9 +244,8 @@ const definersTime = 5
 // lookAtDefiners looks once accounts that are to go are locked, and not before: however
 // long it takes, nobody has the use of it. Of one that it took too long for, it is
 // taken that something runs as it.
-func lookAtDefiners(ctx context.Context, q querier, database string, now *standing) error {
-	ended := func(l login) bool { return l.exists && (l.record.facts.Phase == ended || l.record.facts.Phase == left) }
-	if !slices.ContainsFunc(now.logins, ended) {
+func lookAtDefiners(ctx context.Context, q querier, database string, now *seen) error {
+	if !slices.ContainsFunc(now.logins, func(l login) bool { return l.exists && l.goes() }) {
 		return nil
 	}
 	err := query(ctx, q, func(scan func(...any) error) error {
@@ -258,7 +253,7 @@ func lookAtDefiners(ctx context.Context, q querier, database string, now *standi
 		if err := scan(&by); err != nil {
 			return err
 		}
-		if l := now.of(strings.TrimSuffix(by, "@%")); l != nil && by == definer(l.name) {
+		if l := now.login(strings.TrimSuffix(by, "@%")); l != nil && by == definer(l.name) {
 			l.defines = true
 		}
 		return nil

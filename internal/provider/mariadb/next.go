@@ -2,111 +2,94 @@ package mariadb
 
 import (
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// What users are told.
-func notOurs(noun string) *provider.Failure {
-	return provider.Failf("On the server something that is not this %s's stands in its place. Ask the operator of the service.", noun)
-}
+// act is the next one; done says that there is none.
+func act(a any) (hosted.Next, error) { return hosted.Next{Act: a}, nil }
 
-func noInstance() *provider.Failure {
-	return provider.Failf("The database does not exist, or is another one by now. Create the instance again.")
-}
+var done hosted.Next
 
-func noRetained() *provider.Failure {
-	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
-}
-
-// provision is the next act towards the instance; nil when it stands.
-func (w wanted) provision(now standing) (act, error) {
-	r := now.instance
+// provision is the next act towards the instance.
+func (w wanted) provision(now seen) (hosted.Next, error) {
+	r, undeleted := now.instance, hosted.Undeleted(w.tags)
 	switch {
-	case !r.exists() && now.database:
-		return nil, notOurs("instance")
+	case undeleted && !now.database:
+		return done, hosted.Gone()
 	case !r.exists():
-		return put{w.record(making)}, nil
-	case r.label.Tags != w.tags:
-		return nil, notOurs("instance")
-	case !now.database && r.facts.Phase == taken: // an empty one is not what was to be given back
-		return nil, noRetained()
+		return act(put{w.record(making)})
 	case !now.database:
-		return createDatabase{r.facts.Collation}, nil
-	case r.facts.Phase != ready:
-		return put{r.in(ready)}, nil
+		return act(createDatabase{r.details.Collation})
+	case r.details.Phase != ready:
+		return act(put{r.in(ready)})
+	case undeleted:
+		return w.update(now)
 	}
-	return nil, nil
+	return done, nil
 }
 
 // in is the record in another phase.
 func (r record) in(phase string) record {
-	r.facts.Phase = phase
+	r.details.Phase = phase
 	return r
 }
 
 // update is the next act towards the limits that are wanted.
-func (w wanted) update(now standing) (act, error) {
+func (w wanted) update(now seen) (hosted.Next, error) {
 	r := now.instance
 	switch {
-	case r.exists() && r.label.Tags != w.tags, !r.exists() && now.database:
-		return nil, notOurs("instance")
-	case !r.exists() || r.facts.Phase != ready:
-		return nil, noInstance()
+	case r.details.Phase != ready:
+		return done, hosted.NoInstance()
 	case !now.database:
-		return createDatabase{r.facts.Collation}, nil
+		return act(createDatabase{r.details.Collation})
 	}
 	for _, l := range now.logins {
-		if l.exists && l.record.facts.Phase == ready && l.limits != w.limits {
-			return limitLogin{l.name, w.limits}, nil
+		if l.exists && l.record.details.Phase == ready && l.limits != w.limits {
+			return act(limitLogin{l.name, w.limits})
 		}
 	}
-	if r.facts.Changed != w.operation || r.label.PlanID != w.planID {
-		r.facts.Changed, r.label.PlanID = w.operation, w.planID
-		return put{r}, nil
+	if r.details.Changed != w.operation || r.label.PlanID != w.planID {
+		r.details.Changed, r.label.PlanID = w.operation, w.planID
+		return act(put{r})
 	}
-	return nil, nil
+	return done, nil
 }
 
 // remove is the next act towards nothing of the instance.
-func remove(tags provider.Tags, now standing) (act, error) {
-	r := now.instance
-	switch {
-	case !r.exists() && now.database && !now.kept:
-		return nil, notOurs("instance")
-	case r.exists() && r.label.Tags != tags:
-		return nil, notOurs("instance")
-	case r.facts.Phase == taken && now.database:
-		return giveBack(r).next(now)
-	}
-	for _, l := range now.logins {
-		if a := l.end(false); a != nil && l.of(tags) {
-			return a, nil
-		}
-	}
-	switch {
-	case !r.exists(): // and what has its name is another one's
-		return nil, nil
-	case now.database && len(now.strangers) > 0:
-		return revoke{now.strangers}, nil
+func remove(now seen) (hosted.Next, error) {
+	switch a := now.shut(false); {
+	case a != nil:
+		return act(a)
+	case !now.instance.exists():
+		return done, nil
 	case now.database:
-		return dropDatabase{}, nil
+		return act(dropDatabase{})
 	}
-	return forget{r}, nil
+	return act(forget{now.instance})
 }
 
-// of reports whether an account is of an instance. One that is left may be of a former
-// life of its database.
-func (l login) of(tags provider.Tags) bool {
-	return l.record.facts.Phase == left || l.record.label.OfInstance() == tags
+// shut is the next act until no account has the database any more; with keep, those stay
+// that something runs as.
+func (now seen) shut(keep bool) any {
+	for _, l := range now.logins {
+		if a := l.end(keep); a != nil {
+			return a
+		}
+	}
+	if now.database && len(now.strangers) > 0 && now.instance.exists() {
+		return revoke{now.strangers}
+	}
+	return nil
 }
 
 // end is the next act towards the end of an account; nil when there is neither an
 // account nor a record. With keep, one that something runs as stays, and its record
 // says so.
-func (l login) end(keep bool) act {
+func (l login) end(keep bool) any {
 	switch {
 	case !l.record.exists():
 		return nil
-	case l.exists && (!l.locked || l.schedules || (l.record.facts.Phase != ended && l.record.facts.Phase != left)):
+	case l.exists && (!l.locked || l.schedules || !l.goes()):
 		return lockLogin{l.record, false}
 	case l.sessions > 0:
 		return endSessions{l.name}
@@ -114,7 +97,7 @@ func (l login) end(keep bool) act {
 		return disableEvents{l.events}
 	case !l.exists:
 		return forget{l.record}
-	case keep && l.defines && l.record.facts.Phase == left:
+	case keep && l.defines && l.record.details.Phase == left:
 		return nil
 	case keep && l.defines:
 		return put{l.record.in(left)}
@@ -123,42 +106,81 @@ func (l login) end(keep bool) act {
 }
 
 // bind is the next act towards the binding.
-func (w wantedBinding) bind(now standing) (act, error) {
-	in, r, l := now.instance, now.binding, now.logins[0]
-	shut := r.label.Locked != "" || in.label.Locked != "" // in quarantine
+func (w wantedBinding) bind(now seen) (hosted.Next, error) {
+	l, r := now.logins[0], now.logins[0].record
+	shut := r.label.Locked != "" || now.instance.label.Locked != "" // in quarantine
 	switch {
-	case in.exists() && in.label.Tags != w.instance, !in.exists() && now.database:
-		return nil, notOurs("instance")
-	case !in.exists() || in.facts.Phase != ready:
-		return nil, noInstance()
+	case now.instance.details.Phase != ready:
+		return done, hosted.NoInstance()
 	case !now.database: // somebody has dropped it, as every binding may
-		return createDatabase{in.facts.Collation}, nil
-	case !r.exists() && l.exists, r.exists() && r.label.Tags != w.tags:
-		return nil, notOurs("binding")
+		return act(createDatabase{now.instance.details.Collation})
 	case !r.exists():
-		return put{w.record()}, nil
-	case r.facts.Phase == ended || r.facts.Phase == left:
-		return put{w.over(r)}, nil // what runs as the account goes on to
+		return act(put{w.record()})
+	case l.goes():
+		return act(put{w.over(r)}) // what runs as the account goes on to
 	case !l.exists || l.granted != w.role() && !shut:
-		return createLogin{l.name, w.role()}, nil
+		return act(createLogin{l.name, w.role()})
 	case shut:
-		return nil, nil
+		return done, nil
 	case l.locked || l.verifier != w.verifier || l.limits != w.limits || l.tls != w.tls:
-		return openLogin{l.name, w.verifier, w.tls, w.limits}, nil
-	case r.facts.Phase != ready:
-		return put{r.in(ready)}, nil
+		return act(openLogin{l.name, w.verifier, w.tls, w.limits})
+	case r.details.Phase != ready:
+		return act(put{r.in(ready)})
 	}
-	return nil, nil
+	return done, nil
 }
 
-// unbind is the next act towards no binding.
-func unbind(tags provider.Tags, now standing) (act, error) {
-	l := now.logins[0]
-	switch {
-	case !l.record.exists() && l.exists && !l.kept:
-		return nil, notOurs("binding")
-	case l.record.exists() && l.record.label.Tags != tags:
-		return nil, notOurs("binding")
+// of is the record of the thing with the tags.
+func (now seen) of(t provider.Tags) record {
+	if t.Binding != "" {
+		return now.logins[0].record
 	}
-	return l.end(true), nil
+	return now.instance
+}
+
+func label(now seen, t provider.Tags) (hosted.Label, bool) {
+	r := now.of(t)
+	return r.label, r.exists()
+}
+
+// stands reports whether there is a database, or an account.
+func stands(now seen, t provider.Tags) bool {
+	if t.Binding != "" {
+		return now.logins[0].exists
+	}
+	return now.database
+}
+
+func relabel(now seen, t provider.Tags, to hosted.Label) any {
+	r := now.of(t)
+	if r.details.Phase == ended || r.details.Phase == left {
+		return nil
+	}
+	r.label = to
+	return put{r}
+}
+
+// enforce is the next act towards the accounts of an instance or a binding being locked,
+// or not. What is retained has none any more, but for those that something runs as: who
+// had one does not get it back.
+func enforce(now seen, _ provider.Tags, _ hosted.Label) any {
+	if !now.instance.label.InUse() {
+		return now.shut(true)
+	}
+	for _, l := range now.logins {
+		if !l.exists || !l.record.exists() || l.goes() {
+			continue
+		}
+		opens := l.record.details.Phase == ready && (l.locked || !l.schedules &&
+			l.record.details.Role == roleAll) // else its bind opens it
+		switch shut := l.record.label.Locked != "" || now.instance.label.Locked != ""; {
+		case shut && (!l.locked || l.schedules):
+			return lockLogin{l.record, true}
+		case shut && l.sessions > 0:
+			return endSessions{l.name}
+		case !shut && opens:
+			return unlockLogin{l.name, l.record.details.Role}
+		}
+	}
+	return nil
 }

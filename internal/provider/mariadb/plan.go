@@ -5,8 +5,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -23,36 +21,18 @@ type limits struct {
 // settings are what instances record of their plan.
 type settings struct {
 	limits
-	// RetainDays is how long a deleted database is retained; 0 to drop it at once.
-	RetainDays int `json:"retain_days,omitempty"`
+	hosted.Deletion
 }
 
-// settingsOf reads what an instance recorded of its plan.
-func settingsOf(snapshot json.RawMessage) (m settings, err error) {
-	if len(snapshot) == 0 {
-		return m, nil
-	}
-	if err := json.Unmarshal(snapshot, &m); err != nil {
-		return m, fmt.Errorf("reading the recorded settings of the plan: %w", err)
-	}
-	return m, nil
-}
-
-// Check finds what is wrong with the settings of a plan. What instances record of
-// it are its limits.
+// Check finds what is wrong with the settings of a plan.
 func Check(plan provider.Checked) (json.RawMessage, error) {
 	var m settings
-	err := hosted.ReadNumbers(plan.Settings, []hosted.Number{
+	if err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
 		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.Connections,
 			Remedy: "write how many connections a binding may have, 1 to 10000, or leave it out for any number"},
 		{Name: "statement_timeout", Min: 1, Max: 86400, Into: &m.StatementTimeout,
 			Remedy: "write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
-		hosted.RetainDays(&m.RetainDays),
-	}, hosted.OnDelete)
-	if err == nil {
-		err = hosted.CheckDeletion(plan.Settings, m.RetainDays)
-	}
-	if err != nil {
+	}); err != nil {
 		return nil, err
 	}
 	return json.Marshal(m)
@@ -64,18 +44,10 @@ const (
 	roleReadOnly = "read_only"
 )
 
-// asked are the parameters of a provision and of a bind. Their schemas have refused
-// all else.
+// asked are the parameters of a provision and of a bind.
 type asked struct {
 	Collation string `json:"collation"`
 	Role      string `json:"role"`
-}
-
-func parameters(raw json.RawMessage) (a asked, err error) {
-	if len(raw) > 0 && json.Unmarshal(raw, &a) != nil {
-		return a, provider.Failf("The parameters are not those that the plan describes. Look at its schema.")
-	}
-	return a, nil
 }
 
 // defaultCollation compares text as people read it, in every version.
@@ -83,7 +55,6 @@ const defaultCollation = "utf8mb4_unicode_ci"
 
 // wanted is what an instance is to be.
 type wanted struct {
-	names     names
 	tags      provider.Tags
 	planID    string
 	operation string
@@ -94,20 +65,15 @@ type wanted struct {
 
 // wanted reads what is asked for, and checks it with the server before anything is
 // touched.
-func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (wanted, error) {
-	tags := provider.TagsOf(in)
-	w := wanted{
-		names: namesOf(tags), tags: tags, planID: in.PlanID, operation: in.Operation.ID, now: p.now(), collation: defaultCollation,
-	}
-	m, err := settingsOf(in.Snapshot)
+func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (wanted, error) {
+	w := wanted{tags: provider.TagsOf(in), planID: in.PlanID, operation: in.Operation.ID, now: p.Now(),
+		collation: defaultCollation}
+	m, err := hosted.Recorded[settings](in.Snapshot)
 	if err != nil {
 		return w, err
 	}
 	w.limits = m.limits
-	if in.Source != nil && in.Source.Retained == nil {
-		return w, provider.Failf("A MariaDB database cannot be made from another one. Order an empty one, and copy the data.")
-	}
-	a, err := parameters(in.Parameters)
+	a, err := hosted.Asked[asked](in.Parameters)
 	if err != nil || a.Collation == "" {
 		return w, err
 	}
@@ -117,12 +83,13 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 	w.collation = a.Collation
 	has := strings.Trim(a.Collation, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 	if has {
-		if has, err = s.Server.collation(ctx, a.Collation); err != nil {
-			return w, s.Explain(err)
+		if has, err = at.Server.collation(ctx, a.Collation); err != nil {
+			return w, at.Explain(err)
 		}
 	}
 	if !has {
-		return w, provider.Failf("The database server has no such collation of utf8mb4. Ask for another one, such as %s, or for none.",
+		return w, provider.Failf("The database server has no such collation of utf8mb4. Ask for another one, such as %s, or "+
+			"for none.",
 			defaultCollation)
 	}
 	return w, nil
@@ -130,17 +97,17 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w
 
 // record is the instance's, made now.
 func (w wanted) record(phase string) record {
+	name := namesOf(w.tags).database
 	return record{
-		name: w.names.instance, instance: w.names.instance,
-		label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now.UTC()},
-		facts: facts{Phase: phase, Changed: w.operation, Collation: w.collation},
+		name: name, instance: name, label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now.UTC()},
+		details: details{Phase: phase, Changed: w.operation, Collation: w.collation},
 	}
 }
 
 // wantedBinding is what a binding is to be.
 type wantedBinding struct {
 	names              names
-	tags, instance     provider.Tags
+	tags               provider.Tags
 	planID             string
 	now                time.Time
 	readOnly           bool
@@ -150,19 +117,14 @@ type wantedBinding struct {
 }
 
 func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error) {
-	if len(b.Secret) == 0 {
-		return w, errors.New("a bind needs the binding's secret")
-	}
-	tags := provider.BindingTagsOf(b)
-	w = wantedBinding{
-		names: namesOf(tags), tags: tags, instance: provider.TagsOf(b.Instance), planID: b.Instance.PlanID, now: p.now(),
-	}
-	m, err := settingsOf(b.Instance.Snapshot)
+	tags := hosted.BindingTags(b)
+	w = wantedBinding{names: namesOf(tags), tags: tags, planID: b.Instance.PlanID, now: p.Now()}
+	m, err := hosted.Recorded[settings](b.Instance.Snapshot)
 	if err != nil {
 		return w, err
 	}
 	w.limits = m.limits
-	a, err := parameters(b.Parameters)
+	a, err := hosted.Asked[asked](b.Parameters)
 	if err != nil {
 		return w, err
 	}
@@ -191,15 +153,15 @@ func (w wantedBinding) role() string {
 // record is the binding's, made now.
 func (w wantedBinding) record() record {
 	return record{
-		name: w.names.login, instance: w.names.instance,
-		label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now.UTC()},
-		facts: facts{Phase: making, Role: w.role()},
+		name: w.names.login, instance: w.names.database, label: hosted.Label{Tags: w.tags, PlanID: w.planID,
+			Created: w.now.UTC()},
+		details: details{Phase: making, Role: w.role()},
 	}
 }
 
 // over is the record in place of one that stands at the account already.
 func (w wantedBinding) over(r record) record {
 	fresh := w.record()
-	r.label, r.facts = fresh.label, fresh.facts
+	r.label, r.details = fresh.label, fresh.details
 	return r
 }

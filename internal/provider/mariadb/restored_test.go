@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -76,11 +75,10 @@ func TestRestored(t *testing.T) {
 		"Bind":        func() error { _, err := b.p.Bind(t.Context(), b.binding(in, "next", "")); return err },
 		"Unbind":      func() error { _, err := b.p.Unbind(t.Context(), kept); return err },
 		"Quarantine":  func() error { h := page[0]; h.Epoch = known; return b.p.Quarantine(t.Context(), h) },
-		"RemoveRetained": func() error {
-			tags := provider.TagsOf(in)
-			h := provider.Holding{Name: mariadb.RetainedName(tags), Tags: tags, Target: b.target, Epoch: known}
-			_, err := b.p.RemoveRetained(t.Context(), h)
-			return err
+		"Adopt": func() error {
+			h := page[0]
+			h.Epoch = known
+			return b.p.Adopt(t.Context(), h, provider.TagsOf(in))
 		},
 	} {
 		troubled(t, what, provider.TroubleRestored, step())
@@ -116,7 +114,7 @@ func TestOpenAccountsAreLocked(t *testing.T) {
 	in := b.provisioned("i")
 	binding := b.binding(in, "b", "")
 	grant := must(b, b.p.Bind, binding).Grant
-	b.server.Root(t, "UPDATE "+b.access.Database+`.things SET facts = REPLACE(facts, '"ready"', '"making"') WHERE name = ?`,
+	b.server.Root(t, "UPDATE "+b.access.Database+`.things SET details = REPLACE(details, '"ready"', '"making"') WHERE name = ?`,
 		grant.Credentials["username"])
 	for _, h := range b.held() {
 		if h.Tags.Binding == "" {

@@ -8,11 +8,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -29,24 +30,56 @@ func newKeeper(t testing.TB) *bench {
 	return b
 }
 
-// retained deletes an instance, and gives what the inventory then lists of it.
+// retained deletes an instance as the worker does, and gives what the inventory lists of it.
 func (b *bench) retained(in provider.Instance) provider.Holding {
 	b.t.Helper()
-	st := must(b, b.p.Deprovision, in)
-	for _, h := range b.held() {
-		if st.Retained != nil && h.Name == st.Retained.Name && h.RetainedUntil.Equal(st.Retained.Until) && h.Tags == provider.TagsOf(in) {
-			b.t.Cleanup(func() { _, _ = b.p.RemoveRetained(context.Background(), h) })
-			return h
+	h := provider.Holding{Tags: provider.TagsOf(in), Target: b.target, RetainedUntil: b.clock.Now().Add(week)}
+	b.put(b.p.Quarantine, h)
+	for _, listed := range b.held() {
+		if listed.Tags == h.Tags && listed.RetainedUntil.Equal(h.RetainedUntil) {
+			b.t.Cleanup(func() { _, _ = b.p.Deprovision(context.Background(), in) })
+			return listed
 		}
 	}
-	b.t.Fatalf("retained as %+v, and it lists %+v", st.Retained, b.held())
+	b.t.Fatalf("retained, it lists %+v", b.held())
 	panic("unreachable")
 }
 
-// from is what an instance is made of that has a deleted one back.
-func (b *bench) from(in provider.Instance, h provider.Holding) *provider.Source {
-	return &provider.Source{Platform: in.Platform, ID: in.ID, Incarnation: in.Incarnation, Target: b.target,
-		Retained: &provider.Retained{Name: h.Name, Until: h.RetainedUntil}}
+const week = 7 * 24 * time.Hour
+
+// put drives what an inventory does with a thing.
+func (b *bench) put(act func(context.Context, provider.Holding) error, h provider.Holding) {
+	b.t.Helper()
+	must(b, func(ctx context.Context, h provider.Holding) (provider.Status, error) {
+		return provider.Status{Done: true}, act(ctx, h)
+	}, h)
+}
+
+// back is the instance that is to have what is retained of another one.
+func (b *bench) back(in provider.Instance, id string) provider.Instance {
+	out := b.instance(id)
+	out.Origin = in.Origin
+	if in.Origin == (provider.Origin{}) {
+		out.Origin = provider.Origin{Instance: in.ID, Incarnation: in.Incarnation}
+	}
+	return out
+}
+
+// adopt has an instance take what is retained of another one.
+func (b *bench) adopt(in provider.Instance, h provider.Holding, back provider.Instance) provider.Holding {
+	b.t.Helper()
+	h.Tags = provider.TagsOf(back)
+	b.put(func(ctx context.Context, h provider.Holding) error { return b.p.Adopt(ctx, h, provider.TagsOf(in)) }, h)
+	return h
+}
+
+// undeleted makes an instance of what is retained.
+func (b *bench) undeleted(in provider.Instance, h provider.Holding, id string) provider.Instance {
+	b.t.Helper()
+	back := b.back(in, id)
+	b.put(b.p.Release, b.adopt(in, h, back))
+	must(b, b.p.Provision, back)
+	return back
 }
 
 func count(t testing.TB, db *sql.DB, query string) (n int) {
@@ -68,7 +101,8 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	gone, was, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)", "CREATE VIEW v AS SELECT a FROM t",
 		"CREATE PROCEDURE p() SQL SECURITY DEFINER INSERT INTO t VALUES (2)",
-		"CREATE TRIGGER w BEFORE INSERT ON t FOR EACH ROW SET NEW.a = NEW.a + (SELECT COUNT(*) FROM v) - (SELECT COUNT(*) FROM v)",
+		"CREATE TRIGGER w BEFORE INSERT ON t FOR EACH ROW SET NEW.a = NEW.a + (SELECT COUNT(*) FROM v) - (SELECT COUNT(*) "+
+			"FROM v)",
 		"CREATE EVENT e ON SCHEDULE EVERY 1 SECOND STARTS NOW() + INTERVAL 1 HOUR DO INSERT INTO t VALUES (9)")
 	_, stays, left := b.bound(in, "left", "") // the broker has lost it
 	exec(t, left, "SET PASSWORD = PASSWORD('of its own')")
@@ -84,7 +118,7 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	}
 	for _, credentials := range []map[string]any{was, stays} {
 		err := dial(t, credentials, nil).PingContext(t.Context())
-		if mariadb.MeaningOf(err) != mariadb.MeaningOf(&mysql.MySQLError{Number: 1045}) {
+		if mariadb.ClassOf(err) != hosted.Login {
 			t.Errorf("what is retained opens to a binding: %v", err)
 		}
 	}
@@ -108,16 +142,20 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 		t.Error("two lives have one name")
 	}
 
-	back := b.instance("back")
-	back.Source = b.from(in, held)
-	must(b, b.p.Provision, back)
-	back.Source = nil
+	back := b.undeleted(in, held, "back")
+	for _, credentials := range []map[string]any{was, stays} {
+		if err := dial(t, credentials, nil).PingContext(t.Context()); err == nil {
+			t.Error("given back, it opens to a binding of the deleted instance")
+		}
+	}
 	_, _, again := b.bound(back, "b", "")
 	exec(t, again, "CALL p()", "INSERT INTO t VALUES (3)")
 	if n := count(t, again, "SELECT SUM(a) FROM v"); n != 6 {
 		t.Errorf("given back, the view gives %d, want 6", n)
 	}
-	must(b, b.p.Deprovision, in) // late, and not its own any more
+	if _, err := b.p.Deprovision(t.Context(), in); !isFailure(err) { // late, and not its own any more
+		t.Errorf("a deletion that came late: %v", err)
+	}
 	if n := count(t, again, "SELECT COUNT(*) FROM t"); n != 3 {
 		t.Errorf("a deletion that came late has left %d rows", n)
 	}
@@ -133,144 +171,86 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	}
 }
 
-// Whatever call of a deletion, of a removal or of a giving back is the last of its
-// process: the data are where they are to be in the end, once.
+// Whatever call of a retention, of an adoption or of a removal is the last of its process:
+// the data are where they are to be in the end, once.
 func TestRetainingIsKilled(t *testing.T) {
 	b := newKeeper(t)
-	killed := func(n int, step func(context.Context) (provider.Status, error)) (provider.Status, bool) {
+	killed := func(n int, step func(context.Context) (provider.Status, error)) bool {
 		t.Helper()
 		struck, disarm := b.calls.Arm(n, providertest.Killed)
-		st, err := step(t.Context())
-		if err == nil && !struck() {
-			disarm()
-			return st, false
-		}
+		_, err := step(t.Context())
 		disarm()
+		if err == nil && !struck() {
+			return false
+		}
 		b.p = b.open(b.broker, b.access)
-		st, f := providertest.Drive(t, b.clock, step)
-		if f != nil {
+		if _, f := providertest.Drive(t, b.clock, step); f != nil {
 			t.Fatalf("after call %d it failed: %s", n, f.Message)
 		}
-		return st, true
+		return true
 	}
 	for n, struck := 1, true; struck; n++ {
 		in := b.instance(fmt.Sprintf("i%d", n))
 		must(b, b.p.Provision, in)
-		binding, _, db := b.bound(in, "b", "")
+		_, was, db := b.bound(in, "b", "") // which is left
 		exec(t, db, "CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)", "CREATE VIEW v AS SELECT a FROM t")
-		must(b, b.p.Unbind, binding)
-		var any [4]bool
-		st, one := killed(n, func(ctx context.Context) (provider.Status, error) { return b.p.Deprovision(ctx, in) })
-		held := b.held()
-		if any[0] = one; len(held) != 1 || st.Retained == nil || held[0].Name != st.Retained.Name {
-			t.Fatalf("after call %d: retained as %+v, it lists %+v", n, st.Retained, held)
+		h := provider.Holding{Tags: provider.TagsOf(in), Target: b.target, RetainedUntil: b.clock.Now().Add(week)}
+		back := b.back(in, fmt.Sprintf("back%d", n))
+		its := h
+		its.Tags = provider.TagsOf(back)
+		struck = false
+		for _, step := range []func(context.Context) (provider.Status, error){
+			func(ctx context.Context) (provider.Status, error) { return provider.Status{}, b.p.Quarantine(ctx, h) },
+			func(ctx context.Context) (provider.Status, error) {
+				return provider.Status{}, b.p.Adopt(ctx, its, h.Tags)
+			},
+			func(ctx context.Context) (provider.Status, error) { return provider.Status{}, b.p.Release(ctx, its) },
+			func(ctx context.Context) (provider.Status, error) { return b.p.Provision(ctx, back) },
+		} {
+			if killed(n, func(ctx context.Context) (provider.Status, error) {
+				st, err := step(ctx)
+				st.Done = st.Done || st.After == 0 && err == nil
+				return st, err
+			}) {
+				struck = true
+			}
+			if dial(t, was, nil).PingContext(t.Context()) == nil {
+				t.Fatalf("after call %d it opens to a binding of the deleted instance", n)
+			}
 		}
-		half := b.instance(fmt.Sprintf("half%d", n))
-		half.Source = b.from(in, held[0])
-		_, any[1] = killed(n, func(ctx context.Context) (provider.Status, error) { return b.p.Provision(ctx, half) })
-		half.Unfinished = true
-		_, any[2] = killed(n, func(ctx context.Context) (provider.Status, error) { return b.p.Deprovision(ctx, half) })
-		if diff := cmp.Diff(held, b.held()); diff != "" {
-			t.Fatalf("given back after call %d (-before +after):\n%s", n, diff)
-		}
-		back := b.instance(fmt.Sprintf("back%d", n))
-		back.Source = half.Source
-		must(b, b.p.Provision, back)
-		back.Source = nil
 		last, _, again := b.bound(back, "b", "")
 		if got := count(t, again, "SELECT a FROM v"); got != 7 {
 			t.Fatalf("after call %d the view gives %d", n, got)
 		}
 		must(b, b.p.Unbind, last)
-		final := b.retained(back)
-		_, any[3] = killed(n, func(ctx context.Context) (provider.Status, error) { return b.p.RemoveRetained(ctx, final) })
+		if killed(n, func(ctx context.Context) (provider.Status, error) { return b.p.Deprovision(ctx, back) }) {
+			struck = true
+		}
 		if held := b.held(); len(held) != 0 {
 			t.Fatalf("removed after call %d, it lists %+v", n, held)
 		}
-		struck = any != [4]bool{}
 		if n > providertest.MaxSteps {
 			t.Fatal("it never ends")
 		}
 	}
 }
 
-// What was taken by a call that came late, of an instance that nobody knows any more, is
-// data that somebody may still want back: whatever removes it, it is retained again.
-func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
-	for name, gone := range map[string]func(b *bench, half provider.Instance){
-		"AsAnOrphan": func(b *bench, half provider.Instance) {
-			half.Source, half.PlanID, half.Snapshot = nil, "", nil
-			must(b, b.p.Deprovision, half)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := newKeeper(t)
-			in := b.instance("i")
-			must(b, b.p.Provision, in)
-			held := b.retained(in)
-			half := b.instance("half")
-			half.Source = b.from(in, held)
-			b.halfTaken(half)
-			gone(b, half)
-			for _, h := range b.held() {
-				if cmp.Equal(h, held) {
-					return
-				}
-			}
-			t.Errorf("it lists %+v, want %+v among them", b.held(), held)
-		})
-	}
-}
-
 // What is retained may be dropped by its operator: an instance that was to have it back
-// can be deleted, and so can the record.
+// can be deleted, and so can what is left. Nothing is made in its place.
 func TestRetainedDatabaseIsDropped(t *testing.T) {
 	b := newKeeper(t)
 	in := b.instance("i")
 	must(b, b.p.Provision, in)
 	held := b.retained(in)
-	name := nameOf(provider.TagsOf(in))
-	b.server.Root(t, "DROP DATABASE "+name)
-	refused := func(back provider.Instance) {
-		t.Helper()
-		if _, err := b.p.Provision(t.Context(), back); !isFailure(err) {
-			t.Errorf("what is gone is given back: %v", err)
-		}
-		back.Unfinished = true
-		must(b, b.p.Deprovision, back)
+	b.server.Root(t, "DROP DATABASE "+nameOf(provider.TagsOf(in)))
+	back := b.back(in, "back")
+	b.put(b.p.Release, b.adopt(in, held, back))
+	if _, err := b.p.Provision(t.Context(), back); !isFailure(err) {
+		t.Errorf("what is gone is given back: %v", err)
 	}
-	back := b.instance("back")
-	back.Source = b.from(in, held)
-	refused(back)
-	must(b, b.p.RemoveRetained, held)
-
-	in.Incarnation = "another"
-	must(b, b.p.Provision, in)
-	back.Source = b.from(in, b.retained(in))
-	b.halfTaken(back)
-	name = nameOf(provider.TagsOf(in))
-	b.server.Root(t, "DROP DATABASE "+name)
-	refused(back)
+	must(b, b.p.Deprovision, back)
 	if left := b.held(); len(left) != 0 {
 		t.Errorf("in the end it lists %+v", left)
-	}
-}
-
-// halfTaken has an instance take what is retained, and do no more.
-func (b *bench) halfTaken(half provider.Instance) {
-	b.t.Helper()
-	for n := 1; ; n++ {
-		_, disarm := b.calls.Arm(n, providertest.Killed)
-		_, err := b.p.Provision(b.t.Context(), half)
-		disarm()
-		if err == nil {
-			b.t.Fatal("it was never taken alone")
-		}
-		for _, h := range b.held() {
-			if h.Tags == provider.TagsOf(half) {
-				return
-			}
-		}
 	}
 }
 
@@ -283,14 +263,12 @@ func TestLateCallsLeaveWhatIsRetained(t *testing.T) {
 	_, _, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT)")
 	held := b.retained(in)
-	wrong, other := held, held
-	wrong.Tags.Incarnation, other.Tags.Instance = "another", "another"
+	wrong := b.back(in, "another")
 	for what, step := range map[string]func(context.Context) (provider.Status, error){
-		"Provision":            func(ctx context.Context) (provider.Status, error) { return b.p.Provision(ctx, in) },
-		"Update":               func(ctx context.Context) (provider.Status, error) { return b.p.Update(ctx, in) },
-		"Bind":                 func(ctx context.Context) (provider.Status, error) { return b.p.Bind(ctx, b.binding(in, "b", "")) },
-		"RemovalOfAnotherLife": func(ctx context.Context) (provider.Status, error) { return b.p.RemoveRetained(ctx, wrong) },
-		"RemovalOfAnother":     func(ctx context.Context) (provider.Status, error) { return b.p.RemoveRetained(ctx, other) },
+		"Provision":        func(ctx context.Context) (provider.Status, error) { return b.p.Provision(ctx, in) },
+		"Update":           func(ctx context.Context) (provider.Status, error) { return b.p.Update(ctx, in) },
+		"Bind":             func(ctx context.Context) (provider.Status, error) { return b.p.Bind(ctx, b.binding(in, "b", "")) },
+		"RemovalOfAnother": func(ctx context.Context) (provider.Status, error) { return b.p.Deprovision(ctx, wrong) },
 	} {
 		if _, err := step(t.Context()); !isFailure(err) {
 			t.Errorf("%s: %v, want a failure", what, err)
@@ -299,8 +277,8 @@ func TestLateCallsLeaveWhatIsRetained(t *testing.T) {
 	if diff := cmp.Diff([]provider.Holding{held}, b.held()); diff != "" {
 		t.Errorf("what is retained (-before +after):\n%s", diff)
 	}
-	must(b, b.p.RemoveRetained, held)
-	must(b, b.p.RemoveRetained, held)
+	must(b, b.p.Deprovision, in)
+	must(b, b.p.Deprovision, in)
 }
 
 func isFailure(err error) bool {

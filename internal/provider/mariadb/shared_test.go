@@ -53,10 +53,7 @@ func (b *bench) live(attacker provider.Binding) {
 	}
 	must(b, b.p.Unbind, binding)
 	kept := b.retained(in)
-	again := b.instance("again")
-	again.Source = b.from(in, kept)
-	must(b, b.p.Provision, again)
-	again.Source = nil
+	again := b.undeleted(in, kept, "again")
 	must(b, b.p.Unbind, attacker)
 	must(b, b.p.Deprovision, again)
 }

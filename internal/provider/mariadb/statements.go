@@ -14,13 +14,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/waiting"
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // What bindings may do in their database: all but drop the history of tables, which
 // the broker's login cannot give.
 const (
-	privileges = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, " +
+	privileges = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK " +
+		"TABLES, EXECUTE, " +
 		"CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
 	readPrivileges = "SELECT, SHOW VIEW"
 	// Those that others may have been given on a table, and on a routine.
@@ -39,8 +42,7 @@ func account(name string) string { return quoted(name) + "@'%'" }
 // anybody else begins.
 type job struct {
 	*sql.Conn
-	names    names
-	database string
+	names
 }
 
 func (j job) run(ctx context.Context, statement string, args ...any) error {
@@ -49,29 +51,31 @@ func (j job) run(ctx context.Context, statement string, args ...any) error {
 }
 
 // lockName is the lock's of an instance, which a tenant could take if it knew it.
-func lockName(identity, instance string) string {
-	sum := sha256.Sum256([]byte(identity + " " + instance))
+func lockName(identity, database string) string {
+	sum := sha256.Sum256([]byte(identity + " " + database))
 	return hex.EncodeToString(sum[:16])
 }
 
 // lockWait is how many seconds somebody else's job is waited for.
 const lockWait = 1
 
-func (s *sqlServer) do(ctx context.Context, n names, seen standing, a act) error {
+// Do implements hosted.Host. One at a time works on an instance.
+func (s *sqlServer) Do(ctx context.Context, t provider.Tags, now seen, act any) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	lock := lockName(*s.identity.Load(), n.instance)
+	n := namesOf(t)
+	lock := lockName(*s.identity.Load(), n.database)
 	var got sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", lock, lockWait).Scan(&got); err != nil {
 		return err
 	}
 	if got.Int64 != 1 {
-		return errBusy
+		return hosted.ErrChanged
 	}
-	err = job{c, n, seen.name}.act(ctx, seen, a)
+	err = job{c, n}.act(ctx, now, act)
 	if _, unlock := c.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(?)", lock); unlock != nil {
 		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // the lock goes with it
 	}
@@ -79,22 +83,20 @@ func (s *sqlServer) do(ctx context.Context, n names, seen standing, a act) error
 }
 
 // act makes the change, if the records are as they were seen.
-func (j job) act(ctx context.Context, seen standing, a act) error {
+func (j job) act(ctx context.Context, was seen, a any) error {
 	now, err := recorded(ctx, j, j.names)
 	if err != nil {
 		return err
 	}
-	if !now.instance.same(seen.instance) || now.kept != seen.kept || len(now.logins) != len(seen.logins) {
-		return errChanged
+	if !now.instance.same(was.instance) || len(now.logins) != len(was.logins) {
+		return hosted.ErrChanged
 	}
 	for i, l := range now.logins {
-		if !l.record.same(seen.logins[i].record) {
-			return errChanged
+		if !l.record.same(was.logins[i].record) {
+			return hosted.ErrChanged
 		}
 	}
 	switch a := a.(type) {
-	case move:
-		return j.move(ctx, a.record)
 	case put:
 		return j.put(ctx, a.record)
 	case forget:
@@ -117,7 +119,7 @@ func (j job) act(ctx context.Context, seen standing, a act) error {
 	return j.actOnLogin(ctx, a)
 }
 
-func (j job) actOnLogin(ctx context.Context, a act) error {
+func (j job) actOnLogin(ctx context.Context, a any) error {
 	switch a := a.(type) {
 	case createLogin:
 		return j.createLogin(ctx, a)
@@ -141,30 +143,7 @@ func (j job) actOnLogin(ctx context.Context, a act) error {
 	return fmt.Errorf("there is no act %T", a)
 }
 
-// move is one transaction: there is no moment at which nobody has the database.
-func (j job) move(ctx context.Context, r record) error {
-	facts, err := json.Marshal(r.facts)
-	if err != nil {
-		return err
-	}
-	tx, err := j.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // nothing after a commit
-	if _, err := tx.ExecContext(ctx, "UPDATE things AS t JOIN things AS d USING (instance) SET t.version = t.version + 1, t.instance = ? "+
-		"WHERE d.serial = ? AND d.version = ? AND t.serial <> d.serial", r.instance, r.serial, r.version); err != nil {
-		return err
-	}
-	err = changed(ctx, tx, "UPDATE things SET version = version + 1, instance = ?, label = ?, facts = ? WHERE serial = ? AND version = ?",
-		r.instance, r.label.Text(), string(facts), r.serial, r.version)
-	if err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-// changed makes a change of a record, which is errChanged if it is another one now.
+// changed makes a change of a record, which is hosted.ErrChanged if it is another one now.
 func changed(ctx context.Context, q interface {
 	ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error)
 }, statement string, args ...any) error {
@@ -173,22 +152,22 @@ func changed(ctx context.Context, q interface {
 		return err
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(errChanged, err)
+		return errors.Join(hosted.ErrChanged, err)
 	}
 	return nil
 }
 
 func (j job) put(ctx context.Context, r record) error {
-	facts, err := json.Marshal(r.facts)
+	details, err := json.Marshal(r.details)
 	if err != nil {
 		return err
 	}
 	if !r.exists() {
-		return j.run(ctx, "INSERT INTO things (name, instance, broker, version, label, facts) VALUES (?, ?, ?, 1, ?, ?)",
-			r.name, r.instance, r.label.Broker, r.label.Text(), string(facts))
+		return j.run(ctx, "INSERT INTO things (name, instance, broker, version, label, details) VALUES (?, ?, ?, 1, ?, ?)",
+			r.name, r.instance, r.label.Broker, r.label.Text(), string(details))
 	}
-	return changed(ctx, j, "UPDATE things SET version = version + 1, label = ?, facts = ? WHERE serial = ? AND version = ?",
-		r.label.Text(), string(facts), r.serial, r.version)
+	return changed(ctx, j, "UPDATE things SET version = version + 1, label = ?, details = ? WHERE serial = ? AND version = ?",
+		r.label.Text(), string(details), r.serial, r.version)
 }
 
 // dropDatabase ends the connections to the database first, whoever has them: an
@@ -207,7 +186,7 @@ func (j job) dropDatabase(ctx context.Context) error {
 		return err
 	}
 	for _, id := range ids {
-		if err := j.run(ctx, fmt.Sprintf("KILL CONNECTION %d", id)); err != nil && meaningOf(err) != meansBusy {
+		if err := j.run(ctx, fmt.Sprintf("KILL CONNECTION %d", id)); err != nil && classOf(err) != hosted.Busy {
 			return err
 		}
 	}
@@ -235,18 +214,20 @@ func (j job) revoke(ctx context.Context, from []grantee) error {
 			return err
 		}
 		for _, right := range rights {
-			if err := j.run(ctx, "REVOKE "+right+" FROM "+who); err != nil && meaningOf(err) != meansBusy { // it has none of that kind
+			err := j.run(ctx, "REVOKE "+right+" FROM "+who)
+			if err != nil && classOf(err) != hosted.Busy { // it has none of that kind
 				return err
 			}
 		}
 	}
-	var now standing
+	var now seen
 	if err := lookAtGrants(ctx, j, j.database, &now); err != nil {
 		return err
 	}
 	for _, g := range now.strangers {
 		if slices.Contains(from, g) {
-			return fmt.Errorf("the account or role %q has rights on the database %q that the broker's login cannot take from it: revoke them",
+			return fmt.Errorf("the account or role %q has rights on the database %q that the broker's login cannot take from "+
+				"it: revoke them",
 				g.user, j.database)
 		}
 	}
@@ -264,7 +245,7 @@ func (j job) createLogin(ctx context.Context, a createLogin) error {
 	if err := j.run(ctx, "CREATE USER IF NOT EXISTS "+account(a.name)+identified(nobodys())+" ACCOUNT LOCK"); err != nil {
 		return err
 	}
-	if err := j.run(ctx, "REVOKE "+privileges+on+"FROM "+account(a.name)); err != nil && meaningOf(err) != meansBusy {
+	if err := j.run(ctx, "REVOKE "+privileges+on+"FROM "+account(a.name)); err != nil && classOf(err) != hosted.Busy {
 		return err
 	}
 	return j.run(ctx, "GRANT "+given+on+"TO "+account(a.name))
@@ -274,7 +255,7 @@ func (j job) createLogin(ctx context.Context, a createLogin) error {
 // account, too, each time in a session of its own, so that there would always be some.
 func (j job) lockLogin(ctx context.Context, a lockLogin) error {
 	err := j.run(ctx, "REVOKE EVENT ON "+quoted(j.database)+".* FROM "+account(a.record.name))
-	if err != nil && meaningOf(err) != meansBusy { // it has no such right
+	if err != nil && classOf(err) != hosted.Busy { // it has no such right
 		return err
 	}
 	password := ""
@@ -284,7 +265,7 @@ func (j job) lockLogin(ctx context.Context, a lockLogin) error {
 	if err := j.run(ctx, "ALTER USER "+account(a.record.name)+password+" ACCOUNT LOCK"); err != nil {
 		return err
 	}
-	if err := j.endSessions(ctx, a.record.name); err != nil && !errors.Is(err, errSessions) {
+	if err := j.endSessions(ctx, a.record.name); err != nil && !errors.Is(err, hosted.ErrGoesOn) {
 		return err // else another look finds them
 	}
 	if a.keep {
@@ -309,8 +290,10 @@ func (j job) endSessions(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	return errSessions
+	return hosted.ErrGoesOn
 }
+
+var errOther = errors.New("it is not known who the server is")
 
 func (s *sqlServer) expel(ctx context.Context, identity, name string) error {
 	if known := s.identity.Load(); identity == "" || known == nil || *known != identity {

@@ -80,9 +80,9 @@ func newWorld(t testing.TB) *world {
 // open makes a provider of a broker.
 func (w *world) open(broker string, access hosted.Access) *mariadb.Provider {
 	p := mariadb.New(mariadb.Options{
-		Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: w.clock.Now, Pool: 2,
+		Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: w.clock.Now, Pool: 2, Page: smallPage,
 	})
-	mariadb.Adjust(p, smallPage, w.calls)
+	mariadb.Through(p, w.calls)
 	w.t.Cleanup(p.Close)
 	return p
 }
@@ -102,15 +102,11 @@ func nameOf(at provider.Tags) string { return mariadb.Names(at)[0] }
 
 // look tells what stands at the names of tags: records, database and account.
 func (w *world) look(at provider.Tags) string {
-	name, instance := nameOf(at), nameOf(at.OfInstance())
-	others := "(SELECT name FROM " + w.access.Database + ".things WHERE instance <> ?)" // and what is retained
+	name := nameOf(at)
 	return w.text(`SELECT CONCAT_WS(' ',
-		(SELECT CONCAT(label, JSON_VALUE(facts, '$.changed')) FROM `+w.access.Database+`.things
-			WHERE name = ? AND instance = ?),
-		(SELECT schema_name FROM information_schema.schemata
-			WHERE schema_name = ? AND schema_name NOT IN `+others+`),
-		(SELECT user FROM mysql.global_priv WHERE user = ? AND user NOT IN `+others+`))`,
-		name, instance, name, instance, name, instance)
+		(SELECT CONCAT(label, JSON_VALUE(details, '$.changed')) FROM `+w.access.Database+`.things WHERE name = ?),
+		(SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?),
+		(SELECT user FROM mysql.global_priv WHERE user = ?))`, name, name, name)
 }
 
 // plant makes a database or an account, and a record if it has an owner.
@@ -129,7 +125,7 @@ func (w *world) plant(at, owner provider.Tags) {
 	}
 	instance := nameOf(at.OfInstance())
 	label := hosted.Label{Tags: owner, Created: w.clock.Now()}
-	w.server.Root(w.t, "INSERT INTO "+w.access.Database+".things (name, instance, broker, version, label, facts) VALUES (?, ?, ?, 1, ?, ?)",
+	w.server.Root(w.t, "INSERT INTO "+w.access.Database+".things (name, instance, broker, version, label, details) VALUES (?, ?, ?, 1, ?, ?)",
 		thing, instance, owner.Broker, label.Text(), `{"phase":"ready"}`)
 }
 
@@ -225,10 +221,6 @@ func (f failing) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 		return provider.Status{}, err
 	}
 	return f.Provider.Unbind(ctx, b)
-}
-
-func (f failing) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
-	return f.Provider.(provider.Retainer).RemoveRetained(ctx, h)
 }
 
 // factory makes harnesses over the real server.

@@ -47,7 +47,8 @@ func config(a hosted.Access) (*pgxpool.Config, error) {
 	}
 	cfg.Password = a.Password
 	cfg.RuntimeParams = map[string]string{
-		"application_name": "longshore", "search_path": "pg_catalog", "statement_timeout": statementTimeout, "lock_timeout": lockTimeout,
+		"application_name": "longshore", "search_path": "pg_catalog", "statement_timeout": statementTimeout,
+		"lock_timeout":                        lockTimeout,
 		"idle_in_transaction_session_timeout": idleTimeout, "client_encoding": "UTF8", "standard_conforming_strings": "on",
 		"default_transaction_read_only": "off", "datestyle": "ISO", "role": "none",
 		"synchronous_commit": "on", "idle_session_timeout": sessionTimeout,

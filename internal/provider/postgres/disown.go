@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // A role is dropped only once nothing in any database is its own or open to it. How much
@@ -32,9 +34,6 @@ const (
 	// emptyFor is how long a step goes on with batches. The next one goes on after it.
 	emptyFor = 4 * time.Second
 )
-
-// errGoesOn says that an act has come forward, and that there is more to do.
-var errGoesOn = errors.New("there is more to do")
 
 // An emptying takes from roles what they have in the database of its session. The
 // broker's login has the privileges of some roles meanwhile.
@@ -71,14 +70,6 @@ WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) 
 	return w.lentIn(in, lent, func() error { return do(e) })
 }
 
-// A left error says that roles were given other names, since they have something in
-// databases that the broker may not enter.
-type left struct{ roles, names, databases []string }
-
-func (l *left) Error() string {
-	return fmt.Sprintf("something is left of %q in %q", l.roles, l.databases)
-}
-
 // disown takes from roles all that they have in databases. What they own in their own one
 // goes to the heir, if there is one, and what they own elsewhere is dropped.
 //
@@ -93,7 +84,7 @@ func (w work) disown(databases []string, heir string, roles ...string) error {
 			its = ""
 		}
 		err := w.disownIn(database, its, roles...)
-		if _, outside := errors.AsType[*pgconn.ConnectError](err); outside && meaningOf(err) == meansDenied {
+		if _, outside := errors.AsType[*pgconn.ConnectError](err); outside && classOf(err) == denied {
 			barred = append(barred, database)
 		} else if err != nil {
 			return err
@@ -102,19 +93,22 @@ func (w work) disown(databases []string, heir string, roles ...string) error {
 	if len(barred) == 0 {
 		return nil
 	}
-	l := &left{roles: roles, databases: barred}
+	var left []string
 	var lines []line
 	args := []string{"locked: it has something where Longshore may not enter, in " + strings.Join(barred, ", ")}
 	for _, role := range roles {
-		l.names = append(l.names, prefixLeft+strings.ToLower(rand.Text()))
+		left = append(left, prefixLeft+strings.ToLower(rand.Text()))
 		n := len(args)
-		args = append(args, role, l.names[len(l.names)-1])
-		lines = append(lines, line{role, fmt.Sprintf(`ALTER ROLE %%%d$I RENAME TO %%%d$I; COMMENT ON ROLE %%%[2]d$I IS %%1$L`, n+1, n+2)})
+		args = append(args, role, left[len(left)-1])
+		lines = append(lines, line{role, fmt.Sprintf(
+			`ALTER ROLE %%%d$I RENAME TO %%%d$I; COMMENT ON ROLE %%%[2]d$I IS %%1$L`, n+1, n+2)})
 	}
 	if err := w.asks(lines, args...); err != nil {
 		return err
 	}
-	return l
+	w.log.WarnContext(w.ctx, "roles are locked and stay: they have something in a database that the broker may not enter. "+
+		"Run DROP OWNED BY them there, and DROP ROLE", "roles", left, "were", roles, "databases", barred)
+	return hosted.ErrChanged
 }
 
 func (w work) disownIn(database, heir string, roles ...string) error {
@@ -204,18 +198,19 @@ func (e *emptying) all(query, role, heir string) error {
 		for len(all) > 0 {
 			some := all[:min(size, len(all))]
 			err := e.make(some)
-			switch meaning := meaningOf(err); {
+			_, refused := errors.AsType[*pgconn.PgError](err)
+			switch class := classOf(err); {
 			case err == nil:
 				all = all[len(some):]
-			case meaning == meansNoLocks && size > 1: // others need them too
+			case class == noLocks && size > 1: // others need them too
 				size = max(size/10, 1)
-			case meaning == meansDenied, meaning == meansOther:
+			case class == denied, class == hosted.Other && refused:
 				return nil
 			default:
 				return err
 			}
 			if e.time.Err() != nil {
-				return errGoesOn
+				return hosted.ErrGoesOn
 			}
 		}
 	}
@@ -280,7 +275,8 @@ const ownedThings = `SELECT '', coalesce((SELECT format('GRANT USAGE, CREATE ON 
     WHEN i.type = 'statistics object' THEN 'STATISTICS' ELSE i.type END, i.identity, $2::text), NULL
 FROM (SELECT s.classid, s.objid ` + dependingOn + ` AND s.deptype = 'o') o, pg_identify_object(o.classid, o.objid, 0) i
 WHERE i.type IN ('table', 'view', 'materialized view', 'sequence', 'foreign table', 'type', 'function', 'procedure', 'aggregate',
-    'operator', 'operator class', 'operator family', 'collation', 'conversion', 'text search dictionary', 'text search configuration',
+    'operator', 'operator class', 'operator family', 'collation', 'conversion', 'text search dictionary',
+    'text search configuration',
     'statistics object', 'publication', 'large object')
   AND NOT (i.type = 'sequence' AND EXISTS (SELECT FROM pg_depend d WHERE d.classid = o.classid AND d.objid = o.objid
     AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')))
@@ -296,8 +292,10 @@ LIMIT $3`
 // again, which makes it the one in whose name its own REVOKE is; and the way to the thing.
 const grantedThings = `SELECT x.owner::regrole::text,
   format('REVOKE ALL ON %s %s FROM %I CASCADE', x.kind, i.identity, $1) || coalesce(p.text, ''), p.roles
-FROM (SELECT DISTINCT g.classid, g.objid FROM (SELECT s.classid, s.objid ` + dependingOn + ` AND s.deptype = 'a' AND s.classid IN (
-  'pg_class'::regclass, 'pg_proc'::regclass, 'pg_namespace'::regclass, 'pg_type'::regclass, 'pg_largeobject'::regclass) LIMIT $3) g) o,
+FROM (SELECT DISTINCT g.classid, g.objid FROM (SELECT s.classid, s.objid ` + dependingOn + ` AND s.deptype = 'a'
+  AND s.classid IN (
+  'pg_class'::regclass, 'pg_proc'::regclass, 'pg_namespace'::regclass, 'pg_type'::regclass,
+  'pg_largeobject'::regclass) LIMIT $3) g) o,
 LATERAL (
   SELECT relowner AS owner, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, relacl || ARRAY(
     SELECT l FROM pg_attribute t, unnest(t.attacl) l WHERE t.attrelid = o.objid) AS acl
@@ -312,7 +310,8 @@ LATERAL (
     '; GRANT ALL ON %1$s %2$s TO %3$s WITH GRANT OPTION; ' ||
     u.granted || 'SET LOCAL ROLE %3$s; REVOKE ALL ON %1$s %2$s FROM %4$s CASCADE; ' || u.revoked ||
     'SET LOCAL ROLE %5$s; REVOKE ALL ON %1$s %2$s FROM %3$s CASCADE',
-    x.kind, i.identity, a.grantor::regrole, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, x.owner::regrole,
+    x.kind, i.identity, a.grantor::regrole, CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END,
+    x.owner::regrole,
     i.schema), '') AS text
   FROM pg_roles r, aclexplode(x.acl) a, LATERAL (SELECT
     CASE WHEN y.needed THEN 'RESET ROLE; GRANT USAGE ON SCHEMA %6$s TO %3$s; ' ELSE '' END AS granted,

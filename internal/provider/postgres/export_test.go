@@ -8,7 +8,7 @@ import (
 )
 
 // SetPage sets how much a page of the inventory holds.
-func (p *Provider) SetPage(n int) { p.page = n }
+func (p *Provider) SetPage(n int) { p.Page = n }
 
 // SetStatementTimeout has the server end statements after that, from the next step on of
 // a provider that keeps no connections.
@@ -51,17 +51,17 @@ func (w wrapped) Advance(ctx context.Context, broker string, seen, to provider.E
 	return did, err
 }
 
-func (w wrapped) look(ctx context.Context, n names) (now standing, err error) {
-	err = w.call(ctx, func() (err error) { now, err = w.server.look(ctx, n); return err })
+func (w wrapped) Look(ctx context.Context, t provider.Tags) (now seen, err error) {
+	err = w.call(ctx, func() (err error) { now, err = w.server.Look(ctx, t); return err })
 	return now, err
 }
 
-// do of a call that is late is made after its step, whose connections are closed.
-func (w wrapped) do(ctx context.Context, n names, seen standing, a act) error {
-	return w.call(ctx, func() error { return w.server.do(context.WithoutCancel(ctx), n, seen, a) })
+// Do of a call that is late is made after its step, whose connections are closed.
+func (w wrapped) Do(ctx context.Context, t provider.Tags, was seen, act any) error {
+	return w.call(ctx, func() error { return w.server.Do(context.WithoutCancel(ctx), t, was, act) })
 }
 
-func (w wrapped) list(ctx context.Context, after string, limit int) (all []listed, err error) {
-	err = w.call(ctx, func() (err error) { all, err = w.server.list(ctx, after, limit); return err })
-	return all, err
+func (w wrapped) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
+	err = w.call(ctx, func() (err error) { page, last, err = w.server.List(ctx, broker, after, limit); return err })
+	return page, last, err
 }

@@ -114,16 +114,16 @@ func (f *Fake) Advance(ctx context.Context, broker string, seen, to provider.Epo
 	return did, err
 }
 
-func (f *Fake) look(ctx context.Context, n names) (now standing, err error) {
+func (f *Fake) Look(ctx context.Context, t provider.Tags) (now seen, err error) {
 	err = f.Effect(ctx, "look", func() error {
-		return f.atomic(func() error { now = f.standing(n); return nil })
+		return f.atomic(func() error { now = f.seen(namesOf(t)); return nil })
 	})
 	return now, err
 }
 
-// standing is what stands, in the words of the real server's look: of a login that is
+// seen is what stands, in the words of the real server's look: of a login that is
 // open, nothing that hangs on it is told.
-func (f *Fake) standing(n names) (now standing) {
+func (f *Fake) seen(n names) (now seen) {
 	if r := f.roles[n.owner]; r != nil {
 		now.owner.thing = r.thing
 		if f.databases[n.database] == nil {
@@ -144,16 +144,17 @@ func (f *Fake) standing(n names) (now standing) {
 	return now
 }
 
-// do makes an act in its parts: whoever makes it may die between two. Meanwhile nobody
+// Do makes an act in its parts: whoever makes it may die between two. Meanwhile nobody
 // else works at the same name.
-func (f *Fake) do(ctx context.Context, n names, seen standing, a act) error {
+func (f *Fake) Do(ctx context.Context, t provider.Tags, was seen, a any) error {
+	n := namesOf(t)
 	return f.Effect(ctx, fmt.Sprintf("%T of %+v", a, n), func() error {
 		key, mine := n.owner+n.login, &session{f.now()}
 		var parts []func() error
 		if err := f.atomic(func() error {
 			other := f.working[key]
-			if other != nil && mine.last.Sub(other.last) < sessionEnds || !f.standing(n).same(seen) {
-				return errChanged
+			if other != nil && mine.last.Sub(other.last) < sessionEnds || !f.seen(n).same(was) {
+				return hosted.ErrChanged
 			}
 			f.working[key] = mine
 			parts = f.parts(n, a)
@@ -226,7 +227,7 @@ func (f *Fake) within(n names, do func(*fakeDatabase, *fakeRole)) func() error {
 }
 
 // parts are the transactions of an act.
-func (f *Fake) parts(n names, a act) []func() error {
+func (f *Fake) parts(n names, a any) []func() error {
 	end := f.with(n.login, func(r *fakeRole) { r.sessions = 0 })
 	switch a := a.(type) {
 	case createOwner:
@@ -250,22 +251,24 @@ func (f *Fake) parts(n names, a act) []func() error {
 		}
 	case setLimit:
 		return []func() error{f.within(n, func(d *fakeDatabase, _ *fakeRole) { d.limit = a.limit })}
-	case shutDatabase:
-		return []func() error{f.within(n, func(d *fakeDatabase, r *fakeRole) { d.open, r.comment = false, a.label })}
-	case renameInstance:
-		return []func() error{func() error { return f.rename(n, a.to, a.owner, a.database) }}
-	case takeInstance:
-		return []func() error{func() error { return f.rename(a.from, n, a.owner, a.database) }}
 	case endInstance:
 		return []func() error{f.within(n, func(d *fakeDatabase, _ *fakeRole) { d.sessions = 0 })}
 	case dropDatabase:
 		return []func() error{func() error { return f.dropDatabase(n.database) }}
 	case dropOwner:
 		return []func() error{f.with(n.owner, func(r *fakeRole) { r.holds = nil }), func() error { return f.drop(n.owner) }}
-	case closeInstance:
-		return []func() error{f.within(n, func(d *fakeDatabase, r *fakeRole) { d.closed, r.comment = true, a.label })}
-	case openInstance:
-		return []func() error{f.within(n, func(d *fakeDatabase, r *fakeRole) { d.closed, r.comment = false, a.label })}
+	case relabel:
+		return []func() error{f.with(n.owner, func(r *fakeRole) {
+			r.comment = a.owner
+			if d := f.databases[n.database]; d != nil && d.comment != "" {
+				d.comment, d.open, d.closed = a.database, !a.shut, a.shut
+			}
+			for name, one := range f.roles {
+				if a.retained && strings.HasPrefix(name, prefixLogin) {
+					delete(one.memberOf, n.owner)
+				}
+			}
+		})}
 	case createLogin:
 		return []func() error{func() error {
 			if _, err := f.existing(n.owner); err != nil {
@@ -307,43 +310,6 @@ func (f *Fake) parts(n names, a act) []func() error {
 		return []func() error{func() error { return f.drop(n.login) }}
 	}
 	panic(fmt.Sprintf("the fake knows no %T", a))
-}
-
-// rename is one transaction. Whoever is a member of the role, or has something in the
-// database, is and has so under the new names.
-func (f *Fake) rename(from, to names, owner, database string) error {
-	d := f.databases[from.database]
-	switch {
-	case d == nil:
-		return refusal("3D000", "database %q does not exist", from.database)
-	case f.databases[to.database] != nil:
-		return refusal("42P04", "database %q already exists", to.database)
-	}
-	r, err := f.existing(from.owner)
-	if err == nil && f.roles[to.owner] != nil {
-		err = refusal("42710", "role %q already exists", to.owner)
-	}
-	if err != nil {
-		return err
-	}
-	delete(f.databases, from.database)
-	delete(f.roles, from.owner)
-	f.databases[to.database], f.roles[to.owner] = d, r
-	d.comment, r.comment = database, owner
-	if d.owner == from.owner {
-		d.owner = to.owner
-	}
-	for _, other := range f.roles {
-		if other.memberOf[from.owner] {
-			delete(other.memberOf, from.owner)
-			other.memberOf[to.owner] = true
-		}
-		if i := slices.Index(other.holds, from.database); i >= 0 {
-			other.holds[i] = to.database
-			slices.Sort(other.holds)
-		}
-	}
-	return nil
 }
 
 func (r *fakeRole) hold(database string) {
@@ -402,25 +368,37 @@ func (f *Fake) offers(ctx context.Context, name string, extensions []string) (ha
 	})
 }
 
-func (f *Fake) list(ctx context.Context, after string, limit int) (all []listed, err error) {
+// List leaves out what other brokers have, unless none is named.
+func (f *Fake) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
 	err = f.Effect(ctx, "list", func() error {
 		return f.atomic(func() error {
-			all = nil
+			page, last = nil, ""
+			comments := map[string]string{}
 			for name, r := range f.roles {
-				all = append(all, listed{name, r.comment})
+				comments[name] = r.comment
 			}
 			for name, d := range f.databases {
 				if f.roles[prefixOwner+strings.TrimPrefix(name, prefixDatabase)] == nil {
-					all = append(all, listed{name, d.comment})
+					comments[name] = d.comment
 				}
 			}
-			all = slices.DeleteFunc(all, func(l listed) bool { return l.name <= after || !strings.HasPrefix(l.comment, "longshore:") })
-			slices.SortFunc(all, func(a, b listed) int { return strings.Compare(a.name, b.name) })
-			all = all[:min(limit, len(all))]
+			read := 0
+			for _, name := range slices.Sorted(maps.Keys(comments)) {
+				l, ok := hosted.ParseLabel(comments[name])
+				if name <= after || !ok || read == limit {
+					continue
+				}
+				if read++; read == limit {
+					last = name
+				}
+				if broker == "" || l.Broker == broker {
+					page = append(page, hosted.Listed{Name: name, Label: l})
+				}
+			}
 			return nil
 		})
 	})
-	return all, err
+	return page, last, err
 }
 
 func (f *Fake) size(ctx context.Context, _ string) (size int64, err error) {
@@ -435,8 +413,8 @@ func (f *Fake) Plant(name, comment string) {
 	_ = f.atomic(func() error { return f.create(name, comment) })
 }
 
-// Look tells the labels of what stands at the names, and the limits of the database.
-func (f *Fake) Look(role, database string) (text string) {
+// Tell tells the labels of what stands at the names, and the limits of the database.
+func (f *Fake) Tell(role, database string) (text string) {
 	_ = f.atomic(func() error {
 		if r := f.roles[role]; r != nil {
 			text = fmt.Sprintf("role %q; ", r.comment)

@@ -24,8 +24,8 @@ func overFake(t *testing.T) *providertest.Harness {
 	f, other := postgres.NewFake("one", clock.Now), postgres.NewFake("other", clock.Now)
 	f.Leaves = true
 	open := func(broker string, f *postgres.Fake) *postgres.Provider {
-		p := postgres.New(postgres.Options{Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}},
-			Now: clock.Now})
+		p := postgres.New(postgres.Options{Options: hosted.Options{Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}},
+			Now: clock.Now}})
 		p.SetPage(suitePage)
 		p.Fake(f)
 		p.Mutate(os.Getenv(providertest.MutantVariable))
@@ -58,7 +58,7 @@ func overFake(t *testing.T) *providertest.Harness {
 			if login != "" {
 				database, owner = "", login
 			}
-			return f.Look(owner, database)
+			return f.Tell(owner, database)
 		},
 		Opens: func(_ testing.TB, g *provider.Grant) bool { return opensFake(f, g) },
 		Secrets: func(_ testing.TB, at provider.Tags) int {
@@ -92,6 +92,7 @@ func TestMutants(t *testing.T) {
 	t.Parallel()
 	providertest.RunMutants(t, map[string]providertest.Mutant{
 		"labels-later":       {Reason: "what is made says in the same change whose it is", Caught: "Faults"},
+		"keeps-members":      {Reason: "what was deleted opens to nobody, also undeleted", Caught: "Undeletes"},
 		"leaves-logins":      {Reason: "an unbind is done when the login is gone", Caught: "Lifecycle"},
 		"lists-all":          {Reason: "the inventory lists nothing of another broker", Caught: "Brokers"},
 		"never-released":     {Reason: "what is released opens as before", Caught: "Quarantine"},
@@ -125,8 +126,8 @@ func histories() crashtest.Subject {
 				}
 				return effect(strings.TrimPrefix(name, "postgres."), do)
 			}
-			p := onFake{postgres.New(postgres.Options{Broker: testkit.Identity, Now: now,
-				Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}}}), f}
+			p := onFake{postgres.New(postgres.Options{Options: hosted.Options{Broker: testkit.Identity, Now: now,
+				Accesses: hosted.Accesses{hosted.DefaultTarget: hosted.Access{Host: "fake", Port: 1}}}}), f}
 			p.Fake(f)
 			return p, p
 		},

@@ -16,7 +16,6 @@ import (
 // A wantedBinding is what a binding is to be.
 type wantedBinding struct {
 	tags     provider.Tags
-	of       provider.Tags // those of its instance
 	plan     string
 	now      time.Time
 	readOnly bool
@@ -32,7 +31,7 @@ func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := parameters(b.Parameters)
+	a, err := hosted.Asked[asked](b.Parameters)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +39,7 @@ func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
 		return nil, provider.Failf("A binding has no such role. Ask for %s, or for none.", roleReadOnly)
 	}
 	w := &wantedBinding{
-		tags: provider.BindingTagsOf(b), of: provider.TagsOf(b.Instance), plan: b.Instance.PlanID, now: p.now(), readOnly: a.Role == roleReadOnly,
+		tags: hosted.BindingTags(b), plan: b.Instance.PlanID, now: p.Now(), readOnly: a.Role == roleReadOnly,
 	}
 	name := namesOf(w.tags).login
 	if w.password, err = hosted.Password(b.Secret, name); err != nil {
@@ -85,9 +84,9 @@ func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 
 // warn tells the user, and the operator, that a database has become large:
 // PostgreSQL bounds no database's size.
-func (p *Provider) warn(ctx context.Context, s server, n names, now standing) string {
+func (p *Provider) warn(ctx context.Context, s server, n names, now seen) string {
 	label, _ := now.owner.label()
-	most := factsOf(label).Warn
+	most := detailsOf(label).Warn
 	if most == 0 {
 		return ""
 	}
@@ -95,7 +94,9 @@ func (p *Provider) warn(ctx context.Context, s server, n names, now standing) st
 	if err != nil || size < most {
 		return "" // it will be looked at again with the next binding
 	}
-	p.log.WarnContext(ctx, "a database is larger than its plan foresees", "database", n.database, "megabytes", size>>20, "warns_at", most>>20)
-	return fmt.Sprintf("The database has %d MB, and its plan is meant for %d MB. Delete what is not needed, or move to a larger plan.",
+	p.Log.WarnContext(ctx, "a database is larger than its plan foresees", "database", n.database, "megabytes", size>>20,
+		"warns_at", most>>20)
+	return fmt.Sprintf("The database has %d MB, and its plan is meant for %d MB. Delete what is not needed, or move to a "+
+		"larger plan.",
 		size>>20, most>>20)
 }

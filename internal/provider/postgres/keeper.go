@@ -69,7 +69,8 @@ func (w work) ready(lines []line, args ...string) (text string, keepers []string
 	for _, l := range lines {
 		roles, texts = append(roles, l.of), append(texts, l.text)
 	}
-	err = w.c.QueryRow(w.ctx, asking, roles, texts, args, keepersOf(w.names.broker), identitySchema(w.names.broker), w.names.keeper).
+	err = w.c.QueryRow(w.ctx, asking, roles, texts, args, keepersOf(w.names.broker), identitySchema(w.names.broker),
+		w.names.keeper).
 		Scan(&text, &keepers)
 	return text, keepers, err
 }
@@ -165,7 +166,8 @@ func (w work) lent(roles []string, while, then func() error) error {
 }
 
 // lentNow names the roles that keepers have lent the broker's login.
-const lentNow = `SELECT r.rolname::text FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid JOIN pg_roles k ON k.oid = m.grantor
+const lentNow = `SELECT r.rolname::text FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid
+JOIN pg_roles k ON k.oid = m.grantor
 WHERE m.member = (SELECT oid FROM pg_roles WHERE rolname = session_user) AND starts_with(k.rolname::text, $1)`
 
 // takeBack takes back what is lent, and is used by nobody.

@@ -246,11 +246,7 @@ func TestReadersOfWhatIsGivenBack(t *testing.T) {
 		login(t, d.bind("reader", `{"role":"read_only"}`))
 		d.unbind("reader")
 		d.unbind("b1")
-		kept := d.retain()
-		o := d.life("back", "op-back")
-		o.in.Source = &provider.Source{Platform: d.in.Platform, ID: d.in.ID, Incarnation: d.in.Incarnation, Target: d.in.Target,
-			Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
-		o.provision()
+		o := d.undelete(d.retain(), "back", "op-back")
 		reader := login(t, o.bind("reader", `{"role":"read_only"}`))
 		exec(t, reader, `SELECT * FROM t`)
 		exec(t, login(t, o.bind("b", "")), `CREATE TABLE later ()`)

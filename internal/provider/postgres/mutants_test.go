@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -26,22 +27,27 @@ type mutant struct {
 
 func (m mutant) Identify(ctx context.Context, broker string, write bool) (hosted.Said, error) {
 	is, err := m.server.Identify(ctx, broker, write)
-	if m.name == "trusts-absence" && is.Identity != "" {
+	if m.name == "trusts-absence" {
 		is.Identity = "any"
 	}
 	return is, err
 }
 
-func (m mutant) look(ctx context.Context, n names) (standing, error) {
-	now, err := m.server.look(ctx, n)
+func (m mutant) Look(ctx context.Context, t provider.Tags) (seen, error) {
+	now, err := m.server.Look(ctx, t)
 	if l, ok := now.login.label(); m.name == "leaves-logins" && ok && l.Locked == lockedUnbind {
 		now.login = role{}
 	}
 	return now, err
 }
 
-func (m mutant) do(ctx context.Context, n names, seen standing, a act) error {
+func (m mutant) Do(ctx context.Context, t provider.Tags, was seen, a any) error {
 	switch made := a.(type) {
+	case relabel:
+		if m.name == "keeps-members" {
+			made.retained = false
+			a = made
+		}
 	case lockLogin:
 		if m.name == "open-in-quarantine" && made.keep {
 			a = unlockLogin{label: made.label, login: true}
@@ -66,25 +72,25 @@ func (m mutant) do(ctx context.Context, n names, seen standing, a act) error {
 		}
 		label := made.label
 		made.label = ""
-		if err := m.server.do(ctx, n, seen, made); err != nil {
+		if err := m.server.Do(ctx, t, was, made); err != nil {
 			return err
 		}
-		now, err := m.server.look(ctx, n)
+		now, err := m.server.Look(ctx, t)
 		if err != nil {
 			return err
 		}
-		return m.server.do(ctx, n, now, unlockLogin{label: label, login: made.verifier != ""})
+		return m.server.Do(ctx, t, now, unlockLogin{label: label, login: made.verifier != ""})
 	}
-	return m.server.do(ctx, n, seen, a)
+	return m.server.Do(ctx, t, was, a)
 }
 
-func (m mutant) list(ctx context.Context, after string, limit int) ([]listed, error) {
-	all, err := m.server.list(ctx, after, limit)
-	for i := range all {
-		if l, ok := hosted.ParseLabel(all[i].comment); m.name == "lists-all" && ok {
-			l.Broker = m.broker
-			all[i].comment = l.Text()
-		}
+func (m mutant) List(ctx context.Context, broker, after string, limit int) ([]hosted.Listed, string, error) {
+	if m.name != "lists-all" {
+		return m.server.List(ctx, broker, after, limit)
 	}
-	return all, err
+	page, last, err := m.server.List(ctx, "", after, limit)
+	for i := range page {
+		page[i].Label.Broker = m.broker
+	}
+	return page, last, err
 }

@@ -22,25 +22,18 @@ type settings struct {
 	ValidDays        int      `json:"valid_days,omitempty"`
 	Extensions       []string `json:"extensions,omitempty"`
 	Target           string   `json:"target,omitempty"`
-	// RetainDays is how long a deleted database is retained; 0 to drop it at once.
-	RetainDays int `json:"retain_days,omitempty"`
+	hosted.Deletion
 }
 
-func settingsOf(snapshot json.RawMessage) (m settings, err error) {
-	if len(snapshot) == 0 {
-		return m, nil
-	}
-	if err := json.Unmarshal(snapshot, &m); err != nil {
-		return m, fmt.Errorf("reading the recorded settings of the plan: %w", err)
-	}
-	return m, nil
+func settingsOf(snapshot json.RawMessage) (settings, error) {
+	return hosted.Recorded[settings](snapshot)
 }
 
 // Check finds what is wrong with the settings of a plan. What instances record of
 // it are its limits and the extensions that users may ask for.
 func Check(plan provider.Checked) (json.RawMessage, error) {
 	var m settings
-	err := hosted.ReadNumbers(plan.Settings, []hosted.Number{
+	err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
 		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.ConnectionLimit,
 			Remedy: "write how many connections a database takes, 1 to 10000, or leave it out for any number"},
 		{Name: "statement_timeout", Min: 1, Max: 86400, Into: &m.StatementTimeout,
@@ -49,8 +42,7 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 			Remedy: "write the megabytes from which on users are warned, or leave it out for no warning"},
 		{Name: "valid_days", Min: 1, Max: 3650, Into: &m.ValidDays,
 			Remedy: "write for how many days a binding's password is valid, 1 to 3650, or leave it out for ever"},
-		hosted.RetainDays(&m.RetainDays),
-	}, "extensions", "target", hosted.OnDelete)
+	}, "extensions", "target")
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +51,9 @@ func Check(plan provider.Checked) (json.RawMessage, error) {
 	}
 	if v, ok := plan.Settings["target"]; ok {
 		if m.Target, ok = v.(string); !ok || m.Target == "" {
-			return nil, advice.For("target", "is not a name", "name the server that the plan's databases are made on, or leave it out")
+			return nil, advice.For("target", "is not a name", "name the server that the plan's databases are made on, or "+
+				"leave it out")
 		}
-	}
-	if err := hosted.CheckDeletion(plan.Settings, m.RetainDays); err != nil {
-		return nil, err
 	}
 	return json.Marshal(m)
 }
@@ -76,7 +66,8 @@ const (
 
 // extensions reads the list of those that users may ask for.
 func extensions(v any) ([]string, error) {
-	const how = "list names of extensions in letters, digits, - and _, each once, such as [pgcrypto, citext], or leave it out for none"
+	const how = "list names of extensions in letters, digits, - and _, each once, such as [pgcrypto, citext], or leave it out " +
+		"for none"
 	if v == nil {
 		return nil, nil
 	}
@@ -98,8 +89,7 @@ func extensions(v any) ([]string, error) {
 	return all, nil
 }
 
-// asked are the parameters of a provision or an update, and of a bind. Their schemas
-// have refused all else.
+// asked are the parameters of a provision or an update, and of a bind.
 type asked struct {
 	Extensions []string `json:"extensions"`
 	Locale     string   `json:"locale"`
@@ -109,27 +99,15 @@ type asked struct {
 // roleReadOnly is the binding that only reads.
 const roleReadOnly = "read_only"
 
-func parameters(raw json.RawMessage) (a asked, err error) {
-	if len(raw) == 0 {
-		return a, nil
-	}
-	if json.Unmarshal(raw, &a) != nil {
-		return a, provider.Failf("The parameters are not those that the plan describes. Look at its schema.")
-	}
-	return a, nil
-}
-
 // A wantedInstance is what an instance is to be.
 type wantedInstance struct {
 	tags     provider.Tags
 	plan     string
 	now      time.Time
 	settings settings
-	facts    facts
+	details  details
 	asked    asked
 	locale   *locale
-	// keptUntil is how long what it is made of is retained, if it is given back.
-	keptUntil time.Time
 }
 
 // wanted reads what is asked for, and checks with the server what it may not have.
@@ -139,25 +117,27 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*
 	if err != nil {
 		return nil, err
 	}
-	w := &wantedInstance{tags: provider.TagsOf(in), plan: in.PlanID, now: p.now(), settings: m}
-	w.facts = facts{Limit: m.ConnectionLimit, Warn: int64(m.SizeWarning) << 20, Operation: in.Operation.ID}
-	if w.asked, err = parameters(in.Parameters); err != nil {
+	w := &wantedInstance{tags: provider.TagsOf(in), plan: in.PlanID, now: p.Now(), settings: m}
+	w.details = details{Limit: m.ConnectionLimit, Warn: int64(m.SizeWarning) << 20, Operation: in.Operation.ID}
+	if w.asked, err = hosted.Asked[asked](in.Parameters); err != nil {
 		return nil, err
 	}
 	for _, name := range w.asked.Extensions {
 		if !slices.Contains(m.Extensions, name) {
-			return nil, provider.Failf("The plan does not allow an extension that was asked for. It allows: %s.", list(m.Extensions))
+			return nil, provider.Failf("The plan does not allow an extension that was asked for. It allows: %s.",
+				list(m.Extensions))
 		}
 	}
 	if w.asked.Locale == "" && len(w.asked.Extensions) == 0 {
 		return w, nil
 	}
-	has, err := s.offers(ctx, w.asked.Locale, w.asked.Extensions)
+	has, err := s.Server.offers(ctx, w.asked.Locale, w.asked.Extensions)
 	switch {
 	case err != nil:
 		return nil, s.Explain(err)
 	case w.asked.Locale != "" && has.locale == nil:
-		return nil, provider.Failf("The database server has no such locale. Ask for another one, such as C or en-US-x-icu, or for none.")
+		return nil, provider.Failf("The database server has no such locale. Ask for another one, such as C or en-US-x-icu, or " +
+			"for none.")
 	}
 	for _, name := range w.asked.Extensions {
 		if !slices.Contains(has.extensions, name) {
@@ -194,20 +174,20 @@ func (w *wantedInstance) label() hosted.Label {
 }
 
 // connections is the limit as the server has it.
-func (w *wantedInstance) connections() int { return limitOf(w.facts) }
+func (w *wantedInstance) connections() int { return limitOf(w.details) }
 
-func limitOf(f facts) int {
-	if f.Limit == 0 {
+func limitOf(d details) int {
+	if d.Limit == 0 {
 		return -1
 	}
-	return f.Limit
+	return d.Limit
 }
 
 // configure is the act that makes the database as it is to be.
-func (w *wantedInstance) configure(label hosted.Label) act {
-	f := w.facts
-	f.Ready, label.PlanID = true, w.plan
-	c := configure{label: f.text(label), limit: w.connections(), extensions: w.asked.Extensions}
+func (w *wantedInstance) configure(label hosted.Label) any {
+	d := w.details
+	d.Ready, label.PlanID = true, w.plan
+	c := configure{label: d.text(label), limit: w.connections(), extensions: w.asked.Extensions}
 	if w.settings.StatementTimeout > 0 {
 		c.timeout = fmt.Sprintf("%ds", w.settings.StatementTimeout)
 	}

@@ -27,7 +27,7 @@ type desk struct {
 func newDesk(t *testing.T, access hosted.Access, change func(*postgres.Options)) *desk {
 	t.Helper()
 	d := &desk{t: t, clock: providertest.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))}
-	o := postgres.Options{Broker: "broker-" + access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: d.clock.Now}
+	o := postgres.Options{Options: hosted.Options{Broker: "broker-" + access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: d.clock.Now}}
 	if change != nil {
 		change(&o)
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -11,42 +12,43 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // calls are what the same acts come to on any server.
 type calls struct {
 	server
-	names names
-	said  []string
+	tags provider.Tags
+	said []string
 }
 
 // act makes an act on what stands, or on what stood at the beginning, and notes what
 // came of it: the code that it is refused by, and what stands then.
-func (c *calls) act(t *testing.T, a act, stale bool) {
+func (c *calls) act(t *testing.T, a any, stale bool) {
 	t.Helper()
-	var seen standing
+	var was seen
 	if !stale {
 		var err error
-		if seen, err = c.look(t.Context(), c.names); err != nil {
+		if was, err = c.Look(t.Context(), c.tags); err != nil {
 			t.Fatal(err)
 		}
 	}
-	code, err := "done", errGoesOn
+	code, err := "done", hosted.ErrGoesOn
 	// On a busy machine a step does not wait for a DROP, and the session of the act before
 	// still holds its lock for a moment.
-	for tries := 20; errors.Is(err, errGoesOn) || errors.Is(err, errChanged) && !stale && tries > 0; tries-- {
-		err = c.do(t.Context(), c.names, seen, a)
+	for tries := 20; errors.Is(err, hosted.ErrGoesOn) || errors.Is(err, hosted.ErrChanged) && !stale && tries > 0; tries-- {
+		err = c.Do(t.Context(), c.tags, was, a)
 	}
 	if err != nil {
 		code = "refused"
 		if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 			code = refused.Code
-		} else if errors.Is(err, errChanged) {
+		} else if errors.Is(err, hosted.ErrChanged) {
 			code = "changed"
 		}
 	}
-	now, err := c.look(t.Context(), c.names)
+	now, err := c.Look(t.Context(), c.tags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,23 +62,25 @@ func (c *calls) act(t *testing.T, a act, stale bool) {
 func TestFakeIsAsReal(t *testing.T) {
 	t.Parallel()
 	label := func(text string) string { return "longshore:" + text }
-	kept := namesOf(provider.Tags{Broker: "fake-kept" + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i"})
-	lives := map[string][]act{
+	lives := map[string][]any{
 		"Whole": {createOwner{label("a")}, createDatabase{limit: 5}, openDatabase{label("b")},
 			configure{label: label("c"), limit: 7, timeout: "60s"},
 			createLogin{label: label("d")}, openLogin{label: label("e"), verifier: "x"}, lockLogin{label: label("f"), keep: true},
 			unlockLogin{label: label("g"), login: true}, lockLogin{label: label("h")}, endSessions{}, emptyLogin{}, dropLogin{},
-			createLogin{label: label("i"), verifier: "x"}, lockLogin{label: label("j")}, dropLogin{}, closeInstance{label("k")},
-			openInstance{label("l")}, dropDatabase{}, dropOwner{}},
-		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")}, configure{label: label("c"), limit: -1},
+			createLogin{label: label("i"), verifier: "x"}, lockLogin{label: label("j")}, dropLogin{}, relabel{label("k"),
+				label("l"), true, false},
+			relabel{label("m"), label("n"), false, false}, dropDatabase{}, dropOwner{}},
+		"ReadOnly": {createOwner{label("a")}, createDatabase{limit: -1}, openDatabase{label("b")}, configure{label: label("c"),
+			limit: -1},
 			createLogin{label: label("d"), readOnly: true}, openLogin{label: label("e"), verifier: "x", readOnly: true},
 			lockLogin{label: label("f")}, dropLogin{}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
-		"Retained": {shutDatabase{label("a")}, createOwner{label("a")}, renameInstance{kept, label("b"), label("c")}, createDatabase{limit: 5},
-			openDatabase{label("b")}, configure{label: label("c"), limit: 7}, createLogin{label: label("d")}, shutDatabase{label("e")},
-			renameInstance{kept, label("f"), label("g")}, renameInstance{kept, label("f"), label("g")}, createOwner{label("h")},
-			takeInstance{kept, label("i"), label("j")}, createDatabase{limit: 1}, takeInstance{kept, label("i"), label("j")},
-			renameInstance{kept, label("k"), label("l")}, dropDatabase{}, dropOwner{}, takeInstance{kept, label("m"), label("n")},
-			takeInstance{kept, label("m"), label("n")}, openDatabase{label("o")}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
+		"Retained": {relabel{label("a"), label("b"), true, true}, createOwner{label("c")}, relabel{label("d"), label("e"), true,
+			true},
+			createDatabase{limit: 5}, relabel{label("f"), label("g"), false, false}, openDatabase{label("h")},
+			configure{label: label("i"), limit: 7}, createLogin{label: label("j")}, relabel{label("k"), label("l"), true, true},
+			relabel{label("m"), label("n"), true, true}, relabel{label("o"), label("p"), false,
+				false}, dropLogin{}, dropDatabase{},
+			relabel{label("q"), label("r"), true, false}, dropOwner{}},
 		"OutOfOrder": {dropOwner{}, dropDatabase{}, dropLogin{}, openDatabase{label("a")}, createLogin{label: label("b")},
 			createOwner{label("c")},
 			createOwner{label("d")}, createDatabase{limit: 1}, createDatabase{limit: 2}, openDatabase{label("e")}, dropOwner{},
@@ -85,16 +89,17 @@ func TestFakeIsAsReal(t *testing.T) {
 	for name, life := range lives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			real, err := openSQL(pgtest.Start(t, "17").Access(), 0)
+			real, err := openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(real.Close)
-			n := namesOf(provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i", Binding: "b"})
-			if _, err := real.Identify(t.Context(), n.broker, true); err != nil {
+			tags := provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i",
+				Binding: "b"}
+			if _, err := real.Identify(t.Context(), tags.Broker, true); err != nil {
 				t.Fatal(err)
 			}
-			on := []*calls{{server: real, names: n}, {server: NewFake("fake", time.Now), names: n}}
+			on := []*calls{{server: real, tags: tags}, {server: NewFake("fake", time.Now), tags: tags}}
 			for _, c := range on {
 				for i, a := range life {
 					c.act(t, a, false)
@@ -113,7 +118,7 @@ func TestFakeIsAsReal(t *testing.T) {
 // Epochs of both go on alike.
 func TestFakesEpochsAreAsReal(t *testing.T) {
 	t.Parallel()
-	real, err := openSQL(pgtest.Start(t, "17").Access(), 0)
+	real, err := openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +160,7 @@ func TestOldServers(t *testing.T) {
 			t.Errorf("%s is taken for old: %v", version, got)
 		}
 	}
-	trouble, ok := errors.AsType[*provider.Trouble](explain("default", errOld))
+	trouble, ok := errors.AsType[*provider.Trouble](New(Options{}).Explain("default", errOld))
 	if !ok || trouble.Kind != provider.TroubleRights || !strings.Contains(trouble.Message, "PostgreSQL 16") {
 		t.Errorf("an old server is explained as %v", trouble)
 	}

@@ -2,9 +2,7 @@ package postgres_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,23 +33,48 @@ func retainDesk(t *testing.T, s *pgtest.Server) *desk {
 	return d
 }
 
-// retain deletes the instance, and gives what is retained of it.
+// retain deletes the instance as the worker does, and gives what is retained of it.
 func (d *desk) retain() provider.Holding {
 	d.t.Helper()
-	st := d.must(func(ctx context.Context) (provider.Status, error) { return d.p.Deprovision(ctx, d.in) })
+	h := provider.Holding{Tags: provider.TagsOf(d.in), Target: d.in.Target, Epoch: d.in.Epoch,
+		RetainedUntil: d.clock.Now().Add(week)}
 	for range 2 {
-		again := d.must(func(ctx context.Context) (provider.Status, error) { return d.p.Deprovision(ctx, d.in) })
-		if st.Retained == nil || again.Retained == nil || *again.Retained != *st.Retained {
-			d.t.Fatalf("retained as %+v, and repeated as %+v", st.Retained, again.Retained)
+		d.put(d.p.Quarantine, h)
+	}
+	for _, listed := range d.held() {
+		if listed.Tags == h.Tags && listed.RetainedUntil.Equal(h.RetainedUntil) {
+			return h
 		}
-		d.clock.Advance(time.Minute)
 	}
-	held := d.held()
-	if len(held) != 1 || held[0].Name != st.Retained.Name || !held[0].RetainedUntil.Equal(st.Retained.Until) ||
-		held[0].Tags != provider.TagsOf(d.in) {
-		d.t.Fatalf("retained as %+v, it lists %+v", st.Retained, held)
+	d.t.Fatalf("retained, it lists %+v", d.held())
+	panic("unreachable")
+}
+
+const week = 7 * 24 * time.Hour
+
+// put drives what an inventory does with a thing.
+func (d *desk) put(act func(context.Context, provider.Holding) error, h provider.Holding) {
+	d.t.Helper()
+	d.must(func(ctx context.Context) (provider.Status, error) { return provider.Status{Done: true}, act(ctx, h) })
+}
+
+// undelete is the desk of an instance that has what is retained.
+func (d *desk) undelete(h provider.Holding, id, operation string) *desk {
+	d.t.Helper()
+	o := d.life(id, operation)
+	o.in.Origin = d.in.Origin
+	if d.in.Origin == (provider.Origin{}) {
+		o.in.Origin = provider.Origin{Instance: d.in.ID, Incarnation: d.in.Incarnation}
 	}
-	return held[0]
+	h.Tags = provider.TagsOf(o.in)
+	for range 2 {
+		o.put(func(ctx context.Context, h provider.Holding) error { return o.p.Adopt(ctx, h, provider.TagsOf(d.in)) }, h)
+	}
+	for range 2 {
+		o.put(o.p.Release, h)
+	}
+	o.provision()
+	return o
 }
 
 func (d *desk) held() []provider.Holding {
@@ -71,14 +94,6 @@ func (d *desk) life(id, operation string) *desk {
 	return &o
 }
 
-func (d *desk) remove(h provider.Holding) {
-	d.t.Helper()
-	h.Epoch = d.in.Epoch
-	for range 2 {
-		d.must(func(ctx context.Context) (provider.Status, error) { return d.p.RemoveRetained(ctx, h) })
-	}
-}
-
 // holds requires that the grant opens, and finds so many rows.
 func holds(t *testing.T, g *provider.Grant, want int) {
 	t.Helper()
@@ -93,115 +108,67 @@ func holds(t *testing.T, g *provider.Grant, want int) {
 	exec(t, c, "INSERT INTO t VALUES (2)", "ALTER TABLE t ALTER a SET NOT NULL") // as its owner
 }
 
-// What was taken by a call that came late, of an instance that nobody knows any more, is
-// data that somebody may still want back: whatever removes it, it is retained again.
-func TestWhatWasTakenLateIsRetainedAgain(t *testing.T) {
-	t.Parallel()
-	for name, gone := range map[string]func(half *desk){
-		"AsAnOrphan": func(half *desk) {
-			half.in.Source, half.in.PlanID, half.in.Snapshot = nil, "", nil
-			half.deprovision()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := newDesk(t, hosted.Access{Host: "fake", Port: 1}, nil)
-			f := postgres.NewFake("one", d.clock.Now)
-			d.p.Fake(f)
-			d.in.Snapshot = json.RawMessage(`{"retain_days":7}`)
-			d.provision()
-			kept := d.retain()
-			half := d.life("half", "op-2")
-			half.in.Source = &provider.Source{Platform: "p", ID: "i", Incarnation: "op-1", Target: d.in.Target,
-				Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
-			half.taken(f)
-			gone(half)
-			for _, h := range d.held() {
-				if h.Name == kept.Name && h.Tags == kept.Tags && h.RetainedUntil.Equal(kept.RetainedUntil) {
-					return
-				}
-			}
-			t.Errorf("it lists %+v, want %+v among them", d.held(), kept)
-		})
-	}
-}
-
-// taken has an instance take what is retained, and do no more.
-func (d *desk) taken(f *postgres.Fake) {
-	d.t.Helper()
-	died := errors.New("died")
-	f.Effect = func(_ context.Context, name string, do func() error) error {
-		if strings.HasPrefix(name, "postgres.configure") {
-			return died
-		}
-		return do()
-	}
-	if _, err := d.p.Provision(d.t.Context(), d.in); !errors.Is(err, died) {
-		d.t.Fatal(err)
-	}
-	if held := d.held(); len(held) != 1 || held[0].Tags != provider.TagsOf(d.in) {
-		d.t.Fatalf("it was not taken: %+v", held)
-	}
-	f.Effect = func(_ context.Context, _ string, do func() error) error { return do() }
-}
-
 // What is retained may be dropped by its operator: an instance that was to have it back
-// can be deleted all the same, and so can what is left.
+// can be deleted all the same. Nothing is made in its place.
 func TestRetainedDatabaseIsDropped(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, hosted.Access{Host: "fake", Port: 1}, nil)
 	f := postgres.NewFake("one", d.clock.Now)
 	d.p.Fake(f)
-	d.in.Snapshot = json.RawMessage(`{"retain_days":7}`)
 	d.provision()
-	kept := d.retain()
+	h := d.retain()
+	f.Drop(hosted.Name("lsd", provider.TagsOf(d.in)))
 	back := d.life("back", "op-2")
-	back.in.Source = &provider.Source{Platform: "p", ID: "i", Incarnation: "op-1", Target: d.in.Target,
-		Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
-	refused := func() {
-		t.Helper()
-		if _, f := back.drive(func(ctx context.Context) (provider.Status, error) { return back.p.Provision(ctx, back.in) }); f == nil {
-			t.Error("what is gone is given back")
-		}
-		gone := *back
-		gone.in.Unfinished = true
-		gone.deprovision()
+	back.in.Origin = provider.Origin{Instance: d.in.ID, Incarnation: d.in.Incarnation}
+	h.Tags = provider.TagsOf(back.in)
+	d.put(func(ctx context.Context, h provider.Holding) error { return d.p.Adopt(ctx, h, provider.TagsOf(d.in)) }, h)
+	d.put(d.p.Release, h)
+	provision := func(ctx context.Context) (provider.Status, error) { return back.p.Provision(ctx, back.in) }
+	if _, f := back.drive(provision); f == nil {
+		t.Error("what is gone is given back")
 	}
-	f.Drop("lsd" + kept.Name[3:])
-	refused()
-	d.remove(kept)
-
-	d.provision()
-	d.retain()
-	back.taken(f)
-	f.Drop(hosted.Name("lsd", provider.TagsOf(back.in)))
-	refused()
+	back.deprovision()
 	if held := d.held(); len(held) != 0 {
 		t.Errorf("in the end it lists %+v", held)
 	}
 }
 
-// What is deleted is closed, and free as an id; it is removed alone, and whatever has
+// What is deleted is closed, and its id is free; it is removed alone, and whatever has
 // its id stays.
 func TestDeletedDatabasesAreRetained(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)
+		left := d.bind("left", "")
+		session, err := connect(t, left)
+		if err != nil {
+			t.Fatal(err)
+		}
 		d.unbind("b1")
-		kept := d.retain()
-		superuser, err := pgx.Connect(t.Context(), s.Superuser("lsd"+kept.Name[3:]))
+		d.retain()
+		if _, err := session.Exec(t.Context(), "SELECT 1"); err == nil {
+			t.Error("a session outlives the deletion")
+		}
+		if _, err := connect(t, left); err == nil {
+			t.Error("what is retained opens to a binding")
+		}
+		superuser, err := pgx.Connect(t.Context(), s.Superuser(hosted.Name("lsd", provider.TagsOf(d.in))))
 		if err == nil {
 			_ = superuser.Close(t.Context())
 			t.Error("what is retained opens to a superuser")
 		}
 		again := d.life("i", "op-2")
 		again.provision()
-		wrong := kept
-		wrong.Tags.Incarnation = "op-2"
-		_, err = d.p.RemoveRetained(t.Context(), wrong)
-		if f := (*provider.Failure)(nil); !errors.As(err, &f) {
-			t.Errorf("what another life's name has was removed: %v", err)
+		for verb, step := range map[string]func(context.Context) (provider.Status, error){
+			"Provision": func(ctx context.Context) (provider.Status, error) { return d.p.Provision(ctx, d.in) },
+			"Update":    func(ctx context.Context) (provider.Status, error) { return d.p.Update(ctx, d.in) },
+			"Bind":      func(ctx context.Context) (provider.Status, error) { return d.p.Bind(ctx, d.binding("late", "")) },
+		} {
+			if _, err := step(t.Context()); !errors.As(err, new(*provider.Failure)) {
+				t.Errorf("%s of what is retained: %v, want a failure", verb, err)
+			}
 		}
-		d.remove(kept)
+		d.unbind("left")
+		d.deprovision()
 		held := d.held()
 		if len(held) != 1 || held[0].Tags.Incarnation != "op-2" {
 			t.Fatalf("it lists %+v, want the instance that has the id now", held)
@@ -212,45 +179,40 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 		}
 		exec(t, holdsNothing, "CREATE TABLE t (a int)")
 		again.unbind("b2")
-		again.in.Unfinished = true
 		again.deprovision()
 		if held := d.held(); len(held) != 0 {
-			t.Errorf("what never was ready is retained: %+v", held)
+			t.Errorf("in the end it lists %+v", held)
 		}
 	})
 }
 
-// What is retained becomes another instance, with all that is in it.
+// What is retained becomes another instance, with all that is in it, also twice. Nobody who
+// had it gets in.
 func TestRetainedDatabasesAreGivenBack(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)
 		d.unbind("b1")
-		kept := d.retain()
-		source := &provider.Source{Platform: "p", ID: "i", Incarnation: "op-1", Target: d.in.Target,
-			Retained: &provider.Retained{Name: kept.Name, Until: kept.RetainedUntil}}
-
-		half := d.life("half", "op-2") // taken, and given back
-		half.in.Source = source
-		half.provision()
-		if held := d.held(); len(held) != 1 || held[0].Tags.Instance != "half" || !held[0].RetainedUntil.IsZero() {
-			t.Fatalf("it lists %+v", held)
-		}
-		back := *half
-		back.in.Unfinished, back.in.Snapshot = true, json.RawMessage("{}")
-		for range 2 {
-			back.deprovision()
-			held := d.held()
-			if len(held) != 1 || held[0].Name != kept.Name || held[0].Tags != kept.Tags || !held[0].RetainedUntil.Equal(kept.RetainedUntil) {
-				t.Fatalf("given back, it lists %+v, want %+v", held, kept)
+		left, reads := d.bind("left", ""), d.bind("reads", `{"role":"read_only"}`)
+		shut := func(when string) {
+			t.Helper()
+			for _, g := range []*provider.Grant{left, reads} {
+				if _, err := connect(t, g); err == nil {
+					t.Errorf("%s, it opens to a binding of the deleted instance", when)
+				}
 			}
 		}
-
-		again := d.life("new", "op-3")
-		again.in.Source = source
-		for range 2 {
-			again.provision()
+		again := d.undelete(d.retain(), "new", "op-3")
+		shut("given back")
+		c, err := connect(t, again.bind("own", ""))
+		if err != nil {
+			t.Fatal(err)
 		}
-		again.in.Source = nil
+		if limit := value[int](t, c, "SELECT datconnlimit FROM pg_database WHERE datname = current_database()"); limit != -1 {
+			t.Errorf("it takes %d connections", limit)
+		}
+		again.unbind("own")
+		again = again.undelete(again.retain(), "newer", "op-4")
+		shut("given back once more")
 		holds(t, again.bind("b2", ""), 1)
 		reader, err := connect(t, again.bind("b3", `{"role":"read_only"}`))
 		if err != nil {
@@ -260,12 +222,15 @@ func TestRetainedDatabasesAreGivenBack(t *testing.T) {
 		again.unbind("b2")
 		again.unbind("b3")
 		holds(t, again.bind("b4", ""), 2)
-		late := d.life("late", "op-4")
-		late.in.Source = source
-		if _, f := late.drive(func(ctx context.Context) (provider.Status, error) { return late.p.Provision(ctx, late.in) }); f == nil {
-			t.Error("it was given back twice, or an empty one in its place")
+		d.unbind("left")
+		d.unbind("reads")
+		if _, f := d.drive(func(ctx context.Context) (provider.Status, error) { return d.p.Deprovision(ctx, d.in) }); f == nil {
+			t.Error("a deletion that came late has removed what is another's")
 		}
-		again.unbind("b4")
+		holds(t, again.bind("b5", ""), 3)
+		for _, id := range []string{"b4", "b5"} {
+			again.unbind(id)
+		}
 		again.in.Snapshot = nil
 		again.deprovision()
 		if held := d.held(); len(held) != 0 {

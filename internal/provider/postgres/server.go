@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -28,19 +27,15 @@ const (
 
 // namesOf derives them. Tags without a binding have no login.
 func namesOf(t provider.Tags) names {
-	n := namesAs(t.OfInstance())
+	of := t.OfInstance()
+	n := names{
+		database: hosted.Name(prefixDatabase, of), owner: hosted.Name(prefixOwner, of), reader: hosted.Name(prefixReader,
+			of), broker: t.Broker,
+	}
+	n.keeper = keeperFor(t.Broker, n.owner)
 	if t.Binding != "" {
 		n.login = hosted.Name(prefixLogin, t)
 	}
-	return n
-}
-
-// namesAs are those of what is made for an instance, or kept of it under such tags.
-func namesAs(t provider.Tags) names {
-	n := names{
-		database: hosted.Name(prefixDatabase, t), owner: hosted.Name(prefixOwner, t), reader: hosted.Name(prefixReader, t), broker: t.Broker,
-	}
-	n.keeper = keeperFor(t.Broker, n.owner)
 	return n
 }
 
@@ -54,38 +49,22 @@ func Names(t provider.Tags) []string {
 	return []string{n.database, n.owner, n.reader}
 }
 
-// A server is how the provider sees and changes a PostgreSQL server. Each method
-// is a call that may be repeated at any time, also while an earlier one whose
-// caller has died is still under way. Errors have a meaning (codes.go) and are all
-// passing; a caller looks again. A fake of it keeps the same promises in memory.
+// A server is a hosted.Host with what PostgreSQL has beside it. A fake of it keeps the same
+// promises in memory.
 type server interface {
-	hosted.Server
-
-	// look tells what stands at the names, whoever owns it. It changes nothing.
-	look(ctx context.Context, n names) (standing, error)
-
-	// do makes one change: all of it, or the part that the same act, repeated, makes
-	// whole. It does so only if what stands is what was seen, and answers errChanged
-	// if it is not. Two at once at the same names: one of them meets meansBusy.
-	do(ctx context.Context, n names, seen standing, a act) error
+	hosted.Host[seen]
+	Close()
 
 	// offers tells what of the server users may choose: the name of its locale, if
 	// it has that, and those of the extensions that it has.
 	offers(ctx context.Context, locale string, extensions []string) (offer, error)
 
-	// list reads roles with a label, and databases with one whose owner role is gone,
-	// in the order of their names: at most limit of them, after that name.
-	list(ctx context.Context, after string, limit int) ([]listed, error)
-
 	// size is how large the database is, in bytes; 0 if it is absent.
 	size(ctx context.Context, database string) (int64, error)
 }
 
-// errChanged says that what stands is no more what was seen: look again.
-var errChanged = errors.New("it changed while it was worked on")
-
-// A standing is what stands at the names of an instance and a binding.
-type standing struct {
+// seen is what there is at the names of an instance and a binding.
+type seen struct {
 	owner    role
 	database database
 	login    role // zero if no login was named
@@ -93,7 +72,7 @@ type standing struct {
 
 // same reports whether a change that was decided on one may be made on the other:
 // nothing was made, removed or labelled anew.
-func (s standing) same(o standing) bool {
+func (s seen) same(o seen) bool {
 	return s.owner.thing == o.owner.thing && s.database.thing == o.database.thing && s.login.thing == o.login.thing
 }
 
@@ -149,14 +128,7 @@ type offer struct {
 // A locale is one of the server's, in its own words.
 type locale struct{ provider, collate, ctype, icu string }
 
-// A listed is a thing of the inventory.
-type listed struct {
-	name    string
-	comment string
-}
-
 // An act is one change; each type says what it makes and what it needs.
-type act interface{ isAct() }
 
 // createOwner makes the owner role with its label, and the readers' role beside it, in
 // one transaction: whatever stands there later without a label is not ours. Nothing may
@@ -181,24 +153,6 @@ type configure struct {
 	limit      int    // of connections; -1 for none
 	timeout    string // of statements, such as 60s; empty for none
 	extensions []string
-}
-
-// shutDatabase lets nobody connect to the database, in one transaction with the
-// owner's label.
-type shutDatabase struct{ label string }
-
-// renameInstance renames a shut database and its two roles, and labels it anew, in
-// one transaction. Nothing may stand at the new names.
-type renameInstance struct {
-	to              names
-	owner, database string
-}
-
-// takeInstance is a renameInstance the other way round: what has the names of from
-// gets those that nothing stands at.
-type takeInstance struct {
-	from            names
-	owner, database string
 }
 
 // dropDatabase ends all that goes on in the database, and drops it.
@@ -252,38 +206,20 @@ type unlockLogin struct {
 
 // emptyLogin hands what a locked login has over to the owner role, revokes what was
 // granted to it, and rolls its prepared transactions back. What others hold a lock
-// on is waited for a second: meansLocked.
+// on is waited for a second: hosted.Locked.
 type emptyLogin struct{}
 
 // dropLogin drops a role that has nothing any more. Before that, it takes back what steps
 // that have died have left with the broker's login (keeper.go).
 type dropLogin struct{}
 
-// closeInstance lets no login connect to the database, openInstance lets them again;
-// each in one transaction with the owner's label.
-type closeInstance struct{ label string }
-type openInstance struct{ label string }
+// relabel writes both labels of an instance, and shuts the database to everybody or opens
+// it, in one transaction. What is retained loses its logins, and what it has opened to
+// others. A database without a label was never open, and stays so.
+type relabel struct {
+	owner, database string
+	shut, retained  bool
+}
 
 // endInstance ends the sessions of bindings in the database.
 type endInstance struct{}
-
-func (createOwner) isAct()    {}
-func (createDatabase) isAct() {}
-func (openDatabase) isAct()   {}
-func (configure) isAct()      {}
-func (shutDatabase) isAct()   {}
-func (renameInstance) isAct() {}
-func (takeInstance) isAct()   {}
-func (dropDatabase) isAct()   {}
-func (dropOwner) isAct()      {}
-func (createLogin) isAct()    {}
-func (openLogin) isAct()      {}
-func (lockLogin) isAct()      {}
-func (endSessions) isAct()    {}
-func (unlockLogin) isAct()    {}
-func (emptyLogin) isAct()     {}
-func (dropLogin) isAct()      {}
-func (closeInstance) isAct()  {}
-func (openInstance) isAct()   {}
-func (endInstance) isAct()    {}
-func (setLimit) isAct()       {}

@@ -99,12 +99,12 @@ func (p *Provider) endCopies(ctx context.Context, s *site, t provider.Tags, sour
 	if saved := p.copier.End(sides[2]); !ended || !saved {
 		return &provider.Status{Percent: 50, Description: "Ending a copy", After: evictAfter}, nil
 	}
-	return s.evicted(ctx, sides)
+	return p.evicted(ctx, s, sides)
 }
 
 // evicted has the logins of copies be gone; unfinished says that one is not.
-func (s *site) evicted(ctx context.Context, sides []pgcopy.Side) (unfinished *provider.Status, _ error) {
-	real, ok := s.server.(sqlServer)
+func (p *Provider) evicted(ctx context.Context, s *site, sides []pgcopy.Side) (unfinished *provider.Status, _ error) {
+	real, ok := s.Server.(sqlServer)
 	if !ok {
 		return nil, nil // no copies are made on it
 	}
@@ -120,30 +120,16 @@ func (s *site) evicted(ctx context.Context, sides []pgcopy.Side) (unfinished *pr
 	return unfinished, nil
 }
 
-// restore is a step of a provision that fills the database from another instance's.
-func (p *Provider) restore(ctx context.Context, in provider.Instance) (provider.Status, error) {
+// restore is a step of a provision that fills the database from another instance's: it
+// begins the copy, looks at it, or begins it again; nothing is to wait for when it is done.
+func (p *Provider) restore(ctx context.Context, s *site, in provider.Instance) (*provider.Status, error) {
 	if p.copier.Programs == nil {
-		return provider.Status{}, provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it " +
+		return nil, provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it " +
 			"runs. Order an empty one, and fill it by pg_dump and pg_restore with a binding of each.")
 	}
-	if in.Source.Retained != nil {
-		return provider.Status{}, provider.Failf("Deleted databases are not retained here.")
+	if in.Source.Target != in.Target {
+		return nil, provider.Failf("The database to restore from is on another server. Order one on the same server.")
 	}
-	if in.Source.Target != in.Target || in.Target.Identity == "" {
-		return provider.Status{}, provider.Failf("The database to restore from is on another server. Order one on the same server.")
-	}
-	s, learnt, err := p.at(ctx, in)
-	if err != nil || learnt != nil {
-		return hosted.Settle(learnt, err, provider.Status{})
-	}
-	defer s.Leave()
-	unfinished, err := p.restoreStep(ctx, s, in)
-	return hosted.Settle(unfinished, err, provider.Status{})
-}
-
-// restoreStep begins the copy, looks at it, or begins it again; nothing is unfinished
-// when it is done.
-func (p *Provider) restoreStep(ctx context.Context, s *site, in provider.Instance) (*provider.Status, error) {
 	var was remembered
 	switch {
 	case in.State.Format > stateFormat:
@@ -168,7 +154,7 @@ func (p *Provider) restoreStep(ctx context.Context, s *site, in provider.Instanc
 	case err != nil:
 		return p.restoreFailed(ctx, err, was)
 	}
-	return s.evicted(ctx, sides)
+	return p.evicted(ctx, s, sides)
 }
 
 // restoreFailed is what becomes of a copy that failed.
@@ -179,7 +165,7 @@ func (p *Provider) restoreFailed(ctx context.Context, cause error, was remembere
 		if known {
 			reason = problem.Reason
 		}
-		p.log.WarnContext(ctx, "a database could not be restored from another one", "error", cause)
+		p.Log.WarnContext(ctx, "a database could not be restored from another one", "error", cause)
 		return nil, provider.Failf("The database could not be restored. %s", reason)
 	}
 	was.Process = ""
@@ -195,7 +181,7 @@ func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instan
 	if unfinished, err := p.endCopies(ctx, s, t, in.Source); err != nil || unfinished != nil {
 		return unfinished, err
 	}
-	_, unfinished, err := s.run(ctx, namesOf(t), func(now standing) (decision, error) { return remove(t, now) })
+	_, unfinished, err := s.Run(ctx, t, p.Own(t, remove))
 	if err != nil || unfinished != nil {
 		return unfinished, err
 	}
@@ -212,7 +198,7 @@ func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance) (*pr
 		return nil, err
 	}
 	t := provider.TagsOf(in)
-	if _, unfinished, err := s.run(ctx, namesOf(t), w.provision); err != nil || unfinished != nil {
+	if _, unfinished, err := s.Run(ctx, t, p.Making(t, w.provision)); err != nil || unfinished != nil {
 		return unfinished, err
 	}
 	sides := sidesOf(t, in.Source)
@@ -230,14 +216,14 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	}
 	t := in.Source.Tags(in.Broker)
 	n := namesOf(t)
-	now, err := s.look(ctx, n)
+	now, err := s.Server.Look(ctx, t)
 	if err != nil {
 		return s.Explain(err)
 	}
-	if _, err := usable(t, now); err != nil {
+	if _, err := p.Using(t, whole)(now); err != nil {
 		return provider.Failf("The database to restore from is not there any more.")
 	}
-	real, ok := s.server.(sqlServer)
+	real, ok := s.Server.(sqlServer)
 	if !ok {
 		return nil
 	}
@@ -261,7 +247,8 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	case err != nil:
 		return s.Explain(err)
 	case version > p.copier.Major():
-		return provider.Failf("A database cannot be restored from another one here: the broker's pg_dump is older than the server. " +
+		return provider.Failf("A database cannot be restored from another one here: the broker's pg_dump is older than the " +
+			"server. " +
 			"Ask the operator of the service to install the server's version.")
 	case m.SizeWarning > 0 && size > int64(m.SizeWarning)<<20:
 		return provider.Failf("The database to restore from has %d MB, and the plan is meant for %d MB. Order a larger plan.",
@@ -269,7 +256,8 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	}
 	for _, name := range names {
 		if name != "plpgsql" && !slices.Contains(m.Extensions, name) {
-			return provider.Failf("The database to restore from has the extension %s, which the plan does not allow. It allows: %s.",
+			return provider.Failf("The database to restore from has the extension %s, which the plan does not allow. It "+
+				"allows: %s.",
 				name, list(m.Extensions))
 		}
 	}
@@ -282,18 +270,18 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 	if p.copier.Programs == nil {
 		return errors.New("the broker has found no pg_dump: install PostgreSQL's programs (`make postgres`) and start it again")
 	}
-	s, learnt, err := p.at(ctx, in)
+	s, learnt, err := p.At(ctx, in.Target, in.Epoch)
 	if err == nil && learnt != nil {
-		err = noInstance()
+		err = hosted.NoInstance()
 	}
 	if err != nil {
 		return err
 	}
 	defer s.Leave()
 	t := provider.TagsOf(in)
-	now, err := s.look(ctx, namesOf(t))
+	now, err := s.Server.Look(ctx, t)
 	if err == nil {
-		_, err = usable(t, now)
+		_, err = p.Using(t, whole)(now)
 	}
 	if err != nil {
 		return err

@@ -196,9 +196,9 @@ func TestARestoreDiesOnTheWay(t *testing.T) {
 	dead := r.p
 	dead.Close() // its copy ends somewhere
 	found := programs(t, s)
-	r.p = postgres.New(postgres.Options{
-		Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now, Programs: found,
-	})
+	r.p = postgres.New(postgres.Options{Options: hosted.Options{
+		Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now,
+	}, Programs: found})
 	t.Cleanup(r.p.Close)
 	if f := r.restore(nil); f != nil {
 		t.Fatal(f.Message)
@@ -235,7 +235,7 @@ func TestRestoresThatFail(t *testing.T) {
 		says          string
 	}{
 		"NoPrograms": {change: func(r *desk) {
-			r.p = postgres.New(postgres.Options{Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now})
+			r.p = postgres.New(postgres.Options{Options: hosted.Options{Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now}})
 			t.Cleanup(r.p.Close)
 		}, says: "no pg_dump"},
 		"AnotherServer":       {change: func(r *desk) { r.in.Source.Target.Identity = "another" }, says: "another server"},

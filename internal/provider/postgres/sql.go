@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,11 +17,14 @@ import (
 )
 
 // sqlServer is a real server.
-type sqlServer struct{ *dialer }
+type sqlServer struct {
+	*dialer
+	log *slog.Logger
+}
 
-func openSQL(a hosted.Access, pool int) (server, error) {
+func openSQL(a hosted.Access, pool int, log *slog.Logger) (server, error) {
 	d, err := newDialer(a, pool)
-	return sqlServer{d}, err
+	return sqlServer{d, log}, err
 }
 
 // identitySchema is the broker's own schema in its own database: two brokers on one
@@ -34,6 +38,7 @@ func identityTable(broker string) string {
 	return pgx.Identifier{identitySchema(broker), "identity"}.Sanitize()
 }
 
+// Identify implements hosted.Server.
 func (s sqlServer) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
 	read := func(c *pgx.Conn) error {
 		if now = (hosted.Said{}); major(c) < oldest {
@@ -41,7 +46,8 @@ func (s sqlServer) Identify(ctx context.Context, broker string, write bool) (now
 		}
 		err := c.QueryRow(ctx, "SELECT identity, epoch, mark FROM "+identityTable(broker)+" WHERE broker = $1", broker).
 			Scan(&now.Identity, &now.Epoch.Count, &now.Epoch.Mark)
-		if e, ok := errors.AsType[*pgconn.PgError](err); errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
+		e, ok := errors.AsType[*pgconn.PgError](err)
+		if errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
 			return nil
 		}
 		return err
@@ -58,7 +64,8 @@ func (s sqlServer) Identify(ctx context.Context, broker string, write bool) (now
 			if err := script(ctx, c, `CREATE SCHEMA IF NOT EXISTS %1$I;
 CREATE TABLE IF NOT EXISTS %1$I.identity
   (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint NOT NULL, mark text NOT NULL);
-INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, '') ON CONFLICT DO NOTHING`, identitySchema(broker), broker, rand.Text()); err != nil {
+INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, '') ON CONFLICT DO NOTHING`,
+				identitySchema(broker), broker, rand.Text()); err != nil {
 				return err
 			}
 			if err := read(c); err != nil {
@@ -68,6 +75,9 @@ INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, '') ON CONFLICT DO NOTHING`, id
 		now.Epoch.Line = line
 		return nil
 	})
+	if err == nil && now.Identity != "" {
+		s.keepWarm(ctx, now.Identity)
+	}
 	return now, err
 }
 
@@ -95,9 +105,11 @@ func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
 	return line, err
 }
 
+// Advance implements hosted.Server.
 func (s sqlServer) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
-		tag, err := c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $4, mark = $5 WHERE broker = $1 AND epoch = $2 AND mark = $3",
+		tag, err := c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $4, mark = $5 WHERE broker = $1 AND epoch = $2 "+
+			"AND mark = $3",
 			broker, seen.Count, seen.Mark, to.Count, to.Mark)
 		did = err == nil && tag.RowsAffected() == 1
 		return err
@@ -164,15 +176,16 @@ WHERE x.owner = $3 OR x.owner = $1 AND x.database = $2 AND EXISTS (
   JOIN pg_locks t ON t.virtualtransaction = k.virtualtransaction AND t.pid IS NULL AND t.transactionid = x.transaction
   WHERE b.rolname = $3)`
 
-func (s sqlServer) look(ctx context.Context, n names) (now standing, err error) {
+// Look implements hosted.Host.
+func (s sqlServer) Look(ctx context.Context, t provider.Tags) (now seen, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
-		now, err = lookOn(ctx, c, n)
+		now, err = lookOn(ctx, c, namesOf(t))
 		return err
 	})
 	return now, err
 }
 
-func lookOn(ctx context.Context, c *pgx.Conn, n names) (now standing, err error) {
+func lookOn(ctx context.Context, c *pgx.Conn, n names) (now seen, err error) {
 	o, d, l := &now.owner, &now.database, &now.login
 	err = c.QueryRow(ctx, looking, n.owner, n.database, n.login, n.reader).Scan(&o.id, &o.comment,
 		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.prepared, &d.sessions,
@@ -195,26 +208,28 @@ func keyOf(name string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// do takes the lock of the name, looks, and acts. The lock is the session's: a
-// server that goes on with what a dead caller has asked for keeps it until the end.
-func (s sqlServer) do(ctx context.Context, n names, seen standing, a act) error {
+// Do implements hosted.Host. It takes the lock of the name, looks, and acts. The lock is
+// the session's: a server that goes on with what a dead caller has asked for keeps it until
+// the end.
+func (s sqlServer) Do(ctx context.Context, t provider.Tags, was seen, act any) error {
+	n := namesOf(t)
 	return s.with(ctx, func(c *pgx.Conn) error {
 		key, locked := lockKey(n), false
 		if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&locked); err != nil {
 			return err
 		}
 		if !locked {
-			return errChanged
+			return hosted.ErrChanged
 		}
 		now, err := lookOn(ctx, c, n)
 		if err != nil {
 			return err
 		}
-		if !now.same(seen) {
-			return errChanged
+		if !now.same(was) {
+			return hosted.ErrChanged
 		}
 		w := work{sqlServer: s, ctx: ctx, c: c, names: n, seen: now}
-		if err := w.do(a); err != nil {
+		if err := w.do(act); err != nil {
 			return err
 		}
 		_, err = c.Exec(ctx, "SELECT pg_advisory_unlock($1)", key)
@@ -228,7 +243,8 @@ func (s sqlServer) offers(ctx context.Context, name string, extensions []string)
 		// to_jsonb reads the column of ICU's locales, whose name differs between versions.
 		err := c.QueryRow(ctx, `SELECT collprovider::text, coalesce(collcollate, ''), coalesce(collctype, ''),
   coalesce(to_jsonb(c)->>'colllocale', to_jsonb(c)->>'colliculocale', '')
-FROM pg_collation c WHERE collname = $1 AND collnamespace = 'pg_catalog'::regnamespace AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
+FROM pg_collation c WHERE collname = $1 AND collnamespace = 'pg_catalog'::regnamespace
+  AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
   AND collprovider IN ('c', 'i', 'b') ORDER BY collencoding LIMIT 1`, name).Scan(&l.provider, &l.collate, &l.ctype, &l.icu)
 		switch {
 		case err == nil:
@@ -258,21 +274,33 @@ UNION ALL
   ORDER BY d.datname LIMIT $2)
 ORDER BY name LIMIT $2`
 
-func (s sqlServer) list(ctx context.Context, after string, limit int) (all []listed, err error) {
+// List implements hosted.Host.
+func (s sqlServer) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, listing, after, limit)
 		if err != nil {
 			return err
 		}
-		all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l listed, err error) { return l, row.Scan(&l.name, &l.comment) })
+		var name, comment string
+		read := 0
+		_, err = pgx.ForEachRow(rows, []any{&name, &comment}, func() error {
+			if read++; read == limit {
+				last = name
+			}
+			if l, ok := hosted.ParseLabel(comment); ok && l.Broker == broker {
+				page = append(page, hosted.Listed{Name: name, Label: l})
+			}
+			return nil
+		})
 		return err
 	})
-	return all, err
+	return page, last, err
 }
 
 func (s sqlServer) size(ctx context.Context, name string) (bytes int64, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
-		return c.QueryRow(ctx, "SELECT coalesce((SELECT pg_database_size(oid) FROM pg_database WHERE datname = $1), 0)", name).Scan(&bytes)
+		return c.QueryRow(ctx, "SELECT coalesce((SELECT pg_database_size(oid) FROM pg_database WHERE datname = $1), 0)",
+			name).Scan(&bytes)
 	})
 	return bytes, err
 }

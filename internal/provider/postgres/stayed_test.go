@@ -43,36 +43,28 @@ func TestReadersStayOutOfAnInstanceInQuarantine(t *testing.T) {
 	})
 }
 
-// A session of a binding that was left delays no deletion of its instance, which is
-// dropped or retained.
+// A session of a binding that was left delays no deletion of its instance.
 func TestSessionsThatWereLeftDelayNoDeletion(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
-		for name, desk := range map[string]func() *desk{
-			"Dropped":  func() *desk { d := newDesk(t, s.Access(), nil); d.provision(); return d },
-			"Retained": func() *desk { return retainDesk(t, s) },
-		} {
-			t.Run(name, func(t *testing.T) {
-				d := desk()
-				d.t = t
-				c := d.as("left")
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-				for {
-					st, err := d.p.Deprovision(ctx, d.in)
-					if err == nil && st.Done {
-						break
-					}
-					t.Logf("%+v %v", st, err)
-					if waiting.For(ctx, 100*time.Millisecond) != nil {
-						t.Fatal("the deletion does not end")
-					}
-				}
-				if _, err := c.Exec(t.Context(), "SELECT 1"); err == nil {
-					t.Error("the session goes on")
-				}
-				d.unbind("left")
-			})
+		d := newDesk(t, s.Access(), nil)
+		d.provision()
+		c := d.as("left")
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		for {
+			st, err := d.p.Deprovision(ctx, d.in)
+			if err == nil && st.Done {
+				break
+			}
+			t.Logf("%+v %v", st, err)
+			if waiting.For(ctx, 100*time.Millisecond) != nil {
+				t.Fatal("the deletion does not end")
+			}
 		}
+		if _, err := c.Exec(t.Context(), "SELECT 1"); err == nil {
+			t.Error("the session goes on")
+		}
+		d.unbind("left")
 	})
 }
 

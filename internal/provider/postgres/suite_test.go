@@ -49,9 +49,9 @@ type world struct {
 }
 
 func (w *world) open(t testing.TB, broker string, access hosted.Access, calls *providertest.Calls) *postgres.Provider {
-	p := postgres.New(postgres.Options{
+	p := postgres.New(postgres.Options{Options: hosted.Options{
 		Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: w.clock.Now, Pool: 2,
-	})
+	}})
 	p.SetPage(suitePage)
 	p.Wrap(calls.Call)
 	t.Cleanup(p.Close)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // A warm connection is kept to a server from the first step on, by a program that lives
@@ -27,8 +28,6 @@ type warm struct {
 }
 
 const (
-	// rescues is how often a step ends the sessions that keep it from its work.
-	rescues = 3
 	// warmTimeout is how long the warm connection is waited for.
 	warmTimeout = 5 * time.Second
 	// reserving takes what one statement may need.
@@ -87,17 +86,18 @@ func (p *Provider) keptTo(target string) *dialer {
 	if p.Pool == 0 {
 		return nil
 	}
-	s, _, _, _, err := p.Reach(provider.Target{Name: target})
-	if real, ok := s.(sqlServer); err == nil && ok {
-		return real.dialer
+	if at, err := p.Reach(provider.Target{Name: target}); err == nil {
+		if real, ok := at.Server.(sqlServer); ok {
+			return real.dialer
+		}
 	}
 	return nil
 }
 
-// rescued ends the sessions of a binding that keep its own unbind from being made, and
+// expel ends the sessions of a binding that keep its own unbind from being made, and
 // reports whether there were some. The connection's server has proven who it is.
-func (p *Provider) rescued(ctx context.Context, b provider.Binding, err error) bool {
-	if meaning := meaningOf(err); meaning != meansNoLocks && meaning != meansFull {
+func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) bool {
+	if class := classOf(cause); class != noLocks && class != crowded {
 		return false
 	}
 	d := p.keptTo(b.Instance.Target.Name)
@@ -107,7 +107,7 @@ func (p *Provider) rescued(ctx context.Context, b provider.Binding, err error) b
 	ended := 0
 	return d.onWarm(ctx, func(ctx context.Context, w *warm) error {
 		if w.identity != b.Instance.Target.Identity {
-			return errChanged
+			return hosted.ErrChanged
 		}
 		w.reserved = false
 		if _, err := w.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()"); err != nil {
@@ -117,21 +117,19 @@ func (p *Provider) rescued(ctx context.Context, b provider.Binding, err error) b
 	}) && ended > 0
 }
 
-// explain tells of an error what an operator can do, and which process has all locks.
-func (p *Provider) explain(target string, err error) error {
-	t, is := explain(target, err).(*provider.Trouble)
-	if !is || meaningOf(err) != meansNoLocks {
-		return explain(target, err)
+// detail tells which process has all locks.
+func (p *Provider) detail(target string, class hosted.Class) (more string) {
+	d := p.keptTo(target)
+	if class != noLocks || d == nil {
+		return ""
 	}
-	if d := p.keptTo(target); d != nil {
-		d.onWarm(context.Background(), func(ctx context.Context, w *warm) error {
-			var pid, locks int
-			err := w.conn.QueryRow(ctx, most).Scan(&pid, &locks)
-			if err == nil {
-				t.Message += fmt.Sprintf(". The process %d has %d", pid, locks)
-			}
-			return err
-		})
-	}
-	return t
+	d.onWarm(context.Background(), func(ctx context.Context, w *warm) error {
+		var pid, locks int
+		err := w.conn.QueryRow(ctx, most).Scan(&pid, &locks)
+		if err == nil {
+			more = fmt.Sprintf(". The process %d has %d", pid, locks)
+		}
+		return err
+	})
+	return more
 }

@@ -41,7 +41,7 @@ type Options struct {
 	CallTimeout, Wait time.Duration
 	// Targets is the Wired's: who calls knows the settings.
 	Targets func(ctx context.Context) ([]string, error)
-	// Quarantines says that the inventory inside can quarantine.
+	// Quarantines says that the inventory inside is a provider.Adopter.
 	Quarantines bool
 	// Epochs is the Wired's.
 	Epochs bool
@@ -79,12 +79,11 @@ type client struct {
 }
 
 var (
-	_ provider.Provider    = (*client)(nil)
-	_ provider.Inventory   = (*client)(nil)
-	_ provider.Retainer    = (*client)(nil)
-	_ provider.Refuser     = (*client)(nil)
-	_ provider.Quarantiner = quarantiner{}
-	_ provider.Reconciler  = reconciler{}
+	_ provider.Provider   = (*client)(nil)
+	_ provider.Inventory  = (*client)(nil)
+	_ provider.Refuser    = (*client)(nil)
+	_ provider.Adopter    = quarantiner{}
+	_ provider.Reconciler = reconciler{}
 )
 
 // Provision implements provider.Provider.
@@ -134,12 +133,6 @@ func (c *client) page(ctx context.Context, targets []provider.Target, r request)
 	return nil, "", errVersion
 }
 
-// RemoveRetained implements provider.Retainer. Where the provider inside is none, it
-// has retained nothing.
-func (c *client) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
-	return c.step(ctx, []provider.Target{h.Target}, request{Verb: verbRemove, Holding: &h})
-}
-
 type quarantiner struct{ *client }
 
 // Quarantine implements provider.Quarantiner.
@@ -151,6 +144,12 @@ func (q quarantiner) Quarantine(ctx context.Context, h provider.Holding) error {
 // Release implements provider.Quarantiner.
 func (q quarantiner) Release(ctx context.Context, h provider.Holding) error {
 	_, err := q.step(ctx, []provider.Target{h.Target}, request{Verb: verbRelease, Holding: &h})
+	return err
+}
+
+// Adopt implements provider.Adopter.
+func (q quarantiner) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
+	_, err := q.step(ctx, []provider.Target{h.Target}, request{Verb: verbAdopt, Holding: &h, Former: &former})
 	return err
 }
 
@@ -238,7 +237,9 @@ func (c *client) call(ctx context.Context, targets []provider.Target, r request)
 	case out.FunctionError != nil:
 		// It may have died in the middle of its own call. What it says may
 		// repeat what it was given.
-		return answer{}, &unanswered{fmt.Errorf("the function of provider %q inside the VPC has failed: its log says why", c.Provider)}
+		return answer{}, &unanswered{
+			fmt.Errorf("the function of provider %q inside the VPC has failed: its log says why", c.Provider),
+		}
 	}
 	var a answer
 	if decode(out.Payload, &a) != nil || a.Version != version {
@@ -271,7 +272,8 @@ func once(o *lambda.Options) { o.Retryer = aws.NopRetryer{} }
 // made, is too large, or there are too many.
 func refused(err error) bool {
 	var r *smithyhttp.ResponseError
-	return errors.As(err, &r) && r.HTTPStatusCode() >= http.StatusBadRequest && r.HTTPStatusCode() < http.StatusInternalServerError
+	return errors.As(err, &r) && r.HTTPStatusCode() >= http.StatusBadRequest &&
+		r.HTTPStatusCode() < http.StatusInternalServerError
 }
 
 // unanswered is a call that may still run, or land, inside. To whoever asked it

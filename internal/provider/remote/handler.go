@@ -56,7 +56,8 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 	}
 	open, ok := h.providers[r.Provider]
 	if !ok {
-		return h.fault(ctx, r, "it is not part of the function inside the VPC: a deploy is under way", errors.New("no such provider"))
+		return h.fault(ctx, r, "it is not part of the function inside the VPC: a deploy is under way",
+			errors.New("no such provider"))
 	}
 	if in := r.subject(); in != (provider.Tags{}) {
 		logs.AddSubject(ctx, in.Platform, in.Instance, in.Binding)
@@ -72,7 +73,8 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 	}
 	w, err := open(r.Reach)
 	if err != nil {
-		return h.fault(ctx, r, "its target cannot be reached as the settings say: the log of the function inside the VPC says why", err)
+		return h.fault(ctx, r, "its target cannot be reached as the settings say: the log of the function inside the VPC "+
+			"says why", err)
 	}
 	if w.Close != nil {
 		defer w.Close()
@@ -112,16 +114,10 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 			return h.fault(ctx, r, "it cannot reconcile", errors.New("the inventory is no provider.Reconciler"))
 		}
 		st, at, out, err = reconcile(ctx, reconciler, r)
-	case verbRemove:
-		p, ok := w.Provider.(provider.Retainer)
+	case verbQuarantine, verbRelease, verbAdopt:
+		q, ok := w.Inventory.(provider.Adopter)
 		if !ok {
-			return h.fault(ctx, r, "it cannot remove what is retained", errors.New("the provider is no provider.Retainer"))
-		}
-		st, err = p.RemoveRetained(ctx, *r.Holding)
-	case verbQuarantine, verbRelease:
-		q, ok := w.Inventory.(provider.Quarantiner)
-		if !ok {
-			return h.fault(ctx, r, "it cannot quarantine", errors.New("the inventory is no provider.Quarantiner"))
+			return h.fault(ctx, r, "it cannot quarantine", errors.New("the inventory is no provider.Adopter"))
 		}
 		err = quarantine(ctx, q, r)
 	}
@@ -141,8 +137,11 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 	return answer{Status: &st, Epoch: at}
 }
 
-func quarantine(ctx context.Context, q provider.Quarantiner, r request) error {
-	if r.Verb == verbRelease {
+func quarantine(ctx context.Context, q provider.Adopter, r request) error {
+	switch r.Verb {
+	case verbAdopt:
+		return q.Adopt(ctx, *r.Holding, *r.Former)
+	case verbRelease:
 		return q.Release(ctx, *r.Holding)
 	}
 	return q.Quarantine(ctx, *r.Holding)

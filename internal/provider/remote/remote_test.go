@@ -93,8 +93,14 @@ func (p *told) Release(ctx context.Context, h provider.Holding) error {
 	return err
 }
 
-func (p *told) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
-	return p.step(ctx, "remove retained", h)
+func (p *told) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
+	_, err := p.step(ctx, "adopt", adoption{h, former})
+	return err
+}
+
+type adoption struct {
+	Holding provider.Holding
+	Former  provider.Tags
 }
 
 func (p *told) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
@@ -210,9 +216,6 @@ func TestEverythingTravels(t *testing.T) {
 		}},
 		"bind":   {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Bind(ctx, b) }},
 		"unbind": {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Unbind(ctx, b) }},
-		"remove retained": {h, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
-			return w.Provider.(provider.Retainer).RemoveRetained(ctx, h)
-		}},
 	} {
 		for what, sent := range map[string]any{"Full": c.sent, "Empty": reflect.Zero(reflect.TypeOf(c.sent)).Interface()} {
 			t.Run(verb+"/"+what, func(t *testing.T) {
@@ -257,6 +260,15 @@ func TestEverythingTravels(t *testing.T) {
 		if d := cmp.Diff([]any{verb, h}, call.got); d != "" {
 			t.Errorf("%s is told: -want +got:\n%s", verb, d)
 		}
+	}
+	call = newCall()
+	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n", Origin: provider.Origin{Instance: "o",
+		Incarnation: "m"}}
+	if err := call.Inventory.(provider.Adopter).Adopt(t.Context(), h, former); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]any{"adopt", adoption{h, former}}, call.got); d != "" {
+		t.Errorf("adopt is told: -want +got:\n%s", d)
 	}
 	if strings.Contains(call.log.String(), "canary") {
 		t.Errorf("it is logged: %s", &call.log)
@@ -349,10 +361,18 @@ func TestReach(t *testing.T) {
 		want []provider.Target
 	}{
 		"Step": {
-			func(w provider.Wired) error { _, err := w.Provider.Provision(t.Context(), ordered); return err }, []provider.Target{here},
+			func(w provider.Wired) error {
+				_, err := w.Provider.Provision(t.Context(),
+					ordered)
+				return err
+			}, []provider.Target{here},
 		},
 		"Restore": {
-			func(w provider.Wired) error { _, err := w.Provider.Provision(t.Context(), restored); return err }, []provider.Target{here, there},
+			func(w provider.Wired) error {
+				_, err := w.Provider.Provision(t.Context(),
+					restored)
+				return err
+			}, []provider.Target{here, there},
 		},
 		"Binding": {
 			func(w provider.Wired) error { _, err := w.Provider.Bind(t.Context(), bound); return err }, []provider.Target{there},
@@ -361,16 +381,21 @@ func TestReach(t *testing.T) {
 			func(w provider.Wired) error { _, _, err := w.Inventory.List(t.Context(), ""); return err }, nil,
 		},
 		"Quarantine": {
-			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(), held) }, []provider.Target{there},
-		},
-		"Retained": {
 			func(w provider.Wired) error {
-				_, err := w.Provider.(provider.Retainer).RemoveRetained(t.Context(), held)
-				return err
+				return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(),
+					held)
+			}, []provider.Target{there},
+		},
+		"Adopt": {
+			func(w provider.Wired) error {
+				return w.Inventory.(provider.Adopter).Adopt(t.Context(), held, held.Tags)
 			}, []provider.Target{there},
 		},
 		"Release": {
-			func(w provider.Wired) error { return w.Inventory.(provider.Quarantiner).Release(t.Context(), held) }, []provider.Target{there},
+			func(w provider.Wired) error {
+				return w.Inventory.(provider.Quarantiner).Release(t.Context(),
+					held)
+			}, []provider.Target{there},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -492,12 +517,14 @@ func TestFaultsInside(t *testing.T) {
 		"Fault":    {func(c *call) { c.err = errors.New("10.0.0.1: connection refused") }, false, "10.0.0.1"},
 		"TimeIsUp": {func(c *call) { c.err = fmt.Errorf("10.0.0.1: %w", context.DeadlineExceeded) }, true, "10.0.0.1"},
 		"Panic":    {func(c *call) { c.panics = "canary" }, true, "panic"},
-		"NoJSON":   {func(c *call) { c.status.Grant = &provider.Grant{Credentials: map[string]any{"f": func() {}}} }, false, "cannot be encoded"},
+		"NoJSON": {func(c *call) { c.status.Grant = &provider.Grant{Credentials: map[string]any{"f": func() {}}} }, false,
+			"cannot be encoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCall()
 			test.arrange(c)
-			_, err := c.Provider.Bind(t.Context(), provider.Binding{ID: "b", Secret: []byte("canary"), Instance: provider.Instance{ID: "i-1"}})
+			_, err := c.Provider.Bind(t.Context(), provider.Binding{ID: "b", Secret: []byte("canary"),
+				Instance: provider.Instance{ID: "i-1"}})
 			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered {
 				t.Errorf("error %v", err)
 			}

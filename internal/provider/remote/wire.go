@@ -27,7 +27,7 @@ const (
 	verbList        = "list"
 	verbQuarantine  = "quarantine"
 	verbRelease     = "release"
-	verbRemove      = "remove retained"
+	verbAdopt       = "adopt"
 	verbSurvey      = "survey"
 	verbHoldings    = "holdings"
 	verbAdvance     = "advance"
@@ -47,6 +47,7 @@ type request struct {
 	Instance *provider.Instance `json:"instance,omitempty"`
 	Binding  *provider.Binding  `json:"binding,omitempty"`
 	Holding  *provider.Holding  `json:"holding,omitempty"`
+	Former   *provider.Tags     `json:"former,omitempty"` // who had the holding
 	Cursor   string             `json:"cursor,omitempty"`
 	Epochs   *epochs            `json:"epochs,omitempty"`
 }
@@ -121,8 +122,9 @@ func (r request) check() error {
 	}
 	complete := map[string]bool{
 		verbProvision: r.Instance != nil, verbUpdate: r.Instance != nil, verbDeprovision: r.Instance != nil,
-		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true, verbQuarantine: r.Holding != nil, verbRelease: r.Holding != nil,
-		verbRemove: r.Holding != nil, verbRefuses: r.Instance != nil,
+		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true,
+		verbQuarantine: r.Holding != nil, verbRelease: r.Holding != nil,
+		verbAdopt: r.Holding != nil && r.Former != nil, verbRefuses: r.Instance != nil,
 		verbSurvey: r.Epochs != nil, verbHoldings: r.Epochs != nil, verbAdvance: r.Epochs != nil,
 	}
 	if !complete[r.Verb] {

@@ -143,8 +143,10 @@ var attacks = []string{
 	"BLMPOP 1 1 THEIRSlist LEFT", "BLPOP THEIRSlist 1", "SMOVE MINEset THEIRSset x", "LMOVE THEIRSlist MINElist LEFT LEFT",
 	"GEORADIUS MINEgeo 0 0 1 m STORE THEIRSkey2", "GEOSEARCHSTORE MINEgeo THEIRSgeo FROMLONLAT 0 0 BYRADIUS 1 m",
 	"XREAD STREAMS THEIRSstream 0", "XADD THEIRSstream * a b", "PFMERGE MINEhll THEIRShll", "MSETEX 1 THEIRSkey x",
-	"GETEX THEIRSkey PERSIST", "COPY MINEkey THEIRSkey2", "COPY THEIRSkey MINEkey2", "COPY MINEkey MINEkey2 DB 1", "MOVE MINEkey 1",
-	"SORT MINElist BY THEIRS* GET THEIRS*", "SORT_RO MINElist BY nosort GET THEIRSkey", "SORT MINElist STORE THEIRSkey2", "SCAN 0",
+	"GETEX THEIRSkey PERSIST", "COPY MINEkey THEIRSkey2", "COPY THEIRSkey MINEkey2", "COPY MINEkey MINEkey2 DB 1", "MOVE " +
+		"MINEkey 1",
+	"SORT MINElist BY THEIRS* GET THEIRS*", "SORT_RO MINElist BY nosort GET THEIRSkey", "SORT MINElist STORE " +
+		"THEIRSkey2", "SCAN 0",
 	"SCAN 0 MATCH THEIRS*", "CLUSTERSCAN 0", "KEYS *", "RANDOMKEY", "DBSIZE", "SELECT 1", "SWAPDB 0 1", "FLUSHDB", "FLUSHALL",
 	"EVAL return 0", "EVAL_RO return 0", "SCRIPT FLUSH", "SCRIPT KILL", "FUNCTION LIST", "FUNCTION FLUSH", "FCALL f 0",
 	"PUBLISH THEIRSchannel x", "SPUBLISH THEIRSchannel x", "SUBSCRIBE THEIRSchannel", "SSUBSCRIBE THEIRSchannel", "PSUBSCRIBE *",
@@ -181,7 +183,8 @@ func TestAnAppReachesNothingElse(t *testing.T) {
 	must(t, root, "ACL", "SETUSER", "weak", "reset", "on", "nopass", "~*", "&*", "+@all")
 	before := must(t, root, "ACL", "LIST")
 	for _, attack := range attacks {
-		words := strings.Fields(strings.NewReplacer("MINE", mine.prefix, "THEIRS", theirs.prefix, "MYSELF", mine.user).Replace(attack))
+		words := strings.Fields(strings.NewReplacer("MINE", mine.prefix, "THEIRS", theirs.prefix, "MYSELF",
+			mine.user).Replace(attack))
 		if words[0] == "EVAL" || words[0] == "EVAL_RO" {
 			words = []string{words[0], "return redis.call('GET', KEYS[1])", "1", theirs.prefix + "key"}
 		}
@@ -275,10 +278,13 @@ func TestWhatAppsNeed(t *testing.T) {
 	key := a.prefix + "k"
 	for _, command := range [][]string{
 		{"SELECT", "0"}, {"SET", key, "1", "EX", "100"}, {"INCR", key}, {"HSET", key + "h", "f", "v"}, {"LPUSH", key + "l", "x"},
-		{"SADD", key + "s", "x"}, {"ZADD", key + "z", "1", "x"}, {"XADD", key + "x", "*", "f", "v"}, {"XGROUP", "CREATE", key + "x", "g", "0"},
-		{"XREADGROUP", "GROUP", "g", "c", "STREAMS", key + "x", ">"}, {"PFADD", key + "p", "x"}, {"PFCOUNT", key + "p", key + "q"},
+		{"SADD", key + "s", "x"}, {"ZADD", key + "z", "1", "x"}, {"XADD", key + "x", "*", "f", "v"}, {"XGROUP", "CREATE", key +
+			"x", "g", "0"},
+		{"XREADGROUP", "GROUP", "g", "c", "STREAMS", key + "x", ">"}, {"PFADD", key + "p", "x"}, {"PFCOUNT", key + "p", key +
+			"q"},
 		{"SETBIT", key + "b", "1", "1"},
-		{"RENAME", key + "s", key + "t"}, {"TTL", key}, {"CLIENT", "SETNAME", "app"}, {"CLIENT", "SETINFO", "LIB-NAME", "x"}, {"CLIENT", "ID"},
+		{"RENAME", key + "s", key + "t"}, {"TTL", key}, {"CLIENT", "SETNAME", "app"}, {"CLIENT", "SETINFO", "LIB-NAME",
+			"x"}, {"CLIENT", "ID"},
 		{"COMMAND", "COUNT"}, {"MULTI"}, {"SET", key, "2"}, {"EXEC"}, {"PUBLISH", a.prefix + "c", "x"}, {"BLPOP", key + "l", "1"},
 	} {
 		must(t, writer, command...)
@@ -292,8 +298,10 @@ func TestWhatAppsNeed(t *testing.T) {
 		t.Errorf("heard %v (error %v)", heard, err)
 	}
 	for _, command := range [][]string{
-		{"SET", key, "x"}, {"GETDEL", key}, {"GETEX", key, "PERSIST"}, {"DEL", key}, {"EXPIRE", key, "1"}, {"PUBLISH", a.prefix + "c", "x"},
-		{"XREADGROUP", "GROUP", "g", "c", "STREAMS", key + "x", ">"}, {"SUNIONSTORE", key + "u", key + "t"}, {"RENAME", key, key + "2"},
+		{"SET", key, "x"}, {"GETDEL", key}, {"GETEX", key, "PERSIST"}, {"DEL", key}, {"EXPIRE", key, "1"}, {"PUBLISH", a.prefix +
+			"c", "x"},
+		{"XREADGROUP", "GROUP", "g", "c", "STREAMS", key + "x", ">"}, {"SUNIONSTORE", key + "u", key + "t"}, {"RENAME", key, key +
+			"2"},
 	} {
 		if got := refusedFor(reads, command...); got != "NOPERM" {
 			t.Errorf("a binding that only reads: %v answered %q", command, got)
@@ -521,7 +529,8 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 	}{
 		"NoFile":  {func() hosted.Access { return valkeytest.Unsound(t).Access() }, "aclfile", ""},
 		"Cluster": {func() hosted.Access { return valkeytest.New(t, "cluster-enabled yes").Access() }, "stands alone", ""},
-		"Replica": {func() hosted.Access { return valkeytest.New(t, "replicaof 127.0.0.1 1").Access() }, "replica", provider.TroubleReadOnly},
+		"Replica": {func() hosted.Access { return valkeytest.New(t, "replicaof 127.0.0.1 1").Access() }, "replica",
+			provider.TroubleReadOnly},
 		"Open": {func() hosted.Access {
 			s := valkeytest.New(t)
 			must(t, s.Root(t), "ACL", "SETUSER", "default", "on", "nopass")
@@ -541,7 +550,8 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 		"OursNamedLikeIt": {func() hosted.Access {
 			s := valkeytest.New(t)
 			a := s.Access()
-			must(t, s.Root(t), append([]string{"ACL", "SETUSER", "longshore", "on", ">" + a.Password}, strings.Fields(valkeytest.BrokerRules)...)...)
+			must(t, s.Root(t), append([]string{"ACL", "SETUSER", "longshore", "on", ">" + a.Password},
+				strings.Fields(valkeytest.BrokerRules)...)...)
 			a.User = "longshore"
 			return a
 		}, "another name", ""},
@@ -608,9 +618,10 @@ func TestListingSeveralServers(t *testing.T) {
 	w.provision("i")
 	down := w.server.Access()
 	down.Port = 1
-	p := valkey.New(valkey.Options{Broker: w.broker, Now: w.clock.Now, Log: slog.New(slog.DiscardHandler), Accesses: hosted.Accesses{
-		"a/b": valkeytest.Start(t, "another").Access(), "down": down, hosted.DefaultTarget: w.server.Access(), "zero": down,
-	}})
+	p := valkey.New(valkey.Options{Broker: w.broker, Now: w.clock.Now, Log: slog.New(slog.DiscardHandler),
+		Accesses: hosted.Accesses{
+			"a/b": valkeytest.Start(t, "another").Access(), "down": down, hosted.DefaultTarget: w.server.Access(), "zero": down,
+		}})
 	seen, failures := map[string]bool{}, 0
 	for cursor, pages := "", 0; ; pages++ {
 		page, next, err := p.List(t.Context(), cursor)

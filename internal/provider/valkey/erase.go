@@ -1,13 +1,16 @@
 package valkey
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // passFormat is the version of a pass as it is remembered.
@@ -42,107 +45,73 @@ func recall(remembered provider.State, operation, run string) (pass, error) {
 	return at, nil
 }
 
-// erase removes an instance: its users first, so that nobody writes any more,
-// then its keys, and its label last, by which all of it is found. What is retained stays,
-// and what it has taken half is retained again.
-func (s *server) erase(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	tags := provider.TagsOf(in)
-	made, err := s.own(ctx, tags)
-	if err == nil && made.label.Half {
-		err = s.giveBack(ctx, made)
-		made = user{}
-	}
-	if err != nil {
-		return provider.Status{}, err
-	}
-	users, err := s.users(ctx, bindings(tags))
-	if err == nil {
-		err = s.remove(ctx, users...)
-	}
-	if err != nil {
-		return provider.Status{}, err
-	}
-	kept, err := s.retained(ctx, tags)
-	switch {
-	case err != nil:
-		return provider.Status{}, err
-	case kept.exists: // its keys
-		return s.forget(ctx, tags)
-	}
-	home := cmp.Or(made.label.Home, instanceID(tags)) // where the keys were another instance's, and its keepers
-	var keepers []string
-	if was := made.label.Was; was != nil {
-		keepers = []string{keeper(home), retainedName(*was)}
-	}
-	st, err := s.empty(ctx, in.State, in.Operation.ID, "{"+home+"}:*")
-	if err != nil || !st.Done {
-		return st, err
-	}
-	if err := s.remove(ctx, keepers...); err != nil {
-		return provider.Status{}, err
-	}
-	state := st.State
-	st, err = s.forget(ctx, tags)
-	st.State = state
-	return st, err
-}
-
-// empty removes the keys of a pattern. They are gone when a whole pass has met
-// none of them; until then it is not done.
-func (s *server) empty(
-	ctx context.Context, remembered provider.State, operation, pattern string,
-) (provider.Status, error) {
+// erase removes the keys of a pattern. They are gone when a whole look at all keys has met
+// none of them; until then it is to be waited for.
+func (s *server) erase(ctx context.Context, in provider.Instance, pattern string) (*provider.Status, error) {
 	run, err := s.run(ctx)
 	if err != nil {
-		return provider.Status{}, err
+		return nil, err
 	}
-	at, err := recall(remembered, operation, run)
+	at, err := recall(in.State, in.Operation.ID, run)
 	if err != nil {
-		return provider.Status{}, err
+		return nil, err
 	}
 	for range scansPerStep {
 		keys, next, err := s.scan(ctx, at.Cursor, pattern)
 		if err == nil && len(keys) > 0 {
-			err = s.unlink(ctx, keys)
+			_, err = s.do(ctx, append([]string{"UNLINK"}, keys...)...)
 		}
 		if err != nil {
-			return provider.Status{}, err
+			return nil, err
 		}
 		at.Cursor, at.Found = next, at.Found+len(keys)
 		if next != scanStart {
 			continue
 		}
 		if at.Found == 0 {
-			return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
+			return nil, nil
 		}
 		at.Found = 0
 	}
 	data, err := json.Marshal(at)
-	return provider.Status{
-		Percent: 50, Description: "Deleting keys", After: time.Millisecond, State: &provider.State{Format: passFormat, Data: data},
-	}, err
+	wait := hosted.Waiting("Deleting keys", time.Millisecond)
+	wait.State = &provider.State{Format: passFormat, Data: data}
+	return wait, err
 }
 
-// forget removes the user of these tags. The server ends its sessions: those that
-// listen, that wait for a key and that are in a transaction too. It is done when the
-// user is seen to be gone and the server has kept that: one that died in between is
-// followed by one that keeps it.
-func (s *server) forget(ctx context.Context, t provider.Tags) (provider.Status, error) {
-	u, err := s.own(ctx, t)
+// How much of the keys one step looks at, so that no command holds up others and
+// no step lasts.
+const (
+	scansPerStep = 1000
+	scanCount    = 1000
+	scanStart    = "0" // also the cursor that follows on the end
+)
+
+// run is what the server calls itself until it restarts. A cursor says nothing to
+// the next run.
+func (s *server) run(ctx context.Context) (string, error) {
+	got, err := s.do(ctx, "INFO", "server")
 	if err != nil {
-		return provider.Status{}, err
+		return "", err
 	}
-	if u.exists {
-		if err := s.remove(ctx, u.name); err != nil {
-			return provider.Status{}, err
-		}
-		left, err := s.user(ctx, u.name)
-		if err == nil && left.exists {
-			err = fmt.Errorf("target %q still has a user that was removed", s.target)
-		}
-		if err != nil {
-			return provider.Status{}, err
+	for line := range strings.Lines(text(got)) {
+		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
+			return id, nil
 		}
 	}
-	return done(s.save(ctx))
+	return "", errors.New("it does not say which run of the server answers")
+}
+
+// scan reads a part of the keys under an instance's prefix.
+func (s *server) scan(ctx context.Context, cursor, pattern string) (keys []string, next string, err error) {
+	got, err := s.do(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", strconv.Itoa(scanCount))
+	if err != nil {
+		return nil, "", err
+	}
+	parts, err := got.ToArray()
+	if err != nil || len(parts) != 2 {
+		return nil, "", fmt.Errorf("reading the keys: an answer of %d parts: %w", len(parts), err)
+	}
+	keys, err = parts[1].AsStrSlice()
+	return keys, text(parts[0]), err
 }

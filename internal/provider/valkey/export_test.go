@@ -13,10 +13,10 @@ import (
 )
 
 // Names and sizes, for tests from outside.
-var (
-	Name    = name
-	Explain = explain
-)
+func Name(t provider.Tags) string { return Names(t)[0] }
+
+// Explain is what an operator is told of an error.
+func Explain(target string, err error) error { return New(Options{}).Explain(target, err) }
 
 const PageSize = pageSize
 
@@ -68,11 +68,15 @@ func (f *faulty) do(ctx context.Context, command ...string) (m valkey.ValkeyMess
 
 // AdvanceBlindly has the server be at an epoch, as a caller does who looked before others
 // raised it.
-func AdvanceBlindly(ctx context.Context, p *Provider, t provider.Target, to provider.Epoch) (at provider.Epoch, err error) {
-	_, err = p.on(ctx, t, provider.Epoch{}, func(s *server) (st provider.Status, err error) {
-		err = s.advance(ctx, to)
-		at = s.epoch
-		return st, err
-	})
-	return at, err
+func AdvanceBlindly(ctx context.Context, p *Provider, t provider.Target, to provider.Epoch) (provider.Epoch, error) {
+	at, err := p.Reach(t)
+	if err != nil {
+		return provider.Epoch{}, err
+	}
+	defer at.Leave()
+	if _, err = at.Server.Advance(ctx, p.Broker, provider.Epoch{}, to); err != nil {
+		return provider.Epoch{}, err
+	}
+	said, err := at.Server.Identify(ctx, p.Broker, false)
+	return said.Epoch, err
 }

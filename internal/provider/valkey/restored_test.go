@@ -61,6 +61,7 @@ func TestRestored(t *testing.T) {
 		"Deprovision": func() error { _, err := w.p.Deprovision(t.Context(), in); return err },
 		"Bind":        func() error { _, err := w.p.Bind(t.Context(), b); return err },
 		"Unbind":      func() error { _, err := w.p.Unbind(t.Context(), b); return err },
+		"Adopt":       func() error { return w.p.Adopt(t.Context(), first, first.Tags) },
 		"Quarantine":  func() error { return w.p.Quarantine(t.Context(), first) },
 	} {
 		err := step()

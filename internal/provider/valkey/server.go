@@ -2,15 +2,16 @@ package valkey
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,8 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 		InitAddress: []string{address}, Username: a.User, Password: a.Password, ClientName: "longshore",
 		ClientSetInfo: valkey.DisableClientSetInfo, ForceSingleClient: true, PipelineMultiplex: -1,
 		AlwaysPipelining: true, ConnWriteTimeout: patience, // a step that gives up does not end the connection of others
-		DisableCache: true, DisableRetry: true, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize, RingScaleEachConn: ringScale,
+		DisableCache: true, DisableRetry: true, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize,
+		RingScaleEachConn: ringScale,
 		DialCtxFn: func(now context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if begun.CompareAndSwap(false, true) {
 				now = ctx // the client gives none to the first; one that was cut is opened anew by another step
@@ -93,51 +95,45 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 // encrypt without verifying by whom it is read.
 func tlsConfig(a hosted.Access) (*tls.Config, error) {
 	if a.TLS == hosted.TLSRequire {
-		return nil, fmt.Errorf("a Valkey server is spoken to by %s or by %s, not by %q: give its URL as redis://, or as rediss://",
+		return nil, fmt.Errorf("a Valkey server is spoken to by %s or by %s, not by %q: give its URL as redis://, or as "+
+			"rediss://",
 			hosted.TLSDisable, hosted.TLSVerify, a.TLS)
 	}
 	return a.TLSConfig()
 }
 
-// A server is one that a step is about.
+// A server is one that steps are about, on one connection, which is opened when it is
+// needed. One that was cut opens itself anew. Hazard: tenants can hold all connections of a
+// server (maxclients), and then nobody gets a new one, not even to shut a tenant out: so a
+// program that lives on keeps it warm.
 type server struct {
-	conn   conn
-	target string
-	access hosted.Access
-	broker string
-	epoch  provider.Epoch // the one that it is at, once that was asked for
+	dial func(ctx context.Context) (conn, error)
+
+	mu   sync.Mutex
+	conn conn
 }
 
-func (s *server) close() { s.conn.close() }
-
-// open opens a server, and proves that it takes writes.
-func (p *Provider) open(ctx context.Context, target string, access hosted.Access) (*server, error) {
-	c, err := p.connect(ctx, target, access)
-	if err != nil {
-		return nil, explain(target, err)
+// Close ends the connection.
+func (s *server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn != nil {
+		s.conn.close()
 	}
-	s := &server{conn: c, target: target, access: access, broker: p.o.Broker}
-	hello, err := s.do(ctx, "HELLO")
-	if err == nil {
-		about, _ := hello.AsMap()
-		err = s.writable(text(about["mode"]), text(about["role"]))
-	}
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
+	s.conn = nil
 }
 
-func (s *server) writable(mode, role string) error {
-	switch {
-	case mode != "standalone":
-		return fmt.Errorf("target %q is a server in %q mode, and only one that stands alone is supported: name such a one", s.target, mode)
-	case role != "master":
-		t := troubles["READONLY"]
-		return &provider.Trouble{Kind: t.kind, Target: s.target, Message: t.remedy}
+func (s *server) do(ctx context.Context, command ...string) (m valkey.ValkeyMessage, err error) {
+	s.mu.Lock()
+	if s.conn == nil {
+		s.conn, err = s.dial(ctx)
 	}
-	return nil
+	c := s.conn
+	s.mu.Unlock()
+	if err != nil {
+		return m, err
+	}
+	return c.do(ctx, command...)
 }
 
 // text is a member of an answer; empty if there is none.
@@ -146,59 +142,59 @@ func text(m valkey.ValkeyMessage) string {
 	return s
 }
 
-func (s *server) do(ctx context.Context, command ...string) (valkey.ValkeyMessage, error) {
-	m, err := s.conn.do(ctx, command...)
-	return m, explain(s.target, err)
-}
-
-// troubles are what a person has to end, by the first word of what a server answers.
-var troubles = map[string]struct{ kind, remedy string }{
-	crowded: {provider.TroubleConnections, "the server takes no more connections: CLIENT LIST, on one that is still open, tells whose " +
-		"they are, and CLIENT KILL USER ends them. Where none is open, restart it with a greater maxclients"},
-	"NOAUTH":     {provider.TroubleLogin, "the server asks for a login: give the broker's in the settings"},
-	"WRONGPASS":  {provider.TroubleLogin, "the server refuses the broker's login: give its password in the settings again"},
-	"NOPERM":     {provider.TroubleRights, "the broker's login may not do what it needs: make it as docs/valkey.md says"},
-	"LOADING":    {provider.TroubleStarting, "the server is starting, and is asked again"},
-	"BUSY":       {provider.TroubleSilent, "the server is busy with a script, and is asked again"},
-	"READONLY":   {provider.TroubleReadOnly, "the server is a replica: name the one that takes writes"},
-	"MASTERDOWN": {provider.TroubleReadOnly, "the server has lost its primary, and is asked again"},
-	"OOM":        {provider.TroubleFull, "the server has no memory left: raise maxmemory, or delete what is not needed"},
-	"MISCONF":    {provider.TroubleFull, "the server cannot write its data to disk: look at its log"},
-}
-
 // crowded begins what a server at its maxclients answers.
 const crowded = "max number of clients"
 
-// explain says whose answer an error is and what to do. A step that meets one is
-// made again.
-func explain(target string, err error) error {
-	if err == nil || errors.Is(err, context.Canceled) { // the broker itself has ended it
-		return err
+// classes are what an answer of the server asks for, by its first word.
+var classes = map[string]hosted.Class{
+	crowded: {Kind: provider.TroubleConnections, Remedy: "the server takes no more connections: CLIENT LIST, on one that is " +
+		"still open, tells whose " +
+		"they are, and CLIENT KILL USER ends them. Where none is open, restart it with a greater maxclients"},
+	"NOAUTH":    hosted.Login,
+	"WRONGPASS": hosted.Login,
+	"NOPERM": {Kind: provider.TroubleRights, Remedy: "the broker's login may not do what it needs: make it as " +
+		"docs/valkey.md says"},
+	"LOADING":    hosted.Starting,
+	"BUSY":       {Kind: provider.TroubleSilent, Remedy: "the server is busy with a script, and is asked again"},
+	"READONLY":   hosted.ReadOnly,
+	"MASTERDOWN": hosted.ReadOnly,
+	"OOM": {Kind: provider.TroubleFull, Remedy: "the server has no memory left: raise maxmemory, or delete what is not " +
+		"needed"},
+	"MISCONF": {Kind: provider.TroubleFull, Remedy: "the server cannot write its data to disk: look at its log"},
+}
+
+// word is the first one of a server's answer; empty if it is none.
+func word(err error) string {
+	answer, ok := valkey.IsValkeyErr(err)
+	if !ok {
+		return ""
 	}
-	if answer, ok := valkey.IsValkeyErr(err); ok {
-		code, _, _ := strings.Cut(answer.Error(), " ")
-		if strings.HasPrefix(answer.Error(), crowded) {
-			code = crowded
-		}
-		if t, known := troubles[code]; known {
-			return &provider.Trouble{Kind: t.kind, Target: target, Message: t.remedy, Err: errors.New(code)}
-		}
+	if strings.HasPrefix(answer.Error(), crowded) {
+		return crowded
 	}
-	trouble := &provider.Trouble{Target: target, Err: err}
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	network, onTheWay := errors.AsType[net.Error](err)
+	first, _, _ := strings.Cut(answer.Error(), " ")
+	return first
+}
+
+// errReplica: a server that only follows another one takes no writes.
+var errReplica = errors.New("it is a replica")
+
+func classOf(err error) hosted.Class {
 	switch {
-	case untrusted:
-		trouble.Kind = provider.TroubleCertificate
-		trouble.Message = "its certificate is not to be trusted: give the CA that signed it in the settings"
-	case errors.Is(err, context.DeadlineExceeded), onTheWay && network.Timeout():
-		trouble.Kind, trouble.Message = provider.TroubleSilent, "it does not answer in time: it hangs, or has more to do than it can"
-	case onTheWay, errors.Is(err, io.EOF), errors.Is(err, valkey.ErrClosing):
-		trouble.Kind, trouble.Message = provider.TroubleUnreachable, "nobody answers at its address: start it, or mend the way to it"
-	default:
-		return fmt.Errorf("asking target %q: %w", target, err)
+	case errors.Is(err, errReplica):
+		return hosted.ReadOnly
+	case errors.Is(err, valkey.ErrClosing):
+		return hosted.Away
 	}
-	return trouble
+	return classes[word(err)]
+}
+
+// told is an answer without what it repeats of a command.
+func told(err error) error {
+	if first := word(err); first != "" && classes[first] != hosted.Other {
+		return errors.New(first)
+	}
+	return err
 }
 
 // userIdentity is the user who stands for the server itself. It can do nothing.
@@ -207,39 +203,61 @@ const userIdentity = "longshore"
 // identityMark begins the channel that holds the identity.
 const identityMark = "longshore-identity:"
 
-// identity is the server's; empty if it has none yet.
-func (s *server) identity(ctx context.Context) (string, error) {
-	_, channels, err := s.look(ctx, userIdentity)
+// Identify implements hosted.Server, for one that stands alone and takes writes. The
+// identity is that of the server to all brokers. Of two who write it at once, the first is heard.
+func (s *server) Identify(ctx context.Context, broker string, write bool) (said hosted.Said, err error) {
+	hello, err := s.do(ctx, "HELLO")
 	if err != nil {
-		return "", err
+		return said, err
 	}
-	for _, c := range channels { // in the order in which they were added
-		if id, ok := strings.CutPrefix(c, identityMark); ok {
-			return id, nil
-		}
+	about, _ := hello.AsMap()
+	switch mode := text(about["mode"]); {
+	case mode != "standalone":
+		return said, fmt.Errorf("it is a server in %q mode, and only one that stands alone is supported: name such a one", mode)
+	case text(about["role"]) != "master":
+		return said, errReplica
 	}
-	return "", nil
+	flags, identity, err := s.identity(ctx)
+	if err == nil && identity == "" && write {
+		identity, err = s.name(ctx, flags)
+	}
+	if err != nil || identity == "" { // without one, nothing was made here
+		return said, err
+	}
+	said.Identity = identity
+	said.Epoch, _, err = s.epoch(ctx, broker)
+	return said, err
 }
 
-// name gives a server an identity. Of two that do so at once, the first is heard. A
-// user of that name who may log in is somebody's, perhaps the broker's own login:
-// it would be turned off.
-func (s *server) name(ctx context.Context, identity string) (string, error) {
-	flags, _, err := s.look(ctx, userIdentity)
-	if err != nil {
+// identity is the server's; empty if it has none yet.
+func (s *server) identity(ctx context.Context) (flags []string, identity string, err error) {
+	flags, channels, err := s.getUser(ctx, userIdentity)
+	for _, c := range channels { // in the order in which they were added
+		if id, ok := strings.CutPrefix(c, identityMark); ok {
+			return flags, id, err
+		}
+	}
+	return flags, "", err
+}
+
+// name gives a server an identity. A user of that name who may log in is somebody's,
+// perhaps the broker's own login: it would be turned off.
+func (s *server) name(ctx context.Context, flags []string) (identity string, err error) {
+	if err := s.sound(ctx); err != nil {
 		return "", err
 	}
 	if slices.Contains(flags, "on") {
-		return "", fmt.Errorf("target %q has a user %s who may log in, and that name is for the server's identity: give that user another name, "+
-			"as docs/valkey.md says", s.target, userIdentity)
+		return "", fmt.Errorf("it has a user %s who may log in, and that name is for the server's identity: give that user "+
+			"another name, "+
+			"as docs/valkey.md says", userIdentity)
 	}
-	if err := s.set(ctx, userIdentity, "off", "&"+identityMark+identity); err != nil {
-		return "", err
+	if _, err = s.do(ctx, "ACL", "SETUSER", userIdentity, "off", "&"+identityMark+rand.Text()); err == nil {
+		err = s.save(ctx)
 	}
-	if err := s.save(ctx); err != nil {
-		return "", err
+	if err == nil {
+		_, identity, err = s.identity(ctx)
 	}
-	return s.identity(ctx)
+	return identity, err
 }
 
 // sound proves, before anything is made, that the server keeps its users when it
@@ -251,120 +269,72 @@ func (s *server) sound(ctx context.Context) error {
 	}
 	settings, err := got.AsStrMap()
 	if err == nil && settings["aclfile"] == "" {
-		return fmt.Errorf("target %q forgets its users when it restarts: set aclfile in its configuration, as docs/valkey.md says", s.target)
+		return errors.New("it forgets its users when it restarts: set aclfile in its configuration, as docs/valkey.md says")
 	}
-	flags, _, err2 := s.look(ctx, "default")
+	flags, _, err2 := s.getUser(ctx, "default")
 	if err = errors.Join(err, err2); err != nil {
 		return err
 	}
 	if slices.Contains(flags, "on") && slices.Contains(flags, "nopass") {
-		return fmt.Errorf("target %q lets everybody in without a password: turn its default user off, as docs/valkey.md says", s.target)
+		return errors.New("it lets everybody in without a password: turn its default user off, as docs/valkey.md says")
 	}
 	return nil
 }
 
-// look reads a user; nil if there is none.
-func (s *server) look(ctx context.Context, name string) (flags, channels []string, err error) {
-	got, err := s.do(ctx, "ACL", "GETUSER", name)
-	if err != nil || got.IsNil() {
-		return nil, nil, err
-	}
-	about, err := got.AsMap()
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading a user of target %q: %w", s.target, err)
-	}
-	listed := about["flags"]
-	if flags, err = listed.AsStrSlice(); err != nil {
-		return nil, nil, fmt.Errorf("reading the flags of a user of target %q: %w", s.target, err)
-	}
-	for channel := range strings.FieldsSeq(text(about["channels"])) {
-		channels = append(channels, strings.TrimPrefix(channel, "&"))
-	}
-	return flags, channels, nil
+// The epoch of a server is the greatest that the name of a user says, one that can do
+// nothing: a file of users that was put back has a lesser one. A name is never given
+// another meaning, so that a command that comes late lowers nothing. Each broker has its
+// own: what others have changed since the file was put back says nothing of what it lost.
+func epochPrefix(broker string) string {
+	return userIdentity + "." + hosted.Name("", provider.Tags{Broker: broker}) + "."
 }
 
-// set changes a user, or makes it. Each call brings the whole of what says whose
-// it is: one that comes late makes nothing that nobody can find.
-func (s *server) set(ctx context.Context, name string, rules ...string) error {
-	_, err := s.do(ctx, append([]string{"ACL", "SETUSER", name}, rules...)...)
-	return err
-}
-
-// remove removes users and ends their sessions.
-func (s *server) remove(ctx context.Context, names ...string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	_, err := s.do(ctx, append([]string{"ACL", "DELUSER"}, names...)...)
-	return err
-}
-
-// kick ends the sessions of a user.
-func (s *server) kick(ctx context.Context, name string) error {
-	_, err := s.do(ctx, "CLIENT", "KILL", "USER", name)
-	return err
-}
-
-// save has the server keep its users as they are.
-func (s *server) save(ctx context.Context) error {
-	_, err := s.do(ctx, "ACL", "SAVE")
-	return err
-}
-
-// users are the names that begin so, in order. Hazard: the server names all of its
-// users, which is the shorter of the two long answers that an operation needs: it
-// also writes all of them down.
-func (s *server) users(ctx context.Context, begins string) ([]string, error) {
-	got, err := s.do(ctx, "ACL", "USERS")
-	if err != nil {
-		return nil, err
-	}
-	names, err := got.AsStrSlice()
-	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begins) })
-	slices.Sort(names)
-	return names, err
-}
-
-// How much of the keys one step looks at, so that no command holds up others and
-// no step lasts.
-const (
-	scansPerStep = 1000
-	scanCount    = 1000
-	scanStart    = "0" // also the cursor that follows on the end
-)
-
-// run is what the server calls itself until it restarts. A cursor says nothing to
-// the next run.
-func (s *server) run(ctx context.Context) (string, error) {
-	got, err := s.do(ctx, "INFO", "server")
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(text(got)) {
-		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "run_id:"); ok {
-			return id, nil
+// epoch reads where the server is, and the users that say so; zero if it never said. Two
+// brokers that have raised it at once leave two marks of one count: it is at neither.
+func (s *server) epoch(ctx context.Context, broker string) (at provider.Epoch, marks map[string]int64, err error) {
+	names, err := s.users(ctx, epochPrefix(broker))
+	marks = map[string]int64{}
+	for _, name := range names {
+		first, mark, _ := strings.Cut(strings.TrimPrefix(name, epochPrefix(broker)), ".")
+		count, err := strconv.ParseInt(first, 10, 64)
+		if err != nil || count <= 0 {
+			continue
+		}
+		marks[name] = count
+		switch {
+		case count > at.Count:
+			at = provider.Epoch{Count: count, Mark: mark}
+		case count == at.Count:
+			at.Mark += "+" + mark
 		}
 	}
-	return "", fmt.Errorf("target %q does not say which run of the server answers", s.target)
+	return at, marks, err
 }
 
-// scan reads a part of the keys under an instance's prefix.
-func (s *server) scan(ctx context.Context, cursor, pattern string) (keys []string, next string, err error) {
-	got, err := s.do(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", strconv.Itoa(scanCount))
+// Advance implements hosted.Server. There is no command that makes a user only if another
+// one is there: of two brokers at once, one finds both of them after it has made its own,
+// which it takes back.
+func (s *server) Advance(ctx context.Context, broker string, _, to provider.Epoch) (bool, error) {
+	name := fmt.Sprintf("%s%d.%s", epochPrefix(broker), to.Count, to.Mark)
+	if _, err := s.do(ctx, "ACL", "SETUSER", name, "reset", "off"); err != nil {
+		return false, err
+	}
+	at, marks, err := s.epoch(ctx, broker)
 	if err != nil {
-		return nil, "", err
+		return false, err
 	}
-	parts, err := got.ToArray()
-	if err != nil || len(parts) != 2 {
-		return nil, "", fmt.Errorf("reading the keys of target %q: an answer of %d parts: %w", s.target, len(parts), err)
+	command := []string{"ACL", "DELUSER"}
+	for mark, count := range marks {
+		if at == to && count < to.Count || at != to && mark == name {
+			command = append(command, mark)
+		}
 	}
-	keys, err = parts[1].AsStrSlice()
-	return keys, text(parts[0]), err
-}
-
-func (s *server) unlink(ctx context.Context, keys []string) error {
-	_, err := s.do(ctx, append([]string{"UNLINK"}, keys...)...)
-	return err
+	if len(command) > 2 {
+		if _, err := s.do(ctx, command...); err != nil {
+			return false, err
+		}
+	}
+	return at == to, s.save(ctx)
 }
 
 // credentials are what an app is given.

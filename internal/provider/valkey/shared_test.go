@@ -109,7 +109,8 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 			attacker, neighbour := w.bind("i", "a", ""), w.bind("theirs", "b", "")
 			greedy, session := w.login(attacker), w.login(neighbour)
 			for range 100 {
-				must(t, greedy, append([]string{"RPUSH", attacker.prefix + "l"}, slices.Repeat([]string{strings.Repeat("x", 1000)}, 10)...)...)
+				must(t, greedy, append([]string{"RPUSH", attacker.prefix + "l"}, slices.Repeat([]string{strings.Repeat("x",
+					1000)}, 10)...)...)
 			}
 			refused := ""
 			for n := 0; n < 200 && refused == ""; n++ {

@@ -45,7 +45,8 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 	clock := providertest.NewClock(start)
 	broker := "broker-" + rand.Text()
 	calls := &providertest.Calls{}
-	open := func(t testing.TB, broker string, at *valkeytest.Server, through *providertest.Calls) (provider.Provider, provider.Inventory) {
+	open := func(t testing.TB, broker string, at *valkeytest.Server, through *providertest.Calls) (provider.Provider,
+		provider.Inventory) {
 		p := valkey.New(valkey.Options{
 			Broker: broker, Accesses: hosted.Accesses{hosted.DefaultTarget: at.Access()}, Now: clock.Now, Log: slog.New(slog.DiscardHandler),
 			Pool: pool,
@@ -76,7 +77,7 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 		Look:    func(t testing.TB, at provider.Tags) string { return look(t, root, at) },
 		Opens:   func(t testing.TB, g *provider.Grant) bool { return opens(t, s, g) },
 		Secrets: func(t testing.TB, at provider.Tags) int { return secrets(t, root, at) },
-		Falter: calls.Arm,
+		Falter:  calls.Arm,
 		Open: func(t testing.TB, broker string) (provider.Provider, provider.Inventory) {
 			return open(t, broker, s, nil)
 		},

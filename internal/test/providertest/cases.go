@@ -61,7 +61,7 @@ func testFixtures(t *testing.T, open stage) {
 	s.must(source)
 	r := s.bind(s.update(s.restore(source, "instance-1")), "binding-1")
 	r.instance.Origin = provider.Origin{Instance: "f", Incarnation: "g"}
-	r.binding.Instance = r.instance
+	r.instance.Source.Origin, r.binding.Instance = r.instance.Origin, r.instance
 	for _, tags := range []provider.Tags{provider.TagsOf(r.instance), r.tags()} {
 		s.watch.records.of[tags] = record{target: provider.Target{Name: "a", Identity: "b"}, state: provider.State{Format: 1, Data: []byte("c")}}
 	}

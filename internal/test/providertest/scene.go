@@ -102,7 +102,8 @@ func (s *scene) restore(r request, id string) request {
 	out := s.provision(r.instance.Platform, id)
 	in := s.watch.records.instance(r.instance)
 	out.instance.Source = &provider.Source{
-		Platform: in.Platform, ID: in.ID, Incarnation: in.Incarnation, Snapshot: in.Snapshot, Target: in.Target, State: in.State,
+		Platform: in.Platform, ID: in.ID, Incarnation: in.Incarnation, Origin: in.Origin, Snapshot: in.Snapshot,
+		Target: in.Target, State: in.State,
 	}
 	return out
 }
@@ -353,7 +354,9 @@ func (s *scene) finish() {
 	for _, tags := range append(bindings, instances...) {
 		// This is how the deletion of an orphan asks, which knows no more.
 		of := tags.OfInstance()
-		in := provider.Instance{Broker: of.Broker, Platform: of.Platform, ID: of.Instance, Incarnation: of.Incarnation, Origin: of.Origin}
+		in := provider.Instance{
+			Broker: of.Broker, Platform: of.Platform, ID: of.Instance, Incarnation: of.Incarnation, Origin: of.Origin,
+		}
 		r := request{instance: in}
 		r.instance.Operation = s.operation(provider.KindDeprovision)
 		if tags.Binding != "" {

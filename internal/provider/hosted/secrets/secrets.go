@@ -72,7 +72,7 @@ func (s ARNs) Names() []string { return slices.Sorted(maps.Keys(s)) }
 // A Reader reads the secrets of a provider's servers, and keeps them for a while.
 type Reader struct {
 	name   string
-	engine hosted.Engine
+	engine hosted.AddressForm
 	arns   ARNs
 	client *secretsmanager.Client
 	now    func() time.Time
@@ -87,7 +87,7 @@ type keptAccess struct {
 }
 
 // NewReader makes a reader for the provider of that name.
-func NewReader(name string, engine hosted.Engine, arns ARNs, client *secretsmanager.Client, now func() time.Time) *Reader {
+func NewReader(name string, engine hosted.AddressForm, arns ARNs, client *secretsmanager.Client, now func() time.Time) *Reader {
 	return &Reader{name: name, engine: engine, arns: arns, client: client, now: now, kept: map[string]keptAccess{}}
 }
 

@@ -18,7 +18,8 @@ const Timeout = 5 * time.Second
 // all is every setting that pgx else takes from a PG* variable, from a file in
 // ~/.postgresql, or from ~/.pgpass. Those of an operator's shell are for psql: they may
 // name another server's certificates, or files that the broker may not read.
-var all = "host=localhost port=5432 user=x password=x dbname=x target_session_attrs=any sslmode=disable sslnegotiation=postgres sslsni=1 " +
+var all = "host=localhost port=5432 user=x password=x dbname=x target_session_attrs=any sslmode=disable " +
+	"sslnegotiation=postgres sslsni=1 " +
 	"sslcert='' sslkey='' sslpassword='' sslrootcert='' passfile='" + os.DevNull + "' servicefile='" + os.DevNull + "' " +
 	fmt.Sprintf("connect_timeout=%d", int(Timeout/time.Second))
 

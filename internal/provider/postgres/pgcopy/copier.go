@@ -72,7 +72,10 @@ const evictWithin = 20 * time.Second
 // the side that is filled names the copy. ErrCopies says that others have to end first.
 func (c *Copier) Fill(a hosted.Access, from, into Side) error {
 	_, err := c.begin(into.Login, func(ctx context.Context, one *Copy) error {
-		return c.withLogins(ctx, a, []Side{from, into}, func(logins []Login) error { return c.pipe(ctx, a, one, logins[0], logins[1]) })
+		return c.withLogins(ctx, a, []Side{from, into}, func(logins []Login) error {
+			return c.pipe(ctx, a, one, logins[0],
+				logins[1])
+		})
 	})
 	return err
 }
@@ -83,7 +86,10 @@ func (c *Copier) Save(ctx context.Context, a hosted.Access, side Side, to io.Wri
 		running, stop := context.WithCancel(running)
 		defer stop()
 		defer context.AfterFunc(ctx, stop)()
-		return c.withLogins(running, a, []Side{side}, func(logins []Login) error { return c.Dump(running, a, logins[0], false, to) })
+		return c.withLogins(running, a, []Side{side}, func(logins []Login) error {
+			return c.Dump(running, a, logins[0], false,
+				to)
+		})
 	})
 	if err != nil {
 		return err

@@ -78,7 +78,8 @@ func Admit(ctx context.Context, s Server, side Side, reads bool) (Login, error) 
 			return err
 		}
 		until := ""
-		if err := c.QueryRow(ctx, "SELECT to_char((now() + $1::text::interval) AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS+00')", validFor).
+		if err := c.QueryRow(ctx, `SELECT to_char((now() + $1::text::interval) AT TIME ZONE 'UTC',
+  'YYYY-MM-DD HH24:MI:SS+00')`, validFor).
 			Scan(&until); err != nil {
 			return err
 		}
@@ -195,7 +196,8 @@ func terminate(ctx context.Context, c *pgx.Conn, login string) error {
 // look reports whether the login is there.
 func look(ctx context.Context, c *pgx.Conn, login string) (found bool, _ error) {
 	comment := ""
-	err := c.QueryRow(ctx, "SELECT COALESCE(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = $1", login).Scan(&comment)
+	err := c.QueryRow(ctx, "SELECT COALESCE(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = $1",
+		login).Scan(&comment)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return false, nil

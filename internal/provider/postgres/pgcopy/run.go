@@ -58,7 +58,8 @@ func (p *Programs) Major() int { return p.major }
 // Dump writes a database in pg_dump's custom format, as it is at one moment, by a
 // login that was let in to read. Plain is without compression.
 func (p *Programs) Dump(ctx context.Context, a hosted.Access, l Login, plain bool, to io.Writer) error {
-	args := []string{"--format=custom", "--role=" + l.Owner, "--no-password", "--no-tablespaces", "--no-security-labels", "--no-publications",
+	args := []string{"--format=custom", "--role=" + l.Owner, "--no-password", "--no-tablespaces", "--no-security-labels",
+		"--no-publications",
 		"--no-subscriptions", "--lock-wait-timeout=60000"}
 	if plain {
 		args = append(args, "--compress=0")
@@ -71,8 +72,10 @@ func (p *Programs) Dump(ctx context.Context, a hosted.Access, l Login, plain boo
 // somebody had in the other database. It stops at the first thing that cannot be
 // restored.
 func (p *Programs) Restore(ctx context.Context, a hosted.Access, l Login, from io.Reader) error {
-	return p.run(ctx, "pg_restore", []string{"--dbname=" + l.Database, "--role=" + l.Owner, "--no-password", "--exit-on-error", "--no-owner",
-		"--no-privileges", "--no-tablespaces", "--no-security-labels", "--no-publications", "--no-subscriptions"}, a, l, from, nil)
+	return p.run(ctx, "pg_restore", []string{"--dbname=" + l.Database, "--role=" + l.Owner, "--no-password", "--exit-on-error",
+		"--no-owner",
+		"--no-privileges", "--no-tablespaces", "--no-security-labels", "--no-publications",
+		"--no-subscriptions"}, a, l, from, nil)
 }
 
 // mostSaid bounds what is kept of what a program says.
@@ -81,7 +84,9 @@ const mostSaid = 64 << 10
 // endWithin is how long a program that was told to end is waited for.
 const endWithin = 5 * time.Second
 
-func (p *Programs) run(ctx context.Context, name string, args []string, a hosted.Access, l Login, from io.Reader, to io.Writer) error {
+func (p *Programs) run(
+	ctx context.Context, name string, args []string, a hosted.Access, l Login, from io.Reader, to io.Writer,
+) error {
 	dir, env, err := access(a, l)
 	if err != nil {
 		return err
@@ -120,7 +125,8 @@ func access(a hosted.Access, l Login) (dir string, env []string, err error) {
 		return "", nil, err
 	}
 	env = []string{
-		"PGHOST=" + a.Host, "PGPORT=" + strconv.Itoa(a.Port), "PGUSER=" + l.Login, "PGDATABASE=" + l.Database, "PGPASSFILE=" + pass,
+		"PGHOST=" + a.Host, "PGPORT=" + strconv.Itoa(a.Port), "PGUSER=" + l.Login, "PGDATABASE=" + l.Database, "PGPASSFILE=" +
+			pass,
 		"PGSSLMODE=" + a.TLS.String(), "PGCONNECT_TIMEOUT=10", "PGAPPNAME=longshore copy",
 		"PGOPTIONS=-c statement_timeout=0 -c idle_in_transaction_session_timeout=0 -c search_path=pg_catalog",
 		"PGSERVICEFILE=" + os.DevNull, "HOME=" + dir, "LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin",
@@ -193,9 +199,12 @@ var reasons = []struct {
 	{"server version mismatch", false, "pg_dump is older than the server. " +
 		"Name the folder of the server's own programs, or of later ones, in LONGSHORE_POSTGRES_BIN, " +
 		"and start the broker again."},
-	{"create extension", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the service."},
-	{"is not available", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the service."},
-	{"permission denied", false, "It holds something that its owner role may not read or make: something of the server's superuser, or " +
+	{"create extension", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the " +
+		"service."},
+	{"is not available", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the " +
+		"service."},
+	{"permission denied", false, "It holds something that its owner role may not read or make: something of the server's " +
+		"superuser, or " +
 		"of a login that has left the owner's role. Give it to the owner role, or drop it."},
 	{"must be owner", false, "It holds something that does not belong to its owner role. Give it to the owner role, or drop it."},
 }
@@ -204,7 +213,8 @@ var reasons = []struct {
 func meant(name, said string, err error) error {
 	cause := fmt.Errorf("%s: %w", name, err)
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
-		return &Problem{"It cannot be copied: the operator's " + name + " does not run. Ask the operator of the service.", false, cause}
+		return &Problem{"It cannot be copied: the operator's " + name + " does not run. Ask the operator of the service.", false,
+			cause}
 	}
 	for _, r := range reasons {
 		if strings.Contains(said, r.says) {

@@ -63,7 +63,8 @@ func FindAccount(wanted string) (Account, error) {
 		}
 	}
 	if wanted != "" {
-		return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, which is root or no user of this system", wanted), "name another")
+		return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, which is root or no user of this system", wanted), "name "+
+			"another")
 	}
 	return Account{}, advice.For("PostgreSQL", "refuses to run as root, and this system has no user postgres",
 		"make one (useradd --system postgres), or name another one in "+EnvUser)

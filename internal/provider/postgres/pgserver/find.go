@@ -59,8 +59,8 @@ func Find(ctx context.Context, major int, named string, account Account) (Progra
 	mend := howToGet
 	if major != 0 {
 		what = fmt.Sprintf("%d, which wrote this data, is not installed", major)
-		mend = fmt.Sprintf("install PostgreSQL %d (`make postgres-all` has 16, 17 and 18), or name the folder of its programs in %s; "+
-			"how data move to another version is in docs/own-postgres.md", major, EnvBin)
+		mend = fmt.Sprintf("install PostgreSQL %d (`make postgres-all` has 16, 17 and 18), or name the folder of its "+
+			"programs in %s; how data move to another version is in docs/own-postgres.md", major, EnvBin)
 	}
 	switch {
 	case named != "" && major != 0:
@@ -85,7 +85,8 @@ func suits(p Programs, major int, account Account) error {
 	}
 	barred, err := account.Barred(filepath.Join(p.Dir, "postgres"))
 	if err == nil && barred != "" {
-		err = fmt.Errorf("the user %q, as whom the server runs, may not pass %s: allow it (chmod o+x), or put the programs elsewhere",
+		err = fmt.Errorf("the user %q, as whom the server runs, may not pass %s: allow it (chmod o+x), or put the programs "+
+			"elsewhere",
 			account.Name, barred)
 	}
 	return err

@@ -158,7 +158,8 @@ func (c Cluster) checkOwner() error {
 		return advice.For(fmt.Sprintf("data of PostgreSQL in %q", c.Data),
 			fmt.Sprintf("are not the user %q's alone, as whom the server runs", c.Account.Name),
 			fmt.Sprintf("chown -R %s %s; chmod 0700 %s", c.Account.Name, strings.Join([]string{
-				c.Data, filepath.Join(filepath.Dir(c.Data), dirLog), filepath.Join(filepath.Dir(c.Data), dirSockets)}, " "), c.Data))
+				c.Data, filepath.Join(filepath.Dir(c.Data), dirLog), filepath.Join(filepath.Dir(c.Data), dirSockets)}, " "+
+				""), c.Data))
 	}
 	return nil
 }

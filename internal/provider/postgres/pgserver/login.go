@@ -18,7 +18,9 @@ type Login struct {
 // Grant makes the login what the broker needs, whatever there is of it: no
 // superuser, and nobody else may enter its database. The password is never part of
 // a statement. These are the statements that docs/postgres.md gives.
-func (l Login) Grant(ctx context.Context, connect func(ctx context.Context, database string) (*pgx.Conn, error), password string) error {
+func (l Login) Grant(
+	ctx context.Context, connect func(ctx context.Context, database string) (*pgx.Conn, error), password string,
+) error {
 	verifier, err := scram.Verifier(password)
 	if err != nil {
 		return err
@@ -36,7 +38,8 @@ func (l Login) Grant(ctx context.Context, connect func(ctx context.Context, data
 		{"", "", "ALTER ROLE " + user + " LOGIN CREATEROLE CREATEDB PASSWORD '" + verifier + "'"},
 		{"", "", "GRANT pg_signal_backend TO " + user},
 		{"", "", "REVOKE CONNECT ON DATABASE postgres, template1 FROM PUBLIC"},
-		{"SELECT FROM pg_database WHERE datname = $1", l.Database, "CREATE DATABASE " + database + " TEMPLATE template0 ENCODING 'UTF8'"},
+		{"SELECT FROM pg_database WHERE datname = $1", l.Database, "CREATE DATABASE " + database + " TEMPLATE template0 " +
+			"ENCODING 'UTF8'"},
 		{"", "", "REVOKE ALL ON DATABASE " + database + " FROM PUBLIC"},
 		{"", "", "GRANT CONNECT, CREATE, TEMPORARY ON DATABASE " + database + " TO " + user},
 	} {

@@ -59,7 +59,8 @@ func readRecord(dir string) (r record, found bool, err error) {
 		err = errors.New("it is no JSON of ours")
 	}
 	if err == nil && r.Format > recordFormat {
-		return r, false, advice.For(folderName(dir), "was written by a newer version of this program", "run that version or a later one")
+		return r, false, advice.For(folderName(dir), "was written by a newer version of this program", "run that version or a "+
+			"later one")
 	}
 	if err == nil && (r.Format != recordFormat || r.Port == 0 || r.User == "" || r.Password == "") {
 		err = errors.New("it is not whole")

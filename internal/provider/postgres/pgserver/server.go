@@ -116,7 +116,8 @@ func locate(ctx context.Context, o Options) (c Cluster, r record, err error) {
 		return c, r, err
 	}
 	c = Cluster{
-		Bin: programs.Dir, Data: data, Sockets: sockets, Port: r.Port, Account: account, Settings: ownSettings(filepath.Join(dir, dirLog)),
+		Bin: programs.Dir, Data: data, Sockets: sockets, Port: r.Port, Account: account,
+		Settings: ownSettings(filepath.Join(dir, dirLog)),
 	}
 	if major == 0 {
 		o.Log.Info("setting up PostgreSQL", "version", programs.Major, "programs", programs.Dir, "folder", dir)
@@ -143,7 +144,8 @@ func (r record) account(found bool, wanted string) (Account, error) {
 			"start the broker as that user")
 	}
 	if wanted != "" && wanted != r.Account.Name {
-		return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, and the server's files are %q's", wanted, r.Account.Name), "leave it out")
+		return Account{}, advice.For(EnvUser, fmt.Sprintf("is %q, and the server's files are %q's", wanted, r.Account.Name),
+			"leave it out")
 	}
 	return r.Account, nil
 }

@@ -1,0 +1,87 @@
+package hosted
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// A Class is what an error of a server asks for. All errors are passing: what must not be
+// done is decided by what is seen, never by an error.
+type Class struct {
+	Kind   string // of the trouble, where a person has to end it
+	Remedy string // what the person is told to do
+}
+
+// The classes that every engine has. An engine has others beside them where its operators
+// need more words.
+var (
+	Other  = Class{}
+	Busy   = Class{Remedy: "look again: others work at the same"}
+	Locked = Class{Remedy: "somebody else holds a lock"}
+
+	Away = Class{provider.TroubleUnreachable, "nobody answers at its address, or it has ended the connection: start it, " +
+		"or mend the way to it"}
+	Silent   = Class{provider.TroubleSilent, "it does not answer in time: it hangs, or has more to do than it can"}
+	Starting = Class{provider.TroubleStarting, "it starts or stops, and is asked again: look at its log if that lasts"}
+	ReadOnly = Class{provider.TroubleReadOnly, "it takes no changes: it is a replica, or was made read-only. Have the " +
+		"settings lead to the one that takes them"}
+	Login = Class{provider.TroubleLogin, "it refuses the broker's login: give its name and its password of today in the " +
+		"settings"}
+	Full      = Class{provider.TroubleFull, "it has no room left: give it disk or memory, and look at what fills it"}
+	Untrusted = Class{provider.TroubleCertificate, "its certificate is not to be trusted: give the CA that signed it in the " +
+		"settings"}
+)
+
+// class finds what an error asks for.
+func (p *Provider[C, V]) class(err error) Class {
+	if err == nil || errors.Is(err, context.Canceled) { // the broker itself has ended it
+		return Other
+	}
+	if errors.Is(err, ErrChanged) {
+		return Busy
+	}
+	if own := p.Class(err); own != Other {
+		return own
+	}
+	return OnTheWay(err)
+}
+
+// OnTheWay is what an error asks for that is of no engine: of the network, or of time.
+func OnTheWay(err error) Class {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	network, onTheWay := errors.AsType[net.Error](err)
+	switch {
+	case untrusted:
+		return Untrusted
+	case errors.Is(err, context.DeadlineExceeded), onTheWay && network.Timeout():
+		return Silent
+	case onTheWay, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return Away
+	}
+	return Other
+}
+
+// Explain says of an error of a target what an operator does about it.
+func (p *Provider[C, V]) Explain(target string, err error) error {
+	class := p.class(err)
+	switch {
+	case err == nil, errors.Is(err, context.Canceled):
+		return err
+	case p.Told != nil:
+		err = p.Told(err)
+	}
+	if class.Kind == "" {
+		return fmt.Errorf("target %q: %w", target, err)
+	}
+	t := &provider.Trouble{Kind: class.Kind, Target: target, Message: class.Remedy, Err: err}
+	if p.Detail != nil {
+		t.Message += p.Detail(target, class)
+	}
+	return t
+}

@@ -1,0 +1,53 @@
+package hosted
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// onDelete is the setting of a plan that says what becomes of what is deleted. It says
+// no more than that it is dropped: what is retained is so by retain_days.
+const onDelete = "on_delete"
+
+// Deletion is the part of what instances record of their plan that says what becomes of
+// them. The worker reads it (provider.RetentionOf).
+type Deletion struct {
+	// RetainDays is how long what is deleted is retained; 0 to remove it at once.
+	RetainDays int `json:"retain_days,omitempty"`
+}
+
+// ReadSettings reads a plan's settings: what becomes of what is deleted, and numbers,
+// except for those that others read. An error names what is wrong, or unknown.
+func ReadSettings(settings map[string]any, d *Deletion, numbers []Number, others ...string) error {
+	days := Number{Name: "retain_days", Min: 1, Max: 3650, Into: &d.RetainDays,
+		Remedy: "write for how many days what is deleted is retained, 1 to 3650, or leave it out, or write on_delete: drop"}
+	if err := readNumbers(settings, append(numbers, days), append(others, onDelete)); err != nil {
+		return err
+	}
+	if v, ok := settings[onDelete]; ok && (v != "drop" || d.RetainDays > 0) {
+		return advice.For(onDelete, "says nothing that can be done", "write on_delete: drop, or retain_days alone")
+	}
+	return nil
+}
+
+// Recorded reads what an instance recorded of its plan.
+func Recorded[M any](snapshot json.RawMessage) (m M, err error) {
+	if len(snapshot) == 0 {
+		return m, nil
+	}
+	if err := json.Unmarshal(snapshot, &m); err != nil {
+		return m, fmt.Errorf("reading the recorded settings of the plan: %w", err)
+	}
+	return m, nil
+}
+
+// Asked reads parameters. Their schema has refused what is not in it.
+func Asked[M any](parameters json.RawMessage) (m M, err error) {
+	if len(parameters) > 0 && json.Unmarshal(parameters, &m) != nil {
+		return m, provider.Failf("The parameters are not those that the plan describes. Look at its schema.")
+	}
+	return m, nil
+}

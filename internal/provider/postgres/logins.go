@@ -1,0 +1,173 @@
+package postgres
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// createLogin has the login itself say as whom it works: no function may, and for the
+// broker's login the server would walk through all roles.
+func (w work) createLogin(a createLogin) error {
+	text, of := `CREATE ROLE %1$I NOLOGIN`, w.names.owner
+	if a.verifier != "" {
+		text = `CREATE ROLE %1$I LOGIN PASSWORD %5$L VALID UNTIL %6$L`
+	}
+	text += `; COMMENT ON ROLE %1$I IS %4$L; ` + admit(a.readOnly)
+	lines := []line{{of, text + `; ALTER ROLE %1$I IN DATABASE %2$I SET default_transaction_read_only = on`}}
+	if !a.readOnly {
+		lines = []line{
+			{of, text + `; GRANT %1$I TO SESSION_USER WITH INHERIT FALSE, SET TRUE`},
+			{"", `SET LOCAL ROLE %1$I; ALTER ROLE %1$I IN DATABASE %2$I SET role = %3$L; RESET ROLE`},
+			{of, `REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER`},
+		}
+	}
+	return w.asks(lines, w.names.login, w.names.database, w.names.owner, a.label, a.verifier, cmp.Or(a.until, forever),
+		w.names.reader)
+}
+
+// forever is how long a password is valid that does not end.
+const forever = "infinity"
+
+// admit gives a login, %1, what the owner role may, %3, or the readers', %7.
+func admit(readOnly bool) string {
+	if readOnly {
+		return `GRANT %7$I TO %1$I WITH INHERIT TRUE, SET FALSE`
+	}
+	return `GRANT %3$I TO %1$I`
+}
+
+func (w work) openLogin(a openLogin) error {
+	if a.readOnly {
+		if err := w.readable(); err != nil {
+			return err
+		}
+	}
+	return w.keep(w.names.login, `ALTER ROLE %1$I LOGIN PASSWORD %2$L VALID UNTIL %3$L; COMMENT ON ROLE %1$I IS %4$L`,
+		w.names.login, a.verifier, cmp.Or(a.until, forever), a.label)
+}
+
+// readable lets the readers' role read all that the owner role has, and will have. For
+// all but the first reader that is so already, unless somebody has taken it back, or
+// has handed something over to the owner role.
+func (w work) readable() error {
+	return w.enter(w.names.database, func(c *pgx.Conn) error {
+		text := ""
+		if err := c.QueryRow(w.ctx, lacking, w.names.owner, w.names.reader).Scan(&text); err != nil || text == "" {
+			return err
+		}
+		return w.lentIn(c, []string{w.names.owner}, func() error {
+			return script(w.ctx, c, `SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.names.owner)
+		})
+	})
+}
+
+// lacking are the statements that let the readers' role $2 read what the owner role $1
+// has, and will have; none if it may. The server itself quotes what is in them.
+const lacking = `
+SELECT coalesce(string_agg(format('%s TO %I', line, $2::name), '; '), '') FROM (
+  SELECT format('GRANT USAGE ON SCHEMA %I', nspname) FROM pg_namespace
+  WHERE pg_get_userbyid(nspowner) = $1::name AND NOT has_schema_privilege($2::name, oid, 'USAGE')
+UNION ALL
+  SELECT format('GRANT SELECT ON %I.%I', n.nspname, r.relname) FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
+  WHERE pg_get_userbyid(r.relowner) = $1::name AND r.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND r.relpersistence <> 't'
+    AND NOT CASE r.relkind WHEN 'S' THEN has_sequence_privilege($2::name, r.oid, 'SELECT')
+      ELSE has_table_privilege($2::name, r.oid, 'SELECT') END
+UNION ALL
+  SELECT 'ALTER DEFAULT PRIVILEGES GRANT ' || rights FROM (VALUES
+    ('r'::"char", 'SELECT ON TABLES'), ('S', 'SELECT ON SEQUENCES'), ('n', 'USAGE ON SCHEMAS')) of_all (type, rights)
+  WHERE NOT EXISTS (SELECT FROM pg_default_acl a, aclexplode(a.defaclacl) x WHERE a.defaclobjtype = of_all.type
+    AND a.defaclnamespace = 0
+    AND pg_get_userbyid(a.defaclrole) = $1::name AND pg_get_userbyid(x.grantee) = $2::name)) of_these (line)`
+
+// lockLogin takes the rights first, which no tenant can hold a lock on, so that
+// nobody comes in again.
+//
+// Hazard: a tenant that has changed its password in a transaction that is still open,
+// or prepared, holds a lock on its role. So both end before the role is changed.
+func (w work) lockLogin(a lockLogin) error {
+	if w.seen.owner.exists() {
+		if err := w.keep(w.names.owner, `REVOKE %1$I, %2$I FROM %3$I`, w.names.owner, w.names.reader, w.names.login); err != nil {
+			return err
+		}
+	}
+	if err := w.endSessions(); err != nil {
+		return err
+	}
+	text := `ALTER ROLE %1$I NOLOGIN`
+	if !a.keep {
+		text += ` PASSWORD NULL`
+		if err := w.rollBack(preparedOf, w.names.owner, w.names.database, w.names.login); err != nil {
+			return err
+		}
+	}
+	if err := w.keep(w.names.login, text+`; COMMENT ON ROLE %1$I IS %2$L`, w.names.login, a.label); err != nil {
+		return err
+	}
+	return w.endSessions()
+}
+
+// endWait is how long a session that is to end is waited for, in milliseconds.
+const endWait = "500"
+
+func (w work) endSessions() error {
+	return w.terminate(`usesysid`, w.seen.login.thing)
+}
+
+// terminate ends sessions of bindings, each by the keeper of its role: those whose column
+// has that id. Where there are none it changes no membership. The view's own column of
+// names would have the server read all roles.
+func (w work) terminate(column string, of thing) error {
+	id := strconv.FormatUint(uint64(of.id), 10)
+	rows, err := w.c.Query(w.ctx, `SELECT name FROM (SELECT DISTINCT pg_get_userbyid(usesysid)::text FROM pg_stat_activity
+WHERE `+column+` = $1::oid) of_all (name) WHERE name ~ '^lsb'`, id)
+	if err != nil {
+		return err
+	}
+	logins, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(logins) == 0 {
+		return err
+	}
+	args, lines := []string{id, endWait}, []line{}
+	for _, login := range logins {
+		args = append(args, login)
+		lines = append(lines, line{login, strings.ReplaceAll(`GRANT %x$I TO CURRENT_USER WITH INHERIT TRUE;
+SELECT pg_terminate_backend(pid, %2$s) FROM pg_stat_activity WHERE usename = %x$L AND `+column+` = %1$L;
+REVOKE %x$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, "%x", "%"+strconv.Itoa(len(args)))})
+	}
+	return w.asks(lines, args...)
+}
+
+func (w work) unlockLogin(a unlockLogin) error {
+	text := `ALTER ROLE %1$I NOLOGIN`
+	if a.login {
+		text = `ALTER ROLE %1$I LOGIN`
+	}
+	if w.seen.owner.exists() && w.seen.database.exists() {
+		text += "; " + admit(a.readOnly)
+	}
+	return w.keep(w.names.login, text+`; COMMENT ON ROLE %1$I IS %4$L`,
+		w.names.login, w.names.database, w.names.owner, a.label, "", "", w.names.reader)
+}
+
+func (w work) emptyLogin() error {
+	if w.seen.login.prepared > 0 {
+		if err := w.rollBack(preparedOf, w.names.owner, w.names.database, w.names.login); err != nil {
+			return err
+		}
+	}
+	heir := ""
+	if w.seen.owner.exists() {
+		heir = w.names.owner
+	}
+	return w.disown(w.seen.login.holds, heir, w.names.login)
+}
+
+func (w work) dropLogin() error {
+	if err := w.takeBack(); err != nil {
+		return err
+	}
+	return w.keep(w.names.login, `DROP ROLE %1$I`, w.names.login)
+}
