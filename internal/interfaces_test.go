@@ -25,8 +25,6 @@ var large = map[string]int{
 	"internal/provider/cloudformation/principal.IAM":        17,
 	"internal/provider/cloudformation/principal.Principals": 7,
 	"internal/records/store/dynamo.API":                     7,
-	"internal/work/reaper.Records":                          6,
-	"internal/work/worker.Records":                          7,
 }
 
 // declared is an interface with the file that it stands in.

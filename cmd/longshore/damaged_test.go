@@ -29,17 +29,22 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 	}
 	ended := time.Now().Add(time.Hour) // else the reaper ends it
 	records, key := ledger.New(s, func() string { return "w" }), lifecycle.Key{Platform: rows[0].Platform, Instance: "i"}
-	quarantine := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: key, Provider: "demo"}, "enclosed", "id", time.Now())
-	quarantine.Phase, quarantine.Due = lifecycle.Released, ended
-	kept := lifecycle.Record{Key: key, Incarnation: "1", Provider: "demo"}.Retain("kept", ended, time.Now())
-	changes := []ledger.Change{ledger.Put(kept), ledger.Put(quarantine),
+	kept := lifecycle.Record{Key: key.Former("1"), State: lifecycle.Quarantined, Incarnation: "1", Provider: "demo", Due: ended,
+		Kept: &lifecycle.Kept{Since: time.Now(), Until: ended}}
+	enclosed := kept
+	enclosed.Key, enclosed.State = key.Former("2"), lifecycle.Ready
+	enclosed.Kept = &lifecycle.Kept{Name: "enclosed", Since: time.Now(), Until: ended}
+	changes := []ledger.Change{ledger.Put(kept), ledger.Put(enclosed),
 		ledger.PutReport(ledger.Report{Started: time.Now(), Ended: ended, Swept: &ledger.Swept{Redriven: 7}}, "1")}
 	if err := records.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)
 	}
-	for _, sort := range []string{"RETAINED#a", "RETAINED#z", "QUARANTINE#a#a", "REPORT#a"} {
-		r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: sort}, Writer: "w", Schema: 1,
-			Body: []byte("no JSON")}
+	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
+		"REPORT#a": ledger.ReaperPartition} {
+		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+		if partition != ledger.ReaperPartition {
+			r.Due = ended
+		}
 		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
 			t.Fatal(err)
 		}
@@ -52,9 +57,8 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 			b.start()
 		}
 		for command, wants := range map[string][]string{
-			"retained": {"demo/kept", "default", "not all records could be read (2 faults)",
-				`"RETAINED#a"`, `"RETAINED#z"`},
-			"reaper quarantine": {"demo/enclosed", "default", "not all records could be read (1 faults)", `"QUARANTINE#a#a"`},
+			"retained":          {"i@1", "default", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
+			"reaper quarantine": {"demo/enclosed", "default", "not all records could be read (2 faults)", `"FORMER#a#"`},
 			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`},
 		} {
 			has(t, b.operate(2, strings.Fields(command)...), wants...)

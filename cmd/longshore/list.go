@@ -207,11 +207,20 @@ func line(w io.Writer, what operator.What, r operator.Row) {
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
 			op.Kind, op.Phase, op.Percent, stamp(op.Started), platform, r.Instance, orDash(r.Binding), op.Token)
 	case operator.Bindings:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Binding, r.State, phase(op), r.Service, r.Plan, platform, r.Instance)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", idOf(r.Binding, r), r.State, phase(op), r.Service,
+			r.Plan, platform, r.Instance)
 	default:
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			r.Instance, r.State, phase(op), orDash(r.Service), orDash(r.Plan), platform, stamp(r.Created))
+			idOf(r.Instance, r), r.State, phase(op), orDash(r.Service), orDash(r.Plan), platform, stamp(r.Created))
 	}
+}
+
+// idOf is the id of a row, and for a former life its handle: another may have the id.
+func idOf(id string, r operator.Row) string {
+	if r.Life == "" {
+		return id
+	}
+	return lifecycle.Handle(id, r.Life)
 }
 
 // platformOf is what people call a platform; its id where its name is not known.
@@ -254,6 +263,9 @@ func show(out io.Writer, r operator.Row) error {
 	line("provider", r.Provider)
 	line("target", r.Target)
 	line("is there as", strings.Join(r.Made, ", "))
+	if r.Life != "" {
+		line("former life", idOf(r.Instance, r)+": the id is free, or another's")
+	}
 	line("state", r.State)
 	line("offering", r.Service)
 	line("plan", r.Plan)

@@ -11,16 +11,19 @@ import (
 )
 
 func newReaperQuarantine() *cobra.Command {
-	return table[operator.Quarantine]{
+	return table[operator.Row]{
 		list: operator.Quarantined,
-		head: "NAME\tPHASE\tSINCE\tDELETED FROM\tPLATFORM\tINSTANCE\tBINDING",
-		row: func(q operator.Quarantine) string {
-			ends := stamp(q.Ends)
-			if q.Phase == lifecycle.Releasing || q.Phase == lifecycle.Released {
+		head: "NAME\tSTATE\tSINCE\tDELETED FROM\tPLATFORM\tINSTANCE\tBINDING",
+		row: func(r operator.Row) string {
+			state, ends := r.State, stamp(r.Kept.Until)
+			switch lifecycle.State(r.State) {
+			case lifecycle.Releasing:
 				ends = "-"
+			case lifecycle.Ready:
+				state, ends = "released", "-"
 			}
-			return fmt.Sprintf("%s/%s\t%s\t%s\t%s\t%s\t%s\t%s",
-				q.Provider, q.Name, q.Phase, stamp(q.Since), ends, platformOf(q.PlatformName, q.Key.Platform), q.Key.Instance, orDash(q.Key.Binding))
+			return fmt.Sprintf("%s/%s\t%s\t%s\t%s\t%s\t%s\t%s", r.Provider, r.Kept.Name, state, stamp(r.Kept.Since), ends,
+				platformOf(r.PlatformName, r.Platform), r.Instance, orDash(r.Binding))
 		},
 		none: "Nothing is in quarantine.",
 	}.command(&cobra.Command{
@@ -41,11 +44,11 @@ func newReaperRelease() *cobra.Command {
 on: for something that no platform of this broker is to know of. To have it known
 again, there is ` + "`longshore rebuild`" + `.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			q, err := ask(c.Context(), p, operator.Release, args[0])
+			r, err := ask(c.Context(), p, operator.Release, args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s/%s is put into use again, and left alone.\n", q.Provider, q.Name)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s/%s is put into use again, and left alone.\n", r.Provider, r.Kept.Name)
 			return err
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,

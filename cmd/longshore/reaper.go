@@ -91,9 +91,10 @@ func reportTable(out io.Writer, found operator.Reaper) error {
 	for _, r := range found.Reports {
 		if s := r.Swept; s != nil {
 			_, _ = fmt.Fprintf(out, "%s  sweep: started again %d, past their deadline, for a last look %d, reclaimed %d, "+
-				"looked at once more %d, released %d, deleted after their quarantine %d, retained no longer %d, retained too long %d, "+
+				"looked at once more %d, released %d, deleted after their quarantine %d, retained no longer %d, "+
 				"dropped %d, faults %d\n",
-				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Removed, s.Outlived, s.Dropped, s.Faults)
+				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Removed,
+				s.Dropped, s.Faults)
 		}
 		if c := r.Counted; c != nil {
 			dry := ""

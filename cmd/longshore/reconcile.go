@@ -73,9 +73,9 @@ func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error
 		default:
 			printf(out, "%s: was restored: %s\n", name, r.Trouble)
 		}
-		locked := "Logins that no binding owns, and that are locked now:"
+		locked := "Logins that no binding owns, and databases of deleted instances, that are locked now:"
 		if !meant {
-			locked = "Logins that no binding owns, and that would be locked:"
+			locked = "Logins that no binding owns, and databases of deleted instances, that would be locked:"
 		}
 		for _, list := range []struct {
 			what string
@@ -84,7 +84,6 @@ func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error
 			{locked, r.Locked},
 			{"Bindings without a login on the server: bind them again:", r.Unbound},
 			{"Instances that are not on the server: delete them, and make them again:", r.Gone},
-			{"Databases that were retained, and stand as before their deletion: the reaper leaves them to you:", r.Returned},
 		} {
 			if len(list.of) > 0 {
 				printf(out, "  %s\n    %s\n", list.what, strings.Join(list.of, "\n    "))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,13 +11,13 @@ import (
 )
 
 func newRetained() *cobra.Command {
-	return table[operator.Kept]{
+	return table[operator.Row]{
 		list: operator.Retained,
 		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tSTATE\tNAME",
-		row: func(r operator.Kept) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s/%s",
-				r.Handle(), platformOf(r.PlatformName, r.Key.Platform), orDash(r.OrganizationGUID), orDash(r.SpaceGUID),
-				stamp(r.Deleted), stamp(r.Until), retainedState(r.Retained), r.Provider, r.Name)
+		row: func(r operator.Row) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
+				idOf(r.Instance, r), platformOf(r.PlatformName, r.Platform), orDash(r.Organization), orDash(r.Space),
+				stamp(r.Kept.Since), stamp(r.Kept.Until), keptState(r), orDash(strings.Join(r.Made, ", ")))
 		},
 		none: "Nothing is retained.",
 	}.command(&cobra.Command{
@@ -25,16 +26,12 @@ func newRetained() *cobra.Command {
 	})
 }
 
-// retainedState is what becomes of it now.
-func retainedState(r lifecycle.Retained) string {
+// keptState is what becomes of a kept life now.
+func keptState(r operator.Row) string {
 	switch {
-	case r.Faults > 0:
-		return fmt.Sprintf("could not be removed %d times: %s", r.Faults, r.Fault)
-	case r.Phase == lifecycle.Removing:
-		return "being removed"
-	case r.Phase == lifecycle.Restoring:
-		return "being given back as " + r.Into.Instance
-	case !r.Freed.IsZero():
+	case r.State != string(lifecycle.Quarantined):
+		return r.State
+	case !r.Kept.Freed.IsZero():
 		return "may be given back"
 	}
 	return "kept"

@@ -30,7 +30,7 @@ life, as this command and ` + "`longshore retained`" + ` print it.`,
 			if err != nil {
 				return err
 			}
-			parameters, err := json.Marshal(map[string]string{out.Parameter: out.Handle})
+			parameters, err := json.Marshal(map[string]string{out.Parameter: idOf(out.Kept.Instance, out.Kept)})
 			if err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ Its developers order a new instance of it there, with these parameters:
 In Cloud Foundry, with a NAME of their choice:
 
     cf create-service %s %s NAME -c %s
-`, out.Retained.Key.Instance, stamp(out.Retained.Until), orDash(out.Retained.OrganizationGUID), out.Retained.SpaceGUID,
+`, out.Kept.Instance, stamp(out.Kept.Kept.Until), orDash(out.Kept.Organization), out.Kept.Space,
 				parameters, out.Service, out.Plan, quoted(string(parameters)))
 			return err
 		},

@@ -21,10 +21,9 @@ type absent struct{ why error }
 // An absent provider implements all that a provider may: what it lacked would count as
 // done, as a quarantine does with a provider that cannot do it.
 var (
-	_ provider.Provider    = absent{}
-	_ provider.Retainer    = absent{}
-	_ provider.Inventory   = absent{}
-	_ provider.Quarantiner = absent{}
+	_ provider.Provider  = absent{}
+	_ provider.Inventory = absent{}
+	_ provider.Adopter   = absent{}
 )
 
 func (a absent) step() (provider.Status, error) { return provider.Status{}, a.why }
@@ -48,16 +47,14 @@ func (a absent) Bind(context.Context, provider.Binding) (provider.Status, error)
 // Unbind implements provider.Provider.
 func (a absent) Unbind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
 
-// RemoveRetained implements provider.Retainer.
-func (a absent) RemoveRetained(context.Context, provider.Holding) (provider.Status, error) {
-	return a.step()
-}
-
 // Quarantine implements provider.Quarantiner.
 func (a absent) Quarantine(context.Context, provider.Holding) error { return a.why }
 
 // Release implements provider.Quarantiner.
 func (a absent) Release(context.Context, provider.Holding) error { return a.why }
+
+// Adopt implements provider.Adopter.
+func (a absent) Adopt(context.Context, provider.Holding, provider.Tags) error { return a.why }
 
 // List implements provider.Inventory.
 func (a absent) List(context.Context, string) ([]provider.Holding, string, error) {

@@ -21,10 +21,10 @@ func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
 		!errors.Is(q.Release(t.Context(), provider.Holding{}), why) {
 		t.Error("its quarantine does not say why it waits")
 	}
-	if r, ok := wired.(provider.Retainer); !ok {
+	if a, ok := wired.(provider.Adopter); !ok {
 		t.Error("the operator is told of another version of the program")
-	} else if _, err := r.RemoveRetained(t.Context(), provider.Holding{}); !errors.Is(err, why) {
-		t.Errorf("its removal says %v", err)
+	} else if err := a.Adopt(t.Context(), provider.Holding{}, provider.Tags{}); !errors.Is(err, why) {
+		t.Errorf("its adoption says %v", err)
 	}
 }
 

@@ -40,7 +40,7 @@ func (l lister) List(ctx context.Context, cursor string) ([]reaper.Thing, string
 		things = append(things, reaper.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of,
 			Target: lifecycle.Target(h.Target), State: h.State.Encode(),
-			Created: h.Created, RetainedUntil: h.RetainedUntil, PlanID: h.PlanID,
+			Origin: lifecycle.Origin(h.Tags.Origin), Created: h.Created, KeptUntil: h.RetainedUntil, PlanID: h.PlanID,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}

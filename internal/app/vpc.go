@@ -44,7 +44,7 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 	all := rows()
 	for _, name := range names {
 		outside := wired[name]
-		_, quarantines := outside.Inventory.(provider.Quarantiner)
+		_, quarantines := outside.Inventory.(provider.Adopter)
 		o := calls.Options{
 			Provider: name, Function: set[EnvCalls],
 			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines,

@@ -152,7 +152,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	pointer.Key = r.Key
 	fresh := lifecycle.Record{
 		Provider:   i.Provider,
-		Made:       lifecycle.Made{Broker: i.Made.Broker, Target: i.Made.Target},
+		Made:       lifecycle.Made{Broker: i.Made.Broker, Target: i.Made.Target, Origin: i.Made.Origin},
 		Attributes: lifecycle.Attributes{ServiceID: q.ServiceID, PlanID: q.PlanID},
 		BindingOnly: lifecycle.BindingOnly{
 			InstanceIncarnation: i.Incarnation, AppGUID: q.AppGUID, Route: q.Route, Predecessor: q.Predecessor,
@@ -167,7 +167,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	if fresh.Secret, err = b.seal(ctx, r.Key, vault.Secret, b.NewSecret()); err != nil {
 		return decision{}, err
 	}
-	former, err := ledger.SetAside(ctx, b.Records, r, now)
+	former, err := ledger.PutFormer(ctx, b.Records, r.SetAside(now), now)
 	if err != nil {
 		return decision{}, err
 	}

@@ -26,7 +26,6 @@ type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
 	PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error)
-	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 

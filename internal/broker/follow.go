@@ -100,7 +100,7 @@ func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
 	logs.AddOperation(ctx, r.Token())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
 	defer cancel()
-	ref := workflow.Ref{Token: r.Token(), Attempt: r.Operation.Attempt}
+	ref := workflow.Of(r)
 	if err := b.Engine.Start(ctx, ref); err != nil {
 		b.Log.WarnContext(ctx, "operation will be started by the reaper", "execution", ref.Name(), "error", err)
 	}
@@ -170,7 +170,7 @@ func (b *Broker) await(ctx context.Context, r lifecycle.Record) {
 		wait, cancel = context.WithDeadline(wait, deadline.Add(-TimeToAnswer))
 		defer cancel()
 	}
-	ref := workflow.Ref{Token: r.Token(), Attempt: r.Operation.Attempt}
+	ref := workflow.Of(r)
 	if err := b.Engine.Finish(wait, ref); err != nil {
 		b.Log.WarnContext(ctx, "operation will be finished by the reaper", "execution", ref.Name(), "error", err)
 	}

@@ -95,14 +95,7 @@ func (b *Broker) beginProvision(
 	if err != nil {
 		return decision{}, err
 	}
-	a, made := q.attributes(), lifecycle.Made{Broker: b.Identity}
-	chosen, err := b.origin(ctx, q, offering.Provider, plan)
-	if err != nil {
-		return decision{}, err
-	}
-	if chosen.source != nil {
-		made.Target = chosen.target() // it is restored where its source is
-	}
+	a := q.attributes()
 	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = maintenanceVersion(plan), offering.DashboardOf(q.InstanceID), plan.Snapshot
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return decision{}, err
@@ -110,19 +103,23 @@ func (b *Broker) beginProvision(
 	if err := b.sealContext(ctx, i.Key, &a, q.Context); err != nil {
 		return decision{}, err
 	}
-	start := b.start(ctx, q.Caller, i.Key, plan, b.Now(), synchronous)
-	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, chosen.source
-	next, past, err := i.BeginCreate(start, lifecycle.Record{
-		Provider: offering.Provider, Attributes: a, Made: made,
+	fresh, source, made, err := b.made(ctx, q, plan, lifecycle.Record{
+		Provider: offering.Provider, Attributes: a, Made: lifecycle.Made{Broker: b.Identity},
 	})
 	if err != nil {
 		return decision{}, err
 	}
-	former, err := ledger.SetAside(ctx, b.Records, i, b.Now())
+	start := b.start(ctx, q.Caller, i.Key, plan, b.Now(), synchronous)
+	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, source
+	next, past, err := i.BeginCreate(start, fresh)
 	if err != nil {
 		return decision{}, err
 	}
-	return b.begin(ctx, next, past, Created, former, chosen.commit(next), ledger.FirstTargetUse(i, next, b.Now()))
+	former, err := ledger.PutFormer(ctx, b.Records, i.SetAside(b.Now()), b.Now())
+	if err != nil {
+		return decision{}, err
+	}
+	return b.begin(ctx, next, past, Created, former, made, ledger.FirstTargetUse(i, next, b.Now()))
 }
 
 // An InstanceView is what a GET of an instance shows.

@@ -4,73 +4,69 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 )
-
-// An origin is what an instance is made from: a live instance, or what was retained of
-// a deleted one. The zero origin is nothing.
-type origin struct {
-	source *lifecycle.Source
-	live   lifecycle.Record
-	kept   lifecycle.Retained
-}
-
-// target is the place where the instance is made.
-func (o origin) target() lifecycle.Target {
-	if o.source.Retained {
-		return o.kept.Made.Target
-	}
-	return o.live.Made.Target
-}
-
-// commit is written with the beginning of the operation. It requires that a live source
-// is unchanged, and reserves a retained one for the new instance.
-func (o origin) commit(r lifecycle.Record) ledger.Change {
-	if o.kept.Version > 0 {
-		return ledger.Put(o.kept.Taken(r.Key, r.Operation.ID, r.Operation.Started))
-	}
-	return ledger.Check(o.live)
-}
 
 // mostHandle is the longest text that may name a source, in bytes.
 const mostHandle = 2 * limits.Identifier
 
-// origin finds what the request restores. It refuses every unusable name in the same
-// words, so that nobody learns whether such a thing exists.
-func (b *Broker) origin(ctx context.Context, q ProvisionRequest, provider string, plan catalog.Plan) (o origin, err error) {
+// made has fresh be made of what the request names: restored from a live instance, or made
+// of a kept life that is given back. It gives what is written with the beginning of the
+// operation, and the live source. It refuses every unusable name in the same words, so that
+// nobody learns whether such a thing exists.
+func (b *Broker) made(
+	ctx context.Context, q ProvisionRequest, plan catalog.Plan, fresh lifecycle.Record,
+) (_ lifecycle.Record, source *lifecycle.Source, with ledger.Change, err error) {
 	named := member(q.Parameters, plan.RestoreParameter)
 	if named == nil {
-		return o, nil
+		return fresh, nil, with, nil
 	}
 	refused := lifecycle.RefuseSource(plan.RestoreParameter)
 	var id string
 	if json.Unmarshal(named, &id) != nil || id == "" || len(id) > mostHandle {
-		return o, refused
+		return fresh, nil, with, refused
 	}
 	if instance, incarnation, ok := lifecycle.ParseHandle(id); ok {
-		o.kept, err = b.Records.Retained(ctx, lifecycle.Key{Platform: q.Platform, Instance: instance}, incarnation)
+		kept, err := b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: instance}.Former(incarnation))
 		if err != nil {
-			return o, err
+			return fresh, nil, with, err
 		}
-		if o.source = o.kept.AsSource(provider, q.attributes()); o.source != nil {
-			return o, nil
+		if undeleted := kept.Undelete(fresh.Provider, q.attributes()); undeleted != nil {
+			undeleted.Provider, undeleted.Attributes = fresh.Provider, fresh.Attributes
+			undeleted.Made.State, err = b.resealed(ctx, kept.Key, q.key(), kept.Made.State)
+			return *undeleted, nil, ledger.Delete(kept), err
 		}
 	}
-	o.kept = lifecycle.Retained{}
 	if len(id) > limits.Identifier {
-		return o, refused
+		return fresh, nil, with, refused
 	}
-	if o.live, err = b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: id}); err != nil {
-		return o, err
+	live, err := b.record(ctx, lifecycle.Key{Platform: q.Platform, Instance: id})
+	if err != nil {
+		return fresh, nil, with, err
 	}
-	if o.source = o.live.AsSource(provider, q.attributes()); o.source == nil {
-		return origin{}, refused
+	if source = live.AsSource(fresh.Provider, q.attributes()); source == nil {
+		return fresh, nil, with, refused
 	}
-	return o, nil
+	fresh.Made.Target = live.Made.Target // it is restored where its source is
+	return fresh, source, ledger.Check(live), nil
+}
+
+// resealed is the provider's state of one record as another one keeps it.
+func (b *Broker) resealed(ctx context.Context, from, to lifecycle.Key, state lifecycle.Sealed) (lifecycle.Sealed, error) {
+	plain, err := b.open(ctx, from, vault.State, state)
+	switch {
+	case errors.Is(err, vault.ErrSealed): // its key is lost: the provider finds what it has made by its tags
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return b.seal(ctx, to, vault.State, plain)
 }
 
 // sourceStays refuses an update that names another source than the instance was

@@ -10,19 +10,30 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Whoever names what is retained gets it if an operator has allowed it, in the place
-// where it was ordered; all others are told the same, whether or not there is such a
-// thing.
-func TestWhoMayHaveWhatIsRetained(t *testing.T) {
-	retain := func(t *testing.T, change func(*lifecycle.Retained)) (*desk, lifecycle.Retained) {
+// What is kept of a deleted instance is had by whoever names it, if an operator has
+// allowed that, in the place where it was ordered; all others are told the same, whether or
+// not there is such a thing.
+func TestWhoMayHaveWhatIsKept(t *testing.T) {
+	keep := func(t *testing.T, change func(*lifecycle.Record)) (*desk, lifecycle.Record) {
 		d := newDesk(t)
-		r := lifecycle.Record{Key: sourceKey, Incarnation: "first", Provider: "demo", Attributes: lifecycle.Attributes{
-			ServiceID: d.ids["demo"], OrganizationGUID: "o", SpaceGUID: "s", Context: json.RawMessage(`{"namespace":"n"}`)},
-			Made: lifecycle.Made{Target: lifecycle.Target{Name: "east", Identity: "account"}},
-		}.Retain("kept", d.now().Add(time.Hour), d.now())
-		r.Freed = d.now()
+		sealed, err := d.Vault.Seal(t.Context(), vault.Label{Key: sourceKey, Member: vault.State}, []byte("state"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := lifecycle.Record{
+			Key: sourceKey.Former("first"), State: lifecycle.Quarantined, Incarnation: "first", Provider: "demo",
+			Attributes: lifecycle.Attributes{
+				ServiceID: d.ids["demo"], OrganizationGUID: "o", SpaceGUID: "s", Context: json.RawMessage(`{"namespace":"n"}`)},
+			Made: lifecycle.Made{Broker: "b", Target: lifecycle.Target{Name: "east", Identity: "account"}, State: sealed},
+			Leases: []lifecycle.Lease{{Holder: "late", Operation: "deletion", Until: d.now().Add(time.Minute),
+				TimedOut: true}},
+			Kept: &lifecycle.Kept{Since: d.now(), Until: d.now().Add(time.Hour),
+				Freed: d.now()},
+			Due: d.now().Add(time.Hour),
+		}
 		if change != nil {
 			change(&r)
 		}
@@ -41,13 +52,13 @@ func TestWhoMayHaveWhatIsRetained(t *testing.T) {
 		})
 		return err
 	}
-	d, _ := retain(t, nil)
+	d, _ := keep(t, nil)
 	refusal := ask(d, "nothing@first", nil)
 	if reason(refusal) != lifecycle.BadRequest {
 		t.Fatalf("what there is not: %v", refusal)
 	}
 	for name, tc := range map[string]struct {
-		record func(*lifecycle.Retained)
+		record func(*lifecycle.Record)
 		asks   func(*broker.ProvisionRequest)
 		handle string
 	}{
@@ -58,15 +69,14 @@ func TestWhoMayHaveWhatIsRetained(t *testing.T) {
 		"OtherLife":         {nil, nil, "i@second"},
 		"NoLife":            {nil, nil, "i@"},
 		"ItsID":             {nil, nil, "i"},
-		"OtherProvider":     {func(r *lifecycle.Retained) { r.Provider = "postgres" }, nil, ""},
-		"NotAllowed":        {func(r *lifecycle.Retained) { r.Freed = time.Time{} }, nil, ""},
-		"NoPlace": {func(r *lifecycle.Retained) { r.SpaceGUID, r.OrganizationGUID = "", "" },
+		"OtherProvider":     {func(r *lifecycle.Record) { r.Provider = "postgres" }, nil, ""},
+		"NotAllowed":        {func(r *lifecycle.Record) { r.Kept.Freed = time.Time{} }, nil, ""},
+		"NoPlace": {func(r *lifecycle.Record) { r.Attributes.SpaceGUID, r.Attributes.OrganizationGUID = "", "" },
 			func(q *broker.ProvisionRequest) { q.SpaceGUID, q.OrganizationGUID = "", "" }, ""},
-		"Taken":        {func(r *lifecycle.Retained) { *r = r.Taken(restoredKey, "op", r.Deleted) }, nil, ""},
-		"BeingRemoved": {func(r *lifecycle.Retained) { *r = r.BeginRemoval("op", r.Deleted) }, nil, ""},
+		"BeingDeleted": {func(r *lifecycle.Record) { *r, _, _ = r.BeginDelete(lifecycle.Start{ID: "op", Now: r.Due}) }, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, r := retain(t, tc.record)
+			d, r := keep(t, tc.record)
 			handle := r.Handle()
 			if tc.handle != "" {
 				handle = tc.handle
@@ -75,25 +85,44 @@ func TestWhoMayHaveWhatIsRetained(t *testing.T) {
 			if reason(err) != lifecycle.BadRequest || err.Error() != refusal.Error() {
 				t.Errorf("answered %v, want %v", err, refusal)
 			}
-			got, err := d.records.Retained(t.Context(), r.Key, r.Incarnation)
+			got, err := d.records.Record(t.Context(), r.Key, d.now())
 			r.Version = 1
 			if diff := cmp.Diff(r, got); err != nil || diff != "" {
-				t.Errorf("a refusal changed what is retained: %v -want +got:\n%s", err, diff)
+				t.Errorf("a refusal changed what is kept: %v -want +got:\n%s", err, diff)
 			}
 		})
 	}
-	d, r := retain(t, nil)
+	d, r := keep(t, nil)
 	if _, err := d.restore(func(q *broker.ProvisionRequest) {
 		q.Parameters, q.AcceptsIncomplete = json.RawMessage(`{"restore_from":"i@first"}`), true
 	}); err != nil {
 		t.Fatal(err)
 	}
 	i, err := d.records.Record(t.Context(), restoredKey, d.now())
-	if err != nil || i.Made.Target != r.Made.Target {
-		t.Errorf("it is made in %+v: %v", i.Made.Target, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	want := &lifecycle.Source{Instance: "i", Incarnation: "first", Retained: true}
-	if diff := cmp.Diff(want, i.Operation.Source); diff != "" {
-		t.Errorf("made of: -want +got:\n%s", diff)
+	state, err := d.Vault.Open(t.Context(), vault.Label{Key: restoredKey, Member: vault.State}, i.Made.State)
+	if err != nil || string(state) != "state" {
+		t.Errorf("its state is %q %v", state, err)
+	}
+	i.Made.State = nil
+	origin := lifecycle.Origin{Instance: "i", Incarnation: "first"}
+	same(t, "where it is made", lifecycle.Made{Broker: "b", Target: r.Made.Target, Origin: origin}, i.Made)
+	same(t, "made of", &lifecycle.Undeletion{Instance: "i", Incarnation: "first", Until: r.Kept.Until,
+		Freed: r.Kept.Freed}, i.Undeletes)
+	same(t, "the leases", r.Leases, i.Leases)
+	if i.Operation.Source != nil {
+		t.Errorf("it is restored from %+v", i.Operation.Source)
+	}
+	if left, err := d.records.Record(t.Context(), r.Key, d.now()); err != nil || left.Version != 0 {
+		t.Errorf("what was kept is still on record: %+v %v", left, err)
+	}
+}
+
+func same[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s: -want +got:\n%s", what, diff)
 	}
 }

@@ -6,9 +6,10 @@ import (
 )
 
 // BeginCreate starts the creation of what fresh describes. Of fresh it takes the
-// provider, the attributes, where it is made, and what only a binding has. It also
-// returns the operation that the new one replaces, to be remembered. What the record
-// was before is committed beside it: see SetAside.
+// provider, the attributes, where it is made, and what only a binding has; of one that is
+// made of a kept life, all that Undelete gives. It also returns the operation that the new
+// one replaces, to be remembered. What the record was before is committed beside it: see
+// SetAside.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
 	state, err := r.next(BeginCreate)
 	if err != nil {
@@ -19,10 +20,10 @@ func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, erro
 	past := r.begin(s, r.either(Provision, Bind))
 	r.Incarnation, r.Created = s.ID, r.Operation.Started
 	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
-	r.Grant, r.Made = nil, Made{Broker: fresh.Made.Broker, Target: fresh.Made.Target}
+	r.Grant, r.Made = nil, Made{Broker: fresh.Made.Broker, Target: fresh.Made.Target, Origin: fresh.Made.Origin}
 	r.Leases, r.Wary = nil, false // of steps that cannot reach what is made now
-	if s.Source != nil && s.Source.Retained {
-		r.Undeletes = s.Source
+	if fresh.Undeletes != nil {
+		r.Undeletes, r.Made, r.Leases, r.Wary = fresh.Undeletes, fresh.Made, fresh.Leases, fresh.Wary
 	}
 	return r, past, nil
 }
@@ -83,12 +84,19 @@ type Orphan struct {
 	Broker string `json:"broker"`
 	// Target is where it was made.
 	Target Target `json:"target,omitzero"`
+	// Origin is what its name derives from, if that is another life.
+	Origin Origin `json:"origin,omitzero"`
 	// State is what its deletion needs, as the inventory reported it.
 	State   []byte    `json:"state,omitempty"`
 	Created time.Time `json:"created"`
+	// KeptUntil is the date that the thing itself names, if it was kept for its plan; else
+	// zero. It is not deleted before.
+	KeptUntil time.Time `json:"kept_until,omitzero"`
 }
 
-func (o Orphan) made() Made { return Made{Broker: o.Broker, Target: o.Target, Found: o.State} }
+func (o Orphan) made() Made {
+	return Made{Broker: o.Broker, Target: o.Target, Origin: o.Origin, Found: o.State}
+}
 
 // BeginOrphanDeletion gives an orphan a record whose operation removes it. It is that of
 // a former life: what has the id now, or gets it meanwhile, is not concerned.
@@ -97,12 +105,17 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
 	if err != nil {
 		return r, err
 	}
-	r = r.clone()
+	r = r.orphaned(orphan)
 	r.State = state
-	r.Incarnation, r.Provider, r.Created, r.Made = orphan.Incarnation, orphan.Provider, orphan.Created, orphan.made()
-	r.InstanceIncarnation = orphan.Of
 	r.begin(s, r.either(Deprovision, Unbind))
 	return r, nil
+}
+
+func (r Record) orphaned(of Orphan) Record {
+	r = r.clone()
+	r.Incarnation, r.Provider, r.Created, r.Made, r.InstanceIncarnation = of.Incarnation, of.Provider, of.Created,
+		of.made(), of.Of
+	return r
 }
 
 // Unbound records that the deprovision has found no binding with an id up to last. No
@@ -144,7 +157,7 @@ func (r Record) Entomb(now, received time.Time) (Record, error) {
 // needs, and what identifies the request that failed.
 func (r Record) stripped() Record {
 	a, b := r.Attributes, r.BindingOnly
-	r.Unusable, r.Secret, r.Grant, r.Made.State, r.Made.Found = false, nil, nil, nil, nil
+	r.Unusable, r.Secret, r.Grant, r.Made.State, r.Made.Found, r.Kept = false, nil, nil, nil, nil, nil
 	if r.IsBinding() {
 		r.Attributes.Context, r.Attributes.SealedContext = nil, nil // takes no part in the comparison
 	}
@@ -177,7 +190,7 @@ func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 		r.Attributes, r.Operation.Target = *r.Operation.Target, nil
 		r.Unusable, r.Updated = false, r.Operation.Settled
 	case Provision:
-		r.Undeleted, r.Undeletes = r.Undeletes != nil, nil
+		r.Undeletes = nil
 	case Bind:
 		r.Grant = grant
 	case Deprovision, Unbind:

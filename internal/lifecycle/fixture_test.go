@@ -68,7 +68,8 @@ var (
 	instances = machine{
 		key: instanceKey, fresh: lifecycle.Record{Provider: "provider", Attributes: attributes("small")}, matrix: instanceMatrix,
 	}
-	bindings = machine{key: bindingKey, fresh: bound("small"), matrix: bindingMatrix, unreachable: []lifecycle.State{lifecycle.Updating}}
+	bindings = machine{key: bindingKey, fresh: bound("small"), matrix: bindingMatrix,
+		unreachable: []lifecycle.State{lifecycle.Updating}}
 )
 
 // absent is what a record begins as.
@@ -96,6 +97,13 @@ func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
 		next, err = r.Succeed(now, lifecycle.Sealed("sealed grant"))
 	case lifecycle.Fail:
 		next, err = r.Fail(now, lifecycle.Failure{Message: "no room"})
+	case lifecycle.BeginQuarantine:
+		next, err = r.BeginQuarantine(start(id, now), lifecycle.Orphan{Incarnation: orphan, Provider: "provider",
+			Created: now}, "thing")
+	case lifecycle.BeginRelease:
+		next, err = r.BeginRelease(start(id, now))
+	case lifecycle.Keep:
+		next, _, err = r.Keep(now, now.Add(time.Hour))
 	case lifecycle.Remove:
 		next, err = r.Remove(now, now)
 	default:

@@ -16,6 +16,8 @@ const (
 	Deprovision = operation.Deprovision
 	Bind        = operation.Bind
 	Unbind      = operation.Unbind
+	Quarantine  = operation.Quarantine
+	Release     = operation.Release
 )
 
 // Phase is how far an operation is. Its values are the wire's (LOP-01).

@@ -1,10 +1,9 @@
 package lifecycle_test
 
 import (
+	"errors"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 )
@@ -42,59 +41,84 @@ func TestExplains(t *testing.T) {
 // The life of a quarantine: each step by the time at which the reaper looks next.
 func TestAQuarantine(t *testing.T) {
 	begun := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	q := lifecycle.BeginQuarantine(lifecycle.Orphan{Provider: "demo"}, "thing", "id", begun)
-	if ends := begun.Add(14 * 24 * time.Hour); !q.Ends.Equal(ends) {
-		t.Errorf("it ends at %v, want %v", q.Ends, ends)
-	}
-	type look struct {
-		Phase   lifecycle.QuarantinePhase
-		Attempt int
-		Due     time.Duration
-		Current bool
-	}
-	seen := func() look {
-		d := q.Due.Sub(begun)
-		if q.Due.IsZero() {
-			d = -1
-		}
-		return look{q.Phase, q.Attempt, d, q.Current("id", q.Attempt)}
-	}
 	at := func(d time.Duration) time.Time { return begun.Add(d) }
-	const hour = time.Hour
+	const day = 24 * time.Hour
+	q := lifecycle.Record{Key: bindingKey.Former("made")}
+	must := func(next lifecycle.Record, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		q = next
+	}
+	quarantine := func() {
+		must(q.BeginQuarantine(start("id", begun), lifecycle.Orphan{Incarnation: "made", Of: "of", Provider: "demo"}, "thing"))
+	}
 	for _, step := range []struct {
-		what string
-		do   func()
-		want look
+		what  string
+		do    func()
+		state lifecycle.State
+		due   time.Duration
 	}{
-		{"begun", func() {}, look{lifecycle.Enclosing, 1, lifecycle.Grace, true}},
-		{"leased", func() { q = q.Leased(at(hour)) }, look{lifecycle.Enclosing, 1, hour, true}},
-		{"failed", func() { q = q.Given().Faulted(at(hour), time.Minute) },
-			look{lifecycle.Enclosing, 1, hour + time.Minute + lifecycle.Grace, true}},
-		{"driven again", func() { q = q.Redriven(at(2 * hour)) }, look{lifecycle.Enclosing, 2, 2*hour + lifecycle.Grace, true}},
-		{"out of use", func() { q = q.Moved(at(2 * hour)) }, look{lifecycle.Enclosed, 2, 3 * hour, false}},
-		{"looked at", func() { q = q.Kept(at(14*24*hour - time.Minute)) }, look{lifecycle.Enclosed, 2, 14 * 24 * hour, false}},
-		{"looked at after its end", func() { q = q.Kept(at(14 * 24 * hour)) }, look{lifecycle.Enclosed, 2, 14*24*hour + hour, false}},
-		{"released", func() { q, _ = q.Release(at(hour)) }, look{lifecycle.Releasing, 3, hour + lifecycle.Grace, true}},
-		{"in use", func() { q = q.Moved(at(hour)) }, look{lifecycle.Released, 3, -1, false}},
+		{"begun", quarantine, lifecycle.Quarantining, lifecycle.Grace},
+		{"driven again", func() { must(first(q.Restarted(start("", at(time.Hour))))) }, lifecycle.Quarantining,
+			time.Hour + lifecycle.Grace},
+		{"out of use", func() { must(q.Succeed(at(2*time.Hour), nil)) }, lifecycle.Quarantined, 14 * day},
+		{"waiting", func() { q = q.Postponed(at(14 * day)) }, lifecycle.Quarantined, 14*day + time.Hour},
+		{"released", func() { must(q.BeginRelease(start("release", at(day)))) }, lifecycle.Releasing, day + lifecycle.Grace},
+		{"in vain", func() { must(q.Fail(at(2*day), lifecycle.Failure{})) }, lifecycle.Quarantined, 14 * day},
+		{"once more", func() { must(q.BeginRelease(start("release", at(day)))) }, lifecycle.Releasing, day + lifecycle.Grace},
+		{"in use", func() { must(q.Succeed(at(day), nil)) }, lifecycle.Ready, 31 * day},
+		{"left alone", func() { q = q.LeftAlone(at(31 * day)) }, lifecycle.Ready, 61 * day},
 	} {
 		step.do()
-		if d := cmp.Diff(step.want, seen()); d != "" {
-			t.Errorf("%s (-want +got):\n%s", step.what, d)
+		if due := q.Due.Sub(begun); q.State != step.state || due.Round(time.Minute) != step.due {
+			t.Errorf("%s: it is %q, due after %v; want %q, %v", step.what, q.State, due, step.state, step.due)
 		}
 	}
-	if !q.Busy.IsZero() || q.Faults != 0 {
-		t.Errorf("%+v", q)
+	if !q.OfOrphan() || !q.IsReleased() || q.Kept.Name != "thing" || !q.Kept.Until.Equal(at(14*day)) ||
+		q.InstanceIncarnation != "of" {
+		t.Errorf("%+v, kept %+v", q, q.Kept)
 	}
-	if again, changed := q.Release(at(hour)); changed || !cmp.Equal(again, q) {
+	if _, err := q.BeginRelease(start("release", at(day))); err == nil {
 		t.Error("it was released twice")
 	}
-	if (lifecycle.Quarantine{Phase: lifecycle.Enclosing, ID: "id", Attempt: 2}).Current("id", 1) {
-		t.Error("a step of an older attempt may act")
+	if _, ok := q.Free(lifecycle.Attributes{}, begun); ok {
+		t.Error("an orphan may be given back")
 	}
-	if p, name, is := q.Token().Key.OfQuarantine(); p != "demo" || name != "thing" || !is {
-		t.Errorf("its token is of %q %q, %v", p, name, is)
-	}
-	if _, _, is := (lifecycle.Key{Platform: "p", Instance: "i"}).OfQuarantine(); is {
-		t.Error("an instance is in quarantine")
+}
+
+// first leaves out the operation that was replaced.
+func first(r lifecycle.Record, _ *lifecycle.PastOperation, err error) (lifecycle.Record, error) {
+	return r, err
+}
+
+// What can be restarted, by whoever does it.
+func TestRestarted(t *testing.T) {
+	const create, remove, succeed, failed = lifecycle.BeginCreate, lifecycle.BeginDelete, lifecycle.Succeed, lifecycle.Fail
+	kept := lifecycle.Record{State: lifecycle.Quarantined, Kept: &lifecycle.Kept{Until: at(60)}}
+	for name, tc := range map[string]struct {
+		record lifecycle.Record
+		minute int
+		want   lifecycle.State // empty for refused
+	}{
+		"Running":      {instances.after(t, create), 9, lifecycle.Creating},
+		"CreateFailed": {instances.after(t, create, failed), 9, lifecycle.Deleting},
+		"DeleteFailed": {instances.after(t, create, remove, failed), 9, lifecycle.Deleting},
+		"Ready":        {instances.after(t, create, succeed), 9, ""},
+		"Deleted":      {instances.after(t, create, remove, succeed), 9, ""},
+		"Kept":         {kept, 59, ""},
+		"DateCome":     {kept, 60, lifecycle.Deleting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next, _, err := tc.record.Restarted(start("again", at(tc.minute)))
+			if tc.want == "" && !errors.As(err, new(*lifecycle.IllegalTransition)) || tc.want != "" && (err != nil ||
+				next.State != tc.want) {
+				t.Errorf("it is %q: %v", next.State, err)
+			}
+			if attempt := next.Operation; tc.want == lifecycle.Creating && attempt.Attempt != 2 {
+				t.Errorf("it is tried as %+v", attempt)
+			}
+		})
 	}
 }

@@ -58,6 +58,9 @@ type Record struct {
 	// Made is what the provider needs, beside the ids, to find what it has made.
 	Made    Made      `json:"made,omitzero"`
 	Created time.Time `json:"created,omitzero"`
+	// Kept says, of a former life, until when it is kept out of use, or was; nil if it never
+	// was.
+	Kept *Kept `json:"kept,omitempty"`
 	InstanceOnly
 	BindingOnly
 }
@@ -69,6 +72,9 @@ type Made struct {
 	Broker string `json:"broker,omitempty"`
 	// Target is where it was made; a binding's is its instance's.
 	Target Target `json:"target,omitzero"`
+	// Origin is the life that it was made for, if that is another one; a binding's is its
+	// instance's.
+	Origin Origin `json:"origin,omitzero"`
 	// State is what the provider remembers of it, sealed.
 	State Sealed `json:"state,omitempty"`
 	// Found replaces State for an orphan: it is what the inventory said, which anyone who
@@ -89,13 +95,10 @@ type InstanceOnly struct {
 	// Unfinished says, of an instance that is being deleted, that it was never ready:
 	// nobody has used it, so nothing of it is worth keeping.
 	Unfinished bool `json:"unfinished,omitempty"`
-	// Undeletes is the retained thing that this instance is made from, until the instance
-	// is ready. If it is deleted before, the thing is given back.
-	Undeletes *Source `json:"undeletes,omitempty"`
-	// Undeleted says that it was made from a retained thing. Where an engine renames
-	// nothing, the thing keeps the name of its former life.
-	Undeleted bool      `json:"undeleted,omitempty"`
-	Updated   time.Time `json:"updated,omitzero"`
+	// Undeletes is the kept life that this instance is made of, until the instance is
+	// ready; nil for none.
+	Undeletes *Undeletion `json:"undeletes,omitempty"`
+	Updated   time.Time   `json:"updated,omitzero"`
 }
 
 // BindingOnly is what only the record of a binding has.
@@ -246,7 +249,7 @@ func (r *Record) begin(s Start, kind Kind) *PastOperation {
 	switch {
 	case kind.Deletes():
 		r.deleteReceived(s.Received, s.Now)
-	case kind != Update:
+	case kind.Creates():
 		r.createReceived(s.Received, s.Now)
 	}
 	return past
@@ -298,6 +301,12 @@ func (r *Record) settle(now time.Time, phase Phase, description string) {
 		r.Due = now.Add(ReclaimAfter)
 	case Deleted:
 		r.bury(now)
+	case Quarantined:
+		r.Due = r.Kept.Until
+	case Ready:
+		if r.Kept != nil { // it was released
+			r.Due = now.Add(releasedLook)
+		}
 	}
 }
 
@@ -379,17 +388,4 @@ func (r *Record) plan(now time.Time, l Look) {
 	if r.Due.Before(op.Next.Add(Grace)) {
 		r.Due = op.Next.Add(2 * Grace)
 	}
-}
-
-// Redriven is the record for the next attempt, once the execution of its operation has
-// been lost.
-func (r Record) Redriven(now time.Time) Record {
-	if !r.InProgress() {
-		return r
-	}
-	r = r.clone()
-	r.Operation.Attempt++
-	r.Operation.Next = now
-	r.Due = now.Add(Grace)
-	return r
 }

@@ -8,9 +8,6 @@ type Source struct {
 	// Operation is the last operation that it had had: an update or a deletion changes
 	// that.
 	Operation string `json:"operation,omitempty"`
-	// Retained says that the source is deleted, and that the new instance is made from
-	// what was retained of it.
-	Retained bool `json:"retained,omitempty"`
 }
 
 // Key is the key of the source, on the platform of the instance that is restored.

@@ -17,6 +17,11 @@ const (
 	// Deleted is a tombstone: it is kept past the platform's retry window so
 	// that late requests and late workers are recognised (ORB-05).
 	Deleted State = "deleted"
+	// Quarantined is a former life that is kept out of use until a date: see Kept.
+	// Quarantining and Releasing are an orphan on the way there, and back into use.
+	Quarantining State = "quarantining"
+	Quarantined  State = "quarantined"
+	Releasing    State = "releasing"
 )
 
 // An Event changes the state of an instance or a binding.
@@ -32,8 +37,14 @@ const (
 	Entomb Event = "entomb"
 	// BeginOrphanDeletion begins the deletion of something that no record knows of.
 	BeginOrphanDeletion Event = "begin orphan deletion"
-	Succeed             Event = "succeed"
-	Fail                Event = "fail"
+	// BeginQuarantine begins to put out of use what no record knows of, and BeginRelease to
+	// put it into use again.
+	BeginQuarantine Event = "begin quarantine"
+	BeginRelease    Event = "begin release"
+	Succeed         Event = "succeed"
+	Fail            Event = "fail"
+	// Keep ends a deletion that has put out of use what it is of, in place of removing it.
+	Keep Event = "keep" // instances only
 	// Remove ends a binding together with its instance.
 	Remove Event = "remove" // bindings only
 )
@@ -50,13 +61,18 @@ var begins = map[Event]struct {
 	BeginDelete:         {Delete, Begin, Deleting},
 	Entomb:              {Delete, Missing, Deleted},
 	BeginOrphanDeletion: {Delete, Missing, Deleting},
+	BeginQuarantine:     {Delete, Missing, Quarantining},
 }
 
-// settles is the state that the end of an operation leads to.
-var settles = map[State]map[Event]State{
+// leads is the state that other events lead to, such as the end of an operation.
+var leads = map[State]map[Event]State{
 	Creating: {Succeed: Ready, Fail: CreateFailed},
 	Updating: {Succeed: Ready, Fail: Ready},
-	Deleting: {Succeed: Deleted, Fail: DeleteFailed},
+	Deleting: {Succeed: Deleted, Fail: DeleteFailed, Keep: Quarantined},
+	// No platform knows of these.
+	Quarantining: {Succeed: Quarantined, Fail: Quarantined, BeginDelete: Deleting, BeginRelease: Releasing},
+	Quarantined:  {BeginDelete: Deleting, BeginRelease: Releasing},
+	Releasing:    {Succeed: Ready, Fail: Quarantined, BeginDelete: Deleting},
 }
 
 // An IllegalTransition is a fault of the caller: the record's state does not allow the
@@ -73,12 +89,15 @@ func (e *IllegalTransition) Error() string {
 // next is the state after an event. An event that begins something is legal only if a
 // rule of decisions lets a request begin it.
 func (r Record) next(e Event) (State, error) {
-	to, legal := settles[r.State][e]
-	if b, begin := begins[e]; begin {
+	to, legal := leads[r.State][e]
+	if b, begin := begins[e]; begin && !legal {
 		to, legal = b.to, answers(b.by, b.answer, r.State) && (e != BeginUpdate || !r.IsBinding())
 	}
-	if e == Remove {
-		to, legal = Deleted, r.IsBinding() && r.Exists()
+	switch {
+	case e == Remove:
+		to, legal = Deleted, r.IsBinding() && r.Exists() && leads[r.State][BeginDelete] == ""
+	case e == Keep:
+		legal = legal && !r.IsBinding()
 	}
 	if !legal || r.State == Updating && r.IsBinding() {
 		return r.State, &IllegalTransition{State: r.State, Event: e}

@@ -15,72 +15,72 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// What every event makes of every state; a dash where it is refused.
+// What every event makes of every state that it is not refused in.
 const (
 	instanceMatrix = `
- state         | begin create | begin update | begin delete | entomb  | begin orphan deletion | succeed | fail          | remove
- absent        | creating     | -            | -            | deleted | deleting              | -       | -             | -
- creating      | -            | -            | deleting     | -       | -                     | ready   | create failed | -
- ready         | -            | updating     | deleting     | -       | -                     | -       | -             | -
- updating      | -            | -            | -            | -       | -                     | ready   | ready         | -
- create failed | creating     | -            | deleting     | -       | -                     | -       | -             | -
- deleting      | -            | -            | -            | -       | -                     | deleted | delete failed | -
- delete failed | -            | -            | deleting     | -       | -                     | -       | -             | -
- deleted       | creating     | -            | -            | deleted | deleting              | -       | -             | -
+begin create: absent > creating, create failed > creating, deleted > creating
+begin update: ready > updating
+begin delete: creating > deleting, ready > deleting, create failed > deleting
+begin delete: delete failed > deleting, quarantining > deleting, quarantined > deleting, releasing > deleting
+entomb: absent > deleted, deleted > deleted
+begin orphan deletion: absent > deleting, deleted > deleting
+begin quarantine: absent > quarantining, deleted > quarantining
+begin release: quarantining > releasing, quarantined > releasing
+succeed: creating > ready, updating > ready, deleting > deleted, quarantining > quarantined, releasing > ready
+fail: creating > create failed, updating > ready, deleting > delete failed, quarantining > quarantined, releasing > quarantined
+keep: deleting > deleted
+remove:
 `
 	bindingMatrix = `
- state         | begin create | begin update | begin delete | entomb  | begin orphan deletion | succeed | fail          | remove
- absent        | creating     | -            | -            | deleted | deleting              | -       | -             | -
- creating      | -            | -            | deleting     | -       | -                     | ready   | create failed | deleted
- ready         | -            | -            | deleting     | -       | -                     | -       | -             | deleted
- updating      | -            | -            | -            | -       | -                     | -       | -             | -
- create failed | creating     | -            | deleting     | -       | -                     | -       | -             | deleted
- deleting      | -            | -            | -            | -       | -                     | deleted | delete failed | deleted
- delete failed | -            | -            | deleting     | -       | -                     | -       | -             | deleted
- deleted       | creating     | -            | -            | deleted | deleting              | -       | -             | -
+begin create: absent > creating, create failed > creating, deleted > creating
+begin update:
+begin delete: creating > deleting, ready > deleting, create failed > deleting
+begin delete: delete failed > deleting, quarantining > deleting, quarantined > deleting, releasing > deleting
+entomb: absent > deleted, deleted > deleted
+begin orphan deletion: absent > deleting, deleted > deleting
+begin quarantine: absent > quarantining, deleted > quarantining
+begin release: quarantining > releasing, quarantined > releasing
+succeed: creating > ready, deleting > deleted, quarantining > quarantined, releasing > ready
+fail: creating > create failed, deleting > delete failed, quarantining > quarantined, releasing > quarantined
+keep:
+remove: creating > deleted, ready > deleted, create failed > deleted, deleting > deleted, delete failed > deleted
 `
 )
 
 // transitions reads a matrix: the name of the state that comes of each event,
-// or a dash. It fails unless each state has a row and each event a column.
+// or a dash. It fails unless each event has a line and each state that is named exists.
 func transitions(t *testing.T, matrix string) map[lifecycle.State]map[lifecycle.Event]string {
 	t.Helper()
-	rows := strings.Split(strings.TrimSpace(matrix), "\n")
-	cells := func(row string) []string {
-		out := strings.Split(row, "|")
-		for i := range out {
-			out[i] = strings.TrimSpace(out[i])
-		}
-		return out
-	}
-	columns := cells(rows[0])
-	read := map[string]map[lifecycle.Event]string{}
-	for _, row := range rows[1:] {
-		c := cells(row)
-		if len(c) != len(columns) {
-			t.Fatalf("row %q has %d cells, not %d", row, len(c), len(columns))
-		}
-		read[c[0]] = map[lifecycle.Event]string{}
-		for i := 1; i < len(c); i++ {
-			read[c[0]][lifecycle.Event(columns[i])] = c[i]
-		}
-	}
-	out := map[lifecycle.State]map[lifecycle.Event]string{}
+	out, states := map[lifecycle.State]map[lifecycle.Event]string{}, map[string]lifecycle.State{}
 	for _, s := range lifecycle.States() {
-		row, ok := read[name(s)]
-		if !ok {
-			t.Fatalf("state %q has no row", name(s))
-		}
+		states[name(s)], out[s] = s, map[lifecycle.Event]string{}
 		for _, e := range lifecycle.Events() {
-			if _, ok := row[e]; !ok {
-				t.Fatalf("event %q has no column", e)
-			}
+			out[s][e] = "-"
 		}
-		out[s] = row
 	}
-	if len(read) != len(lifecycle.States()) || len(columns)-1 != len(lifecycle.Events()) {
-		t.Fatalf("the matrix has %d states and %d events, not %d and %d", len(read), len(columns)-1, len(lifecycle.States()),
-			len(lifecycle.Events()))
+	read := map[lifecycle.Event]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(matrix), "\n") {
+		event, ways, _ := strings.Cut(line, ":")
+		read[lifecycle.Event(event)] = true
+		for _, way := range strings.Split(ways, ",") {
+			from, to, leads := strings.Cut(strings.TrimSpace(way), " > ")
+			if !leads {
+				continue // it is refused in every state
+			}
+			s, known := states[from]
+			if _, exists := states[to]; !known || !exists || out[s][lifecycle.Event(event)] != "-" {
+				t.Fatalf("event %q: %q is no way, or a second one", event, way)
+			}
+			out[s][lifecycle.Event(event)] = to
+		}
+	}
+	for _, e := range lifecycle.Events() {
+		if !read[e] {
+			t.Fatalf("event %q has no line", e)
+		}
+	}
+	if len(read) != len(lifecycle.Events()) {
+		t.Fatalf("the matrix has %d events, not %d", len(read), len(lifecycle.Events()))
 	}
 	return out
 }

@@ -86,8 +86,9 @@ func (w *walker) event() (way string) {
 	}
 	w.record = next
 	is := &w.record
-	begun := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete || e == lifecycle.BeginOrphanDeletion
-	if (past != nil) != (begun && was.Operation != nil && e != lifecycle.BeginOrphanDeletion) {
+	ofPlatform := e == lifecycle.BeginCreate || e == lifecycle.BeginUpdate || e == lifecycle.BeginDelete
+	begun := ofPlatform || e == lifecycle.BeginOrphanDeletion || e == lifecycle.BeginQuarantine || e == lifecycle.BeginRelease
+	if (past != nil) != (ofPlatform && was.Operation != nil) {
 		w.Errorf("%s: the past operation is %+v, and the operation was %+v", way, past, was.Operation)
 	}
 	if past != nil {
@@ -217,7 +218,14 @@ func (w *walker) check(what string) {
 		lifecycle.Creating: {lifecycle.Provision, lifecycle.Bind},
 		lifecycle.Updating: {lifecycle.Update},
 		lifecycle.Deleting: {lifecycle.Deprovision, lifecycle.Unbind},
+
+		lifecycle.Quarantining: {lifecycle.Quarantine},
+		lifecycle.Releasing:    {lifecycle.Release},
 	}[c.State]
+	within := time.Hour
+	if c.InQuarantine() { // nobody waits for it
+		within = lifecycle.QuarantineTime
+	}
 	if c.InProgress() != (kinds != nil) {
 		wrong("in progress: %v", c.InProgress())
 	}
@@ -225,7 +233,8 @@ func (w *walker) check(what string) {
 		if !slices.Contains(kinds, op.Kind) {
 			wrong("the kind is %q", op.Kind)
 		}
-		if c.Due.IsZero() || !op.Deadline.Equal(op.Started.Add(time.Hour)) || !op.Settled.IsZero() || op.Percent == 100 || op.Cancelled {
+		if c.Due.IsZero() || !op.Deadline.Equal(op.Started.Add(within)) || !op.Settled.IsZero() || op.Percent == 100 ||
+			op.Cancelled {
 			wrong("it could be forgotten, or is half settled")
 		}
 		if (op.Target != nil) != (op.Kind == lifecycle.Update) {
@@ -245,7 +254,7 @@ func (w *walker) check(what string) {
 		if c.Expires.IsZero() || c.LateLook.IsZero() != c.Due.Equal(c.Expires) || c.Due.After(c.Expires) || c.Wary || !c.AbsentSince.IsZero() {
 			wrong("it is not a tombstone that expires")
 		}
-	case lifecycle.CreateFailed, lifecycle.DeleteFailed:
+	case lifecycle.CreateFailed, lifecycle.DeleteFailed, lifecycle.Quarantined:
 		if c.Due.IsZero() {
 			wrong("ORB-04: nobody will remove what it left")
 		}
@@ -258,7 +267,7 @@ func (w *walker) check(what string) {
 			wrong("what is not deleted is looked at as if it were")
 		}
 	case lifecycle.Ready:
-		if !c.Due.IsZero() || !c.Expires.IsZero() {
+		if c.Due.IsZero() == c.IsReleased() || !c.Expires.IsZero() {
 			wrong("what is at rest is due, or expires")
 		}
 	}
@@ -279,7 +288,7 @@ func (w *walker) check(what string) {
 func checkInstance(i lifecycle.Record, wrong func(string, ...any)) {
 	gone := i.State == lifecycle.Absent || i.State == lifecycle.Deleted
 	named := lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}
-	if (gone || i.Incarnation == orphan) != reflect.DeepEqual(i.Attributes, named) {
+	if !i.OfOrphan() && (gone || i.Incarnation == orphan) != reflect.DeepEqual(i.Attributes, named) {
 		wrong("its attributes are %+v", i.Attributes)
 	}
 	if !gone && (i.Incarnation == "" || i.Created.IsZero() || i.Provider == "") {
@@ -296,7 +305,7 @@ func checkBinding(b lifecycle.Record, wrong func(string, ...any)) {
 		gone != (b.Attributes.Context == nil) || gone && b.Grant != nil {
 		wrong("its secrets are not where they belong: %+v", b)
 	}
-	if b.State == lifecycle.Ready && b.Grant == nil || b.State == lifecycle.CreateFailed && b.Grant != nil {
+	if b.State == lifecycle.Ready && b.Grant == nil && !b.OfOrphan() || b.State == lifecycle.CreateFailed && b.Grant != nil {
 		wrong("its grant is not where it belongs")
 	}
 	if !gone && (b.Incarnation == "" || b.InstanceIncarnation == "" || b.Created.IsZero()) {

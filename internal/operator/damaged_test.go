@@ -9,6 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // Lists of the reaper's records go around what is damaged: they name each such record, and
@@ -19,26 +20,32 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 	s := knowing(t)
 	key := lifecycle.Key{Platform: s.caller().Platform, Instance: "i"}
 	service, plan := s.plan("retained")
-	kept := lifecycle.Record{Key: key, Incarnation: "1", Provider: "demo",
-		Attributes: lifecycle.Attributes{ServiceID: service, PlanID: plan, SpaceGUID: "s"}}.Retain("kept", now, now)
-	quarantine := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: key, Provider: "demo"}, "enclosed", "id", now)
-	changes := []ledger.Change{ledger.Put(kept), ledger.Put(quarantine), ledger.PutReport(ledger.Report{Started: now}, "1")}
+	life := kept(key, "1", now)
+	life.Attributes, life.Made.Broker = lifecycle.Attributes{ServiceID: service, PlanID: plan, SpaceGUID: "s"}, testkit.Identity
+	enclosed := kept(key, "2", now)
+	enclosed.Kept.Name = "enclosed"
+	changes := []ledger.Change{ledger.Put(life), ledger.Put(enclosed), ledger.PutReport(ledger.Report{Started: now}, "1")}
 	if err := s.ledger.Commit(t.Context(), changes...); err != nil {
 		t.Fatal(err)
 	}
-	for _, sort := range []string{"RETAINED#a", "RETAINED#z", "QUARANTINE#a#a", "REPORT#a", "INVENTORY"} {
-		r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
+		"REPORT#a": ledger.ReaperPartition, "INVENTORY": ledger.ReaperPartition} {
+		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+		if partition != ledger.ReaperPartition {
+			r.Due = now
+		}
 		if err := s.store.Commit(t.Context(), store.Put(r)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	kepts, next, err := s.console.Retained(t.Context(), "")
-	if len(kepts) != 1 || kepts[0].Name != "kept" || kepts[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 2 {
+	if len(kepts) != 1 || kepts[0].Life != "1" || kepts[0].PlatformName != "korifi" || next != "" ||
+		len(operator.Faults(err)) != 2 {
 		t.Errorf("retained: %+v %q %v", kepts, next, err)
 	}
-	enclosed, next, err := s.console.Quarantined(t.Context(), "")
-	if len(enclosed) != 1 || enclosed[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 1 {
-		t.Errorf("in quarantine: %+v %q %v", enclosed, next, err)
+	orphans, next, err := s.console.Quarantined(t.Context(), "")
+	if len(orphans) != 1 || orphans[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 2 {
+		t.Errorf("in quarantine: %+v %q %v", orphans, next, err)
 	}
 	if r, err := s.console.Report(t.Context()); len(r.Reports) != 1 || len(operator.Faults(err)) != 2 {
 		t.Errorf("reports: %+v %v", r, err)
@@ -50,20 +57,21 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 			t.Errorf("release of %q: %v", name, err)
 		}
 	}
-	for id, found := range map[string]bool{"i": false, kept.Handle(): true} {
+	for id, found := range map[string]bool{"i": false, life.Handle(): true} {
 		if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: id, Platform: "korifi"}); (err == nil) != found || refused(err) {
 			t.Errorf("undelete of %q: %v", id, err)
 		}
 	}
-	if row, err := s.console.Owner(t.Context(), "kept"); err != nil || row.Instance != "i" {
+	if row, err := s.console.Owner(t.Context(), kepts[0].Made[0]); err != nil || row.Life != "1" {
 		t.Errorf("whose: %+v %v", row, err)
 	}
 }
 
 // A rebuild names the quarantines that it cannot read, and comes to its end.
 func TestARebuildGoesAroundADamagedQuarantine(t *testing.T) {
-	s, name := enclosed(t)
-	r := store.Record{Key: store.Key{Partition: ledger.ReaperPartition, Sort: "QUARANTINE#a"}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+	s, name, _ := enclosed(t)
+	r := store.Record{Key: store.Key{Partition: "I#p#a", Sort: "FORMER#a#"}, Writer: "w", Schema: 1, Due: s.clock,
+		Body: []byte("no JSON")}
 	if err := s.store.Commit(t.Context(), store.Put(r)); err != nil {
 		t.Fatal(err)
 	}

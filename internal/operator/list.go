@@ -16,7 +16,8 @@ const stateRunning = "running"
 // States are what a Query's State may be.
 func States() []string {
 	return []string{stateRunning, "failed", string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
-		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted)}
+		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted),
+		string(lifecycle.Quarantining), string(lifecycle.Quarantined), string(lifecycle.Releasing)}
 }
 
 // A What is a kind of list.
@@ -79,8 +80,8 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 	return out
 }
 
-// List gives a page of what the query chooses; a page may be empty. What is deleted is
-// listed only as an operation, or if its state is asked for. Next is empty at the end. All
+// List gives a page of what the query chooses; a page may be empty. What is deleted, or
+// kept after that, is listed only as an operation, or if its state is asked for. Next is empty at the end. All
 // records are read, unless the query names a token or asks for what is running. The
 // error tells what could not be read; the rest is listed. A platform that is not known
 // is refused.
@@ -131,15 +132,41 @@ func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ 
 	return []Row{pastRow(p)}, nil
 }
 
-// running reads a page of what is running, by the index of due records.
+// running reads a page of what is running.
 func (c *Console) running(ctx context.Context, q Query) (rows []Row, next string, _ error) {
-	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), q.After)
-	for _, d := range page {
-		if d.Record != nil && d.Record.InProgress() && q.lists(*d.Record) {
-			rows = append(rows, c.row(*d.Record))
-		}
+	page, next, err := c.due(ctx, q.After, func(r lifecycle.Record) bool { return r.InProgress() && q.lists(r) })
+	for _, r := range page {
+		rows = append(rows, c.row(r))
 	}
 	return rows, next, err
+}
+
+// due reads a page of the records that the reaper is to look at some time, by their index,
+// and of these the chosen ones.
+func (c *Console) due(
+	ctx context.Context, after string, chosen func(lifecycle.Record) bool,
+) (all []lifecycle.Record, next string, err error) {
+	page, next, err := c.Records.Due(ctx, c.Now().AddDate(100, 0, 0), after)
+	for _, d := range page {
+		if d.Record != nil && chosen(*d.Record) {
+			all = append(all, *d.Record)
+		}
+	}
+	return all, next, err
+}
+
+// rows are a page of records as they are listed.
+func (c *Console) rows(
+	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), after string,
+) (all []Row, next string, err error) {
+	page, next, err := read(ctx, after)
+	known := c.known(ctx)
+	for _, r := range page {
+		row := c.row(r)
+		row.PlatformName = known[row.Platform]
+		all = append(all, row)
+	}
+	return all, next, err
 }
 
 func (c *Console) scanned(ctx context.Context, q Query) (rows []Row, next string, _ error) {
@@ -187,7 +214,7 @@ func (q Query) takes(r Row) bool {
 	case q.State == "" && q.What == Operations:
 		return true
 	case q.State == "":
-		return r.State != string(lifecycle.Deleted)
+		return r.State != string(lifecycle.Deleted) && r.State != string(lifecycle.Quarantined)
 	case q.State == stateRunning:
 		return r.Operation != nil && r.Operation.Phase == string(lifecycle.InProgress)
 	case q.State == "failed":
@@ -208,7 +235,7 @@ func (c *Console) Instance(ctx context.Context, platform, id string) (found life
 			return found, err
 		}
 		for _, r := range rows {
-			if r.Instance == id {
+			if r.Instance == id && r.Life == "" {
 				keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
 			}
 		}

@@ -104,13 +104,8 @@ func (c *Console) retry(ctx context.Context, token string) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	var past *lifecycle.PastOperation
-	switch {
-	case r.InProgress():
-		r = r.Redriven(c.Now())
-	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
-		r, past, err = r.BeginDelete(c.start(c.OperationTimeout))
-	default:
+	r, past, err := r.Restarted(c.start(c.OperationTimeout))
+	if errors.As(err, new(*lifecycle.IllegalTransition)) {
 		err = refuse("it is %q: only a running operation can be started again; what failed to be created or deleted can be deleted", r.State)
 	}
 	if err != nil {
@@ -129,7 +124,7 @@ func (c *Console) drive(ctx context.Context, r lifecycle.Record, with ...ledger.
 		row.Note = "goes on when the broker is started"
 		return row, nil
 	}
-	if err := c.Start(ctx, workflow.Ref{Token: r.Token(), Attempt: r.Operation.Attempt}); err != nil {
+	if err := c.Start(ctx, workflow.Of(r)); err != nil {
 		row.Note = "could not be started now; the reaper starts it"
 	}
 	return row, nil

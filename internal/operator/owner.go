@@ -7,20 +7,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// Owner finds what a name on a server or in an account belongs to: a record, a retained
-// thing, or one in quarantine. Where no name that derives from these is the same, the
-// inventories tell by the thing's own label. Tombstones come last: an undeleted thing may
-// have the name that the tombstone of its former life derives. It reads all records.
+// Owner finds what a name on a server or in an account belongs to. Where no name that
+// derives from a record is the same, the inventories tell by the thing's own label.
+// Tombstones come last: what is kept of a life, or was undeleted from it, has the name that
+// the tombstone of that life derives. It reads all records.
 func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 	name = named(name)
 	for _, look := range []func(context.Context, string) (Row, error){
-		c.ofLiving, c.ofRetained, c.ofQuarantine, c.ofLabel, c.ofTombstone,
+		c.ofLiving, c.ofLabel, c.ofTombstone,
 	} {
 		row, err := look(ctx, name)
 		if err != nil || row.Instance != "" {
@@ -78,33 +77,6 @@ func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, 
 	return Row{}, errors.Join(unread...)
 }
 
-func (c *Console) ofRetained(ctx context.Context, name string) (Row, error) {
-	var unread error
-	for r, err := range paging.All(ctx, c.Records.AllRetained) {
-		if unread = errors.Join(unread, err); err == nil && r.Name == name {
-			return Row{
-				Platform: r.Key.Platform, Instance: r.Key.Instance, State: "retained", Organization: r.OrganizationGUID, Space: r.SpaceGUID,
-				Provider: r.Provider, Target: r.Made.Target.Name, Made: []string{name},
-				Note: "the instance is deleted; this is kept until " + r.Until.UTC().Format(time.RFC3339) + "; `longshore retained` lists it",
-			}, nil
-		}
-	}
-	return Row{}, unread
-}
-
-func (c *Console) ofQuarantine(ctx context.Context, name string) (Row, error) {
-	var unread error
-	for q, err := range paging.All(ctx, c.Records.Quarantines) {
-		if unread = errors.Join(unread, err); err == nil && q.Name == name {
-			return Row{
-				Platform: q.Key.Platform, Instance: q.Key.Instance, Binding: q.Key.Binding, State: "in quarantine", Provider: q.Provider,
-				Made: []string{name}, Note: "no record explains it; `longshore reaper quarantine` lists it",
-			}, nil
-		}
-	}
-	return Row{}, unread
-}
-
 // ofLabel asks the inventories. What they cannot list now may be what is looked for.
 func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 	var unread []error
@@ -117,7 +89,10 @@ func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 			if h.Name != name {
 				continue
 			}
-			r, err := c.Records.Record(ctx, lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}, c.Now())
+			r, err := c.Records.Record(ctx, keyOf(h), c.Now())
+			if err == nil && r.Incarnation != h.Tags.Incarnation {
+				r, err = c.Records.Record(ctx, keyOf(h).Former(h.Tags.Incarnation), c.Now())
+			}
 			if err != nil {
 				return Row{}, err
 			}

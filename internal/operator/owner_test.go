@@ -155,9 +155,9 @@ func (unlisted) List(context.Context, string) ([]provider.Holding, string, error
 
 // A thing in quarantine is found by its name, too.
 func TestOwnerOfWhatNoRecordHas(t *testing.T) {
-	s, name := enclosed(t)
+	s, name, _ := enclosed(t)
 	r, err := s.console.Owner(t.Context(), name)
-	if err != nil || r.Instance != "one" || r.State != "in quarantine" {
+	if err != nil || r.Instance != "one" || r.State != "quarantined" || r.Life == "" {
 		t.Errorf("%+v %v", r, err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // enclosed puts what a site has made for an instance out of use, whose record it
-// has lost, and gives the thing's name.
-func enclosed(t *testing.T) (*site, string) {
+// has lost, and gives the thing's name, and the key of its life.
+func enclosed(t *testing.T) (*site, string, lifecycle.Key) {
 	t.Helper()
 	before := newSite(t)
 	before.provision("one", "sync")
@@ -26,25 +26,21 @@ func enclosed(t *testing.T) (*site, string) {
 		t.Fatal(held, err)
 	}
 	h := held[0]
-	q := lifecycle.BeginQuarantine(lifecycle.Orphan{
-		Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance}, Incarnation: h.Tags.Incarnation, Provider: "demo",
-		Broker: h.Tags.Broker, Created: h.Created,
-	}, h.Name, s.id(), s.clock)
-	if err := s.ledger.Commit(t.Context(), ledger.Put(q)); err != nil {
+	key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Life: h.Tags.Incarnation}
+	q, err := lifecycle.Record{Key: key}.BeginQuarantine(lifecycle.Start{ID: s.id(), Now: s.clock},
+		lifecycle.Orphan{Incarnation: h.Tags.Incarnation, Provider: "demo", Broker: h.Tags.Broker, Created: h.Created}, h.Name)
+	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(q)), s.Finish(t.Context(), workflow.Of(q))); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Finish(t.Context(), workflow.Ref{Token: q.Token(), Attempt: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if q := s.quarantine(h.Name); q.Phase != lifecycle.Enclosed || !s.locked() {
+	if q := s.quarantine(q.Key); q.State != lifecycle.Quarantined || !s.locked() {
 		t.Fatalf("%+v, out of use: %v", q, s.locked())
 	}
-	return s, h.Name
+	return s, h.Name, q.Key
 }
 
-func (s *site) quarantine(name string) lifecycle.Quarantine {
+func (s *site) quarantine(key lifecycle.Key) lifecycle.Record {
 	s.Helper()
-	q, err := s.ledger.Quarantine(s.Context(), "demo", name)
+	q, err := s.ledger.Record(s.Context(), key, s.clock)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -57,11 +53,11 @@ func (s *site) locked() bool {
 }
 
 func TestAnOperatorReleasesAThing(t *testing.T) {
-	s, name := enclosed(t)
-	if q, err := s.console.Release(t.Context(), "demo/"+name); err != nil || q.Name != name {
+	s, name, key := enclosed(t)
+	if q, err := s.console.Release(t.Context(), "demo/"+name); err != nil || q.Kept.Name != name {
 		t.Fatalf("%+v %v", q, err)
 	}
-	if q := s.quarantine(name); q.Phase != lifecycle.Released || s.locked() {
+	if q := s.quarantine(key); !q.IsReleased() || s.locked() {
 		t.Errorf("%+v, out of use: %v", q, s.locked())
 	}
 	var refusal *operator.Refusal
@@ -71,25 +67,25 @@ func TestAnOperatorReleasesAThing(t *testing.T) {
 		}
 	}
 	page, next, err := s.console.Quarantined(t.Context(), "")
-	if err != nil || next != "" || len(page) != 1 || page[0].Phase != lifecycle.Released {
+	if err != nil || next != "" || len(page) != 1 || page[0].State != "ready" {
 		t.Errorf("listed: %+v %q %v", page, next, err)
 	}
 }
 
 func TestAnOperatorDeletesAThing(t *testing.T) {
-	s, name := enclosed(t)
+	s, name, key := enclosed(t)
 	row, err := s.console.Discard(t.Context(), name)
 	if err != nil || row.Instance != "one" {
 		t.Fatalf("%+v %v", row, err)
 	}
-	if left := s.things.Things(); len(left) != 0 || s.quarantine(name).Version != 0 {
-		t.Errorf("%d things are left, %+v", len(left), s.quarantine(name))
+	if left := s.things.Things(); len(left) != 0 || s.quarantine(key).State != lifecycle.Deleted {
+		t.Errorf("%d things are left, %+v", len(left), s.quarantine(key))
 	}
 
 	// What has a record is its platform's to delete.
-	s, name = enclosed(t)
-	q := s.quarantine(name)
-	back, err := lifecycle.Record{Key: q.Key}.Rebuild(q.Orphan, lifecycle.Attributes{}, s.clock)
+	s, name, key = enclosed(t)
+	back, err := lifecycle.Record{Key: key.Current()}.Rebuild(lifecycle.Orphan{Incarnation: key.Life, Provider: "demo"},
+		lifecycle.Attributes{}, s.clock)
 	if err == nil {
 		err = s.console.Records.Commit(t.Context(), ledger.Put(back))
 	}
@@ -102,24 +98,24 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 	}
 
 	// What another life of the id has is not concerned.
-	s, name = enclosed(t)
+	s, name, key = enclosed(t)
 	s.provision("one", "sync")
 	if row, err := s.console.Discard(t.Context(), name); err != nil || row.Instance != "one" {
 		t.Errorf("%+v %v", row, err)
 	}
-	is, err := s.console.Records.Record(t.Context(), q.Key, s.clock)
-	if err != nil || is.State != lifecycle.Ready || s.quarantine(name).Version != 0 {
+	is, err := s.console.Records.Record(t.Context(), key.Current(), s.clock)
+	if err != nil || is.State != lifecycle.Ready || s.quarantine(key).State != lifecycle.Deleted {
 		t.Errorf("what has the id is %+v, %v", is, err)
 	}
 }
 
 func TestARebuildReleasesWhatHasARecordAgain(t *testing.T) {
-	s, name := enclosed(t)
+	s, name, key := enclosed(t)
 	found, err := s.console.Rebuild(t.Context())
 	if err != nil || !slices.Equal(found.Instances, []string{"one"}) || !slices.Equal(found.Released, []string{name}) {
 		t.Fatalf("%+v %v", found, err)
 	}
-	if q := s.quarantine(name); q.Phase != lifecycle.Released || s.locked() {
+	if q := s.quarantine(key); !q.IsReleased() || s.locked() {
 		t.Errorf("%+v, out of use: %v", q, s.locked())
 	}
 }

@@ -185,7 +185,8 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error {
 	for _, was := range before {
 		exists, listed := r.exists[r.providerOf(was)]
-		if was.IsBinding() || !listed || was.State != lifecycle.Ready || exists[was.Key.Former(was.Incarnation)] {
+		if was.IsBinding() || was.Key.Life != "" || !listed || was.State != lifecycle.Ready ||
+			exists[was.Key.Former(was.Incarnation)] {
 			continue
 		}
 		i, err := r.Records.Record(ctx, was.Key, r.Now())
@@ -201,31 +202,31 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error 
 
 // release takes things out of quarantine that have a record again.
 func (r *rebuilding) release(ctx context.Context) error {
-	for q, err := range paging.All(ctx, r.Records.Quarantines) {
+	for former, err := range paging.All(ctx, r.orphans) {
 		if errors.Is(err, ledger.ErrUnreadable) {
-			r.out.Unknown = append(r.out.Unknown, fmt.Sprintf("records that cannot be read: %v", err))
+			continue // the result names it
+		}
+		if err != nil {
+			return err
+		}
+		i, err := r.Records.Record(ctx, former.Key.Current(), r.Now())
+		if err != nil {
+			return err
+		}
+		if i.State != lifecycle.Ready || i.Incarnation != former.Incarnation {
+			continue
+		}
+		if former, err = former.BeginRelease(r.start(r.OperationTimeout)); err != nil {
+			continue // it is released
+		}
+		_, err = r.drive(ctx, former, ledger.Check(i))
+		if errors.Is(err, ledger.ErrConflict) { // the reaper finds it
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		i, err := r.Records.Record(ctx, q.Key, r.Now())
-		if err != nil {
-			return err
-		}
-		if i.State != lifecycle.Ready || i.Incarnation != q.Incarnation {
-			continue
-		}
-		if q, changed := q.Release(r.Now()); changed {
-			err := r.driveQuarantine(ctx, q, ledger.Check(i))
-			if errors.Is(err, ledger.ErrConflict) { // the reaper finds it
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			r.out.Released = append(r.out.Released, q.Name)
-		}
+		r.out.Released = append(r.out.Released, former.Kept.Name)
 	}
 	return nil
 }
@@ -242,13 +243,14 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
 	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName, Broker: h.Tags.Broker,
-		Target: lifecycle.Target(h.Target), State: h.State.Encode(), Created: h.Created}
+		Target: lifecycle.Target(h.Target), Origin: lifecycle.Origin(h.Tags.Origin), State: h.State.Encode(), Created: h.Created,
+		KeptUntil: h.RetainedUntil}
 	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
 		return false, nil
 	}
 	if !h.RetainedUntil.IsZero() {
-		return r.rebuildRetained(ctx, found, h)
+		return r.rebuildKept(ctx, found, h)
 	}
 	i, err := r.Records.Record(ctx, found.Key.InstanceKey(), now)
 	if err != nil {

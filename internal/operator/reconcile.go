@@ -26,15 +26,13 @@ type Reconciled struct {
 	// Logins counts the logins of this broker that belong to a recorded binding.
 	Logins int `json:"logins"`
 	// Locked are the logins that belong to none: they were removed after the time that the
-	// target was restored to, or are being removed.
+	// target was restored to, or are being removed. So are instances that are kept out of
+	// use since they were deleted, and were open again.
 	Locked []string `json:"locked,omitempty"`
 	// Unbound are recorded bindings without a login: they were made after that time.
 	Unbound []string `json:"unbound,omitempty"`
 	// Gone are recorded instances that are not in the target.
 	Gone []string `json:"gone,omitempty"`
-	// Returned are instances that are recorded as retained, but stand in the target as
-	// before their deletion.
-	Returned []string `json:"returned,omitempty"`
 	// Done says that operations on the target go on.
 	Done bool `json:"done"`
 }
@@ -207,7 +205,7 @@ func (r *reconciliation) survey(ctx context.Context, name, target string) (stand
 	}
 }
 
-// logins locks the logins that no live binding owns.
+// logins locks the logins that no live binding owns, and what is kept out of use.
 func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 	read := func(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
 		page, err = called(ctx, r.wired, func(ctx context.Context) (page []provider.Holding, err error) {
@@ -223,11 +221,11 @@ func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 		if h.Tags.Broker != r.Whose.Broker {
 			continue
 		}
-		owned, err := r.owned(ctx, h)
-		if owned || err != nil || h.Tags.Binding == "" {
-			if err != nil {
-				return err
-			}
+		shut, err := r.isToBeShut(ctx, &h)
+		if err != nil {
+			return err
+		}
+		if !shut {
 			continue
 		}
 		if meant {
@@ -240,22 +238,24 @@ func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 	return nil
 }
 
-// lock puts the login out of use as in quarantine: nobody gets in, and it keeps what it
+// lock puts the thing out of use as in quarantine: nobody gets in, and it keeps what it
 // has.
 func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 	q, ok := r.wired.Inventory.(provider.Quarantiner)
 	if !ok {
-		return errors.New("the provider cannot lock a login")
+		return errors.New("the provider cannot lock anything")
 	}
 	h.Epoch = r.said // else the step would refuse a target that was restored
 	_, err := called(ctx, r.wired, func(ctx context.Context) (bool, error) { return true, q.Quarantine(ctx, h) })
 	return err
 }
 
-// owned reports whether a record says that the thing is to be in use. A record of
-// another incarnation says nothing about it, whatever its state.
-func (r *reconciliation) owned(ctx context.Context, h provider.Holding) (bool, error) {
-	key := keyOf(h)
+// isToBeShut reports whether nobody is to get into the thing, and nobody says that it is
+// shut: a login that no record says is to be in use, or an instance that is kept out of use
+// until a date, which h then has. A record of another incarnation says nothing about it,
+// whatever its state.
+func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (bool, error) {
+	key := keyOf(*h)
 	rec, err := r.Records.Record(ctx, key, r.Now())
 	if err != nil {
 		return false, err
@@ -266,17 +266,17 @@ func (r *reconciliation) owned(ctx context.Context, h provider.Holding) (bool, e
 		if live && key.Binding != "" {
 			r.out.Logins++
 		}
-		return live, nil
+		return !live && key.IsBinding(), nil
 	}
-	if key.Binding == "" {
-		kept, err := r.Records.Retained(ctx, key, h.Tags.Incarnation)
-		if err == nil && kept.Version > 0 && kept.Name != h.Name {
-			r.out.Returned = append(r.out.Returned, fmt.Sprintf("%s (%s)", h.Name, nameOf(key)))
-		}
-		return false, err
+	life, err := r.Records.Record(ctx, key.Former(h.Tags.Incarnation), r.Now())
+	if err != nil || key.IsBinding() {
+		return !life.IsReleased(), err
 	}
-	q, err := r.Records.Quarantine(ctx, r.out.Provider, h.Name)
-	return q.Version > 0 && q.Incarnation == h.Tags.Incarnation && q.Phase == lifecycle.Released, err
+	if life.State != lifecycle.Quarantined || life.OfOrphan() || !h.RetainedUntil.IsZero() {
+		return false, nil
+	}
+	h.RetainedUntil = life.Kept.Until
+	return true, nil
 }
 
 // missing finds what is on record and not in the target.
@@ -288,7 +288,8 @@ func (r *reconciliation) missing(ctx context.Context) error {
 		}
 		for _, rec := range page.Records {
 			here := rec.Provider == r.out.Provider && rec.Made.Target.Identity == r.target.Identity
-			if live := rec.State == lifecycle.Ready || rec.State == lifecycle.Updating; !here || !live || r.there[rec.Key] {
+			if live := rec.State == lifecycle.Ready || rec.State == lifecycle.Updating; !here || !live ||
+				rec.Key.Life != "" || r.there[rec.Key] {
 				continue
 			}
 			if rec.IsBinding() {

@@ -139,7 +139,13 @@ func (h *host) Quarantine(_ context.Context, t provider.Holding) error {
 	if err := h.epoch.Check("east", t.Epoch); err != nil {
 		return err
 	}
-	return h.effect(func() error { h.locked[t.Name] = true; return nil })
+	return h.effect(func() error {
+		h.locked[t.Name] = true
+		thing := h.things[t.Name]
+		thing.RetainedUntil = t.RetainedUntil
+		h.things[t.Name] = thing
+		return nil
+	})
 }
 
 func (h *host) Release(context.Context, provider.Holding) error {
@@ -322,9 +328,8 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 	s, h := restored(t, "one")
 	tags := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Binding: "stray", Incarnation: "n"}
 	h.things["stray"] = provider.Holding{Name: "stray", Tags: tags, Target: provider.Target{Name: "east", Identity: "s-1"}}
-	q := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, Incarnation: "n",
-		Provider: "demo"}, "stray", s.id(), s.clock)
-	q.Phase = lifecycle.Released
+	q := kept(lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, "n", s.clock)
+	q.State, q.Kept.Name = lifecycle.Ready, "stray"
 	if err := s.ledger.Commit(t.Context(), ledger.Put(q)); err != nil {
 		t.Fatal(err)
 	}
@@ -351,24 +356,30 @@ func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 	}
 }
 
-// What was retained and stands as before its deletion is told, from its tombstone on.
-func TestReconcileTellsWhatIsBack(t *testing.T) {
+// What is kept out of use and stands open, as before its deletion, is shut again until its
+// date.
+func TestReconcileShutsWhatIsKept(t *testing.T) {
 	h := newHost()
 	s := newHosted(t, h)
 	s.provision("i", "sync")
 	snapshot := h.snapshot()
 	service, plan := s.plan("sync")
-	was, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, s.clock)
+	key := lifecycle.Key{Platform: "p", Instance: "i"}
+	was, err := s.ledger.Record(t.Context(), key, s.clock)
 	if err == nil {
 		_, err = s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan})
 	}
-	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(was.Retain("kept", s.clock, s.clock)))); err != nil {
+	life := kept(key, was.Incarnation, s.clock.Add(time.Hour))
+	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life))); err != nil {
 		t.Fatal(err)
 	}
 	h.server = snapshot
-	all, err := s.console.Reconcile(t.Context(), operator.Scope{})
-	if err != nil || len(all[0].Returned) != 1 || all[0].Trouble == "" {
-		t.Errorf("%+v %v", all, err)
+	for _, meant := range []bool{false, true} {
+		all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: meant})
+		if err != nil || len(all[0].Locked) != 1 || all[0].Trouble == "" ||
+			h.things["i-"].RetainedUntil.Equal(life.Kept.Until) != meant {
+			t.Errorf("%+v %v, the server has %+v", all, err, h.things)
+		}
 	}
 }
 

@@ -51,7 +51,8 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 		return Row{}, errLost
 	}
 	if i.Undeletes != nil {
-		return Row{}, refuse("it was to become what is retained of %q: have its platform delete it, and create another one", i.Undeletes.Instance)
+		return Row{}, refuse("it was to be what is kept of %q: have its platform delete it; `longshore retained` then lists "+
+			"what to order", i.Undeletes.Instance)
 	}
 	timeout, err := c.timeout(i.Attributes.ServiceID, i.Attributes.PlanID)
 	if err != nil {
@@ -64,7 +65,7 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 		return Row{}, refuse("it was to be restored from another instance, which may have changed since: have its platform delete it, and " +
 			"create another one")
 	}
-	former, err := ledger.SetAside(ctx, c.Records, i, c.Now())
+	former, err := ledger.PutFormer(ctx, c.Records, i.SetAside(c.Now()), c.Now())
 	if err != nil {
 		return Row{}, err
 	}
@@ -118,7 +119,7 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if i.Incarnation != b.InstanceIncarnation {
 		return Row{}, refuse("its instance is another by now: delete the binding")
 	}
-	former, err := ledger.SetAside(ctx, c.Records, b, c.Now())
+	former, err := ledger.PutFormer(ctx, c.Records, b.SetAside(c.Now()), c.Now())
 	if err != nil {
 		return Row{}, err
 	}

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,26 +10,17 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A Kept is what is kept of a deleted instance.
-type Kept struct {
-	lifecycle.Retained
-	// PlatformName is empty for a platform that is not known any more.
-	PlatformName string `json:"platform_name,omitempty"`
+// Retained reads one page of what is kept of deleted instances, in the order of the dates
+// until which it is. The error tells what could not be read; the rest is listed.
+func (c *Console) Retained(ctx context.Context, after string) (all []Row, next string, err error) {
+	return c.rows(ctx, c.kept, after)
 }
 
-// Retained reads one page of what is kept of deleted instances. The error tells what could
-// not be read; the rest is listed.
-func (c *Console) Retained(ctx context.Context, after string) (all []Kept, next string, err error) {
-	page, next, err := c.Records.AllRetained(ctx, after)
-	known := c.known(ctx)
-	for _, r := range page {
-		r.Made.State, r.Made.Found = nil, nil // of no use to people
-		all = append(all, Kept{r, known[r.Key.Platform]})
-	}
-	return all, next, err
+// kept reads one page of what plans keep.
+func (c *Console) kept(ctx context.Context, after string) (all []lifecycle.Record, next string, err error) {
+	return c.due(ctx, after, func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() })
 }
 
 // An Undeletion says what is to be given back.
@@ -46,58 +36,45 @@ type Undeletion struct {
 
 // An Undeleted is what a developer may have back, and what to order for it.
 type Undeleted struct {
-	Retained  lifecycle.Retained `json:"retained"`
-	Service   string             `json:"service"`
-	Plan      string             `json:"plan"`
-	Parameter string             `json:"parameter"`
-	Handle    string             `json:"handle"`
+	Kept      Row    `json:"kept"`
+	Service   string `json:"service"`
+	Plan      string `json:"plan"`
+	Parameter string `json:"parameter"`
 }
 
-// Undelete allows to make a new instance of the same offering from a retained thing.
-// The developer orders it by its handle, in the place where the deleted instance was. A
-// thing that is being restored or removed stays as it is.
+// Undelete allows to make a new instance of the same offering of what is kept of a deleted
+// one. The developer orders it by the handle, in the place where the deleted instance was.
+// What is being deleted for good stays so.
 func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error) {
-	return decide(ctx, func() (Undeleted, error) {
-		r, err := c.retained(ctx, u)
+	return decide(ctx, func() (out Undeleted, _ error) {
+		r, err := c.keptOf(ctx, u)
 		if err != nil {
-			return Undeleted{}, err
+			return out, err
 		}
-		out := Undeleted{Handle: r.Handle()}
 		if err := c.takes(r, &out); err != nil {
 			return out, err
 		}
-		r.OrganizationGUID, r.SpaceGUID = cmp.Or(u.Organization, r.OrganizationGUID), cmp.Or(u.Space, r.SpaceGUID)
-		if r.SpaceGUID == "" {
-			return out, refuse("it is not known any more where it was ordered: name the organization and the space that may have it")
-		}
-		if u.Organization != "" || u.Space != "" {
-			r.Context = nil // it told of the other place
-		}
-		r, free := r.Free(c.Now())
+		r, free := r.Free(lifecycle.Attributes{OrganizationGUID: u.Organization, SpaceGUID: u.Space}, c.Now())
 		switch {
-		case free:
-		case r.Phase == lifecycle.Restoring:
-			return out, refuse("it is being given back as instance %q", r.Into.Instance)
-		default:
+		case !free:
 			return out, refuse("its time was over, and it is being removed: there is no way back")
+		case r.Attributes.SpaceGUID == "":
+			return out, refuse("it is not known any more where it was ordered: name the organization and the space that may " +
+				"have it")
 		}
-		if err := c.Records.Commit(ctx, ledger.Put(r)); err != nil {
-			return out, err
-		}
-		r.Made.State, r.Made.Found = nil, nil
-		out.Retained = r
-		return out, nil
+		out.Kept = c.row(r)
+		return out, c.Records.Commit(ctx, ledger.Put(r))
 	})
 }
 
-// takes finds a plan of the same offering that can restore the retained thing, its own
-// plan first.
-func (c *Console) takes(r lifecycle.Retained, out *Undeleted) error {
-	service := r.ServiceID
+// takes finds a plan of the same offering that can restore what is kept, its own plan
+// first.
+func (c *Console) takes(r lifecycle.Record, out *Undeleted) error {
+	service := r.Attributes.ServiceID
 	if service == "" { // its record was rebuilt
-		service, _ = c.ServiceOf(r.PlanID)
+		service, _ = c.ServiceOf(r.Attributes.PlanID)
 	}
-	offering, own, _ := c.Catalog(service, r.PlanID)
+	offering, own, _ := c.Catalog(service, r.Attributes.PlanID)
 	for _, plan := range append([]catalog.Plan{own}, offering.Plans...) {
 		if plan.RestoreParameter != "" {
 			out.Service, out.Plan, out.Parameter = offering.Name, plan.Name, plan.RestoreParameter
@@ -107,15 +84,15 @@ func (c *Console) takes(r lifecycle.Retained, out *Undeleted) error {
 	return refuse("no plan of its offering can be restored: give one a restore_parameter")
 }
 
-// retained finds what is retained of an instance. Where a record cannot be read, it may be
-// that of another of its lives.
-func (c *Console) retained(ctx context.Context, u Undeletion) (found lifecycle.Retained, err error) {
+// keptOf finds what is kept of an instance. Where a record cannot be read, it may be that
+// of another of its lives.
+func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Record, err error) {
 	platform, err := platformID(c.known(ctx), u.Platform)
 	if err != nil {
 		return found, err
 	}
 	var unread error
-	for r, err := range paging.All(ctx, c.Records.AllRetained) {
+	for r, err := range paging.All(ctx, c.kept) {
 		switch {
 		case err != nil:
 			unread = errors.Join(unread, err)
@@ -137,18 +114,22 @@ func (c *Console) retained(ctx context.Context, u Undeletion) (found lifecycle.R
 	return found, nil
 }
 
-// rebuildRetained rebuilds the record of a retained thing.
-func (r *rebuilding) rebuildRetained(ctx context.Context, found lifecycle.Orphan, h provider.Holding) (did bool, _ error) {
-	was, err := r.Records.Retained(ctx, found.Key, found.Incarnation)
+// rebuildKept gives a kept life its record again.
+func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Orphan, h provider.Holding) (did bool, _ error) {
+	was, err := r.Records.Record(ctx, found.Key.Former(found.Incarnation), r.Now())
 	if err != nil {
 		return false, err
 	}
-	if was.Version > 0 {
+	if was.Exists() {
 		r.out.Kept++
-		return r.loseRetained(ctx, was, found)
+		return false, nil
 	}
-	is := lifecycle.RetainedFound(found, h.Name, h.PlanID, h.RetainedUntil, r.Now())
-	switch err := r.Records.Commit(ctx, ledger.Put(is)); {
+	service, _ := r.ServiceOf(h.PlanID)
+	is, err := was.RebuildKept(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID}, r.Now())
+	if err == nil {
+		err = r.Records.Commit(ctx, ledger.Put(is))
+	}
+	switch {
 	case errors.Is(err, ledger.ErrConflict):
 		return true, nil
 	case err != nil:
@@ -156,22 +137,4 @@ func (r *rebuilding) rebuildRetained(ctx context.Context, found lifecycle.Orphan
 	}
 	r.out.Retained = append(r.out.Retained, is.Handle())
 	return true, nil
-}
-
-// loseRetained replaces a state that does not open, since its key is lost, with what
-// the thing itself says: otherwise nobody could have it back.
-func (r *rebuilding) loseRetained(ctx context.Context, was lifecycle.Retained, found lifecycle.Orphan) (did bool, _ error) {
-	if was.Made.State == nil {
-		return false, nil
-	}
-	label := vault.Label{Key: was.Key, Member: vault.State}
-	lost, err := r.lost(ctx, []vault.Value{{Label: label, Sealed: was.Made.State}})
-	if err != nil || len(lost) == 0 {
-		return false, err
-	}
-	was.Made.State, was.Made.Found = nil, found.State
-	if err = r.Records.Commit(ctx, ledger.Put(was)); errors.Is(err, ledger.ErrConflict) {
-		return true, nil // the next pass looks again
-	}
-	return true, err
 }

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,13 +44,15 @@ func TestUndelete(t *testing.T) {
 		}
 	}
 	out, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"})
-	if err != nil || out.Service != "demo" || out.Plan != "retained" || out.Parameter != "restore_from" || out.Retained.SpaceGUID != "s" {
+	if err != nil || out.Service != "demo" || out.Plan != "retained" || out.Parameter != "restore_from" || out.Kept.Space != "s" {
 		t.Fatalf("%+v %v", out, err)
 	}
-	if again, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: out.Handle}); err != nil || again.Handle != out.Handle {
+	handle := lifecycle.Handle(out.Kept.Instance, out.Kept.Life)
+	if again, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: handle}); err != nil ||
+		again.Kept.Life != out.Kept.Life {
 		t.Errorf("allowed again: %+v %v", again, err)
 	}
-	if err := order("new", `{"`+out.Parameter+`":"`+out.Handle+`"}`); err != nil {
+	if err := order("new", `{"`+out.Parameter+`":"`+handle+`"}`); err != nil {
 		t.Fatal(err)
 	}
 	if page, _, err := s.console.Retained(t.Context(), ""); err != nil || len(page) != 0 {
@@ -60,29 +63,35 @@ func TestUndelete(t *testing.T) {
 	}
 }
 
+// kept is the record of a life that is kept until the time.
+func kept(key lifecycle.Key, incarnation string, until time.Time) lifecycle.Record {
+	return lifecycle.Record{Key: key.Former(incarnation), State: lifecycle.Quarantined, Incarnation: incarnation,
+		Provider: "demo", Due: until,
+		Kept: &lifecycle.Kept{Since: until, Until: until}}
+}
+
 // What is not to be given back is refused, and says why.
 func TestUndeleteIsRefused(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newSite(t)
 	service, plan := s.plan("retained")
-	put := func(id, incarnation string, change func(*lifecycle.Retained)) {
+	put := func(id, incarnation string, change func(*lifecycle.Record)) {
 		t.Helper()
-		r := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: id}, Incarnation: incarnation, Provider: "demo",
-			Attributes: lifecycle.Attributes{ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s"}}.Retain("kept", now, now)
+		r := kept(lifecycle.Key{Platform: "p", Instance: id}, incarnation, now)
+		r.Attributes = lifecycle.Attributes{ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s"}
 		change(&r)
 		if err := s.console.Records.Commit(t.Context(), ledger.Put(r)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	same := func(*lifecycle.Retained) {}
+	same := func(*lifecycle.Record) {}
 	put("twice", "1", same)
 	put("twice", "2", same)
-	put("taken", "1", func(r *lifecycle.Retained) { *r = r.Taken(lifecycle.Key{Platform: "p", Instance: "n"}, "op", now) })
-	put("removed", "1", func(r *lifecycle.Retained) { *r = r.BeginRemoval("op", now) })
-	put("nowhere", "1", func(r *lifecycle.Retained) { r.OrganizationGUID, r.SpaceGUID = "", "" })
-	put("unoffered", "1", func(r *lifecycle.Retained) { r.ServiceID = "gone" })
+	put("removed", "1", func(r *lifecycle.Record) { *r, _, _ = r.BeginDelete(lifecycle.Start{ID: "op", Now: now}) })
+	put("nowhere", "1", func(r *lifecycle.Record) { r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "", "" })
+	put("unoffered", "1", func(r *lifecycle.Record) { r.Attributes.ServiceID = "gone" })
 	for id, why := range map[string]string{
-		"twice": "twice@1", "taken": `"n"`, "removed": "no way back", "nowhere": "name the organization", "unoffered": "restore_parameter",
+		"twice": "twice@1", "removed": "no way back", "nowhere": "name the organization", "unoffered": "restore_parameter",
 	} {
 		_, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: id})
 		if !refused(err) || !strings.Contains(err.Error(), why) {
@@ -90,7 +99,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 		}
 	}
 	out, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "nowhere", Organization: "o2", Space: "s2"})
-	if err != nil || out.Retained.SpaceGUID != "s2" || out.Retained.OrganizationGUID != "o2" {
+	if err != nil || out.Kept.Space != "s2" || out.Kept.Organization != "o2" {
 		t.Errorf("%+v %v", out, err)
 	}
 	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "twice@2"}); err != nil {
@@ -125,8 +134,9 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	is, _, err := s.console.Retained(t.Context(), "")
-	if err != nil || len(is) != 1 || is[0].Key != was[0].Key || is[0].Incarnation != was[0].Incarnation || is[0].Name != was[0].Name ||
-		is[0].PlanID != plan || is[0].Until.Before(s.clock.Add(lifecycle.QuarantineTime)) {
+	if err != nil || len(is) != 1 || is[0].Instance != "i" || is[0].Life != was[0].Life || !slices.Equal(is[0].Made,
+		was[0].Made) ||
+		is[0].Plan != "retained" || is[0].Kept.Until.Before(s.clock.Add(lifecycle.QuarantineTime)) {
 		t.Errorf("%+v, and was %+v: %v", is, was, err)
 	}
 	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"}); !refused(err) {
@@ -141,28 +151,17 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 	}
 }
 
-// With the key, the state of what is retained is lost: it is what the thing says, so that
-// another instance can still be made of it.
-func TestRebuildOfARetainedStateThatIsLost(t *testing.T) {
+// With the key, the state of what is kept is lost: it is on record without, so that
+// another instance can still have it, whose provider finds it by its tags.
+func TestRebuildOfAKeptStateThatIsLost(t *testing.T) {
 	for name, opens := range map[string]bool{"Opens": true, "Lost": false} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			service, plan := s.plan("retained")
-			c := s.caller()
-			c.AcceptsIncomplete = false
-			_, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{
-				Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
-			})
-			if err == nil {
-				_, err = s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
-			}
-			was, _, err2 := s.ledger.AllRetained(t.Context(), "")
-			if err := errors.Join(err, err2); err != nil || len(was) != 1 {
-				t.Fatal(was, err)
-			}
-			sealed, err := s.console.Vault.Seal(t.Context(), vault.Label{Key: was[0].Key, Member: vault.State}, []byte(`{"format":1}`))
-			was[0].Made.State = sealed
-			if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(was[0]))); err != nil {
+			life := kept(lifecycle.Key{Platform: "p", Instance: "i"}, "1", s.clock.Add(time.Hour))
+			sealed, err := s.console.Vault.Seal(t.Context(), vault.Label{Key: life.Key, Member: vault.State},
+				[]byte(`{"format":1}`))
+			life.Made.State = sealed
+			if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life))); err != nil {
 				t.Fatal(err)
 			}
 			if !opens {
@@ -171,10 +170,44 @@ func TestRebuildOfARetainedStateThatIsLost(t *testing.T) {
 			if _, err := s.console.Rebuild(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			is, _, err := s.ledger.AllRetained(t.Context(), "")
-			if err != nil || len(is) != 1 || (is[0].Made.State != nil) != opens || is[0].Until != was[0].Until {
+			is, err := s.ledger.Record(t.Context(), life.Key, s.clock)
+			if err != nil || (is.Made.State != nil) != opens || !is.Kept.Until.Equal(life.Kept.Until) {
 				t.Errorf("%+v %v", is, err)
 			}
 		})
+	}
+}
+
+// A former life is told from what has its id: in the lists by its handle, by its id alone
+// what lives is meant. What is kept is listed if that is asked for.
+func TestAFormerLifeIsListedAsSuch(t *testing.T) {
+	s := newSite(t)
+	s.provision("i", "sync")
+	life := kept(lifecycle.Key{Platform: "p", Instance: "i"}, "before", s.clock.Add(time.Hour))
+	gone, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: s.clock, Timeout: time.Hour})
+	gone.Key = life.Key.Former("earlier")
+	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life), ledger.Put(gone))); err != nil {
+		t.Fatal(err)
+	}
+	lives := func(state string) (lives []string) {
+		t.Helper()
+		rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, State: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			lives = append(lives, r.Life)
+		}
+		slices.Sort(lives)
+		return lives
+	}
+	for state, want := range map[string][]string{"": {"", "earlier"}, "quarantined": {"before"},
+		"deleting": {"earlier"}, "ready": {""}} {
+		if got := lives(state); !slices.Equal(got, want) {
+			t.Errorf("in state %q there are the lives %q, want %q", state, got, want)
+		}
+	}
+	if r, err := s.console.Instance(t.Context(), "", "i"); err != nil || r.Key.Life != "" {
+		t.Errorf("%+v %v", r.Key, err)
 	}
 }

@@ -25,18 +25,23 @@ type Row struct {
 	InstanceName string `json:"instance_name,omitempty"`
 	// Provider made it, on Target, under the names in Made: of a database and its roles,
 	// of a stack.
-	Provider  string     `json:"provider,omitempty"`
-	Target    string     `json:"target,omitempty"`
-	Made      []string   `json:"made,omitempty"`
-	Instance  string     `json:"instance"`
-	Binding   string     `json:"binding,omitempty"`
-	State     string     `json:"state,omitempty"`
-	Service   string     `json:"service,omitempty"`
-	Plan      string     `json:"plan,omitempty"`
-	Created   time.Time  `json:"created,omitzero"`
-	Updated   time.Time  `json:"updated,omitzero"`
-	Unusable  bool       `json:"unusable,omitempty"`
-	Operation *Operation `json:"operation,omitempty"`
+	Provider string   `json:"provider,omitempty"`
+	Target   string   `json:"target,omitempty"`
+	Made     []string `json:"made,omitempty"`
+	Instance string   `json:"instance"`
+	Binding  string   `json:"binding,omitempty"`
+	// Life is the incarnation of a former life: another one has the id, or may get it. It
+	// is empty for what has the id.
+	Life  string `json:"life,omitempty"`
+	State string `json:"state,omitempty"`
+	// Kept says until when a former life is kept out of use.
+	Kept      *lifecycle.Kept `json:"kept,omitempty"`
+	Service   string          `json:"service,omitempty"`
+	Plan      string          `json:"plan,omitempty"`
+	Created   time.Time       `json:"created,omitzero"`
+	Updated   time.Time       `json:"updated,omitzero"`
+	Unusable  bool            `json:"unusable,omitempty"`
+	Operation *Operation      `json:"operation,omitempty"`
 	// Note says what happens to it without an operator.
 	Note string `json:"note,omitempty"`
 }
@@ -54,7 +59,8 @@ func (c *Console) names(serviceID, planID string) (service, plan string) {
 func (c *Console) row(r lifecycle.Record) Row {
 	service, plan := c.names(r.Attributes.ServiceID, r.Attributes.PlanID)
 	row := Row{
-		Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, State: string(r.State),
+		Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, Life: r.Key.Life,
+		State: string(r.State), Kept: r.Kept,
 		Organization: r.Attributes.OrganizationGUID, Space: r.Attributes.SpaceGUID,
 		Provider: r.Provider, Target: r.Made.Target.Name, Made: c.made(r),
 		Service: service, Plan: plan, Created: r.Created, Updated: r.Updated, Unusable: r.Unusable, Operation: operationOf(r.Key, r.Operation),
@@ -64,6 +70,14 @@ func (c *Console) row(r lifecycle.Record) Row {
 		row.Note = "is looked at again by " + r.Due.UTC().Format(time.RFC3339)
 	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
 		row.Note = "is removed by the broker itself from " + r.Due.UTC().Format(time.RFC3339) + " on"
+	case r.IsReleased():
+		row.Note = "no record explains it, and it was put into use again: it is left alone"
+	case r.State == lifecycle.Quarantined && r.OfOrphan():
+		row.Note = "no record explains it: it is deleted from " + r.Kept.Until.UTC().Format(time.RFC3339) +
+			" on; `longshore reaper quarantine` lists it"
+	case r.State == lifecycle.Quarantined:
+		row.Note = "its instance is deleted; it is kept until " + r.Kept.Until.UTC().Format(time.RFC3339) +
+			"; `longshore undelete` gives it back"
 	case r.State == lifecycle.Deleted:
 		row.Note = "is remembered until " + r.Expires.UTC().Format(time.RFC3339)
 	}
@@ -79,17 +93,23 @@ func pastRow(p lifecycle.PastOperation) Row {
 
 // tagsOf are the tags on what was made for a record.
 func tagsOf(r lifecycle.Record) provider.Tags {
-	return provider.Tags{
+	tags := provider.Tags{
 		Broker: r.Made.Broker, Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, Incarnation: r.Incarnation,
 		Of: r.InstanceIncarnation,
 	}
+	if !r.IsBinding() {
+		tags.Origin = provider.Origin(r.Made.Origin)
+	}
+	return tags
 }
 
-// made are the names of what was made for a record. An undeleted instance may have those
-// of its former life, which the record does not tell.
+// made are the names of what was made for a record.
 func (c *Console) made(r lifecycle.Record) []string {
 	derive := c.Names[r.Provider]
-	if derive == nil || r.Incarnation == "" || r.Undeleted || r.Undeletes != nil {
+	switch {
+	case r.OfOrphan():
+		return []string{r.Kept.Name}
+	case derive == nil || r.Incarnation == "":
 		return nil
 	}
 	return derive(tagsOf(r))

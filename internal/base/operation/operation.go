@@ -12,6 +12,10 @@ const (
 	Deprovision Kind = "deprovision"
 	Bind        Kind = "bind"
 	Unbind      Kind = "unbind"
+	// Quarantine puts an orphan out of use, and Release puts it into use again. No platform
+	// asks for them, and no provider is told of them as operations.
+	Quarantine Kind = "quarantine"
+	Release    Kind = "release"
 )
 
 // Deletes reports whether the kind removes something.

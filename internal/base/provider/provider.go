@@ -7,13 +7,10 @@ package provider
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/operation"
@@ -47,12 +44,8 @@ type Provider interface {
 	// Deprovision removes the instance and all that was made for it except its
 	// bindings, which are unbound before. Done means observed to be absent. "Was never there" is success. In has no
 	// parameters: a deletion must work when they cannot be decrypted. What is
-	// needed of them is recorded with what is made.
-	//
-	// A plan may have what is deleted be retained for a time: the thing is renamed,
-	// with its incarnation, and opens to nobody any more; Done then carries Retained,
-	// the same each time. Under its former name, it is absent. What is unfinished, or
-	// deleted without a plan, as orphans are, is never retained. See Retainer.
+	// needed of them is recorded with what is made. What a plan has be kept for a time is
+	// not removed before: see Adopter.
 	Deprovision(ctx context.Context, in Instance) (Status, error)
 
 	// Bind makes the binding's own principal. Done carries the Grant, the same
@@ -71,23 +64,6 @@ type Refuser interface {
 	// asked before the first binding is removed. A *Failure that is Untouched refuses.
 	// Any other error is passing.
 	Refuses(ctx context.Context, in Instance) error
-}
-
-// A Retainer is a Provider whose plans may retain what is deleted.
-type Retainer interface {
-	// RemoveRetained removes what a deprovision has retained. It is a step as those
-	// of a Provider. Done means observed to be absent; "is gone already" is success.
-	// It touches nothing but the thing of this very name, tags and incarnation.
-	RemoveRetained(ctx context.Context, h Holding) (Status, error)
-}
-
-// A Retained is what a deprovision has kept of the instance. What its removal
-// needs beside it are the instance's target and state, as the step leaves them.
-type Retained struct {
-	// Name is the thing's, as the inventory lists it since it was renamed.
-	Name string `json:"name"`
-	// Until is how long it is kept, UTC; it stands in the thing itself, too.
-	Until time.Time `json:"until"`
 }
 
 // An Inventory lists everything that a provider holds, also what no record
@@ -205,13 +181,6 @@ type Source struct {
 	Snapshot    json.RawMessage `json:"snapshot,omitempty"`
 	Target      Target          `json:"target,omitzero"`
 	State       State           `json:"state,omitzero"`
-	// Retained is set for what was retained of an instance that is deleted. It is
-	// moved, not copied: a provision ends with it under the new instance's name and
-	// tags, and fails if it is neither there nor under its own; nothing else is made
-	// in its place. Until then nobody else touches it. A deprovision of an instance
-	// that never was ready has the source again, and gives it back: as it was, under
-	// its name and tags, opening to nobody. Both may be repeated from any line.
-	Retained *Retained `json:"retained,omitempty"`
 }
 
 // Tags are those of the source, to whoever restores from it.
@@ -289,7 +258,7 @@ type Instance struct {
 	// change it.
 	State State `json:"state,omitzero"`
 	// Unfinished says in a deprovision that the instance never was ready: nobody has
-	// used it, and it is not retained.
+	// used it.
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Source is set for a provision that restores another instance.
 	Source *Source `json:"source,omitempty"`
@@ -335,8 +304,6 @@ type Status struct {
 	// Target replaces the recorded target, where a first step has learnt its
 	// identity; nil leaves it.
 	Target *Target `json:"target,omitempty"`
-	// Retained is what Deprovision has kept when it is done; nil for nothing.
-	Retained *Retained `json:"retained,omitempty"`
 }
 
 // A Grant is what a binding gives an application. It holds secrets: it is
@@ -395,92 +362,4 @@ func (f *Failure) Error() string { return f.Message }
 // Failf makes a Failure from a format.
 func Failf(format string, args ...any) *Failure {
 	return &Failure{Message: fmt.Sprintf(format, args...)}
-}
-
-// Tags are on everything that is made, so that it can be found from the ids
-// alone.
-type Tags struct {
-	// Broker is the identity of the broker that made the thing.
-	Broker      string `json:"broker,omitempty"`
-	Platform    string `json:"platform"`
-	Instance    string `json:"instance"`
-	Binding     string `json:"binding,omitempty"` // empty on what belongs to the instance
-	Incarnation string `json:"incarnation"`
-	// Of is the incarnation of the instance that a binding is of.
-	Of string `json:"of,omitempty"`
-	// Origin is what the thing was made under, if that is another instance; else zero.
-	Origin Origin `json:"origin,omitzero"`
-}
-
-// An Origin names the instance that a thing was made for. The thing's name derives from
-// it for as long as the thing exists, also once it belongs to another instance of the
-// same platform.
-type Origin struct {
-	Instance    string `json:"instance"`
-	Incarnation string `json:"incarnation"`
-}
-
-// Owner are the tags without the origin: whose the thing is now. Ours means that the
-// owners are equal.
-func (t Tags) Owner() Tags {
-	t.Origin = Origin{}
-	return t
-}
-
-// OfInstance are the tags of a binding's instance, or of the instance itself.
-func (t Tags) OfInstance() Tags {
-	if t.Binding != "" {
-		t.Binding, t.Incarnation, t.Of = "", t.Of, ""
-	}
-	return t
-}
-
-// TagsOf are the tags of what is made for an instance.
-func TagsOf(in Instance) Tags {
-	return Tags{Broker: in.Broker, Platform: in.Platform, Instance: in.ID, Incarnation: in.Incarnation, Origin: in.Origin}
-}
-
-// BindingTagsOf are the tags of what is made for a binding.
-func BindingTagsOf(b Binding) Tags {
-	return Tags{
-		Broker: b.Instance.Broker, Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID,
-		Incarnation: b.Incarnation, Of: b.Instance.Incarnation,
-	}
-}
-
-// Retained are what the name of a retained thing is derived from, which differs
-// from that of the instance, and from those of its other lives: the incarnation
-// stands in the place of a binding. The thing's own tags stay the instance's.
-func (t Tags) Retained() Tags {
-	t.Binding = t.Incarnation
-	return t
-}
-
-// Name derives the name of a thing from the ids and the incarnation that it is made for:
-// prefix, role and a hash over these, each preceded by its length, so that what reads the
-// same when joined never meets. It holds lower-case
-// letters, digits and hyphens only. It panics on a prefix or role that cannot
-// be part of a name, which no input can cause.
-func Name(prefix, role string, t Tags) string {
-	for _, s := range []string{prefix, role} {
-		if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-			panic(fmt.Sprintf("name part %q is not of a-z, 0-9 and -", s))
-		}
-	}
-	h := sha256.New()
-	if o := t.Origin; o != (Origin{}) && t.Binding == "" {
-		t.Instance, t.Incarnation = o.Instance, o.Incarnation
-	}
-	ids := []string{t.Platform, t.Instance, t.Binding, t.Incarnation}
-	if t.Broker != "" { // what was made before brokers had an identity keeps its name
-		ids = append([]string{t.Broker}, ids...)
-	}
-	for _, id := range ids {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(id)))
-		h.Write(n[:])
-		h.Write([]byte(id))
-	}
-	sum := base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:16])
-	return prefix + "-" + role + "-" + sum
 }

@@ -4,6 +4,7 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,6 +16,12 @@ import (
 type Ref struct {
 	Token   lifecycle.Token
 	Attempt int
+}
+
+// Of names the execution that is to go on with the record: of its operation or, of a
+// tombstone, of its late look.
+func Of(r lifecycle.Record) Ref {
+	return Ref{Token: r.Token(), Attempt: cmp.Or(r.LateAttempt, r.Operation.Attempt)}
 }
 
 // Name is the execution's name: the random part of the token and the attempt.

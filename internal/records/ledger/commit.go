@@ -20,12 +20,11 @@ type Change struct {
 	expire time.Time
 }
 
-// SetAside is written with the record of the next life of an id: the record of the life
-// before, if that may have left something. One that stands there already is replaced.
-func SetAside(ctx context.Context, records interface {
+// PutFormer writes the record of a former life beside that of its id; nil needs no change.
+// One that stands there already is replaced.
+func PutFormer(ctx context.Context, records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
-}, was lifecycle.Record, now time.Time) (Change, error) {
-	former := was.SetAside(now)
+}, former *lifecycle.Record, now time.Time) (Change, error) {
 	if former == nil {
 		return Change{}, nil
 	}

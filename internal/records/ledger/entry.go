@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -15,8 +13,8 @@ import (
 // An Entry is a type of record. Each value holds the version that was read, 0 if it was
 // never written.
 type Entry interface {
-	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.Quarantine | lifecycle.Retained |
-		lifecycle.TargetEpoch | lifecycle.TargetUse | Inventory | Identity | Sighting | SweepLease
+	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
+		Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
@@ -36,10 +34,6 @@ func envelopeOf(entry any) (e envelope) {
 		e = envelope{key: pointerKey(v.Key.Platform, v.Key.Binding), version: &v.Version}
 	case *lifecycle.PastOperation:
 		e = envelope{operationKey(v.Operation.ID), &v.Version, v.Expires, v.Expires}
-	case *lifecycle.Quarantine:
-		e = envelope{key: quarantineKey(v.Provider, v.Name), version: &v.Version, due: v.Due}
-	case *lifecycle.Retained:
-		e = envelope{key: retainedKey(v.Key, v.Incarnation), version: &v.Version, due: v.Due}
 	case *lifecycle.TargetEpoch:
 		e = envelope{key: epochKey(v.Provider, v.Identity), version: &v.Version}
 	case *lifecycle.TargetUse:
@@ -73,15 +67,13 @@ func Delete[T Entry](entry T) Change {
 	return Change{action: store.ActionDelete, key: e.key, was: *e.version}
 }
 
-// Check requires that the entry is still as it was read; one without a key needs no
+// Check requires that the record is still as it was read; one without a key needs no
 // change.
-func Check[T lifecycle.Record | lifecycle.Retained](entry T) Change {
-	var none T
-	e := envelopeOf(&entry)
-	if e.key == envelopeOf(&none).key {
+func Check(r lifecycle.Record) Change {
+	if r.Key == (lifecycle.Key{}) {
 		return Change{}
 	}
-	return Change{action: store.ActionCheck, key: e.key, was: *e.version}
+	return Change{action: store.ActionCheck, key: recordKey(r.Key), was: r.Version}
 }
 
 // read reads the entry at a key, and gives absent if there is none.
@@ -110,15 +102,13 @@ const (
 	sortPointer   = "POINTER"
 	sortOperation = "OPERATION"
 
-	sortInventory  = "INVENTORY"
-	sortIdentity   = "IDENTITY"
-	sortLease      = "LEASE"
-	sortSighting   = "SEEN#"
-	sortReport     = "REPORT#"
-	sortQuarantine = "QUARANTINE#"
-	sortRetained   = "RETAINED#" // one id may have been used, deleted and retained more than once
-	sortEpoch      = "EPOCH#"
-	sortTarget     = "TARGET#" // those of one target stand together
+	sortInventory = "INVENTORY"
+	sortIdentity  = "IDENTITY"
+	sortLease     = "LEASE"
+	sortSighting  = "SEEN#"
+	sortReport    = "REPORT#"
+	sortEpoch     = "EPOCH#"
+	sortTarget    = "TARGET#" // those of one target stand together
 )
 
 // ReaperPartition holds the reaper's own records.
@@ -165,10 +155,6 @@ func sightingKey(provider, name string) store.Key {
 	return reaperKey(sortSighting + escape.Replace(provider) + "#" + name)
 }
 
-func quarantineKey(provider, name string) store.Key {
-	return reaperKey(sortQuarantine + escape.Replace(provider) + "#" + name)
-}
-
 func epochKey(provider, identity string) store.Key {
 	return reaperKey(sortEpoch + escape.Replace(provider) + "#" + identity)
 }
@@ -178,22 +164,6 @@ func targetOf(u lifecycle.TargetUse) string {
 }
 
 func targetKey(u lifecycle.TargetUse) store.Key { return reaperKey(targetOf(u) + u.Incarnation) }
-
-// A key's ids may take so many bytes of the sort key; of longer ones, as many as
-// retainedHead stand there, and a hash of all.
-const (
-	retainedIDs  = 800
-	retainedHead = 700
-)
-
-func retainedKey(key lifecycle.Key, incarnation string) store.Key {
-	ids := escape.Replace(key.Platform) + "#" + escape.Replace(key.Instance) + "#" + escape.Replace(incarnation)
-	if len(ids) > retainedIDs {
-		sum := sha256.Sum256([]byte(ids))
-		ids = strings.ToValidUTF8(ids[:retainedHead], "") + "%~" + hex.EncodeToString(sum[:])
-	}
-	return reaperKey(sortRetained + ids)
-}
 
 // reportKey names a report; id tells two of one moment apart.
 func reportKey(r Report, id string) store.Key {

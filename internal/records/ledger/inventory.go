@@ -73,8 +73,7 @@ type Swept struct {
 	Dropped   int `json:"dropped,omitempty"`   // expired records
 	Released  int `json:"released,omitempty"`  // quarantines of what has its record again
 	Ended     int `json:"ended,omitempty"`     // quarantines that ended: what was in them is deleted
-	Removed   int `json:"removed,omitempty"`   // retained things whose time was over, and whose removal was begun
-	Outlived  int `json:"outlived,omitempty"`  // those whose removal has met faults, and was started again
+	Removed   int `json:"removed,omitempty"`   // kept lives whose date has come, and whose deletion was begun
 	Lost      int `json:"lost,omitempty"`      // records that another writer changed first: next time
 	Faults    int `json:"faults,omitempty"`    // records that could not be dealt with
 }

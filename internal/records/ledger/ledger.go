@@ -131,30 +131,6 @@ func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (l
 	return p, nil
 }
 
-// Quarantine reads the quarantine of a thing; version 0 if it is in none.
-func (l *Ledger) Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error) {
-	return read(ctx, l, quarantineKey(provider, name), lifecycle.Quarantine{})
-}
-
-// Quarantines reads one page of what is in quarantine, in the order of the
-// providers' and the things' names. What cannot be read is left out and told in the error
-// beside the rest.
-func (l *Ledger) Quarantines(ctx context.Context, after string) (page []lifecycle.Quarantine, next string, err error) {
-	return listed(ctx, l, sortQuarantine, after, entryIn[lifecycle.Quarantine])
-}
-
-// Retained reads what is retained of an instance; version 0 for nothing.
-func (l *Ledger) Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error) {
-	return read(ctx, l, retainedKey(key, incarnation), lifecycle.Retained{})
-}
-
-// AllRetained reads one page of what is retained, in the order of the platforms'
-// and the instances' ids. What cannot be read is left out and told in the error beside the
-// rest.
-func (l *Ledger) AllRetained(ctx context.Context, after string) (page []lifecycle.Retained, next string, err error) {
-	return listed(ctx, l, sortRetained, after, entryIn[lifecycle.Retained])
-}
-
 // Epoch reads the latest epoch of a target; version 0 if none is known.
 func (l *Ledger) Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error) {
 	return read(ctx, l, epochKey(provider, identity), lifecycle.TargetEpoch{Provider: provider, Identity: identity})
@@ -178,14 +154,12 @@ func listed[T any](
 	return page, found.Next, errors.Join(unread...)
 }
 
-// A Due is a record that the reaper is to look at: one of the five is set, or
+// A Due is a record that the reaper is to look at: one of the three is set, or
 // none for a record that only expires.
 type Due struct {
-	Record     *lifecycle.Record
-	Inventory  *Inventory
-	Quarantine *lifecycle.Quarantine
-	Retained   *lifecycle.Retained
-	TargetUse  *lifecycle.TargetUse
+	Record    *lifecycle.Record
+	Inventory *Inventory
+	TargetUse *lifecycle.TargetUse
 	// Expires is when the record may be dropped; zero never.
 	Expires time.Time
 	key     store.Key
@@ -210,10 +184,6 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 			d.Record, err = entryIn[lifecycle.Record](r)
 		case r.Key == reaperKey(sortInventory):
 			d.Inventory, err = entryIn[Inventory](r)
-		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortQuarantine):
-			d.Quarantine, err = entryIn[lifecycle.Quarantine](r)
-		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortRetained):
-			d.Retained, err = entryIn[lifecycle.Retained](r)
 		case r.Partition == ReaperPartition && strings.HasPrefix(r.Sort, sortTarget):
 			d.TargetUse, err = entryIn[lifecycle.TargetUse](r)
 		}

@@ -66,6 +66,11 @@ var largest = map[string]string{
 	"Source.Instance":                   strings.Repeat(printable, limits.Identifier),
 	"Source.Incarnation":                strings.Repeat("o", lifecycle.OperationIDLength),
 	"Source.Operation":                  strings.Repeat("o", lifecycle.OperationIDLength),
+	"Kept.Name":                         strings.Repeat(printable, limits.Identifier),
+	"Origin.Instance":                   strings.Repeat(printable, limits.Identifier),
+	"Origin.Incarnation":                strings.Repeat("o", lifecycle.OperationIDLength),
+	"Undeletion.Instance":               strings.Repeat(printable, limits.Identifier),
+	"Undeletion.Incarnation":            strings.Repeat("o", lifecycle.OperationIDLength),
 	"Target.Name":                       strings.Repeat(printable, limits.CatalogText),
 	"Target.Identity":                   strings.Repeat(printable, limits.CatalogText),
 	"Attributes.Snapshot (JSON)":        object(limits.Snapshot),
@@ -162,6 +167,7 @@ func TestLargestRecordsFit(t *testing.T) {
 	b.Operation.Target, past.Operation.Target = nil, nil // an update's, of what is not past
 	b.Operation.Source, past.Operation.Source = nil, nil // a provision's, likewise
 	i.Failed = nil                                       // beside a deletion, which has no target
+	i.Undeletes, i.Kept, b.Kept = nil, nil, nil          // beside a provision, and of a former life: neither has a target
 	i.Made.Found, b.Made.Found = nil, nil                // stands in the place of the state, which is larger when sealed
 	ctx, s := context.Background(), &capturing{Store: newStore(t)}
 	l := over(s)

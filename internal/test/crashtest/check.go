@@ -88,10 +88,15 @@ func (w *world) goneIsGone() {
 		}
 	}
 	for _, h := range w.holdings() {
-		if w.record(keyOf(h)).State == lifecycle.Deleted {
+		if w.record(keyOf(h)).State == lifecycle.Deleted && !w.life(h).Exists() {
 			w.fail("%s exists although its deletion was done", h.Name)
 		}
 	}
+}
+
+// life is what is recorded of the former life that a thing is of.
+func (w *world) life(h provider.Holding) lifecycle.Record {
+	return w.record(keyOf(h).Former(h.Tags.Incarnation))
 }
 
 func keyOf(h provider.Holding) lifecycle.Key {
@@ -120,7 +125,7 @@ func (w *world) record(key lifecycle.Key) lifecycle.Record {
 // judge compares what the platform believes, what is recorded, and what exists.
 func (w *world) judge() (orphans int) {
 	exist := map[lifecycle.Key]provider.Holding{}
-	for _, h := range w.holdings() {
+	for _, h := range w.whatIsKept() {
 		if _, twice := exist[keyOf(h)]; twice {
 			w.doubles++
 			w.fail("there are two things of %+v", keyOf(h))
@@ -163,6 +168,37 @@ func (w *world) judge() (orphans int) {
 	w.sameAnswers()
 	w.nothingLeaks()
 	return orphans
+}
+
+// whatIsKept compares what is kept with its records, and gives all else that exists.
+func (w *world) whatIsKept() (rest []provider.Holding) {
+	lost := !w.data.IsZero()
+	kept := map[lifecycle.Key]lifecycle.Record{}
+	for _, r := range w.kept() {
+		kept[r.Key] = r
+		if len(r.Leases) > 0 && !r.Busy("", w.now(), nil).IsZero() {
+			w.fail("%+v is kept, and not at rest: leases %v", r.Key, r.Leases)
+		}
+	}
+	for _, h := range w.holdings() {
+		key := keyOf(h).Former(h.Tags.Incarnation)
+		r, is := kept[key]
+		delete(kept, key)
+		if is != !h.RetainedUntil.IsZero() || is && !r.Kept.Until.Equal(h.RetainedUntil) && r.Kept.Freed.IsZero() {
+			w.fail("%s is kept until %v, and on record: %v, %+v", h.Name, h.RetainedUntil, is, r.Kept)
+		}
+		lost = lost && (h.Tags.Binding != "" || !h.Created.Equal(w.data))
+		if !is {
+			rest = append(rest, h)
+		}
+	}
+	for key := range kept {
+		w.fail("%+v is on record as kept, and does not exist", key)
+	}
+	if lost {
+		w.fail("what was made at %v and was to be kept is lost", w.data)
+	}
+	return rest
 }
 
 // grantsOpen requires that what is recorded of each binding is accepted.

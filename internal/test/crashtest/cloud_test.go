@@ -11,6 +11,7 @@ import (
 
 // In the first plan the cloud chooses the secrets, which takes two recorded steps.
 var subject = crashtest.Subject{Name: "demo", Settings: map[string]any{"secret": "cloud"},
+	Keeps: map[string]any{"retain_days": 1},
 	Opens: func(p provider.Provider, g *provider.Grant) (bool, error) {
 		return p.(*cloudtest.Provider).Cloud.Opens(g), nil
 	},
@@ -26,7 +27,7 @@ func TestHistories(t *testing.T) { crashtest.Run(t, subject, 3000) }
 // Each safeguard would be missed.
 func TestSafeguardsAreNeeded(t *testing.T) {
 	for _, g := range []crashtest.Safeguard{crashtest.Lease, crashtest.Fence, crashtest.Incarnation, crashtest.Tombstone,
-		crashtest.Memory} {
+		crashtest.Memory, crashtest.Owner, crashtest.FormerLease, crashtest.Transaction} {
 		t.Run(string(g), func(t *testing.T) {
 			t.Parallel()
 			err := crashtest.Without(subject, g, 20000)

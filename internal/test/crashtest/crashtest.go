@@ -34,6 +34,9 @@ type Subject struct {
 	// fixes in the first of two plans, and Others what in the second.
 	Name             string
 	Settings, Others map[string]any
+	// Keeps are the settings of a third plan, which keeps what is deleted for a day; nil if
+	// the provider keeps nothing. The inventory is an Adopter then.
+	Keeps map[string]any
 	// Opens reports whether the cloud of a provider that New made accepts a grant;
 	// nil if that is not known.
 	Opens func(p provider.Provider, g *provider.Grant) (bool, error)
@@ -80,7 +83,7 @@ func Run(t *testing.T, s Subject, budget int) {
 		if err != nil {
 			t.Fatalf("SEED: %v", err)
 		}
-		o := play(s, random(n), nil)
+		o := play(s, random(s, n), nil)
 		t.Log(o.story)
 		report(t, o, "")
 		return
@@ -96,7 +99,7 @@ func Run(t *testing.T, s Subject, budget int) {
 		end = time.Now().Add(time.Duration(n) * time.Second)
 	}
 	each := oneIn * max(s.Sparse, 1)
-	for name, script := range scripts {
+	for name, script := range s.scripts() {
 		for n := range 4 {
 			alone, patient := n&1 != 0, n&2 != 0
 			for kind := firstFault; kind <= lastFault; kind++ {
@@ -116,7 +119,7 @@ func Run(t *testing.T, s Subject, budget int) {
 		first = rand.Uint64() >> 16 // other histories each time
 	}
 	for n := first; !t.Failed() && (end.IsZero() && n < first+uint64(budget/oneIn) || time.Now().Before(end)); n++ {
-		o := play(s, random(n), nil)
+		o := play(s, random(s, n), nil)
 		tally.add(o)
 		report(t, o, fmt.Sprintf("replay it with: SEED=%d go test ./... -run '^%s$' -v", n, t.Name()))
 	}
@@ -135,11 +138,14 @@ type Safeguard string
 
 // The safeguards.
 const (
-	Lease       Safeguard = "lease"       // that a step may be calling the cloud
-	Fence       Safeguard = "fence"       // the token and attempt of a step
-	Incarnation Safeguard = "incarnation" // which of two instances with one id
-	Tombstone   Safeguard = "tombstone"   // that something was deleted
-	Memory      Safeguard = "memory"      // which steps live, whatever their leases say
+	Lease       Safeguard = "lease"        // that a step may be calling the cloud
+	Fence       Safeguard = "fence"        // the token and attempt of a step
+	Incarnation Safeguard = "incarnation"  // which of two instances with one id
+	Tombstone   Safeguard = "tombstone"    // that something was deleted
+	Memory      Safeguard = "memory"       // which steps live, whatever their leases say
+	Owner       Safeguard = "owner"        // that a thing is adopted from its former owner alone
+	FormerLease Safeguard = "former lease" // that a step may be putting out of use what is given back
+	Transaction Safeguard = "transaction"  // that what belongs together is written together
 )
 
 // Without plays histories without a safeguard, and gives what went wrong in the

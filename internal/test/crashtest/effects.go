@@ -3,6 +3,8 @@ package crashtest
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -104,6 +106,10 @@ type crashing struct {
 }
 
 func (c crashing) Commit(ctx context.Context, changes ...store.Change) error {
+	ofALife := func(c store.Change) bool { return strings.HasPrefix(c.Record.Sort, "FORMER#") }
+	if at := slices.IndexFunc(changes, ofALife); at >= 0 && len(changes) > 1 && c.w.lacks(Transaction) {
+		return errors.Join(c.Commit(ctx, changes[at]), c.Commit(ctx, slices.Delete(slices.Clone(changes), at, at+1)...))
+	}
 	return c.w.effect("commit", func() error { return c.Store.Commit(ctx, changes...) })
 }
 

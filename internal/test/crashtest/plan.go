@@ -2,6 +2,7 @@ package crashtest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -50,6 +51,8 @@ type plan struct {
 	patient bool
 	// lively has things happen in any order; else one after another.
 	lively bool
+	// blunt has a call that puts something out of use not look whose it is by then.
+	blunt bool
 }
 
 // times are those at which requests seem to arrive.
@@ -109,6 +112,32 @@ var scripts = map[string][]act{
 	"LateBind":  {{"provision", "", wait}, {"late bind", "b", 0}, {"unbind", "b", wait}, {"arrivals", "", wait}},
 }
 
+// keeping are the lifecycles of what is kept when it is deleted.
+var keeping = map[string][]act{
+	"Kept": {{"provision kept", "", wait}, {"bind", "b", wait}, {"deprovision", "", wait}},
+	"KeptAgain": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"provision kept", "", wait},
+		{"deprovision", "", wait}},
+	"DateCame": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"date", "", 0}},
+	"DateBeside": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"provision", "", wait}, {"date", "", 0},
+		{"bind", "b", wait}},
+	"Undeleted": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"free", "", 0}, {"undelete", "", wait},
+		{"bind", "b", wait}},
+	"UndeleteFailed": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"free", "", 0}, {"undelete in vain", "", wait}},
+	"UndeletedAtLast": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"free", "", 0}, {"undelete", "", 1},
+		{"deprovision", "", wait}, {"free", "", 0}, {"undelete", "", wait}},
+	"UndeletedAndGone": {{"provision kept", "", wait}, {"deprovision", "", wait}, {"free", "", 0}, {"undelete", "", wait},
+		{"deprovision", "", wait}, {"date", "", 0}},
+}
+
+// scripts are the lifecycles that the subject has.
+func (s Subject) scripts() map[string][]act {
+	all := maps.Clone(scripts)
+	if s.Keeps != nil {
+		maps.Copy(all, keeping)
+	}
+	return all
+}
+
 // ofOneMachine reports whether a script is about the one machine that there is:
 // several have clocks that are set right, and never sleep.
 func ofOneMachine(script []act) bool {
@@ -131,13 +160,10 @@ func single(name string, script []act, alone, patient bool, kind fault, at int) 
 
 // random is the history of a seed: one script or two after one another, and up
 // to three faults.
-func random(seed uint64) plan {
+func random(s Subject, seed uint64) plan {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	var names []string
-	for name := range scripts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	all := s.scripts()
+	names := slices.Sorted(maps.Keys(all))
 	p := plan{faults: map[int]fault{}, rng: rng, lively: true, alone: rng.IntN(3) == 0}
 	for n := range 1 + rng.IntN(2) {
 		name := names[rng.IntN(len(names))]
@@ -146,7 +172,7 @@ func random(seed uint64) plan {
 			p.script = append(p.script, act{"deprovision", "", wait})
 		}
 		p.name += name
-		p.script = append(p.script, scripts[name]...)
+		p.script = append(p.script, all[name]...)
 	}
 	for range 1 + rng.IntN(3) {
 		p.faults[1+rng.IntN(12*len(p.script))] = fault(1 + rng.IntN(int(lastFault)))
@@ -175,15 +201,19 @@ var needs = map[Safeguard]struct {
 	Incarnation: {"AgainOvertaken", veryLate},
 	Tombstone:   {"LatePut", none},
 	Memory:      {"Slept", suspended},
+	Owner:       {"UndeletedAtLast", veryLate},
+	FormerLease: {"Undeleted", unsure},
+	Transaction: {"Undeleted", dieAfter},
 }
 
 // directed is a random history of what a safeguard is there for.
 func directed(g Safeguard, seed uint64) plan {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	n := needs[g]
+	script := Subject{Keeps: map[string]any{}}.scripts()[n.script]
 	return plan{
-		name: fmt.Sprintf("%s without the %s, seed %d", n.script, g, seed), script: scripts[n.script], lively: true, rng: rng,
-		faults: map[int]fault{1 + rng.IntN(12*len(scripts[n.script])): n.kind}, alone: ofOneMachine(scripts[n.script]),
+		name: fmt.Sprintf("%s without the %s, seed %d", n.script, g, seed), script: script, lively: true, rng: rng,
+		faults: map[int]fault{1 + rng.IntN(12*len(script)): n.kind}, alone: ofOneMachine(script), blunt: g == FormerLease,
 	}
 }
 

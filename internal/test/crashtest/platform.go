@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // canary is in everything that must stay secret.
@@ -19,6 +23,9 @@ const parameters = `{"note":"` + canary + `"}`
 type platform struct {
 	has     map[lifecycle.Key]bool // what it believes to exist
 	plan    string                 // of the instance
+	order   string                 // its parameters
+	handle  string                 // of the kept life that may be given back; empty for none
+	data    time.Time              // when what is kept, or was given back, was made; zero for nothing
 	tokens  map[string]lifecycle.Token
 	running map[string]lifecycle.Token // by the request: it must not get two
 	ended   map[lifecycle.Token]lifecycle.Phase
@@ -29,8 +36,9 @@ type platform struct {
 
 func newPlatform() platform {
 	return platform{
-		has: map[lifecycle.Key]bool{}, tokens: map[string]lifecycle.Token{}, running: map[string]lifecycle.Token{},
-		ended: map[lifecycle.Token]lifecycle.Phase{},
+		order: parameters, has: map[lifecycle.Key]bool{}, tokens: map[string]lifecycle.Token{},
+		running: map[string]lifecycle.Token{},
+		ended:   map[lifecycle.Token]lifecycle.Phase{},
 	}
 }
 
@@ -159,8 +167,11 @@ func (w *world) do(a act) {
 		return
 	}
 	switch a.do {
-	case "provision":
-		w.platform.plan = w.another() // an id that is used again is for something else
+	case "provision", "provision kept":
+		w.platform.plan, w.order = w.another(), parameters // an id that is used again is for something else
+		if a.do == "provision kept" {
+			w.platform.plan = planKept
+		}
 		w.create(a, finish, w.provision, w.deprovision)
 	case "bind", "rotate":
 		w.create(a, finish, func() (string, func(context.Context) (broker.Result, error)) { return w.bind(a) },
@@ -173,8 +184,18 @@ func (w *world) do(a act) {
 		w.unbind(a.binding)
 	case "cancel":
 		w.cancel(a)
+	case "undelete", "undelete in vain":
+		if w.handle == "" {
+			return // it was given up before it was ready: nothing is kept
+		}
+		w.platform.plan, w.order = planKept, fmt.Sprintf(`{%q:%q,"fail":%v}`, restoreFrom, w.handle, a.do != "undelete")
+		w.create(a, finish, w.provision, w.deprovision)
+	case "free":
+		w.free()
+	case "date":
+		w.date()
 	case "late provision":
-		w.platform.plan = w.another()
+		w.platform.plan, w.order = w.another(), parameters
 		sent := w.tick()
 		_, send := w.provisionAt(sent)
 		w.arrivals = append(w.arrivals, func() { w.ask("a PUT of the instance that was held up", send) })
@@ -204,6 +225,54 @@ func (w *world) do(a act) {
 	default:
 		panic("no platform does " + a.do)
 	}
+}
+
+// kept are the lives that are kept.
+func (w *world) kept() (all []lifecycle.Record) {
+	for d, err := range paging.All(context.Background(), func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
+		return w.ledger.Due(ctx, w.now().AddDate(100, 0, 0), cursor)
+	}) {
+		if err != nil {
+			panic(err)
+		}
+		if d.Record != nil && d.Record.State == lifecycle.Quarantined {
+			all = append(all, *d.Record)
+		}
+	}
+	return all
+}
+
+func (w *world) isKept(handle string) bool {
+	return slices.ContainsFunc(w.kept(), func(r lifecycle.Record) bool { return r.Handle() == handle })
+}
+
+// free is an operator who allows that what was kept last is given back.
+func (w *world) free() {
+	w.handle = ""
+	for _, r := range w.kept() {
+		if r, ok := r.Free(lifecycle.Attributes{}, w.now()); ok {
+			if err := w.ledger.Commit(context.Background(), ledger.Put(r)); err != nil {
+				w.fail("freeing what is kept: %v", err)
+			}
+			w.handle = r.Handle()
+		}
+	}
+	w.tell("operator: %q may be given back", w.handle)
+	if w.handle == "" && !w.data.IsZero() {
+		w.fail("what was to be kept is not on record")
+	}
+}
+
+// date is when all that is kept is kept no longer.
+func (w *world) date() {
+	w.handle, w.data = "", time.Time{}
+	for _, r := range w.kept() {
+		if r.Kept.Until.After(w.clock) {
+			w.clock = r.Kept.Until
+		}
+	}
+	w.tell("the date of all that is kept has come")
+	w.sweep(time.Minute)
 }
 
 // steps sets the clock of the one machine there is, back or on.
@@ -251,6 +320,11 @@ func (w *world) create(a act, finish func(lifecycle.Token) (lifecycle.Phase, boo
 		case got.is(lifecycle.ConcurrencyError):
 			w.later()
 			continue
+		case strings.HasPrefix(a.do, "undelete") && (got.is(lifecycle.OperationFailed) ||
+			got.is(lifecycle.BadRequest) && !w.isKept(w.handle)):
+			w.tell("platform: it has failed, now or when no answer came")
+			mitigate()
+			return
 		case got.refusal != nil:
 			w.fail("%s is refused: %s", what, got.refusal.Message)
 			return
@@ -276,7 +350,7 @@ func (w *world) provisionAt(at time.Time) (string, func(context.Context) (broker
 	return "PUT of the instance", func(ctx context.Context) (broker.Result, error) {
 		return w.broker.Provision(ctx, broker.ProvisionRequest{
 			Caller: w.callerAt(at), InstanceID: "i", ServiceID: serviceID, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
-			Parameters: []byte(parameters),
+			Parameters: []byte(w.order),
 		})
 	}
 }
@@ -336,6 +410,13 @@ func (w *world) update(a act, finish func(lifecycle.Token) (lifecycle.Phase, boo
 }
 
 func (w *world) deprovision() {
+	if i := w.record(instanceKey()); w.platform.plan == planKept && i.State == lifecycle.Ready {
+		for _, h := range w.holdings() {
+			if h.Tags.Binding == "" && h.Tags.Incarnation == i.Incarnation {
+				w.data = h.Created
+			}
+		}
+	}
 	w.remove(instanceKey(), "DELETE of the instance", func(ctx context.Context, c broker.Caller) (broker.Result, error) {
 		return w.broker.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: serviceID,
 			PlanID: w.platform.plan})

@@ -14,8 +14,11 @@ import (
 
 // brokersRecords are the ledger, or one that knows of no tombstones.
 func (w *world) brokersRecords() broker.Records {
-	if w.lacks(Tombstone) {
+	switch {
+	case w.lacks(Tombstone):
 		return forgetful{w.ledger}
+	case w.lacks(FormerLease):
+		return careless{w.ledger}
 	}
 	return w.ledger
 }
@@ -27,6 +30,17 @@ func (f forgetful) Record(ctx context.Context, key lifecycle.Key, now time.Time)
 	r, err := f.Ledger.Record(ctx, key, now)
 	if r.State == lifecycle.Deleted {
 		r.DeleteReceived = time.Time{}
+	}
+	return r, err
+}
+
+// careless reads a former life without the steps that may be calling the cloud for it.
+type careless struct{ *ledger.Ledger }
+
+func (c careless) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
+	r, err := c.Ledger.Record(ctx, key, now)
+	if key.Life != "" {
+		r.Leases, r.Wary = nil, false
 	}
 	return r, err
 }
@@ -96,7 +110,70 @@ func (w *world) stepped(ref workflow.Ref) (workflow.Outcome, error) {
 }
 
 // provider is the subject, each call of which is an effect.
-func (w *world) provider() provider.Provider { return crashingProvider{w.cloud, w} }
+func (w *world) provider() provider.Provider {
+	p := crashingProvider{w.cloud, w}
+	if can, ok := w.holds.(provider.Adopter); ok && w.subject.Keeps != nil {
+		return crashingAdopter{p, w.holds, can}
+	}
+	return p
+}
+
+// crashingAdopter is a subject that keeps what is deleted. Its calls may land late, as a
+// whole.
+type crashingAdopter struct {
+	crashingProvider
+	provider.Inventory
+	can provider.Adopter
+}
+
+// land makes a call, now or when nobody waits for it any more.
+func (c crashingAdopter) land(ctx context.Context, name string, call func(context.Context) error) error {
+	return c.w.cloudEffect(name, func() error {
+		if c.w.current == nil {
+			ctx = context.WithoutCancel(ctx)
+		}
+		return call(ctx)
+	})
+}
+
+func (c crashingAdopter) Quarantine(ctx context.Context, h provider.Holding) error {
+	return c.land(ctx, "quarantine", func(ctx context.Context) error {
+		if c.w.blunt {
+			h.Tags = c.owner(h)
+		}
+		return c.can.Quarantine(ctx, h)
+	})
+}
+
+func (c crashingAdopter) Release(ctx context.Context, h provider.Holding) error {
+	return c.land(ctx, "release", func(ctx context.Context) error { return c.can.Release(ctx, h) })
+}
+
+func (c crashingAdopter) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
+	return c.land(ctx, "adopt", func(ctx context.Context) error {
+		if c.w.lacks(Owner) {
+			former = c.owner(h)
+		}
+		return c.can.Adopt(ctx, h, former)
+	})
+}
+
+// owner is whose the thing of that origin is now.
+func (c crashingAdopter) owner(h provider.Holding) provider.Tags {
+	for _, is := range c.w.holdings() {
+		if is.Tags.Binding == "" && origin(is.Tags) == origin(h.Tags) {
+			return is.Tags
+		}
+	}
+	return h.Tags
+}
+
+func origin(t provider.Tags) provider.Origin {
+	if t.Origin != (provider.Origin{}) {
+		return t.Origin
+	}
+	return provider.Origin{Instance: t.Instance, Incarnation: t.Incarnation}
+}
 
 type crashingProvider struct {
 	provider.Provider

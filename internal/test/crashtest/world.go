@@ -31,6 +31,8 @@ const (
 	serviceID       = "5d5ff4c2-51ee-4f4c-8a5a-0b8f6e3c9d20"
 	planA           = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c21"
 	planB           = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c22"
+	planKept        = "0c6a4c5e-2d7b-4a27-9f6d-6f2f4a3b7c23"
+	restoreFrom     = "restore_from"
 )
 
 // whose is the broker of all histories.
@@ -55,6 +57,10 @@ func catalogOf(s Subject) *catalog.Catalog {
   binding_rotatable: true
   settings: %s
 `
+	plans := fmt.Sprintf(plan, planA, "a", settings(s.Settings)) + fmt.Sprintf(plan, planB, "b", settings(s.Others))
+	if s.Keeps != nil {
+		plans += fmt.Sprintf(plan, planKept, "kept", settings(s.Keeps)) + "  restore_parameter: " + restoreFrom + "\n"
+	}
 	return testkit.Offering(s.Name, `
 id: `+serviceID+`
 name: crashtest
@@ -64,7 +70,7 @@ bindable: true
 plan_updateable: true
 instances_retrievable: true
 bindings_retrievable: true
-plans:`+fmt.Sprintf(plan, planA, "a", settings(s.Settings))+fmt.Sprintf(plan, planB, "b", settings(s.Others)))
+plans:`+plans)
 }
 
 // A visit is an execution that waits for its next step.
@@ -218,6 +224,7 @@ func (l lister) List(ctx context.Context, cursor string) (things []reaper.Thing,
 	for _, h := range page {
 		things = append(things, reaper.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
+			Origin: lifecycle.Origin(h.Tags.Origin), KeptUntil: h.RetainedUntil,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}

@@ -5,6 +5,7 @@
 package testkit
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -265,9 +266,18 @@ func shipped() compile.Source {
 	return compile.Source{Name: "offerings", FS: files}
 }
 
-// Offering is a catalog of one offering file, whose provider is given.
-func Offering(provider, file string) *catalog.Catalog {
-	c, err := compile.Load(compile.Known(provider), source(map[string]string{"offering/offering.yaml": file}))
+// Offering is a catalog of one offering file, whose provider is given. Of a plan's settings,
+// instances record the time for which the plan keeps what is deleted.
+func Offering(name, file string) *catalog.Catalog {
+	recorded := func(plan provider.Checked) (json.RawMessage, error) {
+		days, keeps := plan.Settings["retain_days"]
+		if !keeps {
+			return nil, nil
+		}
+		return json.Marshal(map[string]any{"retain_days": days})
+	}
+	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{name: recorded}},
+		source(map[string]string{"offering/offering.yaml": file}))
 	if err != nil {
 		panic(err)
 	}

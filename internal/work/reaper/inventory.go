@@ -28,10 +28,12 @@ type Thing struct {
 	// State is what its deletion needs beside the ids; nil for nothing.
 	State   []byte
 	Created time.Time
-	// RetainedUntil is set on what is retained of a deleted instance; PlanID is the plan
-	// that it had.
-	RetainedUntil time.Time
-	PlanID        string
+	// Origin is what its name derives from, if that is another life.
+	Origin lifecycle.Origin
+	// KeptUntil is the date on what is kept of a deleted instance; else zero. PlanID is the
+	// plan that it had.
+	KeptUntil time.Time
+	PlanID    string
 }
 
 // odd reports whether this broker cannot have made the thing: it lacks its tags, or no
@@ -54,7 +56,6 @@ type InventoryRecords interface {
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Identity(ctx context.Context) (ledger.Identity, error)
 	Sighting(ctx context.Context, provider, name string, now time.Time) (ledger.Sighting, error)
-	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
 }
 
@@ -240,146 +241,6 @@ func (p *part) timeLeft(ctx context.Context) bool {
 	return ctx.Err() == nil && (!ok || deadline.Sub(p.Now()) > aPage)
 }
 
-// thing decides what to do about one thing.
-func (p *part) thing(ctx context.Context, provider string, t Thing) error {
-	if t.Broker != "" && t.Broker != p.Whose.Broker {
-		return nil // another broker's: its records are elsewhere
-	}
-	now, counted := p.Now(), p.state.Pass.Report.Counted
-	counted.Things++
-	if t.odd() {
-		counted.Odd = some(counted.Odd, limits.Clip(t.Name, limits.Identifier))
-		return nil
-	}
-	c, err := p.Reaper.lives(ctx, t.Key, t.Incarnation, now)
-	if err != nil {
-		return err
-	}
-	if c.own(t.Incarnation) {
-		counted.Owned++
-		return nil
-	}
-	kept, err := p.InventoryOptions.Records.Retained(ctx, t.Key.InstanceKey(), t.Incarnation)
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading whether %q is retained: %w", t.Name, err)
-	case kept.Version > 0 && kept.Name == t.Name:
-		counted.Retained++
-		return nil
-	case kept.Version > 0: // its server was restored to before its deletion
-		counted.Odd = some(counted.Odd, t.Name)
-		return nil
-	case now.Sub(t.Created) < youngFor:
-		counted.Young++
-		return nil
-	}
-	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Of: t.Of, Provider: provider, Broker: t.Broker, Target: t.Target,
-		State: t.State, Created: t.Created}
-	if !t.RetainedUntil.IsZero() {
-		return p.unrecorded(ctx, orphan, t)
-	}
-	return p.orphan(ctx, orphan, c, t.Name)
-}
-
-// orphan decides about a thing that no record knows of. If a tombstone explains it, it
-// is deleted. Otherwise its record was most likely lost, and it is put out of use until
-// somebody misses it.
-func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, name string) error {
-	now, counted := p.Now(), p.state.Pass.Report.Counted
-	q, err := p.Reaper.Records.Quarantine(ctx, orphan.Provider, name)
-	if err != nil {
-		return fmt.Errorf("reading the quarantine of %q: %w", name, err)
-	}
-	explained := c.explain(orphan)
-	if q.Version > 0 && q.Incarnation == orphan.Incarnation && !explained {
-		if q.Phase == lifecycle.Released {
-			counted.Released++
-		} else {
-			counted.InQuarantine++
-		}
-		return nil
-	}
-	seen, err := p.InventoryOptions.Records.Sighting(ctx, orphan.Provider, name, now)
-	switch {
-	case err != nil:
-		return fmt.Errorf("reading when %q was seen first: %w", name, err)
-	case seen.First.IsZero():
-		seen.First = now
-		counted.Sighted++
-		return p.Reaper.Records.Commit(ctx, ledger.Put(seen))
-	case now.Sub(seen.First) < apart || !p.known:
-		counted.Sighted++
-		return nil
-	case p.DryRun && explained:
-		counted.Deleted = some(counted.Deleted, name)
-		return nil
-	case p.DryRun:
-		counted.Quarantined = some(counted.Quarantined, name)
-		return nil
-	case p.state.Unseen.Holds(orphan.Created):
-		return p.halt(ctx, fmt.Sprintf("no inventory was taken from %s to %s, and a thing of that time has no record: the table may be as it "+
-			"was at an earlier time",
-			p.state.Unseen.From.UTC().Format(time.RFC3339), p.state.Unseen.To.UTC().Format(time.RFC3339)))
-	case p.state.Orphans >= aDay(p.state.Things):
-		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
-	case explained:
-		return p.remove(ctx, orphan, c, q, seen)
-	default:
-		return p.enclose(ctx, orphan, c, q, seen)
-	}
-}
-
-// aDay is how many orphans may be dealt with in a day, if that many things exist.
-func aDay(things int) int { return min(maxADay, max(minADay, things/100)) }
-
-// some adds a name to a list of bounded length.
-func some(names []string, name string) []string {
-	if len(names) >= listed {
-		return names
-	}
-	return append(names, name)
-}
-
-// remove gives the orphan a record whose operation deletes it. The count of the day is
-// in the same commit, so that no run exceeds it.
-func (p *part) remove(ctx context.Context, orphan lifecycle.Orphan, c lives, q lifecycle.Quarantine,
-	seen ledger.Sighting) error {
-	former, err := c.former.BeginOrphanDeletion(p.start(p.Now()), orphan)
-	if err != nil {
-		return err
-	}
-	p.state.Orphans++
-	p.state.Pass.Report.Counted.Deleted = some(p.state.Pass.Report.Counted.Deleted, seen.Name)
-	err = p.Reaper.Records.Commit(ctx, ledger.Put(former), ledger.Check(c.current), ledger.Delete(seen), ledger.Delete(q),
-		ledger.Put(p.state))
-	if err != nil {
-		return fmt.Errorf("beginning the deletion of orphan %q: %w", seen.Name, err)
-	}
-	p.state.Version++
-	p.report.Orphans++
-	p.Log.Warn("an orphan that a tombstone explains is being deleted", "thing", seen.Name, "provider", orphan.Provider)
-	return p.drive(ctx, former)
-}
-
-// enclose puts the orphan into quarantine; was is the quarantine of an earlier thing of
-// its name, which it replaces.
-func (p *part) enclose(ctx context.Context, orphan lifecycle.Orphan, c lives, was lifecycle.Quarantine,
-	seen ledger.Sighting) error {
-	q := lifecycle.BeginQuarantine(orphan, seen.Name, p.NewID(), p.Now())
-	q.Version = was.Version
-	p.state.Orphans++
-	p.state.Pass.Report.Counted.Quarantined = some(p.state.Pass.Report.Counted.Quarantined, seen.Name)
-	if err := p.Reaper.Records.Commit(ctx, ledger.Put(q), ledger.Check(c.current), ledger.Check(c.former), ledger.Delete(seen),
-		ledger.Put(p.state)); err != nil {
-		return fmt.Errorf("putting orphan %q into quarantine: %w", seen.Name, err)
-	}
-	p.state.Version++
-	p.report.Quarantined++
-	p.Log.Error("an orphan that nothing explains is put out of use: the record of something that is in use may be lost",
-		"thing", seen.Name, "provider", orphan.Provider, "deleted_from", q.Ends)
-	return p.driveQuarantine(ctx, q)
-}
-
 // save records how far the pass has come.
 func (p *part) save(ctx context.Context) error {
 	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.Put(p.state)); err != nil {
@@ -449,41 +310,4 @@ func (p *part) end(ctx context.Context) error {
 		"deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine, "odd", len(c.Odd), "unreached",
 		len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
 	return nil
-}
-
-// Resume ends a halt: an operator has looked at what was found. It starts the count of
-// the day anew, and records whose table this is if the table does not say so. It
-// retries while runs write at the same time.
-func Resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
-	defer cancel()
-	return ledger.Again(ctx, func(ctx context.Context) error { return resume(ctx, records, whose, now) })
-}
-
-// resumeTimeout bounds the retries of Resume.
-const resumeTimeout = 10 * time.Second
-
-func resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
-	state, err := records.Inventory(ctx)
-	if err != nil {
-		return err
-	}
-	identity, err := records.Identity(ctx)
-	if err != nil {
-		return err
-	}
-	state.Halt, state.Unseen, state.Pass, state.Orphans, state.Since, state.Due = nil, nil, nil, 0, now, now
-	changes := []ledger.Change{ledger.Put(state)}
-	if identity.Deployment != whose.Deployment || identity.Broker != whose.Broker {
-		identity.Deployment, identity.Broker, identity.Since = whose.Deployment, whose.Broker, now
-		changes = append(changes, ledger.Put(identity))
-	}
-	return records.Commit(ctx, changes...)
-}
-
-// Resumed is what Resume needs of the ledger, which documents it.
-type Resumed interface {
-	Inventory(ctx context.Context) (ledger.Inventory, error)
-	Identity(ctx context.Context) (ledger.Identity, error)
-	Commit(ctx context.Context, changes ...ledger.Change) error
 }

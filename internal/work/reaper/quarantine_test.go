@@ -31,19 +31,16 @@ func enclosed(t *testing.T) *stock {
 	return s
 }
 
-func (s *stock) quarantined() lifecycle.Quarantine {
+func (s *stock) quarantined() lifecycle.Record {
 	s.Helper()
-	q, err := s.records.Quarantine(s.Context(), "demo", "thing-stray-000")
-	if err != nil {
-		s.Fatal(err)
-	}
-	return q
+	return s.former(s.things[0])
 }
 
 // moved has a step do what is to be done.
 func (s *stock) moved() {
 	s.Helper()
-	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(s.quarantined().Moved(s.now))); err != nil {
+	moved, err := s.quarantined().Succeed(s.now, nil)
+	if err := errors.Join(err, s.records.Ledger.Commit(s.Context(), ledger.Put(moved))); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -85,9 +82,6 @@ func TestAnOrphanThatNobodyMissesIsDeletedAfterItsQuarantine(t *testing.T) {
 	if r.State != lifecycle.Deleting || len(s.started) < 2 || s.started[1].Token != r.Token() || r.Incarnation != "made-stray-000" {
 		t.Errorf("after two weeks its record is %+v, started %v", r, s.started)
 	}
-	if q := s.quarantined(); q.Version != 0 {
-		t.Errorf("it is in quarantine still: %+v", q)
-	}
 	reports, err := s.records.Reports(t.Context())
 	if err != nil || !slices.ContainsFunc(reports, func(r ledger.Report) bool { return r.Swept != nil && r.Swept.Ended == 1 }) {
 		t.Errorf("no report tells of the deletion: %v", err)
@@ -113,7 +107,7 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 		reason string
 		do     func(s *stock)
 		rest   time.Duration
-		phase  lifecycle.QuarantinePhase // empty for none: its deletion has begun
+		former lifecycle.State // of the life in quarantine
 		state  lifecycle.State
 	}{
 		"Record": {"its record is back: it is in use", func(s *stock) { recorded(s, "made-stray-000") }, 2 * time.Hour,
@@ -127,21 +121,19 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 			recorded(s, "made-stray-000")
 			updated(s)
 		}, 3 * time.Hour, lifecycle.Releasing, lifecycle.Updating},
-		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour, "", lifecycle.Deleted},
-		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Enclosed,
+		"Tombstone": {"its platform wants it deleted", func(s *stock) { s.entombed("stray-000") }, 2 * time.Hour,
+			lifecycle.Deleting, lifecycle.Deleted},
+		"OtherLife": {"its id has another life", func(s *stock) { recorded(s, "another") }, 2 * time.Hour, lifecycle.Quarantined,
 			lifecycle.Ready},
 		"OtherLifeEnd": {"what is left of it is removed, and the other life stays", func(s *stock) { recorded(s, "another") },
-			14 * 24 * time.Hour, "", lifecycle.Ready},
+			14 * 24 * time.Hour, lifecycle.Deleting, lifecycle.Ready},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enclosed(t)
 			tc.do(s)
 			s.rest(tc.rest)
-			if q := s.quarantined(); q.Phase != tc.phase || s.state("stray-000").State != tc.state {
-				t.Errorf("%s: it is %q, and its record %q", tc.reason, q.Phase, s.state("stray-000").State)
-			}
-			if ends := s.former(s.things[0]).State == lifecycle.Deleting; ends != (tc.phase == "") {
-				t.Errorf("%s: its deletion has begun: %v", tc.reason, ends)
+			if q := s.quarantined(); q.State != tc.former || s.state("stray-000").State != tc.state {
+				t.Errorf("%s: it is %q, and its record %q", tc.reason, q.State, s.state("stray-000").State)
 			}
 		})
 	}
@@ -156,16 +148,16 @@ func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
 	s.pass()
 	q := s.quarantined()
 	r := s.state("stray-000")
-	back, err := r.Rebuild(q.Orphan, lifecycle.Attributes{}, s.now)
+	back, err := r.Rebuild(lifecycle.Orphan{Incarnation: q.Incarnation, Provider: q.Provider}, lifecycle.Attributes{}, s.now)
 	if err == nil {
 		err = s.records.Ledger.Commit(t.Context(), ledger.Put(back))
 	}
-	if err != nil || q.Phase != lifecycle.Enclosing {
-		t.Fatalf("it is %q: %v", q.Phase, err)
+	if err != nil || q.State != lifecycle.Quarantining {
+		t.Fatalf("it is %q: %v", q.State, err)
 	}
 	s.rest(time.Hour)
-	if q = s.quarantined(); q.Phase != lifecycle.Releasing {
-		t.Errorf("it is %q", q.Phase)
+	if q = s.quarantined(); q.State != lifecycle.Releasing {
+		t.Errorf("it is %q", q.State)
 	}
 }
 
@@ -196,8 +188,8 @@ func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.rest(15 * 24 * time.Hour)
-			if q := s.quarantined(); q.Phase != lifecycle.Enclosed || s.state("stray-000").State != lifecycle.Absent {
-				t.Fatalf("%s: it is %q, and its record %q", tc.reason, q.Phase, s.state("stray-000").State)
+			if q := s.quarantined(); q.State != lifecycle.Quarantined || s.state("stray-000").State != lifecycle.Absent {
+				t.Fatalf("%s: it is %q, and its record %q", tc.reason, q.State, s.state("stray-000").State)
 			}
 			if err := tc.may(s); err != nil {
 				t.Fatal(err)
@@ -217,26 +209,26 @@ func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 	s.pass()
 	s.pass()
 	s.rest(time.Hour)
-	if q := s.quarantined(); q.Phase != lifecycle.Enclosing || q.Attempt != 2 || len(s.started) != 2 || s.started[1].Attempt != 2 {
+	if q := s.quarantined(); q.State != lifecycle.Quarantining || q.Operation.Attempt != 2 || len(s.started) != 2 ||
+		s.started[1].Attempt != 2 {
 		t.Fatalf("%+v, started %v", q, s.started)
 	}
 	refs, err := s.reaper(started).Unsettled(t.Context())
 	if err != nil || len(refs) != 1 || refs[0] != s.started[1] {
 		t.Errorf("a process that is started goes on with %v: %v", refs, err)
 	}
-	q, released := s.quarantined().Release(s.now)
-	if err := s.records.Ledger.Commit(t.Context(), ledger.Put(q)); err != nil || !released {
+	q, err := s.quarantined().BeginRelease(lifecycle.Start{ID: "release", Now: s.now})
+	if err := errors.Join(err, s.records.Ledger.Commit(t.Context(), ledger.Put(q))); err != nil {
 		t.Fatal(err)
 	}
 	s.moved()
 	s.started = nil
 	s.rest(15 * 24 * time.Hour)
-	if c := s.last(); c.Released != 1 || len(s.started) != 0 || s.quarantined().Phase != lifecycle.Released {
+	if c := s.last(); c.Released != 1 || len(s.started) != 0 || !s.quarantined().IsReleased() {
 		t.Errorf("%+v, started %v, %+v", c, s.started, s.quarantined())
 	}
 	s.entombed("stray-000")
-	s.pass()
-	if c := s.pass(); len(c.Deleted) != 1 || s.quarantined().Version != 0 {
+	if c := s.pass(); len(c.Deleted) != 1 || s.quarantined().State != lifecycle.Deleting {
 		t.Errorf("its platform's word does not count: %+v", c)
 	}
 }
@@ -307,18 +299,27 @@ func (partial) List(_ context.Context, cursor string) ([]reaper.Thing, string, e
 	}
 }
 
-// What is retained of a deleted instance is left alone, whatever has its id now, and
-// removed once its time is over.
-func TestWhatIsRetained(t *testing.T) {
+// keeps has a former life of the thing be kept until the date.
+func (s *stock) keeps(was reaper.Thing, until time.Time) lifecycle.Key {
+	s.Helper()
+	r := lifecycle.Record{Key: was.Key.Former(was.Incarnation), State: lifecycle.Quarantined,
+		Incarnation: was.Incarnation, Provider: "demo",
+		Kept: &lifecycle.Kept{Since: s.now, Until: until}, Due: until}
+	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r)); err != nil {
+		s.Fatal(err)
+	}
+	return r.Key
+}
+
+// What is kept of a deleted instance is left alone, whatever has its id now, and deleted
+// once its date has come, also by a reaper that has halted.
+func TestWhatIsKept(t *testing.T) {
 	for name, again := range map[string]bool{"Tombstone": false, "AnotherLife": true} {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)
 			was := s.recorded("i", true)
-			was.Name, was.Created = "kept-of-i", s.now.Add(-24*time.Hour)
-			r := lifecycle.Record{Key: was.Key, Incarnation: was.Incarnation, Provider: "demo"}
-			if err := s.records.Ledger.Commit(t.Context(), ledger.Put(r.Retain(was.Name, s.now.Add(24*time.Hour), s.now))); err != nil {
-				t.Fatal(err)
-			}
+			was.Created, was.KeptUntil = s.now.Add(-24*time.Hour), s.now.Add(24*time.Hour)
+			life := s.keeps(was, was.KeptUntil)
 			s.things = []reaper.Thing{was}
 			if again {
 				s.recorded("i", false)
@@ -332,9 +333,14 @@ func TestWhatIsRetained(t *testing.T) {
 				}
 			}
 			for range 3 {
-				if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+c.Sighted != 0 {
+				if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+c.Sighted+c.Owned != 0 {
 					t.Errorf("%+v", c)
 				}
+			}
+			state, err := s.records.Inventory(t.Context())
+			state.Halt = &ledger.Halt{At: s.now, Reason: "the test"}
+			if err := errors.Join(err, s.records.Ledger.Commit(t.Context(), ledger.Put(state))); err != nil {
+				t.Fatal(err)
 			}
 			s.rest(24 * time.Hour)
 			reports, err := s.records.Reports(t.Context())
@@ -344,35 +350,89 @@ func TestWhatIsRetained(t *testing.T) {
 					removed += r.Swept.Removed
 				}
 			}
-			kept, readErr := s.records.Retained(t.Context(), was.Key, was.Incarnation)
-			begun := func(r workflow.Ref) bool { return r.Token == kept.Token() }
-			if err != nil || readErr != nil || removed != 1 || !slices.ContainsFunc(s.started, begun) {
-				t.Errorf("removed %d times, started %v: %v %v", removed, s.started, err, readErr)
+			r, readErr := s.records.Record(t.Context(), life, s.now)
+			begun := func(ref workflow.Ref) bool { return ref.Token == r.Token() }
+			if err != nil || readErr != nil || removed != 1 || r.State != lifecycle.Deleting ||
+				!slices.ContainsFunc(s.started, begun) {
+				t.Errorf("removed %d times, started %v, it is %q: %v %v", removed, s.started, r.State, err, readErr)
 			}
 		})
 	}
 }
 
-// A retained thing that has lost its record gets one again, whatever has its id now;
-// it is never taken for an orphan.
-func TestWhatIsRetainedGetsItsRecordAgain(t *testing.T) {
+// What is kept and stands open was in a server that was restored: a person has to look.
+func TestWhatIsKeptAndOpenIsTold(t *testing.T) {
 	s := known(t)
-	was := thing("i", s.now.Add(-24*time.Hour))
-	was.Incarnation, was.RetainedUntil, was.PlanID = "deleted", s.now.Add(time.Hour), "plan"
-	s.recorded("i", false)
+	was := s.recorded("i", true)
+	was.Created = s.now.Add(-24 * time.Hour)
+	s.keeps(was, s.now.Add(24*time.Hour))
 	s.things = []reaper.Thing{was}
-	if c := s.pass(); c.Sighted != 1 || c.Retained != 0 {
+	if c := s.pass(); len(c.Odd) != 1 || c.Retained != 0 {
 		t.Errorf("%+v", c)
 	}
-	for range 2 {
-		if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+len(c.Quarantined)+c.Sighted != 0 {
+}
+
+// What was kept and has lost its record gets one again, and is not deleted before its date:
+// its tombstone, which says that its instance is deleted, does not explain it. It counts as
+// an orphan: if many have lost their records, the reaper halts.
+func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
+	for name, tc := range map[string]struct {
+		until time.Duration
+		ends  time.Duration // zero: it is deleted, since its date has come
+	}{
+		"Soon": {6 * time.Hour, lifecycle.QuarantineTime},
+		"Late": {60 * 24 * time.Hour, 60 * 24 * time.Hour},
+		"Over": {-time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := known(t)
+			begun := s.now
+			was := s.recorded("i", true)
+			was.Created, was.KeptUntil, was.PlanID = s.now.Add(-24*time.Hour), begun.Add(tc.until), "plan"
+			r, err := s.records.Record(t.Context(), was.Key, s.now)
+			if err == nil {
+				err = s.records.Ledger.Commit(t.Context(), ledger.Put(r.LookedLate(s.now, true)))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.things = []reaper.Thing{was}
+			s.pass()
+			c := s.pass()
+			state, err := s.records.Inventory(t.Context())
+			if err != nil || state.Orphans != 1 {
+				t.Errorf("%d orphans are counted: %v", state.Orphans, err)
+			}
+			life := s.former(was)
+			if tc.ends == 0 {
+				if len(c.Deleted) != 1 || life.State != lifecycle.Deleting {
+					t.Errorf("%+v, it is %q", c, life.State)
+				}
+				return
+			}
+			if c.Retained != 1 || life.State != lifecycle.Quarantined || life.OfOrphan() || life.Attributes.PlanID != "plan" ||
+				life.Kept.Until.Before(begun.Add(tc.ends)) || life.Kept.Until.After(begun.Add(tc.ends+6*time.Hour)) {
+				t.Errorf("%+v, it is %+v, kept %+v", c, life, life.Kept)
+			}
+			if c := s.pass(); c.Retained != 1 || len(s.started) != 0 {
+				t.Errorf("%+v, started %v", c, s.started)
+			}
+		})
+	}
+}
+
+// A life has one record for all that was made for it: of a second thing, a person has to
+// look what it is. It is not deleted while the first one is in quarantine.
+func TestTwoThingsOfALifeInQuarantine(t *testing.T) {
+	s := enclosed(t)
+	second := s.things[0]
+	second.Name = "thing-beside"
+	s.things = append(s.things, second)
+	for range 3 {
+		if c := s.pass(); c.InQuarantine != 1 || !slices.Equal(c.Odd, []string{"thing-beside"}) ||
+			len(c.Quarantined)+len(c.Deleted) != 0 {
 			t.Errorf("%+v", c)
 		}
-	}
-	r, err := s.records.Retained(t.Context(), was.Key, "deleted")
-	if err != nil || r.Name != was.Name || r.PlanID != "plan" || r.Until.Before(s.now.Add(lifecycle.QuarantineTime-3*time.Hour)) ||
-		len(s.started) != 0 {
-		t.Errorf("%+v %v, started %v", r, err, s.started)
 	}
 }
 
@@ -391,9 +451,9 @@ func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 	if c := s.pass(); len(c.Deleted) != 1 || len(c.Quarantined) != 1 || !slices.Equal(c.Odd, []string{"thing-c"}) {
 		t.Fatalf("%+v", c)
 	}
-	q, err := s.records.Quarantine(t.Context(), "demo", "thing-b")
+	q, err := s.former(unexplained).Succeed(s.now, nil)
 	if err == nil {
-		err = s.records.Ledger.Commit(t.Context(), ledger.Put(q.Moved(s.now)))
+		err = s.records.Ledger.Commit(t.Context(), ledger.Put(q))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Package reaper puts right what has stopped on its way. By the index of due records it
 // starts overdue operations again, for a last look if they are past their deadline; it
-// begins the deletion of failed leftovers that nobody has deleted, removes what is
-// retained of deleted instances when its time is over, and drops expired records.
+// begins the deletion of failed leftovers that nobody has deleted, and of what is kept of
+// deleted instances when its date has come, and drops expired records.
 //
 // On a slower schedule it compares what exists with what is recorded. An orphan that a
 // tombstone explains is deleted; any other is put out of use.
@@ -29,8 +29,6 @@ type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
 	SweepLease(ctx context.Context) (ledger.SweepLease, error)
-	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
-	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -75,10 +73,15 @@ type Report struct {
 	Busy bool
 }
 
-// redriven is the count for an operation that is started again. One past its deadline
-// is counted apart: it fails if the next look finds it unfinished.
-func (r *Report) redriven(c lifecycle.Record, now time.Time) *int {
-	if c.Operation.Overdue(now) {
+// restarted is the count for what is started again. An operation past its deadline is
+// counted apart: it fails if the next look finds it unfinished.
+func (r *Report) restarted(c lifecycle.Record, now time.Time) *int {
+	switch {
+	case c.State == lifecycle.Quarantined:
+		return &r.Removed
+	case !c.InProgress():
+		return &r.Reclaimed
+	case c.Operation.Overdue(now):
 		return &r.Overdue
 	}
 	return &r.Redriven
@@ -179,14 +182,8 @@ func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	var errs []error
 	for d, err := range r.due(ctx, r.Now().AddDate(100, 0, 0)) {
 		errs = append(errs, err)
-		switch c, q, kept := d.Record, d.Quarantine, d.Retained; {
-		case err != nil:
-		case c != nil && c.InProgress():
-			refs = append(refs, workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt})
-		case q != nil && q.Moving():
-			refs = append(refs, workflow.Ref{Token: q.Token(), Attempt: q.Attempt})
-		case kept != nil && kept.Phase == lifecycle.Removing:
-			refs = append(refs, workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt})
+		if c := d.Record; err == nil && c != nil && c.InProgress() {
+			refs = append(refs, workflow.Of(*c))
 		}
 	}
 	return refs, errors.Join(errs...)
@@ -201,12 +198,7 @@ func (r *Reaper) due(ctx context.Context, before time.Time) iter.Seq2[ledger.Due
 
 func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 	now := r.Now()
-	switch {
-	case d.Quarantine != nil:
-		return r.quarantine(ctx, *d.Quarantine, now, report)
-	case d.Retained != nil:
-		return r.retained(ctx, *d.Retained, now, report)
-	case d.TargetUse != nil:
+	if d.TargetUse != nil {
 		return r.use(ctx, *d.TargetUse, now)
 	}
 	if c := d.Record; c == nil || c.Forgotten(now) {
@@ -239,25 +231,25 @@ func (r *Reaper) start(now time.Time) lifecycle.Start {
 }
 
 func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, report *Report) error {
-	var past *lifecycle.PastOperation
-	var err error
-	var count *int
 	switch {
 	case !isDue(c, now):
 		return nil
-	case c.InProgress():
-		count = report.redriven(c, now)
-		c = c.Redriven(now)
+	case c.OfOrphan() && !c.InProgress() && (c.InQuarantine() || c.IsReleased()):
+		return r.orphan(ctx, c, now, report)
 	case c.LateLookDue(now):
 		c = c.LateLookBegun(now)
-		count = &report.Looks
-	case c.State == lifecycle.CreateFailed, c.State == lifecycle.DeleteFailed:
-		if c, past, err = c.BeginDelete(r.start(now)); err != nil {
+		if err := r.commit(ctx, &report.Looks, ledger.Put(c)); err != nil {
 			return err
 		}
-		count = &report.Reclaimed
-	default:
-		return nil
+		return r.drive(ctx, c)
+	}
+	count := report.restarted(c, now)
+	c, past, err := c.Restarted(r.start(now))
+	switch {
+	case errors.As(err, new(*lifecycle.IllegalTransition)):
+		return nil // there is nothing to do
+	case err != nil:
+		return err
 	}
 	if err := r.commit(ctx, count, ledger.Put(c), ledger.PutPast(past)); err != nil {
 		return err
@@ -266,10 +258,7 @@ func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, 
 }
 
 func (r *Reaper) drive(ctx context.Context, c lifecycle.Record) error {
-	ref := workflow.Ref{Token: c.Token(), Attempt: c.Operation.Attempt}
-	if !c.InProgress() {
-		ref.Attempt = c.LateAttempt
-	}
+	ref := workflow.Of(c)
 	ctx = logs.Begin(ctx)
 	logs.AddRequest(ctx, c.Operation.Asker.Request)
 	logs.AddSubject(ctx, c.Key.Platform, c.Key.Instance, c.Key.Binding)

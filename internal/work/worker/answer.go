@@ -34,7 +34,6 @@ type verdict struct {
 	grant   *provider.Grant
 	state   *provider.State  // replaces what is remembered
 	target  *provider.Target // replaces where it is made
-	kept    *provider.Retained
 }
 
 // An operation past its deadline fails only after it has met lastFaults faults in a
@@ -63,7 +62,7 @@ func (a answer) judge(op *lifecycle.Operation, now time.Time) verdict {
 	case err != nil:
 		return verdict{fault: err}
 	case status.Done:
-		return verdict{done: true, grant: status.Grant, state: status.State, target: status.Target, kept: status.Retained}
+		return verdict{done: true, grant: status.Grant, state: status.State, target: status.Target}
 	case last:
 		return verdict{failure: &overdue, state: status.State, target: status.Target}
 	}
@@ -118,7 +117,7 @@ func (s *step) judged(
 		if !proven {
 			return seen.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), nil, nil
 		}
-		return s.deleted(ctx, seen, v, now)
+		return s.deleted(ctx, seen, now)
 	case v.done && r.Operation.Kind == lifecycle.Bind:
 		r, err = s.bound(ctx, r, v.grant, now)
 	case v.done:
@@ -141,27 +140,14 @@ func faultOf(fault error, faults int) lifecycle.Fault {
 }
 
 // deleted is the tombstone of what the provider no longer has, and what is written
-// in the same commit: the end of the binding's pointer, or what was retained.
-func (s *step) deleted(
-	ctx context.Context, r lifecycle.Record, v verdict, now time.Time,
-) (_ lifecycle.Record, more []ledger.Change, err error) {
+// in the same commit: the end of the binding's pointer.
+func (s *step) deleted(ctx context.Context, r lifecycle.Record, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	pointer, err := s.pointerOf(ctx, r.Key)
 	if err != nil {
 		return r, nil, err
 	}
-	retains := s.retains
-	if r.Undeletes != nil {
-		retains = s.givesBack
-	}
-	kept, err := retains(ctx, r, v.kept, now)
-	if errors.Is(err, errRetained) {
-		return s.unkept(ctx, r, err, now)
-	}
-	if err != nil {
-		return r, nil, err
-	}
 	gone, err := r.Succeed(now, nil)
-	return gone, []ledger.Change{ledger.Delete(pointer), kept}, err
+	return gone, []ledger.Change{ledger.Delete(pointer)}, err
 }
 
 // unkept fails an operation whose provider gave what cannot be recorded: asked again,

@@ -231,13 +231,14 @@ func TestTheUnknownIsLockedAfterARaise(t *testing.T) {
 				s.provisions(s.process(&mortal{}), "since")
 			}
 			k := of.process(&mortal{})
-			q := lifecycle.BeginQuarantine(lifecycle.Orphan{Key: lifecycle.Key{Platform: "p", Instance: "since"}, Incarnation: "n", Provider: "demo",
-				Target: lifecycle.Target{Name: "east", Identity: "s-1"}}, "thing", s.ids(), *s.now)
-			if err := k.Ledger().Commit(t.Context(), ledger.Put(q)); err != nil {
+			q, err := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: "since", Life: "n"}}.BeginQuarantine(
+				lifecycle.Start{ID: s.ids(), Now: *s.now}, lifecycle.Orphan{Incarnation: "n", Provider: "demo",
+					Target: lifecycle.Target{Name: "east", Identity: "s-1"}}, "thing")
+			if err := errors.Join(err, k.Ledger().Commit(t.Context(), ledger.Put(q))); err != nil {
 				t.Fatal(err)
 			}
 			before := s.server.said
-			outcome, err := worker.New(k.WorkerOptions()).Step(t.Context(), workflow.Ref{Token: q.Token(), Attempt: q.Attempt})
+			outcome, err := worker.New(k.WorkerOptions()).Step(t.Context(), workflow.Of(q))
 			locked := slices.Contains(s.server.made, "locked thing")
 			if err != nil || outcome.Settled == others || locked == others || others && s.server.said != before {
 				t.Errorf("%+v %v: locked %v, at %v after %v", outcome, err, locked, s.server.said, before)

@@ -146,8 +146,9 @@ func (c cloud) Release(ctx context.Context, h provider.Holding) (err error) {
 	return err
 }
 
-func (c cloud) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
-	return c.call(func() (provider.Status, error) { return c.p.RemoveRetained(ctx, h) })
+func (c cloud) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) (err error) {
+	c.w.effect(func() { err = c.p.Adopt(ctx, h, former) })
+	return err
 }
 
 // Start and Finish make a world an engine that only remembers.

@@ -196,28 +196,28 @@ func TestManyProcessesRaiseATarget(t *testing.T) {
 	}
 }
 
-// RemoveRetained is a change as others are.
-func (a *aged) RemoveRetained(_ context.Context, h provider.Holding) (provider.Status, error) {
-	return a.step(provider.Instance{Target: h.Target, Epoch: h.Epoch})
+// Adopt is a change as others are.
+func (a *aged) Adopt(ctx context.Context, h provider.Holding, _ provider.Tags) error {
+	return a.Quarantine(ctx, h)
 }
 
-// The removal of what was retained is on record: a target that is restored to before it,
-// where the thing is there again, is seen to be restored.
-func TestARemovalOfWhatIsRetainedKeepsTheEpoch(t *testing.T) {
+// That a thing is kept is on record as done: a target that is restored to before it, where
+// the thing is open again, is seen to be restored.
+func TestKeepingRaisesTheEpoch(t *testing.T) {
 	w := newWorld(t)
 	a := &aged{said: provider.Epoch{Line: "one", Count: 7}}
 	o := w.worker().Options
 	o.Providers = a.wired()
-	kept := lifecycle.Retained{Key: instanceKey, Incarnation: "old", Provider: "demo", Name: "thing", Until: w.clock,
-		Made: lifecycle.Made{Target: lifecycle.Target{Name: "east", Identity: "s-1"}}}
-	kept = kept.BeginRemoval("op", w.clock)
-	if err := w.ledger().Commit(t.Context(), ledger.Put(kept),
+	done(provisionKept)(w)
+	i := w.instance()
+	i.Made.Target = lifecycle.Target{Name: "east", Identity: "s-1"}
+	if err := w.ledger().Commit(t.Context(), ledger.Put(i),
 		ledger.Put(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7})); err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := worker.New(o).Step(t.Context(), workflow.Ref{Token: kept.Token(), Attempt: kept.Attempt})
-	if err != nil || !outcome.Settled || len(w.retained()) != 0 {
-		t.Fatalf("it is not removed: %+v %v", outcome, err)
+	outcome, err := worker.New(o).Step(t.Context(), refOf(w.must(deprovision), 1))
+	if err != nil || !outcome.Settled || len(w.kept()) != 1 {
+		t.Fatalf("it is not kept: %+v %v", outcome, err)
 	}
 	known, err := w.ledger().Epoch(t.Context(), "demo", "s-1")
 	if err != nil || known.Count != 9 || a.said.Count != 9 { // before it and after it

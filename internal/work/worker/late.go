@@ -49,12 +49,6 @@ func (s *step) lookLate(ctx context.Context) (workflow.Outcome, error) {
 		case !lease.frees(s.record): // else a new incarnation has begun, and waits for the lease
 			return nil
 		}
-		var kept ledger.Change
-		if absent { // what came late may be retained as what was there in time
-			if kept, err = s.retains(ctx, s.record, status.Retained, s.Now()); err != nil {
-				return err
-			}
-		}
-		return s.Records.Commit(ctx, ledger.Put(next), kept)
+		return s.Records.Commit(ctx, ledger.Put(next))
 	})
 }

@@ -11,11 +11,10 @@ import (
 // A reading is what one look at the records gave a step: the record of an instance or
 // binding, and the records that its operation depends on.
 type reading struct {
-	at       time.Time          // when it was read
-	record   lifecycle.Record   // whose operation the step is of
-	instance lifecycle.Record   // that a binding belongs to; of an instance, its own record
-	source   lifecycle.Record   // that an instance is restored from
-	retained lifecycle.Retained // that an instance is made from by undelete
+	at       time.Time        // when it was read
+	record   lifecycle.Record // whose operation the step is of
+	instance lifecycle.Record // that a binding belongs to; of an instance, its own record
+	source   lifecycle.Record // that an instance is restored from
 }
 
 // read reads what a step depends on.
@@ -29,10 +28,6 @@ func (w *Worker) read(ctx context.Context, key lifecycle.Key) (s reading, err er
 		return s, err
 	}
 	s.instance = s.record
-	if of := s.record.Undeletes; of != nil {
-		s.retained, err = w.Records.Retained(ctx, of.Key(key), of.Incarnation)
-		return s, err
-	}
 	if op := s.record.Operation; s.record.InProgress() && op.Source != nil {
 		s.source, err = w.Records.Record(ctx, op.Source.Key(key), s.at)
 	}
@@ -55,11 +50,7 @@ const (
 // gate tells whether the operation may go on. An unbind may (UNB-10), unless the
 // deletion of its instance has taken it over.
 func (s reading) gate() gate {
-	switch source := s.record.Operation.Source; {
-	case source == nil:
-	case source.Retained && !source.StandsRetained(s.retained, s.record.Operation.ID):
-		return failSource
-	case !source.Retained && !source.Stands(s.source):
+	if source := s.record.Operation.Source; source != nil && !source.Stands(s.source) {
 		return failSource
 	}
 	switch op := s.record.Operation; {
@@ -84,20 +75,13 @@ func (s reading) gate() gate {
 
 // check makes a commit fail unless what the operation depends on is still as it
 // was read: a bind must not outlive its instance, and nothing is restored from a
-// source that has changed. The commit that makes an undeleted instance ready ends
-// the record of what was retained.
-func (s reading) check(next lifecycle.Record) ledger.Change {
-	source := s.record.Operation.Source
-	switch stands := source != nil && s.gate() == open; {
-	case stands && source.Retained && next.State == lifecycle.Ready:
-		return ledger.Delete(s.retained)
-	case stands && source.Retained:
-		return ledger.Check(s.retained)
-	case stands:
+// source that has changed.
+func (s reading) check() ledger.Change {
+	switch op := s.record.Operation; {
+	case op.Source != nil && s.gate() == open:
 		return ledger.Check(s.source)
+	case op.Kind == lifecycle.Bind:
+		return ledger.Check(s.instance)
 	}
-	if s.record.Operation.Kind != lifecycle.Bind {
-		return ledger.Change{}
-	}
-	return ledger.Check(s.instance)
+	return ledger.Change{}
 }

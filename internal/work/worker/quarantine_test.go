@@ -106,14 +106,19 @@ func quarantined(t *testing.T) (*world, workflow.Ref) {
 	w := newWorld(t)
 	astray(w)
 	h := w.holding()
-	q := lifecycle.BeginQuarantine(lifecycle.Orphan{
-		Key: lifecycle.Key{Platform: "p", Instance: "stray"}, Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created,
-	}, h.Name, strings.Repeat("q", lifecycle.OperationIDLength), w.clock)
-	if err := w.ledger().Commit(t.Context(), ledger.Put(q)); err != nil {
+	q, err := w.recorded(strayKey).BeginQuarantine(lifecycle.Start{ID: strings.Repeat("q",
+		lifecycle.OperationIDLength), Now: w.clock},
+		lifecycle.Orphan{Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created}, h.Name)
+	if err == nil {
+		err = w.ledger().Commit(t.Context(), ledger.Put(q))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return w, workflow.Ref{Token: q.Token(), Attempt: 1}
+	return w, workflow.Of(q)
 }
+
+var strayKey = lifecycle.Key{Platform: "p", Instance: "stray", Life: "lost"}
 
 // holding is the stray instance, as it is listed.
 func (w *world) holding() provider.Holding {
@@ -131,29 +136,25 @@ func (w *world) holding() provider.Holding {
 	panic("unreachable")
 }
 
-func (w *world) quarantine() lifecycle.Quarantine {
-	w.Helper()
-	q, err := w.ledger().Quarantine(context.Background(), "demo", w.holding().Name)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return q
-}
+func (w *world) quarantine() lifecycle.Record { return w.recorded(strayKey) }
 
 // released has an operator release the thing.
 func (w *world) released() workflow.Ref {
 	w.Helper()
-	q, _ := w.quarantine().Release(w.clock)
-	if err := w.ledger().Commit(context.Background(), ledger.Put(q)); err != nil {
+	q, err := w.quarantine().BeginRelease(lifecycle.Start{ID: strings.Repeat("r", lifecycle.OperationIDLength), Now: w.clock})
+	if err == nil {
+		err = w.ledger().Commit(context.Background(), ledger.Put(q))
+	}
+	if err != nil {
 		w.Fatal(err)
 	}
-	return workflow.Ref{Token: q.Token(), Attempt: q.Attempt}
+	return workflow.Of(q)
 }
 
 func TestAThingIsPutOutOfUseAndIntoUseAgain(t *testing.T) {
 	w, ref := quarantined(t)
 	w.drive(t.Context(), ref)
-	if q := w.quarantine(); q.Phase != lifecycle.Enclosed || !q.Busy.IsZero() || w.locked() != 1 {
+	if q := w.quarantine(); q.State != lifecycle.Quarantined || len(q.Leases) != 0 || w.locked() != 1 {
 		t.Fatalf("%+v, %d are out of use", q, w.locked())
 	}
 	version := w.quarantine().Version
@@ -167,7 +168,7 @@ func TestAThingIsPutOutOfUseAndIntoUseAgain(t *testing.T) {
 		t.Error("a step of an older attempt acts")
 	}
 	w.drive(t.Context(), back)
-	if q := w.quarantine(); q.Phase != lifecycle.Released || w.locked() != 0 {
+	if q := w.quarantine(); !q.IsReleased() || w.locked() != 0 {
 		t.Errorf("%+v, %d are out of use", q, w.locked())
 	}
 }
@@ -182,7 +183,7 @@ func TestAQuarantineSurvivesItsSteps(t *testing.T) {
 				t.Fatalf("nothing died at effect %d", dieAt)
 			}
 			w.rest()
-			if q := w.quarantine(); q.Phase != lifecycle.Enclosed || w.locked() != 1 {
+			if q := w.quarantine(); q.State != lifecycle.Quarantined || w.locked() != 1 {
 				t.Errorf("dead at effect %d, after it: %v: %+v, %d are out of use", dieAt, after, q, w.locked())
 			}
 		}
@@ -211,11 +212,11 @@ func (w *world) quarantining(do func() error) *worker.Worker {
 func TestAQuarantineThatMeetsAFault(t *testing.T) {
 	w, ref := quarantined(t)
 	outcome, err := w.quarantining(func() error { return errors.New("throttled") }).Step(t.Context(), ref)
-	if q := w.quarantine(); err != nil || outcome.Settled || outcome.Wait <= 0 || q.Faults != 1 || !q.Busy.IsZero() {
+	if q := w.quarantine(); err != nil || outcome.Settled || outcome.Wait <= 0 || q.Operation.Faults != 1 || len(q.Leases) != 0 {
 		t.Fatalf("%+v %v, %+v", outcome, err, q)
 	}
 	w.drive(t.Context(), ref)
-	if q := w.quarantine(); q.Phase != lifecycle.Enclosed || q.Faults != 0 {
+	if q := w.quarantine(); q.State != lifecycle.Quarantined || q.Operation.Faults != 0 {
 		t.Errorf("%+v", q)
 	}
 }
@@ -237,7 +238,7 @@ func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {
 		t.Errorf("%+v %v", outcome, err)
 	}
 	w.drive(t.Context(), back)
-	if q := w.quarantine(); q.Phase != lifecycle.Released || w.locked() != 0 {
+	if q := w.quarantine(); !q.IsReleased() || w.locked() != 0 {
 		t.Errorf("%+v, %d are out of use", q, w.locked())
 	}
 
@@ -247,7 +248,7 @@ func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	back = w.released()
-	if outcome, err := w.worker().Step(t.Context(), back); err != nil || outcome.Settled || !w.quarantine().Busy.After(w.clock) {
+	if outcome, err := w.worker().Step(t.Context(), back); err != nil || outcome.Settled || len(w.quarantine().Leases) != 1 {
 		t.Errorf("%+v %v", outcome, err)
 	}
 }
@@ -261,22 +262,8 @@ func TestAQuarantineWhoseTimeWasUpKeepsItsLease(t *testing.T) {
 		cancel()
 		return errors.New("the connection was closed")
 	}).Step(ctx, ref)
-	if q := w.quarantine(); err != nil || !q.Busy.After(w.clock) {
+	if q := w.quarantine(); err != nil || len(q.Leases) != 1 || !q.Leases[0].TimedOut {
 		t.Errorf("%v, %+v", err, q)
-	}
-}
-
-// A step that ends after its lease has run out leaves the lease of the next one.
-func TestAQuarantinesStepGivesUpNoOthersLease(t *testing.T) {
-	w, ref := quarantined(t)
-	var others time.Time
-	_, err := w.quarantining(func() error {
-		w.clock = w.quarantine().Busy.Add(time.Second)
-		others = w.clock.Add(time.Minute)
-		return w.ledger().Commit(context.Background(), ledger.Put(w.quarantine().Leased(others)))
-	}).Step(t.Context(), ref)
-	if q := w.quarantine(); err != nil || !q.Busy.Equal(others) {
-		t.Errorf("%v, busy until %v, want %v", err, q.Busy, others)
 	}
 }
 
@@ -289,7 +276,7 @@ func TestAProviderWithoutAQuarantine(t *testing.T) {
 	if outcome, err := worker.New(o).Step(t.Context(), ref); err != nil || !outcome.Settled {
 		t.Fatalf("%+v %v", outcome, err)
 	}
-	if q := w.quarantine(); q.Phase != lifecycle.Enclosed || w.locked() != 0 {
+	if q := w.quarantine(); q.State != lifecycle.Quarantined || w.locked() != 0 {
 		t.Errorf("%+v, %d are out of use", q, w.locked())
 	}
 }

@@ -39,17 +39,22 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 		}, op.Kind != lifecycle.Bind}, err
 	}
 	in, err := w.instanceFor(ctx, s.record, op)
-	switch {
-	case err != nil:
-	case s.retained.Version > 0:
-		in.Source, err = w.retainedFor(ctx, s.retained, op)
-	case op.Source != nil:
+	if err == nil && op.Source != nil {
 		in.Source, err = w.sourceFor(ctx, s.source, op)
 	}
 	return question{in.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
 		in.Epoch = at
 		switch op.Kind {
 		case lifecycle.Provision:
+			if s.record.Undeletes != nil { // it was shut while it was kept
+				can, err := adopter(p)
+				if err == nil {
+					err = can.Release(ctx, holdingOf(in, s.record.Created))
+				}
+				if err != nil {
+					return provider.Status{}, err
+				}
+			}
 			return p.Provider.Provision(ctx, in)
 		case lifecycle.Update:
 			return p.Provider.Update(ctx, in)
@@ -81,7 +86,7 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
 		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
 		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context),
-		Target: provider.Target(i.Made.Target), Unfinished: i.Unfinished,
+		Target: provider.Target(i.Made.Target), Origin: provider.Origin(i.Made.Origin), Unfinished: i.Unfinished,
 	}
 	var err error
 	if in.State, err = w.stateOf(ctx, i.Key, i.Made, op.Kind.Deletes()); err != nil || op.Kind.Deletes() {
@@ -121,7 +126,7 @@ func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *life
 	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.Attributes.ServiceID, b.Attributes.PlanID
 	in.Settings = w.settings(in.ServiceID, in.PlanID)
 	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
-	in.Broker, in.Target = b.Made.Broker, provider.Target(b.Made.Target)
+	in.Broker, in.Target, in.Origin = b.Made.Broker, provider.Target(b.Made.Target), provider.Origin(b.Made.Origin)
 	out := provider.Binding{
 		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
 	}

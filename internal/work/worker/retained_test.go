@@ -2,12 +2,12 @@ package worker_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -16,7 +16,6 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
@@ -31,77 +30,130 @@ func provisionKept(w *world, b *broker.Broker) (broker.Result, error) {
 	})
 }
 
-// retained is all that is on record as retained.
-func (w *world) retained() []lifecycle.Retained {
+// bindKept asks for a binding of it.
+func bindKept(w *world, b *broker.Broker) (broker.Result, error) {
+	_, plan := testkit.PlanIDs("retained")
+	r, err := b.Bind(context.Background(),
+		broker.BindRequest{Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: plan})
+	return r.Result, err
+}
+
+// kept is all that is on record as kept.
+func (w *world) kept() (all []lifecycle.Record) {
 	w.Helper()
-	all, _, err := w.ledger().AllRetained(context.Background(), "")
+	for d, err := range paging.All(context.Background(), func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
+		return w.ledger().Due(ctx, w.clock.AddDate(100, 0, 0), cursor)
+	}) {
+		if err != nil {
+			w.Fatal(err)
+		}
+		if d.Record != nil && d.Record.State == lifecycle.Quarantined {
+			all = append(all, *d.Record)
+		}
+	}
+	return all
+}
+
+func (w *world) recorded(key lifecycle.Key) lifecycle.Record {
+	w.Helper()
+	r, err := w.ledger().Record(context.Background(), key, w.clock)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return all
+	return r
 }
 
-// shelved is what exists, by name.
-func (w *world) shelved() map[string]cloudtest.Thing {
-	all := map[string]cloudtest.Thing{}
-	for _, t := range w.things.Things() {
-		all[t.Name] = t
-	}
-	return all
-}
-
-// isKept requires that of all lives of "i" one is retained, as it is on record.
-func (w *world) isKept(when string) {
+// isKept requires that the one thing there is was made for "i" and is kept for the owner,
+// as it is on record.
+func (w *world) isKept(when, owner string) {
 	w.Helper()
-	all, held := w.retained(), w.shelved()
-	if len(all) != 1 || len(held) != 1 {
-		w.Errorf("%s: %d are on record as retained, %d things exist; want one", when, len(all), len(held))
+	all, things := w.kept(), w.things.Things()
+	if len(all) != 1 || len(things) != 1 {
+		w.Errorf("%s: %d are on record as kept, %d things exist; want one", when, len(all), len(things))
 		return
 	}
-	r := all[0]
-	if h := held[r.Name]; !h.RetainedUntil.Equal(r.Until) || h.Tags.Incarnation != r.Incarnation || h.Tags.Instance != "i" {
-		w.Errorf("%s: on record as %+v, and it is %+v", when, r, h)
+	r, thing := all[0], things[0]
+	want := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: owner, Incarnation: r.Incarnation,
+		Origin: provider.Origin(r.Made.Origin)}
+	if !thing.Locked || !thing.RetainedUntil.Equal(r.Kept.Until) || thing.Tags != want || thing.Name != w.demo().Name(want) {
+		w.Errorf("%s: on record as %+v, kept %+v, and it is %+v", when, r, r.Kept, thing)
 	}
-	if r.Key != instanceKey || r.Provider != "demo" || r.ServiceID != service() || r.PlanID == "" || r.OrganizationGUID != "o" ||
-		r.SpaceGUID != "s" || r.Snapshot == nil || r.Until.Before(r.Deleted.Add(week-time.Hour)) || !r.Due.Equal(r.Until) {
-		w.Errorf("%s: it is on record as %+v", when, r)
+	if a := r.Attributes; r.Provider != "demo" || a.ServiceID != service() || a.PlanID == "" || a.OrganizationGUID != "o" ||
+		a.SpaceGUID != "s" || a.Snapshot == nil || a.Parameters != nil || a.SealedContext != nil {
+		w.Errorf("%s: it is on record with %+v", when, a)
+	}
+	if r.Key != (lifecycle.Key{Platform: "p", Instance: owner, Life: r.Incarnation}) || !r.Due.Equal(r.Kept.Until) ||
+		r.Operation != nil || len(r.Leases) != 0 || r.Kept.Until.Before(r.Kept.Since.Add(23*time.Hour)) {
+		w.Errorf("%s: it is on record as %+v, kept %+v", when, r, r.Kept)
+	}
+	if gone, err := w.ledger().Record(context.Background(), r.Key.Current(), w.clock); err != nil ||
+		gone.Incarnation == r.Incarnation &&
+			(gone.State != lifecycle.Deleted || !gone.LateLook.IsZero() || len(gone.Leases) != 0) {
+		w.Errorf("%s: its tombstone is %+v %v", when, gone, err)
 	}
 }
 
-// A plan may have what is deleted be retained: wherever the process dies, exactly
-// one thing is left, under another name, and its record says until when.
-func TestWhatIsDeletedIsRetained(t *testing.T) {
+// A plan may have what is deleted be kept: wherever the process dies, exactly one thing is
+// left, shut, and the record of its life says until when.
+func TestWhatIsDeletedIsKept(t *testing.T) {
 	t.Parallel()
-	d := deed{done(provisionKept), deprovision, 1, lifecycle.Deleted, instanceKey}
-	if total := d.dies(t, func(w *world, when string) { w.isKept(when) }); total < 12 {
-		t.Errorf("died %d times only: the test proves little", total)
+	for name, before := range map[string]func(*world){
+		"Alone":        done(provisionKept),
+		"WithABinding": done(provisionKept, bindKept),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := deed{before, deprovision, 1, lifecycle.Deleted, instanceKey}
+			total := d.dies(t, func(w *world, when string) {
+				w.isKept(when, "i")
+				if all := w.kept(); len(all) == 1 && all[0].Kept.Until.Before(all[0].Kept.Since.Add(week-time.Hour)) {
+					w.Errorf("%s: kept %+v", when, all[0].Kept)
+				}
+			})
+			if total < 12 {
+				t.Errorf("died %d times only: the test proves little", total)
+			}
+		})
 	}
 }
 
 // What never was ready is not worth keeping.
-func TestWhatIsHalfMadeIsNotRetained(t *testing.T) {
+func TestWhatIsHalfMadeIsNotKept(t *testing.T) {
 	w := newWorld(t)
 	begun(provisionKept)(w)
 	done(deprovision)(w)
-	if len(w.retained()) != 0 || w.held() != 0 {
-		t.Errorf("%d things exist, on record: %+v", w.held(), w.retained())
+	if len(w.kept()) != 0 || w.held() != 0 {
+		t.Errorf("%d things exist, on record: %+v", w.held(), w.kept())
 	}
 }
 
-// outlived is a world in which "i" is retained, and its time is over.
+// A record that was rebuilt does not know its plan's snapshot: today's plan counts.
+func TestWhatWasRebuiltIsKept(t *testing.T) {
+	w := newWorld(t)
+	done(provisionKept)(w)
+	i := w.instance()
+	i.Attributes.Snapshot = nil
+	if err := w.ledger().Commit(t.Context(), ledger.Put(i)); err != nil {
+		t.Fatal(err)
+	}
+	done(deprovision)(w)
+	if len(w.kept()) != 1 || w.held() != 1 {
+		t.Errorf("%d things exist, on record: %+v", w.held(), w.kept())
+	}
+}
+
+// outlived is a world in which "i" is kept, and its date has come.
 func outlived(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
 	done(provisionKept, deprovision)(w)
-	w.clock = w.clock.Add(lifecycle.LateLook)
-	w.rest()
-	w.clock = w.retained()[0].Until.Add(time.Second)
+	w.clock = w.kept()[0].Kept.Until.Add(time.Second)
 	return w
 }
 
-// When its time is over, it is removed, wherever the process dies meanwhile, and
-// whatever has its id by then.
-func TestWhatIsRetainedIsRemovedWhenItsTimeIsOver(t *testing.T) {
+// When its date has come it is deleted, wherever the process dies meanwhile, and whatever
+// has its id by then.
+func TestWhatIsKeptIsDeletedAtItsDate(t *testing.T) {
 	for name, used := range map[string]bool{"Gone": false, "IDIsUsedAgain": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +161,7 @@ func TestWhatIsRetainedIsRemovedWhenItsTimeIsOver(t *testing.T) {
 			for _, after := range []bool{false, true} {
 				for at := 1; ; at++ {
 					w := outlived(t)
-					want := 0
+					life, want := w.kept()[0].Key, 0
 					if used {
 						w.clock = w.clock.Add(-time.Hour)
 						done(provisionKept)(w)
@@ -124,8 +176,9 @@ func TestWhatIsRetainedIsRemovedWhenItsTimeIsOver(t *testing.T) {
 						total++
 					}
 					w.rest()
-					if len(w.retained()) != 0 || w.held() != want {
-						t.Errorf("dying at effect %d (after: %v): %d things exist, want %d; on record: %+v", at, after, w.held(), want, w.retained())
+					if r := w.recorded(life); r.State != lifecycle.Deleted || r.LateLook.IsZero() || w.held() != want {
+						t.Errorf("dying at effect %d (after: %v): %d things exist, want %d; on record: %+v", at, after,
+							w.held(), want, r)
 					}
 					if used && w.instance().State != lifecycle.Ready {
 						t.Errorf("what has its id is %q", w.instance().State)
@@ -142,124 +195,28 @@ func TestWhatIsRetainedIsRemovedWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-// stubborn is a provider whose removals are as the test says.
-type stubborn struct {
+// keeper is a provider that keeps what is deleted as the test says.
+type keeper struct {
 	cloud
-	remove func(ctx context.Context, h provider.Holding) (provider.Status, error)
+	quarantine func(provider.Holding) error
+	adopt      func(h provider.Holding, former provider.Tags) error
 }
 
-func (p stubborn) RemoveRetained(ctx context.Context, h provider.Holding) (provider.Status, error) {
-	return p.remove(ctx, h)
+func (k keeper) Quarantine(_ context.Context, h provider.Holding) error { return k.quarantine(h) }
+func (k keeper) Adopt(_ context.Context, h provider.Holding, former provider.Tags) error {
+	return k.adopt(h, former)
 }
 
-func (w *world) removing(do func(context.Context, provider.Holding) (provider.Status, error)) *worker.Worker {
+func (w *world) keeping(k keeper) *worker.Worker {
+	k.cloud = w.kit().Providers["demo"].(cloud)
 	o := w.kit().WorkerOptions()
-	o.Providers = testkit.AsDemo(stubborn{cloud: w.kit().Providers["demo"].(cloud), remove: do})
+	o.Providers = testkit.AsDemo(k)
 	return worker.New(o)
 }
 
-// begins has the reaper begin, or drive again, the removal of what is retained.
-func (w *world) begins() (workflow.Ref, reaper.Report) {
-	w.Helper()
-	report, err := w.reaper().Sweep(context.Background())
-	if err != nil {
-		w.Fatal(err)
-	}
-	for name, ref := range w.started {
-		delete(w.started, name)
-		return ref, report
-	}
-	return workflow.Ref{}, report
-}
-
-// A removal that always fails is tried less and less often, for ever, and its
-// record says why.
-func TestARemovalThatAlwaysFails(t *testing.T) {
-	w := outlived(t)
-	tries, outlasted := 0, 0
-	refuses := func(context.Context, provider.Holding) (provider.Status, error) {
-		tries++
-		return provider.Status{}, provider.Failf("its tags are another's, %d", tries)
-	}
-	begun := w.clock
-	for last, longest := begun, time.Duration(0); w.clock.Sub(begun) < 5*24*time.Hour; w.clock = w.clock.Add(time.Minute) {
-		ref, report := w.begins()
-		if ref == (workflow.Ref{}) {
-			continue
-		}
-		outlasted += report.Outlived
-		if pause := w.clock.Sub(last); pause < longest-2*time.Minute {
-			t.Fatalf("after %d tries, it is tried again after %v, and was after %v before", tries, pause, longest)
-		} else {
-			last, longest = w.clock, max(longest, pause)
-		}
-		for range 20 {
-			outcome, err := w.removing(refuses).Step(t.Context(), ref)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if outcome.Settled {
-				break
-			}
-			w.clock = w.clock.Add(outcome.Wait)
-		}
-	}
-	r := w.retained()[0]
-	if tries < 20 || tries > 60 || outlasted < 10 || r.Faults != tries || r.Fault != fmt.Sprintf("its tags are another's, %d", tries) {
-		t.Errorf("%d tries in five days, told of %d times; on record: %d faults, %q", tries, outlasted, r.Faults, r.Fault)
-	}
-	w.clock = w.clock.Add(24 * time.Hour)
-	w.rest() // it works by now
-	if len(w.retained()) != 0 || w.held() != 0 {
-		t.Errorf("%d things exist, on record: %+v", w.held(), w.retained())
-	}
-}
-
-// Two steps of a removal never call at once, and a step of an older attempt, or one
-// that is delivered once more, does nothing.
-func TestStepsOfARemoval(t *testing.T) {
-	w := outlived(t)
-	ref, report := w.begins()
-	if report.Removed != 1 || !strings.HasPrefix(ref.Token.Key.Platform, "#") {
-		t.Fatalf("%+v %+v", report, ref)
-	}
-	calls := 0
-	var told provider.Holding
-	outcome, err := w.removing(func(_ context.Context, h provider.Holding) (provider.Status, error) {
-		calls++
-		told = h
-		second, err := w.worker().Step(t.Context(), ref)
-		if err != nil || second.Settled || second.Wait <= 0 || w.held() != 1 {
-			t.Errorf("a second step did not wait: %+v %v, %d things", second, err, w.held())
-		}
-		return provider.Status{After: time.Minute}, nil
-	}).Step(t.Context(), ref)
-	if err != nil || outcome.Settled || outcome.Wait != time.Minute || calls != 1 {
-		t.Fatalf("%+v %v, %d calls", outcome, err, calls)
-	}
-	r := w.retained()[0]
-	if h := w.shelved()[r.Name]; told.Name != r.Name || told.Tags != h.Tags || !told.RetainedUntil.Equal(r.Until) || told.PlanID != r.PlanID {
-		t.Errorf("the provider is told %+v of %+v", told, h)
-	}
-	old := ref
-	r = r.Redriven(w.clock)
-	if err := w.ledger().Commit(t.Context(), ledger.Put(r)); err != nil {
-		t.Fatal(err)
-	}
-	if outcome, err := w.worker().Step(t.Context(), old); err != nil || !outcome.Settled || w.held() != 1 {
-		t.Errorf("a step of an older attempt acted: %+v %v", outcome, err)
-	}
-	ref.Attempt = r.Attempt
-	for range 2 {
-		if outcome, err := w.worker().Step(t.Context(), ref); err != nil || !outcome.Settled || w.held() != 0 {
-			t.Errorf("%+v %v, %d things", outcome, err, w.held())
-		}
-	}
-}
-
-// What the provider remembers goes with it, sealed; a removal goes on without it if
-// it does not open.
-func TestARemovalIsToldTheState(t *testing.T) {
+// A provider is told the thing as its instance was, and until when; the date is the same in
+// each step.
+func TestAProviderIsToldWhatToKeep(t *testing.T) {
 	for name, lost := range map[string]bool{"Opens": false, "Lost": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -270,81 +227,58 @@ func TestARemovalIsToldTheState(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if lost {
+				sealed, state = []byte("\x01nonsense"), provider.State{}
+			}
 			i.Made.State, i.Made.Target = sealed, lifecycle.Target{Name: "east", Identity: "account"}
 			if err := w.ledger().Commit(t.Context(), ledger.Put(i)); err != nil {
 				t.Fatal(err)
 			}
-			done(deprovision)(w)
-			w.clock = w.clock.Add(lifecycle.LateLook)
-			w.rest()
-			r := w.retained()[0]
-			if r.Made.Target != i.Made.Target || string(r.Made.State) != string(sealed) {
-				t.Errorf("on record: %+v", r.Made.Target)
-			}
-			if lost {
-				r.Made.State = []byte("\x01nonsense")
-				if err := w.ledger().Commit(t.Context(), ledger.Put(r)); err != nil {
+			ref := refOf(w.must(deprovision), 1)
+			asked := w.clock
+			var told []provider.Holding
+			step := func(answer error) workflow.Outcome {
+				outcome, err := w.keeping(keeper{quarantine: func(h provider.Holding) error {
+					told = append(told, h)
+					return answer
+				}}).Step(t.Context(), ref)
+				if err != nil {
 					t.Fatal(err)
 				}
-				state = provider.State{}
+				w.clock = w.clock.Add(outcome.Wait)
+				return outcome
 			}
-			w.clock = r.Until
-			ref, _ := w.begins()
-			var told provider.Holding
-			outcome, err := w.removing(func(_ context.Context, h provider.Holding) (provider.Status, error) {
-				told = h
-				return provider.Status{Done: true}, nil
-			}).Step(t.Context(), ref)
-			if err != nil || !outcome.Settled || told.Target.Identity != "account" || told.State.Format != state.Format ||
-				string(told.State.Data) != string(state.Data) {
-				t.Errorf("%+v %v, told of target %+v, state of format %d", outcome, err, told.Target, told.State.Format)
+			if step(context.DeadlineExceeded).Settled || !step(nil).Settled {
+				t.Error("a fault ended it, or it did not end")
 			}
-			if len(w.retained()) != 0 {
-				t.Error("what is removed is on record")
+			for n, h := range told {
+				if h.Tags != (provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i",
+					Incarnation: i.Incarnation}) ||
+					!h.RetainedUntil.Equal(asked.Add(week)) || h.PlanID != i.Attributes.PlanID ||
+					h.Target.Identity != "account" ||
+					!cmp.Equal(h.State.Encode(), state.Encode()) {
+					t.Errorf("call %d is told %+v, of a state of format %d", n, h, h.State.Format)
+				}
+			}
+			// The lease of the call that timed out goes with the life: it may yet land.
+			if r := w.kept()[0]; len(told) != 2 || string(r.Made.State) != string(sealed) || r.Made.Target != i.Made.Target ||
+				len(r.Leases) != 1 || !r.Leases[0].TimedOut {
+				t.Errorf("%d calls, on record: %+v", len(told), r)
 			}
 		})
 	}
 }
 
-// A provider that says nothing of use fails the deletion, and one that cannot
-// remove is told of: neither loses the thing.
-func TestWhatCannotBeRetained(t *testing.T) {
-	for name, kept := range map[string]provider.Retained{
-		"NoName": {Until: testkit.Epoch.Add(week)}, "NoTime": {Name: "x"}, "LongName": {Name: strings.Repeat("x", 801), Until: testkit.Epoch},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			done(provisionKept)(w)
-			ref := refOf(w.must(deprovision), 1)
-			outcome, err := w.with(func(context.Context) (provider.Status, error) {
-				return provider.Status{Done: true, Retained: &kept}, nil
-			}).Step(t.Context(), ref)
-			if i := w.instance(); err != nil || !outcome.Settled || i.State != lifecycle.DeleteFailed || len(w.retained()) != 0 {
-				t.Errorf("%+v %v, it is %q", outcome, err, i.State)
-			}
-		})
-	}
-	w := outlived(t)
-	ref, _ := w.begins()
+// Without the provider's help nothing is deleted: the deletion waits.
+func TestWhatCannotBeKept(t *testing.T) {
+	w := newWorld(t)
+	done(provisionKept)(w)
+	ref := refOf(w.must(deprovision), 1)
 	o := w.kit().WorkerOptions()
-	o.Providers = testkit.AsDemo(struct{ provider.Provider }{})
+	o.Providers = testkit.AsDemo(struct{ provider.Provider }{cloudtest.Demo(w.things, 0)})
 	outcome, err := worker.New(o).Step(t.Context(), ref)
-	if r := w.retained()[0]; err != nil || outcome.Settled || r.Faults != 1 || !strings.Contains(r.Fault, "does not remove") {
-		t.Errorf("%+v %v, %+v", outcome, err, r)
-	}
-}
-
-// A call whose time was up may land: its lease stays.
-func TestARemovalWhoseTimeWasUpKeepsItsLease(t *testing.T) {
-	w := outlived(t)
-	ref, _ := w.begins()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_, err := w.removing(func(context.Context, provider.Holding) (provider.Status, error) {
-		cancel()
-		return provider.Status{}, errors.New("the connection was closed")
-	}).Step(ctx, ref)
-	if r := w.retained()[0]; err != nil || !r.Busy.After(w.clock) {
-		t.Errorf("%v, %+v", err, r)
+	if i := w.instance(); err != nil || outcome.Settled || i.State != lifecycle.Deleting || i.Operation.Faults != 1 ||
+		w.held() != 1 {
+		t.Errorf("%+v %v, it is %q, %d things", outcome, err, i.State, w.held())
 	}
 }

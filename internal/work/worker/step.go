@@ -63,6 +63,10 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	switch {
 	case wait > 0:
 		return s.wait(ctx, wait)
+	case s.record.Adopts():
+		return s.perform(ctx, adoption{s})
+	case op.Kind == lifecycle.Quarantine, op.Kind == lifecycle.Release:
+		return s.perform(ctx, locking{s})
 	case op.Kind == lifecycle.Deprovision:
 		return s.deprovision(ctx)
 	case op.Kind == lifecycle.Update && !op.Quiet:
@@ -120,7 +124,7 @@ func (t own) question(ctx context.Context) (question, error) {
 // writer was faster: look again.
 func (s *step) lease(ctx context.Context, holder string) (ok bool, err error) {
 	leased := s.record.Leased(holder, s.at, s.until(s.at), s.witness())
-	err = s.Records.Commit(ctx, ledger.Put(leased), s.check(leased))
+	err = s.Records.Commit(ctx, ledger.Put(leased), s.check())
 	if errors.Is(err, ledger.ErrConflict) {
 		return false, nil
 	}
@@ -157,7 +161,7 @@ func (s *step) commit(
 		}
 		next = lease.of(next)
 		outcome = outcomeOf(next, now)
-		more = append(more, ledger.Put(next), s.check(next), ledger.FirstTargetUse(s.record, next, now))
+		more = append(more, ledger.Put(next), s.check(), ledger.FirstTargetUse(s.record, next, now))
 		if err := s.Records.Commit(ctx, more...); err != nil {
 			return err
 		}
@@ -209,7 +213,7 @@ func (s *step) wait(ctx context.Context, wait time.Duration) (workflow.Outcome, 
 }
 
 // deprovision removes the bindings of an instance, one at each step, and then the
-// instance.
+// instance, or keeps what that holds.
 func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 	op := s.record.Operation
 	b, passed, err := s.Records.NextBinding(ctx, s.record.Key, op.Unbound)
@@ -222,6 +226,9 @@ func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 	s.record = s.record.Unbound(passed) // written with whatever this step writes
 	if b != nil {
 		return s.removeBinding(ctx, *b)
+	}
+	if until := s.record.KeepsUntil(s.retention(s.record)); !until.IsZero() {
+		return s.perform(ctx, keeping{s, until})
 	}
 	return s.perform(ctx, own{s})
 }

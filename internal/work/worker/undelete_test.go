@@ -10,17 +10,22 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/testkit"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
-// freed has "i" be retained, and an operator allow that it is given back.
+// freed has "i" be kept, and an operator allow that it is given back.
 func freed(w *world) {
 	w.Helper()
 	done(provisionKept, deprovision)(w)
-	r, ok := w.retained()[0].Free(w.clock)
+	w.free()
+}
+
+// free has the one kept life be free to be given back.
+func (w *world) free() {
+	w.Helper()
+	r, ok := w.kept()[0].Free(lifecycle.Attributes{}, w.clock)
 	if !ok {
 		w.Fatal("it cannot be given back")
 	}
@@ -56,42 +61,58 @@ func remove(w *world, b *broker.Broker) (broker.Result, error) {
 		broker.DeleteRequest{Caller: w.caller(), InstanceID: "r", ServiceID: service(), PlanID: planAsyncBind()})
 }
 
-// moved requires that "r" was made of the retained thing.
-func (w *world) moved(when string) {
+// isGivenBack requires that "r" has what was made for "i", and that it is in use.
+func (w *world) isGivenBack(when string) {
 	w.Helper()
-	things := w.things.Things()
-	if len(things) != 1 || things[0].Tags.Instance != "r" || things[0].Source == "" || len(w.retained()) != 0 {
-		w.Errorf("%s: there are %+v, on record as retained: %+v", when, things, w.retained())
+	things, r := w.things.Things(), w.restored()
+	if len(things) != 1 || len(w.kept()) != 0 {
+		w.Errorf("%s: there are %+v, on record as kept: %+v", when, things, w.kept())
+		return
+	}
+	instance, incarnation, _ := lifecycle.ParseHandle(w.handle)
+	want := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "r", Incarnation: r.Incarnation,
+		Origin: provider.Origin{Instance: instance, Incarnation: incarnation}}
+	if thing := things[0]; thing.Locked || !thing.RetainedUntil.IsZero() || thing.Tags != want ||
+		thing.Name != w.demo().Name(want) {
+		w.Errorf("%s: it is %+v, want %+v", when, thing, want)
+	}
+	if r.Undeletes != nil || provider.Origin(r.Made.Origin) != want.Origin {
+		w.Errorf("%s: on record: %+v, undeletes %+v", when, r.Made, r.Undeletes)
 	}
 }
 
-// isBack requires that "i" is retained again, and may become another instance.
-func (w *world) isBack(when string) {
+// isKeptAgain requires that what "r" was to have is kept for it, and may be given back.
+func (w *world) isKeptAgain(when string) {
 	w.Helper()
-	w.isKept(when)
-	if all := w.retained(); len(all) == 1 && (all[0].Phase != lifecycle.Keeping || all[0].Freed.IsZero() || all[0].By != "") {
-		w.Errorf("%s: it is on record as %+v", when, all[0])
+	w.isKept(when, "r")
+	if all := w.kept(); len(all) == 1 && (all[0].Kept.Freed.IsZero() || all[0].Made.Origin.Instance != "i") {
+		w.Errorf("%s: it is on record as %+v, kept %+v", when, all[0], all[0].Kept)
 	}
 }
 
-// What is given back is one thing, wherever the process dies: the new instance, or,
-// if that fails or is deleted midway, retained as before. It is never lost, and
-// nothing is left behind.
+// What is given back is one thing, wherever the process dies: the new instance's, or, if
+// that fails or is deleted midway, kept for it. It is never lost, and nothing is left
+// behind.
 func TestWhatIsGivenBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deed
 		ends   func(*world, string)
 		deaths int
 	}{
-		"Ready": {deed{freed, undelete, 1, lifecycle.Ready, restoredKey}, (*world).moved, 12},
+		"Ready": {deed{freed, undelete, 1, lifecycle.Ready, restoredKey}, (*world).isGivenBack, 12},
 		"Fails": {deed{freed, undeleteAs("r", map[string]any{"fail": true}), 1, lifecycle.CreateFailed, restoredKey},
 			func(w *world, when string) {
 				done(remove)(w)
-				w.isBack(when)
+				w.isKeptAgain(when)
 			}, 12},
-		"DeletedMidway": {deed{both(freed, begun(undelete)), remove, 1, lifecycle.Deleted, restoredKey}, (*world).isBack, 12},
-		"DeletedOnceItFailed": {deed{both(freed, done(undeleteAs("r", map[string]any{"fail": true}))), remove, 1, lifecycle.Deleted,
-			restoredKey}, (*world).isBack, 8},
+		"DeletedAtOnce": {deed{both(freed, asked(undelete)), remove, 1, lifecycle.Deleted, restoredKey},
+			(*world).isKeptAgain, 12},
+		"DeletedOnceAdopted": {deed{both(freed, begun(undelete)), remove, 1, lifecycle.Deleted, restoredKey},
+			(*world).isKeptAgain, 12},
+		"DeletedMidway": {deed{both(freed, stepped(undelete)), remove, 1, lifecycle.Deleted, restoredKey},
+			(*world).isKeptAgain, 12},
+		"DeletedOnceItFailed": {deed{both(freed, done(undeleteAs("r", map[string]any{"fail": true}))), remove, 1,
+			lifecycle.Deleted, restoredKey}, (*world).isKeptAgain, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,34 +123,118 @@ func TestWhatIsGivenBack(t *testing.T) {
 	}
 }
 
-// A provision of it that was on its way while its instance was deleted takes it along:
-// the late look after the deletion gives it back.
-func TestWhatIsTakenLateIsGivenBack(t *testing.T) {
-	w := newWorld(t)
-	both(freed, begun(undelete))(w)
-	r := w.restored()
-	w.started = map[string]workflow.Ref{}
-	done(remove)(w)
-	w.isBack("deleted")
-	kept := w.retained()[0]
-	late := provider.Instance{
-		Broker: testkit.Identity, Platform: "p", ID: "r", Incarnation: r.Incarnation, ServiceID: service(), PlanID: r.Attributes.PlanID,
-		Operation: provider.Operation{ID: "late", Kind: provider.KindProvision, Synchronous: true, Started: w.clock},
-		Source: &provider.Source{Platform: "p", ID: "i", Incarnation: kept.Incarnation,
-			Retained: &provider.Retained{Name: kept.Name, Until: kept.Until}},
-	}
-	if s, err := w.demo().Provision(t.Context(), late); err != nil || !s.Done {
-		t.Fatal(s, err)
-	}
-	if h := w.shelved()[kept.Name]; h.Name != "" || w.held() != 1 {
-		t.Fatalf("nothing came late: %+v", h)
-	}
-	w.clock = w.clock.Add(lifecycle.LateLook)
-	w.restForLong()
-	w.isBack("looked at late")
+// asked is a request that is accepted, and of which no step is done.
+func asked(ask func(*world, *broker.Broker) (broker.Result, error)) func(*world) {
+	return func(w *world) { w.must(ask) }
 }
 
-// Of two that ask for it, and of its removal, one wins.
+// stepped is a request whose work has made two steps: it is about to be in use.
+func stepped(ask func(*world, *broker.Broker) (broker.Result, error)) func(*world) {
+	return both(begun(ask), func(w *world) {
+		for _, ref := range w.started {
+			if _, err := w.worker().Step(context.Background(), ref); err != nil {
+				w.Fatalf("preparing: %v", err)
+			}
+		}
+		if things := w.things.Things(); things[0].Locked {
+			w.Fatalf("preparing: it is not in use: %+v", things)
+		}
+	})
+}
+
+// What was kept again is given back again, by the handle of its last life; it has the
+// name that it was made with.
+func TestWhatWasKeptAgainIsGivenBack(t *testing.T) {
+	w := newWorld(t)
+	both(freed, done(undeleteAs("r", map[string]any{"fail": true}), remove))(w)
+	name, life := w.things.Things()[0].Name, w.kept()[0]
+	w.handle = life.Handle()
+	done(undeleteAs("r", nil))(w)
+	things, r := w.things.Things(), w.restored()
+	if len(things) != 1 || things[0].Name != name || things[0].Locked || things[0].Tags.Incarnation != r.Incarnation ||
+		things[0].Tags.Origin.Instance != "i" || r.State != lifecycle.Ready || len(w.kept()) != 0 {
+		t.Errorf("there are %+v; it is %q; on record as kept: %+v", things, r.State, w.kept())
+	}
+	// It is an instance like any other: it is kept for as long as its plan says.
+	done(remove)(w)
+	w.isKept("deleted", "r")
+	if k := w.kept()[0].Kept; k.Until.Before(k.Since.Add(week-time.Hour)) || !k.Freed.IsZero() {
+		t.Errorf("kept %+v", k)
+	}
+}
+
+// It keeps the longer of the times that were promised.
+func TestWhatIsKeptAgainKeepsItsDate(t *testing.T) {
+	w := newWorld(t)
+	freed(w)
+	until := w.kept()[0].Kept.Until
+	both(begun(undelete), done(remove))(w)
+	if k := w.kept()[0].Kept; !k.Until.Equal(until) {
+		t.Errorf("it was kept until %v, and is until %v", until, k.Until)
+	}
+	w.free()
+	w.clock = until.Add(-time.Hour)
+	w.free()
+	both(begun(undelete), done(remove))(w)
+	if k := w.kept()[0].Kept; k.Until.Before(k.Since.Add(23 * time.Hour)) {
+		t.Errorf("an hour before its end it is kept %+v", k)
+	}
+}
+
+// The call of a former life that may yet land is waited for before the thing is another's.
+func TestUndeleteWaitsForTheFormerLife(t *testing.T) {
+	w := newWorld(t)
+	freed(w)
+	life := w.kept()[0]
+	life.Leases = []lifecycle.Lease{{Holder: "late", Operation: "former", Taken: w.clock,
+		Until: w.clock.Add(time.Minute), TimedOut: true}}
+	if err := w.ledger().Commit(t.Context(), ledger.Put(life)); err != nil {
+		t.Fatal(err)
+	}
+	ref := refOf(w.must(undelete), 1)
+	calls := 0
+	k := w.keeping(keeper{adopt: func(provider.Holding, provider.Tags) error { calls++; return nil }})
+	for range 3 {
+		if outcome, err := k.Step(t.Context(), ref); err != nil || outcome.Wait <= 0 || calls != 0 {
+			t.Fatalf("%+v %v, %d calls", outcome, err, calls)
+		}
+	}
+	w.clock = w.clock.Add(time.Minute)
+	if _, err := k.Step(t.Context(), ref); err != nil || calls != 1 || w.restored().Adopts() {
+		t.Errorf("%v, %d calls, on record: %+v", err, calls, w.restored().Undeletes)
+	}
+}
+
+// What the adoption is told: the owners, and the name's origin.
+func TestAProviderIsToldWhatToAdopt(t *testing.T) {
+	w := newWorld(t)
+	freed(w)
+	life := w.kept()[0]
+	sealed, err := w.vault.Seal(t.Context(), vault.Label{Key: life.Key, Member: vault.State}, provider.State{Format: 3}.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	life.Made.State = sealed
+	if err := w.ledger().Commit(t.Context(), ledger.Put(life)); err != nil {
+		t.Fatal(err)
+	}
+	ref := refOf(w.must(undelete), 1)
+	var h provider.Holding
+	var former provider.Tags
+	if _, err := w.keeping(keeper{adopt: func(is provider.Holding, was provider.Tags) error {
+		h, former = is, was
+		return nil
+	}}).Step(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	was := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Incarnation: life.Incarnation}
+	if former.Owner() != was || h.Tags.Instance != "r" || h.Tags.Incarnation != w.restored().Incarnation ||
+		h.Tags.Origin != (provider.Origin{Instance: "i", Incarnation: life.Incarnation}) || h.State.Format != 3 {
+		t.Errorf("it is told %+v, of %+v", h, former)
+	}
+}
+
+// Of two that ask for it, and of its deletion, one wins.
 func TestOneWins(t *testing.T) {
 	t.Run("TwoProvisions", func(t *testing.T) {
 		w := newWorld(t)
@@ -139,107 +244,68 @@ func TestOneWins(t *testing.T) {
 			t.Errorf("the second one is answered %v", err)
 		}
 		w.rest()
-		w.moved("the first one")
+		w.isGivenBack("the first one")
 	})
-	t.Run("RemovalFirst", func(t *testing.T) {
+	t.Run("DeletionFirst", func(t *testing.T) {
 		w := newWorld(t)
 		freed(w)
-		w.clock = w.clock.Add(lifecycle.LateLook)
-		w.rest()
-		w.clock = w.retained()[0].Until
-		ref, _ := w.begins()
-		if _, err := undelete(w, w.broker()); !isRefusal(err) {
-			t.Errorf("what is being removed is given back: %v", err)
+		w.clock = w.kept()[0].Kept.Until
+		if _, err := w.reaper().Sweep(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		w.drive(t.Context(), ref)
-		if w.held() != 0 || len(w.retained()) != 0 {
-			t.Errorf("%d things, %+v", w.held(), w.retained())
+		if _, err := undelete(w, w.broker()); !isRefusal(err) {
+			t.Errorf("what is being deleted is given back: %v", err)
+		}
+		w.rest()
+		if w.held() != 0 || len(w.kept()) != 0 {
+			t.Errorf("%d things, %+v", w.held(), w.kept())
 		}
 	})
 	t.Run("UndeleteFirst", func(t *testing.T) {
 		w := newWorld(t)
 		freed(w)
-		w.clock = w.retained()[0].Until.Add(-time.Second)
-		r := w.must(undelete)
-		w.clock = w.clock.Add(time.Hour) // its time is over, and it is looked at
+		w.clock = w.kept()[0].Kept.Until.Add(-time.Second)
+		w.must(undelete)
+		w.clock = w.clock.Add(time.Hour) // its date has come, and it is looked at
 		report, err := w.reaper().Sweep(t.Context())
-		if err != nil || report.Removed != 0 || w.retained()[0].Phase != lifecycle.Restoring {
-			t.Errorf("%+v %v, %+v", report, err, w.retained()[0])
+		if err != nil || report.Removed != 0 {
+			t.Errorf("%+v %v", report, err)
 		}
-		w.drive(t.Context(), workflow.Ref{Token: r.Token, Attempt: w.restored().Operation.Attempt})
-		w.moved("when its time is over")
+		w.rest()
+		w.isGivenBack("when its date has come")
 	})
-	t.Run("AtOnce", func(t *testing.T) { // the removal begins while the request is decided
+	t.Run("AtOnce", func(t *testing.T) { // the deletion begins while the request is decided
 		w := newWorld(t)
 		freed(w)
-		now := w.retained()[0]
-		if err := w.ledger().Commit(t.Context(), ledger.Put(now.BeginRemoval("op", w.clock))); err != nil {
+		life := w.kept()[0]
+		begun, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: w.clock})
+		if err == nil {
+			err = w.ledger().Commit(t.Context(), ledger.Put(begun))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		err := w.ledger().Commit(t.Context(), ledger.Put(now.Taken(restoredKey, "op2", w.clock)))
-		if !errors.Is(err, ledger.ErrConflict) {
+		if err := w.ledger().Commit(t.Context(), ledger.Delete(life)); !errors.Is(err, ledger.ErrConflict) {
 			t.Errorf("both win: %v", err)
 		}
 	})
 }
 
-// What an instance was to be made of and is not there fails it: nothing else is made
-// in its place.
+// What an instance was to have and is not there fails it: nothing else is made in its
+// place.
 func TestWhatIsNotThereIsNotGivenBack(t *testing.T) {
 	w := newWorld(t)
 	freed(w)
-	w.things.Take(w.retained()[0].Name)
+	w.things.Take(w.things.Things()[0].Name)
 	done(undelete)(w)
 	if r := w.restored(); r.State != lifecycle.CreateFailed || w.held() != 0 {
 		t.Fatalf("it is %q, %d things", r.State, w.held())
 	}
 	done(remove)(w)
-	w.clock = w.retained()[0].Until
+	w.clock = w.kept()[0].Kept.Until
 	w.rest()
-	if len(w.retained()) != 0 {
-		t.Errorf("%+v", w.retained())
-	}
-}
-
-// An instance whose record was lost does not keep it for ever.
-func TestWhatWasTakenByNobodyIsGivenBack(t *testing.T) {
-	w := newWorld(t)
-	freed(w)
-	r := w.retained()[0].Taken(lifecycle.Key{Platform: "p", Instance: "unknown"}, "op", w.clock)
-	if err := w.ledger().Commit(t.Context(), ledger.Put(r)); err != nil {
-		t.Fatal(err)
-	}
-	w.clock = w.clock.Add(2 * time.Hour)
-	w.rest()
-	w.isBack("looked at")
-}
-
-// A provider is told what is retained, with its state, in each step, also in the
-// deletion of what it did not become.
-func TestAProviderIsToldWhatIsGivenBack(t *testing.T) {
-	w := newWorld(t)
-	freed(w)
-	kept := w.retained()[0]
-	ref := refOf(w.must(undelete), 1)
-	var told []provider.Instance
-	o := w.worker().Options
-	o.Providers = testkit.AsDemo(telling{Provider: o.Providers["demo"].Provider, tell: func(in provider.Instance) (provider.Status, error) {
-		told = append(told, in)
-		return provider.Status{After: time.Second}, nil
-	}})
-	for range 2 {
-		if _, err := worker.New(o).Step(t.Context(), ref); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for n, in := range told {
-		if s := in.Source; s == nil || s.Retained == nil || s.Retained.Name != kept.Name || !s.Retained.Until.Equal(kept.Until) || s.ID != "i" ||
-			s.Incarnation != kept.Incarnation || s.Platform != "p" || string(s.Snapshot) != string(kept.Snapshot) {
-			t.Errorf("step %d is told %+v", n, s)
-		}
-	}
-	if len(told) != 2 {
-		t.Errorf("%d steps", len(told))
+	if len(w.kept()) != 0 || w.held() != 0 {
+		t.Errorf("%+v", w.kept())
 	}
 }
 

@@ -26,9 +26,7 @@ type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
-	Quarantine(ctx context.Context, provider, name string) (lifecycle.Quarantine, error)
 	Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error)
-	Retained(ctx context.Context, key lifecycle.Key, incarnation string) (lifecycle.Retained, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -100,12 +98,6 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	ctx = logs.Begin(ctx)
 	logs.AddSubject(ctx, ref.Token.Key.Platform, ref.Token.Key.Instance, ref.Token.Key.Binding)
 	logs.AddOperation(ctx, ref.Token)
-	if _, _, is := ref.Token.Key.OfQuarantine(); is {
-		return w.quarantine(ctx, ref)
-	}
-	if _, _, is := ref.Token.Key.OfRetained(); is {
-		return w.removeRetained(ctx, ref)
-	}
 	return w.step(ctx, ref)
 }
 

@@ -1,0 +1,89 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// Tags are on everything that is made, so that it can be found from the ids
+// alone.
+type Tags struct {
+	// Broker is the identity of the broker that made the thing.
+	Broker      string `json:"broker,omitempty"`
+	Platform    string `json:"platform"`
+	Instance    string `json:"instance"`
+	Binding     string `json:"binding,omitempty"` // empty on what belongs to the instance
+	Incarnation string `json:"incarnation"`
+	// Of is the incarnation of the instance that a binding is of.
+	Of string `json:"of,omitempty"`
+	// Origin is what the thing was made under, if that is another instance; else zero.
+	Origin Origin `json:"origin,omitzero"`
+}
+
+// An Origin names the instance that a thing was made for. The thing's name derives from
+// it for as long as the thing exists, also once it belongs to another instance of the
+// same platform.
+type Origin struct {
+	Instance    string `json:"instance"`
+	Incarnation string `json:"incarnation"`
+}
+
+// Owner are the tags without the origin: whose the thing is now. Ours means that the
+// owners are equal.
+func (t Tags) Owner() Tags {
+	t.Origin = Origin{}
+	return t
+}
+
+// OfInstance are the tags of a binding's instance, or of the instance itself.
+func (t Tags) OfInstance() Tags {
+	if t.Binding != "" {
+		t.Binding, t.Incarnation, t.Of = "", t.Of, ""
+	}
+	return t
+}
+
+// TagsOf are the tags of what is made for an instance.
+func TagsOf(in Instance) Tags {
+	return Tags{Broker: in.Broker, Platform: in.Platform, Instance: in.ID, Incarnation: in.Incarnation, Origin: in.Origin}
+}
+
+// BindingTagsOf are the tags of what is made for a binding.
+func BindingTagsOf(b Binding) Tags {
+	return Tags{
+		Broker: b.Instance.Broker, Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID,
+		Incarnation: b.Incarnation, Of: b.Instance.Incarnation,
+	}
+}
+
+// Name derives the name of a thing from the ids and the incarnation that it is made for:
+// prefix, role and a hash over these, each preceded by its length, so that what reads the
+// same when joined never meets. It holds lower-case
+// letters, digits and hyphens only. It panics on a prefix or role that cannot
+// be part of a name, which no input can cause.
+func Name(prefix, role string, t Tags) string {
+	for _, s := range []string{prefix, role} {
+		if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			panic(fmt.Sprintf("name part %q is not of a-z, 0-9 and -", s))
+		}
+	}
+	h := sha256.New()
+	if o := t.Origin; o != (Origin{}) && t.Binding == "" {
+		t.Instance, t.Incarnation = o.Instance, o.Incarnation
+	}
+	ids := []string{t.Platform, t.Instance, t.Binding, t.Incarnation}
+	if t.Broker != "" { // what was made before brokers had an identity keeps its name
+		ids = append([]string{t.Broker}, ids...)
+	}
+	for _, id := range ids {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(id)))
+		h.Write(n[:])
+		h.Write([]byte(id))
+	}
+	sum := base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:16])
+	return prefix + "-" + role + "-" + sum
+}

@@ -1,0 +1,120 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// deleting is an instance that was ready and is being deleted, with leases of its own
+// deletion and of others.
+func deleting(t *testing.T) lifecycle.Record {
+	t.Helper()
+	r := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete)
+	r.Made.Target = lifecycle.Target{Name: "east"}
+	r.Leases = []lifecycle.Lease{
+		{Holder: "now", Operation: r.Operation.ID, Until: at(9)},
+		{Holder: "timed out", Operation: r.Operation.ID, Until: at(9), TimedOut: true},
+		{Holder: "before", Operation: "another", Until: at(9)},
+	}
+	return r
+}
+
+// A kept life has a record beside the tombstone of its id: the leases go with the life, and
+// what was secret or a user's goes with neither.
+func TestKeep(t *testing.T) {
+	r := deleting(t)
+	next, kept, err := r.Keep(at(5), at(60))
+	if err != nil || next.State != lifecycle.Deleted || next.Key != instanceKey || !next.LateLook.IsZero() ||
+		next.Leases != nil ||
+		!next.Due.Equal(next.Expires) || next.Operation.Phase != lifecycle.Succeeded || next.Made.State != nil {
+		t.Errorf("the tombstone: %+v %v", next, err)
+	}
+	want := r
+	want.Key, want.State, want.Due, want.Operation = instanceKey.Former(r.Incarnation), lifecycle.Quarantined, at(60), nil
+	want.Leases, want.Kept = r.Leases[1:], &lifecycle.Kept{Since: at(5), Until: at(60)}
+	want.Attributes.Parameters, want.Attributes.SealedContext = nil, nil
+	same(t, "the life", want, *kept)
+
+	// A former life that failed to be made, and was to have what is kept of another one.
+	r.Key, r.Undeletes = r.Key.Former(r.Incarnation), &lifecycle.Undeletion{Instance: "i", Incarnation: "1",
+		Freed: at(1), Adopted: true}
+	next, kept, err = r.Keep(at(5), at(60))
+	if err != nil || kept != nil || next.State != lifecycle.Quarantined || next.Key != r.Key || next.Undeletes != nil ||
+		!next.Kept.Freed.Equal(at(1)) || next.Operation.Phase != lifecycle.Succeeded {
+		t.Errorf("a former life: %+v %+v %v", next, kept, err)
+	}
+	again, past, err := next.BeginDelete(start("again", at(60)))
+	if err != nil || past != nil || again.State != lifecycle.Deleting || !again.KeepsUntil(time.Hour).IsZero() {
+		t.Errorf("its date has come: %+v %+v %v", again, past, err)
+	}
+}
+
+// What is kept, and until when: the date follows from the deletion, so that each step of it
+// has the same.
+func TestKeepsUntil(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, tc := range map[string]struct {
+		reason    string
+		change    func(*lifecycle.Record)
+		retention time.Duration
+		want      time.Duration // after the deletion began; zero for not at all
+	}{
+		"Promised":  {"its plan says so", func(*lifecycle.Record) {}, 7 * day, 7 * day},
+		"None":      {"its plan says nothing", func(*lifecycle.Record) {}, 0, 0},
+		"HalfMade":  {"nobody has used it", func(r *lifecycle.Record) { r.Unfinished = true }, 7 * day, 0},
+		"Orphan":    {"nobody knows its plan", func(r *lifecycle.Record) { r.Attributes.PlanID = "" }, 7 * day, 0},
+		"Binding":   {"a login is nothing to keep", func(r *lifecycle.Record) { r.Key = bindingKey }, 7 * day, 0},
+		"DateCome":  {"it was kept", func(r *lifecycle.Record) { r.Kept = &lifecycle.Kept{} }, 7 * day, 0},
+		"Undeleted": {"it holds what was promised to be kept", undeletes(30 * day), 0, 30 * day},
+		"AtLeast":   {"a developer has just asked for it", undeletes(time.Hour), 0, day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := deleting(t)
+			tc.change(&r)
+			var want time.Time
+			if tc.want > 0 {
+				want = r.Operation.Started.Add(tc.want).Truncate(time.Millisecond)
+			}
+			if got := r.KeepsUntil(tc.retention); !got.Equal(want) {
+				t.Errorf("%s: until %v, want %v", tc.reason, got, want)
+			}
+		})
+	}
+}
+
+func undeletes(until time.Duration) func(*lifecycle.Record) {
+	return func(r *lifecycle.Record) {
+		r.Unfinished, r.Undeletes = true, &lifecycle.Undeletion{Until: r.Operation.Started.Add(until).Truncate(time.Millisecond)}
+	}
+}
+
+// Names derive from the life that a thing was made for, however often it is given back.
+func TestUndeleteKeepsTheOrigin(t *testing.T) {
+	_, kept, err := deleting(t).Keep(at(5), at(60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kept.Undelete("provider", attributes("small")) != nil {
+		t.Error("it is given back, and nobody has allowed that")
+	}
+	free, ok := kept.Free(lifecycle.Attributes{}, at(6))
+	if !ok || !free.Kept.Until.Equal(at(6+24*60)) || !free.Due.Equal(free.Kept.Until) || !kept.Kept.Freed.IsZero() {
+		t.Errorf("%+v %v", free.Kept, ok)
+	}
+	origin := lifecycle.Origin{Instance: "instance", Incarnation: kept.Incarnation}
+	fresh := free.Undelete("provider", attributes("small"))
+	if fresh.Made.Origin != origin || fresh.Made.Target != kept.Made.Target || len(fresh.Leases) != 2 {
+		t.Fatalf("%+v", fresh)
+	}
+	free.Made.Origin, free.Incarnation = origin, "another"
+	if again := free.Undelete("provider", attributes("small")); again.Made.Origin != origin ||
+		again.Undeletes.Incarnation != "another" {
+		t.Errorf("%+v", again)
+	}
+	elsewhere, _ := free.Free(lifecycle.Attributes{SpaceGUID: "space 2"}, at(7))
+	if elsewhere.Undelete("provider", attributes("small")) != nil {
+		t.Error("it is given back in the space where it was, and another one is named")
+	}
+}

@@ -1,0 +1,115 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// retention is how long the plan of an instance keeps what is deleted, by the snapshot
+// that the instance recorded. A rebuilt record has none: there, today's plan counts.
+func (w *Worker) retention(i lifecycle.Record) time.Duration {
+	snapshot := i.Attributes.Snapshot
+	if snapshot == nil {
+		_, plan, _ := w.Plans.Plan(i.Attributes.ServiceID, i.Attributes.PlanID)
+		snapshot = plan.Snapshot
+	}
+	return provider.RetentionOf(snapshot)
+}
+
+// holdingOf is what the provider is told of the thing that an instance is.
+func holdingOf(in provider.Instance, created time.Time) provider.Holding {
+	return provider.Holding{
+		Tags: provider.TagsOf(in), Created: created, PlanID: in.PlanID, Target: in.Target, State: in.State, Epoch: in.Epoch,
+	}
+}
+
+// errNoAdopter ends no operation: without the provider's help, what is to be kept would be
+// deleted, or made anew.
+var errNoAdopter = errors.New("its provider cannot keep what is deleted, nor give it back: the program may be of another version")
+
+// adopter is the part of the provider that keeps what is deleted.
+func adopter(p provider.Wired) (provider.Adopter, error) {
+	if can, ok := p.Inventory.(provider.Adopter); ok {
+		return can, nil
+	}
+	return nil, errNoAdopter
+}
+
+// ofHolding asks for a change of what the provider keeps of the step's instance.
+func (s *step) ofHolding(
+	ctx context.Context, do func(context.Context, provider.Adopter, provider.Holding) error,
+) (question, error) {
+	in, err := s.instanceFor(ctx, s.record, &lifecycle.Operation{Kind: lifecycle.Deprovision})
+	return question{in.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+		can, err := adopter(p)
+		if err != nil {
+			return provider.Status{}, err
+		}
+		in.Epoch = at
+		return provider.Status{Done: true}, do(ctx, can, holdingOf(in, s.record.Created))
+	}, false}, err
+}
+
+// keeping is the task of deleting an instance whose plan keeps what the instance holds: it
+// is put out of use in place of being removed.
+type keeping struct {
+	*step
+	until time.Time
+}
+
+func (t keeping) question(ctx context.Context) (question, error) {
+	return t.ofHolding(ctx, func(ctx context.Context, p provider.Adopter, h provider.Holding) error {
+		h.RetainedUntil = t.until
+		return p.Quarantine(ctx, h)
+	})
+}
+
+// answered implements task. While a call of an overtaken operation may still take effect,
+// the thing is put out of use twice, as an absence is looked for twice.
+func (t keeping) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	v := a.judge(t.record.Operation, now)
+	if !v.done {
+		return t.judged(ctx, t.record, v, now)
+	}
+	seen, proven := t.record.AbsenceSeen(t.record.Operation.ID, now, t.witness())
+	if !proven {
+		return seen.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), nil, nil
+	}
+	next, kept, err := seen.Keep(now, t.until)
+	if err != nil {
+		return next, nil, err
+	}
+	beside, err := ledger.PutFormer(ctx, t.Records, kept, now)
+	t.Log.InfoContext(ctx, "what a platform has deleted is kept", "provider", next.Provider, "until", t.until)
+	return next, []ledger.Change{beside}, err
+}
+
+// adoption is the first task of an instance that is made of a kept life, and of its
+// deletion if it never was ready: the thing is to be the instance's. The call of another
+// life then does nothing to it any more.
+type adoption struct{ *step }
+
+func (t adoption) question(ctx context.Context) (question, error) {
+	from := t.record.Undeletes
+	return t.ofHolding(ctx, func(ctx context.Context, p provider.Adopter, h provider.Holding) error {
+		former := h.Tags
+		former.Instance, former.Incarnation = from.Instance, from.Incarnation
+		return p.Adopt(ctx, h, former)
+	})
+}
+
+// answered implements task. What is not there, or is somebody else's, ends a provision. A
+// deletion goes on: it puts out of use only what is the instance's.
+func (t adoption) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	v := a.judge(t.record.Operation, now)
+	_, failed := errors.AsType[*provider.Failure](a.err)
+	if v.done || failed && t.record.Operation.Kind.Deletes() {
+		return t.record.Adopted().Looked(now, lifecycle.Look{}), nil, nil
+	}
+	return t.judged(ctx, t.record, v, now)
+}

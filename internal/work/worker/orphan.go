@@ -1,0 +1,43 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// locking is the task of putting an orphan out of use, or into use again. If the provider
+// cannot do that, the thing stays in use.
+type locking struct{ *step }
+
+func (t locking) question(context.Context) (question, error) {
+	r := t.record
+	state, err := provider.ParseState(r.Made.Found)
+	h := provider.Holding{
+		Name: r.Kept.Name, Created: r.Created, Target: provider.Target(r.Made.Target), State: state, Tags: provider.Tags{
+			Broker: r.Made.Broker, Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding,
+			Incarnation: r.Incarnation, Of: r.InstanceIncarnation, Origin: provider.Origin(r.Made.Origin),
+		},
+	}
+	releases := r.Operation.Kind == lifecycle.Release
+	return question{h.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+		done := provider.Status{Done: true}
+		h.Epoch = at
+		switch can, ok := p.Inventory.(provider.Quarantiner); {
+		case !ok:
+			return done, nil
+		case releases:
+			return done, can.Release(ctx, h)
+		default:
+			return done, can.Quarantine(ctx, h)
+		}
+	}, r.IsBinding() && !releases}, err
+}
+
+// answered implements task.
+func (t locking) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
+	return t.judged(ctx, t.record, a.judge(t.record.Operation, now), now)
+}
