@@ -250,14 +250,14 @@ const (
 	mostSeen = 20_000
 )
 
-// list goes through the summaries of all stacks, and describes those of the prefix, each
-// once in a process while it stays as it is: to describe all at once, the broker would
+// list goes through the summaries of all stacks, and describes those that are asked
+// for by name, each once in a process while it stays as it is: to describe all at once, the broker would
 // need the right to read what others' stacks give out.
 //
 // A cursor is the id of the stack that comes next, and where its page of summaries
 // begins. Stacks come and go meanwhile, those of others too: if that one has gone, its
 // page begins again, so that none is left out.
-func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
+func (a *account) list(ctx context.Context, asked func(name string) bool, cursor string) (page []*stack, next string, err error) {
 	from, token, _ := strings.Cut(cursor, " ")
 	described := 0
 	out, err := a.stacks.ListStacks(ctx, &cfn.ListStacksInput{NextToken: text(token), StackStatusFilter: standingStatuses()})
@@ -266,7 +266,7 @@ func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stac
 	}
 	begin := slices.IndexFunc(out.StackSummaries, func(s types.StackSummary) bool { return aws.ToString(s.StackId) == from })
 	for _, s := range out.StackSummaries[max(0, begin):] {
-		if !strings.HasPrefix(aws.ToString(s.StackName), prefix) {
+		if !asked(aws.ToString(s.StackName)) {
 			continue
 		}
 		key := fmt.Sprint(aws.ToString(s.StackId), s.StackStatus, aws.ToTime(s.LastUpdatedTime))

@@ -27,9 +27,8 @@ type cloud interface {
 	// are enough.
 	story(ctx context.Context, id string, done func(event) bool) ([]event, error)
 
-	// list reads a page of the stacks whose names begin with a prefix, without their
-	// events.
-	list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error)
+	// list reads a page of the stacks whose names are asked for, without their events.
+	list(ctx context.Context, asked func(name string) bool, cursor string) (page []*stack, next string, err error)
 
 	// room tells how many stacks there are, and how many there may be; 0 if that is
 	// not known.

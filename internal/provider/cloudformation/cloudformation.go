@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -125,8 +126,9 @@ func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, *pro
 		return st, nil, nil
 	}
 	if in.Operation.Kind == provider.KindProvision && m.Existing == nil { // the first call is recorded with it
+		st.now.Space = plan.SpaceOf(in)
 		st.now.Calls++
-		st.now.Work.Call = call{Operation: in.Operation.ID, Verb: callCreate, Number: st.now.Calls}
+		st.now.Work.Call = call{Verb: callCreate, Number: st.now.Calls}
 	}
 	found := &provider.Status{Target: learnt, Description: "Found the account", After: time.Millisecond}
 	if in.Operation.Kind != provider.KindBind && in.Operation.Kind != provider.KindUnbind {
@@ -135,9 +137,36 @@ func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, *pro
 	return st, found, nil
 }
 
+// locate finds the space of a stack where no state tells it, since the key that sealed it
+// may be lost. A creation without one begins with the space of its order.
+func (s *step) locate(ctx context.Context) error {
+	if s.now.Space != "" {
+		return nil
+	}
+	for found, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]*stack, string, error) {
+		return s.list(ctx, func(name string) bool { _, is := s.p.scope.SpaceIn(name, s.now.tags); return is }, cursor)
+	}) {
+		if err != nil {
+			return s.p.explain(ctx, s.name, err)
+		}
+		s.now.Space, _ = s.p.scope.SpaceIn(found.name, s.now.tags)
+		return nil
+	}
+	if s.in.Operation.Kind == provider.KindProvision {
+		s.now.Space = plan.SpaceOf(s.in)
+	}
+	return nil
+}
+
+// stackName is the name of the instance's stack.
+func (s *step) stackName() string { return s.p.scope.Stack(s.now.tags, s.now.Space) }
+
 // see looks at what stands at the instance's name.
 func (s *step) see(ctx context.Context) error {
-	found, err := s.look(ctx, s.p.scope.Stack(s.now.tags))
+	if err := s.locate(ctx); err != nil || s.now.Space == "" {
+		return err
+	}
+	found, err := s.look(ctx, s.stackName())
 	if err != nil {
 		return s.p.explain(ctx, s.name, err)
 	}
@@ -165,8 +194,9 @@ func (s *step) see(ctx context.Context) error {
 			s.now.carried = last.id != c.Mark
 			s.now.consumed = s.now.carried
 		} else {
-			s.now.carried = last.token == c.token()
-			s.now.consumed = slices.ContainsFunc(found.events, func(e event) bool { return e.whole && e.token == c.token() })
+			token := s.now.Work.token()
+			s.now.carried = last.token == token
+			s.now.consumed = slices.ContainsFunc(found.events, func(e event) bool { return e.whole && e.token == token })
 		}
 	}
 	return nil
@@ -261,7 +291,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if !made(s.now.stack.status) {
 		return provider.Status{Description: "The instance is not ready yet"}, nil
 	}
-	return s.bind(ctx, b, s.values(s.now.stack.outputs))
+	return s.bind(ctx, b, s.stackValues())
 }
 
 func (s *step) bind(ctx context.Context, b provider.Binding, values map[string]string) (provider.Status, error) {
@@ -300,7 +330,7 @@ func (s *step) advance(ctx context.Context, next func(standing) decision) (provi
 	case actDone:
 		return s.done(), nil
 	case actFinish:
-		return s.rewrite(ctx, s.values(s.now.stack.outputs))
+		return s.rewrite(ctx, s.stackValues())
 	case actRecord:
 		return s.record(ctx, d)
 	case actSend:
@@ -318,7 +348,7 @@ func (s *step) advance(ctx context.Context, next func(standing) decision) (provi
 func (s *step) done() provider.Status {
 	st := provider.Status{Done: true, Percent: 100, State: s.now.state()}
 	if s.in.Operation.Kind == provider.KindDeprovision {
-		st.State = memory{Calls: s.now.Calls}.state()
+		st.State = memory{Space: s.now.Space, Calls: s.now.Calls}.state()
 	}
 	return st
 }
@@ -360,7 +390,7 @@ func (s *step) record(ctx context.Context, d decision) (provider.Status, error) 
 		s.now.Work.Why = textLate
 	}
 	s.now.Calls++
-	c := call{Operation: s.in.Operation.ID, Verb: d.verb, Number: s.now.Calls, Stack: s.now.stackID()}
+	c := call{Verb: d.verb, Number: s.now.Calls, Stack: s.now.stackID()}
 	if s.now.stack != nil {
 		last, _ := s.now.stack.latest()
 		c.Mark = last.id
@@ -415,7 +445,7 @@ func (s *step) full(ctx context.Context) error {
 
 // call makes the recorded call.
 func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
-	o := order{verb: v, token: s.now.Work.Call.token(), id: s.now.stackID(), name: s.p.scope.Stack(s.now.tags)}
+	o := order{verb: v, token: s.now.Work.token(), id: s.now.stackID(), name: s.stackName()}
 	if err := s.fill(ctx, &o); err != nil {
 		return provider.Status{}, s.refused(err)
 	}
@@ -425,7 +455,7 @@ func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
 	case err == nil:
 		return again, nil
 	case class == awserr.Unchanged && v == callUpdate:
-		return s.rewrite(ctx, s.values(s.now.stack.outputs))
+		return s.rewrite(ctx, s.stackValues())
 	case class == awserr.Denied && protection.MatchString(err.Error()):
 		s.now.Work.Failed = &failed{Message: textProtected, Usable: yes()}
 		return provider.Status{}, s.now.failure()

@@ -336,11 +336,11 @@ func (c fakeClient) story(ctx context.Context, id string, _ func(event) bool) (a
 	return all, err
 }
 
-func (c fakeClient) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
+func (c fakeClient) list(ctx context.Context, asked func(string) bool, cursor string) (page []*stack, next string, err error) {
 	err = c.do(ctx, "list", func(a *fakeAccount) error {
 		sorted := slices.SortedFunc(slices.Values(a.stacks), func(x, y *fakeStack) int { return strings.Compare(x.id, y.id) })
 		for _, s := range sorted {
-			if s.status == deleteComplete || s.id <= cursor || !strings.HasPrefix(s.name, prefix) {
+			if s.status == deleteComplete || s.id <= cursor || !asked(s.name) {
 				continue
 			}
 			if len(page) == c.page {

@@ -91,7 +91,7 @@ func (b *bench) ready(kind provider.Kind) provider.Instance {
 func (b *bench) stack() *fakeStack {
 	b.fake.mu.Lock()
 	defer b.fake.mu.Unlock()
-	return b.fake.account(here).find(b.scope.Stack(own2))
+	return b.fake.account(here).find(nameIn(b.scope, orderOf(own2, provider.Place{})))
 }
 
 var own2 = provider.Tags{Broker: "broker-1", Platform: "p", Instance: "i", Incarnation: "operation-1"}

@@ -198,7 +198,7 @@ func TestReviewGivesWay(t *testing.T) {
 	in := r.instance(m, `{"note":"one"}`)
 	o := order{labels: labelsOf(in, m, r.scope)}
 	if _, err := cfn.NewFromConfig(r.config).CreateChangeSet(t.Context(), &cfn.CreateChangeSetInput{
-		ChangeSetName: aws.String("planned"), StackName: aws.String(r.scope.Stack(provider.TagsOf(in))), Tags: o.tags(),
+		ChangeSetName: aws.String("planned"), StackName: aws.String(nameIn(r.scope, in)), Tags: o.tags(),
 		ChangeSetType: cfntypes.ChangeSetTypeCreate, TemplateBody: aws.String(bucketTemplate)}); err != nil {
 		t.Fatal(err)
 	}
@@ -416,7 +416,7 @@ func TestSecondAccount(t *testing.T) {
 		t.Error("it stands in the first account")
 	}
 	if _, err := cfn.NewFromConfig(second).DescribeStacks(t.Context(), &cfn.DescribeStacksInput{
-		StackName: aws.String(r.scope.Stack(provider.TagsOf(in)))}); err != nil {
+		StackName: aws.String(nameIn(r.scope, in))}); err != nil {
 		t.Errorf("it does not stand in the second: %v", err)
 	}
 	if all := r.sweep(); len(all) != 1 || all[0].Target != in.Target {

@@ -64,12 +64,13 @@ func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider
 		}
 		return page, next, p.explain(ctx, s.name, err)
 	}
-	stacks, cursor, err := s.list(ctx, string(p.scope)+"-i-", at.Cursor)
+	stacks, cursor, err := s.list(ctx, func(name string) bool { return strings.HasPrefix(name, p.scope.Stacks()) }, at.Cursor)
 	if err != nil {
 		return nil, place{}, p.explain(ctx, s.name, err)
 	}
 	for _, found := range stacks {
-		if !found.owned || found.tags.Broker != p.broker || found.name != p.scope.Stack(found.tags) {
+		space, ours := p.scope.SpaceIn(found.name, found.tags)
+		if !found.owned || found.tags.Broker != p.broker || !ours {
 			continue
 		}
 		id, err := provider.DecodeText(found.labels[plan.LabelPlan])
@@ -78,7 +79,7 @@ func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider
 		}
 		page = append(page, provider.Holding{
 			Name: found.name, Tags: found.tags, Created: found.created.UTC(), PlanID: id, Target: s.recorded(),
-			State: *memory{Stack: found.id}.state(),
+			State: *memory{Space: space, Stack: found.id}.state(),
 		})
 	}
 	next.Cursor = cursor
@@ -110,7 +111,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 
 // holder is where a principal is; nil for what is a stack.
 func (p *Provider) holder(ctx context.Context, h provider.Holding) (*site, error) {
-	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, string(p.scope)+"-i-") {
+	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.scope.Stacks()) {
 		return nil, ctx.Err()
 	}
 	s, learnt, err := p.at(ctx, provider.Instance{Target: h.Target})

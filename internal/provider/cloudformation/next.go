@@ -108,7 +108,7 @@ func (s standing) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 // order makes the recorded call, or records one that can be made.
 func (s standing) order(v verb) decision {
 	c := s.Work.Call
-	if c.Verb == v && c.Operation == s.Work.Operation && c.Stack == s.stackID() && !s.consumed {
+	if c.Verb == v && c.Stack == s.stackID() && !s.consumed {
 		return decision{act: actSend, verb: v, rule: s.rule}
 	}
 	return decision{act: actRecord, verb: v, rule: s.rule}

@@ -25,7 +25,7 @@ func at(status string) standing {
 // after is one in which a call is recorded, and the latest event is of it.
 func after(v verb, status string) standing {
 	s := at(status)
-	s.Work.Call = call{Operation: "op", Verb: v, Number: 1, Stack: "id"}
+	s.Work.Call = call{Verb: v, Number: 1, Stack: "id"}
 	s.carried, s.consumed = true, true
 	return s
 }
@@ -106,10 +106,10 @@ func TestNext(t *testing.T) {
 		want   string
 	}{
 		"CreateSent": {"a call whose effect is not seen is made with the number that is recorded",
-			with(at(""), func(s *standing) { s.Work.Call = call{Operation: "op", Verb: callCreate, Number: 1} }).provision(), "send create"},
+			with(at(""), func(s *standing) { s.Work.Call = call{Verb: callCreate, Number: 1} }).provision(), "send create"},
 		"CreateGone": {"a call that was done is not done again: another number is needed",
 			with(at(""), func(s *standing) {
-				s.Work.Call, s.consumed = call{Operation: "op", Verb: callCreate, Number: 1}, true
+				s.Work.Call, s.consumed = call{Verb: callCreate, Number: 1}, true
 			}).provision(), "record create"},
 		"CreateFailed": {"it has left something",
 			with(at(rollbackComplete), func(s *standing) { s.Work.Failed = failing }).provision(), "record delete"},
@@ -187,19 +187,19 @@ func TestNext(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range []call{
-		{Operation: "op", Verb: callCreate, Number: 1}, {Operation: "op", Verb: callCreate, Number: 11},
-		{Operation: "op", Verb: callUpdate, Number: 1},
-		{Operation: "op1", Verb: callCreate, Number: 1}, {Operation: "ö/.+\n", Verb: callCreate, Number: 1},
+	for _, w := range []work{
+		{Operation: "op", Call: call{Verb: callCreate, Number: 1}}, {Operation: "op", Call: call{Verb: callCreate, Number: 11}},
+		{Operation: "op", Call: call{Verb: callUpdate, Number: 1}},
+		{Operation: "op1", Call: call{Verb: callCreate, Number: 1}}, {Operation: "ö/.+\n", Call: call{Verb: callCreate, Number: 1}},
 	} {
-		token := c.token()
+		token := w.token()
 		if seen[token] || len(token) > 128 || plan.Clean(token) != token {
-			t.Errorf("%+v has the token %q", c, token)
+			t.Errorf("%+v has the token %q", w, token)
 		}
 		seen[token] = true
-		c.Stack, c.Mark = "another", "another"
-		if c.token() != token {
-			t.Errorf("%+v: the token differs with what is not of the call", c)
+		w.Call.Stack, w.Call.Mark = "another", "another"
+		if w.token() != token {
+			t.Errorf("%+v: the token differs with what is not of the call", w)
 		}
 	}
 }

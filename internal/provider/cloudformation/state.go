@@ -14,6 +14,8 @@ const stateFormat = 1
 
 // A memory is what the state of an instance holds.
 type memory struct {
+	// Space is that of the order, in the letters of plan.SpaceOf. The stack's name has it.
+	Space string `json:"space,omitempty"`
 	// Stack is the id of the instance's stack, once one was seen.
 	Stack string `json:"stack,omitempty"`
 	// Calls is how many were recorded, of all operations: each has a number of its own.
@@ -48,9 +50,8 @@ type failed struct {
 
 // A call is one of those that change a stack.
 type call struct {
-	Operation string `json:"operation"`
-	Verb      verb   `json:"verb"`
-	Number    int    `json:"number"`
+	Verb   verb `json:"verb"`
+	Number int  `json:"number"`
 	// Stack is the id of the stack that it is about; empty for a creation.
 	Stack string `json:"stack,omitempty"`
 	// Mark is the latest stack-level event when it was recorded.
@@ -69,11 +70,11 @@ const (
 	callRetain   verb = "retain"   // an update, after which nothing goes with the stack
 )
 
-// token is the call's client request token: CloudFormation takes letters, digits
-// and hyphens, 128 at most.
-func (c call) token() string {
+// token is the client request token of the recorded call: CloudFormation takes letters,
+// digits and hyphens, 128 at most.
+func (w work) token() string {
 	h := sha256.New()
-	for _, part := range []string{c.Operation, string(c.Verb), fmt.Sprint(c.Number)} {
+	for _, part := range []string{w.Operation, string(w.Call.Verb), fmt.Sprint(w.Call.Number)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return "longshore-" + hex.EncodeToString(h.Sum(nil)[:20])

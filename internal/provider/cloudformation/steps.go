@@ -156,7 +156,7 @@ func (p *Provider) explain(ctx context.Context, target string, err error) error 
 // they may know, and the log what the operator must do.
 func (p *Provider) judge(ctx context.Context, s *step, err error) error {
 	end := func(text, remedy string) error {
-		p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", p.scope.Stack(s.now.tags), "remedy", remedy, "error", err)
+		p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(), "remedy", remedy, "error", err)
 		s.now.Work.Failed = &failed{Message: text, Usable: yes(), Repeatable: yes()}
 		return s.now.failure()
 	}

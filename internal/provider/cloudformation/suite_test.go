@@ -138,6 +138,19 @@ func factory(mutant string, emulated bool) providertest.Factory {
 	}
 }
 
+// scenePlace is where the suite orders.
+var scenePlace = provider.Place{Organization: "organization-1", Space: "space-1"}
+
+// orderOf is the order of the instance with these tags.
+func orderOf(t provider.Tags, at provider.Place) provider.Instance {
+	return provider.Instance{Broker: t.Broker, Platform: t.Platform, ID: t.Instance, Incarnation: t.Incarnation, Origin: t.Origin, Place: at}
+}
+
+// nameIn is the name of the stack of an instance where it is ordered.
+func nameIn(s plan.Scope, in provider.Instance) string {
+	return s.Stack(provider.TagsOf(in), plan.SpaceOf(in))
+}
+
 // plant makes a stack or a principal without asking anybody.
 func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
 	f.mu.Lock()
@@ -148,7 +161,7 @@ func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
 		return
 	}
 	f.ids++
-	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: scope.Stack(at), status: createComplete, created: f.now()},
+	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: nameIn(scope, orderOf(at, scenePlace)), status: createComplete, created: f.now()},
 		tokens: map[string]bool{}}
 	s.set(order{labels: owner.Labels()})
 	a.stacks = append(a.stacks, s)
@@ -165,8 +178,10 @@ func (f *fake) describe(scope plan.Scope, at provider.Tags) (text string) {
 			}
 			continue
 		}
-		if s := a.find(scope.Stack(at)); s != nil {
-			text += fmt.Sprintf("%s: %+v %v %v\n", name, s.tags, s.params, s.body)
+		for _, s := range a.stacks {
+			if _, is := scope.SpaceIn(s.name, at); is && s.status != deleteComplete {
+				text += fmt.Sprintf("%s: %+v %v %v\n", name, s.tags, s.params, s.body)
+			}
 		}
 	}
 	return text
@@ -249,12 +264,12 @@ func (m mutant) send(ctx context.Context, o order) error {
 	return m.cloud.send(ctx, o)
 }
 
-func (m mutant) list(ctx context.Context, prefix, cursor string) ([]*stack, string, error) {
-	page, next, err := m.cloud.list(ctx, prefix, cursor)
+func (m mutant) list(ctx context.Context, asked func(string) bool, cursor string) ([]*stack, string, error) {
+	page, next, err := m.cloud.list(ctx, asked, cursor)
 	for _, s := range page {
 		if m.name == "lists-all" {
 			s.tags.Broker = m.broker
-			s.name = plan.ScopeOf("suite").Stack(s.tags)
+			s.name = nameIn(plan.ScopeOf("suite"), orderOf(s.tags, scenePlace))
 		}
 	}
 	if m.name == "one-page" {

@@ -126,6 +126,13 @@ func (s *site) values(outputs map[string]string) map[string]string {
 	return all
 }
 
+// stackValues are those of an instance whose stack was seen.
+func (s *step) stackValues() map[string]string {
+	all := s.values(s.now.stack.outputs)
+	all[plan.ValueSpacePrefix] = s.scope.SpacePrefix(s.now.Space)
+	return all
+}
+
 // proofTime is how long a process trusts that its credentials still lead to the
 // account that they led to.
 const proofTime = time.Minute

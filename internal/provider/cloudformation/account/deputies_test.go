@@ -43,7 +43,7 @@ func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Place, out
 		t.Fatal(err)
 	}
 	values := map[string]string{plan.ValuePartition: p.Partition, plan.ValueAccount: p.Account, plan.ValueRegion: p.Region,
-		plan.ValuePrefix: s.Prefix()}
+		plan.ValuePrefix: s.Prefix(), plan.ValueSpacePrefix: s.SpacePrefix("space234")}
 	for name, value := range outputs {
 		values[name] = value
 	}
@@ -59,10 +59,10 @@ func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Place, out
 }
 
 const (
-	near   = "arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x-Queue-1"
+	near   = "arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-space234-x-queue"
 	queued = "arn:aws:sqs:eu-central-1:111122223333:payroll"
-	topic  = "arn:aws:sns:eu-central-1:111122223333:longshore-abcdefgh-i-x-Topic-1"
-	rule   = "arn:aws:events:eu-central-1:111122223333:rule/longshore-abcdefgh-i-x-bus/r"
+	topic  = "arn:aws:sns:eu-central-1:111122223333:longshore-abcdefgh-i-space234-x-topic"
+	rule   = "arn:aws:events:eu-central-1:111122223333:rule/longshore-abcdefgh-i-space234-x-bus/r"
 )
 
 func targets(arns ...string) map[string][]string {
@@ -76,8 +76,8 @@ func subscribed(protocol, endpoint string) map[string][]string {
 // deputies are calls by which a binding would have another service act for it, on what
 // trusts that service.
 var deputies = map[string]call{
-	"Target":       {"a queue of the broker", "events:PutTargets", rule, targets(near), true},
-	"TargetTopic":  {"a topic of the broker", "events:PutTargets", rule, targets(topic), true},
+	"Target":       {"a queue of the space", "events:PutTargets", rule, targets(near), true},
+	"TargetTopic":  {"a topic of the broker", "events:PutTargets", rule, targets(topic), false},
 	"TargetQueue":  {"somebody's queue", "events:PutTargets", rule, targets(queued), false},
 	"TargetsMixed": {"one of several", "events:PutTargets", rule, targets(near, queued), false},
 	"TargetLambda": {"a function", "events:PutTargets", rule,
@@ -88,7 +88,7 @@ var deputies = map[string]call{
 	"Rule":          {"what it is for", "events:PutRule", rule, nil, true},
 	"RuleElsewhere": {"the account's own bus", "events:PutTargets", "arn:aws:events:eu-central-1:111122223333:rule/r", targets(near), false},
 
-	"Subscribe":      {"a queue of the broker", "sns:Subscribe", topic, subscribed("sqs", near), true},
+	"Subscribe":      {"a queue of the space", "sns:Subscribe", topic, subscribed("sqs", near), true},
 	"SubscribeHTTPS": {"the application", "sns:Subscribe", topic, subscribed("https", "https://app.example.com/in"), true},
 	"SubscribeHTTP":  {"in the clear", "sns:Subscribe", topic, subscribed("http", "http://app.example.com/in"), false},
 	"SubscribeSMS":   {"at the operator's cost", "sns:Subscribe", topic, subscribed("sms", "+15555550100"), false},
@@ -118,7 +118,7 @@ func TestNoDeputies(t *testing.T) {
 			t.Fatal(err)
 		}
 		policy := bindingOf(t, o, scope, place, map[string]string{
-			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-x-bus",
+			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-space234-x-bus",
 			"EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
 		})
 		for which, c := range deputies {
@@ -133,6 +133,22 @@ func TestNoDeputies(t *testing.T) {
 					t.Errorf("%s (%s on %s): the boundary allows it: %t, want %t", c.reason, c.action, c.resource, got, c.want)
 				}
 			})
+		}
+	}
+}
+
+// A binding has messages go to queues of its instance's own space alone.
+func TestDeputiesOfOtherSpaces(t *testing.T) {
+	far := strings.Replace(near, "space234", "other234", 1)
+	for name, c := range map[string]call{
+		"sns":         {"a queue of another space", "sns:Subscribe", topic, subscribed("sqs", far), false},
+		"eventbridge": {"a queue of another space", "events:PutTargets", rule, targets(far), false},
+	} {
+		policy := bindingOf(t, shippedOffering(t, name), scope, place, map[string]string{
+			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-space234-x-bus", "EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
+		})
+		if iampolicy.Allows(c.request(), policy) {
+			t.Errorf("%s: %s (%s on %s) is allowed", name, c.reason, c.action, c.resource)
 		}
 	}
 }

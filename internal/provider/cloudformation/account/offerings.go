@@ -280,9 +280,9 @@ func common(c iampolicy.Condition) iampolicy.Condition {
 	return out
 }
 
-// prefixed puts in what the names of all that the broker makes begin with.
+// prefixed puts in what the names of all that the broker makes begin with, in any space.
 func prefixed(scope plan.Scope) func(string) string {
-	return func(text string) string { return strings.ReplaceAll(text, "${"+plan.ValuePrefix+"}", scope.Prefix()) }
+	return strings.NewReplacer("${"+plan.ValuePrefix+"}", scope.Prefix(), "${"+plan.ValueSpacePrefix+"}", scope.Stacks()).Replace
 }
 
 func serviceOf(action string) string {

@@ -74,6 +74,7 @@ func values(existing *plan.Existing) map[string]bool {
 	known := map[string]bool{plan.ValueRegion: true, plan.ValueAccount: true, plan.ValuePartition: true, plan.ValueSuffix: true,
 		plan.ValuePrefix: true}
 	if existing == nil {
+		known[plan.ValueSpacePrefix] = true
 		return known
 	}
 	for name := range existing.Exports {

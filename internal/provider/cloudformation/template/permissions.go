@@ -167,6 +167,7 @@ func (c *checker) serviceRole(d *document, t *model) {
 	all := c.statements(d)
 	known := values(nil)
 	delete(known, plan.ValueSuffix)
+	delete(known, plan.ValueSpacePrefix)
 	for _, s := range all {
 		c.actions(d, s)
 		c.everything(d, s)
@@ -300,10 +301,11 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 		}
 		for i, resource := range s.resources {
 			at := s.at + "/Resource" + slot(fmt.Sprint(i))
-			own := slices.DeleteFunc(plan.Names(resource), func(name string) bool { return values(nil)[name] })
+			names := plan.Names(resource)
+			own := slices.ContainsFunc(names, func(name string) bool { return !values(nil)[name] })
 			switch {
-			case !s.allows || len(own) > 0 || strings.Trim(resource, "*") == "":
-			case strings.Contains(resource, prefix):
+			case !s.allows || own || strings.Trim(resource, "*") == "":
+			case slices.Contains(names, plan.ValuePrefix), slices.Contains(names, plan.ValueSpacePrefix):
 				c.add(d.problem(at, fmt.Sprintf("%q is of all instances", resource), "name the instance's own, by an output: ${NAME}"))
 			default:
 				c.warn(d.problem(at, fmt.Sprintf("%q is the same for every instance", resource), "name the instance's own, by an output: ${NAME}"))

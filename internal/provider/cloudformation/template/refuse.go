@@ -185,15 +185,20 @@ func (c *checker) names(t *model, name string, r resource, s schema) {
 }
 
 // ownNames are types whose names CloudFormation, or for log groups MiniStack, does not
-// begin with the stack's name when it makes them: rights could not end at it.
+// begin with the stack's name when it makes them, or has to cut, as that of a queue:
+// rights could not end at it. That of a topic would lack the .fifo that SNS asks for.
 var ownNames = map[string]bool{
-	"AWS::SecretsManager::Secret": true, "AWS::SSM::Parameter": true, "AWS::Logs::LogGroup": true,
+	"AWS::SQS::Queue": true, "AWS::SNS::Topic": true, "AWS::SecretsManager::Secret": true, "AWS::SSM::Parameter": true, "AWS::Logs::LogGroup": true,
 	"AWS::ElastiCache::ReplicationGroup": true, "AWS::ElastiCache::CacheCluster": true,
 }
 
 // ofStack reports whether a value is made of the stack's name, and of nothing that
 // users or platforms give.
 func (c *checker) ofStack(t *model, v any) bool {
+	if name, argument, is := call(v); is && name == "Fn::If" {
+		list, _ := argument.([]any)
+		return len(list) == 3 && c.ofStack(t, list[1]) && c.ofStack(t, list[2])
+	}
 	uses := false
 	own := true
 	walk(v, "", func(_ string, v any) {
