@@ -27,7 +27,8 @@ func nowhere(t *testing.T, p *process, offering, plan, id string) rented {
 	r := rented{p: p, t: t, path: instancePath(id)}
 	r.service, r.plan = r.idsOf(offering, plan)
 	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"context":{"platform":"own"}}`, r.service, r.plan)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.url+r.path+"?accepts_incomplete=true", strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.url+r.path+"?accepts_incomplete=true",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,8 @@ func TestDelivery(t *testing.T) {
 	const home, space, organization = `"organization_guid":"o","space_guid":"s"`, `"organization_guid":"o","space_guid":"t"`,
 		`"organization_guid":"n","space_guid":"s"`
 	deduplicated := `,"parameters":{"content_based_deduplication":true}`
-	names := []string{"queue", "fifo queue", "topic", "fifo topic", "bus", "topic of another space", "fifo topic of another space",
+	names := []string{"queue", "fifo queue", "topic", "fifo topic", "bus", "topic of another space",
+		"fifo topic of another space",
 		"topic of another organization", "bus of another space", "queue of no space", "topic of no space", "bus of no space"}
 	ordered := []rented{
 		orderIn(t, p, "sqs", "standard", "queue", home), orderIn(t, p, "sqs", "fifo", "fifo-queue", home),
@@ -62,7 +64,8 @@ func TestDelivery(t *testing.T) {
 		orderIn(t, p, "eventbridge", "standard", "bus", home),
 		orderIn(t, p, "sns", "standard", "topic-2", space), orderIn(t, p, "sns", "fifo", "fifo-topic-2", space+deduplicated),
 		orderIn(t, p, "sns", "standard", "topic-3", organization), orderIn(t, p, "eventbridge", "standard", "bus-2", space),
-		nowhere(t, p, "sqs", "standard", "queue-4"), nowhere(t, p, "sns", "standard", "topic-4"), nowhere(t, p, "eventbridge", "standard", "bus-4"),
+		nowhere(t, p, "sqs", "standard", "queue-4"), nowhere(t, p, "sns", "standard", "topic-4"),
+		nowhere(t, p, "eventbridge", "standard", "bus-4"),
 	}
 	bound := map[string]map[string]string{}
 	for i, got := range bindAll(ordered...) {
@@ -97,8 +100,9 @@ type delivery struct {
 func (d delivery) publishes(from, to string, arrives bool) {
 	d.Helper()
 	topic, queue := d.bound[from], d.bound[to]
-	subscribed, err := sns.NewFromConfig(d.account.root()).Subscribe(d.Context(), &sns.SubscribeInput{TopicArn: aws.String(topic["topic_arn"]),
-		Protocol: aws.String("sqs"), Endpoint: aws.String(queue["queue_arn"]), ReturnSubscriptionArn: true})
+	subscribed, err := sns.NewFromConfig(d.account.root()).Subscribe(d.Context(),
+		&sns.SubscribeInput{TopicArn: aws.String(topic["topic_arn"]),
+			Protocol: aws.String("sqs"), Endpoint: aws.String(queue["queue_arn"]), ReturnSubscriptionArn: true})
 	if err != nil {
 		d.Fatalf("subscribing the %s to the %s: %v", to, from, err)
 	}
@@ -133,19 +137,22 @@ func (d delivery) sends(from, to string, admitted bool) {
 	if strings.HasPrefix(to, "fifo") {
 		target.SqsParameters = &eventtypes.SqsParameters{MessageGroupId: aws.String("group")}
 	}
-	if _, err := rules.PutTargets(d.Context(), &eventbridge.PutTargetsInput{EventBusName: bus, Rule: rule, Targets: []eventtypes.Target{target}}); err != nil {
+	if _, err := rules.PutTargets(d.Context(), &eventbridge.PutTargetsInput{EventBusName: bus, Rule: rule,
+		Targets: []eventtypes.Target{target}}); err != nil {
 		d.Fatal(err)
 	}
 	text := from + " to " + to
 	sent, err := eventbridge.NewFromConfig(servicestest.Config(d.account.endpoint, d.bound[from])).PutEvents(d.Context(),
-		&eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{EventBusName: bus, Source: aws.String("application"),
+		&eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{EventBusName: bus,
+			Source:     aws.String("application"),
 			DetailType: aws.String("greeting"), Detail: aws.String(`{"text":"` + text + `"}`)}}})
 	if err != nil || sent.FailedEntryCount > 0 {
 		d.Fatalf("sending to the %s: %v", from, err)
 	}
 	d.arrives(text, queue, true)
 	d.admits(text, queue, "events", *made.RuleArn, admitted)
-	if _, err := rules.RemoveTargets(d.Context(), &eventbridge.RemoveTargetsInput{EventBusName: bus, Rule: rule, Ids: []string{"1"}}); err != nil {
+	if _, err := rules.RemoveTargets(d.Context(), &eventbridge.RemoveTargetsInput{EventBusName: bus, Rule: rule,
+		Ids: []string{"1"}}); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -154,8 +161,9 @@ func (d delivery) sends(from, to string, admitted bool) {
 func (d delivery) arrives(text string, queue map[string]string, want bool) {
 	d.Helper()
 	api := sqs.NewFromConfig(servicestest.Config(d.account.endpoint, queue))
-	read, err := api.ReceiveMessage(d.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(queue["queue_url"]), MaxNumberOfMessages: 10,
-		WaitTimeSeconds: 1})
+	read, err := api.ReceiveMessage(d.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(queue["queue_url"]),
+		MaxNumberOfMessages: 10,
+		WaitTimeSeconds:     1})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -177,14 +185,16 @@ func (d delivery) arrives(text string, queue map[string]string, want bool) {
 func (d delivery) admits(text string, queue map[string]string, service, source string, want bool) {
 	d.Helper()
 	has, err := sqs.NewFromConfig(d.account.root()).GetQueueAttributes(d.Context(), &sqs.GetQueueAttributesInput{
-		QueueUrl: aws.String(queue["queue_url"]), AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNamePolicy}})
+		QueueUrl:       aws.String(queue["queue_url"]),
+		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNamePolicy}})
 	if err != nil {
 		d.Fatal(err)
 	}
 	policy := d.policyFor(service, has.Attributes["Policy"])
 	judge := func(source, account, tls string) bool {
-		return iampolicy.Allows(iampolicy.Request{Action: "sqs:SendMessage", Resource: queue["queue_arn"], Context: map[string][]string{
-			"aws:SourceArn": {source}, "aws:SourceAccount": {account}, "aws:SecureTransport": {tls}}}, policy)
+		return iampolicy.Allows(iampolicy.Request{Action: "sqs:SendMessage", Resource: queue["queue_arn"],
+			Context: map[string][]string{
+				"aws:SourceArn": {source}, "aws:SourceAccount": {account}, "aws:SecureTransport": {tls}}}, policy)
 	}
 	id := strings.Split(source, ":")[4]
 	if got := judge(source, id, "true"); got != want {
