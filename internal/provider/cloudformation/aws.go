@@ -161,9 +161,11 @@ func (a *account) story(ctx context.Context, id string, done func(event) bool) (
 		}
 		for _, e := range page.StackEvents {
 			one := event{
-				id: aws.ToString(e.EventId), token: aws.ToString(e.ClientRequestToken), logical: aws.ToString(e.LogicalResourceId),
-				kind: aws.ToString(e.ResourceType), status: string(e.ResourceStatus), reason: aws.ToString(e.ResourceStatusReason),
-				whole: aws.ToString(e.PhysicalResourceId) == aws.ToString(e.StackId),
+				id: aws.ToString(e.EventId), token: aws.ToString(e.ClientRequestToken),
+				logical: aws.ToString(e.LogicalResourceId),
+				kind:    aws.ToString(e.ResourceType), status: string(e.ResourceStatus),
+				reason: aws.ToString(e.ResourceStatusReason),
+				whole:  aws.ToString(e.PhysicalResourceId) == aws.ToString(e.StackId),
 			}
 			events = append(events, one)
 			enough = done(one) || enough
@@ -180,8 +182,10 @@ func (a *account) send(ctx context.Context, o order) (err error) {
 	switch o.verb {
 	case callCreate:
 		_, err = a.stacks.CreateStack(ctx, &cfn.CreateStackInput{
-			StackName: &o.name, ClientRequestToken: &o.token, TemplateBody: text(o.body), TemplateURL: text(o.url), Parameters: o.values(),
-			Tags: o.tags(), RoleARN: role, Capabilities: o.allowed(), OnFailure: types.OnFailureRollback, TimeoutInMinutes: &o.minutes,
+			StackName: &o.name, ClientRequestToken: &o.token, TemplateBody: text(o.body), TemplateURL: text(o.url),
+			Parameters: o.values(),
+			Tags:       o.tags(), RoleARN: role, Capabilities: o.allowed(), OnFailure: types.OnFailureRollback,
+			TimeoutInMinutes: &o.minutes,
 		})
 	case callUpdate, callRetain:
 		_, err = a.stacks.UpdateStack(ctx, &cfn.UpdateStackInput{

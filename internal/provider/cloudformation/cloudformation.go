@@ -83,7 +83,8 @@ var (
 func New(o Options) *Provider {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Provider{
-		broker: o.Broker, scope: o.Scope, targets: o.Targets, region: o.Config.Region, emulated: o.Emulated, file: o.File, now: o.Now,
+		broker: o.Broker, scope: o.Scope, targets: o.Targets, region: o.Config.Region, emulated: o.Emulated, file: o.File,
+		now: o.Now,
 		log: o.Log, sites: sites{opened: map[string]opened{}},
 		saved: newMemo(), rooms: newMemo(),
 	}

@@ -201,7 +201,8 @@ func (f *fake) change(a *fakeAccount, o order) error {
 	}
 	s.tokens[o.token], s.updated = true, f.now()
 	s.undo = func() {
-		s.params, s.labels, s.body, s.tags, s.outputs, s.parameters = was.params, was.labels, was.body, was.tags, was.outputs, was.parameters
+		s.params, s.labels, s.body, s.tags, s.outputs, s.parameters = was.params, was.labels, was.body, was.tags, was.outputs,
+			was.parameters
 	}
 	if s.params["Fail"] == "update" || s.failing == callUpdate || s.failingUpdate {
 		s.undo()
@@ -233,9 +234,11 @@ func (f *fake) remove(a *fakeAccount, o order) error {
 	case len(o.spared) > 0:
 		f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
 	case s.failing == callDelete:
-		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "It is protected: deletion protection"), whole(deleteFailed))
+		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "It is protected: deletion protection"),
+			whole(deleteFailed))
 	case s.items > 0 && !s.retained && s.status != createInProgress:
-		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "The bucket you tried to delete is not empty"), whole(deleteFailed))
+		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "The bucket you tried to delete is not empty"),
+			whole(deleteFailed))
 	default:
 		f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
 	}
@@ -320,7 +323,8 @@ func (s *fakeStack) copy() *stack {
 func (c fakeClient) send(ctx context.Context, o order) error {
 	return c.do(ctx, string(o.verb), func(a *fakeAccount) error {
 		return map[verb]func(*fakeAccount, order) error{
-			callCreate: c.fake.create, callUpdate: c.fake.change, callRetain: c.fake.change, callDelete: c.fake.remove, callCancel: c.fake.cancel,
+			callCreate: c.fake.create, callUpdate: c.fake.change, callRetain: c.fake.change, callDelete: c.fake.remove,
+			callCancel:   c.fake.cancel,
 			callContinue: c.fake.goOn,
 		}[o.verb](a, o)
 	})
@@ -543,7 +547,8 @@ func (c fakeClient) Unbind(ctx context.Context, b provider.Binding) (st provider
 }
 
 // Rewrite gives all principals of an instance another policy, one with each call.
-func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool, err error) {
+func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool,
+	err error) {
 	done = true
 	err = c.do(ctx, "putPolicy", func(a *fakeAccount) error {
 		for _, p := range a.principals {

@@ -73,7 +73,8 @@ func TestCreateFails(t *testing.T) {
 	r := newReal(t, Options{})
 	in := r.instance(r.probing(), `{"do":"create=fail"}`)
 	f := r.run(&in, r.Provision)
-	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") || strings.Contains(f.Message, "arn:") {
+	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") ||
+		strings.Contains(f.Message, "arn:") {
 		t.Errorf("failed with %v", f)
 	}
 	if s := r.stack(in); s != nil {
@@ -127,7 +128,8 @@ func TestUpdateIsStopped(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
 	m := r.probing()
-	m.Template = r.template(strings.Replace(probeTemplate, `"Resources":{`, `"Resources":{"Last":{"Type":"Custom::Probe","DependsOn":"Probe",
+	m.Template = r.template(strings.Replace(probeTemplate, `"Resources":{`,
+		`"Resources":{"Last":{"Type":"Custom::Probe","DependsOn":"Probe",
 "Properties":{"ServiceToken":{"Ref":"Function"},"Do":{"Ref":"Do"},"ServiceTimeout":"30"}},`, 1))
 	m.Resources = map[string]string{"Probe": "Custom::Probe", "Last": "Custom::Probe"}
 	in := r.made(m, `{}`)
@@ -328,7 +330,8 @@ func TestSparesWhatIsLeft(t *testing.T) {
 	stood := r.stack(in)
 	// The emulator removes what a stuck resource needs: this one stands for what AWS keeps.
 	c := dynamodb.NewFromConfig(r.config)
-	kept := &dynamodb.CreateTableInput{TableName: aws.String(emulator.Name("kept")), BillingMode: dynamotypes.BillingModePayPerRequest,
+	kept := &dynamodb.CreateTableInput{TableName: aws.String(emulator.Name("kept")),
+		BillingMode:          dynamotypes.BillingModePayPerRequest,
 		AttributeDefinitions: []dynamotypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
 		KeySchema:            []dynamotypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: dynamotypes.KeyTypeHash}}}
 	for _, l := range stood.tags.Labels() {
@@ -352,8 +355,10 @@ func TestSparesWhatIsLeft(t *testing.T) {
 	}) {
 		t.Errorf("the resource that was left is not spared: %v", err)
 	}
-	tags, err := c.ListTagsOfResource(t.Context(), &dynamodb.ListTagsOfResourceInput{ResourceArn: table.TableDescription.TableArn})
-	if err != nil || !slices.ContainsFunc(tags.Tags, func(l dynamotypes.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained }) {
+	tags, err := c.ListTagsOfResource(t.Context(),
+		&dynamodb.ListTagsOfResourceInput{ResourceArn: table.TableDescription.TableArn})
+	if err != nil || !slices.ContainsFunc(tags.Tags,
+		func(l dynamotypes.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained }) {
 		t.Errorf("what was left has no mark: %v", err)
 	}
 }
@@ -512,7 +517,8 @@ func (r *real) tells(stack, secret string) bool {
 			r.t.Fatal("the stack of an attack is not there: ", err)
 		}
 		if !busy(s.status) {
-			out, err := ssm.NewFromConfig(r.config).GetParameter(r.t.Context(), &ssm.GetParameterInput{Name: aws.String(s.outputs["Name"])})
+			out, err := ssm.NewFromConfig(r.config).GetParameter(r.t.Context(),
+				&ssm.GetParameterInput{Name: aws.String(s.outputs["Name"])})
 			return err == nil && strings.Contains(aws.ToString(out.Parameter.Value), secret)
 		}
 		time.Sleep(30 * time.Millisecond)
@@ -597,7 +603,8 @@ func TestLeftovers(t *testing.T) {
 	stream, bus, name := aws.String(s.outputs["Stream"]), aws.String(s.outputs["Bus"]), aws.String("left")
 	_, err := k.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: stream, ConsumerName: name})
 	if err == nil {
-		_, err = e.PutRule(t.Context(), &events.PutRuleInput{EventBusName: bus, Name: name, EventPattern: aws.String(`{"source":["a"]}`)})
+		_, err = e.PutRule(t.Context(), &events.PutRuleInput{EventBusName: bus, Name: name,
+			EventPattern: aws.String(`{"source":["a"]}`)})
 	}
 	if err == nil {
 		_, err = e.PutTargets(t.Context(), &events.PutTargetsInput{EventBusName: bus, Rule: name, Targets: []eventtypes.Target{
@@ -626,11 +633,14 @@ func TestFindsExisting(t *testing.T) {
 	r := newReal(t, Options{})
 	name := emulator.Name("existing")
 	q := sqs.NewFromConfig(r.config)
-	if _, err := q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Tags: map[string]string{"team": name}}); err != nil {
+	if _, err := q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name,
+		Tags: map[string]string{"team": name}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &name, TemplateBody: aws.String(
-		`{"Resources":{"T":{"Type":"AWS::SNS::Topic"}},"Outputs":{"Arn":{"Value":{"Ref":"T"},"Export":{"Name":"` + name + `"}}}}`)}); err != nil {
+	if _, err := cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &name,
+		TemplateBody: aws.String(
+			`{"Resources":{"T":{"Type":"AWS::SNS::Topic"}},"Outputs":{"Arn":{"Value":{"Ref":"T"},"Export":{"Name":"` + name +
+				`"}}}}`)}); err != nil {
 		t.Fatal(err)
 	}
 	in := r.instance(plan.Settings{Existing: &plan.Existing{

@@ -38,8 +38,10 @@ func (l *listing) Do(r *http.Request) (*http.Response, error) {
 	}
 	action := form.Get("Action")
 	list := map[string]string{"ListStacks": "StackSummaries", "DescribeStacks": "Stacks"}[action]
-	body := fmt.Sprintf("<%[1]sResponse><%[1]sResult><%[2]s>%[3]s</%[2]s></%[1]sResult></%[1]sResponse>", action, list, members.String())
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	body := fmt.Sprintf("<%[1]sResponse><%[1]sResult><%[2]s>%[3]s</%[2]s></%[1]sResult></%[1]sResponse>", action, list,
+		members.String())
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)),
+		Request: r}, nil
 }
 
 // Stacks go while an inventory goes on, those of others too: what stays is in it.

@@ -76,7 +76,8 @@ func TestEveryStatus(t *testing.T) {
 			t.Errorf("nothing is said of %s", status)
 			continue
 		}
-		got := [3]string{at(string(status)).provision().text(), at(string(status)).update().text(), at(string(status)).deprovision().text()}
+		got := [3]string{at(string(status)).provision().text(), at(string(status)).update().text(),
+			at(string(status)).deprovision().text()}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", status, diff)
 		}
@@ -124,13 +125,15 @@ func TestNext(t *testing.T) {
 		"ContinueFailed": {"only one try", after(callContinue, updateRollbackFailed).update(), "explain usable=false"},
 		"ContinueFirst":  {"it stood so before", after(callContinue, updateRolledBack).update(), "record update"},
 		"ContinueDone": {"",
-			with(after(callContinue, updateRolledBack), func(s *standing) { s.Work.Updated = true }).update(), "explain usable=true"},
+			with(after(callContinue, updateRolledBack), func(s *standing) { s.Work.Updated = true }).update(),
+			"explain usable=true"},
 		"UpdateLate": {"it can be undone in time",
 			with(after(callUpdate, updateInProgress), func(s *standing) { s.late = true }).update(), "record cancel"},
 		"UpdateTooLate": {"it would have to be undone at once",
 			with(at(createComplete), func(s *standing) { s.late = true }).update(), "fail usable=true"},
 		"UpdateLateSent": {"it may be on its way, and then it has to be seen and stopped",
-			with(sent(callUpdate, createComplete), func(s *standing) { s.late, s.Work.Updated = true, true }).update(), "send update"},
+			with(sent(callUpdate, createComplete), func(s *standing) { s.late, s.Work.Updated = true, true }).update(),
+			"send update"},
 		"UpdateLateOfOthers": {"it is not ours to stop",
 			with(sent(callUpdate, updateInProgress), func(s *standing) { s.late = true }).update(), "wait"},
 		"UpdateLateCleanup": {"all is as it is to be",
@@ -138,7 +141,8 @@ func TestNext(t *testing.T) {
 		"StopSent": {"", with(sent(callCancel, updateInProgress), func(s *standing) { s.late = true }).update(), "send cancel"},
 		"Stopping": {"", with(after(callCancel, updateInProgress), func(s *standing) { s.late = true }).update(), "wait"},
 		"Stopped": {"whichever call the events name",
-			with(sent(callCancel, updateRolledBack), func(s *standing) { s.Work.Updated = true }).update(), "explain usable=true"},
+			with(sent(callCancel, updateRolledBack), func(s *standing) { s.Work.Updated = true }).update(),
+			"explain usable=true"},
 		"StoppedTooLate": {"it was done before",
 			with(sent(callCancel, updateComplete), func(s *standing) { s.Work.Updated = true }).update(), "finish"},
 		"StopStuck": {"", with(after(callCancel, updateRollbackFailed), func(s *standing) { s.Work.Updated = true }).update(),
@@ -148,7 +152,8 @@ func TestNext(t *testing.T) {
 		"DeleteFlipped": {"the end of a creation came after it",
 			with(after(callDelete, createComplete), func(s *standing) { s.carried = false }).deprovision(), "record delete"},
 		"DeleteFailedForGood": {"",
-			with(after(callDelete, deleteFailed), func(s *standing) { s.Work.Tries = maxTries }).deprovision(), "explain usable=false"},
+			with(after(callDelete, deleteFailed), func(s *standing) { s.Work.Tries = maxTries }).deprovision(),
+			"explain usable=false"},
 		"CancelSent": {"", sent(callCancel, updateInProgress).deprovision(), "send cancel"},
 		"Cancelling": {"", after(callCancel, updateInProgress).deprovision(), "wait"},
 		"Cancelled":  {"", after(callCancel, updateRolledBack).deprovision(), "record delete"},
@@ -158,13 +163,16 @@ func TestNext(t *testing.T) {
 		"Retaining": {"it is not an update to cancel",
 			with(after(callRetain, updateInProgress), func(s *standing) { s.rule = plan.Retain }).deprovision(), "wait"},
 		"RetainFailed": {"nothing may be lost",
-			with(after(callRetain, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(), "explain usable=true"},
+			with(after(callRetain, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(),
+			"explain usable=true"},
 		"RetainStuck": {"deleted as it is, it would take what is to be retained with it",
 			with(at(updateRollbackFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record continue"},
 		"RetainStuckForGood": {"nothing may be lost",
-			with(after(callContinue, updateRollbackFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "explain usable=false"},
+			with(after(callContinue, updateRollbackFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(),
+			"explain usable=false"},
 		"RetainLoose": {"",
-			with(after(callContinue, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record retain"},
+			with(after(callContinue, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(),
+			"record retain"},
 		"RetainDeletedByHand": {"it takes no update that would mark it: what is left is spared by the deletion",
 			with(at(deleteFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record delete"},
 		"RetainMarked": {"the template says it", with(at(deleteFailed), func(s *standing) {
@@ -176,7 +184,10 @@ func TestNext(t *testing.T) {
 		"Protected": {"somebody has forbidden it: what it holds is not removed either",
 			with(at(createComplete), func(s *standing) { s.stack.protected = true }).deprovision(), "fail usable=true"},
 		"Retained": {"",
-			with(after(callRetain, updateComplete), func(s *standing) { s.rule, s.stack.retained = plan.Retain, true }).deprovision(),
+			with(after(callRetain, updateComplete), func(s *standing) {
+				s.rule, s.stack.retained = plan.Retain,
+					true
+			}).deprovision(),
 			"record delete"},
 	} {
 		if got := c.got.text(); got != c.want {
@@ -190,7 +201,8 @@ func TestTokens(t *testing.T) {
 	for _, w := range []work{
 		{Operation: "op", Call: call{Verb: callCreate, Number: 1}}, {Operation: "op", Call: call{Verb: callCreate, Number: 11}},
 		{Operation: "op", Call: call{Verb: callUpdate, Number: 1}},
-		{Operation: "op1", Call: call{Verb: callCreate, Number: 1}}, {Operation: "ö/.+\n", Call: call{Verb: callCreate, Number: 1}},
+		{Operation: "op1", Call: call{Verb: callCreate, Number: 1}}, {Operation: "ö/.+\n",
+			Call: call{Verb: callCreate, Number: 1}},
 	} {
 		token := w.token()
 		if seen[token] || len(token) > 128 || plan.Clean(token) != token {

@@ -12,7 +12,8 @@ import (
 func openPrincipals(o Options, config aws.Config) func(plan.Place) principals {
 	return func(who plan.Place) principals {
 		return &principal.Keeper{
-			IAM: principal.NewIAM(config), Prover: principal.NewProver(config, o.Now), Scope: o.Scope, Broker: o.Broker, Now: o.Now, Log: o.Log,
+			IAM: principal.NewIAM(config), Prover: principal.NewProver(config, o.Now), Scope: o.Scope, Broker: o.Broker,
+			Now: o.Now, Log: o.Log,
 			Boundary: func(offering string) string {
 				return o.Scope.BoundaryARN(who, offering)
 			},

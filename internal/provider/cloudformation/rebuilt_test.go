@@ -95,7 +95,8 @@ func TestTroubleOfPrincipals(t *testing.T) {
 		"Quarantine": func(ctx context.Context) error { return b.Quarantine(ctx, held) },
 		"Release":    func(ctx context.Context) error { return b.Release(ctx, held) },
 	} {
-		if trouble := (*provider.Trouble)(nil); !errors.As(call(t.Context()), &trouble) || trouble.Kind != provider.TroubleRights {
+		if trouble := (*provider.Trouble)(nil); !errors.As(call(t.Context()), &trouble) ||
+			trouble.Kind != provider.TroubleRights {
 			t.Errorf("%s: it is no trouble of rights: %+v", name, trouble)
 		}
 	}

@@ -95,7 +95,8 @@ func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
 	s.now.Work.Failed = &f
 	switch kind := s.in.Operation.Kind; {
 	case kind == provider.KindProvision && s.now.ours() && spoilt(s.now.stack.status):
-		return provider.Status{Percent: 50, Description: "It failed: removing what was made", After: soon, State: s.now.state()}, nil
+		st := provider.Status{Percent: 50, Description: "It failed: removing what was made", After: soon, State: s.now.state()}
+		return st, nil
 	case kind == provider.KindUpdate && *f.Usable:
 		f.Message += " The instance is as it was before."
 	case kind == provider.KindUpdate:
@@ -116,9 +117,10 @@ func (s *step) reason(ctx context.Context) (string, error) {
 	}
 	slices.Reverse(events)
 	for _, e := range slices.Concat(parts(events), events) {
-		if failed := strings.HasSuffix(e.status, "_FAILED") || e.whole && strings.Contains(e.status, "ROLLBACK"); failed && telling(e) {
-			s.p.log.WarnContext(ctx, "a resource of a stack has failed", "stack", s.now.stack.name, "resource", e.logical, "type", e.kind,
-				"status", e.status, "reason", e.reason)
+		failed := strings.HasSuffix(e.status, "_FAILED") || e.whole && strings.Contains(e.status, "ROLLBACK")
+		if failed && telling(e) {
+			s.p.log.WarnContext(ctx, "a resource of a stack has failed", "stack", s.now.stack.name, "resource", e.logical,
+				"type", e.kind, "status", e.status, "reason", e.reason)
 			return words(e), nil
 		}
 	}
@@ -143,7 +145,8 @@ func (p *Provider) explain(ctx context.Context, target string, err error) error 
 	switch awserr.Of(err) {
 	case awserr.Denied:
 		return &provider.Trouble{Kind: provider.TroubleRights, Target: target, Err: err,
-			Message: "the broker may not make a call that it needs: deploy its roles anew, or run `longshore aws bootstrap` in that account"}
+			Message: "the broker may not make a call that it needs: deploy its roles anew, " +
+				"or run `longshore aws bootstrap` in that account"}
 	case awserr.Login:
 		return &provider.Trouble{Kind: provider.TroubleLogin, Target: target, Err: err,
 			Message: "the account refuses the broker's credentials: renew them, or name the right profile or role"}
@@ -156,7 +159,8 @@ func (p *Provider) explain(ctx context.Context, target string, err error) error 
 // they may know, and the log what the operator must do.
 func (p *Provider) judge(ctx context.Context, s *step, err error) error {
 	end := func(text, remedy string) error {
-		p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(), "remedy", remedy, "error", err)
+		p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
+			"remedy", remedy, "error", err)
 		s.now.Work.Failed = &failed{Message: text, Usable: yes(), Repeatable: yes()}
 		return s.now.failure()
 	}
@@ -170,7 +174,8 @@ func (p *Provider) judge(ctx context.Context, s *step, err error) error {
 	case awserr.Denied:
 		if p.now().Sub(s.in.Operation.Started) > patience {
 			return end("The service's account does not allow this. Ask the operator of the service.",
-				"deploy the broker's roles anew, or run `longshore aws bootstrap` in that account: the service role of the offering may be missing")
+				"deploy the broker's roles anew, or run `longshore aws bootstrap` in that account: "+
+					"the service role of the offering may be missing")
 		}
 	}
 	return p.explain(ctx, s.name, err)

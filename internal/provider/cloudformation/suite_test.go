@@ -26,7 +26,8 @@ type planned struct{ *Provider }
 func snapshotWith(settings map[string]any) json.RawMessage {
 	fail, _ := settings["fail"].(string)
 	m := plan.Settings{
-		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)), Resources: map[string]string{"Bucket": kindBucket},
+		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)),
+		Resources:  map[string]string{"Bucket": kindBucket},
 		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}},
 		OnDelete:   plan.Empty, Policy: json.RawMessage(`{}`),
 	}
@@ -143,7 +144,8 @@ var scenePlace = provider.Place{Organization: "organization-1", Space: "space-1"
 
 // orderOf is the order of the instance with these tags.
 func orderOf(t provider.Tags, at provider.Place) provider.Instance {
-	return provider.Instance{Broker: t.Broker, Platform: t.Platform, ID: t.Instance, Incarnation: t.Incarnation, Origin: t.Origin, Place: at}
+	return provider.Instance{Broker: t.Broker, Platform: t.Platform, ID: t.Instance, Incarnation: t.Incarnation, Origin: t.Origin,
+		Place: at}
 }
 
 // nameIn is the name of the stack of an instance where it is ordered.
@@ -161,7 +163,8 @@ func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
 		return
 	}
 	f.ids++
-	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: nameIn(scope, orderOf(at, scenePlace)), status: createComplete, created: f.now()},
+	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: nameIn(scope, orderOf(at, scenePlace)),
+		status: createComplete, created: f.now()},
 		tokens: map[string]bool{}}
 	s.set(order{labels: owner.Labels()})
 	a.stacks = append(a.stacks, s)

@@ -119,7 +119,8 @@ func (s *site) recorded() provider.Target {
 // values are what texts of a plan may name beside the outputs of a stack.
 func (s *site) values(outputs map[string]string) map[string]string {
 	all := map[string]string{
-		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition, plan.ValueSuffix: s.who.Suffix(),
+		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition,
+		plan.ValueSuffix: s.who.Suffix(),
 		plan.ValuePrefix: s.scope.Prefix(),
 	}
 	maps.Copy(all, outputs)
@@ -169,7 +170,8 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	s := &site{cloud: o.cloud, principals: o.principals, scope: p.scope, name: name, target: t, who: who}
 	if t.Account != "" && t.Account != who.Account {
 		return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf(
-			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.Account, t.Account)}
+			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.Account,
+			t.Account)}
 	}
 	return s, nil
 }
@@ -218,6 +220,8 @@ func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provid
 	case "":
 		return s, &is, nil
 	}
-	return nil, nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf("it answers as %q, and this was "+
-		"made in %q: other credentials, or another region. Have the settings lead to the right one", is.Identity, in.Target.Identity)}
+	return nil, nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name,
+		Message: fmt.Sprintf("it answers as %q, and this was "+
+			"made in %q: other credentials, or another region. Have the settings lead to the right one", is.Identity,
+			in.Target.Identity)}
 }

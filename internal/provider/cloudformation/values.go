@@ -129,8 +129,9 @@ func plain(name string, v any, foreign bool) (string, error) {
 	case string:
 		switch {
 		case foreign && opens(v):
-			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, has two in a row, or one beside a comma. "+
-				"CloudFormation could take that for a reference to a secret, so it is refused. Give one without.", name))
+			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, has two in a row, "+
+				"or one beside a comma. CloudFormation could take that for a reference to a secret, "+
+				"so it is refused. Give one without.", name))
 		case strings.ContainsFunc(v, plan.Unwritable):
 			return "", refusal(fmt.Sprintf("The value of %q has a control character. Give one without.", name))
 		}
@@ -156,7 +157,8 @@ func list(name string, all []any, foreign bool) (string, error) {
 			return "", err
 		}
 		if strings.Contains(text, ",") {
-			return "", refusal(fmt.Sprintf("The value of %q has a list in which one has a comma. Give each without commas.", name))
+			return "", refusal(fmt.Sprintf("The value of %q has a list in which one has a comma. Give each without commas.",
+				name))
 		}
 		texts[n] = text
 	}

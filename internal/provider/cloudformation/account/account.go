@@ -56,7 +56,8 @@ type Resource struct {
 // every later one fail.
 func kept(kind string, properties map[string]any) Resource {
 	return Resource{
-		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain", Properties: render(properties).(map[string]any),
+		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
+		Properties: render(properties).(map[string]any),
 	}
 }
 
@@ -130,7 +131,8 @@ func templates(scope plan.Scope) map[string]Resource {
 			"VersioningConfiguration": map[string]any{"Status": "Enabled"},
 		}),
 		"TemplatesPolicy": kept("AWS::S3::BucketPolicy", map[string]any{
-			"Bucket": name, "PolicyDocument": map[string]any{"Version": iampolicy.Version, "Statement": []any{withPrincipal(insecure, "*")}},
+			"Bucket": name, "PolicyDocument": map[string]any{"Version": iampolicy.Version,
+				"Statement": []any{withPrincipal(insecure, "*")}},
 		}),
 	}
 }
@@ -202,8 +204,9 @@ func document(all []iampolicy.Statement, most int) (map[string]any, error) {
 		return nil, err
 	}
 	if len(raw) > most {
-		return nil, fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
-			"or make two offerings of it", len(raw), most)
+		return nil,
+			fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
+				"or make two offerings of it", len(raw), most)
 	}
 	return object(iampolicy.Document{Version: iampolicy.Version, Statement: all}), nil
 }
@@ -222,10 +225,11 @@ func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 		"RoleName":    scope.Access(Here.Region),
 		"Path":        scope.FixedPath(),
 		"Description": "What a service broker of another account does here",
-		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version, "Statement": []any{withPrincipal(iampolicy.Statement{
-			Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
-			Condition: iampolicy.Condition{"StringEquals": {"sts:ExternalId": {t.ExternalID}}},
-		}, map[string]any{"AWS": anys(t.Principals)})}},
+		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version,
+			"Statement": []any{withPrincipal(iampolicy.Statement{
+				Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
+				Condition: iampolicy.Condition{"StringEquals": {"sts:ExternalId": {t.ExternalID}}},
+			}, map[string]any{"AWS": anys(t.Principals)})}},
 		"Policies": []any{map[string]any{"PolicyName": "Broker", "PolicyDocument": policy}},
 	}), nil
 }

@@ -102,26 +102,31 @@ var attacks = map[string]call{
 	"TrustFixed":      {"who may take a service role", "iam:UpdateAssumeRolePolicy", principal(serviceRole), nil, false},
 	"Attach":          {"a policy of its own", "iam:AttachUserPolicy", principal(user), bounded(boundary), false},
 	"AttachRole":      {"a policy of its own", "iam:AttachRolePolicy", principal(role), bounded(boundary), false},
-	"BoundaryGone":    {"the boundary is taken off", "iam:DeleteUserPermissionsBoundary", principal(user), bounded(boundary), false},
+	"BoundaryGone": {"the boundary is taken off", "iam:DeleteUserPermissionsBoundary", principal(user), bounded(boundary),
+		false},
 	"BoundaryGoneOfRole": {"the boundary is taken off", "iam:DeleteRolePermissionsBoundary", principal(role),
 		bounded(boundary), false},
-	"BoundaryPut":     {"the boundary becomes another", "iam:PutUserPermissionsBoundary", principal(user), bounded(boundary), false},
+	"BoundaryPut": {"the boundary becomes another", "iam:PutUserPermissionsBoundary", principal(user), bounded(boundary),
+		false},
 	"BoundaryEdited":  {"its text is changed", "iam:CreatePolicyVersion", principal(boundary), nil, false},
 	"BoundaryVersion": {"an earlier text is taken again", "iam:SetDefaultPolicyVersion", principal(boundary), nil, false},
 	"BoundaryDeleted": {"it is deleted", "iam:DeletePolicy", principal(boundary), nil, false},
 	"BoundaryMade": {"a wider one is made", "iam:CreatePolicy",
 		principal("policy/longshore/abcdefgh-fixed/longshore-abcdefgh-p-x"), nil, false},
-	"Group":      {"a group gives what a boundary bounds, but is not needed", "iam:AddUserToGroup", principal("group/admins"), nil, false},
+	"Group": {"a group gives what a boundary bounds, but is not needed", "iam:AddUserToGroup", principal("group/admins"),
+		nil, false},
 	"Key":        {"a binding's key", "iam:CreateAccessKey", principal(user), nil, true},
 	"KeyOfOther": {"somebody's key", "iam:CreateAccessKey", principal("user/admin"), nil, false},
 	"Password":   {"a password", "iam:CreateLoginProfile", principal(user), nil, false},
 
-	"Pass":        {"an offering's role for a stack", "iam:PassRole", principal(serviceRole), passed("cloudformation.amazonaws.com"), true},
+	"Pass": {"an offering's role for a stack", "iam:PassRole", principal(serviceRole),
+		passed("cloudformation.amazonaws.com"), true},
 	"PassOther":   {"another role", "iam:PassRole", principal("role/Admin"), passed("cloudformation.amazonaws.com"), false},
 	"PassBinding": {"a binding's role", "iam:PassRole", principal(role), passed("cloudformation.amazonaws.com"), false},
 	"PassLambda":  {"to another service", "iam:PassRole", principal(serviceRole), passed("lambda.amazonaws.com"), false},
 	"PassAccess": {"the role of another account's broker", "iam:PassRole",
-		principal("role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1"), passed("cloudformation.amazonaws.com"), false},
+		principal("role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1"), passed("cloudformation.amazonaws.com"),
+		false},
 	"Assume":      {"a service role itself", "sts:AssumeRole", principal(serviceRole), nil, false},
 	"AssumeOther": {"any role", "sts:AssumeRole", principal("role/Admin"), nil, false},
 
@@ -145,8 +150,10 @@ var attacks = map[string]call{
 	"Template":        {"a template is laid down", "s3:PutObject", bucket + "/templates/d.json", nil, true},
 	"TemplateDeleted": {"instances may need it", "s3:DeleteObject", bucket + "/templates/d.json", nil, false},
 	"TemplateBeside":  {"what the operator keeps there", "s3:PutObject", bucket + "/account/d.json", nil, false},
-	"Count":           {"whether a table holds something", "dynamodb:Scan", table, map[string][]string{"dynamodb:Select": {"COUNT"}}, true},
-	"Items":           {"what it holds", "dynamodb:Scan", table, map[string][]string{"dynamodb:Select": {"ALL_ATTRIBUTES"}}, false},
+	"Count": {"whether a table holds something", "dynamodb:Scan", table,
+		map[string][]string{"dynamodb:Select": {"COUNT"}}, true},
+	"Items": {"what it holds", "dynamodb:Scan", table, map[string][]string{"dynamodb:Select": {"ALL_ATTRIBUTES"}},
+		false},
 	"Messages": {"what a queue holds", "sqs:ReceiveMessage",
 		"arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x", nil, false},
 	"Mark": {"what is retained is marked", "dynamodb:TagResource", table, nil, true},
@@ -188,7 +195,8 @@ func TestListingChangesNothing(t *testing.T) {
 		}
 	}
 	for _, c := range []call{
-		{"its own stacks", "cloudformation:DescribeStacks", stack, nil, true}, {"the tags of a user", "iam:GetUser", principal(user), nil, true},
+		{"its own stacks", "cloudformation:DescribeStacks", stack, nil, true},
+		{"the tags of a user", "iam:GetUser", principal(user), nil, true},
 		{"what others' stacks give out", "cloudformation:DescribeStacks", "*", nil, false},
 		{"somebody's user", "iam:GetUser", principal("user/eve"), nil, false},
 	} {
@@ -221,9 +229,11 @@ func TestServiceRolesAreGuarded(t *testing.T) {
 		"OwnSecret":    {"its stack's own", "secretsmanager:GetSecretValue", secret + "longshore-abcdefgh-i-x-AbCdEf", nil, true},
 		"Parameter": {"a parameter by {{resolve:…}}", "ssm:GetParameters",
 			"arn:aws:ssm:eu-central-1:111122223333:parameter/db/password", nil, false},
-		"ParametersOf": {"a path of them", "ssm:GetParametersByPath", "arn:aws:ssm:eu-central-1:111122223333:parameter/", nil, false},
-		"User":         {"a user without our boundary", "iam:CreateUser", principal("user/longshore-abcdefgh-i-x"), nil, false},
-		"Role":         {"a role with another one", "iam:CreateRole", principal("role/longshore-abcdefgh-i-x"), bounded("policy/Wide"), false},
+		"ParametersOf": {"a path of them", "ssm:GetParametersByPath", "arn:aws:ssm:eu-central-1:111122223333:parameter/", nil,
+			false},
+		"User": {"a user without our boundary", "iam:CreateUser", principal("user/longshore-abcdefgh-i-x"), nil, false},
+		"Role": {"a role with another one", "iam:CreateRole", principal("role/longshore-abcdefgh-i-x"),
+			bounded("policy/Wide"), false},
 		"RoleBounded": {"a function's role below the boundary", "iam:CreateRole",
 			principal("role/longshore-abcdefgh-i-x"), bounded(boundary), true},
 		"Attach": {"what gives more to a role without a boundary", "iam:AttachRolePolicy",
@@ -257,7 +267,8 @@ func TestASharedFunctionIsCalled(t *testing.T) {
 	o.Permissions = append(o.Permissions, d)
 	rights := document(account.ServiceRights(scope, o))
 	for function, want := range map[string]bool{"maker": true, "payroll": false} {
-		r := iampolicy.Request{Action: "lambda:InvokeFunction", Resource: "arn:aws:lambda:eu-central-1:111122223333:function:" + function}
+		r := iampolicy.Request{Action: "lambda:InvokeFunction", Resource: "arn:aws:lambda:eu-central-1:111122223333:function:" +
+			function}
 		if got := iampolicy.Allows(r, rights); got != want {
 			t.Errorf("%s: called %v", function, got)
 		}
@@ -275,10 +286,11 @@ func TestBindingsAreBounded(t *testing.T) {
 	}}}
 	own := "arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x-Queue-1"
 	for name, c := range map[string]call{
-		"Send":        {"what it is for", "sqs:SendMessage", own, nil, true},
-		"Delete":      {"what no plan allows", "sqs:DeleteQueue", own, nil, false},
-		"OtherQueue":  {"what no instance has", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:payroll", nil, false},
-		"OtherBroker": {"another broker's", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:longshore-zzzzzzzz-i-x", nil, false},
+		"Send":       {"what it is for", "sqs:SendMessage", own, nil, true},
+		"Delete":     {"what no plan allows", "sqs:DeleteQueue", own, nil, false},
+		"OtherQueue": {"what no instance has", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:payroll", nil, false},
+		"OtherBroker": {"another broker's", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:longshore-zzzzzzzz-i-x",
+			nil, false},
 		"OtherService": {"another service", "dynamodb:GetItem",
 			"arn:aws:dynamodb:eu-central-1:111122223333:table/longshore-abcdefgh-i-x", nil, false},
 		"User":      {"a principal", "iam:CreateUser", principal(user), bounded(boundary), false},
@@ -303,7 +315,8 @@ func TestFurtherRegions(t *testing.T) {
 	const there = "us-west-2"
 	rights := document(account.Rights(scope, account.Options{Regions: []string{there}}))
 	for _, c := range []call{
-		{"a stack", "cloudformation:CreateStack", stack, byRole("role/longshore/abcdefgh-fixed/longshore-abcdefgh-s-queue-" + there), true},
+		{"a stack", "cloudformation:CreateStack", stack, byRole("role/longshore/abcdefgh-fixed/longshore-abcdefgh-s-queue-" +
+			there), true},
 		{"its events", "cloudformation:DescribeStackEvents", stack, nil, true},
 		{"a template", "s3:PutObject", bucket + "/templates/d.json", nil, true},
 		{"a stack without a role", "cloudformation:CreateStack", stack, nil, false},

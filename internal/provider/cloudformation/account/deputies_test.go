@@ -82,11 +82,13 @@ var deputies = map[string]call{
 	"TargetsMixed": {"one of several", "events:PutTargets", rule, targets(near, queued), false},
 	"TargetLambda": {"a function", "events:PutTargets", rule,
 		targets("arn:aws:lambda:eu-central-1:111122223333:function:payroll"), false},
-	"TargetOther":   {"another broker's", "events:PutTargets", rule, targets(strings.ReplaceAll(near, "abcdefgh", "zzzzzzzz")), false},
+	"TargetOther": {"another broker's", "events:PutTargets", rule, targets(strings.ReplaceAll(near, "abcdefgh", "zzzzzzzz")),
+		false},
 	"TargetAccount": {"another account's", "events:PutTargets", rule, targets(strings.Replace(near, "1111", "4444", 1)), false},
 	"TargetNone":    {"all of none is nothing", "events:PutTargets", rule, nil, false},
 	"Rule":          {"what it is for", "events:PutRule", rule, nil, true},
-	"RuleElsewhere": {"the account's own bus", "events:PutTargets", "arn:aws:events:eu-central-1:111122223333:rule/r", targets(near), false},
+	"RuleElsewhere": {"the account's own bus", "events:PutTargets", "arn:aws:events:eu-central-1:111122223333:rule/r",
+		targets(near), false},
 
 	"Subscribe":      {"a queue of the space", "sns:Subscribe", topic, subscribed("sqs", near), true},
 	"SubscribeHTTPS": {"the application", "sns:Subscribe", topic, subscribed("https", "https://app.example.com/in"), true},
@@ -145,7 +147,8 @@ func TestDeputiesOfOtherSpaces(t *testing.T) {
 		"eventbridge": {"a queue of another space", "events:PutTargets", rule, targets(far), false},
 	} {
 		policy := bindingOf(t, shippedOffering(t, name), scope, place, map[string]string{
-			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-space234-x-bus", "EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
+			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-space234-x-bus",
+			"EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
 		})
 		if iampolicy.Allows(c.request(), policy) {
 			t.Errorf("%s: %s (%s on %s) is allowed", name, c.reason, c.action, c.resource)
@@ -195,9 +198,10 @@ func TestTagsOfKeys(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]call{
-		"Create":  {"a key is made", "kms:CreateKey", "*", with(nil), true},
-		"New":     {"and tagged", "kms:TagResource", "*", with(nil), true},
-		"Named":   {"somebody's key", "kms:TagResource", key, with(map[string][]string{"kms:ResourceAliases": {"alias/payroll"}}), false},
+		"Create": {"a key is made", "kms:CreateKey", "*", with(nil), true},
+		"New":    {"and tagged", "kms:TagResource", "*", with(nil), true},
+		"Named": {"somebody's key", "kms:TagResource", key, with(map[string][]string{"kms:ResourceAliases": {"alias/payroll"}}),
+			false},
 		"Unasked": {"another tag", "kms:TagResource", "*", nil, false},
 		"Own": {"its own key", "kms:TagResource", key,
 			with(map[string][]string{"aws:ResourceTag/longshore:offering": {"kms"}, "kms:ResourceAliases": {"alias/x"}}), true},
@@ -250,7 +254,8 @@ func TestDeputiesOnAnEmulator(t *testing.T) {
 		binding
 		taken bool
 	}{
-		"Binding": {as("binding", true, shipped), false}, "Wide": {as("wide", true, wide), false}, "Free": {as("free", false, wide), true},
+		"Binding": {as("binding", true, shipped), false}, "Wide": {as("wide", true, wide), false},
+		"Free": {as("free", false, wide), true},
 	} {
 		t.Run(name, func(t *testing.T) { p.deputies(t, one.topics, one.rules, *topic.TopicArn, *bus, one.taken) })
 	}
@@ -258,7 +263,8 @@ func TestDeputiesOnAnEmulator(t *testing.T) {
 
 // deputies tries to have SNS and EventBridge act on what is somebody else's.
 func (p prepared) deputies(t *testing.T, byTopic, byRule aws.Config, topic, bus string, taken bool) {
-	mine, err := sns.NewFromConfig(p.root).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic, Protocol: aws.String("email"),
+	mine, err := sns.NewFromConfig(p.root).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic,
+		Protocol: aws.String("email"),
 		Endpoint: aws.String("a@example.com"), ReturnSubscriptionArn: true})
 	if err != nil {
 		t.Fatal(err)

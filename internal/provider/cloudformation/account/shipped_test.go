@@ -19,7 +19,8 @@ import (
 func strangers(service string) (arns []string) {
 	names := []string{"payroll", "longshore-zzzzzzzz-i-x", "longshore-abcdefghi-x"}
 	kinds := map[string]string{
-		"s3": "arn:aws:s3:::", "sqs": ":", "sns": ":", "dynamodb": ":table/", "kinesis": ":stream/", "kms": ":key/", "events": ":event-bus/",
+		"s3": "arn:aws:s3:::", "sqs": ":", "sns": ":", "dynamodb": ":table/", "kinesis": ":stream/", "kms": ":key/",
+		"events":         ":event-bus/",
 		"secretsmanager": ":secret:",
 	}
 	kind, known := kinds[service]
@@ -27,7 +28,8 @@ func strangers(service string) (arns []string) {
 		return nil
 	}
 	if service == "s3" {
-		names = append(names, strings.TrimPrefix(bucket, kind), "payroll/key", strings.TrimPrefix(bucket, kind)+"/templates/d.json")
+		names = append(names, strings.TrimPrefix(bucket, kind), "payroll/key",
+			strings.TrimPrefix(bucket, kind)+"/templates/d.json")
 	} else {
 		kind = "arn:aws:" + service + ":eu-central-1:111122223333" + kind
 	}
@@ -104,7 +106,8 @@ func TestKeysOfAnotherBroker(t *testing.T) {
 		return map[string][]string{"aws:ResourceTag/longshore:offering": {"kms"}, "aws:ResourceTag/longshore:scope": {string(of)},
 			"aws:RequestTag/longshore:offering": {"kms"}}
 	}
-	for who, rights := range map[string][]iampolicy.Statement{"service role": account.ServiceRights(scope, keys), "binding": bounds} {
+	for who, rights := range map[string][]iampolicy.Statement{"service role": account.ServiceRights(scope, keys),
+		"binding": bounds} {
 		tried := 0
 		for _, s := range rights {
 			for _, action := range s.Action {
@@ -113,7 +116,8 @@ func TestKeysOfAnotherBroker(t *testing.T) {
 				}
 				tried++
 				for of, want := range map[plan.Scope]bool{scope: true, other: false} {
-					r := iampolicy.Request{Action: action, Resource: "arn:aws:kms:eu-central-1:111122223333:key/1", Context: tags(of)}
+					r := iampolicy.Request{Action: action, Resource: "arn:aws:kms:eu-central-1:111122223333:key/1",
+						Context: tags(of)}
 					if got := iampolicy.Allows(r, document(rights)); got != want {
 						t.Errorf("a %s may %s on a key of %s: %v, want %v", who, action, of, got, want)
 					}

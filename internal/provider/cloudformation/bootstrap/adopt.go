@@ -45,7 +45,8 @@ func adoptions() map[string]adoption {
 			return "BucketName", name, err
 		}},
 		"AWS::S3::BucketPolicy": {"Bucket", func(ctx context.Context, p preparation, name string) (string, string, error) {
-			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
+			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name,
+				ExpectedBucketOwner: &p.place.Account})
 			return "Bucket", name, err
 		}},
 		"AWS::IAM::Role": {"RoleName", func(ctx context.Context, p preparation, name string) (string, string, error) {
@@ -58,7 +59,8 @@ func adoptions() map[string]adoption {
 			}
 			return "RoleName", name, err
 		}},
-		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string,
+			error) {
 			id := "arn:" + p.place.Partition + ":iam::" + p.place.Account + ":policy" + p.fixed + name
 			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
 			return "PolicyArn", id, err
@@ -146,10 +148,11 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	p.say("adopting what stands without the stack %s: %s", p.name, strings.Join(names, ", "))
 	if err := p.imports(ctx, in); err != nil {
 		return nil, &advice.Error{
-			Name: "AWS", What: fmt.Sprintf("has these, which are without a stack, and CloudFormation does not take them into the stack %s: %s",
+			Name: "AWS",
+			What: fmt.Sprintf("has these, which are without a stack, and CloudFormation does not take them into the stack %s: %s",
 				p.name, strings.Join(names, ", ")),
-			Remedy: fmt.Sprintf("see why by `aws cloudformation describe-change-set --stack-name %s --change-set-name adopt`, mend it, and run "+
-				"the command again; while instances are left, delete none of them", p.name), Cause: err}
+			Remedy: fmt.Sprintf("see why by `aws cloudformation describe-change-set --stack-name %s --change-set-name adopt`, "+
+				"mend it, and run the command again; while instances are left, delete none of them", p.name), Cause: err}
 	}
 	*has = after
 	return ids, nil

@@ -65,7 +65,8 @@ func Load(ctx context.Context) (Place, error) {
 func At(ctx context.Context, cfg aws.Config) (Place, error) {
 	p := Place{Config: cfg}
 	if cfg.Region == "" {
-		return p, advice.For("AWS_REGION", "is not set, and no profile names a region", "set it to the region to work in, such as eu-central-1")
+		return p, advice.For("AWS_REGION", "is not set, and no profile names a region",
+			"set it to the region to work in, such as eu-central-1")
 	}
 	_, err := cfg.Credentials.Retrieve(ctx)
 	var out *sts.GetCallerIdentityOutput
@@ -78,8 +79,8 @@ func At(ctx context.Context, cfg aws.Config) (Place, error) {
 	}
 	if err != nil {
 		return p, &advice.Error{Name: "AWS", What: "does not say whose account it is",
-			Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, so that `aws sts get-caller-identity` says the account; " +
-				"for an emulator, AWS_ENDPOINT_URL too", Cause: err}
+			Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, so that `aws sts get-caller-identity` " +
+				"says the account; for an emulator, AWS_ENDPOINT_URL too", Cause: err}
 	}
 	p.Caller = aws.ToString(out.Arn)
 	p.Partition, p.Account, p.Region = "aws", aws.ToString(out.Account), cfg.Region
@@ -257,7 +258,8 @@ func (p Place) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 		return err
 	}
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
-	if _, err := p.buckets().PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(raw)}); err != nil {
+	if _, err := p.buckets().PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key,
+		Body: bytes.NewReader(raw)}); err != nil {
 		return fmt.Errorf("writing into the bucket %s what the account is prepared for: %w", bucket, err)
 	}
 	return nil
@@ -281,7 +283,8 @@ func (p Place) access(o Options) (*account.Trust, *Targets, error) {
 			"give one of lower-case letters, digits and hyphens, other than "+hosted.DefaultTarget)
 	}
 	if len(o.Trust) == 0 {
-		return nil, nil, advice.For("--trust", "is not given", "give the id of the account that the broker runs in: the role here is for it")
+		return nil, nil, advice.For("--trust", "is not given",
+			"give the id of the account that the broker runs in: the role here is for it")
 	}
 	trust := account.Trust{ExternalID: externalID(o.Scope, p.Account)}
 	for _, who := range o.Trust {

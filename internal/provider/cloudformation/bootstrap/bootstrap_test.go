@@ -340,7 +340,8 @@ func TestAStrangersRoleIsNotAdopted(t *testing.T) {
 	}
 	role := scope.ServiceRole("queues", at.Region)
 	if _, err := iam.NewFromConfig(at.Config).CreateRole(ctx, &iam.CreateRoleInput{
-		RoleName: &role, Path: aws.String(scope.Path()), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`),
+		RoleName: &role, Path: aws.String(scope.Path()),
+		AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`),
 	}); err != nil {
 		t.Fatal(err)
 	}

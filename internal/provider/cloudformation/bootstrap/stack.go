@@ -164,7 +164,8 @@ func (p preparation) bringLong(ctx context.Context, exists bool, want parsed, bo
 // lay writes a long template to where CloudFormation reads it.
 func (p preparation) lay(ctx context.Context, body []byte) (url string, err error) {
 	key := "account/" + plan.Digest(body) + ".json"
-	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key, Body: bytes.NewReader(body)}); err != nil {
+	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key,
+		Body: bytes.NewReader(body)}); err != nil {
 		return "", fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
 	}
 	return p.place.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key), nil
@@ -183,7 +184,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 		return has, false, err
 	}
 	switch s.StackStatus {
-	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed, types.StackStatusDeleteFailed,
+	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed,
+		types.StackStatusDeleteFailed,
 		types.StackStatusReviewInProgress:
 		p.say("the stack %s was never made to its end (%s): removing what is left of it", p.name, s.StackStatus)
 		if _, err := p.stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackId}); err != nil {
@@ -191,7 +193,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 		}
 		s, err := p.settled(ctx)
 		if err == nil && s != nil {
-			err = fmt.Errorf("the stack %s is %s and cannot be removed: %s", p.name, s.StackStatus, aws.ToString(s.StackStatusReason))
+			err = fmt.Errorf("the stack %s is %s and cannot be removed: %s", p.name, s.StackStatus,
+				aws.ToString(s.StackStatusReason))
 		}
 		return has, false, err
 	case types.StackStatusUpdateRollbackFailed:
@@ -199,7 +202,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 			return has, false, err
 		}
 	}
-	out, err := p.stacks.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: s.StackId, TemplateStage: types.TemplateStageOriginal})
+	out, err := p.stacks.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: s.StackId,
+		TemplateStage: types.TemplateStageOriginal})
 	if err != nil {
 		return has, false, fmt.Errorf("reading the template of the stack %s: %w", p.name, err)
 	}
@@ -212,7 +216,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 func (p preparation) goOn(ctx context.Context) error {
 	p.say("an update of the stack %s could not be undone: trying once more", p.name)
 	began := p.since()
-	if _, err := p.stacks.ContinueUpdateRollback(ctx, &cloudformation.ContinueUpdateRollbackInput{StackName: &p.name}); err != nil {
+	if _, err := p.stacks.ContinueUpdateRollback(ctx,
+		&cloudformation.ContinueUpdateRollbackInput{StackName: &p.name}); err != nil {
 		return fmt.Errorf("undoing an update of the stack %s: %w", p.name, err)
 	}
 	s, err := p.settled(ctx)
@@ -343,7 +348,8 @@ func (p preparation) why(ctx context.Context, since time.Time) error {
 		reason := aws.ToString(e.ResourceStatusReason)
 		if strings.HasSuffix(string(e.ResourceStatus), "_FAILED") && !strings.Contains(reason, "cancelled") &&
 			!aws.ToTime(e.Timestamp).Before(since) {
-			reasons = append(reasons, fmt.Errorf("%s (%s): %s", aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType), reason))
+			reasons = append(reasons, fmt.Errorf("%s (%s): %s", aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType),
+				reason))
 		}
 	}
 	return cmp.Or(errors.Join(reasons...), errors.New("its events do not say why"))

@@ -108,7 +108,8 @@ func (t Targets) check(setting string) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(t.Targets)) {
 		wrong := func(member, what, mend string) {
-			problems = append(problems, advice.For(fmt.Sprintf("%s: target %q", setting, name), strings.TrimSpace(member+" "+what), mend))
+			problems = append(problems, advice.For(fmt.Sprintf("%s: target %q", setting, name),
+				strings.TrimSpace(member+" "+what), mend))
 		}
 		if !hosted.TargetName.MatchString(name) {
 			wrong("", "has a name that no plan can give", "name it by lower-case letters, digits and hyphens, 32 at most")
@@ -164,8 +165,9 @@ func (t Target) check(own bool, wrong func(member, what, mend string)) {
 		wrong("", "is where the broker itself works, and has an account, a region, a role or an external id",
 			"leave them out, and give a target of another name")
 	case t.Role != "" && t.ExternalID == "":
-		wrong("role", "is given without an external id", "give the external_id that `longshore aws bootstrap` says in that account: without "+
-			"one, whoever else may use the role by your broker's account could have the broker use it")
+		wrong("role", "is given without an external id",
+			"give the external_id that `longshore aws bootstrap` says in that account: without "+
+				"one, whoever else may use the role by your broker's account could have the broker use it")
 	case t.Role == "" && t.ExternalID != "":
 		wrong("external_id", "is given without a role", "give the role that `longshore aws bootstrap` says in that account")
 	case t.Role == "" && t.Account != "":

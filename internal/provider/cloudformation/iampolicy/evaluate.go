@@ -56,8 +56,10 @@ func (s Statement) about(r Request, version string) bool {
 		return ok && like(r.Resource, filled)
 	}
 	switch {
-	case s.Action != nil && !slices.ContainsFunc(s.Action, action), s.NotAction != nil && slices.ContainsFunc(s.NotAction, action),
-		s.Resource != nil && !slices.ContainsFunc(s.Resource, resource), s.NotResource != nil && slices.ContainsFunc(s.NotResource, resource):
+	case s.Action != nil && !slices.ContainsFunc(s.Action, action), s.NotAction != nil &&
+		slices.ContainsFunc(s.NotAction, action),
+		s.Resource != nil && !slices.ContainsFunc(s.Resource, resource), s.NotResource != nil &&
+			slices.ContainsFunc(s.NotResource, resource):
 		return false
 	}
 	for operator, keys := range s.Condition {

@@ -28,7 +28,8 @@ func TestObjectURL(t *testing.T) {
 // What is ordered in one space has names that begin alike, and nothing else has such.
 func TestSpacesAreApart(t *testing.T) {
 	scope := plan.ScopeOf("a broker")
-	in := provider.Instance{Broker: "b", Platform: "p", ID: "i", Incarnation: "1", Place: provider.Place{Organization: "o", Space: "s"}}
+	in := provider.Instance{Broker: "b", Platform: "p", ID: "i", Incarnation: "1",
+		Place: provider.Place{Organization: "o", Space: "s"}}
 	own := plan.SpaceOf(in)
 	sibling := in
 	sibling.ID, sibling.Incarnation, sibling.Place.InstanceName = "j", "2", "another"
@@ -58,7 +59,8 @@ func TestSpacesAreApart(t *testing.T) {
 	}
 	for name, is := range map[string]bool{
 		stack: true, scope.Stack(tags, "elsewhere"[:8]): true, stack + "-Nested-1": false, stack[:len(stack)-1]: false,
-		scope.Stack(provider.TagsOf(sibling), own): false, plan.ScopeOf("other").Stack(tags, own): false, "": false, scope.Stacks() + "x": false,
+		scope.Stack(provider.TagsOf(sibling), own): false, plan.ScopeOf("other").Stack(tags, own): false, "": false,
+		scope.Stacks() + "x": false,
 	} {
 		if space, got := scope.SpaceIn(name, tags); got != is || is && scope.Stack(tags, space) != name {
 			t.Errorf("%q is the name of the instance's stack: %v, in %q", name, got, space)

@@ -78,7 +78,8 @@ func CheckPolicySize(kind Principal, policy json.RawMessage) error {
 		"ap-southeast-99", "111122223333", "aws-us-gov", "amazonaws.com.cn"
 	values[ValuePrefix], values[ValueSpacePrefix] = ScopeOf("").Prefix(), ScopeOf("").SpacePrefix(SpaceOf(provider.Instance{}))
 	if _, err := FillPolicy(kind, policy, values); errors.Is(err, ErrPolicyTooLong) {
-		return &advice.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions", Cause: err}
+		return &advice.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions",
+			Cause: err}
 	}
 	return nil
 }

@@ -205,7 +205,8 @@ var instanceProfiles = hook{"instance profile",
 		return ids(out.InstanceProfiles, func(v types.InstanceProfile) *string { return v.InstanceProfileName }), nil
 	},
 	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{RoleName: &name, InstanceProfileName: &id})
+		_, err := c.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{RoleName: &name,
+			InstanceProfileName: &id})
 		return err
 	},
 }

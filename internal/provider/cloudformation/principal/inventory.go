@@ -98,7 +98,8 @@ func (k *Keeper) lookLate(ctx context.Context, f found) error {
 	if len(keys) > 1 {
 		for _, key := range keys {
 			if recorded := full.Tags[keyLabel]; recorded != "" && key.ID != recorded {
-				k.Log.WarnContext(ctx, "a user has a key that nobody knows: it goes when its binding ends, or its instance is updated; or delete it",
+				k.Log.WarnContext(ctx,
+					"a user has a key that nobody knows: it goes when its binding ends, or its instance is updated; or delete it",
 					"user", f.Name, "key", key.ID, "made", f.Created)
 			}
 		}

@@ -127,7 +127,8 @@ type task struct {
 // or more: in the first, it gets its policy and its one key; the secret is recorded as
 // state; each further one proves the key once, and the last grants it and drops it
 // from the state. A role takes two.
-func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status, error) {
+func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status,
+	error) {
 	was, err := recall(b.State)
 	if err != nil {
 		return provider.Status{}, err
@@ -153,7 +154,8 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, 
 	}
 	// What was just made is not known everywhere.
 	if started := b.Instance.Operation.Started; k.Now().After(started.Add(patience)) {
-		k.Log.Warn("a binding waits for something of IAM: is the offering's boundary there?", "offering", m.Offering, "name", t.name,
+		k.Log.Warn("a binding waits for something of IAM: is the offering's boundary there?", "offering", m.Offering, "name",
+			t.name,
 			"since", started, "error", err.Error())
 	}
 	return provider.Status{Percent: 20, Description: "Creating the credentials", After: askAgain}, nil
@@ -179,7 +181,8 @@ func (t *task) wrong(what string, err error) error {
 	t.Log.Error("a plan cannot be bound: correct its offering", "offering", t.m.Offering, "plan_id", t.b.Instance.PlanID,
 		"instance", t.b.Instance.ID, "what", what, "error", err.Error())
 	if errors.Is(err, plan.ErrPolicyTooLong) {
-		return provider.Failf("The rights that this plan gives to a binding are more than AWS takes. Tell the operator of the broker.")
+		return provider.Failf("The rights that this plan gives to a binding are more than AWS takes. " +
+			"Tell the operator of the broker.")
 	}
 	return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
 }
@@ -191,7 +194,8 @@ func (t *task) make(ctx context.Context) (provider.Status, error) {
 		return provider.Status{}, err
 	}
 	if len(others) > 0 {
-		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second}, t.clear(ctx, others, nil)
+		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second},
+			t.clear(ctx, others, nil)
 	}
 	if mine == nil {
 		if mine, err = t.create(ctx); err != nil {
@@ -301,7 +305,8 @@ func (t *task) prove(ctx context.Context, was remembered) (provider.Status, erro
 	}
 	if !ok {
 		if t.Now().After(was.Made.Add(patience)) {
-			t.Log.Warn("a new key does not prove itself: does the plan's policy allow its proof?", "offering", t.m.Offering, "user", t.name,
+			t.Log.Warn("a new key does not prove itself: does the plan's policy allow its proof?", "offering", t.m.Offering,
+				"user", t.name,
 				"since", was.Made, "said", said)
 		}
 		was.Proofs = 0

@@ -57,7 +57,8 @@ const (
 )
 
 // Prove implements Prover: one request, signed by the key.
-func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string, err error) {
+func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string,
+	err error) {
 	if proof == nil {
 		proof = &whose
 	}
@@ -109,7 +110,8 @@ func (p prover) request(ctx context.Context, proof *plan.Proof, values map[strin
 		}
 		*text = filled
 	}
-	address := cmp.Or(p.endpoint, fmt.Sprintf("https://%s.%s.%s", proof.Service, p.region, cmp.Or(values[plan.ValueSuffix], "amazonaws.com")))
+	address := cmp.Or(p.endpoint, fmt.Sprintf("https://%s.%s.%s", proof.Service, p.region,
+		cmp.Or(values[plan.ValueSuffix], "amazonaws.com")))
 	address = strings.TrimSuffix(address, "/") + path
 	if query != "" {
 		address += "?" + query

@@ -35,12 +35,15 @@ func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
 		}
 		u = usage{made, most, now}
 		if most > 0 && made*100 >= most*nearlyFull {
-			k.Log.Warn("the account is nearly full: ask AWS to raise its limit, or use another account", "kind", kind, "made", made, "most", most)
+			k.Log.Warn("the account is nearly full: ask AWS to raise its limit, or use another account", "kind", kind, "made",
+				made, "most", most)
 		}
 	}
 	if u.most > 0 && u.made >= u.most {
-		k.Log.Error("the account is full: ask AWS to raise its limit, or use another account", "kind", kind, "made", u.made, "most", u.most)
-		return provider.Failf("The account is full: there is no room for the credentials of another binding. Tell the operator of the broker.")
+		k.Log.Error("the account is full: ask AWS to raise its limit, or use another account", "kind", kind, "made", u.made,
+			"most", u.most)
+		return provider.Failf("The account is full: there is no room for the credentials of another binding. " +
+			"Tell the operator of the broker.")
 	}
 	u.made++
 	k.mu.Lock()

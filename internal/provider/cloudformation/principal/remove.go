@@ -150,13 +150,16 @@ func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
 	class := awserr.Of(err)
 	switch {
 	case class == awserr.Quota:
-		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error", err.Error())
-		return provider.Failf("The account is full: there is no room for the credentials of another binding. Tell the operator of the broker.")
+		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error",
+			err.Error())
+		return provider.Failf("The account is full: there is no room for the credentials of another binding. " +
+			"Tell the operator of the broker.")
 	case class == awserr.Invalid:
 		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err.Error())
 		return provider.Failf("The account refuses what this plan asks for. Tell the operator of the broker.")
 	case class == awserr.Denied && !op.Started.IsZero() && k.Now().After(op.Started.Add(patience)):
-		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error", err.Error())
+		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error",
+			err.Error())
 		return provider.Failf("The broker may not do this in its account. Tell the operator of the broker.")
 	}
 	return fmt.Errorf("%s: %w", doing, err)

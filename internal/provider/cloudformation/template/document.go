@@ -80,7 +80,8 @@ func (d *document) cannot(err error) *advice.Error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return &advice.Error{File: d.file, What: "the file cannot be read: " + err.Error(), Remedy: "put it beside the offering's file"}
+	return &advice.Error{File: d.file, What: "the file cannot be read: " + err.Error(),
+		Remedy: "put it beside the offering's file"}
 }
 
 // json reads a file of JSON: its values are told apart from YAML's by tabs, which
@@ -166,9 +167,11 @@ func (d *document) visit(at string, depth int) error {
 	d.nodes++
 	switch {
 	case d.nodes > maxNodes:
-		return d.problem(at, fmt.Sprintf("the file expands to more than %d values", maxNodes), "use fewer aliases, and none that contains itself")
+		return d.problem(at, fmt.Sprintf("the file expands to more than %d values", maxNodes),
+			"use fewer aliases, and none that contains itself")
 	case depth > maxDepth:
-		return d.problem(at, fmt.Sprintf("the file nests more than %d values", maxDepth), "flatten it, and let no alias contain itself")
+		return d.problem(at, fmt.Sprintf("the file nests more than %d values", maxDepth),
+			"flatten it, and let no alias contain itself")
 	}
 	return nil
 }
@@ -291,8 +294,9 @@ func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 		if near := suggest.Nearest(name, functions); near != "" {
 			mend = fmt.Sprintf("did you mean %q?", "!"+near)
 		}
-		return nil, &advice.Error{File: d.file, Line: n.Line, What: fmt.Sprintf("%q is no function that templates without transforms have",
-			n.Tag), Remedy: mend}
+		return nil, &advice.Error{File: d.file, Line: n.Line,
+			What: fmt.Sprintf("%q is no function that templates without transforms have",
+				n.Tag), Remedy: mend}
 	}
 	long := "Fn::" + name
 	if name == "Ref" || name == "Condition" {

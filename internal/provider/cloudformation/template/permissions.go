@@ -26,7 +26,8 @@ func (c *checker) statements(d *document) (all []statement) {
 	problem := c.problemOf(d)
 	root, _ := d.value.(map[string]any)
 	if root["Version"] != "2012-10-17" {
-		problem("/Version", "the policy has not the version 2012-10-17", `write "Version": "2012-10-17": in an older one, ${…} means nothing`)
+		problem("/Version", "the policy has not the version 2012-10-17",
+			`write "Version": "2012-10-17": in an older one, ${…} means nothing`)
 	}
 	list, isList := root["Statement"].([]any)
 	if one, is := root["Statement"].(map[string]any); is {
@@ -41,12 +42,15 @@ func (c *checker) statements(d *document) (all []statement) {
 			at = "/Statement"
 		}
 		object, _ := item.(map[string]any)
-		s := statement{at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]), resources: texts(object["Resource"])}
+		s := statement{at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]),
+			resources: texts(object["Resource"])}
 		s.condition, _ = object["Condition"].(map[string]any)
 		for _, member := range slices.Sorted(maps.Keys(object)) {
-			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) && (s.allows || !strings.HasPrefix(member,
-				"Not")) {
-				problem(at+slot(member), member+" is nothing that a statement here may have", "name the actions and resources that are meant")
+			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) &&
+				(s.allows || !strings.HasPrefix(member,
+					"Not")) {
+				problem(at+slot(member), member+" is nothing that a statement here may have",
+					"name the actions and resources that are meant")
 			}
 		}
 		if object["Effect"] != "Allow" && object["Effect"] != "Deny" {
@@ -93,7 +97,8 @@ func (c *checker) actions(d *document, s statement) {
 		case !ok:
 			c.add(d.problem(s.at+"/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION"))
 		case strings.ContainsAny(verb, "*?"):
-			c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q may allow more than is needed, and more in time", action),
+			c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q may allow more than is needed, and more in time",
+				action),
 				"name the actions"))
 		}
 	}
@@ -141,7 +146,8 @@ func isEverything(resource string) bool {
 // guarded are actions by which a service role could reach what is not its own, beside
 // all of IAM and STS. They need resources with our prefix.
 var guarded = []string{
-	"secretsmanager:getsecretvalue", "secretsmanager:batchgetsecretvalue", "ssm:getparameter", "ssm:getparameters", "ssm:getparametersbypath",
+	"secretsmanager:getsecretvalue", "secretsmanager:batchgetsecretvalue", "ssm:getparameter", "ssm:getparameters",
+	"ssm:getparametersbypath",
 	"ssm:getparameterhistory", "lambda:invokefunction", "lambda:invokeasync",
 }
 
@@ -275,8 +281,9 @@ func (c *checker) foreignServices(d *document, t *model, all []statement) {
 				used = used || matches(strings.ToLower(action), call)
 			}
 			if s.allows && !used {
-				c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("CloudFormation never calls %q for the template's resources",
-					action), "remove it, unless bindings need what it is on: they are bounded by that"))
+				c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)),
+					fmt.Sprintf("CloudFormation never calls %q for the template's resources",
+						action), "remove it, unless bindings need what it is on: they are bounded by that"))
 			}
 		}
 	}
@@ -295,7 +302,8 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 		c.deputies(d, s)
 		for i, action := range s.actions {
 			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
-				c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q would let a binding make itself more than it is", action),
+				c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)),
+					fmt.Sprintf("%q would let a binding make itself more than it is", action),
 					"remove it"))
 			}
 		}
@@ -306,9 +314,11 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 			switch {
 			case !s.allows || own || strings.Trim(resource, "*") == "":
 			case slices.Contains(names, plan.ValuePrefix), slices.Contains(names, plan.ValueSpacePrefix):
-				c.add(d.problem(at, fmt.Sprintf("%q is of all instances", resource), "name the instance's own, by an output: ${NAME}"))
+				c.add(d.problem(at, fmt.Sprintf("%q is of all instances", resource),
+					"name the instance's own, by an output: ${NAME}"))
 			default:
-				c.warn(d.problem(at, fmt.Sprintf("%q is the same for every instance", resource), "name the instance's own, by an output: ${NAME}"))
+				c.warn(d.problem(at, fmt.Sprintf("%q is the same for every instance", resource),
+					"name the instance's own, by an output: ${NAME}"))
 			}
 		}
 	}

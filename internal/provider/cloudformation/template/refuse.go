@@ -49,13 +49,15 @@ func (c *checker) refuse(t *model) {
 	c.parameterTypes(t)
 	c.exports(t)
 	if text, err := json.Marshal(t.value); err != nil || len(text) > maxTemplate {
-		problem("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate), "shorten it, or offer its parts apart")
+		problem("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate),
+			"shorten it, or offer its parts apart")
 	}
 }
 
 // attributes are what a resource may have beside its properties.
 var attributes = []string{
-	"Type", "Properties", "Condition", "DependsOn", "Metadata", "DeletionPolicy", "UpdateReplacePolicy", "CreationPolicy", "UpdatePolicy",
+	"Type", "Properties", "Condition", "DependsOn", "Metadata", "DeletionPolicy", "UpdateReplacePolicy", "CreationPolicy",
+	"UpdatePolicy",
 }
 
 func (c *checker) resource(t *model, name string, r resource) {
@@ -75,13 +77,15 @@ func (c *checker) resource(t *model, name string, r resource) {
 		problem(at+"/Type", name+" is a nested stack",
 			"write its resources into this template: what is nested has no service role and no digest of its own")
 		return
-	case strings.HasPrefix(r.kind, "AWS::CloudFormation::") && !isCustom(r.kind) && !strings.HasPrefix(r.kind, "AWS::CloudFormation::Wait"):
+	case strings.HasPrefix(r.kind, "AWS::CloudFormation::") && !isCustom(r.kind) &&
+		!strings.HasPrefix(r.kind, "AWS::CloudFormation::Wait"):
 		problem(at+"/Type", name+" is of "+r.kind+", which changes more than its stack", "remove it")
 		return
 	case r.kind == "AWS::IAM::AccessKey":
 		problem(at+"/Type", name+" is an access key", "remove it: each binding gets a principal of its own")
 	case !known && strings.HasPrefix(r.kind, "AWS::") && suggest.Nearest(r.kind, kinds()) != "":
-		problem(at+"/Type", r.kind+" is no type of AWS's that is known", fmt.Sprintf("did you mean %q?", suggest.Nearest(r.kind, kinds())))
+		problem(at+"/Type", r.kind+" is no type of AWS's that is known",
+			fmt.Sprintf("did you mean %q?", suggest.Nearest(r.kind, kinds())))
 	case !known:
 		c.warn(t.problem(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
 			"leave parameters of it out of updates"))
@@ -137,7 +141,8 @@ func (c *checker) exports(t *model) {
 	for _, name := range slices.Sorted(maps.Keys(t.outputs)) {
 		export, given := t.outputs[name]["Export"]
 		if object, _ := export.(map[string]any); given && !c.ofStack(t, object["Name"]) {
-			c.add(t.problem("/Outputs"+slot(name)+"/Export", "the export of output "+name+" has a name that is not made of the stack's",
+			c.add(t.problem("/Outputs"+slot(name)+"/Export",
+				"the export of output "+name+" has a name that is not made of the stack's",
 				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none"))
 		}
 	}
@@ -188,7 +193,8 @@ func (c *checker) names(t *model, name string, r resource, s schema) {
 // begin with the stack's name when it makes them, or has to cut, as that of a queue:
 // rights could not end at it. That of a topic would lack the .fifo that SNS asks for.
 var ownNames = map[string]bool{
-	"AWS::SQS::Queue": true, "AWS::SNS::Topic": true, "AWS::SecretsManager::Secret": true, "AWS::SSM::Parameter": true, "AWS::Logs::LogGroup": true,
+	"AWS::SQS::Queue": true, "AWS::SNS::Topic": true, "AWS::SecretsManager::Secret": true,
+	"AWS::SSM::Parameter": true, "AWS::Logs::LogGroup": true,
 	"AWS::ElastiCache::ReplicationGroup": true, "AWS::ElastiCache::CacheCluster": true,
 }
 
@@ -270,7 +276,8 @@ func (c *checker) references(t *model) {
 			if list, _ := argument.([]any); name == "Fn::If" && len(list) > 0 {
 				argument = list[0]
 			}
-			if text, is := argument.(string); is && (name == "Fn::If" || name == "Condition") && !slices.Contains(conditions, text) {
+			if text, is := argument.(string); is && (name == "Fn::If" || name == "Condition") &&
+				!slices.Contains(conditions, text) {
 				missing(at, text, conditions)
 			}
 		})
@@ -309,8 +316,10 @@ func (c *checker) dynamic(t *model) {
 				return
 			}
 			text, is := v.(string)
-			if is && strings.Contains(text, "{{resolve:") && strings.Contains(reference.ReplaceAllString(text, ""), "{{resolve:") {
-				c.add(t.problem(at, "a dynamic reference is not written out", "write all of {{resolve:SERVICE:NAME}} in one text"))
+			if is && strings.Contains(text, "{{resolve:") && strings.Contains(reference.ReplaceAllString(text, ""),
+				"{{resolve:") {
+				c.add(t.problem(at, "a dynamic reference is not written out",
+					"write all of {{resolve:SERVICE:NAME}} in one text"))
 			}
 			if is && section == "Outputs" && strings.Contains(text, "{{resolve:") {
 				c.add(t.problem(at, "an output holds a secret", "remove it: outputs can be read by all who see the stack"))
@@ -400,7 +409,8 @@ func (c *checker) parameterTypes(t *model) {
 		case p.kind == "":
 			c.add(t.problem(at, "parameter "+name+" has no Type", "write one, such as String"))
 		case strings.Contains(p.kind, "SSM::Parameter") && c.isForeign(name):
-			c.add(t.problem(at+"/Type", "parameter "+name+" is read from Systems Manager by a name that a user gives", "make it a String"))
+			c.add(t.problem(at+"/Type", "parameter "+name+" is read from Systems Manager by a name that a user gives",
+				"make it a String"))
 		case !slices.Contains(plainTypes, p.kind) && c.isForeign(name):
 			c.add(t.problem(at+"/Type", "parameter "+name+" names something of the account, and a user gives it",
 				"make it one of "+strings.Join(plainTypes, ", ")+", or let the operator choose: target, or value"))
@@ -413,7 +423,8 @@ func (c *checker) parameterTypes(t *model) {
 		walk(t.outputs[name]["Value"], "/Outputs"+slot(name)+"/Value", func(at string, v any) {
 			for _, ref := range refs(v) {
 				if t.parameters[ref].secret {
-					c.add(t.problem(at, "output "+name+" shows the secret parameter "+ref, "remove it: outputs can be read by all who see the stack"))
+					c.add(t.problem(at, "output "+name+" shows the secret parameter "+ref,
+						"remove it: outputs can be read by all who see the stack"))
 				}
 			}
 		})
@@ -426,7 +437,8 @@ func (c *checker) outputs(t *model, e *evaluator) (known map[string]bool) {
 	known = values(nil)
 	for name, output := range t.outputs {
 		if known[name] {
-			c.add(t.problem("/Outputs"+slot(name), "output "+name+" has the name of what every text may have", "give it another name"))
+			c.add(t.problem("/Outputs"+slot(name), "output "+name+" has the name of what every text may have",
+				"give it another name"))
 		}
 		condition, _ := output["Condition"].(string)
 		known[name] = condition == "" || e.condition(condition) == true
@@ -446,7 +458,8 @@ func (c *checker) fill(text string, known map[string]bool, wrong func(what, mend
 			}
 			wrong(fmt.Sprintf("names %q, which is no output", name), mend)
 		case !sure:
-			wrong(fmt.Sprintf("names the output %q, which not every instance of the plan has", name), "give it another value instead of a Condition")
+			wrong(fmt.Sprintf("names the output %q, which not every instance of the plan has", name),
+				"give it another value instead of a Condition")
 		}
 	}
 	if strings.Count(text, "${") != strings.Count(text, "}") && len(plan.Names(text)) == 0 && strings.Contains(text, "${") {

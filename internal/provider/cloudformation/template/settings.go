@@ -131,8 +131,9 @@ func readSettings(given map[string]any) (s settings, problems []error) {
 	if v := given["minutes"]; v != nil {
 		n, err := strconv.Atoi(fmt.Sprint(v))
 		if s.minutes = n; err != nil || n < 1 || n > maxMinutes {
-			r.about("minutes", "is not a time that a stack operation can take", fmt.Sprintf("write whole minutes, 1 to %d, or leave it out",
-				maxMinutes))
+			r.about("minutes", "is not a time that a stack operation can take",
+				fmt.Sprintf("write whole minutes, 1 to %d, or leave it out",
+					maxMinutes))
 		}
 	}
 	return s, r.problems
@@ -169,7 +170,8 @@ func (r *reader) sources(into *settings, given map[string]any) {
 		if v, there := member["value"]; there {
 			text, ok := valueText(v)
 			if s.Value = &text; !ok {
-				r.about(at+"value", "is no value of a parameter", "write text without control characters, a number, true or false, or a list of them")
+				r.about(at+"value", "is no value of a parameter",
+					"write text without control characters, a number, true or false, or a list of them")
 			}
 		}
 		into.parameters[name] = s
@@ -250,7 +252,8 @@ func (r *reader) proof(given map[string]any) *plan.Proof {
 	if strings.Trim(p.Service, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || p.Service == "" {
 		r.about("proof.service", "is not how hosts and signatures name a service", "write it in lower case, such as sqs")
 	}
-	if !slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete}, p.Method) {
+	if !slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
+		p.Method) {
 		r.about("proof.method", "is no method", "write GET, HEAD, POST, PUT or DELETE")
 	}
 	if p.Path != "" && p.Path[0] != '/' {
