@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/policytest"
 	"github.com/longshore/longshore/internal/test/servicestest"
 )
 
@@ -192,7 +193,7 @@ func (d delivery) admits(text string, queue map[string]string, service, source s
 	}
 	policy := d.policyFor(service, has.Attributes["Policy"])
 	judge := func(source, account, tls string) bool {
-		return iampolicy.Allows(iampolicy.Request{Action: "sqs:SendMessage", Resource: queue["queue_arn"],
+		return policytest.Allows(policytest.Request{Action: "sqs:SendMessage", Resource: queue["queue_arn"],
 			Context: map[string][]string{
 				"aws:SourceArn": {source}, "aws:SourceAccount": {account}, "aws:SecureTransport": {tls}}}, policy)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 const (
@@ -60,8 +61,8 @@ type call struct {
 	want             bool
 }
 
-func (c call) request() iampolicy.Request {
-	return iampolicy.Request{Action: c.action, Resource: c.resource, Context: c.context}
+func (c call) request() policytest.Request {
+	return policytest.Request{Action: c.action, Resource: c.resource, Context: c.context}
 }
 
 func bounded(arn string) map[string][]string {
@@ -172,7 +173,7 @@ func TestTheBrokerMayDoNoMore(t *testing.T) {
 	rights := document(account.Rights(scope, account.Options{}))
 	for name, c := range attacks {
 		t.Run(name, func(t *testing.T) {
-			if got := iampolicy.Allows(c.request(), rights); got != c.want {
+			if got := policytest.Allows(c.request(), rights); got != c.want {
 				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
 			}
 		})
@@ -190,7 +191,7 @@ func TestListingChangesNothing(t *testing.T) {
 	}
 	rights := document(account.Rights(scope, account.Options{}))
 	for name, c := range attacks {
-		if iampolicy.Allows(c.request(), rights, []iampolicy.Document{listing}) {
+		if policytest.Allows(c.request(), rights, []iampolicy.Document{listing}) {
 			t.Errorf("%s: %s on %s is allowed", name, c.action, c.resource)
 		}
 	}
@@ -200,7 +201,7 @@ func TestListingChangesNothing(t *testing.T) {
 		{"what others' stacks give out", "cloudformation:DescribeStacks", "*", nil, false},
 		{"somebody's user", "iam:GetUser", principal("user/eve"), nil, false},
 	} {
-		if got := iampolicy.Allows(c.request(), rights, []iampolicy.Document{listing}); got != c.want {
+		if got := policytest.Allows(c.request(), rights, []iampolicy.Document{listing}); got != c.want {
 			t.Errorf("%s: allowed %v", c.reason, got)
 		}
 	}
@@ -211,7 +212,7 @@ func TestListingChangesNothing(t *testing.T) {
 func TestScopesAreApart(t *testing.T) {
 	rights := document(account.Rights(other, account.Options{}))
 	for name, c := range attacks {
-		if c.want && iampolicy.Allows(c.request(), rights) {
+		if c.want && policytest.Allows(c.request(), rights) {
 			t.Errorf("%s: another broker may do it too: %s on %s", name, c.action, c.resource)
 		}
 	}
@@ -248,7 +249,7 @@ func TestServiceRolesAreGuarded(t *testing.T) {
 		"Templates":    {"the templates of all", "s3:PutObject", bucket + "/x", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := iampolicy.Allows(c.request(), rights); got != c.want {
+			if got := policytest.Allows(c.request(), rights); got != c.want {
 				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
 			}
 		})
@@ -267,9 +268,9 @@ func TestASharedFunctionIsCalled(t *testing.T) {
 	o.Permissions = append(o.Permissions, d)
 	rights := document(account.ServiceRights(scope, o))
 	for function, want := range map[string]bool{"maker": true, "payroll": false} {
-		r := iampolicy.Request{Action: "lambda:InvokeFunction", Resource: "arn:aws:lambda:eu-central-1:111122223333:function:" +
+		r := policytest.Request{Action: "lambda:InvokeFunction", Resource: "arn:aws:lambda:eu-central-1:111122223333:function:" +
 			function}
-		if got := iampolicy.Allows(r, rights); got != want {
+		if got := policytest.Allows(r, rights); got != want {
 			t.Errorf("%s: called %v", function, got)
 		}
 	}
@@ -302,7 +303,7 @@ func TestBindingsAreBounded(t *testing.T) {
 		"Templates": {"a template of others", "s3:PutObject", bucket + "/x", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := iampolicy.Allows(c.request(), anything, document(bounds)); got != c.want {
+			if got := policytest.Allows(c.request(), anything, document(bounds)); got != c.want {
 				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
 			}
 		})
@@ -325,7 +326,7 @@ func TestFurtherRegions(t *testing.T) {
 		for region, want := range map[string]bool{place.Region: c.want, there: c.want, "sa-east-1": false} {
 			r := c.request()
 			r.Resource = strings.ReplaceAll(c.resource, place.Region, region)
-			if got := iampolicy.Allows(r, rights); got != want {
+			if got := policytest.Allows(r, rights); got != want {
 				t.Errorf("%s in %s: allowed %v", c.reason, region, got)
 			}
 		}

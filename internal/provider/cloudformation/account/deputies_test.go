@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 // shippedOffering is one that ships.
@@ -128,10 +129,10 @@ func TestNoDeputies(t *testing.T) {
 				continue
 			}
 			t.Run(which, func(t *testing.T) {
-				if got := iampolicy.Allows(c.request(), policy); got != c.want {
+				if got := policytest.Allows(c.request(), policy); got != c.want {
 					t.Errorf("%s (%s on %s): the policy allows it: %t, want %t", c.reason, c.action, c.resource, got, c.want)
 				}
-				if got := iampolicy.Allows(c.request(), everything, document(bounds)); got != c.want {
+				if got := policytest.Allows(c.request(), everything, document(bounds)); got != c.want {
 					t.Errorf("%s (%s on %s): the boundary allows it: %t, want %t", c.reason, c.action, c.resource, got, c.want)
 				}
 			})
@@ -150,7 +151,7 @@ func TestDeputiesOfOtherSpaces(t *testing.T) {
 			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-space234-x-bus",
 			"EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
 		})
-		if iampolicy.Allows(c.request(), policy) {
+		if policytest.Allows(c.request(), policy) {
 			t.Errorf("%s: %s (%s on %s) is allowed", name, c.reason, c.action, c.resource)
 		}
 	}
@@ -209,7 +210,7 @@ func TestTagsOfKeys(t *testing.T) {
 			with(map[string][]string{"aws:ResourceTag/longshore:scope": {string(other)}}), false},
 		"Delete": {"somebody's key", "kms:ScheduleKeyDeletion", key, with(nil), false},
 	} {
-		if got := iampolicy.Allows(c.request(), rights); got != c.want {
+		if got := policytest.Allows(c.request(), rights); got != c.want {
 			t.Errorf("%s: %s (%s on %s): allowed %t, want %t", name, c.reason, c.action, c.resource, got, c.want)
 		}
 	}

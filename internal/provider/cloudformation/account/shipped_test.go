@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 // strangers are things in the same account that no instance of this broker is: others'
@@ -116,9 +117,9 @@ func TestKeysOfAnotherBroker(t *testing.T) {
 				}
 				tried++
 				for of, want := range map[plan.Scope]bool{scope: true, other: false} {
-					r := iampolicy.Request{Action: action, Resource: "arn:aws:kms:eu-central-1:111122223333:key/1",
+					r := policytest.Request{Action: action, Resource: "arn:aws:kms:eu-central-1:111122223333:key/1",
 						Context: tags(of)}
-					if got := iampolicy.Allows(r, document(rights)); got != want {
+					if got := policytest.Allows(r, document(rights)); got != want {
 						t.Errorf("a %s may %s on a key of %s: %v, want %v", who, action, of, got, want)
 					}
 				}
@@ -144,7 +145,7 @@ func reaches(t *testing.T, who string, rights []iampolicy.Statement) (tried int)
 			service, _, _ := strings.Cut(action, ":")
 			for _, on := range append(strangers(service), "*") {
 				tried++
-				if iampolicy.Allows(iampolicy.Request{Action: action, Resource: on}, document(rights)) {
+				if policytest.Allows(policytest.Request{Action: action, Resource: on}, document(rights)) {
 					t.Errorf("%s may %s on %s", who, action, on)
 				}
 			}

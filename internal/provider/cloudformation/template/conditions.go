@@ -103,7 +103,7 @@ func (c *checker) deputies(d *document, s statement) {
 		for _, one := range deputies {
 			_, verb, _ := strings.Cut(action, ":")
 			wide := strings.Trim(verb, "*") == "" // which is refused by itself
-			if !s.allows || wide || !matches(strings.ToLower(action), strings.ToLower(one.action)) {
+			if !s.allows || wide || !covers(action, one.action) {
 				continue
 			}
 			at := s.at + "/Action" + slot(fmt.Sprint(i))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -154,7 +155,7 @@ var guarded = []string{
 func isGuarded(action string) bool {
 	lower := strings.ToLower(action)
 	return strings.HasPrefix(lower, "iam:") || strings.HasPrefix(lower, "sts:") ||
-		slices.ContainsFunc(guarded, func(g string) bool { return matches(lower, g) })
+		slices.ContainsFunc(guarded, func(g string) bool { return covers(action, g) })
 }
 
 // oneFunction is a resource that names a function: the operator's own, which makes custom
@@ -194,32 +195,19 @@ func (c *checker) serviceRole(d *document, t *model) {
 	c.foreignServices(d, t, all)
 }
 
-// allowed reports whether a statement allows an action on something.
-func allowed(all []statement, action string) bool {
-	return slices.ContainsFunc(all, func(s statement) bool {
-		return s.allows && slices.ContainsFunc(s.actions, func(pattern string) bool {
-			return matches(strings.ToLower(pattern),
-				strings.ToLower(action))
-		})
-	})
+// covers reports whether a pattern has an action: the case does not count.
+func covers(pattern, action string) bool {
+	return iampolicy.Like(strings.ToLower(action), strings.ToLower(pattern))
 }
 
-// matches reports whether a text is of a pattern with * and ?.
-func matches(pattern, text string) bool {
-	for i := range len(pattern) {
-		switch {
-		case pattern[i] == '*':
-			for rest := len(text); rest >= i; rest-- {
-				if matches(pattern[i+1:], text[rest:]) {
-					return true
-				}
-			}
-			return false
-		case i >= len(text) || pattern[i] != '?' && pattern[i] != text[i]:
-			return false
-		}
-	}
-	return len(pattern) == len(text)
+// covers reports whether a statement is about an action.
+func (s statement) covers(action string) bool {
+	return slices.ContainsFunc(s.actions, func(pattern string) bool { return covers(pattern, action) })
+}
+
+// allowed reports whether a statement allows an action on something.
+func allowed(all []statement, action string) bool {
+	return slices.ContainsFunc(all, func(s statement) bool { return s.allows && s.covers(action) })
 }
 
 // missing compares permissions with what CloudFormation's handlers call. What makes or
@@ -264,26 +252,20 @@ func list(all []string) string {
 
 // foreignServices tells of actions that no handler of the template's resources calls.
 func (c *checker) foreignServices(d *document, t *model, all []statement) {
-	calls := map[string]bool{}
+	var calls []string
 	for _, r := range t.resources {
 		s, known := schemaOf(r.kind)
 		if !known || isCustom(r.kind) || len(s.create) == 0 {
 			return // what it needs cannot be said
 		}
-		for _, call := range slices.Concat(s.create, s.read, s.update, s.remove) {
-			calls[strings.ToLower(call)] = true
-		}
+		calls = slices.Concat(calls, s.create, s.read, s.update, s.remove)
 	}
 	for _, s := range all {
 		for i, action := range s.actions {
-			used := false
-			for call := range calls {
-				used = used || matches(strings.ToLower(action), call)
-			}
-			if s.allows && !used {
+			if s.allows && !slices.ContainsFunc(calls, func(call string) bool { return covers(action, call) }) {
 				c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)),
-					fmt.Sprintf("CloudFormation never calls %q for the template's resources",
-						action), "remove it, unless bindings need what it is on: they are bounded by that"))
+					fmt.Sprintf("CloudFormation never calls %q for the template's resources", action),
+					"remove it, unless bindings need what it is on: they are bounded by that"))
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package iampolicy_test
+package policytest_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 // An account is of an emulator that enforces policies, with a queue and a secret.
@@ -164,7 +165,7 @@ func TestAsAnEmulatorEnforces(t *testing.T) {
 				boundaries = append(boundaries, []iampolicy.Document{boundary})
 			}
 			for call, c := range calls {
-				want := iampolicy.Allows(iampolicy.Request{Action: c.action, Resource: c.on(a), Context: region},
+				want := policytest.Allows(policytest.Request{Action: c.action, Resource: c.on(a), Context: region},
 					[]iampolicy.Document{policy}, boundaries...)
 				err := c.try(t.Context(), config, a)
 				if err != nil && !awserr.Is(err, awserr.Denied) {
