@@ -110,7 +110,7 @@ func readServices(s *Settings, r *reader, state string) {
 
 // statements are those of package account, in the stack's own place.
 func statements(stack awscdk.Stack, all []iampolicy.Statement) (out []awsiam.PolicyStatement) {
-	here := plan.Place{Partition: *stack.Partition(), Account: *stack.Account(), Region: *stack.Region()}
+	here := plan.Location{Partition: *stack.Partition(), Account: *stack.Account(), Region: *stack.Region()}
 	for _, s := range account.Fill(all, here) {
 		props := map[string]any{"Sid": s.Sid, "Effect": s.Effect, "Action": []string(s.Action), "Resource": []string(s.Resource)}
 		if len(s.Condition) > 0 {

@@ -84,7 +84,7 @@ func inPlace(value any) any {
 func TestWhoMakesServices(t *testing.T) {
 	made := must(t, servingStack)
 	scope := plan.ScopeOf("Longshore")
-	here := plan.Place{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
+	here := plan.Location{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
 	role, bound := scope.ServiceRoleARN(here, "s3"), scope.BoundaryARN(here, "s3")
 	user := "arn:aws:iam::111122223333:user" + scope.Path() + "a/b/" + string(scope) + "-b-a"
 	stack := "arn:aws:cloudformation:eu-central-1:111122223333:stack/" + string(scope) + "-i-a/*"

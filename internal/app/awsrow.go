@@ -132,7 +132,7 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
 	defer cancel()
 	scope := plan.ScopeOf(e.broker)
-	var at bootstrap.Place
+	var at bootstrap.Session
 	err = whileRefused(ctx, e.wait, func() (err error) {
 		if at, err = bootstrap.Load(ctx); err == nil {
 			err = prepared(ctx, at, scope, s.targets, e)
@@ -179,7 +179,7 @@ func whileRefused(ctx context.Context, wait func(context.Context, time.Duration)
 
 // prepared checks that the broker's own account is prepared, and warns of other targets
 // that are not.
-func prepared(ctx context.Context, own bootstrap.Place, scope plan.Scope, targets bootstrap.Targets, e embedding) error {
+func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targets bootstrap.Targets, e embedding) error {
 	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, e); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func prepared(ctx context.Context, own bootstrap.Place, scope plan.Scope, target
 	return nil
 }
 
-func preparedAt(ctx context.Context, p bootstrap.Place, scope plan.Scope, target string, e embedding) error {
+func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, target string, e embedding) error {
 	command := "longshore aws bootstrap --data " + e.folder
 	if target != hosted.DefaultTarget {
 		command += " --target " + target

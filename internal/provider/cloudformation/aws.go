@@ -66,7 +66,7 @@ func (s *seen) put(key string, found *stack) {
 }
 
 // openAWS is the way to a target, and to the principals in it.
-func openAWS(o Options, t Target) (cloud, func(plan.Place) principals) {
+func openAWS(o Options, t Target) (cloud, func(plan.Location) principals) {
 	config := o.Config.Copy()
 	if t.Region != "" {
 		config.Region = t.Region
@@ -91,12 +91,12 @@ func openAWS(o Options, t Target) (cloud, func(plan.Place) principals) {
 	return a, openPrincipals(o, config)
 }
 
-func (a *account) identify(ctx context.Context) (plan.Place, error) {
+func (a *account) identify(ctx context.Context) (plan.Location, error) {
 	out, err := sts.NewFromConfig(a.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return plan.Place{}, fmt.Errorf("asking whose account it is: %w", err)
+		return plan.Location{}, fmt.Errorf("asking whose account it is: %w", err)
 	}
-	who := plan.Place{Account: aws.ToString(out.Account), Region: a.config.Region, Partition: "aws"}
+	who := plan.Location{Account: aws.ToString(out.Account), Region: a.config.Region, Partition: "aws"}
 	if id, err := arn.Parse(aws.ToString(out.Arn)); err == nil {
 		who.Partition = id.Partition
 	}
@@ -264,7 +264,7 @@ const (
 func (a *account) list(ctx context.Context, asked func(name string) bool, cursor string) (page []*stack, next string, err error) {
 	from, token, _ := strings.Cut(cursor, " ")
 	described := 0
-	out, err := a.stacks.ListStacks(ctx, &cfn.ListStacksInput{NextToken: text(token), StackStatusFilter: standingStatuses()})
+	out, err := a.stacks.ListStacks(ctx, &cfn.ListStacksInput{NextToken: text(token), StackStatusFilter: aliveStatuses()})
 	if err != nil {
 		return nil, "", fmt.Errorf("listing stacks: %w", err)
 	}
@@ -308,7 +308,7 @@ func (a *account) room(ctx context.Context) (used, most int, err error) {
 			}
 		}
 	}
-	pages := cfn.NewListStacksPaginator(a.stacks, &cfn.ListStacksInput{StackStatusFilter: standingStatuses()})
+	pages := cfn.NewListStacksPaginator(a.stacks, &cfn.ListStacksInput{StackStatusFilter: aliveStatuses()})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -319,7 +319,7 @@ func (a *account) room(ctx context.Context) (used, most int, err error) {
 	return used, most, nil
 }
 
-func standingStatuses() (all []types.StackStatus) {
+func aliveStatuses() (all []types.StackStatus) {
 	for _, s := range types.StackStatus("").Values() {
 		if s != types.StackStatusDeleteComplete {
 			all = append(all, s)
@@ -382,6 +382,6 @@ func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, err
 	return body, nil
 }
 
-func (a *account) address(at plan.Place, bucket, digest string) string {
+func (a *account) address(at plan.Location, bucket, digest string) string {
 	return at.ObjectURL(a.config.BaseEndpoint, bucket, key(digest))
 }

@@ -135,10 +135,10 @@ func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
 	made := stood.over("", here, func(_ context.Context, _ string, do func() error) error { return do() })
 	open, users := made.open, principaltest.New(here, l.clock.Now)
 	users.Settles = keySettles
-	made.open = func(name string, at Target) (cloud, func(plan.Place) principals) {
+	made.open = func(name string, at Target) (cloud, func(plan.Location) principals) {
 		stacks, _ := open(name, at)
 		c := users.Client(&providertest.Calls{})
-		return stacks, func(plan.Place) principals {
+		return stacks, func(plan.Location) principals {
 			return &principal.Keeper{IAM: c, Prover: c, Scope: plan.ScopeOf("suite"), Now: l.clock.Now,
 				Log:      slog.New(slog.DiscardHandler),
 				Boundary: func(offering string) string { return "arn:aws:iam::" + here + ":policy/" + offering }}

@@ -296,9 +296,9 @@ func (c fakeClient) do(ctx context.Context, name string, call func(a *fakeAccoun
 	})
 }
 
-func (c fakeClient) identify(ctx context.Context) (who plan.Place, err error) {
+func (c fakeClient) identify(ctx context.Context) (who plan.Location, err error) {
 	err = c.do(ctx, "identify", func(*fakeAccount) error {
-		who = plan.Place{Partition: "aws", Account: c.at, Region: "eu-central-1"}
+		who = plan.Location{Partition: "aws", Account: c.at, Region: "eu-central-1"}
 		return nil
 	})
 	return who, err
@@ -423,7 +423,7 @@ func (c fakeClient) fetch(ctx context.Context, _, digest string) (body []byte, e
 	return body, err
 }
 
-func (c fakeClient) address(_ plan.Place, bucket, digest string) string {
+func (c fakeClient) address(_ plan.Location, bucket, digest string) string {
 	return "https://" + bucket + "/" + digest
 }
 

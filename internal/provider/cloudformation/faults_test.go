@@ -209,7 +209,7 @@ func TestRoom(t *testing.T) {
 func TestServiceRole(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(provider.KindDeprovision)
-	want := b.scope.ServiceRoleARN(plan.Place{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
+	want := b.scope.ServiceRoleARN(plan.Location{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
 	if got := b.stack().role; got != want {
 		t.Errorf("made with %q, want %q", got, want)
 	}
@@ -263,13 +263,13 @@ func TestTargetsListed(t *testing.T) {
 	b.ready(provider.KindUpdate)
 	b.targets.Named = map[string]Target{"away": {}, "other": {}}
 	open := b.open
-	b.open = func(name string, t Target) (cloud, func(plan.Place) principals) {
+	b.open = func(name string, t Target) (cloud, func(plan.Location) principals) {
 		if name == "away" {
 			c := fakeClient{fake: b.fake, at: here, call: func(context.Context, string,
 				func() error) error {
 				return errors.New("nobody answers")
 			}}
-			return c, func(plan.Place) principals { return c }
+			return c, func(plan.Location) principals { return c }
 		}
 		return open(name, t)
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A standing is what stands at an instance's name, and what is recorded of the
+// Observed is what stands at an instance's name, and what is recorded of the
 // operation that works on it.
-type standing struct {
-	memory
+type observed struct {
+	instanceState
 	tags provider.Tags // of the instance
 	rule plan.Rule     // for what it holds
 	// stack is what stands at the name; nil for nothing.
@@ -103,10 +103,10 @@ const (
 
 func fails(text string) decision { return decision{act: actFail, failed: failed{Message: text}} }
 
-func (s standing) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
+func (s observed) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 
 // order makes the recorded call, or records one that can be made.
-func (s standing) order(v verb) decision {
+func (s observed) order(v verb) decision {
 	c := s.Work.Call
 	if c.Verb == v && c.Stack == s.stackID() && !s.consumed {
 		return decision{act: actSend, verb: v, rule: s.rule}
@@ -114,7 +114,7 @@ func (s standing) order(v verb) decision {
 	return decision{act: actRecord, verb: v, rule: s.rule}
 }
 
-func (s standing) stackID() string {
+func (s observed) stackID() string {
 	if s.stack == nil {
 		return ""
 	}
@@ -122,7 +122,7 @@ func (s standing) stackID() string {
 }
 
 // provision is what comes next until the instance is ready.
-func (s standing) provision() decision {
+func (s observed) provision() decision {
 	switch failing := s.Work.Failed; {
 	case s.stack == nil && failing != nil:
 		return decision{act: actFail, failed: *failing}
@@ -147,7 +147,7 @@ func (s standing) provision() decision {
 }
 
 // update is what comes next until the instance is as it is to be.
-func (s standing) update() decision {
+func (s observed) update() decision {
 	switch {
 	case s.Work.Failed != nil:
 		return decision{act: actFail, failed: *s.Work.Failed}
@@ -188,7 +188,7 @@ func (s standing) update() decision {
 }
 
 // deprovision is what comes next until nothing of the instance stands.
-func (s standing) deprovision() decision {
+func (s observed) deprovision() decision {
 	switch {
 	case s.stack == nil:
 		return decision{act: actDone}
@@ -207,7 +207,7 @@ const maxTries = 3
 //
 // AWS refuses a deletion during an update: the update is cancelled first, which it
 // allows in one state only. It accepts one during a creation.
-func (s standing) remove() decision {
+func (s observed) remove() decision {
 	status := s.stack.status
 	switch {
 	case status == deleteInProgress:
@@ -242,12 +242,12 @@ func (s standing) remove() decision {
 // spares reports whether the stack is deleted without what is left in it: somebody has
 // deleted it by hand, it got stuck, and a stack in that state takes no update any more
 // that would mark what is to be retained.
-func (s standing) spares() bool {
+func (s observed) spares() bool {
 	return s.rule == plan.Retain && s.stack.status == deleteFailed && !s.stack.retained
 }
 
 // bind reports why nothing can be bound to what stands; nil if it can.
-func (s standing) bind() *failed {
+func (s observed) bind() *failed {
 	switch {
 	case s.stack == nil:
 		return &failed{Message: textNone}

@@ -89,7 +89,7 @@ func TestTroubleOfPrincipals(t *testing.T) {
 		"Unbind":  func(ctx context.Context) error { _, err := b.Unbind(ctx, binding); return err },
 		"Rewrite": func(ctx context.Context) error { _, err := s.rewrite(ctx, nil); return err },
 		"List": func(ctx context.Context) error {
-			_, _, err := b.page(ctx, principals, place{Principals: true})
+			_, _, err := b.page(ctx, principals, sweep{Principals: true})
 			return err
 		},
 		"Quarantine": func(ctx context.Context) error { return b.Quarantine(ctx, held) },

@@ -12,8 +12,8 @@ import (
 // stateFormat is the version of what an instance's state holds.
 const stateFormat = 1
 
-// A memory is what the state of an instance holds.
-type memory struct {
+// An instanceState is what the state of an instance holds.
+type instanceState struct {
 	// Space is that of the order, in the letters of plan.SpaceOf. The stack's name has it.
 	Space string `json:"space,omitempty"`
 	// Stack is the id of the instance's stack, once one was seen.
@@ -80,8 +80,8 @@ func (w work) token() string {
 	return "longshore-" + hex.EncodeToString(h.Sum(nil)[:20])
 }
 
-// recall reads a state, for a step of an operation.
-func recall(s provider.State, operation string) (m memory, err error) {
+// readState reads a state, for a step of an operation.
+func readState(s provider.State, operation string) (m instanceState, err error) {
 	switch s.Format {
 	case 0:
 	case stateFormat:
@@ -97,14 +97,14 @@ func recall(s provider.State, operation string) (m memory, err error) {
 	return m, nil
 }
 
-// state is the memory as it is recorded.
-func (m memory) state() *provider.State {
+// state is how it is recorded.
+func (m instanceState) state() *provider.State {
 	data, _ := json.Marshal(m) // texts and numbers
 	return &provider.State{Format: stateFormat, Data: data}
 }
 
 // failure is how the operation ends.
-func (m memory) failure() *provider.Failure {
+func (m instanceState) failure() *provider.Failure {
 	f := m.Work.Failed
 	return &provider.Failure{Message: f.Message, InstanceUsable: f.Usable, UpdateRepeatable: f.Repeatable, Untouched: f.Untouched,
 		State: m.state()}

@@ -77,9 +77,9 @@ func (f *fake) over(broker, at string, call func(context.Context, string, func()
 		},
 	})
 	p.region = "eu-central-1"
-	p.open = func(string, Target) (cloud, func(plan.Place) principals) {
+	p.open = func(string, Target) (cloud, func(plan.Location) principals) {
 		c := fakeClient{fake: f, at: at, call: call, page: suitePage}
-		return c, func(plan.Place) principals { return owned{c, broker} }
+		return c, func(plan.Location) principals { return owned{c, broker} }
 	}
 	return p
 }
@@ -232,7 +232,7 @@ func (p *Provider) mutate(name string) {
 		return
 	}
 	open := p.open
-	p.open = func(target string, t Target) (cloud, func(plan.Place) principals) {
+	p.open = func(target string, t Target) (cloud, func(plan.Location) principals) {
 		c, enter := open(target, t)
 		return mutant{c, name, p.broker}, enter
 	}
@@ -244,7 +244,7 @@ type mutant struct {
 	name, broker string
 }
 
-func (m mutant) identify(ctx context.Context) (plan.Place, error) {
+func (m mutant) identify(ctx context.Context) (plan.Location, error) {
 	who, err := m.cloud.identify(ctx)
 	if m.name == "trusts-absence" {
 		who.Account = here

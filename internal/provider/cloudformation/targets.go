@@ -109,7 +109,7 @@ type site struct {
 	scope  plan.Scope
 	name   string
 	target Target
-	who    plan.Place
+	who    plan.Location
 }
 
 func (s *site) recorded() provider.Target {
@@ -146,9 +146,9 @@ type sites struct {
 
 type opened struct {
 	cloud      cloud
-	enter      func(plan.Place) principals
+	enter      func(plan.Location) principals
 	principals principals
-	who        plan.Place
+	who        plan.Location
 	proven     time.Time
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Here is the place that a template of CloudFormation is used in: its pseudo parameters.
 // All texts of this package have them, until Fill or the template puts the place in.
-var Here = plan.Place{Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}"}
+var Here = plan.Location{Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}"}
 
 // Options are how an account is prepared.
 type Options struct {
@@ -185,7 +185,7 @@ func render(value any) any {
 }
 
 // Fill puts a place into the texts of statements.
-func Fill(all []iampolicy.Statement, p plan.Place) []iampolicy.Statement {
+func Fill(all []iampolicy.Statement, p plan.Location) []iampolicy.Statement {
 	place := strings.NewReplacer(Here.Partition, p.Partition, Here.Account, p.Account, Here.Region, p.Region)
 	out := make([]iampolicy.Statement, len(all))
 	for i, s := range all {
@@ -195,7 +195,7 @@ func Fill(all []iampolicy.Statement, p plan.Place) []iampolicy.Statement {
 }
 
 // longest is a place whose names are as long as any.
-var longest = plan.Place{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
+var longest = plan.Location{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
 
 // document is a policy for a template; it has to fit where it goes.
 func document(all []iampolicy.Statement, most int) (map[string]any, error) {

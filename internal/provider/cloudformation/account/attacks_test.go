@@ -15,7 +15,7 @@ const (
 	other = plan.Scope("longshore-zzzzzzzz")
 )
 
-var place = plan.Place{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
+var place = plan.Location{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
 
 // queue is an offering as an operator might write it.
 func queue(t testing.TB) account.Offering {

@@ -37,7 +37,7 @@ func shippedOffering(t *testing.T, name string) account.Offering {
 
 // bindingOf is what a binding of an offering's first plan may do, filled as when it is
 // made.
-func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Place, outputs map[string]string) []iampolicy.Document {
+func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Location, outputs map[string]string) []iampolicy.Document {
 	t.Helper()
 	raw, err := json.Marshal(o.Policies[0].Document)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 type prepared struct {
 	root  aws.Config
 	scope plan.Scope
-	place plan.Place
+	place plan.Location
 }
 
 func prepare(t *testing.T) prepared {
@@ -41,7 +41,7 @@ func prepare(t *testing.T) prepared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.place = plan.Place{Partition: "aws", Account: *who.Account, Region: p.root.Region}
+	p.place = plan.Location{Partition: "aws", Account: *who.Account, Region: p.root.Region}
 	p.make(t, account.Options{})
 	return p
 }

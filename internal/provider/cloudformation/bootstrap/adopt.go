@@ -41,12 +41,12 @@ type adoption struct {
 func adoptions() map[string]adoption {
 	return map[string]adoption{
 		"AWS::S3::Bucket": {"BucketName", func(ctx context.Context, p preparation, name string) (string, string, error) {
-			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
+			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.location.Account})
 			return "BucketName", name, err
 		}},
 		"AWS::S3::BucketPolicy": {"Bucket", func(ctx context.Context, p preparation, name string) (string, string, error) {
 			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name,
-				ExpectedBucketOwner: &p.place.Account})
+				ExpectedBucketOwner: &p.location.Account})
 			return "Bucket", name, err
 		}},
 		"AWS::IAM::Role": {"RoleName", func(ctx context.Context, p preparation, name string) (string, string, error) {
@@ -61,7 +61,7 @@ func adoptions() map[string]adoption {
 		}},
 		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string,
 			error) {
-			id := "arn:" + p.place.Partition + ":iam::" + p.place.Account + ":policy" + p.fixed + name
+			id := "arn:" + p.location.Partition + ":iam::" + p.location.Account + ":policy" + p.fixed + name
 			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
 			return "PolicyArn", id, err
 		}},
@@ -103,8 +103,8 @@ func (p preparation) inPlace(value json.RawMessage) (name string) {
 	if json.Unmarshal(value, &name) != nil && json.Unmarshal(value, &filled) == nil {
 		name = filled.Sub
 	}
-	return strings.NewReplacer("${AWS::Partition}", p.place.Partition, "${AWS::AccountId}", p.place.Account,
-		"${AWS::Region}", p.place.Region).Replace(name)
+	return strings.NewReplacer("${AWS::Partition}", p.location.Partition, "${AWS::AccountId}", p.location.Account,
+		"${AWS::Region}", p.location.Region).Replace(name)
 }
 
 // adopt imports strays into the stack, and into has; if there is no stack, it makes

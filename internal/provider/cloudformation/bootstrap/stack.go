@@ -32,12 +32,12 @@ const mostInline = 51_200
 // It keeps resources that the template does not have, since the stacks of instances may
 // need them until they are deleted.
 type preparation struct {
-	stacks  *cloudformation.Client
-	objects *s3.Client
-	iam     *iam.Client
-	place   plan.Place
-	fixed   string // the path of roles and policies
-	name    string
+	stacks   *cloudformation.Client
+	objects  *s3.Client
+	iam      *iam.Client
+	location plan.Location
+	fixed    string // the path of roles and policies
+	name     string
 	// bucket is a bucket of the stack's own, from which CloudFormation reads long
 	// templates.
 	bucket  string
@@ -168,7 +168,7 @@ func (p preparation) lay(ctx context.Context, body []byte) (url string, err erro
 		Body: bytes.NewReader(body)}); err != nil {
 		return "", fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
 	}
-	return p.place.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key), nil
+	return p.location.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key), nil
 }
 
 func sameJSON(a, b json.RawMessage) bool {

@@ -130,11 +130,11 @@ func (s Scope) Access(region string) string { return string(s) + "-a-" + region 
 // Bucket is the name of the bucket that holds templates by their digests.
 func (s Scope) Bucket(account, region string) string { return string(s) + "-" + account + "-" + region }
 
-// A Place is where things are made: what ARNs say.
-type Place struct{ Partition, Account, Region string }
+// A Location is where things are made: what ARNs say.
+type Location struct{ Partition, Account, Region string }
 
 // Suffix is what the names of hosts end in there.
-func (p Place) Suffix() string {
+func (p Location) Suffix() string {
 	if p.Partition == "aws-cn" {
 		return "amazonaws.com.cn"
 	}
@@ -143,26 +143,26 @@ func (p Place) Suffix() string {
 
 // ObjectURL is where CloudFormation reads an object of a bucket. An emulator, whose
 // endpoint is given, has all services at one address.
-func (p Place) ObjectURL(endpoint *string, bucket, key string) string {
+func (p Location) ObjectURL(endpoint *string, bucket, key string) string {
 	if endpoint != nil {
 		return strings.TrimSuffix(*endpoint, "/") + "/" + bucket + "/" + key
 	}
 	return "https://" + bucket + ".s3." + p.Region + "." + p.Suffix() + "/" + key
 }
 
-func (s Scope) fixed(p Place, kind, name string) string {
+func (s Scope) fixed(p Location, kind, name string) string {
 	return "arn:" + p.Partition + ":iam::" + p.Account + ":" + kind + s.FixedPath() + name
 }
 
 // ServiceRoleARN is that of ServiceRole.
-func (s Scope) ServiceRoleARN(p Place, offering string) string {
+func (s Scope) ServiceRoleARN(p Location, offering string) string {
 	return s.fixed(p, "role", s.ServiceRole(offering, p.Region))
 }
 
 // BoundaryARN is that of Boundary.
-func (s Scope) BoundaryARN(p Place, offering string) string {
+func (s Scope) BoundaryARN(p Location, offering string) string {
 	return s.fixed(p, "policy", s.Boundary(offering, p.Region))
 }
 
 // AccessARN is that of Access.
-func (s Scope) AccessARN(p Place) string { return s.fixed(p, "role", s.Access(p.Region)) }
+func (s Scope) AccessARN(p Location) string { return s.fixed(p, "role", s.Access(p.Region)) }

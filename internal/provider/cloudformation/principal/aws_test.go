@@ -323,7 +323,7 @@ func TestTheBrokersRightsSuffice(t *testing.T) {
 	b := onAWS(t, root, m)
 	b.v = newQueue(t, root)
 	rights, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(
-		account.Rights(b.Scope, account.Options{Emulated: true}), plan.Place{Partition: "aws", Account: accountID,
+		account.Rights(b.Scope, account.Options{Emulated: true}), plan.Location{Partition: "aws", Account: accountID,
 			Region: root.Region})})
 	if err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ type Keeper struct {
 }
 
 const (
-	// stateFormat is the version of what remembered is written as.
+	// stateFormat is the version of what bindingState is written as.
 	stateFormat = 1
 
 	// A key counts as proven after so many successes in a row, so far apart: AWS
@@ -82,8 +82,8 @@ const (
 	keyLabel = "longshore:key"
 )
 
-// remembered is the state of a binding.
-type remembered struct {
+// bindingState is the state of a binding.
+type bindingState struct {
 	secret.Holder
 	Key    string    `json:"key,omitempty"`
 	Secret string    `json:"secret,omitempty"`
@@ -93,12 +93,12 @@ type remembered struct {
 	At     time.Time `json:"at,omitzero"`
 }
 
-func (r remembered) state() *provider.State {
+func (r bindingState) state() *provider.State {
 	data, _ := json.Marshal(r) // texts, times and a number only
 	return &provider.State{Format: stateFormat, Data: data}
 }
 
-func recall(s provider.State) (r remembered, err error) {
+func readState(s provider.State) (r bindingState, err error) {
 	switch s.Format {
 	case 0:
 		return r, nil
@@ -129,7 +129,7 @@ type task struct {
 // from the state. A role takes two.
 func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status,
 	error) {
-	was, err := recall(b.State)
+	was, err := readState(b.State)
 	if err != nil {
 		return provider.Status{}, err
 	}
@@ -279,13 +279,13 @@ func (t *task) key(ctx context.Context) (provider.Status, error) {
 	if err != nil {
 		return provider.Status{}, t.hard(op, "creating a key", err)
 	}
-	r := remembered{Key: made.ID, Secret: made.Secret, Made: t.Now()}
+	r := bindingState{Key: made.ID, Secret: made.Secret, Made: t.Now()}
 	return provider.Status{State: r.state(), Percent: 40, Description: "Waiting for AWS to know the key", After: time.Second}, nil
 }
 
 // prove tries the recorded key once more, and grants it when it has succeeded often
 // enough in a row.
-func (t *task) prove(ctx context.Context, was remembered) (provider.Status, error) {
+func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, error) {
 	waiting := provider.Status{Percent: 40 + 20*was.Proofs, Description: "Waiting for AWS to know the key"}
 	if next := was.At.Add(proofsApart); was.Proofs > 0 && t.Now().Before(next) {
 		waiting.After = next.Sub(t.Now())
@@ -327,7 +327,7 @@ func (t *task) prove(ctx context.Context, was remembered) (provider.Status, erro
 		return provider.Status{}, t.hard(t.b.Instance.Operation, "marking the key of a user", err)
 	}
 	t.credentials["access_key_id"], t.credentials["secret_access_key"] = was.Key, was.Secret
-	return provider.Status{Done: true, Percent: 100, State: remembered{Key: was.Key}.state(),
+	return provider.Status{Done: true, Percent: 100, State: bindingState{Key: was.Key}.state(),
 		Grant: &provider.Grant{Credentials: t.credentials}}, nil
 }
 

@@ -41,7 +41,7 @@ type prover struct {
 const (
 	// proofTimeout is generous for one small call, and ends it before the step.
 	proofTimeout = 5 * time.Second
-	// proofRead is how much of an answer is read.
+	// proofRead is how much of a response is read.
 	proofRead = 64 << 10
 )
 
@@ -78,21 +78,21 @@ func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values ma
 	if err := signer.SignHTTP(ctx, credentials, request, digest, proof.Service, p.region, p.now()); err != nil {
 		return false, "", fmt.Errorf("signing a proof: %w", err)
 	}
-	answer, err := p.client.Do(request)
+	response, err := p.client.Do(request)
 	if err != nil {
 		return false, "", fmt.Errorf("calling %s: %w", proof.Service, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, proofRead))
-	if closed := answer.Body.Close(); err == nil {
+	text, err := io.ReadAll(io.LimitReader(response.Body, proofRead))
+	if closed := response.Body.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
 		return false, "", fmt.Errorf("reading the answer of %s: %w", proof.Service, err)
 	}
-	if answer.StatusCode/100 == 2 {
+	if response.StatusCode/100 == 2 {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("%d %s", answer.StatusCode, code(text)), nil
+	return false, fmt.Sprintf("%d %s", response.StatusCode, code(text)), nil
 }
 
 // request is the proof's, not signed yet, with its body.
@@ -148,8 +148,8 @@ func inJSON(text string) string {
 }
 
 // code is that of an error in XML or JSON: a word of AWS's, without what follows it.
-func code(answer []byte) string {
-	found := codes.FindSubmatch(answer)
+func code(body []byte) string {
+	found := codes.FindSubmatch(body)
 	if found == nil {
 		return "without a code"
 	}

@@ -62,7 +62,7 @@ func (k *Keeper) owned(ctx context.Context, f found, tags provider.Tags) (Found,
 // user, a role, or both, where the plan has changed midway.
 func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	tags := provider.BindingTagsOf(b)
-	all, err := k.standing(ctx, tags)
+	all, err := k.principalsOf(ctx, tags)
 	if err != nil {
 		return provider.Status{}, k.hard(b.Instance.Operation, "looking for principals", err)
 	}
@@ -86,9 +86,9 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 	return again, nil
 }
 
-// standing gives the principals of a binding: those that the lists show, or else the
+// principalsOf gives the principals of a binding: those that the lists show, or else the
 // one of its name, which they may not show yet.
-func (k *Keeper) standing(ctx context.Context, tags provider.Tags) ([]found, error) {
+func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]found, error) {
 	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
 	if err != nil || len(all) > 0 {
 		return all, err

@@ -158,7 +158,7 @@ func TestSilencedWarnings(t *testing.T) {
 
 // The boundary that a refusal names is the one that an account holds, of a long name too.
 func TestNamedBoundary(t *testing.T) {
-	scope, place := plan.ScopeOf("Longshore"), plan.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
+	scope, place := plan.ScopeOf("Longshore"), plan.Location{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
 	for _, offering := range []string{"sqs", "queues-of-the-whole-company"} {
 		checked := queue()
 		checked.Offering = offering

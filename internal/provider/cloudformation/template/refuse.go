@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,19 +134,6 @@ func (c *checker) bounded(t *model, name string, r resource) {
 	}
 }
 
-// exports refuses a fixed name of an export: the second instance of a region could not
-// be made.
-func (c *checker) exports(t *model) {
-	for _, name := range slices.Sorted(maps.Keys(t.outputs)) {
-		export, given := t.outputs[name]["Export"]
-		if object, _ := export.(map[string]any); given && !c.ofStack(t, object["Name"]) {
-			c.add(t.problem("/Outputs"+slot(name)+"/Export",
-				"the export of output "+name+" has a name that is not made of the stack's",
-				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none"))
-		}
-	}
-}
-
 func (c *checker) warn(e *advice.Error) {
 	known := false
 	for _, s := range c.silenced {
@@ -168,83 +154,6 @@ func (c *checker) unmet() {
 			c.Warn(*advice.For("warnings", fmt.Sprintf("silence %q, which no warning of this plan says", s.about), "remove it"))
 		}
 	}
-}
-
-// names refuses physical names: two instances would want the same, a replacement could
-// not be made beside what it replaces, and rights end at names that CloudFormation
-// makes of the stack's. A name that a type must have is made of the stack's, too.
-func (c *checker) names(t *model, name string, r resource, s schema) {
-	for _, property := range slices.Sorted(maps.Keys(s.names)) {
-		v, given := r.properties[property]
-		at := "/Resources" + slot(name) + "/Properties" + slot(property)
-		switch {
-		case !given:
-		case !s.names[property] && !ownNames[r.kind]:
-			c.add(t.problem(at, fmt.Sprintf("%s has a name of its own, %s", name, property),
-				"remove it: CloudFormation makes one of the stack's name"))
-		case !c.ofStack(t, v):
-			c.add(t.problem(at, fmt.Sprintf("%s of %s is not made of the stack's name", property, name),
-				`write !Ref AWS::StackName, or !Sub "${AWS::StackName}-…" with nothing of a user's in it`))
-		}
-	}
-}
-
-// ownNames are types whose names CloudFormation, or for log groups MiniStack, does not
-// begin with the stack's name when it makes them, or has to cut, as that of a queue:
-// rights could not end at it. That of a topic would lack the .fifo that SNS asks for.
-var ownNames = map[string]bool{
-	"AWS::SQS::Queue": true, "AWS::SNS::Topic": true, "AWS::SecretsManager::Secret": true,
-	"AWS::SSM::Parameter": true, "AWS::Logs::LogGroup": true,
-	"AWS::ElastiCache::ReplicationGroup": true, "AWS::ElastiCache::CacheCluster": true,
-}
-
-// ofStack reports whether a value is made of the stack's name, and of nothing that
-// users or platforms give.
-func (c *checker) ofStack(t *model, v any) bool {
-	if name, argument, is := call(v); is && name == "Fn::If" {
-		list, _ := argument.([]any)
-		return len(list) == 3 && c.ofStack(t, list[1]) && c.ofStack(t, list[2])
-	}
-	uses := false
-	own := true
-	walk(v, "", func(_ string, v any) {
-		for _, ref := range refs(v) {
-			uses = uses || ref == "AWS::StackName"
-			s := c.parameters[ref]
-			own = own && s.Parameter == "" && s.Context == "" && (strings.HasPrefix(ref, "AWS::") || t.parameters[ref].kind != "")
-		}
-	})
-	return uses && own
-}
-
-// refs gives the names that one function refers to, by Ref, GetAtt or Sub, itself.
-func refs(v any) []string {
-	name, argument, ok := call(v)
-	switch {
-	case !ok:
-	case name == "Ref":
-		text, _ := argument.(string)
-		return []string{text}
-	case name == "Fn::GetAtt":
-		if list, _ := argument.([]any); len(list) > 0 {
-			argument = list[0]
-		}
-		text, _ := argument.(string)
-		text, _, _ = strings.Cut(text, ".")
-		return []string{text}
-	case name == "Fn::Sub":
-		text, own := substitution(argument)
-		names, _ := placeholders(text)
-		var all []string
-		for _, name := range names {
-			if _, is := own[name]; !is {
-				name, _, _ = strings.Cut(name, ".")
-				all = append(all, name)
-			}
-		}
-		return all
-	}
-	return nil
 }
 
 var pseudo = []string{
@@ -288,114 +197,6 @@ func (c *checker) references(t *model) {
 			missing("/Resources"+slot(name)+"/Condition", r.condition, conditions)
 		}
 	}
-}
-
-// opening is what a dynamic reference begins with, or the part of it at a text's end.
-var opening = regexp.MustCompile(`\{\{|\{$`)
-
-var reference = regexp.MustCompile(`\{\{resolve:[A-Za-z0-9_.:/=+@-]+\}\}`)
-
-// dynamic refuses dynamic references, {{resolve:…}}, that are not written out.
-//
-// Hazard: CloudFormation resolves them in whatever functions make of their arguments,
-// by the service role. Where a user's value is in it, the user names the secret.
-func (c *checker) dynamic(t *model) {
-	root, _ := t.value.(map[string]any)
-	inside := "-" // the text that is put together, which was looked at as a whole
-	for _, section := range []string{"Resources", "Outputs", "Conditions"} {
-		walk(root[section], slot(section), func(at string, v any) {
-			if strings.HasPrefix(at, inside+"/") {
-				return
-			}
-			if name, argument, _ := call(v); name == "Fn::Split" {
-				c.split(t, at, argument)
-			}
-			if name, argument, _ := call(v); name == "Fn::Sub" || name == "Fn::Join" {
-				inside = at
-				c.assembled(t, at, name, argument)
-				return
-			}
-			text, is := v.(string)
-			if is && strings.Contains(text, "{{resolve:") && strings.Contains(reference.ReplaceAllString(text, ""),
-				"{{resolve:") {
-				c.add(t.problem(at, "a dynamic reference is not written out",
-					"write all of {{resolve:SERVICE:NAME}} in one text"))
-			}
-			if is && section == "Outputs" && strings.Contains(text, "{{resolve:") {
-				c.add(t.problem(at, "an output holds a secret", "remove it: outputs can be read by all who see the stack"))
-			}
-		})
-	}
-	for name, s := range c.parameters {
-		if s.Value != nil && strings.Contains(*s.Value, "{{resolve:") {
-			c.about("parameters."+name+".value", "is a dynamic reference", "write it into the template, where it is used")
-		}
-	}
-}
-
-// split refuses a text of a user's that is taken apart at anything but commas, at which
-// the user's values are looked at, too: joined again, its parts could open a reference.
-func (c *checker) split(t *model, at string, argument any) {
-	if list, _ := argument.([]any); len(list) == 2 && list[0] != "," && c.foreign(list[1]) {
-		c.add(t.problem(at, "what a user gives is split at something else than a comma",
-			"have the user give a list: joined again, the parts could become a reference to a secret"))
-	}
-}
-
-// assembled looks at a text that a function puts together.
-func (c *checker) assembled(t *model, at, name string, argument any) {
-	walk(argument, at, func(at string, v any) {
-		if name, argument, _ := call(v); name == "Fn::Split" {
-			c.split(t, at, argument)
-		}
-	})
-	var pieces []string
-	walk(argument, "", func(_ string, v any) {
-		if text, is := v.(string); is {
-			pieces = append(pieces, text)
-		}
-	})
-	open := false
-	if name == "Fn::Sub" {
-		text, _ := substitution(argument)
-		names, parts := placeholders(text)
-		if len(names) == 0 {
-			return // it is a plain text
-		}
-		pieces = append(pieces, parts...)
-	}
-	for _, piece := range pieces {
-		open = open || opening.MatchString(reference.ReplaceAllString(piece, ""))
-	}
-	if open && strings.Contains(strings.Join(pieces, ""), "resolve") {
-		c.add(t.problem(at, "a dynamic reference is put together by a function",
-			"write it out, with no parameter in it: who gives the parameter names the secret"))
-	} else if open && c.foreign(argument) {
-		c.add(t.problem(at, "what a user gives stands behind an opening brace",
-			"keep {{ and a user's parameters in different texts: CloudFormation could "+
-				"take them for a reference to a secret"))
-	}
-}
-
-// foreign reports whether a value has something in it that a user or a platform gives.
-func (c *checker) foreign(v any) (found bool) {
-	walk(v, "", func(_ string, v any) {
-		for _, ref := range refs(v) {
-			found = found || c.isForeign(ref)
-		}
-	})
-	if text, own := substitution(v); !found && text != "" {
-		names, _ := placeholders(text)
-		for _, name := range names {
-			found = found || own[name] == nil && c.isForeign(name)
-		}
-	}
-	return found
-}
-
-func (c *checker) isForeign(parameter string) bool {
-	s := c.parameters[parameter]
-	return s.Parameter != "" || s.Context != ""
 }
 
 // plainTypes are those that parameters of users may have: all others are looked up in
