@@ -478,7 +478,11 @@ func answers(t *testing.T, on principal.IAM, kind plan.Principal, w principal.Wa
 	note("DropTags", on.DropTags(ctx, kind, w.Name, "c", "never"))
 	get()
 	hanging, err := on.Attachments(ctx, kind, w.Name)
-	note("Attachments", err, hanging)
+	var names []string
+	for _, a := range hanging {
+		names = append(names, a.Name)
+	}
+	note("Attachments", err, names)
 	if kind == plan.User {
 		keysOf(t, on, w.Name, note)
 	}

@@ -253,10 +253,11 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 		Tags: append(t.tags.Labels(), plan.PlaceLabels(t.b.Instance.Place)...),
 	}
 	if t.kind == plan.Role {
-		var err error
-		if w.Trust, err = trust(t.m.Assume, t.values[plan.ValuePartition], t.externalID()); err != nil {
+		who, err := trust(t.m.Assume, t.values[plan.ValuePartition], t.externalID())
+		if err != nil {
 			return nil, t.wrong("assume", err)
 		}
+		w.Trust = who.document()
 	}
 	err := t.IAM.Create(ctx, t.kind, w)
 	if awserr.Is(err, awserr.Exists) {

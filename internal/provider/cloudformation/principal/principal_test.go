@@ -228,7 +228,7 @@ func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
 		b := newBench(t, kind)
 		of := b.binding("binding-1", "operation-1")
 		b.mustBind(&of)
-		b.fake.Hang(kind, b.name(of), principal.Attachment{Kind: "group", ID: "admins"})
+		b.fake.Hang(kind, b.name(of), "group admins")
 		b.fake.SetPolicy(kind, b.name(of), "another", `{}`)
 		b.mustUnbind(of)
 	}

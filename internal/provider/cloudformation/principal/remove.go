@@ -127,7 +127,7 @@ func (k *Keeper) remove(ctx context.Context, f found) error {
 		return absentIsFine(err)
 	}
 	for _, a := range hanging {
-		if err := k.IAM.Detach(ctx, f.kind, f.Name, a); absentIsFine(err) != nil {
+		if err := a.Detach(ctx); absentIsFine(err) != nil {
 			return err
 		}
 	}
