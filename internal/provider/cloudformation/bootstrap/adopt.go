@@ -137,13 +137,8 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	if err != nil {
 		return nil, err
 	}
-	in.TemplateBody = aws.String(string(body))
-	if len(body) > mostInline { // of a stack with many offerings
-		url, err := p.lay(ctx, body)
-		if err != nil {
-			return nil, err
-		}
-		in.TemplateBody, in.TemplateURL = nil, &url
+	if in.TemplateBody, in.TemplateURL, err = p.source(ctx, body); err != nil {
+		return nil, err
 	}
 	p.say("adopting what stands without the stack %s: %s", p.name, strings.Join(names, ", "))
 	if err := p.imports(ctx, in); err != nil {

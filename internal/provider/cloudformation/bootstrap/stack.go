@@ -130,45 +130,43 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 	if err != nil {
 		return out, err
 	}
-	if len(body) <= mostInline {
-		return out, p.bring(ctx, exists, &body, nil)
+	if !exists && len(body) > mostInline {
+		if err := p.bucketFirst(ctx, want); err != nil {
+			return out, err
+		}
+		exists = true
 	}
-	return out, p.bringLong(ctx, exists, want, body)
+	return out, p.bring(ctx, exists, body)
 }
 
-// bringLong is for a long template. It is read from the stack's own bucket, so a new
-// stack is first made with that bucket alone.
-func (p preparation) bringLong(ctx context.Context, exists bool, want parsed, body []byte) error {
-	if !exists {
-		first := parsed{members: want.members, resources: map[string]json.RawMessage{}}
-		for id, r := range want.resources {
-			if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // and its policy
-				first.resources[id] = r
-			}
-		}
-		short, err := first.body()
-		if err != nil {
-			return err
-		}
-		if err := p.bring(ctx, false, &short, nil); err != nil {
-			return err
+// bucketFirst makes the stack with its own bucket alone, from which CloudFormation reads
+// a long template.
+func (p preparation) bucketFirst(ctx context.Context, want parsed) error {
+	first := parsed{members: want.members, resources: map[string]json.RawMessage{}}
+	for id, r := range want.resources {
+		if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // and its policy
+			first.resources[id] = r
 		}
 	}
-	url, err := p.lay(ctx, body)
+	body, err := first.body()
 	if err != nil {
 		return err
 	}
-	return p.bring(ctx, true, nil, &url)
+	return p.bring(ctx, false, body)
 }
 
-// lay writes a long template to where CloudFormation reads it.
-func (p preparation) lay(ctx context.Context, body []byte) (url string, err error) {
+// source is how CloudFormation is given a template: in the call, or, if it is too long for
+// that, by where it was written.
+func (p preparation) source(ctx context.Context, body []byte) (inline, url *string, err error) {
+	if len(body) <= mostInline {
+		return aws.String(string(body)), nil, nil
+	}
 	key := "account/" + plan.Digest(body) + ".json"
 	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key,
 		Body: bytes.NewReader(body)}); err != nil {
-		return "", fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
+		return nil, nil, fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
 	}
-	return p.location.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key), nil
+	return nil, aws.String(p.location.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key)), nil
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -283,14 +281,14 @@ func (p preparation) progress(ctx context.Context) string {
 }
 
 // bring creates or updates the stack, and waits for its end.
-func (p preparation) bring(ctx context.Context, exists bool, body *[]byte, url *string) error {
-	var text *string
-	if body != nil {
-		text = aws.String(string(*body))
+func (p preparation) bring(ctx context.Context, exists bool, body []byte) error {
+	text, url, err := p.source(ctx, body)
+	if err != nil {
+		return err
 	}
 	capable := []types.Capability{types.CapabilityCapabilityNamedIam}
 	began := p.since()
-	verb, err := "making", error(nil)
+	verb := "making"
 	if exists {
 		verb = "changing"
 		_, err = p.stacks.UpdateStack(ctx, &cloudformation.UpdateStackInput{

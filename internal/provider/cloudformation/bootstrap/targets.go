@@ -122,11 +122,8 @@ func (t Targets) check(setting string) error {
 			problems = append(problems, advice.For(fmt.Sprintf("%s: rule %d", setting, n+1), what, mend))
 		}
 		if _, known := t.Targets[r.Target]; !known {
-			mend := "name one of: " + strings.Join(names, ", ")
-			if meant := suggest.Nearest(r.Target, names); meant != "" {
-				mend = fmt.Sprintf("did you mean %q?", meant)
-			}
-			wrong(fmt.Sprintf("names target %q, which there is not", r.Target), mend)
+			wrong(fmt.Sprintf("names target %q, which there is not", r.Target),
+				suggest.Meant(r.Target, names, "name one of: "+strings.Join(names, ", ")))
 		}
 		if r.Plan != "" && strings.Count(r.Plan, "/") != 1 {
 			wrong(fmt.Sprintf("is of the plan %q", r.Plan), "give OFFERING/PLAN, by their names")

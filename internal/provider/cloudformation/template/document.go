@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -276,27 +277,19 @@ func (d *document) scalar(n *yaml.Node, at string) (any, error) {
 	return n.Value, nil
 }
 
-// functions are those that may stand as a short tag, without its exclamation mark.
-var functions = []string{
-	"And", "Base64", "Cidr", "Condition", "Equals", "FindInMap", "GetAZs", "GetAtt", "If", "ImportValue", "Join",
-	"Not", "Or", "Ref", "Select", "Split", "Sub", "Transform",
+// tags are those of functions that may stand as a short tag.
+var tags = []string{
+	"!And", "!Base64", "!Cidr", "!Condition", "!Equals", "!FindInMap", "!GetAZs", "!GetAtt", "!If", "!ImportValue", "!Join",
+	"!Not", "!Or", "!Ref", "!Select", "!Split", "!Sub", "!Transform",
 }
 
 // short turns a short tag, such as !Ref, into what it stands for.
 func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 	name := n.Tag[1:]
-	known := false
-	for _, f := range functions {
-		known = known || f == name
-	}
-	if !known {
-		mend := "write one of CloudFormation's, such as !Ref"
-		if near := suggest.Nearest(name, functions); near != "" {
-			mend = fmt.Sprintf("did you mean %q?", "!"+near)
-		}
+	if !slices.Contains(tags, n.Tag) {
 		return nil, &advice.Error{File: d.file, Line: n.Line,
-			What: fmt.Sprintf("%q is no function that templates without transforms have",
-				n.Tag), Remedy: mend}
+			What:   fmt.Sprintf("%q is no function that templates without transforms have", n.Tag),
+			Remedy: suggest.Meant(n.Tag, tags, "write one of CloudFormation's, such as !Ref")}
 	}
 	long := "Fn::" + name
 	if name == "Ref" || name == "Condition" {

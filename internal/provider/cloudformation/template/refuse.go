@@ -38,7 +38,7 @@ func (c *checker) refuse(t *model) {
 		}
 		object, _ := v.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if strings.HasPrefix(name, "Fn::") && (!slices.Contains(functions, name[4:]) || name == "Fn::Transform") {
+			if strings.HasPrefix(name, "Fn::") && (!slices.Contains(tags, "!"+name[len("Fn::"):]) || name == "Fn::Transform") {
 				problem(at+slot(name), name+" is no function that templates without transforms have", "write what it would make")
 			}
 		}
@@ -167,11 +167,8 @@ func (c *checker) references(t *model) {
 	slices.Sort(known)
 	conditions := slices.Sorted(maps.Keys(t.conditions))
 	missing := func(at, name string, of []string) {
-		mend := "declare it, or remove what refers to it"
-		if near := suggest.Nearest(name, of); near != "" {
-			mend = fmt.Sprintf("did you mean %q?", near)
-		}
-		c.add(t.problem(at, fmt.Sprintf("%q is nothing that the template has", name), mend))
+		c.add(t.problem(at, fmt.Sprintf("%q is nothing that the template has", name),
+			suggest.Meant(name, of, "declare it, or remove what refers to it")))
 	}
 	root, _ := t.value.(map[string]any)
 	for _, section := range []string{"Conditions", "Resources", "Outputs"} {
@@ -253,11 +250,8 @@ func (c *checker) fill(text string, known map[string]bool, wrong func(what, mend
 		sure, there := known[name]
 		switch {
 		case !there:
-			mend := "add it to the template's Outputs"
-			if near := suggest.Nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
-				mend = fmt.Sprintf("did you mean %q?", near)
-			}
-			wrong(fmt.Sprintf("names %q, which is no output", name), mend)
+			wrong(fmt.Sprintf("names %q, which is no output", name),
+				suggest.Meant(name, slices.Sorted(maps.Keys(known)), "add it to the template's Outputs"))
 		case !sure:
 			wrong(fmt.Sprintf("names the output %q, which not every instance of the plan has", name),
 				"give it another value instead of a Condition")

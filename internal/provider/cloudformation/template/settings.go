@@ -58,11 +58,8 @@ func (r *reader) known(at string, object map[string]any, names ...string) {
 		if slices.Contains(names, name) {
 			continue
 		}
-		mend := "leave it out, or write one of " + strings.Join(names, ", ")
-		if near := suggest.Nearest(name, names); near != "" {
-			mend = fmt.Sprintf("did you mean %q?", near)
-		}
-		r.about(at+name, "is no setting of an AWS service's plan", mend)
+		r.about(at+name, "is no setting of an AWS service's plan",
+			suggest.Meant(name, names, "leave it out, or write one of "+strings.Join(names, ", ")))
 	}
 }
 
