@@ -34,18 +34,16 @@ func hostedContexts(name string) (one, several, keys string) {
 // withHosted adds the rows of the providers on shared servers.
 func withHosted(rows map[string]providerRow) map[string]providerRow {
 	for _, name := range app.HostedProviders() {
+		// The calls are made inside the VPC, where nothing of AWS is reached: who asks
+		// for them reads the secrets, and lists through them as well.
+		secrets := func(stack awscdk.Stack, s Settings) ([]awsiam.PolicyStatement, []exception) {
+			return reading(stack, name, s.Servers[name]), nil
+		}
 		rows[name] = providerRow{
 			environment: func(s Settings) map[string]string {
 				return map[string]string{app.EnvSecrets(name): s.Servers[name].Secrets.String()}
 			},
-			// The calls are made inside the VPC, where nothing of AWS is reached: who asks
-			// for them reads the secrets, and lists through them as well.
-			things: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
-				return reading(stack, name, s.Servers[name])
-			},
-			inventory: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
-				return reading(stack, name, s.Servers[name])
-			},
+			things: secrets, inventory: secrets,
 			read:    func(s *Settings, r *reader, state string) { s.readServers(r, name, state) },
 			targets: true, vpc: true,
 		}
