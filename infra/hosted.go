@@ -57,7 +57,7 @@ func (s *Settings) readServers(r *reader, name, state string) {
 	context, text := one, r.text(one, "")
 	if all := r.text(several, ""); all != "" {
 		if text != "" {
-			r.problems = append(r.problems, fmt.Errorf("context %s and %s: give one of them", one, several))
+			r.wrong("context %s and %s: give one of them", one, several)
 		}
 		context, text = several, all
 	}
@@ -67,11 +67,11 @@ func (s *Settings) readServers(r *reader, name, state string) {
 	}
 	switch {
 	case text == "" && state != Off:
-		r.problems = append(r.problems, fmt.Errorf("context %s: give the ARN of the secret that says how the server is reached, "+
-			"or %s=NAME=ARN,NAME=ARN for several", one, several))
+		r.wrong("context %s: give the ARN of the secret that says how the server is reached, "+
+			"or %s=NAME=ARN,NAME=ARN for several", one, several)
 	case (text != "" || given.Keys != nil) && state == Off:
-		r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider", context,
-			name, Offered))
+		r.wrong("context %s: give %s=%s too: the stack has no such provider", context,
+			name, Offered)
 	case text != "":
 		var err error
 		if given.Secrets, err = secrets.Parse("context "+context, text); err != nil {

@@ -78,8 +78,8 @@ func (s *Settings) readProviders(r *reader) {
 			s.InVPC = append(s.InVPC, name)
 		}
 		if s.Providers[name] == Off && slices.Contains(s.InVPC, name) {
-			r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider",
-				row.vpcContext, name, Offered))
+			r.wrong("context %s: give %s=%s too: the stack has no such provider",
+				row.vpcContext, name, Offered)
 		}
 	}
 }
