@@ -41,7 +41,6 @@ func cloudformationRow() row {
 			"  " + EnvAWSEmulated + "\n" +
 			"      true for an emulated AWS that puts no tokens on the events of stacks",
 		names:    func(of string, t provider.Tags) []string { return plan.ScopeOf(of).Names(t) },
-		embedded: cloudformationEmbedded,
 		deployed: cloudformationDeployed,
 		outside: func(_ string, said map[string]string) map[string]string {
 			if targets := said[outputs.AWSTargets]; targets != "" {
