@@ -175,7 +175,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 		return provider.Status{}, err
 	}
 	if f := s.now.bind(); f != nil {
-		return provider.Status{}, provider.Failf("%s", f.Message)
+		return provider.Status{}, f
 	}
 	if !made(s.now.stack.status) {
 		return provider.Status{Description: "The instance is not ready yet"}, nil

@@ -17,7 +17,7 @@ func (s *step) refused(err error) error {
 	if !errors.As(err, &why) {
 		return err
 	}
-	s.now.Work.Failed = &failed{Message: string(why), Usable: yes(), Repeatable: yes()}
+	s.now.Work.Failed = &provider.Failure{Message: string(why), InstanceUsable: yes(), UpdateRepeatable: yes()}
 	return s.now.failure()
 }
 
@@ -38,7 +38,7 @@ func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
 	case kind == provider.KindProvision && s.now.ours() && spoilt(s.now.stack.status):
 		st := provider.Status{Percent: 50, Description: "It failed: removing what was made", After: soon, State: s.now.state()}
 		return st, nil
-	case kind == provider.KindUpdate && *f.Usable:
+	case kind == provider.KindUpdate && *f.InstanceUsable:
 		f.Message += " The instance is as it was before."
 	case kind == provider.KindUpdate:
 		f.Message += " It could not be undone either: the instance may not work. Ask the operator of the service."
@@ -102,7 +102,7 @@ func (p *Provider) judge(ctx context.Context, s *step, err error) error {
 	end := func(text, remedy string) error {
 		p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
 			"remedy", remedy, "error", err)
-		s.now.Work.Failed = &failed{Message: text, Usable: yes(), Repeatable: yes()}
+		s.now.Work.Failed = &provider.Failure{Message: text, InstanceUsable: yes(), UpdateRepeatable: yes()}
 		return s.now.failure()
 	}
 	switch awserr.Of(err) {

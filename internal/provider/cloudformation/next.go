@@ -41,7 +41,7 @@ type decision struct {
 	verb verb // of actRecord and actSend
 	// failed is how the operation ends, with actFail; with actExplain, what else
 	// than the reason is to be recorded.
-	failed failed
+	failed provider.Failure
 	// rule is for what the instance holds, where the verb is callDelete.
 	rule plan.Rule
 }
@@ -101,7 +101,9 @@ const (
 	textNone      = "There is no such instance. Ask the operator of the service."
 )
 
-func fails(text string) decision { return decision{act: actFail, failed: failed{Message: text}} }
+func fails(text string) decision {
+	return decision{act: actFail, failed: provider.Failure{Message: text}}
+}
 
 func (s observed) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 
@@ -174,17 +176,17 @@ func (s observed) update() decision {
 	case v == callUpdate && status == updateComplete:
 		return decision{act: actFinish}
 	case status == updateRollbackFailed && v == callContinue:
-		return decision{act: actExplain, failed: failed{Usable: no(), Repeatable: no()}}
+		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no(), UpdateRepeatable: no()}}
 	case status == updateRollbackFailed:
 		return s.order(callContinue)
 	case usable(status) && (v == callUpdate || v == callCancel || v == callContinue && s.Work.Updated):
-		return decision{act: actExplain, failed: failed{Usable: yes(), Repeatable: yes()}}
+		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: yes(), UpdateRepeatable: yes()}}
 	case usable(status) && s.late && !s.Work.Updated: // it would have to be undone at once
-		return decision{act: actFail, failed: failed{Message: textLate, Usable: yes(), Repeatable: yes()}}
+		return decision{act: actFail, failed: provider.Failure{Message: textLate, InstanceUsable: yes(), UpdateRepeatable: yes()}}
 	case usable(status):
 		return s.order(callUpdate)
 	}
-	return decision{act: actFail, failed: failed{Message: textNone, Usable: no(), Repeatable: no()}}
+	return decision{act: actFail, failed: provider.Failure{Message: textNone, InstanceUsable: no(), UpdateRepeatable: no()}}
 }
 
 // deprovision is what comes next until nothing of the instance stands.
@@ -213,7 +215,8 @@ func (s observed) remove() decision {
 	case status == deleteInProgress:
 		return decision{act: actWait}
 	case s.stack.protected: // by hand: nothing in it is touched either
-		return decision{act: actFail, failed: failed{Message: textProtected, Usable: yes(), Untouched: usable(s.stack.status)}}
+		return decision{act: actFail, failed: provider.Failure{Message: textProtected, InstanceUsable: yes(),
+			Untouched: usable(s.stack.status)}}
 	case status == updateInProgress && s.carried && s.Work.Call.Verb == callRetain:
 		return decision{act: actWait}
 	case status == updateInProgress && !(s.consumed && s.Work.Call.Verb == callCancel):
@@ -221,20 +224,20 @@ func (s observed) remove() decision {
 	case busy(status) && status != createInProgress && status != rollbackInProgress && status != reviewInProgress:
 		return decision{act: actWait}
 	case status == deleteFailed && s.carried && s.Work.Call.Verb == callDelete && s.Work.Tries+1 >= maxTries:
-		return decision{act: actExplain, failed: failed{Usable: no()}}
+		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
 	case s.rule == plan.Retain && usable(status) && !s.stack.retained:
 		if s.carried && s.Work.Call.Verb == callRetain {
-			return decision{act: actExplain, failed: failed{Usable: yes()}}
+			return decision{act: actExplain, failed: provider.Failure{InstanceUsable: yes()}}
 		}
 		return s.order(callRetain)
 	case s.rule == plan.Retain && status == updateRollbackFailed && !s.stack.retained:
 		// Deleted as it stands, it would take all with it; only what is whole can be changed.
 		if s.carried && s.Work.Call.Verb == callContinue {
-			return decision{act: actExplain, failed: failed{Usable: no()}}
+			return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
 		}
 		return s.order(callContinue)
 	case s.rule == plan.Retain && made(status) && !s.stack.retained:
-		return decision{act: actExplain, failed: failed{Usable: no()}}
+		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
 	}
 	return s.order(callDelete)
 }
@@ -247,14 +250,14 @@ func (s observed) spares() bool {
 }
 
 // bind reports why nothing can be bound to what stands; nil if it can.
-func (s observed) bind() *failed {
+func (s observed) bind() *provider.Failure {
 	switch {
 	case s.stack == nil:
-		return &failed{Message: textNone}
+		return &provider.Failure{Message: textNone}
 	case !s.ours():
-		return &failed{Message: textNotOurs}
+		return &provider.Failure{Message: textNotOurs}
 	case !made(s.stack.status) && !busy(s.stack.status):
-		return &failed{Message: textNone}
+		return &provider.Failure{Message: textNone}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (d decision) text() string {
 	case d.verb != "":
 		return fmt.Sprintf("%s %s", d.act, d.verb)
 	case d.act == actFail || d.act == actExplain:
-		return fmt.Sprintf("%s usable=%v", d.act, d.failed.Usable == nil || *d.failed.Usable)
+		return fmt.Sprintf("%s usable=%v", d.act, d.failed.InstanceUsable == nil || *d.failed.InstanceUsable)
 	}
 	return string(d.act)
 }
@@ -100,7 +100,7 @@ func TestNext(t *testing.T) {
 	sent := func(v verb, status string) observed {
 		return with(after(v, status), func(s *observed) { s.carried, s.consumed = false, false })
 	}
-	failing := &failed{Message: "why"}
+	failing := &provider.Failure{Message: "why"}
 	for name, c := range map[string]struct {
 		reason string
 		got    decision

@@ -31,21 +31,13 @@ type work struct {
 	Call call `json:"call,omitzero"`
 	// Failed says that the operation has failed for good. What a provision has made
 	// is removed before it says so.
-	Failed *failed `json:"failed,omitempty"`
+	Failed *provider.Failure `json:"failed,omitempty"`
 	// Why is what a failed update said before its rollback failed too.
 	Why string `json:"why,omitempty"`
 	// Tries are the deletions that have failed.
 	Tries int `json:"tries,omitempty"`
 	// Updated says that an update was called.
 	Updated bool `json:"updated,omitempty"`
-}
-
-// A failed is how an operation has failed.
-type failed struct {
-	Message    string `json:"message"`
-	Usable     *bool  `json:"usable,omitempty"`
-	Untouched  bool   `json:"untouched,omitempty"`
-	Repeatable *bool  `json:"repeatable,omitempty"`
 }
 
 // A call is one of those that change a stack.
@@ -105,7 +97,7 @@ func (m instanceState) state() *provider.State {
 
 // failure is how the operation ends.
 func (m instanceState) failure() *provider.Failure {
-	f := m.Work.Failed
-	return &provider.Failure{Message: f.Message, InstanceUsable: f.Usable, UpdateRepeatable: f.Repeatable, Untouched: f.Untouched,
-		State: m.state()}
+	f := *m.Work.Failed
+	f.State = m.state()
+	return &f
 }

@@ -242,7 +242,7 @@ func (s *step) full(ctx context.Context) error {
 	if what == "" {
 		return nil
 	}
-	s.now.Work.Failed = &failed{Usable: yes(), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
+	s.now.Work.Failed = &provider.Failure{InstanceUsable: yes(), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
 		"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.", what)}
 	return s.now.failure()
 }
@@ -261,7 +261,7 @@ func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
 	case class == awserr.Unchanged && v == callUpdate:
 		return s.rewrite(ctx, s.stackValues())
 	case class == awserr.Denied && protection.MatchString(err.Error()):
-		s.now.Work.Failed = &failed{Message: textProtected, Usable: yes()}
+		s.now.Work.Failed = &provider.Failure{Message: textProtected, InstanceUsable: yes()}
 		return provider.Status{}, s.now.failure()
 	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
 		return again, nil // it is looked at again

@@ -57,7 +57,7 @@ type Resource struct {
 func kept(kind string, properties map[string]any) Resource {
 	return Resource{
 		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
-		Properties: render(properties).(map[string]any),
+		Properties: render(object(properties)).(map[string]any),
 	}
 }
 
@@ -229,17 +229,9 @@ func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 			"Statement": []any{withPrincipal(iampolicy.Statement{
 				Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
 				Condition: iampolicy.Condition{"StringEquals": {"sts:ExternalId": {t.ExternalID}}},
-			}, map[string]any{"AWS": anys(t.Principals)})}},
+			}, map[string]any{"AWS": t.Principals})}},
 		"Policies": []any{map[string]any{"PolicyName": "Broker", "PolicyDocument": policy}},
 	}), nil
-}
-
-func anys(texts []string) []any {
-	out := make([]any, len(texts))
-	for i, text := range texts {
-		out[i] = text
-	}
-	return out
 }
 
 // Template is a whole template of CloudFormation with these resources.

@@ -141,14 +141,15 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, 
 	if err := t.fill(); err != nil { // before anything is made
 		return provider.Status{}, err
 	}
-	step := t.make
 	if len(b.Secret) == 0 {
 		return provider.Status{}, errors.New("a binding without a secret cannot be bound")
 	}
+	var st provider.Status
 	if was.Secret != "" && t.kind == plan.User {
-		step = func(ctx context.Context) (provider.Status, error) { return t.prove(ctx, was) }
+		st, err = t.prove(ctx, was)
+	} else {
+		st, err = t.make(ctx)
 	}
-	st, err := step(ctx)
 	if !awserr.Is(err, awserr.Absent, awserr.Busy) {
 		return st, err
 	}
@@ -187,6 +188,11 @@ func (t *task) wrong(what string, err error) error {
 	return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
 }
 
+// hard is Keeper.hard of the bind's operation.
+func (t *task) hard(doing string, err error) error {
+	return t.Keeper.hard(t.b.Instance.Operation, doing, err)
+}
+
 // make makes the principal, or finds it made.
 func (t *task) make(ctx context.Context) (provider.Status, error) {
 	mine, others, err := t.find(ctx)
@@ -199,14 +205,14 @@ func (t *task) make(ctx context.Context) (provider.Status, error) {
 	}
 	if mine == nil {
 		if mine, err = t.create(ctx); err != nil {
-			return provider.Status{}, t.hard(t.b.Instance.Operation, "creating a principal", err)
+			return provider.Status{}, t.hard("creating a principal", err)
 		}
 	}
 	if t.kind == plan.Role {
 		return t.role(ctx, mine)
 	}
 	if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
-		return provider.Status{}, t.hard(t.b.Instance.Operation, "putting the policy of a user", err)
+		return provider.Status{}, t.hard("putting the policy of a user", err)
 	}
 	return t.key(ctx)
 }
@@ -239,7 +245,7 @@ func (t *task) clear(ctx context.Context, others []found, err error) error {
 			err = t.remove(ctx, f)
 		}
 	}
-	return t.hard(t.b.Instance.Operation, "removing a former principal", err)
+	return t.hard("removing a former principal", err)
 }
 
 // create makes the principal. One of its name that the lists do not show is taken if
@@ -269,16 +275,15 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 
 // key gives a user its one key. Those that are there were never recorded.
 func (t *task) key(ctx context.Context) (provider.Status, error) {
-	op := t.b.Instance.Operation
 	if _, err := t.revoke(ctx, t.name, ""); err != nil {
-		return provider.Status{}, t.hard(op, "revoking keys that were never recorded", err)
+		return provider.Status{}, t.hard("revoking keys that were never recorded", err)
 	}
 	made, err := t.IAM.CreateKey(ctx, t.name)
 	if awserr.Is(err, awserr.Quota) { // the list did not show all of them yet
 		return provider.Status{Percent: 20, Description: "Creating the key", After: askAgain}, nil
 	}
 	if err != nil {
-		return provider.Status{}, t.hard(op, "creating a key", err)
+		return provider.Status{}, t.hard("creating a key", err)
 	}
 	r := bindingState{Key: made.ID, Secret: made.Secret, Made: t.Now()}
 	return provider.Status{State: r.state(), Percent: 40, Description: "Waiting for AWS to know the key", After: time.Second}, nil
@@ -294,7 +299,7 @@ func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, er
 	}
 	there, err := t.revoke(ctx, t.name, was.Key)
 	if err != nil && !awserr.Is(err, awserr.Absent) {
-		return provider.Status{}, t.hard(t.b.Instance.Operation, "reading the keys of a user", err)
+		return provider.Status{}, t.hard("reading the keys of a user", err)
 	}
 	if !there && t.Now().After(was.Made.Add(settled)) { // somebody has removed it
 		waiting.State, waiting.After = &provider.State{}, time.Second
@@ -325,7 +330,7 @@ func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, er
 		return waiting, t.clear(ctx, others, err)
 	}
 	if err := t.IAM.SetTags(ctx, t.kind, t.name, []provider.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
-		return provider.Status{}, t.hard(t.b.Instance.Operation, "marking the key of a user", err)
+		return provider.Status{}, t.hard("marking the key of a user", err)
 	}
 	t.credentials["access_key_id"], t.credentials["secret_access_key"] = was.Key, was.Secret
 	return provider.Status{Done: true, Percent: 100, State: bindingState{Key: was.Key}.state(),
@@ -351,15 +356,14 @@ func (k *Keeper) revoke(ctx context.Context, user, but string) (there bool, err 
 // role grants a role, which has no secret, once it is as it should be and AWS has had
 // the time to know it everywhere.
 func (t *task) role(ctx context.Context, mine *Found) (provider.Status, error) {
-	op := t.b.Instance.Operation
 	has, err := t.IAM.Policy(ctx, t.kind, t.name, policyName)
 	if err != nil && !awserr.Is(err, awserr.Absent) {
-		return provider.Status{}, t.hard(op, "reading the policy of a role", err)
+		return provider.Status{}, t.hard("reading the policy of a role", err)
 	}
 	waiting := provider.Status{Percent: 60, Description: "Waiting for AWS to know the role", After: roleSettles}
 	if !plan.SamePolicy(has, t.policy) {
 		if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
-			return provider.Status{}, t.hard(op, "putting the policy of a role", err)
+			return provider.Status{}, t.hard("putting the policy of a role", err)
 		}
 		return waiting, nil
 	}

@@ -22,6 +22,11 @@ const (
 	nearlyFull = 80
 )
 
+func full() error {
+	return provider.Failf("The account is full: there is no room for the credentials of another binding. " +
+		"Tell the operator of the broker.")
+}
+
 // room fails when the account has none for another principal. An account that does
 // not tell is asked by trying.
 func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
@@ -42,8 +47,7 @@ func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
 	if u.most > 0 && u.made >= u.most {
 		k.Log.Error("the account is full: ask AWS to raise its limit, or use another account", "kind", kind, "made", u.made,
 			"most", u.most)
-		return provider.Failf("The account is full: there is no room for the credentials of another binding. " +
-			"Tell the operator of the broker.")
+		return full()
 	}
 	u.made++
 	k.mu.Lock()

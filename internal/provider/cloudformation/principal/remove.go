@@ -152,8 +152,7 @@ func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
 	case class == awserr.Quota:
 		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error",
 			err.Error())
-		return provider.Failf("The account is full: there is no room for the credentials of another binding. " +
-			"Tell the operator of the broker.")
+		return full()
 	case class == awserr.Invalid:
 		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err.Error())
 		return provider.Failf("The account refuses what this plan asks for. Tell the operator of the broker.")
