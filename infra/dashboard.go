@@ -45,15 +45,19 @@ func NewDashboard(scope constructs.Construct, stack string, raised *Alarms, dead
 	alarms := awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{
 		Alarms: &raised.All, Title: jsii.String("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3),
 	})
-	awscloudwatch.NewDashboard(constructs.NewConstruct(scope, jsii.String("Dashboard")), jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
-		DashboardName: &stack,
-		Widgets: &[]*[]awscloudwatch.IWidget{
-			{alarms},
-			{graph("Requests answered", answered), graph("Operations accepted", accepted), graph("Operations settled", settled)},
-			{
-				graph("Past due, and dead letters", late), graph("Functions' errors and refusals", errors),
-				graph("Functions' times, p99", durations),
+	awscloudwatch.NewDashboard(constructs.NewConstruct(scope, jsii.String("Dashboard")), jsii.String("Dashboard"),
+		&awscloudwatch.DashboardProps{
+			DashboardName: &stack,
+			Widgets: &[]*[]awscloudwatch.IWidget{
+				{alarms},
+				{
+					graph("Requests answered", answered), graph("Operations accepted", accepted),
+					graph("Operations settled", settled),
+				},
+				{
+					graph("Past due, and dead letters", late), graph("Functions' errors and refusals", errors),
+					graph("Functions' times, p99", durations),
+				},
 			},
-		},
-	})
+		})
 }

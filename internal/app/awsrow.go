@@ -54,10 +54,7 @@ func cloudformationRow() row {
 // given are the targets in the terms of the provider. Rules name plans by name; without
 // a catalog, as for a command that only lists, there are no rules.
 func given(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
-	out := cloudformation.Targets{Named: map[string]cloudformation.Target{}}
-	for name, at := range t.Targets {
-		out.Named[name] = cloudformation.Target(at)
-	}
+	out := cloudformation.Targets{Named: t.Targets}
 	if offered == nil {
 		return out
 	}
@@ -72,7 +69,7 @@ func given(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) clou
 			log.Warn("a rule of "+EnvAWSTargets+" is of a plan that is not offered", "plan", r.Plan, "target", r.Target)
 			continue
 		}
-		out.Rules = append(out.Rules, cloudformation.Rule{Platform: r.Platform, Plan: ids[r.Plan], Target: r.Target})
+		out.Rules = append(out.Rules, plan.TargetRule{Platform: r.Platform, Plan: ids[r.Plan], Target: r.Target})
 	}
 	return out
 }
@@ -140,7 +137,8 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	})
 	switch {
 	case err == nil:
-		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.Caller, "names", string(scope)+"-*")
+		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.Caller, "names",
+			string(scope)+"-*")
 	case e.used && at.Config.Region != "":
 		e.log.Warn("AWS does not answer, or refuses: what is asked of it waits", "error", err)
 	default:

@@ -21,7 +21,6 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/catalogtest"
@@ -35,13 +34,14 @@ func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) bootstr
 // Rules name plans as people do; the provider knows them by their ids. Whoever only
 // lists has none.
 func TestRulesOfTargetsNamePlans(t *testing.T) {
-	targets := bootstrap.Targets{Targets: map[string]bootstrap.Target{"default": {}, "other": {Region: "eu-west-1"}}, Rules: []bootstrap.Rule{
-		{Plan: "queues/small", Target: "other"}, {Plan: "queues/gone", Target: "other"}, {Platform: "p-1", Target: "default"},
-	}}
+	targets := bootstrap.Targets{Targets: map[string]plan.Target{"default": {}, "other": {Region: "eu-west-1"}},
+		Rules: []plan.TargetRule{
+			{Plan: "queues/small", Target: "other"}, {Plan: "queues/gone", Target: "other"}, {Platform: "p-1", Target: "default"},
+		}}
 	var said strings.Builder
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	got := given(targets, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
-	want := []cloudformation.Rule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
+	want := []plan.TargetRule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
 	if diff := cmp.Diff(want, got.Rules); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -59,8 +59,9 @@ func TestRulesOfTargetsNamePlans(t *testing.T) {
 func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	cfg := emulator.Config(t)
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": *cfg.BaseEndpoint, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-		"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
+		"AWS_ENDPOINT_URL": *cfg.BaseEndpoint, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test",
+		"AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE":       "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
 	} {
 		t.Setenv(name, value)
 	}
@@ -120,7 +121,8 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if refuses.Add(-1) >= 0 {
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, `<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>new</Message></Error></ErrorResponse>`)
+			_, _ = io.WriteString(w,
+				`<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>new</Message></Error></ErrorResponse>`)
 			return
 		}
 		onward.ServeHTTP(w, r)
@@ -153,7 +155,8 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 			waited := 0
 			e := embedding{
 				folder: "here", broker: broker, offered: offered, now: now, used: tc.used,
-				log: slog.New(slog.NewTextHandler(&said, nil)), getenv: func(name string) string { return map[string]string{EnvAWS: "true"}[name] },
+				log:    slog.New(slog.NewTextHandler(&said, nil)),
+				getenv: func(name string) string { return map[string]string{EnvAWS: "true"}[name] },
 				wait: func(context.Context, time.Duration) error {
 					if waited++; waited == 5 {
 						return context.DeadlineExceeded
@@ -215,12 +218,14 @@ func (h *heard) Do(r *http.Request) (*http.Response, error) {
 
 // The function that lists what exists takes another account's role for listing alone.
 func TestListingTakesARoleForListing(t *testing.T) {
-	set := map[string]string{EnvProviders: ProviderCloudFormation, EnvStack: "Longshore", EnvBroker: "b", EnvAWSTargets: `{"targets":
+	set := map[string]string{EnvProviders: ProviderCloudFormation, EnvStack: "Longshore", EnvBroker: "b",
+		EnvAWSTargets: `{"targets":
 		{"another": {"role": "arn:aws:iam::222233334444:role/x", "external_id": "ours", "account": "222233334444"}}}`}
 	for _, lists := range []bool{true, false} {
 		h := &heard{}
 		d := Deployed{Getenv: func(name string) string { return set[name] }, Log: slog.New(slog.DiscardHandler), lists: lists,
-			Config: aws.Config{Region: "eu-central-1", HTTPClient: h, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+			Config: aws.Config{Region: "eu-central-1", HTTPClient: h, Credentials: credentials.NewStaticCredentialsProvider("a",
+				"b", ""),
 				RetryMaxAttempts: 1}}
 		wired, err := d.wired()
 		if err != nil {

@@ -122,7 +122,8 @@ func (d Deployed) required(names ...string) (map[string]string, error) {
 	var missing []error
 	for _, name := range names {
 		if values[name] = d.Getenv(name); values[name] == "" {
-			missing = append(missing, advice.For(name, "is not set", "deploy the function with its infrastructure, which sets it"))
+			missing = append(missing, advice.For(name, "is not set",
+				"deploy the function with its infrastructure, which sets it"))
 		}
 	}
 	return values, errors.Join(missing...)
@@ -166,7 +167,8 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		Log: d.Log, Metrics: d.Metrics,
 	}, bounds)
 	server := osb.New(osb.Options{
-		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log,
+		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now,
+		NewID: newID, Log: d.Log,
 		Metrics: d.Metrics,
 	})
 	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -184,7 +186,8 @@ func inventories(records *ledger.Ledger, wired map[string]provider.Wired) map[st
 		}
 		holds[name] = provider.Guard(w.Inventory, func(ctx context.Context, identity string) (provider.Known, error) {
 			known, err := records.Epoch(ctx, name, identity)
-			return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}, Reserved: known.Reserved}, err
+			return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark},
+				Reserved: known.Reserved}, err
 		})
 	}
 	return holds
@@ -301,7 +304,8 @@ func countSweep(m *metrics.Metrics, r reaper.Report) {
 	}
 	for what, n := range map[string]int{
 		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
-		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped, "faults": r.Faults,
+		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped,
+		"faults": r.Faults,
 	} {
 		if n > 0 {
 			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})

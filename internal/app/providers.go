@@ -175,8 +175,9 @@ func wiredIn(
 	left = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		w, err := known[name](embedding{
-			dir: f.path(name), folder: f.dir, broker: f.mark.Broker, used: slices.Contains(f.mark.Providers, name), offered: offered,
-			getenv: getenv, now: f.clock.Now, wait: waiting.For, log: log,
+			dir: f.path(name), folder: f.dir, broker: f.mark.Broker, used: slices.Contains(f.mark.Providers, name),
+			offered: offered,
+			getenv:  getenv, now: f.clock.Now, wait: waiting.For, log: log,
 			serves: func(s backup.Server) { f.server = &s },
 		})
 		if why, leaves := asUnavailable(err); leaves {
@@ -217,7 +218,8 @@ func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
 			continue
 		}
 		if !known {
-			return nil, advice.For(EnvProviders, fmt.Sprintf("names an unknown provider %q", name), "deploy all functions of one version")
+			return nil, advice.For(EnvProviders, fmt.Sprintf("names an unknown provider %q", name),
+				"deploy all functions of one version")
 		}
 		w, err := r.deployed(d)
 		if err != nil {
@@ -262,7 +264,8 @@ func demoDelay(getenv func(string) string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > 24*time.Hour {
-		return 0, advice.For(EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text), "give one such as 3s or 500ms")
+		return 0, advice.For(EnvDemoDelay, fmt.Sprintf("%q is not a duration from 0s to 24h", text),
+			"give one such as 3s or 500ms")
 	}
 	return d, nil
 }

@@ -66,7 +66,7 @@ func (s *seen) put(key string, found *stack) {
 }
 
 // openAWS is the way to a target, and to the principals in it.
-func openAWS(o Options, t Target) (cloud, func(plan.Location) principals) {
+func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) principals) {
 	config := o.Config.Copy()
 	if t.Region != "" {
 		config.Region = t.Region

@@ -52,7 +52,7 @@ type Provider struct {
 	now      func() time.Time
 	log      *slog.Logger
 	// open is the way to a target; a test has another one.
-	open  func(name string, t Target) (cloud, func(plan.Location) principals)
+	open  func(name string, t plan.Target) (cloud, func(plan.Location) principals)
 	sites sites
 	saved sync.Map // templates by target and digest
 	rooms sync.Map // a room by target
@@ -84,7 +84,7 @@ func New(o Options) *Provider {
 		now: o.Now,
 		log: o.Log, sites: sites{opened: map[string]opened{}},
 	}
-	p.open = func(_ string, t Target) (cloud, func(plan.Location) principals) { return openAWS(o, t) }
+	p.open = func(_ string, t plan.Target) (cloud, func(plan.Location) principals) { return openAWS(o, t) }
 	return p
 }
 

@@ -135,7 +135,7 @@ func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
 	made := stood.over("", here, func(_ context.Context, _ string, do func() error) error { return do() })
 	open, users := made.open, principaltest.New(here, l.clock.Now)
 	users.Settles = keySettles
-	made.open = func(name string, at Target) (cloud, func(plan.Location) principals) {
+	made.open = func(name string, at plan.Target) (cloud, func(plan.Location) principals) {
 		stacks, _ := open(name, at)
 		c := users.Client(&providertest.Calls{})
 		return stacks, func(plan.Location) principals {

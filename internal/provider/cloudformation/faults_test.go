@@ -261,9 +261,9 @@ func TestExisting(t *testing.T) {
 func TestTargetsListed(t *testing.T) {
 	b := newBench(t)
 	b.ready(provider.KindUpdate)
-	b.targets.Named = map[string]Target{"away": {}, "other": {}}
+	b.targets.Named = map[string]plan.Target{"away": {}, "other": {}}
 	open := b.open
-	b.open = func(name string, t Target) (cloud, func(plan.Location) principals) {
+	b.open = func(name string, t plan.Target) (cloud, func(plan.Location) principals) {
 		if name == "away" {
 			c := fakeClient{fake: b.fake, at: here, call: func(context.Context, string,
 				func() error) error {
@@ -289,7 +289,7 @@ func TestTargetsListed(t *testing.T) {
 
 // The operator's rules choose a target: the first that fits, then the plan's own.
 func TestTargetsChosen(t *testing.T) {
-	targets := Targets{Rules: []Rule{
+	targets := Targets{Rules: []plan.TargetRule{
 		{Platform: "p", Plan: "b", Target: "both"}, {Plan: "a", Target: "plan"}, {Platform: "q", Target: "platform"}}}
 	for want, in := range map[string]provider.Instance{
 		"both": {Platform: "p", PlanID: "b"}, "plan": {Platform: "q", PlanID: "a"}, "platform": {Platform: "q", PlanID: "b"},

@@ -295,7 +295,7 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	}
 	var said strings.Builder
 	o := Options{Config: r.config, Log: slog.New(slog.NewTextHandler(&said, nil))}
-	a, _ := openAWS(o, Target{})
+	a, _ := openAWS(o, plan.Target{})
 	spare := func() {
 		t.Helper()
 		names, err := a.spare(t.Context(), stood, provider.Label{Name: plan.LabelRetained, Value: "2030-01-02"})
@@ -408,10 +408,10 @@ func TestSecondAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
+	target := plan.Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
 	counted := &faulttest.Plan{}
-	r := newReal(t, Options{Config: counted.Into(config), Targets: Targets{Named: map[string]Target{"other": target},
-		Rules: []Rule{{Platform: "platform-1", Target: "other"}}}})
+	r := newReal(t, Options{Config: counted.Into(config), Targets: Targets{Named: map[string]plan.Target{"other": target},
+		Rules: []plan.TargetRule{{Platform: "platform-1", Target: "other"}}}})
 	r.bucket(second, account)
 	in := r.made(bucketPlan(r), `{}`)
 	if want := account + "/" + config.Region; in.Target.Identity != want || in.Target.Name != "other" {
@@ -439,7 +439,7 @@ func TestSecondAccount(t *testing.T) {
 	if !errors.As(err, &trouble) || trouble.Kind != provider.TroubleUnknown {
 		t.Errorf("at a target that nobody names: %v", err)
 	}
-	r.targets.Named = map[string]Target{"other": target}
+	r.targets.Named = map[string]plan.Target{"other": target}
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Error(f)
 	}
@@ -510,7 +510,7 @@ func TestNoSecretsByValues(t *testing.T) {
 // tells reports whether what a stack has made comes to hold a secret.
 func (r *real) tells(stack, secret string) bool {
 	r.t.Helper()
-	c, _ := openAWS(Options{Config: r.config}, Target{})
+	c, _ := openAWS(Options{Config: r.config}, plan.Target{})
 	for begun := time.Now(); time.Since(begun) < limit; {
 		s, err := c.look(r.t.Context(), stack)
 		if err != nil || s == nil {
@@ -613,7 +613,7 @@ func TestLeftovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, _ := openAWS(Options{Config: r.config}, Target{})
+	at, _ := openAWS(Options{Config: r.config}, plan.Target{})
 	for n, done := 0, false; !done; n++ {
 		if done, err = at.empty(t.Context(), s.id); err != nil || n > 10 {
 			t.Fatalf("not empty after %d steps: %v", n, err)

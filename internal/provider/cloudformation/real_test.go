@@ -153,7 +153,7 @@ func bucketPlan(r *real) plan.Settings {
 
 func (r *real) stack(in provider.Instance) *stack {
 	r.t.Helper()
-	s, _ := openAWS(Options{Config: emulator.Config(r.t)}, Target{}) // its calls do not fail
+	s, _ := openAWS(Options{Config: emulator.Config(r.t)}, plan.Target{}) // its calls do not fail
 	found, err := s.look(r.t.Context(), nameIn(r.scope, in))
 	if err != nil {
 		r.t.Fatal(err)

@@ -139,7 +139,7 @@ func TestCallsNameStacksByID(t *testing.T) {
 				}
 				return nil, errors.Join(errors.New("not on its way"), err)
 			}),
-		}}, Target{})
+		}}, plan.Target{})
 		if err := a.send(t.Context(), order{verb: v, id: id, name: name, token: "t"}); err == nil {
 			t.Errorf("%s: it was answered by nobody", v)
 		}

@@ -77,7 +77,7 @@ func (f *fake) over(broker, at string, call func(context.Context, string, func()
 		},
 	})
 	p.region = "eu-central-1"
-	p.open = func(string, Target) (cloud, func(plan.Location) principals) {
+	p.open = func(string, plan.Target) (cloud, func(plan.Location) principals) {
 		c := fakeClient{fake: f, at: at, call: call, page: suitePage}
 		return c, func(plan.Location) principals { return owned{c, broker} }
 	}
@@ -232,7 +232,7 @@ func (p *Provider) mutate(name string) {
 		return
 	}
 	open := p.open
-	p.open = func(target string, t Target) (cloud, func(plan.Location) principals) {
+	p.open = func(target string, t plan.Target) (cloud, func(plan.Location) principals) {
 		c, enter := open(target, t)
 		return mutant{c, name, p.broker}, enter
 	}

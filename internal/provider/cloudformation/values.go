@@ -22,10 +22,10 @@ func (r refusal) Error() string { return string(r) }
 type inputs struct {
 	parameters map[string]any // the user's
 	place      provider.Place
-	target     Target
+	target     plan.Target
 }
 
-func inputsOf(in provider.Instance, t Target) (inputs, error) {
+func inputsOf(in provider.Instance, t plan.Target) (inputs, error) {
 	i := inputs{place: in.Place, target: t}
 	if len(in.Parameters) == 0 {
 		return i, nil
@@ -53,7 +53,7 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 		}
 		return v, true
 	}
-	if v, ok := i.target.value(s.Target); ok {
+	if v, ok := i.target.Value(s.Target); ok {
 		return v, false
 	}
 	if s.Value != nil {

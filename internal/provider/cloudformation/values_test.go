@@ -75,7 +75,7 @@ func TestValues(t *testing.T) {
 	} {
 		in := provider.Instance{Parameters: json.RawMessage(c.given),
 			Place: provider.Place{Space: "the space", InstanceName: "{{resolve:ssm:x}}\x01\n é", Organization: "x" + letters}}
-		i, err := inputsOf(in, Target{Subnets: []string{"s-1", "s-2"}})
+		i, err := inputsOf(in, plan.Target{Subnets: []string{"s-1", "s-2"}})
 		if err != nil {
 			t.Fatal(err)
 		}

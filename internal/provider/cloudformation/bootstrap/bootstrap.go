@@ -91,7 +91,7 @@ func At(ctx context.Context, cfg aws.Config) (Session, error) {
 }
 
 // In is the place that a target is, reached from this one.
-func (p Session) In(ctx context.Context, scope plan.Scope, t Target) (Session, error) {
+func (p Session) In(ctx context.Context, scope plan.Scope, t plan.Target) (Session, error) {
 	cfg := p.Config.Copy()
 	if t.Region != "" {
 		cfg.Region = t.Region
@@ -268,8 +268,9 @@ func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 // preparation is the preparation of one stack in this place.
 func (p Session) preparation(name, bucket string, o Options) preparation {
 	return preparation{
-		stacks: cloudformation.NewFromConfig(p.Config), objects: p.buckets(), iam: iam.NewFromConfig(p.Config), location: p.Location,
-		fixed: o.Scope.FixedPath(), name: name, bucket: bucket,
+		stacks: cloudformation.NewFromConfig(p.Config), objects: p.buckets(), iam: iam.NewFromConfig(p.Config),
+		location: p.Location,
+		fixed:    o.Scope.FixedPath(), name: name, bucket: bucket,
 		every: cmp.Or(o.Every, 2*time.Second), say: o.Say,
 	}
 }
@@ -298,7 +299,7 @@ func (p Session) access(o Options) (*account.Trust, *Targets, error) {
 		trust.Principals = append(trust.Principals, who)
 	}
 	role := "arn:" + p.Partition + ":iam::" + p.Account + ":role" + o.Scope.FixedPath() + o.Scope.Access(p.Region)
-	return &trust, &Targets{Targets: map[string]Target{
+	return &trust, &Targets{Targets: map[string]plan.Target{
 		o.Target: {Account: p.Account, Region: p.Region, Role: role, ExternalID: trust.ExternalID},
 	}}, nil
 }

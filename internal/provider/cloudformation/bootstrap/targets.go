@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/suggest"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -21,33 +22,11 @@ import (
 type Targets struct {
 	// Targets are keyed by name. The one named default always exists: the account and the
 	// region that the broker itself works in.
-	Targets map[string]Target `json:"targets,omitempty"`
+	Targets map[string]plan.Target `json:"targets,omitempty"`
 	// Rules choose where an instance is made when it is ordered; the first one that fits
 	// decides. If none fits, the setting target of the plan decides, and otherwise it is
 	// default.
-	Rules []Rule `json:"rules,omitempty"`
-}
-
-// A Rule sends the orders of a platform, or of a plan, to a target.
-type Rule struct {
-	Platform string `json:"platform,omitempty"` // its id; empty for any
-	Plan     string `json:"plan,omitempty"`     // OFFERING/PLAN, by their names; empty for any
-	Target   string `json:"target"`
-}
-
-// A Target is an account and a region of it.
-type Target struct {
-	Account string `json:"account,omitempty"` // its 12 digits; the broker's own unless given
-	Region  string `json:"region,omitempty"`  // the broker's own unless given
-	// Role is the ARN of the role that the broker takes there, with the external id that
-	// its trust policy asks for; empty for its own rights.
-	Role       string `json:"role,omitempty"`
-	ExternalID string `json:"external_id,omitempty"`
-	// VPC, Subnets and CIDRs are for templates that ask for them: where their resources
-	// are placed, and from which addresses they may be reached.
-	VPC     string   `json:"vpc,omitempty"`
-	Subnets []string `json:"subnets,omitempty"`
-	CIDRs   []string `json:"cidrs,omitempty"`
+	Rules []plan.TargetRule `json:"rules,omitempty"`
 }
 
 // What the parts of targets look like. They are compiled where they are used: what
@@ -79,10 +58,10 @@ func ParseTargets(setting, text string) (t Targets, err error) {
 		}
 	}
 	if t.Targets == nil {
-		t.Targets = map[string]Target{}
+		t.Targets = map[string]plan.Target{}
 	}
 	if _, given := t.Targets[hosted.DefaultTarget]; !given {
-		t.Targets[hosted.DefaultTarget] = Target{}
+		t.Targets[hosted.DefaultTarget] = plan.Target{}
 	}
 	return t, t.check(setting)
 }
@@ -114,7 +93,7 @@ func (t Targets) check(setting string) error {
 		if !hosted.TargetName.MatchString(name) {
 			wrong("", "has a name that no plan can give", "name it by lower-case letters, digits and hyphens, 32 at most")
 		}
-		t.Targets[name].check(name == hosted.DefaultTarget, wrong)
+		checkTarget(t.Targets[name], name == hosted.DefaultTarget, wrong)
 	}
 	names := slices.Sorted(maps.Keys(t.Targets))
 	for n, r := range t.Rules {
@@ -132,9 +111,9 @@ func (t Targets) check(setting string) error {
 	return errors.Join(problems...)
 }
 
-// check finds what is wrong with one. The default target is the broker's own account
+// checkTarget finds what is wrong with one. The default target is the broker's own account
 // and region, which the SDK's settings say.
-func (t Target) check(own bool, wrong func(member, what, mend string)) {
+func checkTarget(t plan.Target, own bool, wrong func(member, what, mend string)) {
 	match := func(member, value, form, mend string) {
 		if value != "" && !regexp.MustCompile(form).MatchString(value) {
 			wrong(member, fmt.Sprintf("is %q", value), mend)

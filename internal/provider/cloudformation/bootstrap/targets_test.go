@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // Targets are read from JSON and from a file alike, and the broker's own account is
@@ -19,13 +21,13 @@ func TestTargetsOfAWSAreRead(t *testing.T) {
 		"role": "arn:aws:iam::210987654321:role/longshore/x"}},
 	"rules": [{"plan": "s3/large", "target": "production"}, {"platform": "korifi", "target": "default"}]}`
 	want := Targets{
-		Targets: map[string]Target{
+		Targets: map[string]plan.Target{
 			"default": {VPC: "vpc-01234567", Subnets: []string{"subnet-01234567"},
 				CIDRs: []string{"10.0.0.0/16", "2001:db8::/32"}},
 			"production": {Account: "210987654321", Region: "eu-central-1", ExternalID: "of-ours",
 				Role: "arn:aws:iam::210987654321:role/longshore/x"},
 		},
-		Rules: []Rule{{Plan: "s3/large", Target: "production"}, {Platform: "korifi", Target: "default"}},
+		Rules: []plan.TargetRule{{Plan: "s3/large", Target: "production"}, {Platform: "korifi", Target: "default"}},
 	}
 	file := filepath.Join(t.TempDir(), "targets.json")
 	if err := os.WriteFile(file, []byte("\ufeff"+text), 0o600); err != nil { // as editors on Windows write it
@@ -87,7 +89,7 @@ func TestWrongTargetsAreRefused(t *testing.T) {
 
 // A target without a role is another region of the broker's own account.
 func TestRightsFollowTargets(t *testing.T) {
-	o := Targets{Targets: map[string]Target{
+	o := Targets{Targets: map[string]plan.Target{
 		"default": {VPC: "vpc-1"}, "west": {Region: "us-west-2"}, "west-too": {Region: "us-west-2"},
 		"far": {Role: "r", Region: "eu-west-1"},
 	}}.Options()

@@ -122,7 +122,8 @@ func (s sdk) ofLogins(name *string) []lister {
 			s.c.DeleteSSHPublicKey, func(id *string) *iam.DeleteSSHPublicKeyInput {
 				return &iam.DeleteSSHPublicKeyInput{UserName: name, SSHPublicKeyId: id}
 			}),
-		hanging("credential of a service", s.c.ListServiceSpecificCredentials, iam.ListServiceSpecificCredentialsInput{UserName: name},
+		hanging("credential of a service", s.c.ListServiceSpecificCredentials,
+			iam.ListServiceSpecificCredentialsInput{UserName: name},
 			func(o *iam.ListServiceSpecificCredentialsOutput) []string {
 				return ids(o.ServiceSpecificCredentials, func(v types.ServiceSpecificCredentialMetadata) *string {
 					return v.ServiceSpecificCredentialId
