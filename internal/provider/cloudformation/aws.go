@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
@@ -27,6 +26,7 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
 // account is the cloud by AWS's SDK.
@@ -40,29 +40,9 @@ type account struct {
 	tagging *tagging.Client
 	kinesis *kinesis.Client
 	events  *events.Client
-	seen    seen
-}
-
-// seen are stacks that an inventory has described, by their ids, statuses and last
-// changes: an update that is undone gives back the tags that were.
-type seen struct {
-	mu     sync.Mutex
-	stacks map[string]*stack
-}
-
-func (s *seen) get(key string) *stack {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stacks[key]
-}
-
-func (s *seen) put(key string, found *stack) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stacks == nil || len(s.stacks) >= mostSeen {
-		s.stacks = map[string]*stack{}
-	}
-	s.stacks[key] = found
+	// seen are stacks that an inventory has described, by their ids, statuses and last
+	// changes: an update that is undone gives back the tags that were.
+	seen recent.Values[*stack]
 }
 
 // openAWS is the way to a target, and to the principals in it.
@@ -247,12 +227,8 @@ func (o order) allowed() []types.Capability {
 	return nil
 }
 
-const (
-	// listPage is how many stacks a page of the inventory describes: each is a call.
-	listPage = 25
-	// mostSeen is how many described stacks a process remembers.
-	mostSeen = 20_000
-)
+// listPage is how many stacks a page of the inventory describes: each is a call.
+const listPage = 25
 
 // list goes through the summaries of all stacks, and describes those that are asked
 // for by name, each once in a process while it stays as it is: to describe all at once, the broker would
@@ -274,7 +250,7 @@ func (a *account) list(ctx context.Context, asked func(name string) bool, cursor
 			continue
 		}
 		key := fmt.Sprint(aws.ToString(s.StackId), s.StackStatus, aws.ToTime(s.LastUpdatedTime))
-		found := a.seen.get(key)
+		found, _ := a.seen.Get(key)
 		if found == nil {
 			if described == listPage {
 				return page, aws.ToString(s.StackId) + " " + token, nil
@@ -283,7 +259,7 @@ func (a *account) list(ctx context.Context, asked func(name string) bool, cursor
 				return nil, "", err
 			}
 			described++
-			a.seen.put(key, found)
+			a.seen.Put(key, found)
 		}
 		if found != nil {
 			page = append(page, found)

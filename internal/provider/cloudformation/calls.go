@@ -154,7 +154,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or its bucket was emptied",
 				digest)
 		}
-	} else if _, saved := s.p.saved.Load(s.name + "/" + digest); !saved {
+	} else if saved, _ := s.p.saved.Get(s.name + "/" + digest); !saved {
 		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
 			if awserr.Is(err, awserr.Absent) {
 				return &provider.Trouble{Kind: provider.TroubleOther, Target: s.name, Err: err, Message: fmt.Sprintf(
@@ -163,7 +163,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 			}
 			return s.p.explain(ctx, s.name, err)
 		}
-		s.p.saved.Store(s.name+"/"+digest, true)
+		s.p.saved.Put(s.name+"/"+digest, true)
 	}
 	if len(body) > inline {
 		o.url = s.address(s.who, s.bucket(), digest)

@@ -9,13 +9,13 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
 // Options are what a Provider is made with.
@@ -54,8 +54,8 @@ type Provider struct {
 	// open is the way to a target; a test has another one.
 	open  func(name string, t plan.Target) (cloud, func(plan.Location) principals)
 	sites sites
-	saved sync.Map // templates by target and digest
-	rooms sync.Map // a room by target
+	saved recent.Values[bool] // templates by targets and digests
+	rooms recent.Values[room] // by targets
 }
 
 // principals make those of bindings, and list them. Package principal's Keeper is one

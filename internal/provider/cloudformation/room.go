@@ -19,8 +19,7 @@ type room struct {
 
 // roomy refuses a stack that the account has no room for, and warns before that.
 func (s *step) roomy(ctx context.Context) error {
-	known, _ := s.p.rooms.Load(s.name)
-	counted, _ := known.(room)
+	counted, _ := s.p.rooms.Get(s.name)
 	if !s.p.now().Before(counted.until) {
 		n, most, err := s.room(ctx)
 		if err != nil {
@@ -31,7 +30,7 @@ func (s *step) roomy(ctx context.Context) error {
 		if most > 0 {
 			counted.percent = 100 * n / most
 		}
-		s.p.rooms.Store(s.name, counted)
+		s.p.rooms.Put(s.name, counted)
 	}
 	switch used := counted.percent; {
 	case used >= 100:

@@ -26,6 +26,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
 // A Keeper makes, changes and removes the principals of one broker in one account.
@@ -44,12 +45,11 @@ type Keeper struct {
 	// Reads is how fast List reads tags; nil for ReadsPerSecond.
 	Reads *rate.Limiter
 
-	once  sync.Once // of Reads
-	mu    sync.Mutex
-	usage map[plan.Principal]usage
-	read  map[string]provider.Tags // what List has read, by ARNs and times of creation
+	once  sync.Once                    // of Reads
+	usage recent.Values[usage]         // by kinds
+	read  recent.Values[provider.Tags] // what List has read, by ARNs and times of creation
 	// looked are users whose keys were looked at late, and when they were made.
-	looked map[string]time.Time
+	looked recent.Values[time.Time]
 	page   int // of the inventory; 0 for pageSize
 }
 

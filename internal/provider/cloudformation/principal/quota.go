@@ -30,9 +30,7 @@ func full() error {
 // room fails when the account has none for another principal. An account that does
 // not tell is asked by trying.
 func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
-	k.mu.Lock()
-	u := k.usage[kind]
-	k.mu.Unlock()
+	u, _ := k.usage.Get(string(kind))
 	if now := k.Now(); u.at.IsZero() || now.After(u.at.Add(usageFor)) {
 		made, most, err := k.IAM.Usage(ctx, kind)
 		if err != nil && !awserr.Is(err, awserr.Denied) {
@@ -50,11 +48,6 @@ func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
 		return full()
 	}
 	u.made++
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.usage == nil {
-		k.usage = map[plan.Principal]usage{}
-	}
-	k.usage[kind] = u
+	k.usage.Put(string(kind), u)
 	return nil
 }
