@@ -27,15 +27,6 @@ func onlyFrom(cidrs []string) awsiam.PolicyDocument {
 // WebACLBuilt, instead of an ARN, makes a web ACL in the stack.
 const WebACLBuilt = "rate"
 
-// WebACLProps say which web ACL stands before the API.
-type WebACLProps struct {
-	// ACL is the ARN of an existing one, WebACLBuilt, or empty for none.
-	ACL string
-	// Rate is how many requests a second one login may send to an ACL that is
-	// built.
-	Rate int
-}
-
 // windowSeconds is the time over which AWS WAF counts; it offers no shorter one.
 const windowSeconds = 60
 
@@ -43,14 +34,14 @@ const windowSeconds = 60
 // that it makes limits each login by itself: AWS WAF counts requests by their
 // Authorization header, before they reach the stage or any of the functions'
 // environments.
-func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, props *WebACLProps) bool {
-	if props.ACL == "" {
+func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, s Settings) bool {
+	if s.WebACL == "" {
 		return false
 	}
 	scope = constructs.NewConstruct(scope, jsii.String("WebACL"))
-	arn := &props.ACL
-	if props.ACL == WebACLBuilt {
-		arn = newRateACL(scope, props.Rate).AttrArn()
+	arn := &s.WebACL
+	if s.WebACL == WebACLBuilt {
+		arn = newRateACL(scope, s.PlatformRate).AttrArn()
 	}
 	awswafv2.NewCfnWebACLAssociation(scope, jsii.String("Association"), &awswafv2.CfnWebACLAssociationProps{
 		WebAclArn: arn, ResourceArn: stage.StageArn(),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -19,18 +20,6 @@ import (
 // runbook is the document that alarms refer to.
 const runbook = "docs/operations.md"
 
-// AlarmsProps are what is watched.
-type AlarmsProps struct {
-	// Stack is the dimension of the broker's own metrics.
-	Stack  string
-	REST   awsapigateway.RestApi
-	Reaper awslambda.Function
-	// Operators receive the alarms.
-	Operators *Operators
-	// Targets says that a provider uses servers or accounts, which may fail.
-	Targets bool
-}
-
 // Alarms say that something is wrong and needs a person. What recovers by itself in
 // time raises none. CloudWatch bills each metric that an alarm uses, so there are only
 // these: what clients see, what does not move, and what would notice that.
@@ -42,33 +31,34 @@ type Alarms struct {
 }
 
 // NewAlarms makes the alarms.
-func NewAlarms(scope constructs.Construct, id string, props *AlarmsProps) *Alarms {
-	a := &Alarms{scope: constructs.NewConstruct(scope, &id), operators: props.Operators}
+func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestApi, reaper awslambda.Function,
+	operators *Operators) *Alarms {
+	a := &Alarms{scope: constructs.NewConstruct(scope, jsii.String("Alarms")), operators: operators}
 	// A function that fails, that Lambda refuses to run, or whose table or key
 	// cannot be used ends in this.
 	a.add("Failing", "Requests end in a 5xx", &awscloudwatch.AlarmProps{
-		Metric: props.REST.MetricServerError(each("Sum")), Threshold: jsii.Number(5), EvaluationPeriods: jsii.Number(1),
+		Metric: rest.MetricServerError(each("Sum")), Threshold: jsii.Number(5), EvaluationPeriods: jsii.Number(1),
 	})
 	a.add("Stuck", "Operations are started again and again", &awscloudwatch.AlarmProps{
-		Metric: own(props.Stack, metrics.PastDue, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(3),
+		Metric: own(s.Stack, metrics.PastDue, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(3),
 	})
 	// The metric is 0 for a sweep that went well and 1 for one that failed, so
 	// its minimum is 1 if all have failed; if none has run, there is no data.
 	a.add("NoReaper", "No sweep of the reaper has come to its end without a fault", &awscloudwatch.AlarmProps{
-		Metric: props.Reaper.MetricErrors(each("Minimum")), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(2),
+		Metric: reaper.MetricErrors(each("Minimum")), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(2),
 		TreatMissingData: awscloudwatch.TreatMissingData_BREACHING,
 	})
 	a.add("ReaperHalted",
 		"The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise",
 		&awscloudwatch.AlarmProps{
-			Metric: own(props.Stack, metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1),
+			Metric: own(s.Stack, metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1),
 			EvaluationPeriods: jsii.Number(1),
 		})
-	if props.Targets {
+	if slices.ContainsFunc(s.providers(), func(name string) bool { return providerRows[name].targets }) {
 		// A server that restarts is met once. What lasts is written every ten minutes, by
 		// operations that wait and by inventories, so that two are in any half hour.
 		a.add("Waiting", "Operations wait for a server or an account that cannot be used", &awscloudwatch.AlarmProps{
-			Metric: own(props.Stack, metrics.Trouble, "Maximum", nil), Threshold: jsii.Number(1),
+			Metric: own(s.Stack, metrics.Trouble, "Maximum", nil), Threshold: jsii.Number(1),
 			EvaluationPeriods: jsii.Number(6), DatapointsToAlarm: jsii.Number(2),
 		})
 	}

@@ -15,24 +15,6 @@ import (
 // Stage is the first part of every path of the broker's URL.
 const Stage = "prod"
 
-// APIProps are what an API needs.
-type APIProps struct {
-	Name     string
-	Function awslambda.Function
-	Tracing  Tracing
-	// Rate is how many requests a second it takes on average, Burst how many
-	// at once.
-	Rate, Burst int
-	// BasePath is what clients put before the broker's paths, if that is neither the
-	// stage's name nor nothing. In it, {api} stands for the id of the REST API.
-	BasePath string
-	// Allowed are the only addresses that may call it, as CIDR blocks; none for all.
-	Allowed []string
-	// WebACL, Domain: see their own types.
-	WebACL WebACLProps
-	Domain DomainProps
-}
-
 // apiPlace stands for the id of the REST API in a base path.
 const apiPlace = "{api}"
 
@@ -42,39 +24,39 @@ type API struct {
 	REST awsapigateway.RestApi
 	// URL is what a platform registers. It has no slash at its end.
 	URL *string
-	// Domain is nil unless the API has one of its own.
-	Domain *Domain
+	// DomainTarget is what a domain of the operator's own is to point at; nil without one.
+	DomainTarget *string
 }
 
 // NewAPI makes the REST API and its one stage.
-func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
-	scope = constructs.NewConstruct(scope, &id)
+func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function) *API {
+	scope = constructs.NewConstruct(scope, jsii.String("API"))
 	rest := awsapigateway.NewRestApi(scope, jsii.String("REST"), &awsapigateway.RestApiProps{
-		RestApiName:   &props.Name,
+		RestApiName:   &s.Stack,
 		Description:   jsii.String("The service broker's HTTP API"),
 		EndpointTypes: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
 		// That role would be the account's, not this stack's.
 		CloudWatchRole: jsii.Bool(false),
-		Policy:         onlyFrom(props.Allowed),
+		Policy:         onlyFrom(s.Allowed),
 		DeployOptions: &awsapigateway.StageOptions{
 			StageName:            jsii.String(Stage),
-			ThrottlingRateLimit:  jsii.Number(props.Rate),
-			ThrottlingBurstLimit: jsii.Number(props.Burst),
+			ThrottlingRateLimit:  jsii.Number(s.ThrottleRate),
+			ThrottlingBurstLimit: jsii.Number(s.ThrottleBurst),
 			// Requests and answers hold secrets.
 			DataTraceEnabled: jsii.Bool(false),
 			LoggingLevel:     awsapigateway.MethodLoggingLevel_OFF,
-			TracingEnabled:   jsii.Bool(bool(props.Tracing)),
+			TracingEnabled:   jsii.Bool(bool(s.Tracing)),
 			MetricsEnabled:   jsii.Bool(false),
 		},
 	})
-	if props.BasePath != "" {
+	if s.BasePath != "" {
 		rest.DeploymentStage().Node().DefaultChild().(awsapigateway.CfnStage).SetVariables(&map[string]*string{
-			gateway.BasePathVariable: placed(props.BasePath, rest.RestApiId()),
+			gateway.BasePathVariable: placed(s.BasePath, rest.RestApiId()),
 		})
 	}
 	// Its own output says the same as ours, with a slash at the end.
 	rest.Node().TryRemoveChild(jsii.String("Endpoint"))
-	integration := awsapigateway.NewLambdaIntegration(props.Function, &awsapigateway.LambdaIntegrationOptions{
+	integration := awsapigateway.NewLambdaIntegration(function, &awsapigateway.LambdaIntegrationOptions{
 		Proxy: jsii.Bool(true), AllowTestInvoke: jsii.Bool(false),
 	})
 	rest.Root().AddMethod(jsii.String("ANY"), integration, nil)
@@ -82,12 +64,12 @@ func NewAPI(scope constructs.Construct, id string, props *APIProps) *API {
 	for _, r := range refusals() {
 		rest.AddGatewayResponse(jsii.String("Refusal-"+*r.kind.ResponseType()), r.options())
 	}
-	acl := NewWebACL(scope, rest.DeploymentStage(), &props.WebACL)
+	acl := NewWebACL(scope, rest.DeploymentStage(), s)
 	exceptOfAPI(rest, acl)
 	api := &API{REST: rest}
-	if props.Domain.Name != "" {
-		api.Domain = NewDomain(scope, "Domain", rest, &props.Domain)
-		api.URL = jsii.String("https://" + props.Domain.Name + props.BasePath)
+	if s.Domain != "" {
+		api.DomainTarget = mapDomain(scope, rest, s)
+		api.URL = jsii.String("https://" + s.Domain + s.BasePath)
 		return api
 	}
 	stack := awscdk.Stack_Of(scope)

@@ -11,39 +11,31 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// DashboardProps are what a dashboard shows.
-type DashboardProps struct {
-	// Stack is its name, and the dimension of the broker's own metrics.
-	Stack       string
-	Alarms      *Alarms
-	Functions   []awslambda.Function
-	DeadLetters awssqs.IQueue
-}
-
 // NewDashboard shows on one page what is watched and what is done. An account has three
 // dashboards free of charge, and each further one costs $3 a month: so it is made only
 // on request.
-func NewDashboard(scope constructs.Construct, id string, props *DashboardProps) {
+func NewDashboard(scope constructs.Construct, stack string, raised *Alarms, deadLetters awssqs.IQueue,
+	functions ...awslambda.Function) {
 	var accepted, settled, answered, errors, durations []awscloudwatch.IMetric
 	for _, kind := range []lifecycle.Kind{lifecycle.Provision, lifecycle.Update, lifecycle.Deprovision, lifecycle.Bind,
 		lifecycle.Unbind} {
-		accepted = append(accepted, own(props.Stack, metrics.Accepted, "Sum",
+		accepted = append(accepted, own(stack, metrics.Accepted, "Sum",
 			map[string]string{metrics.DimensionKind: string(kind)}))
 		for _, result := range []lifecycle.Phase{lifecycle.Succeeded, lifecycle.Failed} {
-			settled = append(settled, own(props.Stack, metrics.Settled, "Sum", map[string]string{
+			settled = append(settled, own(stack, metrics.Settled, "Sum", map[string]string{
 				metrics.DimensionKind: string(kind), metrics.DimensionResult: string(result),
 			}))
 		}
 	}
 	for _, class := range []string{"2xx", "3xx", "4xx", "5xx"} {
-		answered = append(answered, own(props.Stack, metrics.Answered, "Sum", map[string]string{metrics.DimensionClass: class}))
+		answered = append(answered, own(stack, metrics.Answered, "Sum", map[string]string{metrics.DimensionClass: class}))
 	}
-	for _, f := range props.Functions {
+	for _, f := range functions {
 		errors = append(errors, f.MetricErrors(each("Sum")), f.MetricThrottles(each("Sum")))
 		durations = append(durations, f.MetricDuration(each("p99")))
 	}
 	late := []awscloudwatch.IMetric{
-		own(props.Stack, metrics.PastDue, "Maximum", nil), props.DeadLetters.MetricNumberOfMessagesSent(each("Sum")),
+		own(stack, metrics.PastDue, "Maximum", nil), deadLetters.MetricNumberOfMessagesSent(each("Sum")),
 	}
 	graph := func(title string, lines []awscloudwatch.IMetric) awscloudwatch.IWidget {
 		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{
@@ -51,17 +43,21 @@ func NewDashboard(scope constructs.Construct, id string, props *DashboardProps) 
 		})
 	}
 	alarms := awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{
-		Alarms: &props.Alarms.All, Title: jsii.String("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3),
+		Alarms: &raised.All, Title: jsii.String("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3),
 	})
-	awscloudwatch.NewDashboard(constructs.NewConstruct(scope, &id), jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
-		DashboardName: &props.Stack,
-		Widgets: &[]*[]awscloudwatch.IWidget{
-			{alarms},
-			{graph("Requests answered", answered), graph("Operations accepted", accepted), graph("Operations settled", settled)},
-			{
-				graph("Past due, and dead letters", late), graph("Functions' errors and refusals", errors),
-				graph("Functions' times, p99", durations),
+	awscloudwatch.NewDashboard(constructs.NewConstruct(scope, jsii.String("Dashboard")), jsii.String("Dashboard"),
+		&awscloudwatch.DashboardProps{
+			DashboardName: &stack,
+			Widgets: &[]*[]awscloudwatch.IWidget{
+				{alarms},
+				{
+					graph("Requests answered", answered), graph("Operations accepted", accepted),
+					graph("Operations settled", settled),
+				},
+				{
+					graph("Past due, and dead letters", late), graph("Functions' errors and refusals", errors),
+					graph("Functions' times, p99", durations),
+				},
 			},
-		},
-	})
+		})
 }

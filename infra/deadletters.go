@@ -22,8 +22,8 @@ type DeadLetters struct {
 }
 
 // NewDeadLetters makes the queue.
-func NewDeadLetters(scope constructs.Construct, id string) *DeadLetters {
-	scope = constructs.NewConstruct(scope, &id)
+func NewDeadLetters(scope constructs.Construct) *DeadLetters {
+	scope = constructs.NewConstruct(scope, jsii.String("DeadLetters"))
 	return &DeadLetters{scope: scope, Queue: awssqs.NewQueue(scope, jsii.String("Queue"), &awssqs.QueueProps{
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
 		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,

@@ -34,18 +34,16 @@ func hostedContexts(name string) (one, several, keys string) {
 // withHosted adds the rows of the providers on shared servers.
 func withHosted(rows map[string]providerRow) map[string]providerRow {
 	for _, name := range app.HostedProviders() {
+		// The calls are made inside the VPC, where nothing of AWS is reached: who asks
+		// for them reads the secrets, and lists through them as well.
+		secrets := func(stack awscdk.Stack, s Settings) ([]awsiam.PolicyStatement, []exception) {
+			return reading(stack, name, s.Servers[name]), nil
+		}
 		rows[name] = providerRow{
 			environment: func(s Settings) map[string]string {
 				return map[string]string{app.EnvSecrets(name): s.Servers[name].Secrets.String()}
 			},
-			// The calls are made inside the VPC, where nothing of AWS is reached: who asks
-			// for them reads the secrets, and lists through them as well.
-			things: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
-				return reading(stack, name, s.Servers[name])
-			},
-			inventory: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
-				return reading(stack, name, s.Servers[name])
-			},
+			things: secrets, inventory: secrets,
 			read:    func(s *Settings, r *reader, state string) { s.readServers(r, name, state) },
 			targets: true, vpc: true,
 		}
@@ -59,7 +57,7 @@ func (s *Settings) readServers(r *reader, name, state string) {
 	context, text := one, r.text(one, "")
 	if all := r.text(several, ""); all != "" {
 		if text != "" {
-			r.problems = append(r.problems, fmt.Errorf("context %s and %s: give one of them", one, several))
+			r.wrong("context %s and %s: give one of them", one, several)
 		}
 		context, text = several, all
 	}
@@ -69,11 +67,11 @@ func (s *Settings) readServers(r *reader, name, state string) {
 	}
 	switch {
 	case text == "" && state != Off:
-		r.problems = append(r.problems, fmt.Errorf("context %s: give the ARN of the secret that says how the server is reached, "+
-			"or %s=NAME=ARN,NAME=ARN for several", one, several))
+		r.wrong("context %s: give the ARN of the secret that says how the server is reached, "+
+			"or %s=NAME=ARN,NAME=ARN for several", one, several)
 	case (text != "" || given.Keys != nil) && state == Off:
-		r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider", context,
-			name, Offered))
+		r.wrong("context %s: give %s=%s too: the stack has no such provider", context,
+			name, Offered)
 	case text != "":
 		var err error
 		if given.Secrets, err = secrets.Parse("context "+context, text); err != nil {

@@ -12,15 +12,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// OperatorsProps say how operators are reached; both empty if they are not.
-type OperatorsProps struct {
-	// Topic is the ARN of a topic that exists.
-	Topic string
-	// Email is an address that a topic of the stack's own writes to, once its
-	// owner has confirmed that.
-	Email string
-}
-
 // Operators are the people who receive alarms.
 type Operators struct {
 	// Topic is nil if nobody receives them.
@@ -28,14 +19,15 @@ type Operators struct {
 	scope constructs.Construct
 }
 
-// NewOperators takes the topic or makes one. If there is neither topic nor address, the
+// NewOperators takes the topic or makes one, which writes to the address once its owner
+// has confirmed that. If there is neither topic nor address, the
 // deployment warns of it.
-func NewOperators(scope constructs.Construct, id string, props *OperatorsProps) *Operators {
-	o := &Operators{scope: constructs.NewConstruct(scope, &id)}
+func NewOperators(scope constructs.Construct, s Settings) *Operators {
+	o := &Operators{scope: constructs.NewConstruct(scope, jsii.String("Operators"))}
 	switch {
-	case props.Topic != "":
-		o.Topic = awssns.Topic_FromTopicArn(o.scope, jsii.String("Topic"), &props.Topic)
-	case props.Email != "":
+	case s.AlarmTopic != "":
+		o.Topic = awssns.Topic_FromTopicArn(o.scope, jsii.String("Topic"), &s.AlarmTopic)
+	case s.AlarmEmail != "":
 		topic := awssns.NewTopic(o.scope, jsii.String("Topic"), &awssns.TopicProps{
 			DisplayName: jsii.String("Alarms of the service broker"), EnforceSSL: jsii.Bool(true),
 		})
@@ -48,7 +40,7 @@ func NewOperators(scope constructs.Construct, id string, props *OperatorsProps) 
 				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(o.scope).Account()},
 			},
 		}))
-		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(&props.Email, nil))
+		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(&s.AlarmEmail, nil))
 		o.Topic = topic
 	default:
 		awscdk.Annotations_Of(o.scope).AddWarningV2(jsii.String("longshore:nobody"), jsii.String(

@@ -23,10 +23,7 @@ type providerRow struct {
 	environment func(s Settings) map[string]string
 	// things are the rights to make and remove what it makes, and inventory those to list
 	// it; nil for none.
-	things, inventory func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement
-	// exceptions belong to roles with the rights of things, and inventoryExceptions to
-	// roles with those of inventory; nil for none.
-	exceptions, inventoryExceptions func(s Settings) []exception
+	things, inventory rights
 	// read reads further settings of the provider; nil for none.
 	read func(s *Settings, r *reader, state string)
 	// targets says that it uses servers or accounts, which may fail.
@@ -35,6 +32,9 @@ type providerRow struct {
 	vpc        bool
 	vpcContext string
 }
+
+// rights are statements, and what the role that has them is an exception of.
+type rights func(stack awscdk.Stack, s Settings) ([]awsiam.PolicyStatement, []exception)
 
 // providerRows are all providers.
 var providerRows = withHosted(map[string]providerRow{
@@ -78,8 +78,8 @@ func (s *Settings) readProviders(r *reader) {
 			s.InVPC = append(s.InVPC, name)
 		}
 		if s.Providers[name] == Off && slices.Contains(s.InVPC, name) {
-			r.problems = append(r.problems, fmt.Errorf("context %s: give %s=%s too: the stack has no such provider",
-				row.vpcContext, name, Offered))
+			r.wrong("context %s: give %s=%s too: the stack has no such provider",
+				row.vpcContext, name, Offered)
 		}
 	}
 }
@@ -131,27 +131,13 @@ func (s Settings) chosen(names []string, to map[string]*string) map[string]*stri
 	return to
 }
 
-// things is for making and removing what all providers of the stack make, and
-// inventory for listing it.
-func (s Settings) things(stack awscdk.Stack) (all []awsiam.PolicyStatement, exceptions []exception) {
+// rights are those of all providers of the stack: to make and remove what they make, or to
+// list it.
+func (s Settings) rights(stack awscdk.Stack, of func(providerRow) rights) (all []awsiam.PolicyStatement, exceptions []exception) {
 	for _, name := range s.providers() {
-		if its := providerRows[name].things; its != nil {
-			all = append(all, its(stack, s)...)
-		}
-		if more := providerRows[name].exceptions; more != nil {
-			exceptions = append(exceptions, more(s)...)
-		}
-	}
-	return all, exceptions
-}
-
-func (s Settings) inventory(stack awscdk.Stack) (all []awsiam.PolicyStatement, exceptions []exception) {
-	for _, name := range s.providers() {
-		if its := providerRows[name].inventory; its != nil {
-			all = append(all, its(stack, s)...)
-		}
-		if more := providerRows[name].inventoryExceptions; more != nil {
-			exceptions = append(exceptions, more(s)...)
+		if its := of(providerRows[name]); its != nil {
+			statements, more := its(stack, s)
+			all, exceptions = append(all, statements...), append(exceptions, more...)
 		}
 	}
 	return all, exceptions

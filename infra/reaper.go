@@ -10,25 +10,16 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// ScheduleProps are what a Schedule needs.
-type ScheduleProps struct {
-	Reaper awslambda.Function
-	// DeadLetters receives calls that could not be made.
-	DeadLetters awssqs.IQueue
-}
-
-// Schedule calls the reaper.
-type Schedule struct{ Rule awsevents.Rule }
-
-// NewSchedule calls the reaper each minute.
-func NewSchedule(scope constructs.Construct, id string, props *ScheduleProps) *Schedule {
-	scope = constructs.NewConstruct(scope, &id)
+// schedule has the reaper called each minute. Calls that could not be made are dead
+// letters.
+func schedule(scope constructs.Construct, reaper awslambda.Function, deadLetters awssqs.IQueue) {
+	scope = constructs.NewConstruct(scope, jsii.String("Schedule"))
 	minute := awscdk.Duration_Minutes(jsii.Number(1))
-	return &Schedule{Rule: awsevents.NewRule(scope, jsii.String("Rule"), &awsevents.RuleProps{
+	awsevents.NewRule(scope, jsii.String("Rule"), &awsevents.RuleProps{
 		Description: jsii.String("Has what is past due looked at"),
 		Schedule:    awsevents.Schedule_Rate(minute),
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(props.Reaper, &awseventstargets.LambdaFunctionProps{
-			RetryAttempts: jsii.Number(0), MaxEventAge: minute, DeadLetterQueue: props.DeadLetters,
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(reaper, &awseventstargets.LambdaFunctionProps{
+			RetryAttempts: jsii.Number(0), MaxEventAge: minute, DeadLetterQueue: deadLetters,
 		})},
-	})}
+	})
 }

@@ -12,9 +12,6 @@ import (
 // username is the first login, until an operator chooses another.
 const username = "broker"
 
-// SecretsProps are what Secrets need.
-type SecretsProps struct{ Key awskms.IKey }
-
 // Secrets are the platforms' logins, and the ids that their records are kept under:
 // without the ids, the records belong to nobody. AWS makes the first password when it
 // makes the stack, so no template holds it. They outlive the stack, as its records do.
@@ -33,11 +30,11 @@ func FoundSecrets(scope constructs.Construct, arn string, key awskms.IKey) *Secr
 
 // NewSecrets makes the first platform's login. AWS chooses the name of the secret, so
 // that it never collides with one that was kept.
-func NewSecrets(scope constructs.Construct, id string, props *SecretsProps) *Secrets {
-	scope = constructs.NewConstruct(scope, &id)
+func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
+	scope = constructs.NewConstruct(scope, jsii.String("Secrets"))
 	secret := awssecretsmanager.NewSecret(scope, jsii.String("Platform"), &awssecretsmanager.SecretProps{
 		Description:   jsii.String("What platforms log in to the broker with, and their ids"),
-		EncryptionKey: props.Key,
+		EncryptionKey: key,
 		RemovalPolicy: awscdk.RemovalPolicy_RETAIN,
 		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{
 			SecretStringTemplate: jsii.String(`{"username":"` + username + `"}`),
@@ -54,7 +51,7 @@ func NewSecrets(scope constructs.Construct, id string, props *SecretsProps) *Sec
 	// gives is the ARN on AWS, but the mere name on an emulator, where a policy
 	// for it would allow nothing.
 	arn := secret.Node().DefaultChild().(awssecretsmanager.CfnSecret).AttrId()
-	return &Secrets{ARN: arn, key: props.Key, region: awscdk.Stack_Of(scope).Region()}
+	return &Secrets{ARN: arn, key: key, region: awscdk.Stack_Of(scope).Region()}
 }
 
 // Reading is for reading the credential, by way of Secrets Manager alone.

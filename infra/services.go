@@ -43,18 +43,15 @@ var servicesRow = providerRow{
 		}
 		return all
 	},
-	things: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
-		return statements(stack, account.Rights(plan.ScopeOf(s.Stack), s.Services.options()))
-	},
-	inventory: func(stack awscdk.Stack, s Settings) []awsiam.PolicyStatement {
-		return statements(stack, account.Inventory(plan.ScopeOf(s.Stack), s.Services.options()))
-	},
-	exceptions: func(s Settings) []exception {
-		return wildcards(account.Rights(plan.ScopeOf(s.Stack), s.Services.options()))
-	},
-	inventoryExceptions: func(s Settings) []exception {
-		return wildcards(account.Inventory(plan.ScopeOf(s.Stack), s.Services.options()))
-	},
+	things: rightsOf(account.Rights), inventory: rightsOf(account.Inventory),
+}
+
+// rightsOf are rights of package account.
+func rightsOf(all func(plan.Scope, account.Options) []iampolicy.Statement) rights {
+	return func(stack awscdk.Stack, s Settings) ([]awsiam.PolicyStatement, []exception) {
+		its := all(plan.ScopeOf(s.Stack), s.Services.options())
+		return statements(stack, its), wildcards(its)
+	}
 }
 
 // Services are the settings of AWS services.
@@ -110,7 +107,7 @@ func readServices(s *Settings, r *reader, state string) {
 
 // statements are those of package account, in the stack's own place.
 func statements(stack awscdk.Stack, all []iampolicy.Statement) (out []awsiam.PolicyStatement) {
-	here := plan.Place{Partition: *stack.Partition(), Account: *stack.Account(), Region: *stack.Region()}
+	here := plan.Location{Partition: *stack.Partition(), Account: *stack.Account(), Region: *stack.Region()}
 	for _, s := range account.Fill(all, here) {
 		props := map[string]any{"Sid": s.Sid, "Effect": s.Effect, "Action": []string(s.Action), "Resource": []string(s.Resource)}
 		if len(s.Condition) > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 // awsTargets are another account, and another region of it.
@@ -83,11 +84,11 @@ func inPlace(value any) any {
 func TestWhoMakesServices(t *testing.T) {
 	made := must(t, servingStack)
 	scope := plan.ScopeOf("Longshore")
-	here := plan.Place{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
+	here := plan.Location{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
 	role, bound := scope.ServiceRoleARN(here, "s3"), scope.BoundaryARN(here, "s3")
 	user := "arn:aws:iam::111122223333:user" + scope.Path() + "a/b/" + string(scope) + "-b-a"
 	stack := "arn:aws:cloudformation:eu-central-1:111122223333:stack/" + string(scope) + "-i-a/*"
-	calls := map[string]iampolicy.Request{
+	calls := map[string]policytest.Request{
 		"make": {Action: "cloudformation:CreateStack", Resource: stack,
 			Context: map[string][]string{"cloudformation:RoleArn": {role}}},
 		"pass": {Action: "iam:PassRole", Resource: role,
@@ -111,7 +112,7 @@ func TestWhoMakesServices(t *testing.T) {
 		d := policyOf(t, made, function)
 		got[function] = nil
 		for _, name := range slices.Sorted(maps.Keys(calls)) {
-			if iampolicy.Allows(calls[name], []iampolicy.Document{d}) {
+			if policytest.Allows(calls[name], []iampolicy.Document{d}) {
 				got[function] = append(got[function], name)
 			}
 		}

@@ -181,17 +181,17 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		BasePath:       r.text(ContextBasePath, ""),
 		Allowed:        r.list(ContextAllowCIDRs),
 		WebACL:         r.text(ContextWebACL, ""),
-		Domain:         r.text(ContextDomain, ""),
-		Certificate:    r.text(ContextCertificate, ""),
-		HostedZone:     r.text(ContextHostedZone, ""),
+		Domain:         r.form(ContextDomain, domainName, "a name such as broker.example.com, in lower-case letters"),
+		Certificate:    r.form(ContextCertificate, certificateARN, "the ARN of a certificate of ACM, in the stack's region"),
+		HostedZone:     r.form(ContextHostedZone, zoneID, "the id of a hosted zone of Route 53, such as Z0123456789ABC"),
 		VPC:            VPC{Subnets: r.list(ContextSubnets), SecurityGroups: r.list(ContextSecurityGroups)},
-		AlarmTopic:     r.text(ContextAlarmTopic, ""),
-		AlarmEmail:     r.text(ContextAlarmEmail, ""),
-		Table:          r.text(ContextTable, ""),
-		Key:            r.text(ContextKey, ""),
-		Secret:         r.text(ContextSecret, ""),
+		AlarmTopic:     r.form(ContextAlarmTopic, topicARN, "the ARN of an SNS topic"),
+		AlarmEmail:     r.form(ContextAlarmEmail, email, "an address such as operators@example.com"),
+		Table:          r.form(ContextTable, tableName, "the name of a table"),
+		Key:            r.form(ContextKey, keyARN, "the ARN of a key of KMS"),
+		Secret:         r.form(ContextSecret, secrets.ARN, "the whole ARN of a secret of Secrets Manager"),
 		KeyRotation:    r.number(ContextKeyRotation, 365, leastRotation),
-		Broker:         r.text(ContextBroker, ""),
+		Broker:         r.form(ContextBroker, brokerIdentity, "the identity that the other stack gave as its output Broker"),
 		CLICredentials: r.flag(ContextCLICredentials, false),
 		Concurrency:    map[string]int{},
 		Providers:      map[string]string{}, ProviderSettings: map[string]string{},
@@ -278,38 +278,28 @@ func (s Settings) checkReach(r *reader) {
 	if s.WebACL == WebACLBuilt && s.PlatformRate == 0 {
 		r.refuse(ContextWebACL, s.WebACL, ContextPlatformRate+" too: it is what the ACL holds platforms to")
 	}
-	r.match(ContextDomain, s.Domain, domainName, "a name such as broker.example.com, in lower-case letters")
-	r.match(ContextCertificate, s.Certificate, certificateARN, "the ARN of a certificate of ACM, in the stack's region")
-	r.match(ContextHostedZone, s.HostedZone, zoneID, "the id of a hosted zone of Route 53, such as Z0123456789ABC")
 	if (s.Domain == "") != (s.Certificate == "") || s.HostedZone != "" && s.Domain == "" {
-		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, or neither, and %s only with them",
-			ContextDomain, ContextCertificate, ContextHostedZone))
+		r.wrong("context %s and %s: give both, or neither, and %s only with them",
+			ContextDomain, ContextCertificate, ContextHostedZone)
 	}
-	r.match(ContextAlarmTopic, s.AlarmTopic, topicARN, "the ARN of an SNS topic")
-	r.match(ContextAlarmEmail, s.AlarmEmail, email, "an address such as operators@example.com")
 	if s.AlarmTopic != "" && s.AlarmEmail != "" {
-		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give one of them; a topic can write to several addresses",
-			ContextAlarmTopic, ContextAlarmEmail))
+		r.wrong("context %s and %s: give one of them; a topic can write to several addresses",
+			ContextAlarmTopic, ContextAlarmEmail)
 	}
 }
 
 // checkState is about the state of a former stack.
 func (s Settings) checkState(r *reader) {
 	if (s.Table == "") != (s.Key == "") {
-		r.problems = append(r.problems,
-			fmt.Errorf("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey))
+		r.wrong("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey)
 	}
 	if s.Secret != "" && s.Table+s.Key == "" {
-		r.problems = append(r.problems, fmt.Errorf("context %s: give %s and %s of the same stack too", ContextSecret,
-			ContextTable, ContextKey))
+		r.wrong("context %s: give %s and %s of the same stack too", ContextSecret,
+			ContextTable, ContextKey)
 	}
-	r.match(ContextSecret, s.Secret, secrets.ARN, "the whole ARN of a secret of Secrets Manager")
 	if s.KeyRotation > mostRotation {
 		r.refuse(ContextKeyRotation, strconv.Itoa(s.KeyRotation), fmt.Sprintf("at most %d", mostRotation))
 	}
-	r.match(ContextBroker, s.Broker, brokerIdentity, "the identity that the other stack gave as its output Broker")
-	r.match(ContextTable, s.Table, tableName, "the name of a table")
-	r.match(ContextKey, s.Key, keyARN, "the ARN of a key of KMS")
 }
 
 // numbers lists the keys of a table in order.
@@ -327,15 +317,19 @@ type reader struct {
 	problems []error
 }
 
+func (r *reader) wrong(format string, args ...any) {
+	r.problems = append(r.problems, fmt.Errorf(format, args...))
+}
+
 func (r *reader) refuse(name, value, want string) {
-	r.problems = append(r.problems, fmt.Errorf("context %s is %q: give %s", name, value, want))
+	r.wrong("context %s is %q: give %s", name, value, want)
 }
 
 // check has the settings read as the functions will read them.
 func (r *reader) check(name string, environment map[string]string) {
 	_, err := app.Settings{Listen: ":0", Data: "-"}.Complete(func(name string) string { return environment[name] })
 	if err != nil {
-		r.problems = append(r.problems, fmt.Errorf("context %s: %w", name, err))
+		r.wrong("context %s: %w", name, err)
 	}
 }
 
@@ -352,6 +346,13 @@ func (r *reader) match(name, value string, form *regexp.Regexp, want string) {
 	if value != "" && !form.MatchString(value) {
 		r.refuse(name, value, want)
 	}
+}
+
+// form reads a value that is to look so where it is set.
+func (r *reader) form(name string, form *regexp.Regexp, want string) string {
+	value := r.text(name, "")
+	r.match(name, value, form, want)
+	return value
 }
 
 // list reads values with commas between them.

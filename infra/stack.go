@@ -30,25 +30,17 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	stack := awscdk.NewStack(scope, &s.Stack, props)
 
 	state, secrets := stateOf(stack, s)
-	dead := NewDeadLetters(stack, "DeadLetters")
+	dead := NewDeadLetters(stack)
 	made := newFunctions(stack, s, state, secrets, dead)
 	dead.OfFunction(made.reaper)
 	dead.OfExecutions(made.workflow.StateMachine)
-	NewSchedule(stack, "Schedule", &ScheduleProps{Reaper: made.reaper, DeadLetters: dead.Queue})
-	api := NewAPI(stack, "API", &APIProps{
-		Name: s.Stack, Function: made.api, Rate: s.ThrottleRate, Burst: s.ThrottleBurst, BasePath: s.BasePath, Tracing: s.Tracing,
-		Allowed: s.Allowed, WebACL: WebACLProps{ACL: s.WebACL, Rate: s.PlatformRate},
-		Domain: DomainProps{Name: s.Domain, Certificate: s.Certificate, Zone: s.HostedZone, BasePath: s.BasePath},
-	})
-	operators := NewOperators(stack, "Operators", &OperatorsProps{Topic: s.AlarmTopic, Email: s.AlarmEmail})
+	schedule(stack, made.reaper, dead.Queue)
+	api := NewAPI(stack, s, made.api)
+	operators := NewOperators(stack, s)
 	operators.WatchKey(state.Key)
-	alarms := NewAlarms(stack, "Alarms", &AlarmsProps{Stack: s.Stack, REST: api.REST, Reaper: made.reaper, Operators: operators,
-		Targets: slices.ContainsFunc(s.providers(), func(name string) bool { return providerRows[name].targets })})
+	alarms := NewAlarms(stack, s, api.REST, made.reaper, operators)
 	if s.Dashboard {
-		NewDashboard(stack, "Dashboard", &DashboardProps{
-			Stack: s.Stack, Alarms: alarms, DeadLetters: dead.Queue,
-			Functions: []awslambda.Function{made.api, made.provisioner, made.reaper},
-		})
+		NewDashboard(stack, s.Stack, alarms, dead.Queue, made.api, made.provisioner, made.reaper)
 	}
 	say(stack, s, state, secrets, api, made, dead)
 	return stack
@@ -57,13 +49,13 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 // stateOf is the stack's own state, or that of a former one to go on with.
 func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
 	if s.Table == "" {
-		state = NewState(stack, "State", &StateProps{KeyRotation: s.KeyRotation})
+		state = NewState(stack, s.KeyRotation)
 	} else {
-		state = FoundState(stack, "State", s.Table, s.Key)
+		state = FoundState(stack, s.Table, s.Key)
 	}
 	state.Emulated = s.Services.Emulator != ""
 	if s.Secret == "" {
-		return state, NewSecrets(stack, "Secrets", &SecretsProps{Key: state.Key})
+		return state, NewSecrets(stack, state.Key)
 	}
 	return state, FoundSecrets(stack, s.Secret, state.Key)
 }
@@ -78,8 +70,8 @@ type deployed struct {
 // newFunctions makes them, each with what it may do.
 func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, dead *DeadLetters) deployed {
 	factory := &Factory{Settings: s, Account: stack.Account(), Broker: identity(stack, s.Broker)}
-	things, exceptions := s.things(stack)
-	inventory, seen := s.inventory(stack)
+	things, exceptions := s.rights(stack, func(row providerRow) rights { return row.things })
+	inventory, seen := s.rights(stack, func(row providerRow) rights { return row.inventory })
 	d := deployed{calls: NewCalls(stack, factory)}
 	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
@@ -90,7 +82,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
 		Exceptions: exceptions,
 	})
-	d.workflow = NewWorkflow(stack, "Workflow", &WorkflowProps{Provisioner: d.provisioner, Tracing: s.Tracing})
+	d.workflow = NewWorkflow(stack, d.provisioner, s.Tracing)
 	d.api = factory.New(stack, &FunctionProps{
 		Name: FunctionAPI, Description: "The broker's HTTP API", Timeout: app.APITimeout, MemoryMB: 512,
 		Environment: map[string]*string{
@@ -144,8 +136,8 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 		targets := cmp.Or(s.Services.Targets, "{}") // operators' commands know by it that there are such instances
 		output(outputs.AWSTargets, "Where AWS services are made, beside the stack's own account and region", &targets)
 	}
-	if api.Domain != nil {
-		output(outputs.DomainTarget, "What the broker's domain is to point at", api.Domain.Target)
+	if api.DomainTarget != nil {
+		output(outputs.DomainTarget, "What the broker's domain is to point at", api.DomainTarget)
 	}
 }
 

@@ -26,27 +26,22 @@ type State struct {
 
 // FoundState is the state that another stack left, by the name of its table and the ARN
 // of its key. This stack owns neither.
-func FoundState(scope constructs.Construct, id, table, key string) *State {
-	scope = constructs.NewConstruct(scope, &id)
+func FoundState(scope constructs.Construct, table, key string) *State {
+	scope = constructs.NewConstruct(scope, jsii.String("State"))
 	return &State{
 		Table: awsdynamodb.Table_FromTableName(scope, jsii.String("Table"), &table),
 		Key:   awskms.Key_FromKeyArn(scope, jsii.String("Key"), &key),
 	}
 }
 
-// StateProps are what a State of the stack's own needs.
-type StateProps struct {
-	// KeyRotation is in days. Each rotation adds a dollar a month, up to the second one.
-	KeyRotation int
-}
-
-// NewState makes the table, as the store describes it, and its key.
-func NewState(scope constructs.Construct, id string, props *StateProps) *State {
-	scope = constructs.NewConstruct(scope, &id)
+// NewState makes the table, as the store describes it, and its key, which is rotated after
+// so many days. Each rotation adds a dollar a month, up to the second one.
+func NewState(scope constructs.Construct, keyRotation int) *State {
+	scope = constructs.NewConstruct(scope, jsii.String("State"))
 	key := awskms.NewKey(scope, jsii.String("Key"), &awskms.KeyProps{
 		Description:       jsii.String("Seals what the broker's records hold in secret, and encrypts its table"),
 		EnableKeyRotation: jsii.Bool(true),
-		RotationPeriod:    awscdk.Duration_Days(jsii.Number(props.KeyRotation)),
+		RotationPeriod:    awscdk.Duration_Days(jsii.Number(keyRotation)),
 		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,
 	})
 	attribute := func(name string, kind awsdynamodb.AttributeType) *awsdynamodb.Attribute {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -28,12 +27,12 @@ func (s Settings) checkVPC(r *reader) {
 	given := s.VPC.Subnets != nil || s.VPC.SecurityGroups != nil
 	switch needed := s.InVPC != nil; {
 	case needed && (s.VPC.Subnets == nil || s.VPC.SecurityGroups == nil):
-		r.problems = append(r.problems, fmt.Errorf("context %s and %s: give both, since the provider %s is called inside a VPC: "+
+		r.wrong("context %s and %s: give both, since the provider %s is called inside a VPC: "+
 			"ids of subnets and of security groups from which its servers are reached", ContextSubnets, ContextSecurityGroups,
-			strings.Join(s.InVPC, ", ")))
+			strings.Join(s.InVPC, ", "))
 	case given && !needed:
-		r.problems = append(r.problems, fmt.Errorf("context %s and %s: leave them out, since no provider is called inside a VPC",
-			ContextSubnets, ContextSecurityGroups))
+		r.wrong("context %s and %s: leave them out, since no provider is called inside a VPC",
+			ContextSubnets, ContextSecurityGroups)
 	}
 	for _, id := range s.VPC.Subnets {
 		r.match(ContextSubnets, id, subnetID, "ids of subnets such as subnet-0123456789abcdef0, with commas between them")

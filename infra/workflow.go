@@ -22,23 +22,17 @@ const (
 	stepLimit = app.ProvisionerTimeout + 30*time.Second
 )
 
-// WorkflowProps are what a Workflow needs.
-type WorkflowProps struct {
-	Provisioner awslambda.Function
-	Tracing     Tracing
-}
-
 // Workflow drives operations. Executions are not logged: the provisioner logs what it
 // does, and executions hold ids only.
 type Workflow struct {
 	StateMachine awsstepfunctions.StateMachine
-	props        *WorkflowProps
+	provisioner  awslambda.Function
 }
 
 // NewWorkflow makes the state machine and its role, which may call the provisioner.
-func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *Workflow {
-	scope = constructs.NewConstruct(scope, &id)
-	w := &Workflow{props: props}
+func NewWorkflow(scope constructs.Construct, provisioner awslambda.Function, tracing Tracing) *Workflow {
+	scope = constructs.NewConstruct(scope, jsii.String("Workflow"))
+	w := &Workflow{provisioner: provisioner}
 	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
 		Description: jsii.String("Drives the broker's operations"),
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("states.amazonaws.com"), &awsiam.ServicePrincipalOpts{
@@ -48,15 +42,15 @@ func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *W
 			},
 		}),
 		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(grants(w.Finishing(),
-			props.Tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets")))},
+			tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets")))},
 	})
-	definition := stepfunctions.Definition(*props.Provisioner.FunctionArn(), stepLimit, executionLimit)
+	definition := stepfunctions.Definition(*provisioner.FunctionArn(), stepLimit, executionLimit)
 	w.StateMachine = awsstepfunctions.NewStateMachine(scope, jsii.String("StateMachine"), &awsstepfunctions.StateMachineProps{
 		StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
 		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(&definition),
 		Role:             role,
 	})
-	if exceptions := props.Tracing.Exceptions(); exceptions != nil {
+	if exceptions := tracing.Exceptions(); exceptions != nil {
 		except(role, exceptions...)
 		w.StateMachine.Node().DefaultChild().(awsstepfunctions.CfnStateMachine).SetTracingConfiguration(
 			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
@@ -66,7 +60,7 @@ func NewWorkflow(scope constructs.Construct, id string, props *WorkflowProps) *W
 			reason: "The provisioner logs each step, and Step Functions keeps the history of each execution for " +
 				"90 days: a log would say the same again, and cost for each poll."},
 	}
-	if !props.Tracing {
+	if !tracing {
 		unlogged = append(unlogged,
 			exception{rule: "AwsSolutions-SF2",
 				reason: "Whoever deployed it chose to have nothing traced; the history of each execution is kept for 90 days."})
@@ -82,5 +76,5 @@ func (w *Workflow) Starting() []awsiam.PolicyStatement {
 
 // Finishing is for calling the provisioner, and waiting for it.
 func (w *Workflow) Finishing() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("Step", w.props.Provisioner.FunctionArn(), "lambda:InvokeFunction")}
+	return []awsiam.PolicyStatement{allow("Step", w.provisioner.FunctionArn(), "lambda:InvokeFunction")}
 }

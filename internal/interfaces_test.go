@@ -22,7 +22,7 @@ var large = map[string]int{
 	"internal/front/osb.Broker":                             9,
 	"internal/provider/cloudformation.cloud":                15,
 	"internal/provider/cloudformation.principals":           6,
-	"internal/provider/cloudformation/principal.IAM":        17,
+	"internal/provider/cloudformation/principal.IAM":        16,
 	"internal/provider/cloudformation/principal.Principals": 7,
 	"internal/records/store/dynamo.API":                     7,
 }

@@ -104,7 +104,7 @@ func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan)
 	}
 	n.ends(t, "DELETE", path, ids, "")
 	n.call(t, "GET", path, "", 404)
-	for _, name := range []string{n.scope.Stack(tags), n.scope.Binding(tags)} {
+	for _, name := range []string{n.stackName(tags), n.scope.Binding(tags)} {
 		if left, err := servicestest.Listing(t.Context(), n.config, name); err != nil || len(left) > 0 {
 			t.Errorf("left after the deletion: %v %v", left, err)
 		}
@@ -139,10 +139,17 @@ func (p platform) ends(t *testing.T, method, path, query, body string) (operatio
 	return token.Operation
 }
 
+// stackName is the name of the stack of an instance, as they are ordered here.
+func (n tenant) stackName(of provider.Tags) string {
+	of = of.OfInstance()
+	return n.scope.Stack(of, plan.SpaceOf(provider.Instance{Broker: of.Broker, Platform: of.Platform, ID: of.Instance,
+		Incarnation: of.Incarnation, Place: provider.Place{Organization: "o", Space: "s"}}))
+}
+
 // made reports what an emulator says to have made for an instance and has not.
 func (n tenant) made(t *testing.T, tags provider.Tags) {
 	t.Helper()
-	name := n.scope.Stack(tags)
+	name := n.stackName(tags)
 	found, err := cfn.NewFromConfig(n.config).DescribeStackResources(t.Context(),
 		&cfn.DescribeStackResourcesInput{StackName: &name})
 	if err != nil {

@@ -31,11 +31,11 @@ func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
 // Where one provider cannot be opened, the server that another one has started ends.
 func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 	opened, closed := 0, 0
-	all := rows()
-	all[ProviderMariaDB] = row{embedded: func(embedding) (provider.Wired, error) {
+	all := builders()
+	all[ProviderMariaDB] = func(embedding) (provider.Wired, error) {
 		opened++
 		return provider.Wired{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
-	}}
+	}
 	dir := t.TempDir()
 	f, err := openFolder(dir, false)
 	if err != nil {

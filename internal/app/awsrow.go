@@ -41,7 +41,6 @@ func cloudformationRow() row {
 			"  " + EnvAWSEmulated + "\n" +
 			"      true for an emulated AWS that puts no tokens on the events of stacks",
 		names:    func(of string, t provider.Tags) []string { return plan.ScopeOf(of).Names(t) },
-		embedded: cloudformationEmbedded,
 		deployed: cloudformationDeployed,
 		outside: func(_ string, said map[string]string) map[string]string {
 			if targets := said[outputs.AWSTargets]; targets != "" {
@@ -55,10 +54,7 @@ func cloudformationRow() row {
 // targetsOf are the targets in the terms of the provider. Rules name plans by name; without
 // a catalog, as for a command that only lists, there are no rules.
 func targetsOf(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
-	out := cloudformation.Targets{Named: map[string]cloudformation.Target{}}
-	for name, at := range t.Targets {
-		out.Named[name] = cloudformation.Target(at)
-	}
+	out := cloudformation.Targets{Named: t.Targets}
 	if offered == nil {
 		return out
 	}
@@ -73,7 +69,7 @@ func targetsOf(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) 
 			log.Warn("a rule of "+EnvAWSTargets+" is of a plan that is not offered", "plan", r.Plan, "target", r.Target)
 			continue
 		}
-		out.Rules = append(out.Rules, cloudformation.Rule{Platform: r.Platform, Plan: ids[r.Plan], Target: r.Target})
+		out.Rules = append(out.Rules, plan.TargetRule{Platform: r.Platform, Plan: ids[r.Plan], Target: r.Target})
 	}
 	return out
 }
@@ -133,7 +129,7 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
 	defer cancel()
 	scope := plan.ScopeOf(e.broker)
-	var at bootstrap.Place
+	var at bootstrap.Session
 	err = whileRefused(ctx, e.wait, func() (err error) {
 		if at, err = bootstrap.Load(ctx); err == nil {
 			err = prepared(ctx, at, scope, s.targets, e)
@@ -179,7 +175,7 @@ func whileRefused(ctx context.Context, wait func(context.Context, time.Duration)
 
 // prepared checks that the broker's own account is prepared, and warns of other targets
 // that are not.
-func prepared(ctx context.Context, own bootstrap.Place, scope plan.Scope, targets bootstrap.Targets, e embedding) error {
+func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targets bootstrap.Targets, e embedding) error {
 	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, e); err != nil {
 		return err
 	}
@@ -198,7 +194,7 @@ func prepared(ctx context.Context, own bootstrap.Place, scope plan.Scope, target
 	return nil
 }
 
-func preparedAt(ctx context.Context, p bootstrap.Place, scope plan.Scope, target string, e embedding) error {
+func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, target string, e embedding) error {
 	command := "longshore aws bootstrap --data " + e.folder
 	if target != hosted.DefaultTarget {
 		command += " --target " + target

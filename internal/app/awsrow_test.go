@@ -21,7 +21,6 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/catalogtest"
@@ -35,14 +34,14 @@ func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) bootstr
 // Rules name plans as people do; the provider knows them by their ids. Whoever only
 // lists has none.
 func TestRulesOfTargetsNamePlans(t *testing.T) {
-	targets := bootstrap.Targets{Targets: map[string]bootstrap.Target{"default": {}, "other": {Region: "eu-west-1"}},
-		Rules: []bootstrap.Rule{
+	targets := bootstrap.Targets{Targets: map[string]plan.Target{"default": {}, "other": {Region: "eu-west-1"}},
+		Rules: []plan.TargetRule{
 			{Plan: "queues/small", Target: "other"}, {Plan: "queues/gone", Target: "other"}, {Platform: "p-1", Target: "default"},
 		}}
 	var said strings.Builder
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	got := targetsOf(targets, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
-	want := []cloudformation.Rule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
+	want := []plan.TargetRule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
 	if diff := cmp.Diff(want, got.Rules); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -117,7 +117,7 @@ func (f *folder) console(offered *catalog.Catalog, getenv func(string) string, l
 ) {
 	var left map[string]error
 	if !f.toRead { // providers write, and nothing can be done with what they have
-		wired, left, err = wiredIn(rows(), f, offered, getenv, slog.New(slog.DiscardHandler))
+		wired, left, err = wiredIn(builders(), f, offered, getenv, slog.New(slog.DiscardHandler))
 	}
 	if err != nil {
 		return nil, nil, err

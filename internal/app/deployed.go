@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -69,11 +70,28 @@ type Deployed struct {
 	Invoker stepfunctions.Invoker
 }
 
+// configOf is a function's AWS configuration, which Lambda gives in the environment. The
+// SDK's loader also looks for it in files and on the network: that would be a seventh of
+// the API's program. An emulator says where it is.
+func configOf(getenv func(string) string) aws.Config {
+	cfg := aws.Config{
+		Region: getenv("AWS_REGION"), HTTPClient: awshttp.NewBuildableClient(),
+		Credentials: credentials.StaticCredentialsProvider{Value: aws.Credentials{
+			AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),
+			SessionToken: getenv("AWS_SESSION_TOKEN"), Source: "Lambda",
+		}},
+	}
+	if endpoint := getenv("AWS_ENDPOINT_URL"); endpoint != "" {
+		cfg.BaseEndpoint = &endpoint
+	}
+	return cfg
+}
+
 // LoadDeployed reads the function's AWS configuration.
-func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Logger) (Deployed, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
-	if err != nil {
-		return Deployed{}, fmt.Errorf("loading the AWS configuration: %w", err)
+func LoadDeployed(getenv func(string) string, log *slog.Logger) (Deployed, error) {
+	cfg := configOf(getenv)
+	if cfg.Region == "" {
+		return Deployed{}, errors.New("AWS_REGION is not set, which Lambda sets")
 	}
 	counts := metrics.New(cmp.Or(getenv(EnvStack), "longshore"), os.Stdout, now)
 	return Deployed{
@@ -86,7 +104,7 @@ func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Log
 // process: a function without a setting must not answer anything.
 func ColdStart[H any](handler func(Deployed, context.Context) (H, error)) H {
 	ctx, log := context.Background(), slog.New(logs.Handler{Handler: slog.NewJSONHandler(os.Stderr, nil)})
-	d, err := LoadDeployed(ctx, os.Getenv, log)
+	d, err := LoadDeployed(os.Getenv, log)
 	if err == nil {
 		var h H
 		if h, err = handler(d, ctx); err == nil {
@@ -104,7 +122,8 @@ func (d Deployed) required(names ...string) (map[string]string, error) {
 	var missing []error
 	for _, name := range names {
 		if values[name] = d.Getenv(name); values[name] == "" {
-			missing = append(missing, advice.For(name, "is not set", "deploy the function with its infrastructure, which sets it"))
+			missing = append(missing, advice.For(name, "is not set",
+				"deploy the function with its infrastructure, which sets it"))
 		}
 	}
 	return values, errors.Join(missing...)
@@ -148,7 +167,8 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 		Log: d.Log, Metrics: d.Metrics,
 	}, bounds)
 	server := osb.New(osb.Options{
-		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now, NewID: newID, Log: d.Log,
+		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, now), Offerings: offered.Offerings, Now: now,
+		NewID: newID, Log: d.Log,
 		Metrics: d.Metrics,
 	})
 	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -166,7 +186,8 @@ func inventories(records *ledger.Ledger, wired map[string]provider.Wired) map[st
 		}
 		holds[name] = provider.Guard(w.Inventory, func(ctx context.Context, identity string) (provider.Known, error) {
 			known, err := records.Epoch(ctx, name, identity)
-			return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}, Reserved: known.Reserved}, err
+			return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark},
+				Reserved: known.Reserved}, err
 		})
 	}
 	return holds
@@ -283,7 +304,8 @@ func countSweep(m *metrics.Metrics, r reaper.Report) {
 	}
 	for what, n := range map[string]int{
 		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
-		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped, "faults": r.Faults,
+		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped,
+		"faults": r.Faults,
 	} {
 		if n > 0 {
 			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})

@@ -129,7 +129,7 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 // wire builds the providers, and hides the offerings of those that are left out.
 func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Servers, e.log)
-	wired, left, err := wiredIn(rows(), e.folder, offered, s.Getenv, e.log)
+	wired, left, err := wiredIn(builders(), e.folder, offered, s.Getenv, e.log)
 	if err != nil {
 		return err
 	}

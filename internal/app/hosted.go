@@ -104,7 +104,6 @@ func (h hostedRow) row() row {
 			"      what " + h.flag() + " says, where other users of the machine do not see it, and the\n" +
 			"      file that holds the password, if the URL has none" + h.help,
 		names:    func(_ string, t provider.Tags) []string { return h.names(t) },
-		embedded: h.embedded,
 		deployed: h.deployed,
 		outside: func(_ string, said map[string]string) map[string]string {
 			if all := said[outputs.Secrets(h.name)]; all != "" {

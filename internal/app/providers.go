@@ -33,8 +33,6 @@ type row struct {
 	// whoever starts the embedded broker.
 	settings func(getenv func(string) string) error
 	help     string
-	// embedded builds it for the embedded broker; nil if it is for AWS alone.
-	embedded func(e embedding) (provider.Wired, error)
 	// deployed builds it in a function. From outside, an operator's command is
 	// given what the stack of that name has set, as far as its outputs say; nil if
 	// the stack does not have it.
@@ -88,7 +86,6 @@ func demoRow() row {
 		},
 		names:    func(_ string, t provider.Tags) []string { return demo.Names(t) },
 		help:     EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
-		embedded: func(e embedding) (provider.Wired, error) { return demoWired(e.getenv, e.now) },
 		deployed: func(d Deployed) (provider.Wired, error) { return demoWired(d.Getenv, now) },
 		outside:  func(string, map[string]string) map[string]string { return nil }, // it holds nothing
 		inside:   demoInside,
@@ -148,10 +145,26 @@ func checkProviders(getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
+// A builder builds a provider for the embedded broker.
+type builder func(e embedding) (provider.Wired, error)
+
+// builders are those of all providers, by their names. They stand apart from the rows so
+// that functions link neither what starts servers nor what reads the AWS CLI's files.
+func builders() map[string]builder {
+	all := map[string]builder{
+		ProviderDemo:           func(e embedding) (provider.Wired, error) { return demoWired(e.getenv, e.now) },
+		ProviderCloudFormation: cloudformationEmbedded,
+	}
+	for name, h := range hostedRows() {
+		all[name] = h.embedded
+	}
+	return all
+}
+
 // wiredIn builds the known providers for the embedded broker, in its data folder. It
 // also returns those that are left out, and why. The wired ones are to be closed.
 func wiredIn(
-	known map[string]row, f *folder, offered *catalog.Catalog, getenv func(string) string, log *slog.Logger,
+	known map[string]builder, f *folder, offered *catalog.Catalog, getenv func(string) string, log *slog.Logger,
 ) (wired map[string]provider.Wired, left map[string]error, err error) {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
@@ -164,10 +177,7 @@ func wiredIn(
 	}()
 	left = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if known[name].embedded == nil {
-			continue
-		}
-		w, err := known[name].embedded(embedding{
+		w, err := known[name](embedding{
 			dir: f.path(name), folder: f.dir, broker: f.mark.Broker,
 			used: slices.Contains(f.mark.Providers, name), offered: offered,
 			getenv: getenv, now: f.clock.Now, wait: waiting.For, log: log,

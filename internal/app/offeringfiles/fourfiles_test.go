@@ -54,8 +54,8 @@ func TestDocumentedBoundary(t *testing.T) {
 		t.Fatal(err)
 	}
 	scope := plan.ScopeOf("Longshore")
-	stack := scope.Stack(provider.Tags{Platform: "p", Instance: "i", Incarnation: "o"})
-	place := plan.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
+	stack := scope.Stack(provider.Tags{Platform: "p", Instance: "i", Incarnation: "o"}, "spaceabc")
+	place := plan.Location{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
 	got, err := plan.Fill(regexp.MustCompile("arn:.*:policy/longshore/.*").FindString(string(page)), map[string]string{
 		plan.ValuePartition: place.Partition, plan.ValueAccount: place.Account, plan.ValueRegion: place.Region,
 		"Scope": strings.Split(stack, "-")[1],

@@ -2,7 +2,10 @@
 // names are of is left to the caller.
 package suggest
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Nearest is the known name that a mistyped one probably meant; empty when
 // none is near. Case, hyphens and underscores do not count: planUpdateable is
@@ -21,6 +24,15 @@ func Nearest(name string, known []string) string {
 		}
 	}
 	return best
+}
+
+// Meant is advice on a mistyped name: the one that it probably meant, or else what is
+// given.
+func Meant(name string, known []string, otherwise string) string {
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return otherwise
 }
 
 func plain(name string) string {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
@@ -27,6 +26,7 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
 // account is the cloud by AWS's SDK.
@@ -40,33 +40,13 @@ type account struct {
 	tagging *tagging.Client
 	kinesis *kinesis.Client
 	events  *events.Client
-	seen    seen
-}
-
-// seen are stacks that an inventory has described, by their ids, statuses and last
-// changes: an update that is undone gives back the tags that were.
-type seen struct {
-	mu     sync.Mutex
-	stacks map[string]*stack
-}
-
-func (s *seen) get(key string) *stack {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stacks[key]
-}
-
-func (s *seen) put(key string, found *stack) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stacks == nil || len(s.stacks) >= mostSeen {
-		s.stacks = map[string]*stack{}
-	}
-	s.stacks[key] = found
+	// seen are stacks that an inventory has described, by their ids, statuses and last
+	// changes: an update that is undone gives back the tags that were.
+	seen recent.Values[*stack]
 }
 
 // openAWS is the way to a target, and to the principals in it.
-func openAWS(o Options, t Target) (cloud, func(plan.Place) principals) {
+func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) principals) {
 	config := o.Config.Copy()
 	if t.Region != "" {
 		config.Region = t.Region
@@ -91,12 +71,12 @@ func openAWS(o Options, t Target) (cloud, func(plan.Place) principals) {
 	return a, openPrincipals(o, config)
 }
 
-func (a *account) identify(ctx context.Context) (plan.Place, error) {
+func (a *account) identify(ctx context.Context) (plan.Location, error) {
 	out, err := sts.NewFromConfig(a.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return plan.Place{}, fmt.Errorf("asking whose account it is: %w", err)
+		return plan.Location{}, fmt.Errorf("asking whose account it is: %w", err)
 	}
-	who := plan.Place{Account: aws.ToString(out.Account), Region: a.config.Region, Partition: "aws"}
+	who := plan.Location{Account: aws.ToString(out.Account), Region: a.config.Region, Partition: "aws"}
 	if id, err := arn.Parse(aws.ToString(out.Arn)); err == nil {
 		who.Partition = id.Partition
 	}
@@ -161,9 +141,11 @@ func (a *account) story(ctx context.Context, id string, done func(event) bool) (
 		}
 		for _, e := range page.StackEvents {
 			one := event{
-				id: aws.ToString(e.EventId), token: aws.ToString(e.ClientRequestToken), logical: aws.ToString(e.LogicalResourceId),
-				kind: aws.ToString(e.ResourceType), status: string(e.ResourceStatus), reason: aws.ToString(e.ResourceStatusReason),
-				whole: aws.ToString(e.PhysicalResourceId) == aws.ToString(e.StackId),
+				id: aws.ToString(e.EventId), token: aws.ToString(e.ClientRequestToken),
+				logical: aws.ToString(e.LogicalResourceId),
+				kind:    aws.ToString(e.ResourceType), status: string(e.ResourceStatus),
+				reason: aws.ToString(e.ResourceStatusReason),
+				whole:  aws.ToString(e.PhysicalResourceId) == aws.ToString(e.StackId),
 			}
 			events = append(events, one)
 			enough = done(one) || enough
@@ -180,8 +162,10 @@ func (a *account) send(ctx context.Context, o order) (err error) {
 	switch o.verb {
 	case callCreate:
 		_, err = a.stacks.CreateStack(ctx, &cfn.CreateStackInput{
-			StackName: &o.name, ClientRequestToken: &o.token, TemplateBody: text(o.body), TemplateURL: text(o.url), Parameters: o.values(),
-			Tags: o.tags(), RoleARN: role, Capabilities: o.allowed(), OnFailure: types.OnFailureRollback, TimeoutInMinutes: &o.minutes,
+			StackName: &o.name, ClientRequestToken: &o.token, TemplateBody: text(o.body), TemplateURL: text(o.url),
+			Parameters: o.values(),
+			Tags:       o.tags(), RoleARN: role, Capabilities: o.allowed(), OnFailure: types.OnFailureRollback,
+			TimeoutInMinutes: &o.minutes,
 		})
 	case callUpdate, callRetain:
 		_, err = a.stacks.UpdateStack(ctx, &cfn.UpdateStackInput{
@@ -243,34 +227,30 @@ func (o order) allowed() []types.Capability {
 	return nil
 }
 
-const (
-	// listPage is how many stacks a page of the inventory describes: each is a call.
-	listPage = 25
-	// mostSeen is how many described stacks a process remembers.
-	mostSeen = 20_000
-)
+// listPage is how many stacks a page of the inventory describes: each is a call.
+const listPage = 25
 
-// list goes through the summaries of all stacks, and describes those of the prefix, each
-// once in a process while it stays as it is: to describe all at once, the broker would
+// list goes through the summaries of all stacks, and describes those that are asked
+// for by name, each once in a process while it stays as it is: to describe all at once, the broker would
 // need the right to read what others' stacks give out.
 //
 // A cursor is the id of the stack that comes next, and where its page of summaries
 // begins. Stacks come and go meanwhile, those of others too: if that one has gone, its
 // page begins again, so that none is left out.
-func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
+func (a *account) list(ctx context.Context, asked func(name string) bool, cursor string) (page []*stack, next string, err error) {
 	from, token, _ := strings.Cut(cursor, " ")
 	described := 0
-	out, err := a.stacks.ListStacks(ctx, &cfn.ListStacksInput{NextToken: text(token), StackStatusFilter: standingStatuses()})
+	out, err := a.stacks.ListStacks(ctx, &cfn.ListStacksInput{NextToken: text(token), StackStatusFilter: aliveStatuses()})
 	if err != nil {
 		return nil, "", fmt.Errorf("listing stacks: %w", err)
 	}
 	begin := slices.IndexFunc(out.StackSummaries, func(s types.StackSummary) bool { return aws.ToString(s.StackId) == from })
 	for _, s := range out.StackSummaries[max(0, begin):] {
-		if !strings.HasPrefix(aws.ToString(s.StackName), prefix) {
+		if !asked(aws.ToString(s.StackName)) {
 			continue
 		}
 		key := fmt.Sprint(aws.ToString(s.StackId), s.StackStatus, aws.ToTime(s.LastUpdatedTime))
-		found := a.seen.get(key)
+		found, _ := a.seen.Get(key)
 		if found == nil {
 			if described == listPage {
 				return page, aws.ToString(s.StackId) + " " + token, nil
@@ -279,7 +259,7 @@ func (a *account) list(ctx context.Context, prefix, cursor string) (page []*stac
 				return nil, "", err
 			}
 			described++
-			a.seen.put(key, found)
+			a.seen.Put(key, found)
 		}
 		if found != nil {
 			page = append(page, found)
@@ -304,7 +284,7 @@ func (a *account) room(ctx context.Context) (used, most int, err error) {
 			}
 		}
 	}
-	pages := cfn.NewListStacksPaginator(a.stacks, &cfn.ListStacksInput{StackStatusFilter: standingStatuses()})
+	pages := cfn.NewListStacksPaginator(a.stacks, &cfn.ListStacksInput{StackStatusFilter: aliveStatuses()})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -315,7 +295,7 @@ func (a *account) room(ctx context.Context) (used, most int, err error) {
 	return used, most, nil
 }
 
-func standingStatuses() (all []types.StackStatus) {
+func aliveStatuses() (all []types.StackStatus) {
 	for _, s := range types.StackStatus("").Values() {
 		if s != types.StackStatusDeleteComplete {
 			all = append(all, s)
@@ -378,6 +358,6 @@ func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, err
 	return body, nil
 }
 
-func (a *account) address(at plan.Place, bucket, digest string) string {
+func (a *account) address(at plan.Location, bucket, digest string) string {
 	return at.ObjectURL(a.config.BaseEndpoint, bucket, key(digest))
 }

@@ -19,7 +19,8 @@ const queueTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}},
 "Outputs":{"QueueUrl":{"Value":{"Ref":"Queue"}},"QueueArn":{"Value":{"Fn::GetAtt":["Queue","Arn"]}}}}`
 
 func sending(action string) json.RawMessage {
-	return json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:GetQueueAttributes","` + action +
+	return json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:GetQueueAttributes","` +
+		action +
 		`"],"Resource":"${QueueArn}"}]}`)
 }
 
@@ -55,7 +56,8 @@ func TestBound(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := plan.Settings{
-		Offering: "jobs", Template: r.template(queueTemplate), Resources: map[string]string{"Queue": kindQueue}, OnDelete: plan.Empty,
+		Offering: "jobs", Template: r.template(queueTemplate), Resources: map[string]string{"Queue": kindQueue},
+		OnDelete:    plan.Empty,
 		Credentials: map[string]string{"queue_url": "${QueueUrl}"}, Policy: sending("sqs:SendMessage"), Principal: plan.User,
 	}
 	in := r.made(m, `{}`)
@@ -69,7 +71,8 @@ func TestBound(t *testing.T) {
 	c := sqs.NewFromConfig(theirs)
 	may := func(when string, send, receive bool) {
 		t.Helper()
-		_, sent := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(told("queue_url")), MessageBody: aws.String("a")})
+		_, sent := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(told("queue_url")),
+			MessageBody: aws.String("a")})
 		_, received := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(told("queue_url"))})
 		if (sent == nil) != send || (received == nil) != receive {
 			t.Errorf("%s: sent with error %v, received with error %v", when, sent, received)

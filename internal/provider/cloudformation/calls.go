@@ -151,17 +151,19 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 			return s.p.explain(ctx, s.name, err)
 		}
 		if body == nil {
-			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or its bucket was emptied", digest)
+			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or its bucket was emptied",
+				digest)
 		}
-	} else if key := s.name + "/" + digest; !s.p.saved.has(key) {
+	} else if saved, _ := s.p.saved.Get(s.name + "/" + digest); !saved {
 		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
 			if awserr.Is(err, awserr.Absent) {
 				return &provider.Trouble{Kind: provider.TroubleOther, Target: s.name, Err: err, Message: fmt.Sprintf(
-					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew", s.bucket())}
+					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew",
+					s.bucket())}
 			}
 			return s.p.explain(ctx, s.name, err)
 		}
-		s.p.saved.put(key, 0, time.Time{})
+		s.p.saved.Put(s.name+"/"+digest, true)
 	}
 	if len(body) > inline {
 		o.url = s.address(s.who, s.bucket(), digest)

@@ -13,7 +13,7 @@ import (
 // caller has died is still under way. Errors have a class of package awserr.
 type cloud interface {
 	// identify tells which account the calls reach, and where.
-	identify(ctx context.Context) (plan.Place, error)
+	identify(ctx context.Context) (plan.Location, error)
 
 	// look tells what stands at a stack's name or id: nil for nothing, and for a
 	// stack that is deleted.
@@ -27,9 +27,8 @@ type cloud interface {
 	// are enough.
 	story(ctx context.Context, id string, done func(event) bool) ([]event, error)
 
-	// list reads a page of the stacks whose names begin with a prefix, without their
-	// events.
-	list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error)
+	// list reads a page of the stacks whose names are asked for, without their events.
+	list(ctx context.Context, asked func(name string) bool, cursor string) (page []*stack, next string, err error)
 
 	// room tells how many stacks there are, and how many there may be; 0 if that is
 	// not known.
@@ -65,7 +64,7 @@ type templates interface {
 	// fetch gives nil for what is not there.
 	fetch(ctx context.Context, bucket, digest string) ([]byte, error)
 	// address is where CloudFormation reads a saved one.
-	address(at plan.Place, bucket, digest string) string
+	address(at plan.Location, bucket, digest string) string
 	// current is the template that a stack has.
 	current(ctx context.Context, id string) ([]byte, error)
 }

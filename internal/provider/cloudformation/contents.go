@@ -147,7 +147,8 @@ func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err 
 		if len(all) == 0 {
 			return true, nil
 		}
-		out, err := a.s3.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &name, Delete: &s3types.Delete{Objects: all, Quiet: aws.Bool(true)}})
+		out, err := a.s3.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &name,
+			Delete: &s3types.Delete{Objects: all, Quiet: aws.Bool(true)}})
 		if err != nil {
 			return false, fmt.Errorf("emptying bucket %q: %w", name, err)
 		}
@@ -222,12 +223,14 @@ func (a *account) spare(ctx context.Context, s *stack, mark provider.Label) (nam
 			"tag", mark.Name, "value", mark.Value)
 	}
 	for some := range slices.Chunk(arns, tagMost) {
-		out, err := a.tagging.TagResources(ctx, &tagging.TagResourcesInput{ResourceARNList: some, Tags: map[string]string{mark.Name: mark.Value}})
+		out, err := a.tagging.TagResources(ctx, &tagging.TagResourcesInput{ResourceARNList: some,
+			Tags: map[string]string{mark.Name: mark.Value}})
 		if err != nil {
 			return nil, fmt.Errorf("marking what is retained: %w", err)
 		}
 		for found, why := range out.FailedResourcesMap {
-			a.log.WarnContext(ctx, "what is retained has no mark: put a tag on it", "resource", found, "tag", mark.Name, "value", mark.Value,
+			a.log.WarnContext(ctx, "what is retained has no mark: put a tag on it", "resource", found, "tag", mark.Name, "value",
+				mark.Value,
 				"error", aws.ToString(why.ErrorMessage))
 		}
 	}

@@ -135,16 +135,18 @@ func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
 	made := stood.over("", here, func(_ context.Context, _ string, do func() error) error { return do() })
 	open, users := made.open, principaltest.New(here, l.clock.Now)
 	users.Settles = keySettles
-	made.open = func(name string, at Target) (cloud, func(plan.Place) principals) {
+	made.open = func(name string, at plan.Target) (cloud, func(plan.Location) principals) {
 		stacks, _ := open(name, at)
 		c := users.Client(&providertest.Calls{})
-		return stacks, func(plan.Place) principals {
-			return &principal.Keeper{IAM: c, Prover: c, Scope: plan.ScopeOf("suite"), Now: l.clock.Now, Log: slog.New(slog.DiscardHandler),
+		return stacks, func(plan.Location) principals {
+			return &principal.Keeper{IAM: c, Prover: c, Scope: plan.ScopeOf("suite"), Now: l.clock.Now,
+				Log:      slog.New(slog.DiscardHandler),
 				Boundary: func(offering string) string { return "arn:aws:iam::" + here + ":policy/" + offering }}
 		}
 	}
 	l.kit = testkit.New(testkit.Options{
-		Store: metered{inmemory.New(), &l.used, map[store.Key]store.Record{}}, Vault: kms.New(keyring{&l.used}, "key"), Now: l.clock.Now,
+		Store: metered{inmemory.New(), &l.used, map[store.Key]store.Record{}}, Vault: kms.New(keyring{&l.used}, "key"),
+		Now:         l.clock.Now,
 		CallTimeout: provider.DefaultCallTimeout, HardTimeout: invocationTime,
 		Providers: map[string]provider.Provider{"demo": planned{made}},
 	})
@@ -166,7 +168,8 @@ func (i invocation) Deadline() (time.Time, bool) { return i.end, true }
 func (l *life) asks(q func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error)) broker.Result {
 	l.Helper()
 	l.used.Requests++
-	r, err := q(kms.Together(l.Context()), l.kit.Broker(), broker.Caller{Platform: "p", AcceptsIncomplete: true, Received: l.clock.Now()})
+	r, err := q(kms.Together(l.Context()), l.kit.Broker(), broker.Caller{Platform: "p", AcceptsIncomplete: true,
+		Received: l.clock.Now()})
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -236,7 +239,8 @@ func wholeLife(t *testing.T, within time.Duration) usage {
 	l.settles(l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		return b.Provision(ctx, broker.ProvisionRequest{Caller: c, InstanceID: instanceID, ServiceID: service, PlanID: plan,
 			OrganizationGUID: "6c1f0a1b-2c3d-4e5f-8607-18a9c3d5e0c1", SpaceGUID: "1b2c3d4e-5f60-4718-89aa-bbccddeeff00",
-			Parameters: json.RawMessage(`{"note":"one"}`), Context: json.RawMessage(`{"platform":"cloudfoundry","instance_name":"my-instance"}`)})
+			Parameters: json.RawMessage(`{"note":"one"}`),
+			Context:    json.RawMessage(`{"platform":"cloudfoundry","instance_name":"my-instance"}`)})
 	}))
 	l.settles(l.asks(func(ctx context.Context, b *broker.Broker, c broker.Caller) (broker.Result, error) {
 		r, err := b.Bind(ctx, broker.BindRequest{Caller: c, InstanceID: instanceID, BindingID: "binding", ServiceID: service,
@@ -280,6 +284,7 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), string(raw)); d != "" {
-		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file, d)
+		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file,
+			d)
 	}
 }

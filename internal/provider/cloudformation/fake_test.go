@@ -201,7 +201,8 @@ func (f *fake) change(a *fakeAccount, o order) error {
 	}
 	s.tokens[o.token], s.updated = true, f.now()
 	s.undo = func() {
-		s.params, s.labels, s.body, s.tags, s.outputs, s.parameters = was.params, was.labels, was.body, was.tags, was.outputs, was.parameters
+		s.params, s.labels, s.body, s.tags, s.outputs, s.parameters = was.params, was.labels, was.body, was.tags, was.outputs,
+			was.parameters
 	}
 	if s.params["Fail"] == "update" || s.failing == callUpdate || s.failingUpdate {
 		s.undo()
@@ -233,9 +234,11 @@ func (f *fake) remove(a *fakeAccount, o order) error {
 	case len(o.spared) > 0:
 		f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
 	case s.failing == callDelete:
-		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "It is protected: deletion protection"), whole(deleteFailed))
+		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "It is protected: deletion protection"),
+			whole(deleteFailed))
 	case s.items > 0 && !s.retained && s.status != createInProgress:
-		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "The bucket you tried to delete is not empty"), whole(deleteFailed))
+		f.plans(s, o.token, whole(deleteInProgress), part(deleteFailed, "The bucket you tried to delete is not empty"),
+			whole(deleteFailed))
 	default:
 		f.plans(s, o.token, whole(deleteInProgress), whole(deleteComplete))
 	}
@@ -293,9 +296,9 @@ func (c fakeClient) do(ctx context.Context, name string, call func(a *fakeAccoun
 	})
 }
 
-func (c fakeClient) identify(ctx context.Context) (who plan.Place, err error) {
+func (c fakeClient) identify(ctx context.Context) (who plan.Location, err error) {
 	err = c.do(ctx, "identify", func(*fakeAccount) error {
-		who = plan.Place{Partition: "aws", Account: c.at, Region: "eu-central-1"}
+		who = plan.Location{Partition: "aws", Account: c.at, Region: "eu-central-1"}
 		return nil
 	})
 	return who, err
@@ -320,7 +323,8 @@ func (s *fakeStack) copy() *stack {
 func (c fakeClient) send(ctx context.Context, o order) error {
 	return c.do(ctx, string(o.verb), func(a *fakeAccount) error {
 		return map[verb]func(*fakeAccount, order) error{
-			callCreate: c.fake.create, callUpdate: c.fake.change, callRetain: c.fake.change, callDelete: c.fake.remove, callCancel: c.fake.cancel,
+			callCreate: c.fake.create, callUpdate: c.fake.change, callRetain: c.fake.change, callDelete: c.fake.remove,
+			callCancel:   c.fake.cancel,
 			callContinue: c.fake.goOn,
 		}[o.verb](a, o)
 	})
@@ -336,11 +340,11 @@ func (c fakeClient) story(ctx context.Context, id string, _ func(event) bool) (a
 	return all, err
 }
 
-func (c fakeClient) list(ctx context.Context, prefix, cursor string) (page []*stack, next string, err error) {
+func (c fakeClient) list(ctx context.Context, asked func(string) bool, cursor string) (page []*stack, next string, err error) {
 	err = c.do(ctx, "list", func(a *fakeAccount) error {
 		sorted := slices.SortedFunc(slices.Values(a.stacks), func(x, y *fakeStack) int { return strings.Compare(x.id, y.id) })
 		for _, s := range sorted {
-			if s.status == deleteComplete || s.id <= cursor || !strings.HasPrefix(s.name, prefix) {
+			if s.status == deleteComplete || s.id <= cursor || !asked(s.name) {
 				continue
 			}
 			if len(page) == c.page {
@@ -419,7 +423,7 @@ func (c fakeClient) fetch(ctx context.Context, _, digest string) (body []byte, e
 	return body, err
 }
 
-func (c fakeClient) address(_ plan.Place, bucket, digest string) string {
+func (c fakeClient) address(_ plan.Location, bucket, digest string) string {
 	return "https://" + bucket + "/" + digest
 }
 
@@ -543,7 +547,8 @@ func (c fakeClient) Unbind(ctx context.Context, b provider.Binding) (st provider
 }
 
 // Rewrite gives all principals of an instance another policy, one with each call.
-func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool, err error) {
+func (c fakeClient) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool,
+	err error) {
 	done = true
 	err = c.do(ctx, "putPolicy", func(a *fakeAccount) error {
 		for _, p := range a.principals {

@@ -48,8 +48,9 @@ func newBench(t *testing.T) *bench {
 func (b *bench) instance(kind provider.Kind) provider.Instance {
 	b.ops++
 	op := provider.Operation{ID: fmt.Sprintf("operation-%d", b.ops), Kind: kind, Started: b.clock.Now()}
-	return provider.Instance{Broker: "broker-1", Platform: "p", ID: "i", Incarnation: "operation-1", PlanID: "plan-1", Operation: op,
-		Settings: map[string]any{}, Snapshot: snapshotWith(nil), Parameters: json.RawMessage(`{"note":"one"}`)}
+	return provider.Instance{Broker: "broker-1", Platform: "p", ID: "i", Incarnation: "operation-1", PlanID: "plan-1",
+		Operation: op,
+		Settings:  map[string]any{}, Snapshot: snapshotWith(nil), Parameters: json.RawMessage(`{"note":"one"}`)}
 }
 
 // drive makes a verb's steps as a worker does.
@@ -91,7 +92,7 @@ func (b *bench) ready(kind provider.Kind) provider.Instance {
 func (b *bench) stack() *fakeStack {
 	b.fake.mu.Lock()
 	defer b.fake.mu.Unlock()
-	return b.fake.account(here).find(b.scope.Stack(own2))
+	return b.fake.account(here).find(nameIn(b.scope, orderOf(own2, provider.Place{})))
 }
 
 var own2 = provider.Tags{Broker: "broker-1", Platform: "p", Instance: "i", Incarnation: "operation-1"}
@@ -141,9 +142,11 @@ func TestRefusals(t *testing.T) {
 		user, theirs string
 	}{
 		"Quota": {smithy.GenericAPIError{Code: "LimitExceededException", Message: "of 111122223333"}, "limit", "Service Quotas"},
-		"Invalid": {smithy.GenericAPIError{Code: "ValidationError", Message: "Parameters: [x] must have values, arn:aws:x"}, "template",
+		"Invalid": {smithy.GenericAPIError{Code: "ValidationError", Message: "Parameters: [x] must have values, arn:aws:x"},
+			"template",
 			"values"},
-		"Denied": {smithy.GenericAPIError{Code: "AccessDenied", Message: "User: arn:aws:iam::111122223333:x"}, "not allow", "bootstrap"},
+		"Denied": {smithy.GenericAPIError{Code: "AccessDenied", Message: "User: arn:aws:iam::111122223333:x"}, "not allow",
+			"bootstrap"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -156,7 +159,8 @@ func TestRefusals(t *testing.T) {
 			in := b.instance(provider.KindProvision)
 			_, f := b.drive(&in)
 			switch {
-			case f == nil || !strings.Contains(f.Message, c.user) || strings.Contains(f.Message, "1111") || strings.Contains(f.Message, "arn:"):
+			case f == nil || !strings.Contains(f.Message, c.user) || strings.Contains(f.Message, "1111") ||
+				strings.Contains(f.Message, "arn:"):
 				t.Errorf("the user is told %v", f)
 			case !strings.Contains(b.log.String(), c.theirs):
 				t.Errorf("the operator is told %s", b.log.String())
@@ -205,7 +209,7 @@ func TestRoom(t *testing.T) {
 func TestServiceRole(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(provider.KindDeprovision)
-	want := b.scope.ServiceRoleARN(plan.Place{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
+	want := b.scope.ServiceRoleARN(plan.Location{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
 	if got := b.stack().role; got != want {
 		t.Errorf("made with %q, want %q", got, want)
 	}
@@ -257,12 +261,15 @@ func TestExisting(t *testing.T) {
 func TestTargetsListed(t *testing.T) {
 	b := newBench(t)
 	b.ready(provider.KindUpdate)
-	b.targets.Named = map[string]Target{"away": {}, "other": {}}
+	b.targets.Named = map[string]plan.Target{"away": {}, "other": {}}
 	open := b.open
-	b.open = func(name string, t Target) (cloud, func(plan.Place) principals) {
+	b.open = func(name string, t plan.Target) (cloud, func(plan.Location) principals) {
 		if name == "away" {
-			c := fakeClient{fake: b.fake, at: here, call: func(context.Context, string, func() error) error { return errors.New("nobody answers") }}
-			return c, func(plan.Place) principals { return c }
+			c := fakeClient{fake: b.fake, at: here, call: func(context.Context, string,
+				func() error) error {
+				return errors.New("nobody answers")
+			}}
+			return c, func(plan.Location) principals { return c }
 		}
 		return open(name, t)
 	}
@@ -282,7 +289,7 @@ func TestTargetsListed(t *testing.T) {
 
 // The operator's rules choose a target: the first that fits, then the plan's own.
 func TestTargetsChosen(t *testing.T) {
-	targets := Targets{Rules: []Rule{
+	targets := Targets{Rules: []plan.TargetRule{
 		{Platform: "p", Plan: "b", Target: "both"}, {Plan: "a", Target: "plan"}, {Platform: "q", Target: "platform"}}}
 	for want, in := range map[string]provider.Instance{
 		"both": {Platform: "p", PlanID: "b"}, "plan": {Platform: "q", PlanID: "a"}, "platform": {Platform: "q", PlanID: "b"},
@@ -307,8 +314,10 @@ func TestReasons(t *testing.T) {
 		events []event // the earliest first
 		want   string
 	}{
-		"First": {[]event{start, part(updateFailed, "Quota exceeded"), part(updateFailed, "Invalid request"), follows, end}, "limit"},
-		"Cancelled": {[]event{start, part(updateFailed, "Resource update cancelled"), part(updateFailed, "Access Denied"), follows, end},
+		"First": {[]event{start, part(updateFailed, "Quota exceeded"), part(updateFailed, "Invalid request"), follows, end},
+			"limit"},
+		"Cancelled": {[]event{start, part(updateFailed, "Resource update cancelled"), part(updateFailed, "Access Denied"),
+			follows, end},
 			"not allow"},
 		"Timeout": {[]event{start, part(updateFailed, "Resource update cancelled"), slow, end},
 			"It could not be changed: it was not ready in time"},
@@ -450,7 +459,8 @@ func TestOvertakes(t *testing.T) {
 func TestFormerKeepsItsRule(t *testing.T) {
 	b := newBench(t)
 	former := b.instance(provider.KindProvision)
-	former.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
+	former.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`,
+		1))
 	if _, f := b.drive(&former); f != nil {
 		t.Fatal(f)
 	}

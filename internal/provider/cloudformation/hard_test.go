@@ -73,7 +73,8 @@ func TestCreateFails(t *testing.T) {
 	r := newReal(t, Options{})
 	in := r.instance(r.probing(), `{"do":"create=fail"}`)
 	f := r.run(&in, r.Provision)
-	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") || strings.Contains(f.Message, "arn:") {
+	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") ||
+		strings.Contains(f.Message, "arn:") {
 		t.Errorf("failed with %v", f)
 	}
 	if s := r.stack(in); s != nil {
@@ -127,7 +128,8 @@ func TestUpdateIsStopped(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
 	m := r.probing()
-	m.Template = r.template(strings.Replace(probeTemplate, `"Resources":{`, `"Resources":{"Last":{"Type":"Custom::Probe","DependsOn":"Probe",
+	m.Template = r.template(strings.Replace(probeTemplate, `"Resources":{`,
+		`"Resources":{"Last":{"Type":"Custom::Probe","DependsOn":"Probe",
 "Properties":{"ServiceToken":{"Ref":"Function"},"Do":{"Ref":"Do"},"ServiceTimeout":"30"}},`, 1))
 	m.Resources = map[string]string{"Probe": "Custom::Probe", "Last": "Custom::Probe"}
 	in := r.made(m, `{}`)
@@ -198,7 +200,7 @@ func TestReviewGivesWay(t *testing.T) {
 	in := r.instance(m, `{"note":"one"}`)
 	o := order{labels: labelsOf(in, m, r.scope)}
 	if _, err := cfn.NewFromConfig(r.config).CreateChangeSet(t.Context(), &cfn.CreateChangeSetInput{
-		ChangeSetName: aws.String("planned"), StackName: aws.String(r.scope.Stack(provider.TagsOf(in))), Tags: o.tags(),
+		ChangeSetName: aws.String("planned"), StackName: aws.String(nameIn(r.scope, in)), Tags: o.tags(),
 		ChangeSetType: cfntypes.ChangeSetTypeCreate, TemplateBody: aws.String(bucketTemplate)}); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +295,7 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	}
 	var said strings.Builder
 	o := Options{Config: r.config, Log: slog.New(slog.NewTextHandler(&said, nil))}
-	a, _ := openAWS(o, Target{})
+	a, _ := openAWS(o, plan.Target{})
 	spare := func() {
 		t.Helper()
 		names, err := a.spare(t.Context(), stood, provider.Label{Name: plan.LabelRetained, Value: "2030-01-02"})
@@ -328,7 +330,8 @@ func TestSparesWhatIsLeft(t *testing.T) {
 	stood := r.stack(in)
 	// The emulator removes what a stuck resource needs: this one stands for what AWS keeps.
 	c := dynamodb.NewFromConfig(r.config)
-	kept := &dynamodb.CreateTableInput{TableName: aws.String(emulator.Name("kept")), BillingMode: dynamotypes.BillingModePayPerRequest,
+	kept := &dynamodb.CreateTableInput{TableName: aws.String(emulator.Name("kept")),
+		BillingMode:          dynamotypes.BillingModePayPerRequest,
 		AttributeDefinitions: []dynamotypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
 		KeySchema:            []dynamotypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: dynamotypes.KeyTypeHash}}}
 	for _, l := range stood.tags.Labels() {
@@ -352,8 +355,10 @@ func TestSparesWhatIsLeft(t *testing.T) {
 	}) {
 		t.Errorf("the resource that was left is not spared: %v", err)
 	}
-	tags, err := c.ListTagsOfResource(t.Context(), &dynamodb.ListTagsOfResourceInput{ResourceArn: table.TableDescription.TableArn})
-	if err != nil || !slices.ContainsFunc(tags.Tags, func(l dynamotypes.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained }) {
+	tags, err := c.ListTagsOfResource(t.Context(),
+		&dynamodb.ListTagsOfResourceInput{ResourceArn: table.TableDescription.TableArn})
+	if err != nil || !slices.ContainsFunc(tags.Tags,
+		func(l dynamotypes.Tag) bool { return aws.ToString(l.Key) == plan.LabelRetained }) {
 		t.Errorf("what was left has no mark: %v", err)
 	}
 }
@@ -403,10 +408,10 @@ func TestSecondAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
+	target := plan.Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
 	counted := &faulttest.Plan{}
-	r := newReal(t, Options{Config: counted.Into(config), Targets: Targets{Named: map[string]Target{"other": target},
-		Rules: []Rule{{Platform: "platform-1", Target: "other"}}}})
+	r := newReal(t, Options{Config: counted.Into(config), Targets: Targets{Named: map[string]plan.Target{"other": target},
+		Rules: []plan.TargetRule{{Platform: "platform-1", Target: "other"}}}})
 	r.bucket(second, account)
 	in := r.made(bucketPlan(r), `{}`)
 	if want := account + "/" + config.Region; in.Target.Identity != want || in.Target.Name != "other" {
@@ -416,7 +421,7 @@ func TestSecondAccount(t *testing.T) {
 		t.Error("it stands in the first account")
 	}
 	if _, err := cfn.NewFromConfig(second).DescribeStacks(t.Context(), &cfn.DescribeStacksInput{
-		StackName: aws.String(r.scope.Stack(provider.TagsOf(in)))}); err != nil {
+		StackName: aws.String(nameIn(r.scope, in))}); err != nil {
 		t.Errorf("it does not stand in the second: %v", err)
 	}
 	if all := r.sweep(); len(all) != 1 || all[0].Target != in.Target {
@@ -434,7 +439,7 @@ func TestSecondAccount(t *testing.T) {
 	if !errors.As(err, &trouble) || trouble.Kind != provider.TroubleUnknown {
 		t.Errorf("at a target that nobody names: %v", err)
 	}
-	r.targets.Named = map[string]Target{"other": target}
+	r.targets.Named = map[string]plan.Target{"other": target}
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Error(f)
 	}
@@ -505,14 +510,15 @@ func TestNoSecretsByValues(t *testing.T) {
 // tells reports whether what a stack has made comes to hold a secret.
 func (r *real) tells(stack, secret string) bool {
 	r.t.Helper()
-	c, _ := openAWS(Options{Config: r.config}, Target{})
+	c, _ := openAWS(Options{Config: r.config}, plan.Target{})
 	for begun := time.Now(); time.Since(begun) < limit; {
 		s, err := c.look(r.t.Context(), stack)
 		if err != nil || s == nil {
 			r.t.Fatal("the stack of an attack is not there: ", err)
 		}
 		if !busy(s.status) {
-			out, err := ssm.NewFromConfig(r.config).GetParameter(r.t.Context(), &ssm.GetParameterInput{Name: aws.String(s.outputs["Name"])})
+			out, err := ssm.NewFromConfig(r.config).GetParameter(r.t.Context(),
+				&ssm.GetParameterInput{Name: aws.String(s.outputs["Name"])})
 			return err == nil && strings.Contains(aws.ToString(out.Parameter.Value), secret)
 		}
 		time.Sleep(30 * time.Millisecond)
@@ -597,7 +603,8 @@ func TestLeftovers(t *testing.T) {
 	stream, bus, name := aws.String(s.outputs["Stream"]), aws.String(s.outputs["Bus"]), aws.String("left")
 	_, err := k.RegisterStreamConsumer(t.Context(), &kinesis.RegisterStreamConsumerInput{StreamARN: stream, ConsumerName: name})
 	if err == nil {
-		_, err = e.PutRule(t.Context(), &events.PutRuleInput{EventBusName: bus, Name: name, EventPattern: aws.String(`{"source":["a"]}`)})
+		_, err = e.PutRule(t.Context(), &events.PutRuleInput{EventBusName: bus, Name: name,
+			EventPattern: aws.String(`{"source":["a"]}`)})
 	}
 	if err == nil {
 		_, err = e.PutTargets(t.Context(), &events.PutTargetsInput{EventBusName: bus, Rule: name, Targets: []eventtypes.Target{
@@ -606,7 +613,7 @@ func TestLeftovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, _ := openAWS(Options{Config: r.config}, Target{})
+	at, _ := openAWS(Options{Config: r.config}, plan.Target{})
 	for n, done := 0, false; !done; n++ {
 		if done, err = at.empty(t.Context(), s.id); err != nil || n > 10 {
 			t.Fatalf("not empty after %d steps: %v", n, err)
@@ -626,11 +633,14 @@ func TestFindsExisting(t *testing.T) {
 	r := newReal(t, Options{})
 	name := emulator.Name("existing")
 	q := sqs.NewFromConfig(r.config)
-	if _, err := q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Tags: map[string]string{"team": name}}); err != nil {
+	if _, err := q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name,
+		Tags: map[string]string{"team": name}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &name, TemplateBody: aws.String(
-		`{"Resources":{"T":{"Type":"AWS::SNS::Topic"}},"Outputs":{"Arn":{"Value":{"Ref":"T"},"Export":{"Name":"` + name + `"}}}}`)}); err != nil {
+	if _, err := cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &name,
+		TemplateBody: aws.String(
+			`{"Resources":{"T":{"Type":"AWS::SNS::Topic"}},"Outputs":{"Arn":{"Value":{"Ref":"T"},"Export":{"Name":"` + name +
+				`"}}}}`)}); err != nil {
 		t.Fatal(err)
 	}
 	in := r.instance(plan.Settings{Existing: &plan.Existing{

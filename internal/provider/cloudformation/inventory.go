@@ -11,23 +11,23 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A place is where a sweep goes on: in a target, its stacks first and then its
+// A sweep is where an inventory goes on: in a target, its stacks first and then its
 // principals.
-type place struct {
+type sweep struct {
 	Target     string `json:"target"`
 	Principals bool   `json:"principals,omitempty"`
 	Cursor     string `json:"cursor,omitempty"`
 }
 
-func (p place) text() string {
-	raw, _ := json.Marshal(p) // texts
+func (w sweep) text() string {
+	raw, _ := json.Marshal(w) // texts
 	return string(raw)
 }
 
 // List implements provider.Inventory: target by target.
 func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
 	names := p.targets.names()
-	at := place{Target: names[0]}
+	at := sweep{Target: names[0]}
 	if cursor != "" {
 		if err := json.Unmarshal([]byte(cursor), &at); err != nil {
 			return nil, "", fmt.Errorf("reading the cursor of an inventory: %w", err)
@@ -36,8 +36,8 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 	s, err := p.reach(ctx, at.Target)
 	var page []provider.Holding
 	if err == nil {
-		var next place
-		if page, next, err = p.page(ctx, s, at); err == nil && next != (place{}) {
+		var next sweep
+		if page, next, err = p.page(ctx, s, at); err == nil && next != (sweep{}) {
 			return page, next.text(), nil
 		}
 	}
@@ -46,13 +46,13 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 	}
 	// What the next target holds is listed also if this one cannot be reached.
 	if n := slices.Index(names, at.Target) + 1; n > 0 && n < len(names) {
-		return page, place{Target: names[n]}.text(), err
+		return page, sweep{Target: names[n]}.text(), err
 	}
 	return page, "", err
 }
 
 // page reads a page of one target; next is zero at its end.
-func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider.Holding, next place, err error) {
+func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider.Holding, next sweep, err error) {
 	next = at
 	if at.Principals {
 		page, next.Cursor, err = s.principals.List(ctx, at.Cursor)
@@ -60,16 +60,17 @@ func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider
 			page[i].Target = s.recorded()
 		}
 		if next.Cursor == "" {
-			next = place{}
+			next = sweep{}
 		}
 		return page, next, p.explain(ctx, s.name, err)
 	}
-	stacks, cursor, err := s.list(ctx, string(p.scope)+"-i-", at.Cursor)
+	stacks, cursor, err := s.list(ctx, func(name string) bool { return strings.HasPrefix(name, p.scope.Stacks()) }, at.Cursor)
 	if err != nil {
-		return nil, place{}, p.explain(ctx, s.name, err)
+		return nil, sweep{}, p.explain(ctx, s.name, err)
 	}
 	for _, found := range stacks {
-		if !found.owned || found.tags.Broker != p.broker || found.name != p.scope.Stack(found.tags) {
+		space, ours := p.scope.SpaceIn(found.name, found.tags)
+		if !found.owned || found.tags.Broker != p.broker || !ours {
 			continue
 		}
 		id, err := provider.DecodeText(found.labels[plan.LabelPlan])
@@ -78,7 +79,7 @@ func (p *Provider) page(ctx context.Context, s *site, at place) (page []provider
 		}
 		page = append(page, provider.Holding{
 			Name: found.name, Tags: found.tags, Created: found.created.UTC(), PlanID: id, Target: s.recorded(),
-			State: *memory{Stack: found.id}.state(),
+			State: *instanceState{Space: space, Stack: found.id}.state(),
 		})
 	}
 	next.Cursor = cursor
@@ -110,7 +111,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 
 // holder is where a principal is; nil for what is a stack.
 func (p *Provider) holder(ctx context.Context, h provider.Holding) (*site, error) {
-	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, string(p.scope)+"-i-") {
+	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.scope.Stacks()) {
 		return nil, ctx.Err()
 	}
 	s, learnt, err := p.at(ctx, provider.Instance{Target: h.Target})

@@ -34,7 +34,8 @@ func (a *account) endConsumers(ctx context.Context, stream string) (done bool, e
 		return false, fmt.Errorf("listing the consumers of a stream: %w", err)
 	}
 	for _, c := range all.Consumers {
-		_, err := a.kinesis.DeregisterStreamConsumer(ctx, &kinesis.DeregisterStreamConsumerInput{StreamARN: of, ConsumerName: c.ConsumerName})
+		_, err := a.kinesis.DeregisterStreamConsumer(ctx, &kinesis.DeregisterStreamConsumerInput{StreamARN: of,
+			ConsumerName: c.ConsumerName})
 		if err != nil && !awserr.Is(err, awserr.Absent, awserr.Busy) {
 			return false, fmt.Errorf("ending a consumer of a stream: %w", err)
 		}

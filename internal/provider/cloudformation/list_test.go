@@ -38,8 +38,10 @@ func (l *listing) Do(r *http.Request) (*http.Response, error) {
 	}
 	action := form.Get("Action")
 	list := map[string]string{"ListStacks": "StackSummaries", "DescribeStacks": "Stacks"}[action]
-	body := fmt.Sprintf("<%[1]sResponse><%[1]sResult><%[2]s>%[3]s</%[2]s></%[1]sResult></%[1]sResponse>", action, list, members.String())
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	body := fmt.Sprintf("<%[1]sResponse><%[1]sResult><%[2]s>%[3]s</%[2]s></%[1]sResult></%[1]sResponse>", action, list,
+		members.String())
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)),
+		Request: r}, nil
 }
 
 // Stacks go while an inventory goes on, those of others too: what stays is in it.
@@ -53,14 +55,15 @@ func TestStacksGoWhileTheyAreListed(t *testing.T) {
 			Region: "eu-central-1", HTTPClient: &all, BaseEndpoint: aws.String("http://cloudformation.invalid"),
 			Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),
 		})}
-		page, next, err := a.list(t.Context(), "ours-", "")
+		ours := func(name string) bool { return strings.HasPrefix(name, "ours-") }
+		page, next, err := a.list(t.Context(), ours, "")
 		if err != nil || len(page) != listPage || next == "" {
 			t.Fatalf("%s: %d stacks, and then %q, %v", name, len(page), next, err)
 		}
 		all = slices.Delete(all, gone, gone+1)
 		for next != "" {
 			var more []*stack
-			if more, next, err = a.list(t.Context(), "ours-", next); err != nil {
+			if more, next, err = a.list(t.Context(), ours, next); err != nil {
 				t.Fatal(err)
 			}
 			page = append(page, more...)

@@ -7,10 +7,10 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A standing is what stands at an instance's name, and what is recorded of the
+// Observed is what stands at an instance's name, and what is recorded of the
 // operation that works on it.
-type standing struct {
-	memory
+type observed struct {
+	instanceState
 	tags provider.Tags // of the instance
 	rule plan.Rule     // for what it holds
 	// stack is what stands at the name; nil for nothing.
@@ -41,7 +41,7 @@ type decision struct {
 	verb verb // of actRecord and actSend
 	// failed is how the operation ends, with actFail; with actExplain, what else
 	// than the reason is to be recorded.
-	failed failed
+	failed provider.Failure
 	// rule is for what the instance holds, where the verb is callDelete.
 	rule plan.Rule
 }
@@ -101,20 +101,22 @@ const (
 	textNone      = "There is no such instance. Ask the operator of the service."
 )
 
-func fails(text string) decision { return decision{act: actFail, failed: failed{Message: text}} }
+func fails(text string) decision {
+	return decision{act: actFail, failed: provider.Failure{Message: text}}
+}
 
-func (s standing) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
+func (s observed) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 
 // order makes the recorded call, or records one that can be made.
-func (s standing) order(v verb) decision {
+func (s observed) order(v verb) decision {
 	c := s.Work.Call
-	if c.Verb == v && c.Operation == s.Work.Operation && c.Stack == s.stackID() && !s.consumed {
+	if c.Verb == v && c.Stack == s.stackID() && !s.consumed {
 		return decision{act: actSend, verb: v, rule: s.rule}
 	}
 	return decision{act: actRecord, verb: v, rule: s.rule}
 }
 
-func (s standing) stackID() string {
+func (s observed) stackID() string {
 	if s.stack == nil {
 		return ""
 	}
@@ -122,7 +124,7 @@ func (s standing) stackID() string {
 }
 
 // provision is what comes next until the instance is ready.
-func (s standing) provision() decision {
+func (s observed) provision() decision {
 	switch failing := s.Work.Failed; {
 	case s.stack == nil && failing != nil:
 		return decision{act: actFail, failed: *failing}
@@ -147,7 +149,7 @@ func (s standing) provision() decision {
 }
 
 // update is what comes next until the instance is as it is to be.
-func (s standing) update() decision {
+func (s observed) update() decision {
 	switch {
 	case s.Work.Failed != nil:
 		return decision{act: actFail, failed: *s.Work.Failed}
@@ -174,21 +176,21 @@ func (s standing) update() decision {
 	case v == callUpdate && status == updateComplete:
 		return decision{act: actFinish}
 	case status == updateRollbackFailed && v == callContinue:
-		return decision{act: actExplain, failed: failed{Usable: no(), Repeatable: no()}}
+		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no(), UpdateRepeatable: no()}}
 	case status == updateRollbackFailed:
 		return s.order(callContinue)
 	case usable(status) && (v == callUpdate || v == callCancel || v == callContinue && s.Work.Updated):
-		return decision{act: actExplain, failed: failed{Usable: yes(), Repeatable: yes()}}
+		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: yes(), UpdateRepeatable: yes()}}
 	case usable(status) && s.late && !s.Work.Updated: // it would have to be undone at once
-		return decision{act: actFail, failed: failed{Message: textLate, Usable: yes(), Repeatable: yes()}}
+		return decision{act: actFail, failed: provider.Failure{Message: textLate, InstanceUsable: yes(), UpdateRepeatable: yes()}}
 	case usable(status):
 		return s.order(callUpdate)
 	}
-	return decision{act: actFail, failed: failed{Message: textNone, Usable: no(), Repeatable: no()}}
+	return decision{act: actFail, failed: provider.Failure{Message: textNone, InstanceUsable: no(), UpdateRepeatable: no()}}
 }
 
 // deprovision is what comes next until nothing of the instance stands.
-func (s standing) deprovision() decision {
+func (s observed) deprovision() decision {
 	switch {
 	case s.stack == nil:
 		return decision{act: actDone}
@@ -207,13 +209,14 @@ const maxTries = 3
 //
 // AWS refuses a deletion during an update: the update is cancelled first, which it
 // allows in one state only. It accepts one during a creation.
-func (s standing) remove() decision {
+func (s observed) remove() decision {
 	status := s.stack.status
 	switch {
 	case status == deleteInProgress:
 		return decision{act: actWait}
 	case s.stack.protected: // by hand: nothing in it is touched either
-		return decision{act: actFail, failed: failed{Message: textProtected, Usable: yes(), Untouched: usable(s.stack.status)}}
+		return decision{act: actFail, failed: provider.Failure{Message: textProtected, InstanceUsable: yes(),
+			Untouched: usable(s.stack.status)}}
 	case status == updateInProgress && s.carried && s.Work.Call.Verb == callRetain:
 		return decision{act: actWait}
 	case status == updateInProgress && !(s.consumed && s.Work.Call.Verb == callCancel):
@@ -221,20 +224,20 @@ func (s standing) remove() decision {
 	case busy(status) && status != createInProgress && status != rollbackInProgress && status != reviewInProgress:
 		return decision{act: actWait}
 	case status == deleteFailed && s.carried && s.Work.Call.Verb == callDelete && s.Work.Tries+1 >= maxTries:
-		return decision{act: actExplain, failed: failed{Usable: no()}}
+		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
 	case s.rule == plan.Retain && usable(status) && !s.stack.retained:
 		if s.carried && s.Work.Call.Verb == callRetain {
-			return decision{act: actExplain, failed: failed{Usable: yes()}}
+			return decision{act: actExplain, failed: provider.Failure{InstanceUsable: yes()}}
 		}
 		return s.order(callRetain)
 	case s.rule == plan.Retain && status == updateRollbackFailed && !s.stack.retained:
 		// Deleted as it stands, it would take all with it; only what is whole can be changed.
 		if s.carried && s.Work.Call.Verb == callContinue {
-			return decision{act: actExplain, failed: failed{Usable: no()}}
+			return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
 		}
 		return s.order(callContinue)
 	case s.rule == plan.Retain && made(status) && !s.stack.retained:
-		return decision{act: actExplain, failed: failed{Usable: no()}}
+		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
 	}
 	return s.order(callDelete)
 }
@@ -242,19 +245,19 @@ func (s standing) remove() decision {
 // spares reports whether the stack is deleted without what is left in it: somebody has
 // deleted it by hand, it got stuck, and a stack in that state takes no update any more
 // that would mark what is to be retained.
-func (s standing) spares() bool {
+func (s observed) spares() bool {
 	return s.rule == plan.Retain && s.stack.status == deleteFailed && !s.stack.retained
 }
 
 // bind reports why nothing can be bound to what stands; nil if it can.
-func (s standing) bind() *failed {
+func (s observed) bind() *provider.Failure {
 	switch {
 	case s.stack == nil:
-		return &failed{Message: textNone}
+		return &provider.Failure{Message: textNone}
 	case !s.ours():
-		return &failed{Message: textNotOurs}
+		return &provider.Failure{Message: textNotOurs}
 	case !made(s.stack.status) && !busy(s.stack.status):
-		return &failed{Message: textNone}
+		return &provider.Failure{Message: textNone}
 	}
 	return nil
 }

@@ -13,19 +13,19 @@ import (
 
 var own = provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "one"}
 
-// at is a standing in which nothing is recorded of the operation yet.
-func at(status string) standing {
-	s := standing{tags: own, rule: plan.Empty, memory: memory{Work: work{Operation: "op"}}}
+// at is what is observed where nothing is recorded of the operation yet.
+func at(status string) observed {
+	s := observed{tags: own, rule: plan.Empty, instanceState: instanceState{Work: work{Operation: "op"}}}
 	if status != "" {
 		s.stack = &stack{id: "id", status: status, tags: own, owned: true}
 	}
 	return s
 }
 
-// after is one in which a call is recorded, and the latest event is of it.
-func after(v verb, status string) standing {
+// after is that where a call is recorded, and the latest event is of it.
+func after(v verb, status string) observed {
 	s := at(status)
-	s.Work.Call = call{Operation: "op", Verb: v, Number: 1, Stack: "id"}
+	s.Work.Call = call{Verb: v, Number: 1, Stack: "id"}
 	s.carried, s.consumed = true, true
 	return s
 }
@@ -35,7 +35,7 @@ func (d decision) text() string {
 	case d.verb != "":
 		return fmt.Sprintf("%s %s", d.act, d.verb)
 	case d.act == actFail || d.act == actExplain:
-		return fmt.Sprintf("%s usable=%v", d.act, d.failed.Usable == nil || *d.failed.Usable)
+		return fmt.Sprintf("%s usable=%v", d.act, d.failed.InstanceUsable == nil || *d.failed.InstanceUsable)
 	}
 	return string(d.act)
 }
@@ -76,7 +76,8 @@ func TestEveryStatus(t *testing.T) {
 			t.Errorf("nothing is said of %s", status)
 			continue
 		}
-		got := [3]string{at(string(status)).provision().text(), at(string(status)).update().text(), at(string(status)).deprovision().text()}
+		got := [3]string{at(string(status)).provision().text(), at(string(status)).update().text(),
+			at(string(status)).deprovision().text()}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", status, diff)
 		}
@@ -95,26 +96,26 @@ func TestEveryStatus(t *testing.T) {
 
 // What follows on calls that were made, or that have failed.
 func TestNext(t *testing.T) {
-	with := func(s standing, change func(*standing)) standing { change(&s); return s }
-	sent := func(v verb, status string) standing {
-		return with(after(v, status), func(s *standing) { s.carried, s.consumed = false, false })
+	with := func(s observed, change func(*observed)) observed { change(&s); return s }
+	sent := func(v verb, status string) observed {
+		return with(after(v, status), func(s *observed) { s.carried, s.consumed = false, false })
 	}
-	failing := &failed{Message: "why"}
+	failing := &provider.Failure{Message: "why"}
 	for name, c := range map[string]struct {
 		reason string
 		got    decision
 		want   string
 	}{
 		"CreateSent": {"a call whose effect is not seen is made with the number that is recorded",
-			with(at(""), func(s *standing) { s.Work.Call = call{Operation: "op", Verb: callCreate, Number: 1} }).provision(), "send create"},
+			with(at(""), func(s *observed) { s.Work.Call = call{Verb: callCreate, Number: 1} }).provision(), "send create"},
 		"CreateGone": {"a call that was done is not done again: another number is needed",
-			with(at(""), func(s *standing) {
-				s.Work.Call, s.consumed = call{Operation: "op", Verb: callCreate, Number: 1}, true
+			with(at(""), func(s *observed) {
+				s.Work.Call, s.consumed = call{Verb: callCreate, Number: 1}, true
 			}).provision(), "record create"},
 		"CreateFailed": {"it has left something",
-			with(at(rollbackComplete), func(s *standing) { s.Work.Failed = failing }).provision(), "record delete"},
+			with(at(rollbackComplete), func(s *observed) { s.Work.Failed = failing }).provision(), "record delete"},
 		"CreateCleaned": {"nothing is left",
-			with(at(""), func(s *standing) { s.Work.Failed = failing }).provision(), "fail usable=true"},
+			with(at(""), func(s *observed) { s.Work.Failed = failing }).provision(), "fail usable=true"},
 		"UpdateSent":     {"not seen yet", sent(callUpdate, createComplete).update(), "send update"},
 		"UpdateOld":      {"the status is of an earlier update", sent(callUpdate, updateComplete).update(), "send update"},
 		"UpdateDone":     {"", after(callUpdate, updateComplete).update(), "finish"},
@@ -124,59 +125,69 @@ func TestNext(t *testing.T) {
 		"ContinueFailed": {"only one try", after(callContinue, updateRollbackFailed).update(), "explain usable=false"},
 		"ContinueFirst":  {"it stood so before", after(callContinue, updateRolledBack).update(), "record update"},
 		"ContinueDone": {"",
-			with(after(callContinue, updateRolledBack), func(s *standing) { s.Work.Updated = true }).update(), "explain usable=true"},
+			with(after(callContinue, updateRolledBack), func(s *observed) { s.Work.Updated = true }).update(),
+			"explain usable=true"},
 		"UpdateLate": {"it can be undone in time",
-			with(after(callUpdate, updateInProgress), func(s *standing) { s.late = true }).update(), "record cancel"},
+			with(after(callUpdate, updateInProgress), func(s *observed) { s.late = true }).update(), "record cancel"},
 		"UpdateTooLate": {"it would have to be undone at once",
-			with(at(createComplete), func(s *standing) { s.late = true }).update(), "fail usable=true"},
+			with(at(createComplete), func(s *observed) { s.late = true }).update(), "fail usable=true"},
 		"UpdateLateSent": {"it may be on its way, and then it has to be seen and stopped",
-			with(sent(callUpdate, createComplete), func(s *standing) { s.late, s.Work.Updated = true, true }).update(), "send update"},
+			with(sent(callUpdate, createComplete), func(s *observed) { s.late, s.Work.Updated = true, true }).update(),
+			"send update"},
 		"UpdateLateOfOthers": {"it is not ours to stop",
-			with(sent(callUpdate, updateInProgress), func(s *standing) { s.late = true }).update(), "wait"},
+			with(sent(callUpdate, updateInProgress), func(s *observed) { s.late = true }).update(), "wait"},
 		"UpdateLateCleanup": {"all is as it is to be",
-			with(after(callUpdate, updateCleanup), func(s *standing) { s.late = true }).update(), "finish"},
-		"StopSent": {"", with(sent(callCancel, updateInProgress), func(s *standing) { s.late = true }).update(), "send cancel"},
-		"Stopping": {"", with(after(callCancel, updateInProgress), func(s *standing) { s.late = true }).update(), "wait"},
+			with(after(callUpdate, updateCleanup), func(s *observed) { s.late = true }).update(), "finish"},
+		"StopSent": {"", with(sent(callCancel, updateInProgress), func(s *observed) { s.late = true }).update(), "send cancel"},
+		"Stopping": {"", with(after(callCancel, updateInProgress), func(s *observed) { s.late = true }).update(), "wait"},
 		"Stopped": {"whichever call the events name",
-			with(sent(callCancel, updateRolledBack), func(s *standing) { s.Work.Updated = true }).update(), "explain usable=true"},
+			with(sent(callCancel, updateRolledBack), func(s *observed) { s.Work.Updated = true }).update(),
+			"explain usable=true"},
 		"StoppedTooLate": {"it was done before",
-			with(sent(callCancel, updateComplete), func(s *standing) { s.Work.Updated = true }).update(), "finish"},
-		"StopStuck": {"", with(after(callCancel, updateRollbackFailed), func(s *standing) { s.Work.Updated = true }).update(),
+			with(sent(callCancel, updateComplete), func(s *observed) { s.Work.Updated = true }).update(), "finish"},
+		"StopStuck": {"", with(after(callCancel, updateRollbackFailed), func(s *observed) { s.Work.Updated = true }).update(),
 			"record continue"},
 		"DeleteSent":   {"", sent(callDelete, createComplete).deprovision(), "send delete"},
 		"DeleteFailed": {"again, with a token of its own", after(callDelete, deleteFailed).deprovision(), "record delete"},
 		"DeleteFlipped": {"the end of a creation came after it",
-			with(after(callDelete, createComplete), func(s *standing) { s.carried = false }).deprovision(), "record delete"},
+			with(after(callDelete, createComplete), func(s *observed) { s.carried = false }).deprovision(), "record delete"},
 		"DeleteFailedForGood": {"",
-			with(after(callDelete, deleteFailed), func(s *standing) { s.Work.Tries = maxTries }).deprovision(), "explain usable=false"},
+			with(after(callDelete, deleteFailed), func(s *observed) { s.Work.Tries = maxTries }).deprovision(),
+			"explain usable=false"},
 		"CancelSent": {"", sent(callCancel, updateInProgress).deprovision(), "send cancel"},
 		"Cancelling": {"", after(callCancel, updateInProgress).deprovision(), "wait"},
 		"Cancelled":  {"", after(callCancel, updateRolledBack).deprovision(), "record delete"},
-		"Retain":     {"", with(at(createComplete), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record retain"},
+		"Retain":     {"", with(at(createComplete), func(s *observed) { s.rule = plan.Retain }).deprovision(), "record retain"},
 		"RetainUnfinished": {"there is nothing to retain",
-			with(at(rollbackComplete), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record delete"},
+			with(at(rollbackComplete), func(s *observed) { s.rule = plan.Retain }).deprovision(), "record delete"},
 		"Retaining": {"it is not an update to cancel",
-			with(after(callRetain, updateInProgress), func(s *standing) { s.rule = plan.Retain }).deprovision(), "wait"},
+			with(after(callRetain, updateInProgress), func(s *observed) { s.rule = plan.Retain }).deprovision(), "wait"},
 		"RetainFailed": {"nothing may be lost",
-			with(after(callRetain, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(), "explain usable=true"},
+			with(after(callRetain, updateRolledBack), func(s *observed) { s.rule = plan.Retain }).deprovision(),
+			"explain usable=true"},
 		"RetainStuck": {"deleted as it is, it would take what is to be retained with it",
-			with(at(updateRollbackFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record continue"},
+			with(at(updateRollbackFailed), func(s *observed) { s.rule = plan.Retain }).deprovision(), "record continue"},
 		"RetainStuckForGood": {"nothing may be lost",
-			with(after(callContinue, updateRollbackFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "explain usable=false"},
+			with(after(callContinue, updateRollbackFailed), func(s *observed) { s.rule = plan.Retain }).deprovision(),
+			"explain usable=false"},
 		"RetainLoose": {"",
-			with(after(callContinue, updateRolledBack), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record retain"},
+			with(after(callContinue, updateRolledBack), func(s *observed) { s.rule = plan.Retain }).deprovision(),
+			"record retain"},
 		"RetainDeletedByHand": {"it takes no update that would mark it: what is left is spared by the deletion",
-			with(at(deleteFailed), func(s *standing) { s.rule = plan.Retain }).deprovision(), "record delete"},
-		"RetainMarked": {"the template says it", with(at(deleteFailed), func(s *standing) {
+			with(at(deleteFailed), func(s *observed) { s.rule = plan.Retain }).deprovision(), "record delete"},
+		"RetainMarked": {"the template says it", with(at(deleteFailed), func(s *observed) {
 			s.rule, s.stack.retained = plan.Retain, true
 		}).deprovision(), "record delete"},
-		"RetainImportStuck": {"nothing may be lost", with(at("IMPORT_ROLLBACK_FAILED"), func(s *standing) {
+		"RetainImportStuck": {"nothing may be lost", with(at("IMPORT_ROLLBACK_FAILED"), func(s *observed) {
 			s.rule = plan.Retain
 		}).deprovision(), "explain usable=false"},
 		"Protected": {"somebody has forbidden it: what it holds is not removed either",
-			with(at(createComplete), func(s *standing) { s.stack.protected = true }).deprovision(), "fail usable=true"},
+			with(at(createComplete), func(s *observed) { s.stack.protected = true }).deprovision(), "fail usable=true"},
 		"Retained": {"",
-			with(after(callRetain, updateComplete), func(s *standing) { s.rule, s.stack.retained = plan.Retain, true }).deprovision(),
+			with(after(callRetain, updateComplete), func(s *observed) {
+				s.rule, s.stack.retained = plan.Retain,
+					true
+			}).deprovision(),
 			"record delete"},
 	} {
 		if got := c.got.text(); got != c.want {
@@ -187,19 +198,20 @@ func TestNext(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	seen := map[string]bool{}
-	for _, c := range []call{
-		{Operation: "op", Verb: callCreate, Number: 1}, {Operation: "op", Verb: callCreate, Number: 11},
-		{Operation: "op", Verb: callUpdate, Number: 1},
-		{Operation: "op1", Verb: callCreate, Number: 1}, {Operation: "ö/.+\n", Verb: callCreate, Number: 1},
+	for _, w := range []work{
+		{Operation: "op", Call: call{Verb: callCreate, Number: 1}}, {Operation: "op", Call: call{Verb: callCreate, Number: 11}},
+		{Operation: "op", Call: call{Verb: callUpdate, Number: 1}},
+		{Operation: "op1", Call: call{Verb: callCreate, Number: 1}}, {Operation: "ö/.+\n",
+			Call: call{Verb: callCreate, Number: 1}},
 	} {
-		token := c.token()
+		token := w.token()
 		if seen[token] || len(token) > 128 || plan.Clean(token) != token {
-			t.Errorf("%+v has the token %q", c, token)
+			t.Errorf("%+v has the token %q", w, token)
 		}
 		seen[token] = true
-		c.Stack, c.Mark = "another", "another"
-		if c.token() != token {
-			t.Errorf("%+v: the token differs with what is not of the call", c)
+		w.Call.Stack, w.Call.Mark = "another", "another"
+		if w.token() != token {
+			t.Errorf("%+v: the token differs with what is not of the call", w)
 		}
 	}
 }

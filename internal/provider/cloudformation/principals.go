@@ -9,10 +9,11 @@ import (
 
 // openPrincipals is the way to the principals in a target, once it is known whose
 // account it is.
-func openPrincipals(o Options, config aws.Config) func(plan.Place) principals {
-	return func(who plan.Place) principals {
+func openPrincipals(o Options, config aws.Config) func(plan.Location) principals {
+	return func(who plan.Location) principals {
 		return &principal.Keeper{
-			IAM: principal.NewIAM(config), Prover: principal.NewProver(config, o.Now), Scope: o.Scope, Broker: o.Broker, Now: o.Now, Log: o.Log,
+			IAM: principal.NewIAM(config), Prover: principal.NewProver(config, o.Now), Scope: o.Scope, Broker: o.Broker,
+			Now: o.Now, Log: o.Log,
 			Boundary: func(offering string) string {
 				return o.Scope.BoundaryARN(who, offering)
 			},

@@ -70,7 +70,8 @@ func (r *real) operation(kind provider.Kind) provider.Operation {
 func (r *real) instance(m plan.Settings, parameters string) provider.Instance {
 	op := r.operation(provider.KindProvision)
 	return provider.Instance{
-		Broker: r.broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1", PlanID: "plan-1",
+		Broker: r.broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1",
+		PlanID:    "plan-1",
 		Operation: op, Parameters: json.RawMessage(parameters), Snapshot: snapshotOf(m),
 		Place: provider.Place{Organization: "org", Space: "space", InstanceName: "my instance"},
 	}
@@ -87,7 +88,8 @@ const limit = time.Minute
 
 // run drives a verb to its end, and records what it answers in the instance. Until
 // gives up earlier; nil for never.
-func (r *real) run(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status, error)) *provider.Failure {
+func (r *real) run(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status,
+	error)) *provider.Failure {
 	r.t.Helper()
 	_, f := r.until(in, verb, nil)
 	return f
@@ -151,8 +153,8 @@ func bucketPlan(r *real) plan.Settings {
 
 func (r *real) stack(in provider.Instance) *stack {
 	r.t.Helper()
-	s, _ := openAWS(Options{Config: emulator.Config(r.t)}, Target{}) // its calls do not fail
-	found, err := s.look(r.t.Context(), r.scope.Stack(provider.TagsOf(in)))
+	s, _ := openAWS(Options{Config: emulator.Config(r.t)}, plan.Target{}) // its calls do not fail
+	found, err := s.look(r.t.Context(), nameIn(r.scope, in))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -172,7 +174,8 @@ func TestBucket(t *testing.T) {
 	}
 	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
 	for range 2 {
-		if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(s.outputs["BucketName"]), Key: aws.String("a")}); err != nil {
+		if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(s.outputs["BucketName"]),
+			Key: aws.String("a")}); err != nil {
 			t.Fatal(err)
 		}
 	}

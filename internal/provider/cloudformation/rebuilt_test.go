@@ -89,13 +89,14 @@ func TestTroubleOfPrincipals(t *testing.T) {
 		"Unbind":  func(ctx context.Context) error { _, err := b.Unbind(ctx, binding); return err },
 		"Rewrite": func(ctx context.Context) error { _, err := s.rewrite(ctx, nil); return err },
 		"List": func(ctx context.Context) error {
-			_, _, err := b.page(ctx, principals, place{Principals: true})
+			_, _, err := b.page(ctx, principals, sweep{Principals: true})
 			return err
 		},
 		"Quarantine": func(ctx context.Context) error { return b.Quarantine(ctx, held) },
 		"Release":    func(ctx context.Context) error { return b.Release(ctx, held) },
 	} {
-		if trouble := (*provider.Trouble)(nil); !errors.As(call(t.Context()), &trouble) || trouble.Kind != provider.TroubleRights {
+		if trouble := (*provider.Trouble)(nil); !errors.As(call(t.Context()), &trouble) ||
+			trouble.Kind != provider.TroubleRights {
 			t.Errorf("%s: it is no trouble of rights: %+v", name, trouble)
 		}
 	}
@@ -138,7 +139,7 @@ func TestCallsNameStacksByID(t *testing.T) {
 				}
 				return nil, errors.Join(errors.New("not on its way"), err)
 			}),
-		}}, Target{})
+		}}, plan.Target{})
 		if err := a.send(t.Context(), order{verb: v, id: id, name: name, token: "t"}); err == nil {
 			t.Errorf("%s: it was answered by nobody", v)
 		}

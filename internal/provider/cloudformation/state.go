@@ -12,8 +12,10 @@ import (
 // stateFormat is the version of what an instance's state holds.
 const stateFormat = 1
 
-// A memory is what the state of an instance holds.
-type memory struct {
+// An instanceState is what the state of an instance holds.
+type instanceState struct {
+	// Space is that of the order, in the letters of plan.SpaceOf. The stack's name has it.
+	Space string `json:"space,omitempty"`
 	// Stack is the id of the instance's stack, once one was seen.
 	Stack string `json:"stack,omitempty"`
 	// Calls is how many were recorded, of all operations: each has a number of its own.
@@ -29,7 +31,7 @@ type work struct {
 	Call call `json:"call,omitzero"`
 	// Failed says that the operation has failed for good. What a provision has made
 	// is removed before it says so.
-	Failed *failed `json:"failed,omitempty"`
+	Failed *provider.Failure `json:"failed,omitempty"`
 	// Why is what a failed update said before its rollback failed too.
 	Why string `json:"why,omitempty"`
 	// Tries are the deletions that have failed.
@@ -38,19 +40,10 @@ type work struct {
 	Updated bool `json:"updated,omitempty"`
 }
 
-// A failed is how an operation has failed.
-type failed struct {
-	Message    string `json:"message"`
-	Usable     *bool  `json:"usable,omitempty"`
-	Untouched  bool   `json:"untouched,omitempty"`
-	Repeatable *bool  `json:"repeatable,omitempty"`
-}
-
 // A call is one of those that change a stack.
 type call struct {
-	Operation string `json:"operation"`
-	Verb      verb   `json:"verb"`
-	Number    int    `json:"number"`
+	Verb   verb `json:"verb"`
+	Number int  `json:"number"`
 	// Stack is the id of the stack that it is about; empty for a creation.
 	Stack string `json:"stack,omitempty"`
 	// Mark is the latest stack-level event when it was recorded.
@@ -69,18 +62,18 @@ const (
 	callRetain   verb = "retain"   // an update, after which nothing goes with the stack
 )
 
-// token is the call's client request token: CloudFormation takes letters, digits
-// and hyphens, 128 at most.
-func (c call) token() string {
+// token is the client request token of the recorded call: CloudFormation takes letters,
+// digits and hyphens, 128 at most.
+func (w work) token() string {
 	h := sha256.New()
-	for _, part := range []string{c.Operation, string(c.Verb), fmt.Sprint(c.Number)} {
+	for _, part := range []string{w.Operation, string(w.Call.Verb), fmt.Sprint(w.Call.Number)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return "longshore-" + hex.EncodeToString(h.Sum(nil)[:20])
 }
 
-// recall reads a state, for a step of an operation.
-func recall(s provider.State, operation string) (m memory, err error) {
+// readState reads a state, for a step of an operation.
+func readState(s provider.State, operation string) (m instanceState, err error) {
 	switch s.Format {
 	case 0:
 	case stateFormat:
@@ -96,15 +89,15 @@ func recall(s provider.State, operation string) (m memory, err error) {
 	return m, nil
 }
 
-// state is the memory as it is recorded.
-func (m memory) state() *provider.State {
+// state is how it is recorded.
+func (m instanceState) state() *provider.State {
 	data, _ := json.Marshal(m) // texts and numbers
 	return &provider.State{Format: stateFormat, Data: data}
 }
 
 // failure is how the operation ends.
-func (m memory) failure() *provider.Failure {
-	f := m.Work.Failed
-	return &provider.Failure{Message: f.Message, InstanceUsable: f.Usable, UpdateRepeatable: f.Repeatable, Untouched: f.Untouched,
-		State: m.state()}
+func (m instanceState) failure() *provider.Failure {
+	f := *m.Work.Failed
+	f.State = m.state()
+	return &f
 }

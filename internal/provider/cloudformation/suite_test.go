@@ -26,7 +26,8 @@ type planned struct{ *Provider }
 func snapshotWith(settings map[string]any) json.RawMessage {
 	fail, _ := settings["fail"].(string)
 	m := plan.Settings{
-		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)), Resources: map[string]string{"Bucket": kindBucket},
+		Format: plan.Format, Offering: "s3", Template: plan.Digest([]byte(suiteTemplate)),
+		Resources:  map[string]string{"Bucket": kindBucket},
 		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}},
 		OnDelete:   plan.Empty, Policy: json.RawMessage(`{}`),
 	}
@@ -76,9 +77,9 @@ func (f *fake) over(broker, at string, call func(context.Context, string, func()
 		},
 	})
 	p.region = "eu-central-1"
-	p.open = func(string, Target) (cloud, func(plan.Place) principals) {
+	p.open = func(string, plan.Target) (cloud, func(plan.Location) principals) {
 		c := fakeClient{fake: f, at: at, call: call, page: suitePage}
-		return c, func(plan.Place) principals { return owned{c, broker} }
+		return c, func(plan.Location) principals { return owned{c, broker} }
 	}
 	return p
 }
@@ -138,6 +139,20 @@ func factory(mutant string, emulated bool) providertest.Factory {
 	}
 }
 
+// scenePlace is where the suite orders.
+var scenePlace = provider.Place{Organization: "organization-1", Space: "space-1"}
+
+// orderOf is the order of the instance with these tags.
+func orderOf(t provider.Tags, at provider.Place) provider.Instance {
+	return provider.Instance{Broker: t.Broker, Platform: t.Platform, ID: t.Instance, Incarnation: t.Incarnation, Origin: t.Origin,
+		Place: at}
+}
+
+// nameIn is the name of the stack of an instance where it is ordered.
+func nameIn(s plan.Scope, in provider.Instance) string {
+	return s.Stack(provider.TagsOf(in), plan.SpaceOf(in))
+}
+
 // plant makes a stack or a principal without asking anybody.
 func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
 	f.mu.Lock()
@@ -148,7 +163,8 @@ func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
 		return
 	}
 	f.ids++
-	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: scope.Stack(at), status: createComplete, created: f.now()},
+	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: nameIn(scope, orderOf(at, scenePlace)),
+		status: createComplete, created: f.now()},
 		tokens: map[string]bool{}}
 	s.set(order{labels: owner.Labels()})
 	a.stacks = append(a.stacks, s)
@@ -165,8 +181,10 @@ func (f *fake) describe(scope plan.Scope, at provider.Tags) (text string) {
 			}
 			continue
 		}
-		if s := a.find(scope.Stack(at)); s != nil {
-			text += fmt.Sprintf("%s: %+v %v %v\n", name, s.tags, s.params, s.body)
+		for _, s := range a.stacks {
+			if _, is := scope.SpaceIn(s.name, at); is && s.status != deleteComplete {
+				text += fmt.Sprintf("%s: %+v %v %v\n", name, s.tags, s.params, s.body)
+			}
 		}
 	}
 	return text
@@ -214,7 +232,7 @@ func (p *Provider) mutate(name string) {
 		return
 	}
 	open := p.open
-	p.open = func(target string, t Target) (cloud, func(plan.Place) principals) {
+	p.open = func(target string, t plan.Target) (cloud, func(plan.Location) principals) {
 		c, enter := open(target, t)
 		return mutant{c, name, p.broker}, enter
 	}
@@ -226,7 +244,7 @@ type mutant struct {
 	name, broker string
 }
 
-func (m mutant) identify(ctx context.Context) (plan.Place, error) {
+func (m mutant) identify(ctx context.Context) (plan.Location, error) {
 	who, err := m.cloud.identify(ctx)
 	if m.name == "trusts-absence" {
 		who.Account = here
@@ -249,12 +267,12 @@ func (m mutant) send(ctx context.Context, o order) error {
 	return m.cloud.send(ctx, o)
 }
 
-func (m mutant) list(ctx context.Context, prefix, cursor string) ([]*stack, string, error) {
-	page, next, err := m.cloud.list(ctx, prefix, cursor)
+func (m mutant) list(ctx context.Context, asked func(string) bool, cursor string) ([]*stack, string, error) {
+	page, next, err := m.cloud.list(ctx, asked, cursor)
 	for _, s := range page {
 		if m.name == "lists-all" {
 			s.tags.Broker = m.broker
-			s.name = plan.ScopeOf("suite").Stack(s.tags)
+			s.name = nameIn(plan.ScopeOf("suite"), orderOf(s.tags, scenePlace))
 		}
 	}
 	if m.name == "one-page" {

@@ -17,36 +17,13 @@ import (
 // account and region, unless the settings say otherwise.
 const DefaultTarget = "default"
 
-// A Target is one region of one account, and how it is reached today.
-type Target struct {
-	// Account is its id; empty for whichever the credentials are of.
-	Account string `json:"account,omitempty"`
-	// Region is that of the broker's own settings unless it is set.
-	Region string `json:"region,omitempty"`
-	// Role is the ARN of the role that leads there, and ExternalID what the role asks
-	// for; empty for the broker's own account.
-	Role       string `json:"role,omitempty"`
-	ExternalID string `json:"external_id,omitempty"`
-	// VPC, Subnets and CIDRs are what plans may ask for by their names.
-	VPC     string   `json:"vpc,omitempty"`
-	Subnets []string `json:"subnets,omitempty"`
-	CIDRs   []string `json:"cidrs,omitempty"`
-}
-
-// A Rule sends the new instances of a platform, of a plan, or of both to a target.
-type Rule struct {
-	Platform string `json:"platform,omitempty"` // its id; empty for any
-	Plan     string `json:"plan,omitempty"`     // its id; empty for any
-	Target   string `json:"target"`
-}
-
 // Targets are where instances are made.
 type Targets struct {
 	// Named are the targets by their names. DefaultTarget is always there.
-	Named map[string]Target `json:"named,omitempty"`
+	Named map[string]plan.Target
 	// Rules choose, the first that fits; then the plan's own setting target counts,
 	// then DefaultTarget.
-	Rules []Rule `json:"rules,omitempty"`
+	Rules []plan.TargetRule
 }
 
 // settingTarget is the setting of a plan that names a target.
@@ -64,7 +41,7 @@ func (t Targets) choose(in provider.Instance) string {
 }
 
 // named looks up a target by its name.
-func (t Targets) named(name string) (Target, error) {
+func (t Targets) named(name string) (plan.Target, error) {
 	at, ok := t.Named[name]
 	if !ok && name != DefaultTarget {
 		return at, &provider.Trouble{Kind: provider.TroubleUnknown, Target: name,
@@ -76,30 +53,10 @@ func (t Targets) named(name string) (Target, error) {
 func (t Targets) names() []string {
 	all := maps.Clone(t.Named)
 	if all == nil {
-		all = map[string]Target{}
+		all = map[string]plan.Target{}
 	}
 	all[DefaultTarget] = t.Named[DefaultTarget]
 	return slices.Sorted(maps.Keys(all))
-}
-
-// value is what a plan's parameter gets of a target.
-func (t Target) value(of string) (any, bool) {
-	switch {
-	case of == "vpc" && t.VPC != "":
-		return t.VPC, true
-	case of == "subnets" && len(t.Subnets) > 0:
-		return anys(t.Subnets), true
-	case of == "cidrs" && len(t.CIDRs) > 0:
-		return anys(t.CIDRs), true
-	}
-	return nil, false
-}
-
-func anys(texts []string) (out []any) {
-	for _, t := range texts {
-		out = append(out, t)
-	}
-	return out
 }
 
 // A site is a target whose identity is proven, in one step.
@@ -108,8 +65,8 @@ type site struct {
 	principals
 	scope  plan.Scope
 	name   string
-	target Target
-	who    plan.Place
+	target plan.Target
+	who    plan.Location
 }
 
 func (s *site) recorded() provider.Target {
@@ -119,10 +76,18 @@ func (s *site) recorded() provider.Target {
 // values are what texts of a plan may name beside the outputs of a stack.
 func (s *site) values(outputs map[string]string) map[string]string {
 	all := map[string]string{
-		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition, plan.ValueSuffix: s.who.Suffix(),
+		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition,
+		plan.ValueSuffix: s.who.Suffix(),
 		plan.ValuePrefix: s.scope.Prefix(),
 	}
 	maps.Copy(all, outputs)
+	return all
+}
+
+// stackValues are those of an instance whose stack was seen.
+func (s *step) stackValues() map[string]string {
+	all := s.values(s.now.stack.outputs)
+	all[plan.ValueSpacePrefix] = s.scope.SpacePrefix(s.now.Space)
 	return all
 }
 
@@ -138,9 +103,9 @@ type sites struct {
 
 type opened struct {
 	cloud      cloud
-	enter      func(plan.Place) principals
+	enter      func(plan.Location) principals
 	principals principals
-	who        plan.Place
+	who        plan.Location
 	proven     time.Time
 }
 
@@ -162,13 +127,14 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	s := &site{cloud: o.cloud, principals: o.principals, scope: p.scope, name: name, target: t, who: who}
 	if t.Account != "" && t.Account != who.Account {
 		return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf(
-			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.Account, t.Account)}
+			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.Account,
+			t.Account)}
 	}
 	return s, nil
 }
 
 // prove opens the way to a target, and asks whose account it leads to.
-func (p *Provider) prove(ctx context.Context, name string, t Target) (opened, error) {
+func (p *Provider) prove(ctx context.Context, name string, t plan.Target) (opened, error) {
 	p.sites.mu.Lock()
 	o, ok := p.sites.opened[name]
 	p.sites.mu.Unlock()
@@ -211,6 +177,8 @@ func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provid
 	case "":
 		return s, &is, nil
 	}
-	return nil, nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf("it answers as %q, and this was "+
-		"made in %q: other credentials, or another region. Have the settings lead to the right one", is.Identity, in.Target.Identity)}
+	return nil, nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name,
+		Message: fmt.Sprintf("it answers as %q, and this was "+
+			"made in %q: other credentials, or another region. Have the settings lead to the right one", is.Identity,
+			in.Target.Identity)}
 }

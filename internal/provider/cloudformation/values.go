@@ -22,10 +22,10 @@ func (r refusal) Error() string { return string(r) }
 type inputs struct {
 	parameters map[string]any // the user's
 	place      provider.Place
-	target     Target
+	target     plan.Target
 }
 
-func inputsOf(in provider.Instance, t Target) (inputs, error) {
+func inputsOf(in provider.Instance, t plan.Target) (inputs, error) {
 	i := inputs{place: in.Place, target: t}
 	if len(in.Parameters) == 0 {
 		return i, nil
@@ -53,7 +53,7 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 		}
 		return v, true
 	}
-	if v, ok := i.target.value(s.Target); ok {
+	if v, ok := i.target.Value(s.Target); ok {
 		return v, false
 	}
 	if s.Value != nil {
@@ -129,8 +129,9 @@ func plain(name string, v any, foreign bool) (string, error) {
 	case string:
 		switch {
 		case foreign && opens(v):
-			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, has two in a row, or one beside a comma. "+
-				"CloudFormation could take that for a reference to a secret, so it is refused. Give one without.", name))
+			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, has two in a row, "+
+				"or one beside a comma. CloudFormation could take that for a reference to a secret, "+
+				"so it is refused. Give one without.", name))
 		case strings.ContainsFunc(v, plan.Unwritable):
 			return "", refusal(fmt.Sprintf("The value of %q has a control character. Give one without.", name))
 		}
@@ -156,7 +157,8 @@ func list(name string, all []any, foreign bool) (string, error) {
 			return "", err
 		}
 		if strings.Contains(text, ",") {
-			return "", refusal(fmt.Sprintf("The value of %q has a list in which one has a comma. Give each without commas.", name))
+			return "", refusal(fmt.Sprintf("The value of %q has a list in which one has a comma. Give each without commas.",
+				name))
 		}
 		texts[n] = text
 	}

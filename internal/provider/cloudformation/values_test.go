@@ -44,12 +44,15 @@ func TestValues(t *testing.T) {
 		"Resolve":       {"it becomes a secret", plan.Source{Parameter: "a"}, `{"a":"{{resolve:secretsmanager:x}}"}`, "!"},
 		"Within":        {"", plan.Source{Parameter: "a"}, `{"a":"x{{resolve:ssm:x}}"}`, "!"},
 		"Escaped":       {"", plan.Source{Parameter: "a"}, `{"a":"\u007b{resolve:ssm:x}}"}`, "!"},
-		"Element":       {"a template can take one of a list", plan.Source{Parameter: "a"}, `{"a":["x","{{resolve:ssm:x}}"]}`, "!"},
+		"Element": {"a template can take one of a list", plan.Source{Parameter: "a"}, `{"a":["x","{{resolve:ssm:x}}"]}`,
+			"!"},
 		"Parts": {"a template takes a text apart at its commas, and joins it without them", plan.Source{Parameter: "a"},
 			`{"a":"x{,{resolve:ssm:x}}"}`, "!"},
-		"Head":          {"it is joined with the rest", plan.Source{Parameter: "a"}, `{"a":"{"}`, "!"},
-		"Spaced":        {"what is around an element of a list is dropped", plan.Source{Parameter: "a"}, `{"a":"x{ , {resolve:ssm:x}}"}`, "!"},
-		"Controlled":    {"so are control characters", plan.Source{Parameter: "a"}, `{"a":"x{\u0001,\u0000{resolve:ssm:x}}"}`, "!"},
+		"Head": {"it is joined with the rest", plan.Source{Parameter: "a"}, `{"a":"{"}`, "!"},
+		"Spaced": {"what is around an element of a list is dropped", plan.Source{Parameter: "a"},
+			`{"a":"x{ , {resolve:ssm:x}}"}`, "!"},
+		"Controlled": {"so are control characters", plan.Source{Parameter: "a"}, `{"a":"x{\u0001,\u0000{resolve:ssm:x}}"}`,
+			"!"},
 		"SpacedElement": {"", plan.Source{Parameter: "a"}, `{"a":["x{\u2003","y"]}`, "!"},
 		"Tail":          {"it is joined with what begins it", plan.Source{Parameter: "a"}, `{"a":"{resolve:ssm:x}}"}`, "!"},
 		"Braces":        {"they open nothing", plan.Source{Parameter: "a"}, `{"a":"a{b}c}"}`, "a{b}c}"},
@@ -66,12 +69,13 @@ func TestValues(t *testing.T) {
 		"NoCharacter":   {"", plan.Source{Parameter: "a"}, `{"a":"x\uffff"}`, "!"},
 		"ControlInList": {"", plan.Source{Parameter: "a"}, `{"a":["x","\u0000"]}`, "!"},
 		"Lines":         {"a certificate has some", plan.Source{Parameter: "a"}, `{"a":"x\n\ty"}`, "x\n\ty"},
-		"Name":          {"no order fails of what a platform calls it", plan.Source{Context: "instance_name"}, `{}`, "((resolve:ssm:x}}-- é"},
-		"LongName":      {"", plan.Source{Context: "organization"}, `{}`, "x" + strings.Repeat("ü", plan.MaxValue/2-1)},
+		"Name": {"no order fails of what a platform calls it", plan.Source{Context: "instance_name"}, `{}`,
+			"((resolve:ssm:x}}-- é"},
+		"LongName": {"", plan.Source{Context: "organization"}, `{}`, "x" + strings.Repeat("ü", plan.MaxValue/2-1)},
 	} {
 		in := provider.Instance{Parameters: json.RawMessage(c.given),
 			Place: provider.Place{Space: "the space", InstanceName: "{{resolve:ssm:x}}\x01\n é", Organization: "x" + letters}}
-		i, err := inputsOf(in, Target{Subnets: []string{"s-1", "s-2"}})
+		i, err := inputsOf(in, plan.Target{Subnets: []string{"s-1", "s-2"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +130,8 @@ func TestJoined(t *testing.T) {
 func TestUpdatedValues(t *testing.T) {
 	four := "4"
 	m := plan.Settings{Parameters: map[string]plan.Source{
-		"Given": {Parameter: "given"}, "Fixed": {Value: &four}, "Secret": {Parameter: "secret", Secret: true}, "Space": {Context: "space"},
+		"Given": {Parameter: "given"}, "Fixed": {Value: &four}, "Secret": {Parameter: "secret", Secret: true},
+		"Space": {Context: "space"},
 	}}
 	has := map[string]bool{"Given": true, "Fixed": true, "Secret": true, "Space": true}
 	i := inputs{parameters: map[string]any{"given": "new"}, place: provider.Place{Space: "renamed"}}
@@ -136,9 +141,11 @@ func TestUpdatedValues(t *testing.T) {
 		want []parameter
 	}{
 		"SamePlan": {true, has, []parameter{
-			{name: "Fixed", keep: true}, {name: "Given", value: "new"}, {name: "Secret", keep: true}, {name: "Space", keep: true}}},
+			{name: "Fixed", keep: true}, {name: "Given", value: "new"}, {name: "Secret", keep: true},
+			{name: "Space", keep: true}}},
 		"OtherPlan": {false, has, []parameter{
-			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Secret", keep: true}, {name: "Space", value: "renamed"}}},
+			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Secret", keep: true},
+			{name: "Space", value: "renamed"}}},
 		"NewParameters": {false, map[string]bool{}, []parameter{
 			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Space", value: "renamed"}}},
 	} {
@@ -152,7 +159,8 @@ func TestUpdatedValues(t *testing.T) {
 // A parameter that the user has removed has no effect any more: GET does not show it.
 func TestRemovedValues(t *testing.T) {
 	never := "0"
-	m := plan.Settings{Parameters: map[string]plan.Source{"Days": {Parameter: "days", Value: &never}, "Note": {Parameter: "note"}}}
+	m := plan.Settings{Parameters: map[string]plan.Source{"Days": {Parameter: "days", Value: &never},
+		"Note": {Parameter: "note"}}}
 	got, err := inputs{}.updated(m, true, map[string]bool{"Days": true, "Note": true})
 	want := []parameter{{name: "Days", value: "0"}} // the other is the template's own again
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {

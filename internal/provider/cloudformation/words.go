@@ -33,7 +33,8 @@ var causes = []struct {
 	{`(?i)not authorized|access ?denied|unauthorized|forbidden|explicit deny`,
 		"the service's account does not allow it. Ask the operator of the service."},
 	{`(?i)failed to satisfy constraint|Model validation failed|invalid (value|parameter)|` +
-		`\bfor (the )?(parameter|property|attribute)\b.* is (invalid|not valid)|must be (between|one of|less|greater|at (least|most))`,
+		`\bfor (the )?(parameter|property|attribute)\b.* is (invalid|not valid)|` +
+		`must be (between|one of|less|greater|at (least|most))`,
 		textSettings},
 	{`(?i)(limit|quota).*(exceed|reach)|(exceed|reach).*(limit|quota)|LimitExceeded|too many`,
 		"a limit of the service's account is reached. Ask the operator of the service to raise it."},

@@ -67,9 +67,15 @@ type rented struct {
 // order begins to make one.
 func order(t *testing.T, p *process, offering, plan, id, more string) rented {
 	t.Helper()
+	return orderIn(t, p, offering, plan, id, `"organization_guid":"o","space_guid":"s"`+more)
+}
+
+// orderIn begins to make one in a place.
+func orderIn(t *testing.T, p *process, offering, plan, id, place string) rented {
+	t.Helper()
 	r := rented{p: p, t: t, path: instancePath(id)}
 	r.service, r.plan = r.idsOf(offering, plan)
-	r.begins("PUT", r.path, `,"organization_guid":"o","space_guid":"s"`+more)
+	r.begins("PUT", r.path, ","+place)
 	return r
 }
 

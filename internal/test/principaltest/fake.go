@@ -68,7 +68,7 @@ type entity struct {
 	created, gone time.Time
 	policies      map[string]string
 	keys          []*key
-	hanging       []principal.Attachment
+	hanging       []string
 }
 
 type key struct {
@@ -170,10 +170,10 @@ func (f *Fake) Plant(kind plan.Principal, name, path string, tags provider.Tags)
 }
 
 // Hang hangs something on a principal, as somebody else may.
-func (f *Fake) Hang(kind plan.Principal, name string, a principal.Attachment) {
+func (f *Fake) Hang(kind plan.Principal, name, what string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.standing[kind][name].hanging = append(f.standing[kind][name].hanging, a)
+	f.standing[kind][name].hanging = append(f.standing[kind][name].hanging, what)
 }
 
 // AddKey gives a user a key that nobody records, and DropKeys takes all of its keys.

@@ -10,9 +10,6 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 )
 
-// hangingPolicy is the kind of an attachment that is a policy inside the principal.
-const hangingPolicy = "policy"
-
 // Policy implements principal.Policies.
 func (c *Client) Policy(ctx context.Context, kind plan.Principal, name, policy string) (document string, err error) {
 	err = c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
@@ -68,25 +65,23 @@ func (c *Client) DeletePolicy(ctx context.Context, kind plan.Principal, name, po
 
 // Attachments implements principal.Policies.
 func (c *Client) Attachments(ctx context.Context, kind plan.Principal, name string) (all []principal.Attachment, err error) {
+	attach := func(what string, off func(e *entity)) {
+		all = append(all, principal.Attachment{Name: what, Detach: func(ctx context.Context) error {
+			return c.on(ctx, kind, name, func(_ *Fake, e *entity) error { off(e); return nil })
+		}})
+	}
 	err = c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
-		all = slices.Clone(e.hanging)
+		for _, what := range e.hanging {
+			attach(what, func(e *entity) {
+				e.hanging = slices.DeleteFunc(e.hanging, func(other string) bool { return other == what })
+			})
+		}
 		for policy := range e.policies {
-			all = append(all, principal.Attachment{Kind: hangingPolicy, ID: policy})
+			attach("policy "+policy, func(e *entity) { delete(e.policies, policy) })
 		}
 		return nil
 	})
 	return all, err
-}
-
-// Detach implements principal.Policies.
-func (c *Client) Detach(ctx context.Context, kind plan.Principal, name string, a principal.Attachment) error {
-	return c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
-		if a.Kind == hangingPolicy {
-			delete(e.policies, a.ID)
-		}
-		e.hanging = slices.DeleteFunc(e.hanging, func(b principal.Attachment) bool { return a == b })
-		return nil
-	})
 }
 
 // Keys implements principal.Keys.

@@ -91,8 +91,8 @@ func Services() []Service {
 				Given: described, Changed: again, OnDelete: plan.Empty},
 			{Name: "publisher", Use: useBus, Shows: "an event is sent", Forbidden: putRule, Forbids: "to make a rule",
 				Given: described, Changed: again, OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, what targets " +
-			"are sent, that only queues and topics of the broker can be targets"},
+		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, " +
+			"that only queues of the same space can be targets"},
 		{Offering: "kinesis", Credentials: []string{"stream_name"}, See: seeStream, Moves: true, Plans: []Plan{
 			{Name: "on-demand", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72}`,
 				Changed: `{"retention_hours":48}`, OnDelete: plan.Empty},
@@ -133,8 +133,7 @@ func Services() []Service {
 				Changed:  `{"display_name":"Letters","content_based_deduplication":true}`,
 				Unseen:   []string{"content_based_deduplication"},
 				OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, subscribing, delivery, that a FIFO topic keeps the order: MiniStack makes a standard " +
-			"one"},
+		}, Unproved: "encryption at rest, that a binding may subscribe, that a FIFO topic keeps the order"},
 		{Offering: "sqs", Credentials: []string{"dead_letter_queue_arn", "dead_letter_queue_url", "queue_arn", "queue_url"},
 			See: seeQueue, OnlyTLS: true, Plans: []Plan{
 				{Name: "standard", Use: useQueue, Shows: "a message is sent, received and deleted; dead letters are looked for",

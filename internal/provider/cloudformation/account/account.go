@@ -17,7 +17,7 @@ import (
 
 // Here is the place that a template of CloudFormation is used in: its pseudo parameters.
 // All texts of this package have them, until Fill or the template puts the place in.
-var Here = plan.Place{Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}"}
+var Here = plan.Location{Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}"}
 
 // Options are how an account is prepared.
 type Options struct {
@@ -56,7 +56,8 @@ type Resource struct {
 // every later one fail.
 func kept(kind string, properties map[string]any) Resource {
 	return Resource{
-		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain", Properties: render(properties).(map[string]any),
+		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
+		Properties: render(object(properties)).(map[string]any),
 	}
 }
 
@@ -130,7 +131,8 @@ func templates(scope plan.Scope) map[string]Resource {
 			"VersioningConfiguration": map[string]any{"Status": "Enabled"},
 		}),
 		"TemplatesPolicy": kept("AWS::S3::BucketPolicy", map[string]any{
-			"Bucket": name, "PolicyDocument": map[string]any{"Version": iampolicy.Version, "Statement": []any{withPrincipal(insecure, "*")}},
+			"Bucket": name, "PolicyDocument": map[string]any{"Version": iampolicy.Version,
+				"Statement": []any{withPrincipal(insecure, "*")}},
 		}),
 	}
 }
@@ -183,7 +185,7 @@ func render(value any) any {
 }
 
 // Fill puts a place into the texts of statements.
-func Fill(all []iampolicy.Statement, p plan.Place) []iampolicy.Statement {
+func Fill(all []iampolicy.Statement, p plan.Location) []iampolicy.Statement {
 	place := strings.NewReplacer(Here.Partition, p.Partition, Here.Account, p.Account, Here.Region, p.Region)
 	out := make([]iampolicy.Statement, len(all))
 	for i, s := range all {
@@ -193,7 +195,7 @@ func Fill(all []iampolicy.Statement, p plan.Place) []iampolicy.Statement {
 }
 
 // longest is a place whose names are as long as any.
-var longest = plan.Place{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
+var longest = plan.Location{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
 
 // document is a policy for a template; it has to fit where it goes.
 func document(all []iampolicy.Statement, most int) (map[string]any, error) {
@@ -202,8 +204,9 @@ func document(all []iampolicy.Statement, most int) (map[string]any, error) {
 		return nil, err
 	}
 	if len(raw) > most {
-		return nil, fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
-			"or make two offerings of it", len(raw), most)
+		return nil,
+			fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
+				"or make two offerings of it", len(raw), most)
 	}
 	return object(iampolicy.Document{Version: iampolicy.Version, Statement: all}), nil
 }
@@ -222,20 +225,13 @@ func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 		"RoleName":    scope.Access(Here.Region),
 		"Path":        scope.FixedPath(),
 		"Description": "What a service broker of another account does here",
-		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version, "Statement": []any{withPrincipal(iampolicy.Statement{
-			Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
-			Condition: iampolicy.Condition{"StringEquals": {"sts:ExternalId": {t.ExternalID}}},
-		}, map[string]any{"AWS": anys(t.Principals)})}},
+		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version,
+			"Statement": []any{withPrincipal(iampolicy.Statement{
+				Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
+				Condition: iampolicy.Condition{"StringEquals": {"sts:ExternalId": {t.ExternalID}}},
+			}, map[string]any{"AWS": t.Principals})}},
 		"Policies": []any{map[string]any{"PolicyName": "Broker", "PolicyDocument": policy}},
 	}), nil
-}
-
-func anys(texts []string) []any {
-	out := make([]any, len(texts))
-	for i, text := range texts {
-		out[i] = text
-	}
-	return out
 }
 
 // Template is a whole template of CloudFormation with these resources.

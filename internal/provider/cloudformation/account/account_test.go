@@ -89,7 +89,8 @@ func TestPoliciesFit(t *testing.T) {
 		actions = append(actions, "sqs:ReceiveMessage")
 	}
 	wide.Permissions[0].Statement[0].Action = actions
-	if _, err := account.Resources(scope, []account.Offering{wide}, account.Options{}); err == nil || !strings.Contains(err.Error(), "10240") {
+	if _, err := account.Resources(scope, []account.Offering{wide}, account.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "10240") {
 		t.Errorf("permissions that are too large: %v", err)
 	}
 }

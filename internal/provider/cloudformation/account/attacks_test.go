@@ -7,6 +7,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 const (
@@ -14,7 +15,7 @@ const (
 	other = plan.Scope("longshore-zzzzzzzz")
 )
 
-var place = plan.Place{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
+var place = plan.Location{Partition: "aws", Account: "111122223333", Region: "eu-central-1"}
 
 // queue is an offering as an operator might write it.
 func queue(t testing.TB) account.Offering {
@@ -60,8 +61,8 @@ type call struct {
 	want             bool
 }
 
-func (c call) request() iampolicy.Request {
-	return iampolicy.Request{Action: c.action, Resource: c.resource, Context: c.context}
+func (c call) request() policytest.Request {
+	return policytest.Request{Action: c.action, Resource: c.resource, Context: c.context}
 }
 
 func bounded(arn string) map[string][]string {
@@ -102,26 +103,31 @@ var attacks = map[string]call{
 	"TrustFixed":      {"who may take a service role", "iam:UpdateAssumeRolePolicy", principal(serviceRole), nil, false},
 	"Attach":          {"a policy of its own", "iam:AttachUserPolicy", principal(user), bounded(boundary), false},
 	"AttachRole":      {"a policy of its own", "iam:AttachRolePolicy", principal(role), bounded(boundary), false},
-	"BoundaryGone":    {"the boundary is taken off", "iam:DeleteUserPermissionsBoundary", principal(user), bounded(boundary), false},
+	"BoundaryGone": {"the boundary is taken off", "iam:DeleteUserPermissionsBoundary", principal(user), bounded(boundary),
+		false},
 	"BoundaryGoneOfRole": {"the boundary is taken off", "iam:DeleteRolePermissionsBoundary", principal(role),
 		bounded(boundary), false},
-	"BoundaryPut":     {"the boundary becomes another", "iam:PutUserPermissionsBoundary", principal(user), bounded(boundary), false},
+	"BoundaryPut": {"the boundary becomes another", "iam:PutUserPermissionsBoundary", principal(user), bounded(boundary),
+		false},
 	"BoundaryEdited":  {"its text is changed", "iam:CreatePolicyVersion", principal(boundary), nil, false},
 	"BoundaryVersion": {"an earlier text is taken again", "iam:SetDefaultPolicyVersion", principal(boundary), nil, false},
 	"BoundaryDeleted": {"it is deleted", "iam:DeletePolicy", principal(boundary), nil, false},
 	"BoundaryMade": {"a wider one is made", "iam:CreatePolicy",
 		principal("policy/longshore/abcdefgh-fixed/longshore-abcdefgh-p-x"), nil, false},
-	"Group":      {"a group gives what a boundary bounds, but is not needed", "iam:AddUserToGroup", principal("group/admins"), nil, false},
+	"Group": {"a group gives what a boundary bounds, but is not needed", "iam:AddUserToGroup", principal("group/admins"),
+		nil, false},
 	"Key":        {"a binding's key", "iam:CreateAccessKey", principal(user), nil, true},
 	"KeyOfOther": {"somebody's key", "iam:CreateAccessKey", principal("user/admin"), nil, false},
 	"Password":   {"a password", "iam:CreateLoginProfile", principal(user), nil, false},
 
-	"Pass":        {"an offering's role for a stack", "iam:PassRole", principal(serviceRole), passed("cloudformation.amazonaws.com"), true},
+	"Pass": {"an offering's role for a stack", "iam:PassRole", principal(serviceRole),
+		passed("cloudformation.amazonaws.com"), true},
 	"PassOther":   {"another role", "iam:PassRole", principal("role/Admin"), passed("cloudformation.amazonaws.com"), false},
 	"PassBinding": {"a binding's role", "iam:PassRole", principal(role), passed("cloudformation.amazonaws.com"), false},
 	"PassLambda":  {"to another service", "iam:PassRole", principal(serviceRole), passed("lambda.amazonaws.com"), false},
 	"PassAccess": {"the role of another account's broker", "iam:PassRole",
-		principal("role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1"), passed("cloudformation.amazonaws.com"), false},
+		principal("role/longshore/abcdefgh-fixed/longshore-abcdefgh-a-eu-central-1"), passed("cloudformation.amazonaws.com"),
+		false},
 	"Assume":      {"a service role itself", "sts:AssumeRole", principal(serviceRole), nil, false},
 	"AssumeOther": {"any role", "sts:AssumeRole", principal("role/Admin"), nil, false},
 
@@ -145,8 +151,10 @@ var attacks = map[string]call{
 	"Template":        {"a template is laid down", "s3:PutObject", bucket + "/templates/d.json", nil, true},
 	"TemplateDeleted": {"instances may need it", "s3:DeleteObject", bucket + "/templates/d.json", nil, false},
 	"TemplateBeside":  {"what the operator keeps there", "s3:PutObject", bucket + "/account/d.json", nil, false},
-	"Count":           {"whether a table holds something", "dynamodb:Scan", table, map[string][]string{"dynamodb:Select": {"COUNT"}}, true},
-	"Items":           {"what it holds", "dynamodb:Scan", table, map[string][]string{"dynamodb:Select": {"ALL_ATTRIBUTES"}}, false},
+	"Count": {"whether a table holds something", "dynamodb:Scan", table,
+		map[string][]string{"dynamodb:Select": {"COUNT"}}, true},
+	"Items": {"what it holds", "dynamodb:Scan", table, map[string][]string{"dynamodb:Select": {"ALL_ATTRIBUTES"}},
+		false},
 	"Messages": {"what a queue holds", "sqs:ReceiveMessage",
 		"arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x", nil, false},
 	"Mark": {"what is retained is marked", "dynamodb:TagResource", table, nil, true},
@@ -165,7 +173,7 @@ func TestTheBrokerMayDoNoMore(t *testing.T) {
 	rights := document(account.Rights(scope, account.Options{}))
 	for name, c := range attacks {
 		t.Run(name, func(t *testing.T) {
-			if got := iampolicy.Allows(c.request(), rights); got != c.want {
+			if got := policytest.Allows(c.request(), rights); got != c.want {
 				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
 			}
 		})
@@ -183,16 +191,17 @@ func TestListingChangesNothing(t *testing.T) {
 	}
 	rights := document(account.Rights(scope, account.Options{}))
 	for name, c := range attacks {
-		if iampolicy.Allows(c.request(), rights, []iampolicy.Document{listing}) {
+		if policytest.Allows(c.request(), rights, []iampolicy.Document{listing}) {
 			t.Errorf("%s: %s on %s is allowed", name, c.action, c.resource)
 		}
 	}
 	for _, c := range []call{
-		{"its own stacks", "cloudformation:DescribeStacks", stack, nil, true}, {"the tags of a user", "iam:GetUser", principal(user), nil, true},
+		{"its own stacks", "cloudformation:DescribeStacks", stack, nil, true},
+		{"the tags of a user", "iam:GetUser", principal(user), nil, true},
 		{"what others' stacks give out", "cloudformation:DescribeStacks", "*", nil, false},
 		{"somebody's user", "iam:GetUser", principal("user/eve"), nil, false},
 	} {
-		if got := iampolicy.Allows(c.request(), rights, []iampolicy.Document{listing}); got != c.want {
+		if got := policytest.Allows(c.request(), rights, []iampolicy.Document{listing}); got != c.want {
 			t.Errorf("%s: allowed %v", c.reason, got)
 		}
 	}
@@ -203,7 +212,7 @@ func TestListingChangesNothing(t *testing.T) {
 func TestScopesAreApart(t *testing.T) {
 	rights := document(account.Rights(other, account.Options{}))
 	for name, c := range attacks {
-		if c.want && iampolicy.Allows(c.request(), rights) {
+		if c.want && policytest.Allows(c.request(), rights) {
 			t.Errorf("%s: another broker may do it too: %s on %s", name, c.action, c.resource)
 		}
 	}
@@ -221,9 +230,11 @@ func TestServiceRolesAreGuarded(t *testing.T) {
 		"OwnSecret":    {"its stack's own", "secretsmanager:GetSecretValue", secret + "longshore-abcdefgh-i-x-AbCdEf", nil, true},
 		"Parameter": {"a parameter by {{resolve:…}}", "ssm:GetParameters",
 			"arn:aws:ssm:eu-central-1:111122223333:parameter/db/password", nil, false},
-		"ParametersOf": {"a path of them", "ssm:GetParametersByPath", "arn:aws:ssm:eu-central-1:111122223333:parameter/", nil, false},
-		"User":         {"a user without our boundary", "iam:CreateUser", principal("user/longshore-abcdefgh-i-x"), nil, false},
-		"Role":         {"a role with another one", "iam:CreateRole", principal("role/longshore-abcdefgh-i-x"), bounded("policy/Wide"), false},
+		"ParametersOf": {"a path of them", "ssm:GetParametersByPath", "arn:aws:ssm:eu-central-1:111122223333:parameter/", nil,
+			false},
+		"User": {"a user without our boundary", "iam:CreateUser", principal("user/longshore-abcdefgh-i-x"), nil, false},
+		"Role": {"a role with another one", "iam:CreateRole", principal("role/longshore-abcdefgh-i-x"),
+			bounded("policy/Wide"), false},
 		"RoleBounded": {"a function's role below the boundary", "iam:CreateRole",
 			principal("role/longshore-abcdefgh-i-x"), bounded(boundary), true},
 		"Attach": {"what gives more to a role without a boundary", "iam:AttachRolePolicy",
@@ -238,7 +249,7 @@ func TestServiceRolesAreGuarded(t *testing.T) {
 		"Templates":    {"the templates of all", "s3:PutObject", bucket + "/x", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := iampolicy.Allows(c.request(), rights); got != c.want {
+			if got := policytest.Allows(c.request(), rights); got != c.want {
 				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
 			}
 		})
@@ -257,8 +268,9 @@ func TestASharedFunctionIsCalled(t *testing.T) {
 	o.Permissions = append(o.Permissions, d)
 	rights := document(account.ServiceRights(scope, o))
 	for function, want := range map[string]bool{"maker": true, "payroll": false} {
-		r := iampolicy.Request{Action: "lambda:InvokeFunction", Resource: "arn:aws:lambda:eu-central-1:111122223333:function:" + function}
-		if got := iampolicy.Allows(r, rights); got != want {
+		r := policytest.Request{Action: "lambda:InvokeFunction", Resource: "arn:aws:lambda:eu-central-1:111122223333:function:" +
+			function}
+		if got := policytest.Allows(r, rights); got != want {
 			t.Errorf("%s: called %v", function, got)
 		}
 	}
@@ -275,10 +287,11 @@ func TestBindingsAreBounded(t *testing.T) {
 	}}}
 	own := "arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x-Queue-1"
 	for name, c := range map[string]call{
-		"Send":        {"what it is for", "sqs:SendMessage", own, nil, true},
-		"Delete":      {"what no plan allows", "sqs:DeleteQueue", own, nil, false},
-		"OtherQueue":  {"what no instance has", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:payroll", nil, false},
-		"OtherBroker": {"another broker's", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:longshore-zzzzzzzz-i-x", nil, false},
+		"Send":       {"what it is for", "sqs:SendMessage", own, nil, true},
+		"Delete":     {"what no plan allows", "sqs:DeleteQueue", own, nil, false},
+		"OtherQueue": {"what no instance has", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:payroll", nil, false},
+		"OtherBroker": {"another broker's", "sqs:SendMessage", "arn:aws:sqs:eu-central-1:111122223333:longshore-zzzzzzzz-i-x",
+			nil, false},
 		"OtherService": {"another service", "dynamodb:GetItem",
 			"arn:aws:dynamodb:eu-central-1:111122223333:table/longshore-abcdefgh-i-x", nil, false},
 		"User":      {"a principal", "iam:CreateUser", principal(user), bounded(boundary), false},
@@ -290,7 +303,7 @@ func TestBindingsAreBounded(t *testing.T) {
 		"Templates": {"a template of others", "s3:PutObject", bucket + "/x", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := iampolicy.Allows(c.request(), anything, document(bounds)); got != c.want {
+			if got := policytest.Allows(c.request(), anything, document(bounds)); got != c.want {
 				t.Errorf("%s (%s on %s): allowed %t, want %t", c.reason, c.action, c.resource, got, c.want)
 			}
 		})
@@ -303,7 +316,8 @@ func TestFurtherRegions(t *testing.T) {
 	const there = "us-west-2"
 	rights := document(account.Rights(scope, account.Options{Regions: []string{there}}))
 	for _, c := range []call{
-		{"a stack", "cloudformation:CreateStack", stack, byRole("role/longshore/abcdefgh-fixed/longshore-abcdefgh-s-queue-" + there), true},
+		{"a stack", "cloudformation:CreateStack", stack, byRole("role/longshore/abcdefgh-fixed/longshore-abcdefgh-s-queue-" +
+			there), true},
 		{"its events", "cloudformation:DescribeStackEvents", stack, nil, true},
 		{"a template", "s3:PutObject", bucket + "/templates/d.json", nil, true},
 		{"a stack without a role", "cloudformation:CreateStack", stack, nil, false},
@@ -312,7 +326,7 @@ func TestFurtherRegions(t *testing.T) {
 		for region, want := range map[string]bool{place.Region: c.want, there: c.want, "sa-east-1": false} {
 			r := c.request()
 			r.Resource = strings.ReplaceAll(c.resource, place.Region, region)
-			if got := iampolicy.Allows(r, rights); got != want {
+			if got := policytest.Allows(r, rights); got != want {
 				t.Errorf("%s in %s: allowed %v", c.reason, region, got)
 			}
 		}

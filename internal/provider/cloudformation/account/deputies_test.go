@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 // shippedOffering is one that ships.
@@ -36,14 +37,14 @@ func shippedOffering(t *testing.T, name string) account.Offering {
 
 // bindingOf is what a binding of an offering's first plan may do, filled as when it is
 // made.
-func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Place, outputs map[string]string) []iampolicy.Document {
+func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Location, outputs map[string]string) []iampolicy.Document {
 	t.Helper()
 	raw, err := json.Marshal(o.Policies[0].Document)
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]string{plan.ValuePartition: p.Partition, plan.ValueAccount: p.Account, plan.ValueRegion: p.Region,
-		plan.ValuePrefix: s.Prefix()}
+		plan.ValuePrefix: s.Prefix(), plan.ValueSpacePrefix: s.SpacePrefix("space234")}
 	for name, value := range outputs {
 		values[name] = value
 	}
@@ -59,10 +60,10 @@ func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Place, out
 }
 
 const (
-	near   = "arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-x-Queue-1"
+	near   = "arn:aws:sqs:eu-central-1:111122223333:longshore-abcdefgh-i-space234-x-queue"
 	queued = "arn:aws:sqs:eu-central-1:111122223333:payroll"
-	topic  = "arn:aws:sns:eu-central-1:111122223333:longshore-abcdefgh-i-x-Topic-1"
-	rule   = "arn:aws:events:eu-central-1:111122223333:rule/longshore-abcdefgh-i-x-bus/r"
+	topic  = "arn:aws:sns:eu-central-1:111122223333:longshore-abcdefgh-i-space234-x-topic"
+	rule   = "arn:aws:events:eu-central-1:111122223333:rule/longshore-abcdefgh-i-space234-x-bus/r"
 )
 
 func targets(arns ...string) map[string][]string {
@@ -76,19 +77,21 @@ func subscribed(protocol, endpoint string) map[string][]string {
 // deputies are calls by which a binding would have another service act for it, on what
 // trusts that service.
 var deputies = map[string]call{
-	"Target":       {"a queue of the broker", "events:PutTargets", rule, targets(near), true},
-	"TargetTopic":  {"a topic of the broker", "events:PutTargets", rule, targets(topic), true},
+	"Target":       {"a queue of the space", "events:PutTargets", rule, targets(near), true},
+	"TargetTopic":  {"a topic of the broker", "events:PutTargets", rule, targets(topic), false},
 	"TargetQueue":  {"somebody's queue", "events:PutTargets", rule, targets(queued), false},
 	"TargetsMixed": {"one of several", "events:PutTargets", rule, targets(near, queued), false},
 	"TargetLambda": {"a function", "events:PutTargets", rule,
 		targets("arn:aws:lambda:eu-central-1:111122223333:function:payroll"), false},
-	"TargetOther":   {"another broker's", "events:PutTargets", rule, targets(strings.ReplaceAll(near, "abcdefgh", "zzzzzzzz")), false},
+	"TargetOther": {"another broker's", "events:PutTargets", rule, targets(strings.ReplaceAll(near, "abcdefgh", "zzzzzzzz")),
+		false},
 	"TargetAccount": {"another account's", "events:PutTargets", rule, targets(strings.Replace(near, "1111", "4444", 1)), false},
 	"TargetNone":    {"all of none is nothing", "events:PutTargets", rule, nil, false},
 	"Rule":          {"what it is for", "events:PutRule", rule, nil, true},
-	"RuleElsewhere": {"the account's own bus", "events:PutTargets", "arn:aws:events:eu-central-1:111122223333:rule/r", targets(near), false},
+	"RuleElsewhere": {"the account's own bus", "events:PutTargets", "arn:aws:events:eu-central-1:111122223333:rule/r",
+		targets(near), false},
 
-	"Subscribe":      {"a queue of the broker", "sns:Subscribe", topic, subscribed("sqs", near), true},
+	"Subscribe":      {"a queue of the space", "sns:Subscribe", topic, subscribed("sqs", near), true},
 	"SubscribeHTTPS": {"the application", "sns:Subscribe", topic, subscribed("https", "https://app.example.com/in"), true},
 	"SubscribeHTTP":  {"in the clear", "sns:Subscribe", topic, subscribed("http", "http://app.example.com/in"), false},
 	"SubscribeSMS":   {"at the operator's cost", "sns:Subscribe", topic, subscribed("sms", "+15555550100"), false},
@@ -118,7 +121,7 @@ func TestNoDeputies(t *testing.T) {
 			t.Fatal(err)
 		}
 		policy := bindingOf(t, o, scope, place, map[string]string{
-			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-x-bus",
+			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-space234-x-bus",
 			"EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
 		})
 		for which, c := range deputies {
@@ -126,13 +129,30 @@ func TestNoDeputies(t *testing.T) {
 				continue
 			}
 			t.Run(which, func(t *testing.T) {
-				if got := iampolicy.Allows(c.request(), policy); got != c.want {
+				if got := policytest.Allows(c.request(), policy); got != c.want {
 					t.Errorf("%s (%s on %s): the policy allows it: %t, want %t", c.reason, c.action, c.resource, got, c.want)
 				}
-				if got := iampolicy.Allows(c.request(), everything, document(bounds)); got != c.want {
+				if got := policytest.Allows(c.request(), everything, document(bounds)); got != c.want {
 					t.Errorf("%s (%s on %s): the boundary allows it: %t, want %t", c.reason, c.action, c.resource, got, c.want)
 				}
 			})
+		}
+	}
+}
+
+// A binding has messages go to queues of its instance's own space alone.
+func TestDeputiesOfOtherSpaces(t *testing.T) {
+	far := strings.Replace(near, "space234", "other234", 1)
+	for name, c := range map[string]call{
+		"sns":         {"a queue of another space", "sns:Subscribe", topic, subscribed("sqs", far), false},
+		"eventbridge": {"a queue of another space", "events:PutTargets", rule, targets(far), false},
+	} {
+		policy := bindingOf(t, shippedOffering(t, name), scope, place, map[string]string{
+			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-space234-x-bus",
+			"EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
+		})
+		if policytest.Allows(c.request(), policy) {
+			t.Errorf("%s: %s (%s on %s) is allowed", name, c.reason, c.action, c.resource)
 		}
 	}
 }
@@ -179,9 +199,10 @@ func TestTagsOfKeys(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]call{
-		"Create":  {"a key is made", "kms:CreateKey", "*", with(nil), true},
-		"New":     {"and tagged", "kms:TagResource", "*", with(nil), true},
-		"Named":   {"somebody's key", "kms:TagResource", key, with(map[string][]string{"kms:ResourceAliases": {"alias/payroll"}}), false},
+		"Create": {"a key is made", "kms:CreateKey", "*", with(nil), true},
+		"New":    {"and tagged", "kms:TagResource", "*", with(nil), true},
+		"Named": {"somebody's key", "kms:TagResource", key, with(map[string][]string{"kms:ResourceAliases": {"alias/payroll"}}),
+			false},
 		"Unasked": {"another tag", "kms:TagResource", "*", nil, false},
 		"Own": {"its own key", "kms:TagResource", key,
 			with(map[string][]string{"aws:ResourceTag/longshore:offering": {"kms"}, "kms:ResourceAliases": {"alias/x"}}), true},
@@ -189,7 +210,7 @@ func TestTagsOfKeys(t *testing.T) {
 			with(map[string][]string{"aws:ResourceTag/longshore:scope": {string(other)}}), false},
 		"Delete": {"somebody's key", "kms:ScheduleKeyDeletion", key, with(nil), false},
 	} {
-		if got := iampolicy.Allows(c.request(), rights); got != c.want {
+		if got := policytest.Allows(c.request(), rights); got != c.want {
 			t.Errorf("%s: %s (%s on %s): allowed %t, want %t", name, c.reason, c.action, c.resource, got, c.want)
 		}
 	}
@@ -234,7 +255,8 @@ func TestDeputiesOnAnEmulator(t *testing.T) {
 		binding
 		taken bool
 	}{
-		"Binding": {as("binding", true, shipped), false}, "Wide": {as("wide", true, wide), false}, "Free": {as("free", false, wide), true},
+		"Binding": {as("binding", true, shipped), false}, "Wide": {as("wide", true, wide), false},
+		"Free": {as("free", false, wide), true},
 	} {
 		t.Run(name, func(t *testing.T) { p.deputies(t, one.topics, one.rules, *topic.TopicArn, *bus, one.taken) })
 	}
@@ -242,7 +264,8 @@ func TestDeputiesOnAnEmulator(t *testing.T) {
 
 // deputies tries to have SNS and EventBridge act on what is somebody else's.
 func (p prepared) deputies(t *testing.T, byTopic, byRule aws.Config, topic, bus string, taken bool) {
-	mine, err := sns.NewFromConfig(p.root).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic, Protocol: aws.String("email"),
+	mine, err := sns.NewFromConfig(p.root).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic,
+		Protocol: aws.String("email"),
 		Endpoint: aws.String("a@example.com"), ReturnSubscriptionArn: true})
 	if err != nil {
 		t.Fatal(err)

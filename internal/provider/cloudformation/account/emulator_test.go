@@ -31,7 +31,7 @@ import (
 type prepared struct {
 	root  aws.Config
 	scope plan.Scope
-	place plan.Place
+	place plan.Location
 }
 
 func prepare(t *testing.T) prepared {
@@ -41,7 +41,7 @@ func prepare(t *testing.T) prepared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.place = plan.Place{Partition: "aws", Account: *who.Account, Region: p.root.Region}
+	p.place = plan.Location{Partition: "aws", Account: *who.Account, Region: p.root.Region}
 	p.make(t, account.Options{})
 	return p
 }
@@ -101,7 +101,8 @@ func TestAnotherAccount(t *testing.T) {
 	there := p.root.Copy()
 	there.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		c := session.Credentials
-		return aws.Credentials{AccessKeyID: *c.AccessKeyId, SecretAccessKey: *c.SecretAccessKey, SessionToken: *c.SessionToken}, nil
+		return aws.Credentials{AccessKeyID: *c.AccessKeyId, SecretAccessKey: *c.SecretAccessKey, SessionToken: *c.SessionToken},
+			nil
 	})
 	stacks, service := cloudformation.NewFromConfig(there), p.scope.ServiceRoleARN(far.place, "queue")
 	create := func(name string) func(context.Context) error {
@@ -234,7 +235,8 @@ func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
 	stacks, principals := cloudformation.NewFromConfig(broker), iam.NewFromConfig(broker)
 	role, bound := p.scope.ServiceRoleARN(p.place, "queue"), p.scope.BoundaryARN(p.place, "queue")
 	create := func(name string) func(context.Context) error {
-		return called(stacks.CreateStack, &cloudformation.CreateStackInput{StackName: &name, TemplateBody: aws.String(body), RoleARN: &role})
+		return called(stacks.CreateStack, &cloudformation.CreateStackInput{StackName: &name, TemplateBody: aws.String(body),
+			RoleARN: &role})
 	}
 	user := func(name, path string) func(context.Context) error {
 		return called(principals.CreateUser, &iam.CreateUserInput{UserName: &name, Path: &path, PermissionsBoundary: &bound})
@@ -248,7 +250,8 @@ func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
 	scan := func(what dynamotypes.Select) func(context.Context) error {
 		return called(dynamodb.NewFromConfig(broker).Scan, &dynamodb.ScanInput{TableName: &table, Select: what})
 	}
-	lay := called(buckets.PutObject, &s3.PutObjectInput{Bucket: &template, Key: aws.String("templates/d.json"), Body: strings.NewReader("{}")})
+	lay := called(buckets.PutObject, &s3.PutObjectInput{Bucket: &template, Key: aws.String("templates/d.json"),
+		Body: strings.NewReader("{}")})
 	if err := lay(t.Context()); !awserr.Is(err, awserr.Denied) {
 		t.Errorf("the bucket of templates is open to what does not use TLS: %v", err)
 	}
@@ -272,7 +275,8 @@ func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
 		"Unbound": {"the boundary is taken off", false,
 			called(principals.DeleteUserPermissionsBoundary, &iam.DeleteUserPermissionsBoundaryInput{UserName: &own})},
 		"Rebound": {"the boundary becomes another", false,
-			called(principals.PutUserPermissionsBoundary, &iam.PutUserPermissionsBoundaryInput{UserName: &own, PermissionsBoundary: &bound})},
+			called(principals.PutUserPermissionsBoundary, &iam.PutUserPermissionsBoundaryInput{UserName: &own,
+				PermissionsBoundary: &bound})},
 		"Edited": {"its text is changed", false,
 			called(principals.CreatePolicyVersion, &iam.CreatePolicyVersionInput{PolicyArn: &bound, SetAsDefault: true,
 				PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`)})},
@@ -298,7 +302,8 @@ func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
 // A binding may have any policy: its principal stays within the boundary.
 func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
 	name, bound := string(p.scope)+"-b-wide", p.scope.BoundaryARN(p.place, "queue")
-	wide := p.as(t, broker, iam.CreateUserInput{UserName: &name, Path: aws.String(p.scope.Path() + "c/d/"), PermissionsBoundary: &bound},
+	wide := p.as(t, broker, iam.CreateUserInput{UserName: &name, Path: aws.String(p.scope.Path() + "c/d/"),
+		PermissionsBoundary: &bound},
 		[]iampolicy.Statement{{Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"}}})
 	root := sqs.NewFromConfig(p.root)
 	send := func(queue string) func(context.Context) error {
@@ -306,14 +311,16 @@ func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return called(sqs.NewFromConfig(wide).SendMessage, &sqs.SendMessageInput{QueueUrl: q.QueueUrl, MessageBody: aws.String("x")})
+		return called(sqs.NewFromConfig(wide).SendMessage, &sqs.SendMessageInput{QueueUrl: q.QueueUrl,
+			MessageBody: aws.String("x")})
 	}
 	template := p.scope.Bucket(p.place.Account, p.place.Region)
 	attempt(t, map[string]try{
 		"Own":   {"what it is for", true, send(string(p.scope) + "-i-own")},
 		"Other": {"what no instance has", false, send(emulator.Name("payroll"))},
 		"Users": {"principals", false, called(iam.NewFromConfig(wide).ListUsers, &iam.ListUsersInput{})},
-		"Key":   {"another key of its own", false, called(iam.NewFromConfig(wide).CreateAccessKey, &iam.CreateAccessKeyInput{UserName: &name})},
+		"Key": {"another key of its own", false, called(iam.NewFromConfig(wide).CreateAccessKey,
+			&iam.CreateAccessKeyInput{UserName: &name})},
 		"Assume": {"the service role", false, called(sts.NewFromConfig(wide).AssumeRole, &sts.AssumeRoleInput{
 			RoleArn: aws.String(p.scope.ServiceRoleARN(p.place, "queue")), RoleSessionName: aws.String("x")})},
 		"Template": {"a template of others", false,
@@ -325,8 +332,10 @@ func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
 // An emulator has CloudFormation work with all rights: a user with those of the service
 // role shows what they are worth.
 func (p prepared) attackAsServiceRole(t *testing.T) {
-	service := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("service"))}, account.ServiceRights(p.scope, queue(t)))
-	secrets, parameters, principals := secretsmanager.NewFromConfig(service), ssm.NewFromConfig(service), iam.NewFromConfig(service)
+	service := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("service"))},
+		account.ServiceRights(p.scope, queue(t)))
+	secrets, parameters, principals := secretsmanager.NewFromConfig(service), ssm.NewFromConfig(service),
+		iam.NewFromConfig(service)
 	secret := func(name string) func(context.Context) error {
 		_, err := secretsmanager.NewFromConfig(p.root).CreateSecret(t.Context(),
 			&secretsmanager.CreateSecretInput{Name: &name, SecretString: aws.String("x")})
@@ -336,14 +345,16 @@ func (p prepared) attackAsServiceRole(t *testing.T) {
 		return called(secrets.GetSecretValue, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	}
 	attempt(t, map[string]try{
-		"Own":       {"its stack's secret", true, secret(string(p.scope) + "-i-own")},
-		"Secret":    {"{{resolve:secretsmanager}} of another", false, secret(emulator.Name("payroll"))},
-		"Parameter": {"{{resolve:ssm}}", false, called(parameters.GetParameter, &ssm.GetParameterInput{Name: aws.String("/db/password")})},
+		"Own":    {"its stack's secret", true, secret(string(p.scope) + "-i-own")},
+		"Secret": {"{{resolve:secretsmanager}} of another", false, secret(emulator.Name("payroll"))},
+		"Parameter": {"{{resolve:ssm}}", false, called(parameters.GetParameter,
+			&ssm.GetParameterInput{Name: aws.String("/db/password")})},
 		"Binding": {"a binding's key", false, called(principals.CreateAccessKey,
 			&iam.CreateAccessKeyInput{UserName: aws.String(string(p.scope) + "-b-own")})},
 		"Boundary": {"the boundary's text", false, called(principals.CreatePolicyVersion, &iam.CreatePolicyVersionInput{
 			PolicyArn: aws.String(p.scope.BoundaryARN(p.place, "queue")), PolicyDocument: aws.String(`{}`)})},
 		"Itself": {"its own rights", false, called(principals.PutRolePolicy, &iam.PutRolePolicyInput{
-			RoleName: aws.String(p.scope.ServiceRole("queue", p.place.Region)), PolicyName: aws.String("p"), PolicyDocument: aws.String(`{}`)})},
+			RoleName: aws.String(p.scope.ServiceRole("queue", p.place.Region)), PolicyName: aws.String("p"),
+			PolicyDocument: aws.String(`{}`)})},
 	})
 }

@@ -99,11 +99,12 @@ func serviceRole(scope plan.Scope, o Offering) (Resource, error) {
 		"RoleName":    scope.ServiceRole(o.Name, Here.Region),
 		"Path":        scope.FixedPath(),
 		"Description": "What CloudFormation does for instances of " + o.Name,
-		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version, "Statement": []any{withPrincipal(iampolicy.Statement{
-			Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
-			// CloudFormation does not promise to say for whom it asks.
-			Condition: iampolicy.Condition{"StringEqualsIfExists": {"aws:SourceAccount": {Here.Account}}},
-		}, map[string]any{"Service": "cloudformation.amazonaws.com"})}},
+		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version,
+			"Statement": []any{withPrincipal(iampolicy.Statement{
+				Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
+				// CloudFormation does not promise to say for whom it asks.
+				Condition: iampolicy.Condition{"StringEqualsIfExists": {"aws:SourceAccount": {Here.Account}}},
+			}, map[string]any{"Service": "cloudformation.amazonaws.com"})}},
 		"Policies": []any{map[string]any{"PolicyName": "Permissions", "PolicyDocument": policy}},
 	}), nil
 }
@@ -127,7 +128,8 @@ func guards(scope plan.Scope) []iampolicy.Statement {
 		},
 		{
 			Sid: "Unbounded", Effect: iampolicy.EffectDeny,
-			Action: iampolicy.Texts{"iam:CreateUser", "iam:CreateRole", "iam:PutUserPolicy", "iam:PutRolePolicy", "iam:AttachUserPolicy",
+			Action: iampolicy.Texts{"iam:CreateUser", "iam:CreateRole", "iam:PutUserPolicy", "iam:PutRolePolicy",
+				"iam:AttachUserPolicy",
 				"iam:AttachRolePolicy", "iam:PutUserPermissionsBoundary", "iam:PutRolePermissionsBoundary"},
 			Resource:  iampolicy.Texts{"*"},
 			Condition: iampolicy.Condition{"StringNotLike": {keyBoundary: {boundaries(scope)}}},
@@ -140,7 +142,8 @@ func guards(scope plan.Scope) []iampolicy.Statement {
 		{
 			Sid: "Fixed", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"iam:*"},
 			Resource: slices.Concat(principals(scope, "user"), principals(scope, "role"), iampolicy.Texts{
-				iamARN("role" + scope.FixedPath() + "*"), iamARN("policy" + scope.FixedPath() + "*"), iamARN("role/" + string(scope) + "-s-*"),
+				iamARN("role" + scope.FixedPath() + "*"), iamARN("policy" + scope.FixedPath() + "*"),
+				iamARN("role/" + string(scope) + "-s-*"),
 				iamARN("role/" + string(scope) + "-a-*"),
 			}),
 		},
@@ -215,7 +218,8 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 			Sid: "Principals", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"iam:*", "sts:*", "cloudformation:*"},
 			Resource: iampolicy.Texts{"*"},
 		},
-		iampolicy.Statement{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
+		iampolicy.Statement{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"},
+			Resource: bucketARNs(scope)},
 		others(scope),
 	), nil
 }
@@ -231,7 +235,8 @@ type bound struct {
 }
 
 func (b bound) compare(c bound) int {
-	return cmp.Or(cmp.Compare(b.service, c.service), cmp.Compare(b.condition, c.condition), cmp.Compare(fmt.Sprint(b), fmt.Sprint(c)))
+	return cmp.Or(cmp.Compare(b.service, c.service), cmp.Compare(b.condition, c.condition),
+		cmp.Compare(fmt.Sprint(b), fmt.Sprint(c)))
 }
 
 // reach are the resources that an offering's service role may work on, by services.
@@ -280,9 +285,9 @@ func common(c iampolicy.Condition) iampolicy.Condition {
 	return out
 }
 
-// prefixed puts in what the names of all that the broker makes begin with.
+// prefixed puts in what the names of all that the broker makes begin with, in any space.
 func prefixed(scope plan.Scope) func(string) string {
-	return func(text string) string { return strings.ReplaceAll(text, "${"+plan.ValuePrefix+"}", scope.Prefix()) }
+	return strings.NewReplacer("${"+plan.ValuePrefix+"}", scope.Prefix(), "${"+plan.ValueSpacePrefix+"}", scope.Stacks()).Replace
 }
 
 func serviceOf(action string) string {

@@ -19,7 +19,8 @@ func TestRightsInParts(t *testing.T) {
 	for _, targets := range []int{0, 4, 90} {
 		var o account.Options
 		for n := range targets {
-			o.Access = append(o.Access, fmt.Sprintf("arn:aws:iam::%012d:role/longshore-fixed/longshore-abcdefgh-a-ap-southeast-%d", n, n))
+			o.Access = append(o.Access,
+				fmt.Sprintf("arn:aws:iam::%012d:role/longshore-fixed/longshore-abcdefgh-a-ap-southeast-%d", n, n))
 			if n < 12 {
 				o.Regions = append(o.Regions, fmt.Sprintf("ap-southeast-%d", n))
 			}

@@ -95,9 +95,11 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		// Without a role in the call, CloudFormation takes the one that the stack was made with.
 		o.only(allow("StacksEnd", stacks(scope), "cloudformation:DeleteStack", "cloudformation:ContinueUpdateRollback"),
 			"ArnLikeIfExists", keyStackRole, serviceRoles(scope)...),
-		allow("StacksTags", stacks(scope), "cloudformation:CancelUpdateStack", "cloudformation:TagResource", "cloudformation:UntagResource",
+		allow("StacksTags", stacks(scope), "cloudformation:CancelUpdateStack", "cloudformation:TagResource",
+			"cloudformation:UntagResource",
 			"cloudformation:GetTemplate"),
-		o.only(allow("ServiceRoles", serviceRoles(scope), "iam:PassRole"), "StringEquals", keyPassed, "cloudformation.amazonaws.com"),
+		o.only(allow("ServiceRoles", serviceRoles(scope), "iam:PassRole"), "StringEquals", keyPassed,
+			"cloudformation.amazonaws.com"),
 		o.only(allow("Principals", both, "iam:CreateUser", "iam:PutUserPolicy", "iam:CreateRole", "iam:PutRolePolicy"),
 			"StringLike", keyBoundary, boundaries(scope)),
 		allow("Users", users, "iam:CreateAccessKey", "iam:DeactivateMFADevice", "iam:DeleteAccessKey", "iam:DeleteLoginProfile",
@@ -115,7 +117,8 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("Templates", iampolicy.Texts{bucketARNs(scope)[0] + "/templates/*"}, "s3:PutObject"),
 		// What is in an instance is counted and removed, never read. What is retained of a
 		// stack that somebody has deleted is marked.
-		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:DeleteObject", "s3:DeleteObjectVersion", "s3:GetBucketTagging",
+		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:DeleteObject", "s3:DeleteObjectVersion",
+			"s3:GetBucketTagging",
 			"s3:ListBucketVersions", "s3:PutBucketTagging"),
 		allow("Streams", iampolicy.Texts{contents(scope, "kinesis", "stream/")}, "kinesis:AddTagsToStream",
 			"kinesis:DeregisterStreamConsumer", "kinesis:DescribeStreamSummary", "kinesis:ListStreamConsumers"),
@@ -136,7 +139,8 @@ func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("StacksSeen", stacks(scope), "cloudformation:DescribeStackEvents", "cloudformation:DescribeStacks",
 			"cloudformation:ListStackResources"),
 		// These know no resource.
-		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:ListExports", "cloudformation:ListStacks",
+		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:ListExports",
+			"cloudformation:ListStacks",
 			"iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
 		allow("UsersSeen", principals(scope, "user"), "iam:GetUser", "iam:ListAccessKeys", "iam:ListUserTags"),
 		allow("RolesSeen", principals(scope, "role"), "iam:GetRole", "iam:ListRoleTags"),

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 // strangers are things in the same account that no instance of this broker is: others'
@@ -19,7 +20,8 @@ import (
 func strangers(service string) (arns []string) {
 	names := []string{"payroll", "longshore-zzzzzzzz-i-x", "longshore-abcdefghi-x"}
 	kinds := map[string]string{
-		"s3": "arn:aws:s3:::", "sqs": ":", "sns": ":", "dynamodb": ":table/", "kinesis": ":stream/", "kms": ":key/", "events": ":event-bus/",
+		"s3": "arn:aws:s3:::", "sqs": ":", "sns": ":", "dynamodb": ":table/", "kinesis": ":stream/", "kms": ":key/",
+		"events":         ":event-bus/",
 		"secretsmanager": ":secret:",
 	}
 	kind, known := kinds[service]
@@ -27,7 +29,8 @@ func strangers(service string) (arns []string) {
 		return nil
 	}
 	if service == "s3" {
-		names = append(names, strings.TrimPrefix(bucket, kind), "payroll/key", strings.TrimPrefix(bucket, kind)+"/templates/d.json")
+		names = append(names, strings.TrimPrefix(bucket, kind), "payroll/key",
+			strings.TrimPrefix(bucket, kind)+"/templates/d.json")
 	} else {
 		kind = "arn:aws:" + service + ":eu-central-1:111122223333" + kind
 	}
@@ -104,7 +107,8 @@ func TestKeysOfAnotherBroker(t *testing.T) {
 		return map[string][]string{"aws:ResourceTag/longshore:offering": {"kms"}, "aws:ResourceTag/longshore:scope": {string(of)},
 			"aws:RequestTag/longshore:offering": {"kms"}}
 	}
-	for who, rights := range map[string][]iampolicy.Statement{"service role": account.ServiceRights(scope, keys), "binding": bounds} {
+	for who, rights := range map[string][]iampolicy.Statement{"service role": account.ServiceRights(scope, keys),
+		"binding": bounds} {
 		tried := 0
 		for _, s := range rights {
 			for _, action := range s.Action {
@@ -113,8 +117,9 @@ func TestKeysOfAnotherBroker(t *testing.T) {
 				}
 				tried++
 				for of, want := range map[plan.Scope]bool{scope: true, other: false} {
-					r := iampolicy.Request{Action: action, Resource: "arn:aws:kms:eu-central-1:111122223333:key/1", Context: tags(of)}
-					if got := iampolicy.Allows(r, document(rights)); got != want {
+					r := policytest.Request{Action: action, Resource: "arn:aws:kms:eu-central-1:111122223333:key/1",
+						Context: tags(of)}
+					if got := policytest.Allows(r, document(rights)); got != want {
 						t.Errorf("a %s may %s on a key of %s: %v, want %v", who, action, of, got, want)
 					}
 				}
@@ -140,7 +145,7 @@ func reaches(t *testing.T, who string, rights []iampolicy.Statement) (tried int)
 			service, _, _ := strings.Cut(action, ":")
 			for _, on := range append(strangers(service), "*") {
 				tried++
-				if iampolicy.Allows(iampolicy.Request{Action: action, Resource: on}, document(rights)) {
+				if policytest.Allows(policytest.Request{Action: action, Resource: on}, document(rights)) {
 					t.Errorf("%s may %s on %s", who, action, on)
 				}
 			}

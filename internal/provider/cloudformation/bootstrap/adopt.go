@@ -41,11 +41,12 @@ type adoption struct {
 func adoptions() map[string]adoption {
 	return map[string]adoption{
 		"AWS::S3::Bucket": {"BucketName", func(ctx context.Context, p preparation, name string) (string, string, error) {
-			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
+			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.location.Account})
 			return "BucketName", name, err
 		}},
 		"AWS::S3::BucketPolicy": {"Bucket", func(ctx context.Context, p preparation, name string) (string, string, error) {
-			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name, ExpectedBucketOwner: &p.place.Account})
+			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name,
+				ExpectedBucketOwner: &p.location.Account})
 			return "Bucket", name, err
 		}},
 		"AWS::IAM::Role": {"RoleName", func(ctx context.Context, p preparation, name string) (string, string, error) {
@@ -58,8 +59,9 @@ func adoptions() map[string]adoption {
 			}
 			return "RoleName", name, err
 		}},
-		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string, error) {
-			id := "arn:" + p.place.Partition + ":iam::" + p.place.Account + ":policy" + p.fixed + name
+		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string,
+			error) {
+			id := "arn:" + p.location.Partition + ":iam::" + p.location.Account + ":policy" + p.fixed + name
 			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
 			return "PolicyArn", id, err
 		}},
@@ -101,8 +103,8 @@ func (p preparation) inPlace(value json.RawMessage) (name string) {
 	if json.Unmarshal(value, &name) != nil && json.Unmarshal(value, &filled) == nil {
 		name = filled.Sub
 	}
-	return strings.NewReplacer("${AWS::Partition}", p.place.Partition, "${AWS::AccountId}", p.place.Account,
-		"${AWS::Region}", p.place.Region).Replace(name)
+	return strings.NewReplacer("${AWS::Partition}", p.location.Partition, "${AWS::AccountId}", p.location.Account,
+		"${AWS::Region}", p.location.Region).Replace(name)
 }
 
 // adopt imports strays into the stack, and into has; if there is no stack, it makes
@@ -135,21 +137,17 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	if err != nil {
 		return nil, err
 	}
-	in.TemplateBody = aws.String(string(body))
-	if len(body) > mostInline { // of a stack with many offerings
-		url, err := p.lay(ctx, body)
-		if err != nil {
-			return nil, err
-		}
-		in.TemplateBody, in.TemplateURL = nil, &url
+	if in.TemplateBody, in.TemplateURL, err = p.source(ctx, body); err != nil {
+		return nil, err
 	}
 	p.say("adopting what stands without the stack %s: %s", p.name, strings.Join(names, ", "))
 	if err := p.imports(ctx, in); err != nil {
 		return nil, &advice.Error{
-			Name: "AWS", What: fmt.Sprintf("has these, which are without a stack, and CloudFormation does not take them into the stack %s: %s",
+			Name: "AWS",
+			What: fmt.Sprintf("has these, which are without a stack, and CloudFormation does not take them into the stack %s: %s",
 				p.name, strings.Join(names, ", ")),
-			Remedy: fmt.Sprintf("see why by `aws cloudformation describe-change-set --stack-name %s --change-set-name adopt`, mend it, and run "+
-				"the command again; while instances are left, delete none of them", p.name), Cause: err}
+			Remedy: fmt.Sprintf("see why by `aws cloudformation describe-change-set --stack-name %s --change-set-name adopt`, "+
+				"mend it, and run the command again; while instances are left, delete none of them", p.name), Cause: err}
 	}
 	*has = after
 	return ids, nil

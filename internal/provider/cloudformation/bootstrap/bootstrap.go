@@ -39,9 +39,9 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A Place is where some credentials lead, and how.
-type Place struct {
-	plan.Place
+// A Session is where some credentials lead, and how.
+type Session struct {
+	plan.Location
 	Config aws.Config
 	Caller string // the ARN of whose credentials they are
 }
@@ -50,22 +50,23 @@ type Place struct {
 const patience = 15 * time.Second
 
 // Load reads the SDK's usual settings, and proves that their credentials are valid.
-func Load(ctx context.Context) (Place, error) {
+func Load(ctx context.Context) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return Place{}, &advice.Error{Name: "AWS", What: "has no settings that can be read",
+		return Session{}, &advice.Error{Name: "AWS", What: "has no settings that can be read",
 			Remedy: "put right what AWS_PROFILE or the files of the AWS CLI say", Cause: err}
 	}
 	return At(ctx, cfg)
 }
 
 // At asks whose credentials these are.
-func At(ctx context.Context, cfg aws.Config) (Place, error) {
-	p := Place{Config: cfg}
+func At(ctx context.Context, cfg aws.Config) (Session, error) {
+	p := Session{Config: cfg}
 	if cfg.Region == "" {
-		return p, advice.For("AWS_REGION", "is not set, and no profile names a region", "set it to the region to work in, such as eu-central-1")
+		return p, advice.For("AWS_REGION", "is not set, and no profile names a region",
+			"set it to the region to work in, such as eu-central-1")
 	}
 	_, err := cfg.Credentials.Retrieve(ctx)
 	var out *sts.GetCallerIdentityOutput
@@ -78,8 +79,8 @@ func At(ctx context.Context, cfg aws.Config) (Place, error) {
 	}
 	if err != nil {
 		return p, &advice.Error{Name: "AWS", What: "does not say whose account it is",
-			Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, so that `aws sts get-caller-identity` says the account; " +
-				"for an emulator, AWS_ENDPOINT_URL too", Cause: err}
+			Remedy: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, so that `aws sts get-caller-identity` " +
+				"says the account; for an emulator, AWS_ENDPOINT_URL too", Cause: err}
 	}
 	p.Caller = aws.ToString(out.Arn)
 	p.Partition, p.Account, p.Region = "aws", aws.ToString(out.Account), cfg.Region
@@ -90,7 +91,7 @@ func At(ctx context.Context, cfg aws.Config) (Place, error) {
 }
 
 // In is the place that a target is, reached from this one.
-func (p Place) In(ctx context.Context, scope plan.Scope, t Target) (Place, error) {
+func (p Session) In(ctx context.Context, scope plan.Scope, t plan.Target) (Session, error) {
 	cfg := p.Config.Copy()
 	if t.Region != "" {
 		cfg.Region = t.Region
@@ -104,7 +105,7 @@ func (p Place) In(ctx context.Context, scope plan.Scope, t Target) (Place, error
 
 // buckets is a client of S3. With an emulator, names of buckets stand in the path and
 // not in the host's name.
-func (p Place) buckets() *s3.Client {
+func (p Session) buckets() *s3.Client {
 	return s3.NewFromConfig(p.Config, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
 }
 
@@ -132,7 +133,7 @@ func markOf(scope plan.Scope, offerings []account.Offering) (Mark, error) {
 
 // Prepared reads what `longshore aws bootstrap` has written for a scope; found is
 // false if it was not run there.
-func (p Place) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found bool, err error) {
+func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found bool, err error) {
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
 	out, err := p.buckets().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
 	if awserr.Is(err, awserr.Absent) {
@@ -203,7 +204,7 @@ func Run(ctx context.Context, o Options) (out Result, err error) {
 	return at.prepare(ctx, o)
 }
 
-func (p Place) prepare(ctx context.Context, o Options) (out Result, err error) {
+func (p Session) prepare(ctx context.Context, o Options) (out Result, err error) {
 	out.Account, out.Region = p.Account, p.Region
 	offerings, err := account.OfferingsOf(o.Offered)
 	if err != nil {
@@ -239,7 +240,7 @@ func (p Place) prepare(ctx context.Context, o Options) (out Result, err error) {
 
 // keepMark records in the bucket what the account is prepared for. It is called last:
 // whoever finds the mark finds everything else.
-func (p Place) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
+func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 	has, found, err := p.Prepared(ctx, scope)
 	if err != nil {
 		return err
@@ -257,17 +258,19 @@ func (p Place) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 		return err
 	}
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
-	if _, err := p.buckets().PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(raw)}); err != nil {
+	if _, err := p.buckets().PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key,
+		Body: bytes.NewReader(raw)}); err != nil {
 		return fmt.Errorf("writing into the bucket %s what the account is prepared for: %w", bucket, err)
 	}
 	return nil
 }
 
 // preparation is the preparation of one stack in this place.
-func (p Place) preparation(name, bucket string, o Options) preparation {
+func (p Session) preparation(name, bucket string, o Options) preparation {
 	return preparation{
-		stacks: cloudformation.NewFromConfig(p.Config), objects: p.buckets(), iam: iam.NewFromConfig(p.Config), place: p.Place,
-		fixed: o.Scope.FixedPath(), name: name, bucket: bucket,
+		stacks: cloudformation.NewFromConfig(p.Config), objects: p.buckets(), iam: iam.NewFromConfig(p.Config),
+		location: p.Location,
+		fixed:    o.Scope.FixedPath(), name: name, bucket: bucket,
 		every: cmp.Or(o.Every, 2*time.Second), say: o.Say,
 	}
 }
@@ -275,13 +278,14 @@ func (p Place) preparation(name, bucket string, o Options) preparation {
 // access is whom the role of another account trusts, and how the broker names that
 // account. The external id is the same each time. It is not secret, but no other broker
 // uses it.
-func (p Place) access(o Options) (*account.Trust, *Targets, error) {
+func (p Session) access(o Options) (*account.Trust, *Targets, error) {
 	if !hosted.TargetName.MatchString(o.Target) || o.Target == hosted.DefaultTarget {
 		return nil, nil, advice.For("--target", fmt.Sprintf("%q is not the name of another account", o.Target),
 			"give one of lower-case letters, digits and hyphens, other than "+hosted.DefaultTarget)
 	}
 	if len(o.Trust) == 0 {
-		return nil, nil, advice.For("--trust", "is not given", "give the id of the account that the broker runs in: the role here is for it")
+		return nil, nil, advice.For("--trust", "is not given",
+			"give the id of the account that the broker runs in: the role here is for it")
 	}
 	trust := account.Trust{ExternalID: externalID(o.Scope, p.Account)}
 	for _, who := range o.Trust {
@@ -295,7 +299,7 @@ func (p Place) access(o Options) (*account.Trust, *Targets, error) {
 		trust.Principals = append(trust.Principals, who)
 	}
 	role := "arn:" + p.Partition + ":iam::" + p.Account + ":role" + o.Scope.FixedPath() + o.Scope.Access(p.Region)
-	return &trust, &Targets{Targets: map[string]Target{
+	return &trust, &Targets{Targets: map[string]plan.Target{
 		o.Target: {Account: p.Account, Region: p.Region, Role: role, ExternalID: trust.ExternalID},
 	}}, nil
 }
@@ -330,7 +334,7 @@ func Rights(ctx context.Context, scope plan.Scope, targets Targets, emulated boo
 	}
 	o := targets.Options()
 	o.Emulated = emulated
-	for _, d := range account.Parts(account.Fill(account.Rights(scope, o), p.Place)) {
+	for _, d := range account.Parts(account.Fill(account.Rights(scope, o), p.Location)) {
 		raw, err := json.MarshalIndent(d, "", "  ")
 		if err != nil {
 			return nil, err

@@ -81,7 +81,7 @@ func TestAnAccountIsPrepared(t *testing.T) {
 }
 
 // isProtectedAgain has a run find the stack as one leaves it that dies before its end.
-func isProtectedAgain(t *testing.T, at Place, scope plan.Scope, offered *catalog.Catalog) {
+func isProtectedAgain(t *testing.T, at Session, scope plan.Scope, offered *catalog.Catalog) {
 	t.Helper()
 	ctx := t.Context()
 	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
@@ -194,7 +194,7 @@ func TestAnotherAccountIsATarget(t *testing.T) {
 
 // What is wrong with another account is said before anything is made.
 func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
-	p := Place{Place: plan.Place{Partition: "aws", Account: "210987654321", Region: "eu-west-1"}}
+	p := Session{Location: plan.Location{Partition: "aws", Account: "210987654321", Region: "eu-west-1"}}
 	for name, c := range map[string]struct {
 		o    Options
 		want string
@@ -282,7 +282,7 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 }
 
 // deleted has somebody delete the account's stack, whose resources stay.
-func deleted(t *testing.T, at Place, scope plan.Scope) {
+func deleted(t *testing.T, at Session, scope plan.Scope) {
 	t.Helper()
 	ctx := t.Context()
 	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
@@ -340,7 +340,8 @@ func TestAStrangersRoleIsNotAdopted(t *testing.T) {
 	}
 	role := scope.ServiceRole("queues", at.Region)
 	if _, err := iam.NewFromConfig(at.Config).CreateRole(ctx, &iam.CreateRoleInput{
-		RoleName: &role, Path: aws.String(scope.Path()), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`),
+		RoleName: &role, Path: aws.String(scope.Path()),
+		AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`),
 	}); err != nil {
 		t.Fatal(err)
 	}

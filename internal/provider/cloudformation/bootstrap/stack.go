@@ -32,12 +32,12 @@ const mostInline = 51_200
 // It keeps resources that the template does not have, since the stacks of instances may
 // need them until they are deleted.
 type preparation struct {
-	stacks  *cloudformation.Client
-	objects *s3.Client
-	iam     *iam.Client
-	place   plan.Place
-	fixed   string // the path of roles and policies
-	name    string
+	stacks   *cloudformation.Client
+	objects  *s3.Client
+	iam      *iam.Client
+	location plan.Location
+	fixed    string // the path of roles and policies
+	name     string
 	// bucket is a bucket of the stack's own, from which CloudFormation reads long
 	// templates.
 	bucket  string
@@ -130,44 +130,43 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 	if err != nil {
 		return out, err
 	}
-	if len(body) <= mostInline {
-		return out, p.bring(ctx, exists, &body, nil)
+	if !exists && len(body) > mostInline {
+		if err := p.bucketFirst(ctx, want); err != nil {
+			return out, err
+		}
+		exists = true
 	}
-	return out, p.bringLong(ctx, exists, want, body)
+	return out, p.bring(ctx, exists, body)
 }
 
-// bringLong is for a long template. It is read from the stack's own bucket, so a new
-// stack is first made with that bucket alone.
-func (p preparation) bringLong(ctx context.Context, exists bool, want parsed, body []byte) error {
-	if !exists {
-		first := parsed{members: want.members, resources: map[string]json.RawMessage{}}
-		for id, r := range want.resources {
-			if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // and its policy
-				first.resources[id] = r
-			}
-		}
-		short, err := first.body()
-		if err != nil {
-			return err
-		}
-		if err := p.bring(ctx, false, &short, nil); err != nil {
-			return err
+// bucketFirst makes the stack with its own bucket alone, from which CloudFormation reads
+// a long template.
+func (p preparation) bucketFirst(ctx context.Context, want parsed) error {
+	first := parsed{members: want.members, resources: map[string]json.RawMessage{}}
+	for id, r := range want.resources {
+		if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // and its policy
+			first.resources[id] = r
 		}
 	}
-	url, err := p.lay(ctx, body)
+	body, err := first.body()
 	if err != nil {
 		return err
 	}
-	return p.bring(ctx, true, nil, &url)
+	return p.bring(ctx, false, body)
 }
 
-// lay writes a long template to where CloudFormation reads it.
-func (p preparation) lay(ctx context.Context, body []byte) (url string, err error) {
-	key := "account/" + plan.Digest(body) + ".json"
-	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key, Body: bytes.NewReader(body)}); err != nil {
-		return "", fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
+// source is how CloudFormation is given a template: in the call, or, if it is too long for
+// that, by where it was written.
+func (p preparation) source(ctx context.Context, body []byte) (inline, url *string, err error) {
+	if len(body) <= mostInline {
+		return aws.String(string(body)), nil, nil
 	}
-	return p.place.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key), nil
+	key := "account/" + plan.Digest(body) + ".json"
+	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key,
+		Body: bytes.NewReader(body)}); err != nil {
+		return nil, nil, fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
+	}
+	return nil, aws.String(p.location.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key)), nil
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -183,7 +182,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 		return has, false, err
 	}
 	switch s.StackStatus {
-	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed, types.StackStatusDeleteFailed,
+	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed,
+		types.StackStatusDeleteFailed,
 		types.StackStatusReviewInProgress:
 		p.say("the stack %s was never made to its end (%s): removing what is left of it", p.name, s.StackStatus)
 		if _, err := p.stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackId}); err != nil {
@@ -191,7 +191,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 		}
 		s, err := p.settled(ctx)
 		if err == nil && s != nil {
-			err = fmt.Errorf("the stack %s is %s and cannot be removed: %s", p.name, s.StackStatus, aws.ToString(s.StackStatusReason))
+			err = fmt.Errorf("the stack %s is %s and cannot be removed: %s", p.name, s.StackStatus,
+				aws.ToString(s.StackStatusReason))
 		}
 		return has, false, err
 	case types.StackStatusUpdateRollbackFailed:
@@ -199,7 +200,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 			return has, false, err
 		}
 	}
-	out, err := p.stacks.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: s.StackId, TemplateStage: types.TemplateStageOriginal})
+	out, err := p.stacks.GetTemplate(ctx, &cloudformation.GetTemplateInput{StackName: s.StackId,
+		TemplateStage: types.TemplateStageOriginal})
 	if err != nil {
 		return has, false, fmt.Errorf("reading the template of the stack %s: %w", p.name, err)
 	}
@@ -212,7 +214,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 func (p preparation) goOn(ctx context.Context) error {
 	p.say("an update of the stack %s could not be undone: trying once more", p.name)
 	began := p.since()
-	if _, err := p.stacks.ContinueUpdateRollback(ctx, &cloudformation.ContinueUpdateRollbackInput{StackName: &p.name}); err != nil {
+	if _, err := p.stacks.ContinueUpdateRollback(ctx,
+		&cloudformation.ContinueUpdateRollbackInput{StackName: &p.name}); err != nil {
 		return fmt.Errorf("undoing an update of the stack %s: %w", p.name, err)
 	}
 	s, err := p.settled(ctx)
@@ -278,14 +281,14 @@ func (p preparation) progress(ctx context.Context) string {
 }
 
 // bring creates or updates the stack, and waits for its end.
-func (p preparation) bring(ctx context.Context, exists bool, body *[]byte, url *string) error {
-	var text *string
-	if body != nil {
-		text = aws.String(string(*body))
+func (p preparation) bring(ctx context.Context, exists bool, body []byte) error {
+	text, url, err := p.source(ctx, body)
+	if err != nil {
+		return err
 	}
 	capable := []types.Capability{types.CapabilityCapabilityNamedIam}
 	began := p.since()
-	verb, err := "making", error(nil)
+	verb := "making"
 	if exists {
 		verb = "changing"
 		_, err = p.stacks.UpdateStack(ctx, &cloudformation.UpdateStackInput{
@@ -343,7 +346,8 @@ func (p preparation) why(ctx context.Context, since time.Time) error {
 		reason := aws.ToString(e.ResourceStatusReason)
 		if strings.HasSuffix(string(e.ResourceStatus), "_FAILED") && !strings.Contains(reason, "cancelled") &&
 			!aws.ToTime(e.Timestamp).Before(since) {
-			reasons = append(reasons, fmt.Errorf("%s (%s): %s", aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType), reason))
+			reasons = append(reasons, fmt.Errorf("%s (%s): %s", aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType),
+				reason))
 		}
 	}
 	return cmp.Or(errors.Join(reasons...), errors.New("its events do not say why"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/suggest"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -21,33 +22,11 @@ import (
 type Targets struct {
 	// Targets are keyed by name. The one named default always exists: the account and the
 	// region that the broker itself works in.
-	Targets map[string]Target `json:"targets,omitempty"`
+	Targets map[string]plan.Target `json:"targets,omitempty"`
 	// Rules choose where an instance is made when it is ordered; the first one that fits
 	// decides. If none fits, the setting target of the plan decides, and otherwise it is
 	// default.
-	Rules []Rule `json:"rules,omitempty"`
-}
-
-// A Rule sends the orders of a platform, or of a plan, to a target.
-type Rule struct {
-	Platform string `json:"platform,omitempty"` // its id; empty for any
-	Plan     string `json:"plan,omitempty"`     // OFFERING/PLAN, by their names; empty for any
-	Target   string `json:"target"`
-}
-
-// A Target is an account and a region of it.
-type Target struct {
-	Account string `json:"account,omitempty"` // its 12 digits; the broker's own unless given
-	Region  string `json:"region,omitempty"`  // the broker's own unless given
-	// Role is the ARN of the role that the broker takes there, with the external id that
-	// its trust policy asks for; empty for its own rights.
-	Role       string `json:"role,omitempty"`
-	ExternalID string `json:"external_id,omitempty"`
-	// VPC, Subnets and CIDRs are for templates that ask for them: where their resources
-	// are placed, and from which addresses they may be reached.
-	VPC     string   `json:"vpc,omitempty"`
-	Subnets []string `json:"subnets,omitempty"`
-	CIDRs   []string `json:"cidrs,omitempty"`
+	Rules []plan.TargetRule `json:"rules,omitempty"`
 }
 
 // What the parts of targets look like. They are compiled where they are used: what
@@ -79,10 +58,10 @@ func ParseTargets(setting, text string) (t Targets, err error) {
 		}
 	}
 	if t.Targets == nil {
-		t.Targets = map[string]Target{}
+		t.Targets = map[string]plan.Target{}
 	}
 	if _, given := t.Targets[hosted.DefaultTarget]; !given {
-		t.Targets[hosted.DefaultTarget] = Target{}
+		t.Targets[hosted.DefaultTarget] = plan.Target{}
 	}
 	return t, t.check(setting)
 }
@@ -108,12 +87,13 @@ func (t Targets) check(setting string) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(t.Targets)) {
 		wrong := func(member, what, mend string) {
-			problems = append(problems, advice.For(fmt.Sprintf("%s: target %q", setting, name), strings.TrimSpace(member+" "+what), mend))
+			problems = append(problems, advice.For(fmt.Sprintf("%s: target %q", setting, name),
+				strings.TrimSpace(member+" "+what), mend))
 		}
 		if !hosted.TargetName.MatchString(name) {
 			wrong("", "has a name that no plan can give", "name it by lower-case letters, digits and hyphens, 32 at most")
 		}
-		t.Targets[name].check(name == hosted.DefaultTarget, wrong)
+		checkTarget(t.Targets[name], name == hosted.DefaultTarget, wrong)
 	}
 	names := slices.Sorted(maps.Keys(t.Targets))
 	for n, r := range t.Rules {
@@ -121,11 +101,8 @@ func (t Targets) check(setting string) error {
 			problems = append(problems, advice.For(fmt.Sprintf("%s: rule %d", setting, n+1), what, mend))
 		}
 		if _, known := t.Targets[r.Target]; !known {
-			mend := "name one of: " + strings.Join(names, ", ")
-			if meant := suggest.Nearest(r.Target, names); meant != "" {
-				mend = fmt.Sprintf("did you mean %q?", meant)
-			}
-			wrong(fmt.Sprintf("names target %q, which there is not", r.Target), mend)
+			wrong(fmt.Sprintf("names target %q, which there is not", r.Target),
+				suggest.Meant(r.Target, names, "name one of: "+strings.Join(names, ", ")))
 		}
 		if r.Plan != "" && strings.Count(r.Plan, "/") != 1 {
 			wrong(fmt.Sprintf("is of the plan %q", r.Plan), "give OFFERING/PLAN, by their names")
@@ -134,9 +111,9 @@ func (t Targets) check(setting string) error {
 	return errors.Join(problems...)
 }
 
-// check finds what is wrong with one. The default target is the broker's own account
+// checkTarget finds what is wrong with one. The default target is the broker's own account
 // and region, which the SDK's settings say.
-func (t Target) check(own bool, wrong func(member, what, mend string)) {
+func checkTarget(t plan.Target, own bool, wrong func(member, what, mend string)) {
 	match := func(member, value, form, mend string) {
 		if value != "" && !regexp.MustCompile(form).MatchString(value) {
 			wrong(member, fmt.Sprintf("is %q", value), mend)
@@ -164,8 +141,9 @@ func (t Target) check(own bool, wrong func(member, what, mend string)) {
 		wrong("", "is where the broker itself works, and has an account, a region, a role or an external id",
 			"leave them out, and give a target of another name")
 	case t.Role != "" && t.ExternalID == "":
-		wrong("role", "is given without an external id", "give the external_id that `longshore aws bootstrap` says in that account: without "+
-			"one, whoever else may use the role by your broker's account could have the broker use it")
+		wrong("role", "is given without an external id",
+			"give the external_id that `longshore aws bootstrap` says in that account: without "+
+				"one, whoever else may use the role by your broker's account could have the broker use it")
 	case t.Role == "" && t.ExternalID != "":
 		wrong("external_id", "is given without a role", "give the role that `longshore aws bootstrap` says in that account")
 	case t.Role == "" && t.Account != "":

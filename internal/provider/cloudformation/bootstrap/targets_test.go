@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // Targets are read from JSON and from a file alike, and the broker's own account is
@@ -19,12 +21,13 @@ func TestTargetsOfAWSAreRead(t *testing.T) {
 		"role": "arn:aws:iam::210987654321:role/longshore/x"}},
 	"rules": [{"plan": "s3/large", "target": "production"}, {"platform": "korifi", "target": "default"}]}`
 	want := Targets{
-		Targets: map[string]Target{
-			"default": {VPC: "vpc-01234567", Subnets: []string{"subnet-01234567"}, CIDRs: []string{"10.0.0.0/16", "2001:db8::/32"}},
+		Targets: map[string]plan.Target{
+			"default": {VPC: "vpc-01234567", Subnets: []string{"subnet-01234567"},
+				CIDRs: []string{"10.0.0.0/16", "2001:db8::/32"}},
 			"production": {Account: "210987654321", Region: "eu-central-1", ExternalID: "of-ours",
 				Role: "arn:aws:iam::210987654321:role/longshore/x"},
 		},
-		Rules: []Rule{{Plan: "s3/large", Target: "production"}, {Platform: "korifi", Target: "default"}},
+		Rules: []plan.TargetRule{{Plan: "s3/large", Target: "production"}, {Platform: "korifi", Target: "default"}},
 	}
 	file := filepath.Join(t.TempDir(), "targets.json")
 	if err := os.WriteFile(file, []byte("\ufeff"+text), 0o600); err != nil { // as editors on Windows write it
@@ -56,18 +59,19 @@ func TestWrongTargetsAreRefused(t *testing.T) {
 		"Name":          {`{"targets": {"Other One": {}}}`, []string{`"Other One"`, "lower-case"}},
 		"Account":       {target(`"account": "12", ` + role), []string{`target "other"`, `account is "12"`, "12 digits"}},
 		"Region":        {target(`"region": "Frankfurt"`), []string{`region is "Frankfurt"`}},
-		"Role":          {target(`"role": "Administrator", "external_id": "e-1"`), []string{`role is "Administrator"`, "whole ARN"}},
-		"NoExternalID":  {target(`"role": "arn:aws:iam::210987654321:role/x"`), []string{"without an external id"}},
-		"NoRole":        {target(`"account": "210987654321"`), []string{"account is given without a role"}},
-		"LoneID":        {target(`"external_id": "e-1"`), []string{"external_id is given without a role"}},
-		"OtherAccount":  {target(`"account": "111111111111", ` + role), []string{"is of account 210987654321"}},
-		"VPC":           {target(`"vpc": "main"`), []string{`vpc is "main"`}},
-		"Subnet":        {target(`"subnets": ["a"]`), []string{`subnets is "a"`}},
-		"Network":       {target(`"cidrs": ["10.0.0.1/16"]`), []string{`cidrs has "10.0.0.1/16"`}},
-		"Own":           {`{"targets": {"default": {"region": "eu-west-1"}}}`, []string{"the broker itself works"}},
-		"Rule":          {`{"targets": {"other": {}}, "rules": [{"target": "othr"}]}`, []string{"rule 1", `mean "other"`}},
-		"RuleOfPlan":    {`{"rules": [{"plan": "s3", "target": "default"}]}`, []string{`plan "s3"`, "OFFERING/PLAN"}},
-		"All":           {`{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`, []string{`target "a"`, `target "b"`}},
+		"Role": {target(`"role": "Administrator", "external_id": "e-1"`),
+			[]string{`role is "Administrator"`, "whole ARN"}},
+		"NoExternalID": {target(`"role": "arn:aws:iam::210987654321:role/x"`), []string{"without an external id"}},
+		"NoRole":       {target(`"account": "210987654321"`), []string{"account is given without a role"}},
+		"LoneID":       {target(`"external_id": "e-1"`), []string{"external_id is given without a role"}},
+		"OtherAccount": {target(`"account": "111111111111", ` + role), []string{"is of account 210987654321"}},
+		"VPC":          {target(`"vpc": "main"`), []string{`vpc is "main"`}},
+		"Subnet":       {target(`"subnets": ["a"]`), []string{`subnets is "a"`}},
+		"Network":      {target(`"cidrs": ["10.0.0.1/16"]`), []string{`cidrs has "10.0.0.1/16"`}},
+		"Own":          {`{"targets": {"default": {"region": "eu-west-1"}}}`, []string{"the broker itself works"}},
+		"Rule":         {`{"targets": {"other": {}}, "rules": [{"target": "othr"}]}`, []string{"rule 1", `mean "other"`}},
+		"RuleOfPlan":   {`{"rules": [{"plan": "s3", "target": "default"}]}`, []string{`plan "s3"`, "OFFERING/PLAN"}},
+		"All":          {`{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`, []string{`target "a"`, `target "b"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseTargets("TARGETS", c.text)
@@ -85,8 +89,9 @@ func TestWrongTargetsAreRefused(t *testing.T) {
 
 // A target without a role is another region of the broker's own account.
 func TestRightsFollowTargets(t *testing.T) {
-	o := Targets{Targets: map[string]Target{
-		"default": {VPC: "vpc-1"}, "west": {Region: "us-west-2"}, "west-too": {Region: "us-west-2"}, "far": {Role: "r", Region: "eu-west-1"},
+	o := Targets{Targets: map[string]plan.Target{
+		"default": {VPC: "vpc-1"}, "west": {Region: "us-west-2"}, "west-too": {Region: "us-west-2"},
+		"far": {Role: "r", Region: "eu-west-1"},
 	}}.Options()
 	if !slices.Equal(o.Access, []string{"r"}) || !slices.Equal(o.Regions, []string{"us-west-2"}) {
 		t.Errorf("the broker may %+v", o)

@@ -2,36 +2,35 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
+
+// braced is what stands in ${…}; one that is not closed goes on to the text's end.
+var braced = regexp.MustCompile(`\$\{([^}]*)(}?)`)
 
 // Fill replaces each ${NAME} of a text by the value of that name; a value is put in
 // as it is, and never read again. What has one colon or is no name, such as
 // ${aws:username} and ${*}, is IAM's own and stays. A name that has no value is an
 // error.
-func Fill(text string, values map[string]string) (string, error) {
-	var out strings.Builder
-	for {
-		before, rest, found := strings.Cut(text, "${")
-		out.WriteString(before)
-		if !found {
-			return out.String(), nil
-		}
-		name, after, closed := strings.Cut(rest, "}")
-		if !closed {
-			return "", fmt.Errorf("%q is not closed", "${"+rest)
-		}
+func Fill(text string, values map[string]string) (filled string, err error) {
+	filled = braced.ReplaceAllStringFunc(text, func(part string) string {
+		name, closed := strings.CutSuffix(part[len("${"):], "}")
 		value, known := values[name]
 		switch {
+		case !closed:
+			err = fmt.Errorf("%q is not closed", part)
 		case known:
-			out.WriteString(value)
-		case isIAMs(name):
-			out.WriteString("${" + name + "}")
-		default:
-			return "", fmt.Errorf("there is no value for %q", "${"+name+"}")
+			return value
+		case !isIAMs(name) && err == nil:
+			err = fmt.Errorf("there is no value for %q", part)
 		}
-		text = after
+		return part
+	})
+	if err != nil {
+		return "", err
 	}
+	return filled, nil
 }
 
 // isIAMs reports whether what stands in braces is a variable of IAM's policies.
@@ -41,15 +40,10 @@ func isIAMs(name string) bool {
 
 // Names gives the names of the values that Fill needs for a text, in their order.
 func Names(text string) (names []string) {
-	for {
-		_, rest, found := strings.Cut(text, "${")
-		name, after, closed := strings.Cut(rest, "}")
-		if !found || !closed {
-			return names
-		}
-		if !isIAMs(name) {
+	for _, found := range braced.FindAllStringSubmatch(text, -1) {
+		if name, closed := found[1], found[2]; closed != "" && !isIAMs(name) {
 			names = append(names, name)
 		}
-		text = after
 	}
+	return names
 }

@@ -23,7 +23,8 @@ const labelLetters = 128
 func PlaceLabels(p provider.Place) []provider.Label {
 	var out []provider.Label
 	for _, l := range []provider.Label{
-		{Name: LabelOrganization, Value: p.Organization}, {Name: LabelSpace, Value: p.Space}, {Name: LabelInstanceName, Value: p.InstanceName},
+		{Name: LabelOrganization, Value: p.Organization}, {Name: LabelSpace, Value: p.Space},
+		{Name: LabelInstanceName, Value: p.InstanceName},
 	} {
 		if l.Value = Clean(l.Value); l.Value != "" {
 			out = append(out, l)

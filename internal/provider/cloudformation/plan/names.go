@@ -3,6 +3,7 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"fmt"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -36,9 +37,45 @@ func (s Scope) Path() string { return "/" + strings.Replace(string(s), "-", "/",
 // path there that leads into what only an operator makes.
 func (s Scope) FixedPath() string { return strings.TrimSuffix(s.Path(), "/") + "-fixed/" }
 
-// Stack is the name of an instance's stack.
-func (s Scope) Stack(in provider.Tags) string {
-	return provider.Name(string(s), "i", in.OfInstance())
+// Stacks begins the names of the stacks of all instances.
+func (s Scope) Stacks() string { return string(s) + "-i-" }
+
+// SpacePrefix begins the names of the stacks of all instances of a space.
+func (s Scope) SpacePrefix(space string) string { return s.Stacks() + space + "-" }
+
+// Stack is the name of an instance's stack, which has 56 letters.
+func (s Scope) Stack(in provider.Tags, space string) string {
+	return s.SpacePrefix(space) + hashOf(in.OfInstance())
+}
+
+// SpaceIn tells the space in the name of an instance's stack. False says that the name is
+// not that of its stack in any space.
+func (s Scope) SpaceIn(name string, in provider.Tags) (space string, is bool) {
+	if rest := strings.TrimPrefix(name, s.Stacks()); len(rest) > spaceLetters {
+		space = rest[:spaceLetters]
+	}
+	return space, name == s.Stack(in, space)
+}
+
+// spaceLetters is how many letters of a stack's name stand for a space.
+const spaceLetters = 8
+
+// SpaceOf stands for the space that an instance is ordered in, among those of all
+// platforms and organizations. Without a space, the instance has letters of its own: it
+// shares them with nothing else.
+//
+// Hazard: spaces may be renamed and instances moved later, and stacks cannot. The letters
+// are recorded before a stack is made, and never derived again.
+//
+// Hazard: a user who may choose the name of a space could try names until one has the
+// letters of somebody else's. With the broker's identity in the hash, which is random and
+// which users never see, nobody can.
+func SpaceOf(in provider.Instance) string {
+	of := []string{in.Broker, in.Platform, in.Place.Organization, in.Place.Space}
+	if in.Place.Space == "" {
+		of = []string{hashOf(provider.TagsOf(in))}
+	}
+	return short(fmt.Sprintf("%q", of), spaceLetters)
 }
 
 // InstancePath holds the principals of all bindings of an instance, and
@@ -57,12 +94,13 @@ func hashOf(t provider.Tags) string {
 // takes.
 func (s Scope) Binding(t provider.Tags) string { return provider.Name(string(s), "b", t) }
 
-// Names is the name of what is made for these tags: a stack, or a binding's user or role.
+// Names is the name of a binding's user or role. Tags do not tell that of a stack, which
+// has the space in it.
 func (s Scope) Names(t provider.Tags) []string {
-	if t.Binding != "" {
-		return []string{s.Binding(t)}
+	if t.Binding == "" {
+		return nil
 	}
-	return []string{s.Stack(t)}
+	return []string{s.Binding(t)}
 }
 
 // nameOf is part of a name for an offering: its own where that is short.
@@ -92,11 +130,11 @@ func (s Scope) Access(region string) string { return string(s) + "-a-" + region 
 // Bucket is the name of the bucket that holds templates by their digests.
 func (s Scope) Bucket(account, region string) string { return string(s) + "-" + account + "-" + region }
 
-// A Place is where things are made: what ARNs say.
-type Place struct{ Partition, Account, Region string }
+// A Location is where things are made: what ARNs say.
+type Location struct{ Partition, Account, Region string }
 
 // Suffix is what the names of hosts end in there.
-func (p Place) Suffix() string {
+func (p Location) Suffix() string {
 	if p.Partition == "aws-cn" {
 		return "amazonaws.com.cn"
 	}
@@ -105,26 +143,26 @@ func (p Place) Suffix() string {
 
 // ObjectURL is where CloudFormation reads an object of a bucket. An emulator, whose
 // endpoint is given, has all services at one address.
-func (p Place) ObjectURL(endpoint *string, bucket, key string) string {
+func (p Location) ObjectURL(endpoint *string, bucket, key string) string {
 	if endpoint != nil {
 		return strings.TrimSuffix(*endpoint, "/") + "/" + bucket + "/" + key
 	}
 	return "https://" + bucket + ".s3." + p.Region + "." + p.Suffix() + "/" + key
 }
 
-func (s Scope) fixed(p Place, kind, name string) string {
+func (s Scope) fixed(p Location, kind, name string) string {
 	return "arn:" + p.Partition + ":iam::" + p.Account + ":" + kind + s.FixedPath() + name
 }
 
 // ServiceRoleARN is that of ServiceRole.
-func (s Scope) ServiceRoleARN(p Place, offering string) string {
+func (s Scope) ServiceRoleARN(p Location, offering string) string {
 	return s.fixed(p, "role", s.ServiceRole(offering, p.Region))
 }
 
 // BoundaryARN is that of Boundary.
-func (s Scope) BoundaryARN(p Place, offering string) string {
+func (s Scope) BoundaryARN(p Location, offering string) string {
 	return s.fixed(p, "policy", s.Boundary(offering, p.Region))
 }
 
 // AccessARN is that of Access.
-func (s Scope) AccessARN(p Place) string { return s.fixed(p, "role", s.Access(p.Region)) }
+func (s Scope) AccessARN(p Location) string { return s.fixed(p, "role", s.Access(p.Region)) }

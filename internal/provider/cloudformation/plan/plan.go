@@ -127,6 +127,9 @@ const (
 	ValueSuffix    = "AWS::URLSuffix"
 	// ValuePrefix is what the names of all that the broker makes begin with.
 	ValuePrefix = "Prefix"
+	// ValueSpacePrefix is what the names of all that the broker makes in the instance's
+	// space begin with. What exists already is of no space.
+	ValueSpacePrefix = "SpacePrefix"
 )
 
 // Parse reads a snapshot. That of a later program is an error that passes: a

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // DenyAll is the policy that stands beside a plan's in a quarantine: there must be room
@@ -73,10 +74,12 @@ func CheckPolicySize(kind Principal, policy json.RawMessage) error {
 	for _, name := range Names(string(policy)) {
 		values[name] = strings.Repeat("x", longestValue)
 	}
-	values[ValueRegion], values[ValueAccount], values[ValuePartition], values[ValueSuffix], values[ValuePrefix] =
-		"ap-southeast-99", "111122223333", "aws-us-gov", "amazonaws.com.cn", ScopeOf("").Prefix()
+	values[ValueRegion], values[ValueAccount], values[ValuePartition], values[ValueSuffix] =
+		"ap-southeast-99", "111122223333", "aws-us-gov", "amazonaws.com.cn"
+	values[ValuePrefix], values[ValueSpacePrefix] = ScopeOf("").Prefix(), ScopeOf("").SpacePrefix(SpaceOf(provider.Instance{}))
 	if _, err := FillPolicy(kind, policy, values); errors.Is(err, ErrPolicyTooLong) {
-		return &advice.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions", Cause: err}
+		return &advice.Error{Name: "policy", What: "is too long for IAM", Remedy: "say the same by fewer statements and actions",
+			Cause: err}
 	}
 	return nil
 }

@@ -13,49 +13,26 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A hook is one kind of things that hang on principals: how they are found and taken
-// off. A list of IAM gives more than anybody hangs on one principal.
-type hook struct {
-	kind   string
-	list   func(ctx context.Context, c *iam.Client, name string) ([]string, error)
-	detach func(ctx context.Context, c *iam.Client, name, id string) error
-}
+// A call is one of IAM's.
+type call[In, Out any] func(context.Context, *In, ...func(*iam.Options)) (*Out, error)
 
-// hooksOf are those of users and of roles, without which IAM deletes neither. It is no
-// variable: programs that make no principals would have them all the same.
-func hooksOf(p plan.Principal) []hook {
-	if p == plan.Role {
-		return []hook{inlineOfRole, attachedToRole, instanceProfiles}
-	}
-	return []hook{inlineOfUser, attachedToUser, groups, devices, loginProfile, certificates, sshKeys, serviceCredentials}
-}
-
-// Attachments implements Policies. What cannot be listed hinders nothing else.
-func (s sdk) Attachments(ctx context.Context, kind plan.Principal, name string) (all []Attachment, err error) {
-	var failed []error
-	for _, h := range hooksOf(kind) {
-		ids, err := h.list(ctx, s.c, name)
-		if err != nil && !awserr.Is(err, awserr.Absent) {
-			failed = append(failed, fmt.Errorf("listing what hangs on a %s: %w", kind, err))
+// hanging lists the things of one kind that hang on a principal. A list of IAM gives more
+// than anybody hangs on one principal. Ids are those in an answer, and removal names one.
+func hanging[In, Out, Off, Done any](kind string, list call[In, Out], in In, ids func(*Out) []string,
+	remove call[Off, Done], removal func(id *string) *Off) lister {
+	return func(ctx context.Context) (all []Attachment, err error) {
+		out, err := list(ctx, &in)
+		if err != nil {
+			return nil, err
 		}
-		for _, id := range ids {
-			all = append(all, Attachment{Kind: h.kind, ID: id})
+		for _, id := range ids(out) {
+			all = append(all, Attachment{kind + " " + id, func(ctx context.Context) error {
+				_, err := remove(ctx, removal(&id))
+				return err
+			}})
 		}
-	}
-	if len(all) > 0 {
 		return all, nil
 	}
-	return nil, errors.Join(failed...)
-}
-
-// Detach implements Policies.
-func (s sdk) Detach(ctx context.Context, kind plan.Principal, name string, a Attachment) error {
-	for _, h := range hooksOf(kind) {
-		if h.kind == a.Kind {
-			return h.detach(ctx, s.c, name, a.ID)
-		}
-	}
-	return fmt.Errorf("nothing is known of %q of a %s", a.Kind, kind)
 }
 
 // ids gives the texts of some members.
@@ -66,160 +43,114 @@ func ids[T any](all []T, id func(T) *string) (out []string) {
 	return out
 }
 
-var inlineOfUser = hook{"policy",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListUserPolicies(ctx, &iam.ListUserPoliciesInput{UserName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return out.PolicyNames, nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.DeleteUserPolicy(ctx, &iam.DeleteUserPolicyInput{UserName: &name, PolicyName: &id})
-		return err
-	},
+// A lister lists what hangs on one principal.
+type lister = func(context.Context) ([]Attachment, error)
+
+func arnOf(p types.AttachedPolicy) *string { return p.PolicyArn }
+
+func (s sdk) onRole(name *string) []lister {
+	return []lister{
+		hanging("policy", s.c.ListRolePolicies, iam.ListRolePoliciesInput{RoleName: name},
+			func(o *iam.ListRolePoliciesOutput) []string { return o.PolicyNames },
+			s.c.DeleteRolePolicy, func(id *string) *iam.DeleteRolePolicyInput {
+				return &iam.DeleteRolePolicyInput{RoleName: name, PolicyName: id}
+			}),
+		hanging("attached policy", s.c.ListAttachedRolePolicies, iam.ListAttachedRolePoliciesInput{RoleName: name},
+			func(o *iam.ListAttachedRolePoliciesOutput) []string { return ids(o.AttachedPolicies, arnOf) },
+			s.c.DetachRolePolicy, func(id *string) *iam.DetachRolePolicyInput {
+				return &iam.DetachRolePolicyInput{RoleName: name, PolicyArn: id}
+			}),
+		hanging("instance profile", s.c.ListInstanceProfilesForRole, iam.ListInstanceProfilesForRoleInput{RoleName: name},
+			func(o *iam.ListInstanceProfilesForRoleOutput) []string {
+				return ids(o.InstanceProfiles, func(v types.InstanceProfile) *string { return v.InstanceProfileName })
+			},
+			s.c.RemoveRoleFromInstanceProfile, func(id *string) *iam.RemoveRoleFromInstanceProfileInput {
+				return &iam.RemoveRoleFromInstanceProfileInput{RoleName: name, InstanceProfileName: id}
+			}),
+	}
 }
 
-var inlineOfRole = hook{"policy",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return out.PolicyNames, nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.DeleteRolePolicy(ctx, &iam.DeleteRolePolicyInput{RoleName: &name, PolicyName: &id})
-		return err
-	},
+func (s sdk) onUser(name *string) []lister {
+	return []lister{
+		hanging("policy", s.c.ListUserPolicies, iam.ListUserPoliciesInput{UserName: name},
+			func(o *iam.ListUserPoliciesOutput) []string { return o.PolicyNames },
+			s.c.DeleteUserPolicy, func(id *string) *iam.DeleteUserPolicyInput {
+				return &iam.DeleteUserPolicyInput{UserName: name, PolicyName: id}
+			}),
+		hanging("attached policy", s.c.ListAttachedUserPolicies, iam.ListAttachedUserPoliciesInput{UserName: name},
+			func(o *iam.ListAttachedUserPoliciesOutput) []string { return ids(o.AttachedPolicies, arnOf) },
+			s.c.DetachUserPolicy, func(id *string) *iam.DetachUserPolicyInput {
+				return &iam.DetachUserPolicyInput{UserName: name, PolicyArn: id}
+			}),
+		hanging("group", s.c.ListGroupsForUser, iam.ListGroupsForUserInput{UserName: name},
+			func(o *iam.ListGroupsForUserOutput) []string {
+				return ids(o.Groups, func(v types.Group) *string { return v.GroupName })
+			},
+			s.c.RemoveUserFromGroup, func(id *string) *iam.RemoveUserFromGroupInput {
+				return &iam.RemoveUserFromGroupInput{UserName: name, GroupName: id}
+			}),
+	}
 }
 
-var attachedToUser = hook{"attached policy",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListAttachedUserPolicies(ctx, &iam.ListAttachedUserPoliciesInput{UserName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return ids(out.AttachedPolicies, func(v types.AttachedPolicy) *string { return v.PolicyArn }), nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.DetachUserPolicy(ctx, &iam.DetachUserPolicyInput{UserName: &name, PolicyArn: &id})
-		return err
-	},
+// ofLogins are for what a user logs in with, beside access keys.
+func (s sdk) ofLogins(name *string) []lister {
+	return []lister{
+		hanging("MFA device", s.c.ListMFADevices, iam.ListMFADevicesInput{UserName: name},
+			func(o *iam.ListMFADevicesOutput) []string {
+				return ids(o.MFADevices, func(v types.MFADevice) *string { return v.SerialNumber })
+			},
+			s.c.DeactivateMFADevice, func(id *string) *iam.DeactivateMFADeviceInput {
+				return &iam.DeactivateMFADeviceInput{UserName: name, SerialNumber: id}
+			}),
+		// There is one password or none.
+		hanging("password", s.c.GetLoginProfile, iam.GetLoginProfileInput{UserName: name},
+			func(*iam.GetLoginProfileOutput) []string { return []string{*name} },
+			s.c.DeleteLoginProfile, func(*string) *iam.DeleteLoginProfileInput {
+				return &iam.DeleteLoginProfileInput{UserName: name}
+			}),
+		hanging("signing certificate", s.c.ListSigningCertificates, iam.ListSigningCertificatesInput{UserName: name},
+			func(o *iam.ListSigningCertificatesOutput) []string {
+				return ids(o.Certificates, func(v types.SigningCertificate) *string { return v.CertificateId })
+			},
+			s.c.DeleteSigningCertificate, func(id *string) *iam.DeleteSigningCertificateInput {
+				return &iam.DeleteSigningCertificateInput{UserName: name, CertificateId: id}
+			}),
+		hanging("SSH key", s.c.ListSSHPublicKeys, iam.ListSSHPublicKeysInput{UserName: name},
+			func(o *iam.ListSSHPublicKeysOutput) []string {
+				return ids(o.SSHPublicKeys, func(v types.SSHPublicKeyMetadata) *string { return v.SSHPublicKeyId })
+			},
+			s.c.DeleteSSHPublicKey, func(id *string) *iam.DeleteSSHPublicKeyInput {
+				return &iam.DeleteSSHPublicKeyInput{UserName: name, SSHPublicKeyId: id}
+			}),
+		hanging("credential of a service", s.c.ListServiceSpecificCredentials,
+			iam.ListServiceSpecificCredentialsInput{UserName: name},
+			func(o *iam.ListServiceSpecificCredentialsOutput) []string {
+				return ids(o.ServiceSpecificCredentials, func(v types.ServiceSpecificCredentialMetadata) *string {
+					return v.ServiceSpecificCredentialId
+				})
+			},
+			s.c.DeleteServiceSpecificCredential, func(id *string) *iam.DeleteServiceSpecificCredentialInput {
+				return &iam.DeleteServiceSpecificCredentialInput{UserName: name, ServiceSpecificCredentialId: id}
+			}),
+	}
 }
 
-var attachedToRole = hook{"attached policy",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListAttachedRolePolicies(ctx, &iam.ListAttachedRolePoliciesInput{RoleName: &name})
-		if err != nil {
-			return nil, err
+// Attachments implements Policies. What cannot be listed hinders nothing else.
+func (s sdk) Attachments(ctx context.Context, kind plan.Principal, name string) (all []Attachment, err error) {
+	listers := s.onRole(&name)
+	if kind == plan.User {
+		listers = append(s.onUser(&name), s.ofLogins(&name)...)
+	}
+	var failed []error
+	for _, list := range listers {
+		some, err := list(ctx)
+		if err != nil && !awserr.Is(err, awserr.Absent) {
+			failed = append(failed, fmt.Errorf("listing what hangs on a %s: %w", kind, err))
 		}
-		return ids(out.AttachedPolicies, func(v types.AttachedPolicy) *string { return v.PolicyArn }), nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.DetachRolePolicy(ctx, &iam.DetachRolePolicyInput{RoleName: &name, PolicyArn: &id})
-		return err
-	},
-}
-
-var groups = hook{"group",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListGroupsForUser(ctx, &iam.ListGroupsForUserInput{UserName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return ids(out.Groups, func(v types.Group) *string { return v.GroupName }), nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.RemoveUserFromGroup(ctx, &iam.RemoveUserFromGroupInput{UserName: &name, GroupName: &id})
-		return err
-	},
-}
-
-var devices = hook{"MFA device",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListMFADevices(ctx, &iam.ListMFADevicesInput{UserName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return ids(out.MFADevices, func(v types.MFADevice) *string { return v.SerialNumber }), nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.DeactivateMFADevice(ctx, &iam.DeactivateMFADeviceInput{UserName: &name, SerialNumber: &id})
-		return err
-	},
-}
-
-var certificates = hook{"signing certificate",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListSigningCertificates(ctx, &iam.ListSigningCertificatesInput{UserName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return ids(out.Certificates, func(v types.SigningCertificate) *string { return v.CertificateId }), nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.DeleteSigningCertificate(ctx, &iam.DeleteSigningCertificateInput{UserName: &name, CertificateId: &id})
-		return err
-	},
-}
-
-var sshKeys = hook{"SSH key",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListSSHPublicKeys(ctx, &iam.ListSSHPublicKeysInput{UserName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return ids(out.SSHPublicKeys, func(v types.SSHPublicKeyMetadata) *string { return v.SSHPublicKeyId }), nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.DeleteSSHPublicKey(ctx, &iam.DeleteSSHPublicKeyInput{UserName: &name, SSHPublicKeyId: &id})
-		return err
-	},
-}
-
-var serviceCredentials = hook{"credential of a service",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListServiceSpecificCredentials(ctx, &iam.ListServiceSpecificCredentialsInput{UserName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return ids(out.ServiceSpecificCredentials, func(v types.ServiceSpecificCredentialMetadata) *string {
-			return v.ServiceSpecificCredentialId
-		}), nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.DeleteServiceSpecificCredential(ctx, &iam.DeleteServiceSpecificCredentialInput{
-			UserName: &name, ServiceSpecificCredentialId: &id,
-		})
-		return err
-	},
-}
-
-var instanceProfiles = hook{"instance profile",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		out, err := c.ListInstanceProfilesForRole(ctx, &iam.ListInstanceProfilesForRoleInput{RoleName: &name})
-		if err != nil {
-			return nil, err
-		}
-		return ids(out.InstanceProfiles, func(v types.InstanceProfile) *string { return v.InstanceProfileName }), nil
-	},
-	func(ctx context.Context, c *iam.Client, name, id string) error {
-		_, err := c.RemoveRoleFromInstanceProfile(ctx, &iam.RemoveRoleFromInstanceProfileInput{RoleName: &name, InstanceProfileName: &id})
-		return err
-	},
-}
-
-// loginProfile is the password of a user: there is one or none.
-var loginProfile = hook{"password",
-	func(ctx context.Context, c *iam.Client, name string) ([]string, error) {
-		if _, err := c.GetLoginProfile(ctx, &iam.GetLoginProfileInput{UserName: &name}); err != nil {
-			return nil, err
-		}
-		return []string{name}, nil
-	},
-	func(ctx context.Context, c *iam.Client, name, _ string) error {
-		_, err := c.DeleteLoginProfile(ctx, &iam.DeleteLoginProfileInput{UserName: &name})
-		return err
-	},
+		all = append(all, some...)
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	return nil, errors.Join(failed...)
 }

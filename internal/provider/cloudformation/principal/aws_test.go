@@ -38,7 +38,8 @@ func onAWS(t *testing.T, cfg aws.Config, m plan.Settings) *bench {
 	b := &bench{t: t, clock: providertest.NewClock(time.Now()), m: m}
 	boundary := emulator.Name("boundary")
 	made, err := iam.NewFromConfig(cfg).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
-		PolicyName: &boundary, PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:*","s3:*"],` +
+		PolicyName: &boundary,
+		PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:*","s3:*"],` +
 			`"Resource":"*"}]}`),
 	})
 	if err != nil {
@@ -85,7 +86,8 @@ func queuePlan() plan.Settings {
 			`"Action":["sqs:SendMessage","sqs:GetQueueAttributes"],"Resource":"${QueueArn}"}]}`),
 		Proof: &plan.Proof{
 			Service: "sqs", Body: `{"QueueUrl":"${QueueUrl}","AttributeNames":["QueueArn"]}`,
-			Headers: map[string]string{"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.GetQueueAttributes"},
+			Headers: map[string]string{"Content-Type": "application/x-amz-json-1.0",
+				"X-Amz-Target": "AmazonSQS.GetQueueAttributes"},
 		},
 	}
 }
@@ -172,7 +174,10 @@ func TestUsersOnMiniStack(t *testing.T) {
 func (b *bench) unbindAWS(of provider.Binding) {
 	b.t.Helper()
 	of.Secret, of.State = nil, provider.State{}
-	if _, f := providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.Unbind(ctx, of) }); f != nil {
+	if _, f := providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status,
+		error) {
+		return b.Unbind(ctx, of)
+	}); f != nil {
 		b.t.Errorf("unbind failed: %s", f.Message)
 	}
 }
@@ -239,7 +244,8 @@ func TestRolesOnMiniStack(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		return sqs.NewFromConfig(as(cfg, *out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey, *out.Credentials.SessionToken)), nil
+		return sqs.NewFromConfig(as(cfg, *out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey,
+			*out.Credentials.SessionToken)), nil
 	}
 	session, err := assume(text(g, "external_id"))
 	if err != nil {
@@ -317,7 +323,8 @@ func TestTheBrokersRightsSuffice(t *testing.T) {
 	b := onAWS(t, root, m)
 	b.v = newQueue(t, root)
 	rights, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(
-		account.Rights(b.Scope, account.Options{Emulated: true}), plan.Place{Partition: "aws", Account: accountID, Region: root.Region})})
+		account.Rights(b.Scope, account.Options{Emulated: true}), plan.Location{Partition: "aws", Account: accountID,
+			Region: root.Region})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +379,8 @@ func hang(t *testing.T, cfg aws.Config, kind plan.Principal, name string) {
 		return
 	}
 	_, attached := c.AttachUserPolicy(t.Context(), &iam.AttachUserPolicyInput{UserName: &name, PolicyArn: policy})
-	_, profile := c.CreateLoginProfile(t.Context(), &iam.CreateLoginProfileInput{UserName: &name, Password: aws.String("Secret-1234567")})
+	_, profile := c.CreateLoginProfile(t.Context(), &iam.CreateLoginProfileInput{UserName: &name,
+		Password: aws.String("Secret-1234567")})
 	if err := errors.Join(attached, profile); err != nil {
 		t.Fatal(err)
 	}
@@ -411,7 +419,8 @@ func TestFakeIsAsMiniStack(t *testing.T) {
 	for _, kind := range []plan.Principal{plan.User, plan.Role} {
 		name := emulator.Name("likeness")
 		w := principal.Wanted{
-			Name: name, Path: real.Scope.Path(), Boundary: real.Boundary(""), Trust: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
+			Name: name, Path: real.Scope.Path(), Boundary: real.Boundary(""),
+			Trust: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
 				`"Principal":{"AWS":"arn:aws:iam::000000000000:root"},"Action":"sts:AssumeRole"}]}`,
 			Tags: []provider.Label{{Name: "longshore:binding", Value: "=Zm9v"}, {Name: "a", Value: "b c"}},
 		}
@@ -469,7 +478,11 @@ func answers(t *testing.T, on principal.IAM, kind plan.Principal, w principal.Wa
 	note("DropTags", on.DropTags(ctx, kind, w.Name, "c", "never"))
 	get()
 	hanging, err := on.Attachments(ctx, kind, w.Name)
-	note("Attachments", err, hanging)
+	var names []string
+	for _, a := range hanging {
+		names = append(names, a.Name)
+	}
+	note("Attachments", err, names)
 	if kind == plan.User {
 		keysOf(t, on, w.Name, note)
 	}

@@ -46,7 +46,8 @@ func TestTheFakeHasLimits(t *testing.T) {
 		{"the value of a tag has 256 characters", with(func(w *principal.Wanted) {
 			w.Tags = []provider.Label{{Name: "a", Value: strings.Repeat("x", 257)}}
 		}), awserr.Invalid},
-		{"a tag has few letters", with(func(w *principal.Wanted) { w.Tags = []provider.Label{{Name: "a", Value: "b&c"}} }), awserr.Invalid},
+		{"a tag has few letters", with(func(w *principal.Wanted) { w.Tags = []provider.Label{{Name: "a", Value: "b&c"}} }),
+			awserr.Invalid},
 		{"a user is made", c.Create(ctx, plan.User, user), awserr.None},
 		{"and another one", with(func(*principal.Wanted) {}), awserr.None},
 		{"users have a quota", with(func(w *principal.Wanted) { w.Name = "third" }), awserr.Quota},

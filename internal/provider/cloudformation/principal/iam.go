@@ -43,7 +43,6 @@ type Policies interface {
 	// access keys: policies of its own among them. Keepers make none but those; others
 	// may have.
 	Attachments(ctx context.Context, kind plan.Principal, name string) ([]Attachment, error)
-	Detach(ctx context.Context, kind plan.Principal, name string, a Attachment) error
 }
 
 // Keys are the access keys of users, and what the account allows.
@@ -87,8 +86,11 @@ type KeyInfo struct {
 	Active bool
 }
 
-// An Attachment hangs on a principal. Kind is a word of the IAM's own.
-type Attachment struct{ Kind, ID string }
+// An Attachment hangs on a principal. Its name says what it is.
+type Attachment struct {
+	Name   string
+	Detach func(ctx context.Context) error
+}
 
 // A Prover tries a new access key.
 type Prover interface {

@@ -75,10 +75,8 @@ const (
 // looked at by the next sweep: an inventory without them is complete all the same.
 func (k *Keeper) lookLate(ctx context.Context, f found) error {
 	age := k.Now().Sub(f.Created)
-	k.mu.Lock()
-	looked := k.looked[f.ARN].Equal(f.Created)
-	k.mu.Unlock()
-	if f.kind != plan.User || age < lateAfter || age > lateUntil || looked {
+	looked, _ := k.looked.Get(f.ARN)
+	if f.kind != plan.User || age < lateAfter || age > lateUntil || looked.Equal(f.Created) {
 		return nil
 	}
 	if err := k.Reads.Wait(ctx); err != nil {
@@ -95,34 +93,23 @@ func (k *Keeper) lookLate(ctx context.Context, f found) error {
 		}
 		return ctx.Err()
 	}
-	if len(keys) > 1 {
-		for _, key := range keys {
-			if recorded := full.Tags[keyLabel]; recorded != "" && key.ID != recorded {
-				k.Log.WarnContext(ctx, "a user has a key that nobody knows: it goes when its binding ends, or its instance is updated; or delete it",
-					"user", f.Name, "key", key.ID, "made", f.Created)
-			}
+	for _, key := range keys { // one alone has no tags to compare it with
+		if recorded := full.Tags[keyLabel]; recorded != "" && key.ID != recorded {
+			k.Log.WarnContext(ctx,
+				"a user has a key that nobody knows: it goes when its binding ends, or its instance is updated; or delete it",
+				"user", f.Name, "key", key.ID, "made", f.Created)
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.looked == nil || len(k.looked) >= mostRead {
-		k.looked = map[string]time.Time{}
-	}
-	k.looked[f.ARN] = f.Created
+	k.looked.Put(f.ARN, f.Created)
 	return nil
 }
-
-// mostRead is how many tags a process remembers.
-const mostRead = 20_000
 
 // tagsOf gives whose a principal is; zero for what went or cannot be read as tags. They
 // never change while it lives, so that a process reads them once. Whoever removes it
 // reads them again.
 func (k *Keeper) tagsOf(ctx context.Context, f found) (provider.Tags, error) {
 	id := f.ARN + f.Created.String()
-	k.mu.Lock()
-	tags, ok := k.read[id]
-	k.mu.Unlock()
+	tags, ok := k.read.Get(id)
 	if ok {
 		return tags, ctx.Err()
 	}
@@ -139,12 +126,7 @@ func (k *Keeper) tagsOf(ctx context.Context, f found) (provider.Tags, error) {
 	if tags, err = provider.TagsFrom(full.Tags); err != nil {
 		return provider.Tags{}, nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.read == nil || len(k.read) >= mostRead {
-		k.read = map[string]provider.Tags{}
-	}
-	k.read[id] = tags
+	k.read.Put(id, tags)
 	return tags, nil
 }
 

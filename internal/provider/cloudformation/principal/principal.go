@@ -26,6 +26,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
 // A Keeper makes, changes and removes the principals of one broker in one account.
@@ -44,17 +45,16 @@ type Keeper struct {
 	// Reads is how fast List reads tags; nil for ReadsPerSecond.
 	Reads *rate.Limiter
 
-	once  sync.Once // of Reads
-	mu    sync.Mutex
-	usage map[plan.Principal]usage
-	read  map[string]provider.Tags // what List has read, by ARNs and times of creation
+	once  sync.Once                    // of Reads
+	usage recent.Values[usage]         // by kinds
+	read  recent.Values[provider.Tags] // what List has read, by ARNs and times of creation
 	// looked are users whose keys were looked at late, and when they were made.
-	looked map[string]time.Time
+	looked recent.Values[time.Time]
 	page   int // of the inventory; 0 for pageSize
 }
 
 const (
-	// stateFormat is the version of what remembered is written as.
+	// stateFormat is the version of what bindingState is written as.
 	stateFormat = 1
 
 	// A key counts as proven after so many successes in a row, so far apart: AWS
@@ -82,8 +82,8 @@ const (
 	keyLabel = "longshore:key"
 )
 
-// remembered is the state of a binding.
-type remembered struct {
+// bindingState is the state of a binding.
+type bindingState struct {
 	secret.Holder
 	Key    string    `json:"key,omitempty"`
 	Secret string    `json:"secret,omitempty"`
@@ -93,12 +93,12 @@ type remembered struct {
 	At     time.Time `json:"at,omitzero"`
 }
 
-func (r remembered) state() *provider.State {
+func (r bindingState) state() *provider.State {
 	data, _ := json.Marshal(r) // texts, times and a number only
 	return &provider.State{Format: stateFormat, Data: data}
 }
 
-func recall(s provider.State) (r remembered, err error) {
+func readState(s provider.State) (r bindingState, err error) {
 	switch s.Format {
 	case 0:
 		return r, nil
@@ -127,8 +127,9 @@ type task struct {
 // or more: in the first, it gets its policy and its one key; the secret is recorded as
 // state; each further one proves the key once, and the last grants it and drops it
 // from the state. A role takes two.
-func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status, error) {
-	was, err := recall(b.State)
+func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status,
+	error) {
+	was, err := readState(b.State)
 	if err != nil {
 		return provider.Status{}, err
 	}
@@ -140,20 +141,22 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, 
 	if err := t.fill(); err != nil { // before anything is made
 		return provider.Status{}, err
 	}
-	step := t.make
 	if len(b.Secret) == 0 {
 		return provider.Status{}, errors.New("a binding without a secret cannot be bound")
 	}
+	var st provider.Status
 	if was.Secret != "" && t.kind == plan.User {
-		step = func(ctx context.Context) (provider.Status, error) { return t.prove(ctx, was) }
+		st, err = t.prove(ctx, was)
+	} else {
+		st, err = t.make(ctx)
 	}
-	st, err := step(ctx)
 	if !awserr.Is(err, awserr.Absent, awserr.Busy) {
 		return st, err
 	}
 	// What was just made is not known everywhere.
 	if started := b.Instance.Operation.Started; k.Now().After(started.Add(patience)) {
-		k.Log.Warn("a binding waits for something of IAM: is the offering's boundary there?", "offering", m.Offering, "name", t.name,
+		k.Log.Warn("a binding waits for something of IAM: is the offering's boundary there?", "offering", m.Offering, "name",
+			t.name,
 			"since", started, "error", err.Error())
 	}
 	return provider.Status{Percent: 20, Description: "Creating the credentials", After: askAgain}, nil
@@ -179,9 +182,15 @@ func (t *task) wrong(what string, err error) error {
 	t.Log.Error("a plan cannot be bound: correct its offering", "offering", t.m.Offering, "plan_id", t.b.Instance.PlanID,
 		"instance", t.b.Instance.ID, "what", what, "error", err.Error())
 	if errors.Is(err, plan.ErrPolicyTooLong) {
-		return provider.Failf("The rights that this plan gives to a binding are more than AWS takes. Tell the operator of the broker.")
+		return provider.Failf("The rights that this plan gives to a binding are more than AWS takes. " +
+			"Tell the operator of the broker.")
 	}
 	return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
+}
+
+// hard is Keeper.hard of the bind's operation.
+func (t *task) hard(doing string, err error) error {
+	return t.Keeper.hard(t.b.Instance.Operation, doing, err)
 }
 
 // make makes the principal, or finds it made.
@@ -191,18 +200,19 @@ func (t *task) make(ctx context.Context) (provider.Status, error) {
 		return provider.Status{}, err
 	}
 	if len(others) > 0 {
-		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second}, t.clear(ctx, others, nil)
+		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second},
+			t.clear(ctx, others, nil)
 	}
 	if mine == nil {
 		if mine, err = t.create(ctx); err != nil {
-			return provider.Status{}, t.hard(t.b.Instance.Operation, "creating a principal", err)
+			return provider.Status{}, t.hard("creating a principal", err)
 		}
 	}
 	if t.kind == plan.Role {
 		return t.role(ctx, mine)
 	}
 	if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
-		return provider.Status{}, t.hard(t.b.Instance.Operation, "putting the policy of a user", err)
+		return provider.Status{}, t.hard("putting the policy of a user", err)
 	}
 	return t.key(ctx)
 }
@@ -235,7 +245,7 @@ func (t *task) clear(ctx context.Context, others []found, err error) error {
 			err = t.remove(ctx, f)
 		}
 	}
-	return t.hard(t.b.Instance.Operation, "removing a former principal", err)
+	return t.hard("removing a former principal", err)
 }
 
 // create makes the principal. One of its name that the lists do not show is taken if
@@ -249,10 +259,11 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 		Tags: append(t.tags.Labels(), plan.PlaceLabels(t.b.Instance.Place)...),
 	}
 	if t.kind == plan.Role {
-		var err error
-		if w.Trust, err = trust(t.m.Assume, t.values[plan.ValuePartition], t.externalID()); err != nil {
+		who, err := trust(t.m.Assume, t.values[plan.ValuePartition], t.externalID())
+		if err != nil {
 			return nil, t.wrong("assume", err)
 		}
+		w.Trust = who.document()
 	}
 	err := t.IAM.Create(ctx, t.kind, w)
 	if awserr.Is(err, awserr.Exists) {
@@ -264,24 +275,23 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 
 // key gives a user its one key. Those that are there were never recorded.
 func (t *task) key(ctx context.Context) (provider.Status, error) {
-	op := t.b.Instance.Operation
 	if _, err := t.revoke(ctx, t.name, ""); err != nil {
-		return provider.Status{}, t.hard(op, "revoking keys that were never recorded", err)
+		return provider.Status{}, t.hard("revoking keys that were never recorded", err)
 	}
 	made, err := t.IAM.CreateKey(ctx, t.name)
 	if awserr.Is(err, awserr.Quota) { // the list did not show all of them yet
 		return provider.Status{Percent: 20, Description: "Creating the key", After: askAgain}, nil
 	}
 	if err != nil {
-		return provider.Status{}, t.hard(op, "creating a key", err)
+		return provider.Status{}, t.hard("creating a key", err)
 	}
-	r := remembered{Key: made.ID, Secret: made.Secret, Made: t.Now()}
+	r := bindingState{Key: made.ID, Secret: made.Secret, Made: t.Now()}
 	return provider.Status{State: r.state(), Percent: 40, Description: "Waiting for AWS to know the key", After: time.Second}, nil
 }
 
 // prove tries the recorded key once more, and grants it when it has succeeded often
 // enough in a row.
-func (t *task) prove(ctx context.Context, was remembered) (provider.Status, error) {
+func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, error) {
 	waiting := provider.Status{Percent: 40 + 20*was.Proofs, Description: "Waiting for AWS to know the key"}
 	if next := was.At.Add(proofsApart); was.Proofs > 0 && t.Now().Before(next) {
 		waiting.After = next.Sub(t.Now())
@@ -289,7 +299,7 @@ func (t *task) prove(ctx context.Context, was remembered) (provider.Status, erro
 	}
 	there, err := t.revoke(ctx, t.name, was.Key)
 	if err != nil && !awserr.Is(err, awserr.Absent) {
-		return provider.Status{}, t.hard(t.b.Instance.Operation, "reading the keys of a user", err)
+		return provider.Status{}, t.hard("reading the keys of a user", err)
 	}
 	if !there && t.Now().After(was.Made.Add(settled)) { // somebody has removed it
 		waiting.State, waiting.After = &provider.State{}, time.Second
@@ -301,7 +311,8 @@ func (t *task) prove(ctx context.Context, was remembered) (provider.Status, erro
 	}
 	if !ok {
 		if t.Now().After(was.Made.Add(patience)) {
-			t.Log.Warn("a new key does not prove itself: does the plan's policy allow its proof?", "offering", t.m.Offering, "user", t.name,
+			t.Log.Warn("a new key does not prove itself: does the plan's policy allow its proof?", "offering", t.m.Offering,
+				"user", t.name,
 				"since", was.Made, "said", said)
 		}
 		was.Proofs = 0
@@ -319,10 +330,10 @@ func (t *task) prove(ctx context.Context, was remembered) (provider.Status, erro
 		return waiting, t.clear(ctx, others, err)
 	}
 	if err := t.IAM.SetTags(ctx, t.kind, t.name, []provider.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
-		return provider.Status{}, t.hard(t.b.Instance.Operation, "marking the key of a user", err)
+		return provider.Status{}, t.hard("marking the key of a user", err)
 	}
 	t.credentials["access_key_id"], t.credentials["secret_access_key"] = was.Key, was.Secret
-	return provider.Status{Done: true, Percent: 100, State: remembered{Key: was.Key}.state(),
+	return provider.Status{Done: true, Percent: 100, State: bindingState{Key: was.Key}.state(),
 		Grant: &provider.Grant{Credentials: t.credentials}}, nil
 }
 
@@ -345,15 +356,14 @@ func (k *Keeper) revoke(ctx context.Context, user, but string) (there bool, err 
 // role grants a role, which has no secret, once it is as it should be and AWS has had
 // the time to know it everywhere.
 func (t *task) role(ctx context.Context, mine *Found) (provider.Status, error) {
-	op := t.b.Instance.Operation
 	has, err := t.IAM.Policy(ctx, t.kind, t.name, policyName)
 	if err != nil && !awserr.Is(err, awserr.Absent) {
-		return provider.Status{}, t.hard(op, "reading the policy of a role", err)
+		return provider.Status{}, t.hard("reading the policy of a role", err)
 	}
 	waiting := provider.Status{Percent: 60, Description: "Waiting for AWS to know the role", After: roleSettles}
 	if !plan.SamePolicy(has, t.policy) {
 		if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
-			return provider.Status{}, t.hard(op, "putting the policy of a role", err)
+			return provider.Status{}, t.hard("putting the policy of a role", err)
 		}
 		return waiting, nil
 	}

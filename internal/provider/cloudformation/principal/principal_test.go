@@ -38,7 +38,8 @@ func newBench(t *testing.T, kind plan.Principal) *bench {
 	b := &bench{t: t, clock: clock, fake: principaltest.New("000000000001", clock.Now)}
 	client := b.fake.Client(&providertest.Calls{})
 	b.Keeper = &principal.Keeper{
-		IAM: client, Prover: client, Scope: scope, Broker: "broker-1", Now: clock.Now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
+		IAM: client, Prover: client, Scope: scope, Broker: "broker-1", Now: clock.Now,
+		Log:      slog.New(slog.NewTextHandler(&b.log, nil)),
 		Boundary: func(string) string { return "arn:aws:iam::000000000001:policy/boundary" }, Reads: rate.NewLimiter(rate.Inf, 1),
 	}
 	b.m, b.v = planOf(kind)
@@ -116,7 +117,8 @@ func TestAKeyIsProvedBeforeItIsGranted(t *testing.T) {
 		t.Fatal(err)
 	}
 	tags := map[string]string{
-		"longshore:broker": "broker-1", "longshore:platform": "platform-1", "longshore:instance": "instance-1", "longshore:binding": "binding-1",
+		"longshore:broker": "broker-1", "longshore:platform": "platform-1", "longshore:instance": "instance-1",
+		"longshore:binding":     "binding-1",
 		"longshore:incarnation": "operation-1", "longshore:of": of.Instance.Incarnation,
 		"longshore:organization": "Sales - more", "longshore:space": "space-1",
 		"longshore:instance-name": "my queue", "longshore:key": g.Credentials["access_key_id"].(string),
@@ -226,7 +228,7 @@ func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
 		b := newBench(t, kind)
 		of := b.binding("binding-1", "operation-1")
 		b.mustBind(&of)
-		b.fake.Hang(kind, b.name(of), principal.Attachment{Kind: "group", ID: "admins"})
+		b.fake.Hang(kind, b.name(of), "group admins")
 		b.fake.SetPolicy(kind, b.name(of), "another", `{}`)
 		b.mustUnbind(of)
 	}
@@ -254,13 +256,16 @@ func TestFailures(t *testing.T) {
 		"Mistaken": {reason: "IAM refuses the policy", logs: "correct the offering", spoil: func(b *bench) {
 			b.IAM = failing{b.IAM, "PutPolicy", said("MalformedPolicyDocument")}
 		}},
-		"TooLong":      {reason: "a policy has a size", logs: "too long", spoil: func(b *bench) { b.v["Arn"] = strings.Repeat("x", 2000) }},
-		"NoValue":      {reason: "an output is missing", logs: "no value", spoil: func(b *bench) { delete(b.v, "Arn") }},
-		"NoCredential": {reason: "an output is missing", logs: "no value", spoil: func(b *bench) { b.m.Credentials["x"] = "${Other}" }},
+		"TooLong": {reason: "a policy has a size", logs: "too long",
+			spoil: func(b *bench) { b.v["Arn"] = strings.Repeat("x", 2000) }},
+		"NoValue": {reason: "an output is missing", logs: "no value", spoil: func(b *bench) { delete(b.v, "Arn") }},
+		"NoCredential": {reason: "an output is missing", logs: "no value",
+			spoil: func(b *bench) { b.m.Credentials["x"] = "${Other}" }},
 		"Anybody": {reason: "a role is not for everybody", kind: plan.Role, logs: "one by one", spoil: func(b *bench) {
 			b.m.Assume = []string{"*"}
 		}},
-		"Nobody": {reason: "a role is for somebody", kind: plan.Role, logs: "names nobody", spoil: func(b *bench) { b.m.Assume = nil }},
+		"Nobody": {reason: "a role is for somebody", kind: plan.Role, logs: "names nobody",
+			spoil: func(b *bench) { b.m.Assume = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, tc.kind)
@@ -411,7 +416,8 @@ func TestRolesHaveExternalIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole",`+
-		`"Principal":{"AWS":["arn:aws:iam::123456789012:root"]},"Condition":{"StringEquals":{"sts:ExternalId":"%s"}}}]}`, first["external_id"])
+		`"Principal":{"AWS":["arn:aws:iam::123456789012:root"]},"Condition":{"StringEquals":{"sts:ExternalId":"%s"}}}]}`,
+		first["external_id"])
 	if diff := cmp.Diff(want, f.Trust); diff != "" {
 		t.Errorf("trust (-want +got):\n%s", diff)
 	}
@@ -520,7 +526,8 @@ func TestCallsGoWrong(t *testing.T) {
 			disarm()
 			struck = met()
 			text := b.fake.Look(scope.Path())
-			if !b.opens(g) || !strings.Contains(text, "other") || strings.Contains(text, "quarantine") || b.fake.Secrets(scope.Path()) != 1 {
+			if !b.opens(g) || !strings.Contains(text, "other") || strings.Contains(text, "quarantine") ||
+				b.fake.Secrets(scope.Path()) != 1 {
 				t.Errorf("%v at call %d: opens %v, left %s", fault, n, b.opens(g), text)
 			}
 		}

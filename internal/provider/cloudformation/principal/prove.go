@@ -42,7 +42,7 @@ type prover struct {
 const (
 	// proofTimeout is generous for one small call, and ends it before the step.
 	proofTimeout = 5 * time.Second
-	// proofRead is how much of an answer is read.
+	// proofRead is how much of a response is read.
 	proofRead = 64 << 10
 )
 
@@ -58,7 +58,8 @@ const (
 )
 
 // Prove implements Prover: one request, signed by the key.
-func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string, err error) {
+func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string,
+	err error) {
 	if proof == nil {
 		proof = &whose
 	}
@@ -78,21 +79,21 @@ func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values ma
 	if err := signer.SignHTTP(ctx, credentials, request, digest, proof.Service, p.region, p.now()); err != nil {
 		return false, "", fmt.Errorf("signing a proof: %w", err)
 	}
-	answer, err := p.client.Do(request)
+	response, err := p.client.Do(request)
 	if err != nil {
 		return false, "", fmt.Errorf("calling %s: %w", proof.Service, err)
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, proofRead))
-	if closed := answer.Body.Close(); err == nil {
+	text, err := io.ReadAll(io.LimitReader(response.Body, proofRead))
+	if closed := response.Body.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
 		return false, "", fmt.Errorf("reading the answer of %s: %w", proof.Service, err)
 	}
-	if answer.StatusCode/100 == 2 {
+	if response.StatusCode/100 == 2 {
 		return true, "", nil
 	}
-	return false, fmt.Sprintf("%d %s", answer.StatusCode, code(text)), nil
+	return false, fmt.Sprintf("%d %s", response.StatusCode, code(text)), nil
 }
 
 // request is the proof's, not signed yet, with its body.
@@ -110,7 +111,8 @@ func (p prover) request(ctx context.Context, proof *plan.Proof, values map[strin
 		}
 		*text = filled
 	}
-	address := cmp.Or(p.endpoint, fmt.Sprintf("https://%s.%s.%s", proof.Service, p.region, cmp.Or(values[plan.ValueSuffix], "amazonaws.com")))
+	address := cmp.Or(p.endpoint, fmt.Sprintf("https://%s.%s.%s", proof.Service, p.region,
+		cmp.Or(values[plan.ValueSuffix], "amazonaws.com")))
 	address = strings.TrimSuffix(address, "/") + path
 	if query != "" {
 		address += "?" + query
@@ -147,8 +149,8 @@ func inJSON(text string) string {
 }
 
 // code is that of an error in XML or JSON: a word of AWS's, without what follows it.
-func code(answer []byte) string {
-	found := codes().FindSubmatch(answer)
+func code(body []byte) string {
+	found := codes().FindSubmatch(body)
 	if found == nil {
 		return "without a code"
 	}

@@ -20,7 +20,8 @@ type httpFunc func(*http.Request) (*http.Response, error)
 func (f httpFunc) Do(r *http.Request) (*http.Response, error) { return f(r) }
 
 // asked is what a proof asks, and what comes of an answer.
-func asked(t *testing.T, proof *plan.Proof, values map[string]string, status int, answer string) (text []string, ok bool, said string) {
+func asked(t *testing.T, proof *plan.Proof, values map[string]string, status int, answer string) (text []string, ok bool,
+	said string) {
 	t.Helper()
 	cfg := aws.Config{Region: "eu-west-1", HTTPClient: httpFunc(func(r *http.Request) (*http.Response, error) {
 		body, err := io.ReadAll(r.Body)

@@ -22,12 +22,15 @@ const (
 	nearlyFull = 80
 )
 
+func full() error {
+	return provider.Failf("The account is full: there is no room for the credentials of another binding. " +
+		"Tell the operator of the broker.")
+}
+
 // room fails when the account has none for another principal. An account that does
 // not tell is asked by trying.
 func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
-	k.mu.Lock()
-	u := k.usage[kind]
-	k.mu.Unlock()
+	u, _ := k.usage.Get(string(kind))
 	if now := k.Now(); u.at.IsZero() || now.After(u.at.Add(usageFor)) {
 		made, most, err := k.IAM.Usage(ctx, kind)
 		if err != nil && !awserr.Is(err, awserr.Denied) {
@@ -35,19 +38,16 @@ func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
 		}
 		u = usage{made, most, now}
 		if most > 0 && made*100 >= most*nearlyFull {
-			k.Log.Warn("the account is nearly full: ask AWS to raise its limit, or use another account", "kind", kind, "made", made, "most", most)
+			k.Log.Warn("the account is nearly full: ask AWS to raise its limit, or use another account", "kind", kind, "made",
+				made, "most", most)
 		}
 	}
 	if u.most > 0 && u.made >= u.most {
-		k.Log.Error("the account is full: ask AWS to raise its limit, or use another account", "kind", kind, "made", u.made, "most", u.most)
-		return provider.Failf("The account is full: there is no room for the credentials of another binding. Tell the operator of the broker.")
+		k.Log.Error("the account is full: ask AWS to raise its limit, or use another account", "kind", kind, "made", u.made,
+			"most", u.most)
+		return full()
 	}
 	u.made++
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.usage == nil {
-		k.usage = map[plan.Principal]usage{}
-	}
-	k.usage[kind] = u
+	k.usage.Put(string(kind), u)
 	return nil
 }

@@ -62,7 +62,7 @@ func (k *Keeper) owned(ctx context.Context, f found, tags provider.Tags) (Found,
 // user, a role, or both, where the plan has changed midway.
 func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	tags := provider.BindingTagsOf(b)
-	all, err := k.standing(ctx, tags)
+	all, err := k.principalsOf(ctx, tags)
 	if err != nil {
 		return provider.Status{}, k.hard(b.Instance.Operation, "looking for principals", err)
 	}
@@ -86,9 +86,9 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 	return again, nil
 }
 
-// standing gives the principals of a binding: those that the lists show, or else the
+// principalsOf gives the principals of a binding: those that the lists show, or else the
 // one of its name, which they may not show yet.
-func (k *Keeper) standing(ctx context.Context, tags provider.Tags) ([]found, error) {
+func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]found, error) {
 	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
 	if err != nil || len(all) > 0 {
 		return all, err
@@ -127,7 +127,7 @@ func (k *Keeper) remove(ctx context.Context, f found) error {
 		return absentIsFine(err)
 	}
 	for _, a := range hanging {
-		if err := k.IAM.Detach(ctx, f.kind, f.Name, a); absentIsFine(err) != nil {
+		if err := a.Detach(ctx); absentIsFine(err) != nil {
 			return err
 		}
 	}
@@ -150,13 +150,15 @@ func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
 	class := awserr.Of(err)
 	switch {
 	case class == awserr.Quota:
-		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error", err.Error())
-		return provider.Failf("The account is full: there is no room for the credentials of another binding. Tell the operator of the broker.")
+		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error",
+			err.Error())
+		return full()
 	case class == awserr.Invalid:
 		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err.Error())
 		return provider.Failf("The account refuses what this plan asks for. Tell the operator of the broker.")
 	case class == awserr.Denied && !op.Started.IsZero() && k.Now().After(op.Started.Add(patience)):
-		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error", err.Error())
+		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error",
+			err.Error())
 		return provider.Failf("The broker may not do this in its account. Tell the operator of the broker.")
 	}
 	return fmt.Errorf("%s: %w", doing, err)

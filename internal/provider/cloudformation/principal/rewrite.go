@@ -14,7 +14,8 @@ const rewrites = 25
 // say, and has roles be assumed by those whom m names; it leaves alone what is so. Not
 // done means that it is to be called again. Each principal is read, by a call or two:
 // an instance of some hundred bindings fits into a step.
-func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool, err error) {
+func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool,
+	err error) {
 	of := provider.TagsOf(in)
 	all, err := k.listed(ctx, k.Scope.InstancePath(of))
 	if err != nil {

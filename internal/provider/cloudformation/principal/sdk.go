@@ -20,7 +20,8 @@ func NewIAM(cfg aws.Config) IAM { return sdk{iam.NewFromConfig(cfg)} }
 type sdk struct{ c *iam.Client }
 
 // List implements Principals.
-func (s sdk) List(ctx context.Context, kind plan.Principal, path, cursor string, most int) (page []Found, next string, err error) {
+func (s sdk) List(ctx context.Context, kind plan.Principal, path, cursor string, most int) (page []Found, next string,
+	err error) {
 	var marker *string
 	if cursor != "" {
 		marker = &cursor
@@ -66,15 +67,17 @@ func (s sdk) Get(ctx context.Context, kind plan.Principal, name string) (Found, 
 
 func foundUser(u *types.User) Found {
 	return Found{
-		Name: aws.ToString(u.UserName), ARN: aws.ToString(u.Arn), Path: aws.ToString(u.Path), Created: aws.ToTime(u.CreateDate).UTC(),
-		Tags: tagsOf(u.Tags),
+		Name: aws.ToString(u.UserName), ARN: aws.ToString(u.Arn), Path: aws.ToString(u.Path),
+		Created: aws.ToTime(u.CreateDate).UTC(),
+		Tags:    tagsOf(u.Tags),
 	}
 }
 
 func foundRole(r *types.Role) Found {
 	return Found{
-		Name: aws.ToString(r.RoleName), ARN: aws.ToString(r.Arn), Path: aws.ToString(r.Path), Created: aws.ToTime(r.CreateDate).UTC(),
-		Tags: tagsOf(r.Tags),
+		Name: aws.ToString(r.RoleName), ARN: aws.ToString(r.Arn), Path: aws.ToString(r.Path),
+		Created: aws.ToTime(r.CreateDate).UTC(),
+		Tags:    tagsOf(r.Tags),
 	}
 }
 
@@ -199,7 +202,8 @@ func (s sdk) Keys(ctx context.Context, user string) (keys []KeyInfo, err error) 
 // CreateKey implements Keys. The SDK does not repeat it: after a lost answer, that
 // would make a second key.
 func (s sdk) CreateKey(ctx context.Context, user string) (Key, error) {
-	out, err := s.c.CreateAccessKey(ctx, &iam.CreateAccessKeyInput{UserName: &user}, func(o *iam.Options) { o.Retryer = aws.NopRetryer{} })
+	out, err := s.c.CreateAccessKey(ctx, &iam.CreateAccessKeyInput{UserName: &user},
+		func(o *iam.Options) { o.Retryer = aws.NopRetryer{} })
 	if err != nil {
 		return Key{}, err
 	}

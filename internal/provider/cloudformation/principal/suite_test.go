@@ -116,7 +116,8 @@ func (p *small) at(ctx context.Context, t provider.Target) (*fakeAccount, *provi
 }
 
 // instance makes one call about an instance's record.
-func (p *small) instance(ctx context.Context, in provider.Instance, call func(things map[string]thing, t thing, there bool) error) (
+func (p *small) instance(ctx context.Context, in provider.Instance, call func(things map[string]thing, t thing,
+	there bool) error) (
 	provider.Status, error,
 ) {
 	a, learnt, err := p.at(ctx, in.Target)
@@ -337,7 +338,8 @@ func (w *world) look(p *small, at provider.Tags) string {
 // Users pass; in the subprocesses of TestMutants their Keeper's world is not sound.
 func TestSound(t *testing.T) {
 	// A Keeper does not read whether somebody waits.
-	providertest.RunExcept(t, factory(plan.User, os.Getenv(providertest.MutantVariable)), "Synchronous/Faults", "Synchronous/LateCalls")
+	providertest.RunExcept(t, factory(plan.User, os.Getenv(providertest.MutantVariable)), "Synchronous/Faults",
+		"Synchronous/LateCalls")
 }
 
 // What the race detector is for.

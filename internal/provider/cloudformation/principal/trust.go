@@ -4,21 +4,23 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// trusting is who may assume a role: a policy document.
-type trusting struct {
+// A trustPolicy says who may assume a role. IAM writes one name without a list.
+type trustPolicy struct {
 	Version   string
-	Statement []trusted
+	Statement []trustStatement
 }
 
-type trusted struct {
+type trustStatement struct {
 	Effect    string
-	Action    string
-	Principal struct{ AWS []string }
+	Action    any // one text; in what somebody else has written, it may be a list
+	Principal struct{ AWS iampolicy.Texts }
 	Condition struct {
 		StringEquals map[string]string
 	}
@@ -28,11 +30,11 @@ const externalIDKey = "sts:ExternalId"
 
 // trust lets those whom a plan names assume a role, and only with the binding's
 // external id.
-func trust(assume []string, partition, externalID string) (string, error) {
-	s := trusted{Effect: "Allow", Action: "sts:AssumeRole"}
+func trust(assume []string, partition, externalID string) (trustPolicy, error) {
+	s := trustStatement{Effect: iampolicy.EffectAllow, Action: "sts:AssumeRole"}
 	for _, name := range assume {
 		if name == "" || strings.ContainsAny(name, "*?$") {
-			return "", errors.New("it must name accounts and roles one by one")
+			return trustPolicy{}, errors.New("it must name accounts and roles one by one")
 		}
 		if strings.Trim(name, "0123456789") == "" {
 			name = "arn:" + partition + ":iam::" + name + ":root"
@@ -40,60 +42,36 @@ func trust(assume []string, partition, externalID string) (string, error) {
 		s.Principal.AWS = append(s.Principal.AWS, name)
 	}
 	if len(assume) == 0 {
-		return "", errors.New("it names nobody")
+		return trustPolicy{}, errors.New("it names nobody")
 	}
 	s.Condition.StringEquals = map[string]string{externalIDKey: externalID}
-	document, err := json.Marshal(trusting{Version: "2012-10-17", Statement: []trusted{s}})
-	return string(document), err
+	return trustPolicy{Version: iampolicy.Version, Statement: []trustStatement{s}}, nil
+}
+
+func (p trustPolicy) document() string {
+	raw, _ := json.Marshal(p) // texts
+	return string(raw)
 }
 
 // entrust has a role be assumed by those alone whom a plan names now, with the external
-// id that it has, and reports whether that was different. IAM writes one name without a
-// list. What somebody else has written, without such an id, stays.
+// id that it has, and reports whether that was different. What somebody else has
+// written, without such an id, stays.
 func (k *Keeper) entrust(ctx context.Context, role Found, m plan.Settings, partition string) (bool, error) {
-	var has struct {
-		Statement []struct {
-			Principal struct{ AWS any }
-			Condition struct {
-				StringEquals map[string]string
-			}
-		}
-	}
+	var has trustPolicy
 	err := json.Unmarshal([]byte(role.Trust), &has)
 	if err != nil || len(has.Statement) != 1 || has.Statement[0].Condition.StringEquals[externalIDKey] == "" {
 		k.Log.Warn("somebody has changed who may assume a binding's role: it was left as it is", "name", role.Name)
 		return false, nil
 	}
 	s := has.Statement[0]
-	wanted, err := trust(m.Assume, partition, s.Condition.StringEquals[externalIDKey])
-	if err != nil {
+	want, err := trust(m.Assume, partition, s.Condition.StringEquals[externalIDKey])
+	if err != nil || sameNames(s.Principal.AWS, want.Statement[0].Principal.AWS) {
 		return false, err
 	}
-	var want trusting
-	if err := json.Unmarshal([]byte(wanted), &want); err != nil {
-		return false, err
-	}
-	if sameNames(s.Principal.AWS, want.Statement[0].Principal.AWS) {
-		return false, nil
-	}
-	return true, k.IAM.SetTrust(ctx, role.Name, wanted)
+	return true, k.IAM.SetTrust(ctx, role.Name, want.document())
 }
 
-// sameNames compares what IAM tells, a text or a list in any order, to names.
-func sameNames(told any, names []string) bool {
-	if one, ok := told.(string); ok {
-		told = []any{one}
-	}
-	list, _ := told.([]any)
-	left := map[any]bool{}
-	for _, name := range names {
-		left[name] = true
-	}
-	for _, name := range list {
-		if !left[name] {
-			return false
-		}
-		delete(left, name)
-	}
-	return len(left) == 0
+// sameNames compares names in any order.
+func sameNames(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -48,7 +48,8 @@ func (c *checker) care(t *model, e *evaluator) {
 		for _, rule := range careful {
 			if rule.kind == r.kind && !satisfied(properties, rule) {
 				first, _, _ := strings.Cut(rule.path, "|")
-				c.warn(t.problem(at+"/"+first, fmt.Sprintf("%s has no safe %s", name, strings.ReplaceAll(rule.path, "|", " or ")), rule.mend))
+				c.warn(t.problem(at+"/"+first, fmt.Sprintf("%s has no safe %s", name, strings.ReplaceAll(rule.path, "|", " or ")),
+					rule.mend))
 			}
 		}
 		c.tls(t, name, r)
@@ -134,7 +135,8 @@ func (c *checker) opened(t *model, at, name string, r resource, properties any) 
 		}
 		if cidr == "0.0.0.0/0" || cidr == "::/0" {
 			if strings.HasSuffix(r.kind, "Ingress") || strings.Contains(at, "Ingress") {
-				c.warn(t.problem(at, name+" lets in the whole internet", "name the networks: a parameter may be from target: cidrs"))
+				c.warn(t.problem(at, name+" lets in the whole internet",
+					"name the networks: a parameter may be from target: cidrs"))
 			}
 		}
 	})

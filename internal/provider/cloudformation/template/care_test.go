@@ -27,21 +27,30 @@ func TestCare(t *testing.T) {
 		do   []wrong
 		want []string
 	}{
-		"Right":         {[]wrong{more(denied)}, nil},
-		"NoTLS":         {nil, []string{"13: Queue can be used without TLS"}},
-		"AllowsInstead": {[]wrong{more(strings.Replace(denied, "Deny", "Allow", 1))}, []string{"13: Queue can be used without TLS"}},
-		"PolicyOfOther": {[]wrong{more(strings.Replace(denied, "!Ref Queue", "!Ref Other", 1) + "  Other: {Type: AWS::SQS::Queue, " +
+		"Right": {[]wrong{more(denied)}, nil},
+		"NoTLS": {nil, []string{"13: Queue can be used without TLS"}},
+		"AllowsInstead": {[]wrong{more(strings.Replace(denied, "Deny", "Allow", 1))},
+			[]string{"13: Queue can be used without TLS"}},
+		"PolicyOfOther": {[]wrong{more(strings.Replace(denied, "!Ref Queue", "!Ref Other", 1) +
+			"  Other: {Type: AWS::SQS::Queue, " +
 			"Properties: {KmsMasterKeyId: alias/aws/sqs}}\n")}, []string{"13: Queue can be used without TLS"}},
-		"NotEncrypted": {[]wrong{more(denied), with("template.yaml", "SqsManagedSseEnabled: true", "SqsManagedSseEnabled: false")},
+		"NotEncrypted": {[]wrong{more(denied), with("template.yaml", "SqsManagedSseEnabled: true",
+			"SqsManagedSseEnabled: false")},
 			[]string{"18: Queue has no safe SqsManagedSseEnabled or KmsMasterKeyId"}},
-		"ByParameter": {[]wrong{more(denied), with("template.yaml", "SqsManagedSseEnabled: true", "SqsManagedSseEnabled: !Ref Fifo")},
+		"ByParameter": {[]wrong{more(denied), with("template.yaml", "SqsManagedSseEnabled: true",
+			"SqsManagedSseEnabled: !Ref Fifo")},
 			[]string{"18: Queue has no safe SqsManagedSseEnabled"}},
-		"OpenToAll": {[]wrong{more(strings.Replace(denied, "[{Effect: Deny", `[{Effect: Allow, Principal: {AWS: "*"}}, {Effect: Deny`, 1))},
+		"OpenToAll": {[]wrong{more(strings.Replace(denied, "[{Effect: Deny",
+			`[{Effect: Allow, Principal: {AWS: "*"}}, {Effect: Deny`, 1))},
 			[]string{"23: Policy is open to everybody"}},
-		"Bucket": {[]wrong{more(denied + bucket("PublicAccessBlockConfiguration: {BlockPublicAcls: true, BlockPublicPolicy: true, "+
-			"IgnorePublicAcls: true}")), rights("s3:CreateBucket", "s3:DeleteBucket", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy")},
-			[]string{"25: B has no safe BucketEncryption", "25: B has no safe PublicAccessBlockConfiguration/RestrictPublicBuckets"}},
-		"Internet": {[]wrong{more(denied + "  G: {Type: AWS::EC2::SecurityGroup, Properties: {SecurityGroupIngress: [{CidrIp: 0.0.0.0/0}]}}\n"),
+		"Bucket": {[]wrong{more(denied +
+			bucket("PublicAccessBlockConfiguration: {BlockPublicAcls: true, BlockPublicPolicy: true, "+
+				"IgnorePublicAcls: true}")), rights("s3:CreateBucket", "s3:DeleteBucket", "s3:PutBucketPolicy",
+			"s3:DeleteBucketPolicy")},
+			[]string{"25: B has no safe BucketEncryption",
+				"25: B has no safe PublicAccessBlockConfiguration/RestrictPublicBuckets"}},
+		"Internet": {[]wrong{more(denied +
+			"  G: {Type: AWS::EC2::SecurityGroup, Properties: {SecurityGroupIngress: [{CidrIp: 0.0.0.0/0}]}}\n"),
 			rights("ec2:CreateSecurityGroup", "ec2:DeleteSecurityGroup")}, []string{"25: G lets in the whole internet"}},
 	}
 	for name, c := range cases {

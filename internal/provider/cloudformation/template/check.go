@@ -74,6 +74,7 @@ func values(existing *plan.Existing) map[string]bool {
 	known := map[string]bool{plan.ValueRegion: true, plan.ValueAccount: true, plan.ValuePartition: true, plan.ValueSuffix: true,
 		plan.ValuePrefix: true}
 	if existing == nil {
+		known[plan.ValueSpacePrefix] = true
 		return known
 	}
 	for name := range existing.Exports {
@@ -198,7 +199,8 @@ func (c *checker) deletion(m *plan.Settings, t *model) {
 	case can && m.OnDelete == "":
 		m.OnDelete = plan.Refuse
 	case !can && (m.OnDelete == "" || m.OnDelete == plan.Refuse):
-		c.about("on_delete", "has to say what becomes of what an instance holds: the template has none of "+strings.Join(looked, ", ")+
+		c.about("on_delete", "has to say what becomes of what an instance holds: the template has none of "+strings.Join(looked,
+			", ")+
 			", and whether others are empty cannot be seen", "write on_delete: empty, or retain")
 	}
 }
@@ -228,7 +230,8 @@ func (c *checker) sources(t *model) {
 		case !there:
 			c.about("parameters."+name, "is no parameter of the template", "declare it there, or remove it here")
 		case s.Value == nil && p.fallback == nil && s.Target == "" && !needsUser(s, p):
-			c.about("parameters."+name, "has no value where none is given", "write a value, or give the template's parameter a Default")
+			c.about("parameters."+name, "has no value where none is given",
+				"write a value, or give the template's parameter a Default")
 		case s.Value != nil && p.secret && *s.Value != "":
 			c.about("parameters."+name+".value", "is a secret that stands in a file",
 				"leave it out: a secret is a user's to give, or made in the stack")

@@ -44,7 +44,8 @@ func (c condition) present(key string) bool {
 	for operator, keys := range c {
 		members, _ := keys.(map[string]any)
 		for name, v := range members {
-			if strings.EqualFold(operator, "null") && strings.EqualFold(name, key) && strings.Trim(fmt.Sprint(v), "[]") == "false" {
+			if strings.EqualFold(operator, "null") && strings.EqualFold(name, key) &&
+				strings.Trim(fmt.Sprint(v), "[]") == "false" {
 				return true
 			}
 		}
@@ -102,12 +103,13 @@ func (c *checker) deputies(d *document, s statement) {
 		for _, one := range deputies {
 			_, verb, _ := strings.Cut(action, ":")
 			wide := strings.Trim(verb, "*") == "" // which is refused by itself
-			if !s.allows || wide || !matches(strings.ToLower(action), strings.ToLower(one.action)) {
+			if !s.allows || wide || !covers(action, one.action) {
 				continue
 			}
 			at := s.at + "/Action" + slot(fmt.Sprint(i))
 			if len(one.keys) == 0 {
-				c.warn(d.problem(at, one.action+" has another service act for the binding, and no condition of AWS bounds what that reaches",
+				c.warn(d.problem(at,
+					one.action+" has another service act for the binding, and no condition of AWS bounds what that reaches",
 					"leave it to the template"))
 			}
 			missing := slices.DeleteFunc(slices.Clone(one.keys), func(key string) bool {

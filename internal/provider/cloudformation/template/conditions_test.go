@@ -21,16 +21,21 @@ func TestStatements(t *testing.T) {
 		"Tag":     {"tags tell resources apart", all + `,"Condition":{"StringEquals":{"aws:ResourceTag/a":"b"}}`, ""},
 		"TagCase": {"the case does not count", all + `,"Condition":{"stringequals":{"AWS:resourcetag/a":["b"]}}`, ""},
 		"TagMade": {"what is made is told by its tags", all + `,"Condition":{"StringLike":{"aws:RequestTag/a":"b*"}}`, ""},
-		"OnlyTLS": {"says nothing of a resource", all + `,"Condition":{"Bool":{"aws:SecureTransport":"true"}}`, "allowed on everything"},
-		"Other":   {"all but one", all + `,"Condition":{"StringNotEquals":{"aws:ResourceTag/a":"b"}}`, "allowed on everything"},
-		"IfThere": {"holds without the tag", all + `,"Condition":{"StringEqualsIfExists":{"aws:ResourceTag/a":"b"}}`, "allowed on everything"},
-		"AnyTag":  {"holds of any value", all + `,"Condition":{"StringLike":{"aws:ResourceTag/a":["b","*"]}}`, "allowed on everything"},
-		"NoTag":   {"asks for none", all + `,"Condition":{"Null":{"aws:ResourceTag/a":"true"}}`, "allowed on everything"},
-		"Empty":   {"asks for nothing", all + `,"Condition":{}`, "allowed on everything"},
-		"AllOfNone": {"holds without the key", on(`"sqs:SendMessage"`, "${QueueArn}", `{"ForAllValues:StringEquals":{"aws:TagKeys":"a"}}`),
+		"OnlyTLS": {"says nothing of a resource", all + `,"Condition":{"Bool":{"aws:SecureTransport":"true"}}`,
+			"allowed on everything"},
+		"Other": {"all but one", all + `,"Condition":{"StringNotEquals":{"aws:ResourceTag/a":"b"}}`, "allowed on everything"},
+		"IfThere": {"holds without the tag", all + `,"Condition":{"StringEqualsIfExists":{"aws:ResourceTag/a":"b"}}`,
+			"allowed on everything"},
+		"AnyTag": {"holds of any value", all + `,"Condition":{"StringLike":{"aws:ResourceTag/a":["b","*"]}}`,
+			"allowed on everything"},
+		"NoTag": {"asks for none", all + `,"Condition":{"Null":{"aws:ResourceTag/a":"true"}}`, "allowed on everything"},
+		"Empty": {"asks for nothing", all + `,"Condition":{}`, "allowed on everything"},
+		"AllOfNone": {"holds without the key", on(`"sqs:SendMessage"`, "${QueueArn}",
+			`{"ForAllValues:StringEquals":{"aws:TagKeys":"a"}}`),
 			"ForAllValues holds of a call that has no aws:TagKeys"},
 		"AllOfSome": {"asks that it is there",
-			on(`"sqs:SendMessage"`, "${QueueArn}", `{"ForAllValues:StringEquals":{"aws:TagKeys":"a"},"Null":{"aws:tagkeys":["false"]}}`), ""},
+			on(`"sqs:SendMessage"`, "${QueueArn}",
+				`{"ForAllValues:StringEquals":{"aws:TagKeys":"a"},"Null":{"aws:tagkeys":["false"]}}`), ""},
 
 		"Listing":    {"listing knows no resource", `"Action":"SQS:listQueues","Resource":"*"`, ""},
 		"ListBucket": {"this is of a bucket", `"Action":"S3:ListBucket","Resource":"*"`, "allowed on everything"},
@@ -43,13 +48,15 @@ func TestStatements(t *testing.T) {
 			"a Condition on events:TargetArn"},
 		"TargetsStars": {"by a pattern", `"Action":"events:Put*","Resource":"` + bus + `"`, "a Condition on events:TargetArn"},
 		"TargetsBound": {"of the broker",
-			on(`"events:PutTargets"`, bus, `{"ForAllValues:ArnLike":{"events:TargetArn":`+near+`},"Null":{"events:TargetArn":"false"}}`), ""},
+			on(`"events:PutTargets"`, bus,
+				`{"ForAllValues:ArnLike":{"events:TargetArn":`+near+`},"Null":{"events:TargetArn":"false"}}`), ""},
 		"TargetsAll": {"of no bound", on(`"events:PutTargets"`, bus, `{"ArnLike":{"events:TargetArn":"arn:aws:sqs:*:*:*"}}`),
 			"a Condition on events:TargetArn"},
 		"Subscribe": {"half of it", on(`"sns:Subscribe"`, "${QueueArn}", `{"StringEquals":{"sns:Protocol":"sqs"}}`),
 			"a Condition on sns:Endpoint"},
 		"TargetsSome": {"one of several",
-			on(`"events:PutTargets"`, bus, `{"ForAnyValue:ArnLike":{"events:TargetArn":`+near+`}}`), "a Condition on events:TargetArn"},
+			on(`"events:PutTargets"`, bus, `{"ForAnyValue:ArnLike":{"events:TargetArn":`+near+`}}`),
+			"a Condition on events:TargetArn"},
 		"Alias": {"a key has one of several names",
 			on(`"kms:Encrypt"`, "*", `{"ForAnyValue:StringLike":{"kms:ResourceAliases":"alias/${Prefix}*"}}`), ""},
 		"Subscribed": {"all of it", on(`"sns:Subscribe"`, "${QueueArn}",
@@ -82,13 +89,16 @@ func TestUnboundedDeputiesAreTold(t *testing.T) {
 // The check finds actions that a service role may do under the broker's prefix alone,
 // however they are written.
 func TestGuardedActions(t *testing.T) {
-	for _, action := range []string{"IAM:PassRole", "sTs:AssumeRole", "SecretsManager:getSecretValue", "secretsmanager:Get*", "ssm:GetParam*",
+	for _, action := range []string{"IAM:PassRole", "sTs:AssumeRole", "SecretsManager:getSecretValue", "secretsmanager:Get*",
+		"ssm:GetParam*",
 		"lambda:Invoke*"} {
 		checked := queue()
-		for _, do := range []func(*testing.T, *provider.Checked){rights(action), with("permissions.json", "${Prefix}*", "payroll")} {
+		for _, do := range []func(*testing.T, *provider.Checked){rights(action),
+			with("permissions.json", "${Prefix}*", "payroll")} {
 			do(t, &checked)
 		}
-		if got := strings.Join(problems(t, checked), "\n"); !strings.Contains(got, "lets the role reach what is not of this broker") {
+		if got := strings.Join(problems(t, checked), "\n"); !strings.Contains(got,
+			"lets the role reach what is not of this broker") {
 			t.Errorf("%s: problems %q", action, got)
 		}
 	}
@@ -97,7 +107,8 @@ func TestGuardedActions(t *testing.T) {
 // An output does not stand in for what every text may have.
 func TestOutputsTakeNoNames(t *testing.T) {
 	checked := queue()
-	with("template.yaml", "  QueueUrl: {Value: !Ref Queue}", "  QueueUrl: {Value: !Ref Queue}\n  Prefix: {Value: !Ref Queue}")(t, &checked)
+	with("template.yaml", "  QueueUrl: {Value: !Ref Queue}", "  QueueUrl: {Value: !Ref Queue}\n  Prefix: {Value: !Ref Queue}")(t,
+		&checked)
 	if got := problems(t, checked); len(got) != 1 || !strings.Contains(got[0], "output Prefix has the name") {
 		t.Errorf("problems %q", got)
 	}

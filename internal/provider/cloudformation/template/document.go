@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +81,8 @@ func (d *document) cannot(err error) *advice.Error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return &advice.Error{File: d.file, What: "the file cannot be read: " + err.Error(), Remedy: "put it beside the offering's file"}
+	return &advice.Error{File: d.file, What: "the file cannot be read: " + err.Error(),
+		Remedy: "put it beside the offering's file"}
 }
 
 // json reads a file of JSON: its values are told apart from YAML's by tabs, which
@@ -166,9 +168,11 @@ func (d *document) visit(at string, depth int) error {
 	d.nodes++
 	switch {
 	case d.nodes > maxNodes:
-		return d.problem(at, fmt.Sprintf("the file expands to more than %d values", maxNodes), "use fewer aliases, and none that contains itself")
+		return d.problem(at, fmt.Sprintf("the file expands to more than %d values", maxNodes),
+			"use fewer aliases, and none that contains itself")
 	case depth > maxDepth:
-		return d.problem(at, fmt.Sprintf("the file nests more than %d values", maxDepth), "flatten it, and let no alias contain itself")
+		return d.problem(at, fmt.Sprintf("the file nests more than %d values", maxDepth),
+			"flatten it, and let no alias contain itself")
 	}
 	return nil
 }
@@ -273,26 +277,19 @@ func (d *document) scalar(n *yaml.Node, at string) (any, error) {
 	return n.Value, nil
 }
 
-// functions are those that may stand as a short tag, without its exclamation mark.
-var functions = []string{
-	"And", "Base64", "Cidr", "Condition", "Equals", "FindInMap", "GetAZs", "GetAtt", "If", "ImportValue", "Join",
-	"Not", "Or", "Ref", "Select", "Split", "Sub", "Transform",
+// tags are those of functions that may stand as a short tag.
+var tags = []string{
+	"!And", "!Base64", "!Cidr", "!Condition", "!Equals", "!FindInMap", "!GetAZs", "!GetAtt", "!If", "!ImportValue", "!Join",
+	"!Not", "!Or", "!Ref", "!Select", "!Split", "!Sub", "!Transform",
 }
 
 // short turns a short tag, such as !Ref, into what it stands for.
 func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 	name := n.Tag[1:]
-	known := false
-	for _, f := range functions {
-		known = known || f == name
-	}
-	if !known {
-		mend := "write one of CloudFormation's, such as !Ref"
-		if near := suggest.Nearest(name, functions); near != "" {
-			mend = fmt.Sprintf("did you mean %q?", "!"+near)
-		}
-		return nil, &advice.Error{File: d.file, Line: n.Line, What: fmt.Sprintf("%q is no function that templates without transforms have",
-			n.Tag), Remedy: mend}
+	if !slices.Contains(tags, n.Tag) {
+		return nil, &advice.Error{File: d.file, Line: n.Line,
+			What:   fmt.Sprintf("%q is no function that templates without transforms have", n.Tag),
+			Remedy: suggest.Meant(n.Tag, tags, "write one of CloudFormation's, such as !Ref")}
 	}
 	long := "Fn::" + name
 	if name == "Ref" || name == "Condition" {

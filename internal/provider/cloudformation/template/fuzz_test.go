@@ -55,7 +55,8 @@ func TestManyReferences(t *testing.T) {
 	all.WriteString("  R0: {Type: AWS::SQS::Queue}\n")
 	for i := 1; i < 60; i++ {
 		before := "R" + strconv.Itoa(i-1)
-		all.WriteString("  R" + strconv.Itoa(i) + ": {Type: AWS::DynamoDB::Table, Properties: {ImportSourceSpecification: {A: !Ref " + before +
+		all.WriteString("  R" + strconv.Itoa(i) +
+			": {Type: AWS::DynamoDB::Table, Properties: {ImportSourceSpecification: {A: !Ref " + before +
 			", B: !GetAtt " + before + ".Arn}}}\n")
 	}
 	checked := queue()

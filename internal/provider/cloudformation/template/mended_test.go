@@ -14,7 +14,8 @@ import (
 
 // database adds a database of RDS to the template.
 func database(attributes string) []wrong {
-	return []wrong{more("  D: {Type: AWS::RDS::DBInstance, " + attributes + "}\n"), rights("rds:CreateDBInstance", "rds:DeleteDBInstance")}
+	return []wrong{more("  D: {Type: AWS::RDS::DBInstance, " + attributes + "}\n"),
+		rights("rds:CreateDBInstance", "rds:DeleteDBInstance")}
 }
 
 // role adds a role with a boundary to the template.
@@ -33,7 +34,8 @@ func target(operation string) object {
 
 // shared is a right to have a function of the operator's make custom resources.
 func shared(resource string) []wrong {
-	return []wrong{with("permissions.json", "\n  \"Resource\": \"arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*\"}]}",
+	return []wrong{with("permissions.json",
+		"\n  \"Resource\": \"arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*\"}]}",
 		` "Resource": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"},`+
 			`{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": "`+resource+`"}]}`),
 		more("  C: {Type: Custom::X, Properties: {ServiceTimeout: 60, ServiceToken: \"arn:aws:lambda:x:y:function:maker\"}}\n"),
@@ -63,34 +65,42 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 			"template.yaml:19: D outlives its stack"},
 		"SnapshotsOfCluster": {"of clusters too", []wrong{more("  D: {Type: AWS::RDS::DBCluster}\n"),
 			rights("rds:CreateDBCluster", "rds:DeleteDBCluster")}, "template.yaml:19: D outlives its stack"},
-		"InACluster":   {"a cluster's instance has none", database("Properties: {DBClusterIdentifier: x}"), ""},
-		"Deleted":      {"it is said", database("DeletionPolicy: Delete"), ""},
-		"FixedExport":  {"two instances would want it", []wrong{exported("queue")}, "template.yaml:20: the export of output QueueUrl has a name"},
-		"Export":       {"each instance has its own", []wrong{exported("!Sub \"${AWS::StackName}-url\"")}, ""},
-		"ExportOfUser": {"users would choose it", []wrong{exported("!Ref Fifo")}, "template.yaml:20: the export of output QueueUrl has a name"},
-		"Boundary":     {"it is the offering's", role(strings.Replace(boundaryOf, "NAME", "sqs", 1)), ""},
+		"InACluster": {"a cluster's instance has none", database("Properties: {DBClusterIdentifier: x}"), ""},
+		"Deleted":    {"it is said", database("DeletionPolicy: Delete"), ""},
+		"FixedExport": {"two instances would want it", []wrong{exported("queue")},
+			"template.yaml:20: the export of output QueueUrl has a name"},
+		"Export": {"each instance has its own", []wrong{exported("!Sub \"${AWS::StackName}-url\"")}, ""},
+		"ExportOfUser": {"users would choose it", []wrong{exported("!Ref Fifo")},
+			"template.yaml:20: the export of output QueueUrl has a name"},
+		"Boundary": {"it is the offering's", role(strings.Replace(boundaryOf, "NAME", "sqs", 1)), ""},
 		"OtherBoundary": {"there is none of that name", role(strings.Replace(boundaryOf, "NAME", "sns", 1)),
 			"template.yaml:19: R has a PermissionsBoundary that is not the offering's"},
 		"LongBoundary": {"the name of a long offering is shortened in it", append(role(strings.Replace(boundaryOf, "NAME",
-			"queues-of-the-whole-company", 1)), func(_ *testing.T, c *provider.Checked) { c.Offering = "queues-of-the-whole-company" }),
+			"queues-of-the-whole-company", 1)), func(_ *testing.T,
+			c *provider.Checked) {
+			c.Offering = "queues-of-the-whole-company"
+		}),
 			"template.yaml:19: R has a PermissionsBoundary that is not the offering's; write !Sub"},
 		"ProofOfOther": {"the policy lacks it", proof(target("GetQueueAttributes")),
 			"proof is a call that the plan's policy does not allow, sqs:GetQueueAttributes"},
 		"ProofAsForm": {"forms name it too", proof(object{"service": "sqs", "body": "Action=ListQueues&Version=2012-11-05"}),
 			"proof is a call that the plan's policy does not allow, sqs:ListQueues"},
-		"ProofOfBucket": {"a listing has another name there", proof(object{"service": "s3", "method": "GET", "path": "/x?list-type=2"}),
+		"ProofOfBucket": {"a listing has another name there", proof(object{"service": "s3", "method": "GET",
+			"path": "/x?list-type=2"}),
 			"proof is a call that the plan's policy does not allow, s3:ListBucket"},
 		"ProofOfObject": {"so has a read", proof(object{"service": "s3", "method": "HEAD", "path": "/x/y"}),
 			"proof is a call that the plan's policy does not allow, s3:GetObject"},
 		"ProofDenied": {"a denial goes before", append(proof(target("SendMessage")), with("policy.json", `"Statement": [`,
 			`"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "*"}, `)),
 			"proof is a call that the plan's policy does not allow, sqs:SendMessage"},
-		"ProofOfAnother": {"what is denied on something else is no matter", append(proof(target("SendMessage")), with("policy.json",
-			`"Statement": [`, `"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "${QueueUrl}"}, `)), ""},
+		"ProofOfAnother": {"what is denied on something else is no matter",
+			append(proof(target("SendMessage")), with("policy.json",
+				`"Statement": [`, `"Statement": [{"Effect": "Deny", "Action": "sqs:Send*", "Resource": "${QueueUrl}"}, `)), ""},
 		"Proof":        {"it is allowed", proof(target("ReceiveMessage")), ""},
 		"ProofOfBatch": {"the right to send is one for a batch, too", proof(target("SendMessageBatch")), ""},
-		"ProofOfRest":  {"what other services call is not told by the path", proof(object{"service": "lambda", "path": "/2015/x"}), ""},
-		"Shared":       {"a function of the operator's makes resources of many instances", shared(function + "maker"), ""},
+		"ProofOfRest": {"what other services call is not told by the path",
+			proof(object{"service": "lambda", "path": "/2015/x"}), ""},
+		"Shared": {"a function of the operator's makes resources of many instances", shared(function + "maker"), ""},
 		"SharedByAll": {"each function of the account is more than that", shared(function + "m*"),
 			"permissions.json:3: \"arn:${AWS::Partition}:lambda"},
 		"Silent": {"what silences is said with a reason", []wrong{setting("warnings", []any{object{"about": "TLS"}})},
@@ -98,7 +108,8 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 		"SilentText": {"and listed", []wrong{setting("warnings", "TLS")}, "warnings is not a list"},
 		"ByteOrderMark": {"editors on Windows write one", []wrong{with("policy.json", "{", "\ufeff{"),
 			with("permissions.json", "{", "\ufeff{")}, ""},
-		"NoParameters": {"a plan that takes none describes none", []wrong{setting("parameters", object{"Fifo": object{"value": "false"}})}, ""},
+		"NoParameters": {"a plan that takes none describes none", []wrong{setting("parameters",
+			object{"Fifo": object{"value": "false"}})}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			checked := queue()
@@ -147,17 +158,18 @@ func TestSilencedWarnings(t *testing.T) {
 
 // The boundary that a refusal names is the one that an account holds, of a long name too.
 func TestNamedBoundary(t *testing.T) {
-	scope, place := plan.ScopeOf("Longshore"), plan.Place{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
+	scope, place := plan.ScopeOf("Longshore"), plan.Location{Partition: "aws", Account: "123456789012", Region: "eu-west-1"}
 	for _, offering := range []string{"sqs", "queues-of-the-whole-company"} {
 		checked := queue()
 		checked.Offering = offering
 		for _, do := range role("!Ref Days") {
 			do(t, &checked)
 		}
-		got, err := plan.Fill(regexp.MustCompile(`arn:[^"]*`).FindString(strings.Join(problems(t, checked), "")), map[string]string{
-			plan.ValuePartition: place.Partition, plan.ValueAccount: place.Account, plan.ValueRegion: place.Region,
-			"Scope": strings.TrimPrefix(string(scope), "longshore-"),
-		})
+		got, err := plan.Fill(regexp.MustCompile(`arn:[^"]*`).FindString(strings.Join(problems(t, checked), "")),
+			map[string]string{
+				plan.ValuePartition: place.Partition, plan.ValueAccount: place.Account, plan.ValueRegion: place.Region,
+				"Scope": strings.TrimPrefix(string(scope), "longshore-"),
+			})
 		if want := scope.BoundaryARN(place, offering); err != nil || got != want {
 			t.Errorf("%s: got  %s (%v)\nwant %s", offering, got, err, want)
 		}

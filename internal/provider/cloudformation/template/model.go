@@ -33,7 +33,8 @@ type resource struct {
 }
 
 // sections of templates that are read, and those that are left alone.
-var sections = []string{"AWSTemplateFormatVersion", "Description", "Metadata", "Parameters", "Mappings", "Conditions", "Resources",
+var sections = []string{"AWSTemplateFormatVersion", "Description", "Metadata", "Parameters", "Mappings", "Conditions",
+	"Resources",
 	"Outputs"}
 
 // section gives a part of a template as objects by their names.
@@ -68,7 +69,8 @@ func newModel(d *document, problem func(at, what, mend string)) *model {
 		echo, plain := scalarText(object["NoEcho"])
 		p.secret = strings.EqualFold(echo, "true") // as CloudFormation reads it
 		if object["NoEcho"] != nil && (!plain || !p.secret && !strings.EqualFold(echo, "false")) {
-			problem("/Parameters"+slot(name)+"/NoEcho", "NoEcho of "+name+" is neither true nor false", "write true, or leave it out")
+			problem("/Parameters"+slot(name)+"/NoEcho", "NoEcho of "+name+" is neither true nor false",
+				"write true, or leave it out")
 		}
 		m.parameters[name] = p
 	}
@@ -78,7 +80,8 @@ func newModel(d *document, problem func(at, what, mend string)) *model {
 		r.condition, _ = object["Condition"].(string)
 		r.properties, ok = object["Properties"].(map[string]any)
 		if object["Properties"] != nil && !ok {
-			problem("/Resources"+slot(name)+"/Properties", "the properties of "+name+" are no mapping", "write each as NAME: VALUE")
+			problem("/Resources"+slot(name)+"/Properties", "the properties of "+name+" are no mapping",
+				"write each as NAME: VALUE")
 		}
 		m.resources[name] = r
 	}

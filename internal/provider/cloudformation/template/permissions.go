@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -26,7 +27,8 @@ func (c *checker) statements(d *document) (all []statement) {
 	problem := c.problemOf(d)
 	root, _ := d.value.(map[string]any)
 	if root["Version"] != "2012-10-17" {
-		problem("/Version", "the policy has not the version 2012-10-17", `write "Version": "2012-10-17": in an older one, ${…} means nothing`)
+		problem("/Version", "the policy has not the version 2012-10-17",
+			`write "Version": "2012-10-17": in an older one, ${…} means nothing`)
 	}
 	list, isList := root["Statement"].([]any)
 	if one, is := root["Statement"].(map[string]any); is {
@@ -41,12 +43,15 @@ func (c *checker) statements(d *document) (all []statement) {
 			at = "/Statement"
 		}
 		object, _ := item.(map[string]any)
-		s := statement{at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]), resources: texts(object["Resource"])}
+		s := statement{at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]),
+			resources: texts(object["Resource"])}
 		s.condition, _ = object["Condition"].(map[string]any)
 		for _, member := range slices.Sorted(maps.Keys(object)) {
-			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) && (s.allows || !strings.HasPrefix(member,
-				"Not")) {
-				problem(at+slot(member), member+" is nothing that a statement here may have", "name the actions and resources that are meant")
+			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) &&
+				(s.allows || !strings.HasPrefix(member,
+					"Not")) {
+				problem(at+slot(member), member+" is nothing that a statement here may have",
+					"name the actions and resources that are meant")
 			}
 		}
 		if object["Effect"] != "Allow" && object["Effect"] != "Deny" {
@@ -93,7 +98,8 @@ func (c *checker) actions(d *document, s statement) {
 		case !ok:
 			c.add(d.problem(s.at+"/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION"))
 		case strings.ContainsAny(verb, "*?"):
-			c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q may allow more than is needed, and more in time", action),
+			c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q may allow more than is needed, and more in time",
+				action),
 				"name the actions"))
 		}
 	}
@@ -141,14 +147,15 @@ func isEverything(resource string) bool {
 // guarded are actions by which a service role could reach what is not its own, beside
 // all of IAM and STS. They need resources with our prefix.
 var guarded = []string{
-	"secretsmanager:getsecretvalue", "secretsmanager:batchgetsecretvalue", "ssm:getparameter", "ssm:getparameters", "ssm:getparametersbypath",
+	"secretsmanager:getsecretvalue", "secretsmanager:batchgetsecretvalue", "ssm:getparameter", "ssm:getparameters",
+	"ssm:getparametersbypath",
 	"ssm:getparameterhistory", "lambda:invokefunction", "lambda:invokeasync",
 }
 
 func isGuarded(action string) bool {
 	lower := strings.ToLower(action)
 	return strings.HasPrefix(lower, "iam:") || strings.HasPrefix(lower, "sts:") ||
-		slices.ContainsFunc(guarded, func(g string) bool { return matches(lower, g) })
+		slices.ContainsFunc(guarded, func(g string) bool { return covers(action, g) })
 }
 
 // oneFunction is a resource that names a function: the operator's own, which makes custom
@@ -167,6 +174,7 @@ func (c *checker) serviceRole(d *document, t *model) {
 	all := c.statements(d)
 	known := values(nil)
 	delete(known, plan.ValueSuffix)
+	delete(known, plan.ValueSpacePrefix)
 	for _, s := range all {
 		c.actions(d, s)
 		c.everything(d, s)
@@ -187,32 +195,19 @@ func (c *checker) serviceRole(d *document, t *model) {
 	c.foreignServices(d, t, all)
 }
 
-// allowed reports whether a statement allows an action on something.
-func allowed(all []statement, action string) bool {
-	return slices.ContainsFunc(all, func(s statement) bool {
-		return s.allows && slices.ContainsFunc(s.actions, func(pattern string) bool {
-			return matches(strings.ToLower(pattern),
-				strings.ToLower(action))
-		})
-	})
+// covers reports whether a pattern has an action: the case does not count.
+func covers(pattern, action string) bool {
+	return iampolicy.Like(strings.ToLower(action), strings.ToLower(pattern))
 }
 
-// matches reports whether a text is of a pattern with * and ?.
-func matches(pattern, text string) bool {
-	for i := range len(pattern) {
-		switch {
-		case pattern[i] == '*':
-			for rest := len(text); rest >= i; rest-- {
-				if matches(pattern[i+1:], text[rest:]) {
-					return true
-				}
-			}
-			return false
-		case i >= len(text) || pattern[i] != '?' && pattern[i] != text[i]:
-			return false
-		}
-	}
-	return len(pattern) == len(text)
+// covers reports whether a statement is about an action.
+func (s statement) covers(action string) bool {
+	return slices.ContainsFunc(s.actions, func(pattern string) bool { return covers(pattern, action) })
+}
+
+// allowed reports whether a statement allows an action on something.
+func allowed(all []statement, action string) bool {
+	return slices.ContainsFunc(all, func(s statement) bool { return s.allows && s.covers(action) })
 }
 
 // missing compares permissions with what CloudFormation's handlers call. What makes or
@@ -257,25 +252,20 @@ func list(all []string) string {
 
 // foreignServices tells of actions that no handler of the template's resources calls.
 func (c *checker) foreignServices(d *document, t *model, all []statement) {
-	calls := map[string]bool{}
+	var calls []string
 	for _, r := range t.resources {
 		s, known := schemaOf(r.kind)
 		if !known || isCustom(r.kind) || len(s.create) == 0 {
 			return // what it needs cannot be said
 		}
-		for _, call := range slices.Concat(s.create, s.read, s.update, s.remove) {
-			calls[strings.ToLower(call)] = true
-		}
+		calls = slices.Concat(calls, s.create, s.read, s.update, s.remove)
 	}
 	for _, s := range all {
 		for i, action := range s.actions {
-			used := false
-			for call := range calls {
-				used = used || matches(strings.ToLower(action), call)
-			}
-			if s.allows && !used {
-				c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("CloudFormation never calls %q for the template's resources",
-					action), "remove it, unless bindings need what it is on: they are bounded by that"))
+			if s.allows && !slices.ContainsFunc(calls, func(call string) bool { return covers(action, call) }) {
+				c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)),
+					fmt.Sprintf("CloudFormation never calls %q for the template's resources", action),
+					"remove it, unless bindings need what it is on: they are bounded by that"))
 			}
 		}
 	}
@@ -294,19 +284,23 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 		c.deputies(d, s)
 		for i, action := range s.actions {
 			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
-				c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q would let a binding make itself more than it is", action),
+				c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)),
+					fmt.Sprintf("%q would let a binding make itself more than it is", action),
 					"remove it"))
 			}
 		}
 		for i, resource := range s.resources {
 			at := s.at + "/Resource" + slot(fmt.Sprint(i))
-			own := slices.DeleteFunc(plan.Names(resource), func(name string) bool { return values(nil)[name] })
+			names := plan.Names(resource)
+			own := slices.ContainsFunc(names, func(name string) bool { return !values(nil)[name] })
 			switch {
-			case !s.allows || len(own) > 0 || strings.Trim(resource, "*") == "":
-			case strings.Contains(resource, prefix):
-				c.add(d.problem(at, fmt.Sprintf("%q is of all instances", resource), "name the instance's own, by an output: ${NAME}"))
+			case !s.allows || own || strings.Trim(resource, "*") == "":
+			case slices.Contains(names, plan.ValuePrefix), slices.Contains(names, plan.ValueSpacePrefix):
+				c.add(d.problem(at, fmt.Sprintf("%q is of all instances", resource),
+					"name the instance's own, by an output: ${NAME}"))
 			default:
-				c.warn(d.problem(at, fmt.Sprintf("%q is the same for every instance", resource), "name the instance's own, by an output: ${NAME}"))
+				c.warn(d.problem(at, fmt.Sprintf("%q is the same for every instance", resource),
+					"name the instance's own, by an output: ${NAME}"))
 			}
 		}
 	}

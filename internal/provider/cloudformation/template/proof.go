@@ -91,9 +91,7 @@ func (c *checker) proves(all []statement) {
 	action := actionOf(*c.proof)
 	denied := slices.ContainsFunc(all, func(s statement) bool {
 		everywhere := s.condition == nil && slices.ContainsFunc(s.resources, isEverything)
-		return !s.allows && everywhere && slices.ContainsFunc(s.actions, func(pattern string) bool {
-			return matches(strings.ToLower(pattern), strings.ToLower(action))
-		})
+		return !s.allows && everywhere && s.covers(action)
 	})
 	if action != "" && (denied || !allowed(all, action)) {
 		c.about("proof", fmt.Sprintf("is a call that the plan's policy does not allow, %s: no binding could be made", action),

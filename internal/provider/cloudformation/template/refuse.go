@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +38,7 @@ func (c *checker) refuse(t *model) {
 		}
 		object, _ := v.(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(object)) {
-			if strings.HasPrefix(name, "Fn::") && (!slices.Contains(functions, name[4:]) || name == "Fn::Transform") {
+			if strings.HasPrefix(name, "Fn::") && (!slices.Contains(tags, "!"+name[len("Fn::"):]) || name == "Fn::Transform") {
 				problem(at+slot(name), name+" is no function that templates without transforms have", "write what it would make")
 			}
 		}
@@ -49,13 +48,15 @@ func (c *checker) refuse(t *model) {
 	c.parameterTypes(t)
 	c.exports(t)
 	if text, err := json.Marshal(t.value); err != nil || len(text) > maxTemplate {
-		problem("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate), "shorten it, or offer its parts apart")
+		problem("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate),
+			"shorten it, or offer its parts apart")
 	}
 }
 
 // attributes are what a resource may have beside its properties.
 var attributes = []string{
-	"Type", "Properties", "Condition", "DependsOn", "Metadata", "DeletionPolicy", "UpdateReplacePolicy", "CreationPolicy", "UpdatePolicy",
+	"Type", "Properties", "Condition", "DependsOn", "Metadata", "DeletionPolicy", "UpdateReplacePolicy", "CreationPolicy",
+	"UpdatePolicy",
 }
 
 func (c *checker) resource(t *model, name string, r resource) {
@@ -75,13 +76,15 @@ func (c *checker) resource(t *model, name string, r resource) {
 		problem(at+"/Type", name+" is a nested stack",
 			"write its resources into this template: what is nested has no service role and no digest of its own")
 		return
-	case strings.HasPrefix(r.kind, "AWS::CloudFormation::") && !isCustom(r.kind) && !strings.HasPrefix(r.kind, "AWS::CloudFormation::Wait"):
+	case strings.HasPrefix(r.kind, "AWS::CloudFormation::") && !isCustom(r.kind) &&
+		!strings.HasPrefix(r.kind, "AWS::CloudFormation::Wait"):
 		problem(at+"/Type", name+" is of "+r.kind+", which changes more than its stack", "remove it")
 		return
 	case r.kind == "AWS::IAM::AccessKey":
 		problem(at+"/Type", name+" is an access key", "remove it: each binding gets a principal of its own")
 	case !known && strings.HasPrefix(r.kind, "AWS::") && suggest.Nearest(r.kind, kinds()) != "":
-		problem(at+"/Type", r.kind+" is no type of AWS's that is known", fmt.Sprintf("did you mean %q?", suggest.Nearest(r.kind, kinds())))
+		problem(at+"/Type", r.kind+" is no type of AWS's that is known",
+			fmt.Sprintf("did you mean %q?", suggest.Nearest(r.kind, kinds())))
 	case !known:
 		c.warn(t.problem(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
 			"leave parameters of it out of updates"))
@@ -131,18 +134,6 @@ func (c *checker) bounded(t *model, name string, r resource) {
 	}
 }
 
-// exports refuses a fixed name of an export: the second instance of a region could not
-// be made.
-func (c *checker) exports(t *model) {
-	for _, name := range slices.Sorted(maps.Keys(t.outputs)) {
-		export, given := t.outputs[name]["Export"]
-		if object, _ := export.(map[string]any); given && !c.ofStack(t, object["Name"]) {
-			c.add(t.problem("/Outputs"+slot(name)+"/Export", "the export of output "+name+" has a name that is not made of the stack's",
-				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none"))
-		}
-	}
-}
-
 func (c *checker) warn(e *advice.Error) {
 	known := false
 	for _, s := range c.silenced {
@@ -165,77 +156,6 @@ func (c *checker) unmet() {
 	}
 }
 
-// names refuses physical names: two instances would want the same, a replacement could
-// not be made beside what it replaces, and rights end at names that CloudFormation
-// makes of the stack's. A name that a type must have is made of the stack's, too.
-func (c *checker) names(t *model, name string, r resource, s schema) {
-	for _, property := range slices.Sorted(maps.Keys(s.names)) {
-		v, given := r.properties[property]
-		at := "/Resources" + slot(name) + "/Properties" + slot(property)
-		switch {
-		case !given:
-		case !s.names[property] && !ownNames[r.kind]:
-			c.add(t.problem(at, fmt.Sprintf("%s has a name of its own, %s", name, property),
-				"remove it: CloudFormation makes one of the stack's name"))
-		case !c.ofStack(t, v):
-			c.add(t.problem(at, fmt.Sprintf("%s of %s is not made of the stack's name", property, name),
-				`write !Ref AWS::StackName, or !Sub "${AWS::StackName}-…" with nothing of a user's in it`))
-		}
-	}
-}
-
-// ownNames are types whose names CloudFormation, or for log groups MiniStack, does not
-// begin with the stack's name when it makes them: rights could not end at it.
-var ownNames = map[string]bool{
-	"AWS::SecretsManager::Secret": true, "AWS::SSM::Parameter": true, "AWS::Logs::LogGroup": true,
-	"AWS::ElastiCache::ReplicationGroup": true, "AWS::ElastiCache::CacheCluster": true,
-}
-
-// ofStack reports whether a value is made of the stack's name, and of nothing that
-// users or platforms give.
-func (c *checker) ofStack(t *model, v any) bool {
-	uses := false
-	own := true
-	walk(v, "", func(_ string, v any) {
-		for _, ref := range refs(v) {
-			uses = uses || ref == "AWS::StackName"
-			s := c.parameters[ref]
-			own = own && s.Parameter == "" && s.Context == "" && (strings.HasPrefix(ref, "AWS::") || t.parameters[ref].kind != "")
-		}
-	})
-	return uses && own
-}
-
-// refs gives the names that one function refers to, by Ref, GetAtt or Sub, itself.
-func refs(v any) []string {
-	name, argument, ok := call(v)
-	switch {
-	case !ok:
-	case name == "Ref":
-		text, _ := argument.(string)
-		return []string{text}
-	case name == "Fn::GetAtt":
-		if list, _ := argument.([]any); len(list) > 0 {
-			argument = list[0]
-		}
-		text, _ := argument.(string)
-		text, _, _ = strings.Cut(text, ".")
-		return []string{text}
-	case name == "Fn::Sub":
-		text, own := substitution(argument)
-		names, _ := placeholders(text)
-		var all []string
-		for _, name := range names {
-			if _, is := own[name]; !is {
-				name, _, _ = strings.Cut(name, ".")
-				all = append(all, name)
-			}
-		}
-		return all
-	}
-	return nil
-}
-
 var pseudo = []string{
 	"AWS::AccountId", "AWS::NoValue", "AWS::NotificationARNs", "AWS::Partition", "AWS::Region", "AWS::StackId", "AWS::StackName",
 	"AWS::URLSuffix",
@@ -247,11 +167,8 @@ func (c *checker) references(t *model) {
 	slices.Sort(known)
 	conditions := slices.Sorted(maps.Keys(t.conditions))
 	missing := func(at, name string, of []string) {
-		mend := "declare it, or remove what refers to it"
-		if near := suggest.Nearest(name, of); near != "" {
-			mend = fmt.Sprintf("did you mean %q?", near)
-		}
-		c.add(t.problem(at, fmt.Sprintf("%q is nothing that the template has", name), mend))
+		c.add(t.problem(at, fmt.Sprintf("%q is nothing that the template has", name),
+			suggest.Meant(name, of, "declare it, or remove what refers to it")))
 	}
 	root, _ := t.value.(map[string]any)
 	for _, section := range []string{"Conditions", "Resources", "Outputs"} {
@@ -265,7 +182,8 @@ func (c *checker) references(t *model) {
 			if list, _ := argument.([]any); name == "Fn::If" && len(list) > 0 {
 				argument = list[0]
 			}
-			if text, is := argument.(string); is && (name == "Fn::If" || name == "Condition") && !slices.Contains(conditions, text) {
+			if text, is := argument.(string); is && (name == "Fn::If" || name == "Condition") &&
+				!slices.Contains(conditions, text) {
 				missing(at, text, conditions)
 			}
 		})
@@ -276,112 +194,6 @@ func (c *checker) references(t *model) {
 			missing("/Resources"+slot(name)+"/Condition", r.condition, conditions)
 		}
 	}
-}
-
-// opening is what a dynamic reference begins with, or the part of it at a text's end.
-var opening = regexp.MustCompile(`\{\{|\{$`)
-
-var reference = regexp.MustCompile(`\{\{resolve:[A-Za-z0-9_.:/=+@-]+\}\}`)
-
-// dynamic refuses dynamic references, {{resolve:…}}, that are not written out.
-//
-// Hazard: CloudFormation resolves them in whatever functions make of their arguments,
-// by the service role. Where a user's value is in it, the user names the secret.
-func (c *checker) dynamic(t *model) {
-	root, _ := t.value.(map[string]any)
-	inside := "-" // the text that is put together, which was looked at as a whole
-	for _, section := range []string{"Resources", "Outputs", "Conditions"} {
-		walk(root[section], slot(section), func(at string, v any) {
-			if strings.HasPrefix(at, inside+"/") {
-				return
-			}
-			if name, argument, _ := call(v); name == "Fn::Split" {
-				c.split(t, at, argument)
-			}
-			if name, argument, _ := call(v); name == "Fn::Sub" || name == "Fn::Join" {
-				inside = at
-				c.assembled(t, at, name, argument)
-				return
-			}
-			text, is := v.(string)
-			if is && strings.Contains(text, "{{resolve:") && strings.Contains(reference.ReplaceAllString(text, ""), "{{resolve:") {
-				c.add(t.problem(at, "a dynamic reference is not written out", "write all of {{resolve:SERVICE:NAME}} in one text"))
-			}
-			if is && section == "Outputs" && strings.Contains(text, "{{resolve:") {
-				c.add(t.problem(at, "an output holds a secret", "remove it: outputs can be read by all who see the stack"))
-			}
-		})
-	}
-	for name, s := range c.parameters {
-		if s.Value != nil && strings.Contains(*s.Value, "{{resolve:") {
-			c.about("parameters."+name+".value", "is a dynamic reference", "write it into the template, where it is used")
-		}
-	}
-}
-
-// split refuses a text of a user's that is taken apart at anything but commas, at which
-// the user's values are looked at, too: joined again, its parts could open a reference.
-func (c *checker) split(t *model, at string, argument any) {
-	if list, _ := argument.([]any); len(list) == 2 && list[0] != "," && c.foreign(list[1]) {
-		c.add(t.problem(at, "what a user gives is split at something else than a comma",
-			"have the user give a list: joined again, the parts could become a reference to a secret"))
-	}
-}
-
-// assembled looks at a text that a function puts together.
-func (c *checker) assembled(t *model, at, name string, argument any) {
-	walk(argument, at, func(at string, v any) {
-		if name, argument, _ := call(v); name == "Fn::Split" {
-			c.split(t, at, argument)
-		}
-	})
-	var pieces []string
-	walk(argument, "", func(_ string, v any) {
-		if text, is := v.(string); is {
-			pieces = append(pieces, text)
-		}
-	})
-	open := false
-	if name == "Fn::Sub" {
-		text, _ := substitution(argument)
-		names, parts := placeholders(text)
-		if len(names) == 0 {
-			return // it is a plain text
-		}
-		pieces = append(pieces, parts...)
-	}
-	for _, piece := range pieces {
-		open = open || opening.MatchString(reference.ReplaceAllString(piece, ""))
-	}
-	if open && strings.Contains(strings.Join(pieces, ""), "resolve") {
-		c.add(t.problem(at, "a dynamic reference is put together by a function",
-			"write it out, with no parameter in it: who gives the parameter names the secret"))
-	} else if open && c.foreign(argument) {
-		c.add(t.problem(at, "what a user gives stands behind an opening brace",
-			"keep {{ and a user's parameters in different texts: CloudFormation could "+
-				"take them for a reference to a secret"))
-	}
-}
-
-// foreign reports whether a value has something in it that a user or a platform gives.
-func (c *checker) foreign(v any) (found bool) {
-	walk(v, "", func(_ string, v any) {
-		for _, ref := range refs(v) {
-			found = found || c.isForeign(ref)
-		}
-	})
-	if text, own := substitution(v); !found && text != "" {
-		names, _ := placeholders(text)
-		for _, name := range names {
-			found = found || own[name] == nil && c.isForeign(name)
-		}
-	}
-	return found
-}
-
-func (c *checker) isForeign(parameter string) bool {
-	s := c.parameters[parameter]
-	return s.Parameter != "" || s.Context != ""
 }
 
 // plainTypes are those that parameters of users may have: all others are looked up in
@@ -395,7 +207,8 @@ func (c *checker) parameterTypes(t *model) {
 		case p.kind == "":
 			c.add(t.problem(at, "parameter "+name+" has no Type", "write one, such as String"))
 		case strings.Contains(p.kind, "SSM::Parameter") && c.isForeign(name):
-			c.add(t.problem(at+"/Type", "parameter "+name+" is read from Systems Manager by a name that a user gives", "make it a String"))
+			c.add(t.problem(at+"/Type", "parameter "+name+" is read from Systems Manager by a name that a user gives",
+				"make it a String"))
 		case !slices.Contains(plainTypes, p.kind) && c.isForeign(name):
 			c.add(t.problem(at+"/Type", "parameter "+name+" names something of the account, and a user gives it",
 				"make it one of "+strings.Join(plainTypes, ", ")+", or let the operator choose: target, or value"))
@@ -408,7 +221,8 @@ func (c *checker) parameterTypes(t *model) {
 		walk(t.outputs[name]["Value"], "/Outputs"+slot(name)+"/Value", func(at string, v any) {
 			for _, ref := range refs(v) {
 				if t.parameters[ref].secret {
-					c.add(t.problem(at, "output "+name+" shows the secret parameter "+ref, "remove it: outputs can be read by all who see the stack"))
+					c.add(t.problem(at, "output "+name+" shows the secret parameter "+ref,
+						"remove it: outputs can be read by all who see the stack"))
 				}
 			}
 		})
@@ -421,7 +235,8 @@ func (c *checker) outputs(t *model, e *evaluator) (known map[string]bool) {
 	known = values(nil)
 	for name, output := range t.outputs {
 		if known[name] {
-			c.add(t.problem("/Outputs"+slot(name), "output "+name+" has the name of what every text may have", "give it another name"))
+			c.add(t.problem("/Outputs"+slot(name), "output "+name+" has the name of what every text may have",
+				"give it another name"))
 		}
 		condition, _ := output["Condition"].(string)
 		known[name] = condition == "" || e.condition(condition) == true
@@ -435,13 +250,11 @@ func (c *checker) fill(text string, known map[string]bool, wrong func(what, mend
 		sure, there := known[name]
 		switch {
 		case !there:
-			mend := "add it to the template's Outputs"
-			if near := suggest.Nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
-				mend = fmt.Sprintf("did you mean %q?", near)
-			}
-			wrong(fmt.Sprintf("names %q, which is no output", name), mend)
+			wrong(fmt.Sprintf("names %q, which is no output", name),
+				suggest.Meant(name, slices.Sorted(maps.Keys(known)), "add it to the template's Outputs"))
 		case !sure:
-			wrong(fmt.Sprintf("names the output %q, which not every instance of the plan has", name), "give it another value instead of a Condition")
+			wrong(fmt.Sprintf("names the output %q, which not every instance of the plan has", name),
+				"give it another value instead of a Condition")
 		}
 	}
 	if strings.Count(text, "${") != strings.Count(text, "}") && len(plan.Names(text)) == 0 && strings.Contains(text, "${") {

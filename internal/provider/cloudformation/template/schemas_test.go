@@ -32,7 +32,8 @@ func TestSchemas(t *testing.T) {
 		fixed: [][]string{{"FifoQueue"}, {"QueueName"}}, names: map[string]bool{"QueueName": false}, tags: "Tags",
 		create: []string{"sqs:CreateQueue", "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:ListQueueTags", "sqs:TagQueue"},
 		read:   []string{"sqs:GetQueueAttributes", "sqs:ListQueueTags"},
-		update: []string{"sqs:GetQueueAttributes", "sqs:ListQueueTags", "sqs:SetQueueAttributes", "sqs:TagQueue", "sqs:UntagQueue"},
+		update: []string{"sqs:GetQueueAttributes", "sqs:ListQueueTags", "sqs:SetQueueAttributes", "sqs:TagQueue",
+			"sqs:UntagQueue"},
 		remove: []string{"sqs:DeleteQueue", "sqs:GetQueueAttributes"},
 	}
 	if diff := cmp.Diff(want, queue, cmp.AllowUnexported(schema{})); diff != "" {

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -58,26 +59,18 @@ func (r *reader) known(at string, object map[string]any, names ...string) {
 		if slices.Contains(names, name) {
 			continue
 		}
-		mend := "leave it out, or write one of " + strings.Join(names, ", ")
-		if near := suggest.Nearest(name, names); near != "" {
-			mend = fmt.Sprintf("did you mean %q?", near)
-		}
-		r.about(at+name, "is no setting of an AWS service's plan", mend)
+		r.about(at+name, "is no setting of an AWS service's plan",
+			suggest.Meant(name, names, "leave it out, or write one of "+strings.Join(names, ", ")))
 	}
 }
 
 // text reads a member that is text; mend says what to write.
-func (r *reader) text(at string, object map[string]any, name, otherwise, mend string) string {
-	switch v := object[name].(type) {
-	case nil:
-		return otherwise
-	case string:
-		if v != "" {
-			return v
-		}
+func (r *reader) text(at string, object map[string]any, name, mend string) string {
+	v, _ := object[name].(string)
+	if object[name] != nil && v == "" {
+		r.about(at+name, "is not text", mend)
 	}
-	r.about(at+name, "is not text", mend)
-	return otherwise
+	return v
 }
 
 func (r *reader) object(at string, object map[string]any, name, mend string) map[string]any {
@@ -96,7 +89,7 @@ func (r *reader) texts(at string, object map[string]any, name, mend string) map[
 	}
 	all := make(map[string]string, len(members))
 	for member := range members {
-		all[member] = r.text(at+name+".", members, member, "", mend)
+		all[member] = r.text(at+name+".", members, member, mend)
 	}
 	return all
 }
@@ -106,9 +99,9 @@ func readSettings(given map[string]any) (s settings, problems []error) {
 	r.known("", given, "template", "permissions", "policy", "parameters", "credentials", "principal", "assume",
 		"proof", "on_delete", "existing", "target", "minutes", "warnings")
 	for name, into := range map[string]*string{"template": &s.template, "permissions": &s.permissions, "policy": &s.policy} {
-		*into = r.text("", given, name, "", "name a file beside the offering's, such as "+templateFile)
+		*into = r.text("", given, name, "name a file beside the offering's, such as "+templateFile)
 	}
-	s.target = r.text("", given, "target", "", "write the name of a target of the operator's, or leave it out")
+	s.target = r.text("", given, "target", "write the name of a target of the operator's, or leave it out")
 	r.sources(&s, given)
 	s.credentials = r.texts("", given, "credentials", "write NAME: \"${OUTPUT}\" for each")
 	for _, own := range []string{"access_key_id", "secret_access_key", "region"} {
@@ -116,12 +109,12 @@ func readSettings(given map[string]any) (s settings, problems []error) {
 			r.about("credentials."+own, "is the principal's own", "leave it out: each binding gets it by itself")
 		}
 	}
-	s.principal = plan.Principal(r.text("", given, "principal", string(plan.User), "write user or role"))
+	s.principal = cmp.Or(plan.Principal(r.text("", given, "principal", "write user or role")), plan.User)
 	s.assume = r.assume(given, s.principal)
 	s.proof = r.proof(given)
 	s.existing = r.existing(given)
 	s.silenced = r.silences(given)
-	s.onDelete = plan.Rule(r.text("", given, "on_delete", "", "write empty, retain or refuse"))
+	s.onDelete = plan.Rule(r.text("", given, "on_delete", "write empty, retain or refuse"))
 	switch {
 	case s.existing != nil && s.onDelete != "":
 		r.about("on_delete", "means nothing for what exists already", "leave it out: a deprovision leaves it alone")
@@ -131,8 +124,9 @@ func readSettings(given map[string]any) (s settings, problems []error) {
 	if v := given["minutes"]; v != nil {
 		n, err := strconv.Atoi(fmt.Sprint(v))
 		if s.minutes = n; err != nil || n < 1 || n > maxMinutes {
-			r.about("minutes", "is not a time that a stack operation can take", fmt.Sprintf("write whole minutes, 1 to %d, or leave it out",
-				maxMinutes))
+			r.about("minutes", "is not a time that a stack operation can take",
+				fmt.Sprintf("write whole minutes, 1 to %d, or leave it out",
+					maxMinutes))
 		}
 	}
 	return s, r.problems
@@ -156,9 +150,9 @@ func (r *reader) sources(into *settings, given map[string]any) {
 		}
 		r.known(at, member, "parameter", "context", "target", "value", "schema", "fixed")
 		s := plan.Source{
-			Parameter: r.text(at, member, "parameter", "", "name the parameter that users give"),
-			Context:   r.text(at, member, "context", "", "write organization, space or instance_name"),
-			Target:    r.text(at, member, "target", "", "write vpc, subnets or cidrs"),
+			Parameter: r.text(at, member, "parameter", "name the parameter that users give"),
+			Context:   r.text(at, member, "context", "write organization, space or instance_name"),
+			Target:    r.text(at, member, "target", "write vpc, subnets or cidrs"),
 		}
 		if !slices.Contains([]string{"", "organization", "space", "instance_name"}, s.Context) {
 			r.about(at+"context", "is nothing that platforms tell", "write organization, space or instance_name")
@@ -169,7 +163,8 @@ func (r *reader) sources(into *settings, given map[string]any) {
 		if v, there := member["value"]; there {
 			text, ok := valueText(v)
 			if s.Value = &text; !ok {
-				r.about(at+"value", "is no value of a parameter", "write text without control characters, a number, true or false, or a list of them")
+				r.about(at+"value", "is no value of a parameter",
+					"write text without control characters, a number, true or false, or a list of them")
 			}
 		}
 		into.parameters[name] = s
@@ -243,14 +238,15 @@ func (r *reader) proof(given map[string]any) *plan.Proof {
 	const at = "proof."
 	r.known(at, object, "service", "method", "path", "headers", "body")
 	p := &plan.Proof{
-		Service: r.text(at, object, "service", "", mend), Method: r.text(at, object, "method", "", mend),
-		Path: r.text(at, object, "path", "", mend), Headers: r.texts(at, object, "headers", "write NAME: TEXT"),
-		Body: r.text(at, object, "body", "", "write text: JSON in single quotes"),
+		Service: r.text(at, object, "service", mend), Method: r.text(at, object, "method", mend),
+		Path: r.text(at, object, "path", mend), Headers: r.texts(at, object, "headers", "write NAME: TEXT"),
+		Body: r.text(at, object, "body", "write text: JSON in single quotes"),
 	}
 	if strings.Trim(p.Service, "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" || p.Service == "" {
 		r.about("proof.service", "is not how hosts and signatures name a service", "write it in lower case, such as sqs")
 	}
-	if !slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete}, p.Method) {
+	if !slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
+		p.Method) {
 		r.about("proof.method", "is no method", "write GET, HEAD, POST, PUT or DELETE")
 	}
 	if p.Path != "" && p.Path[0] != '/' {
@@ -275,8 +271,8 @@ func (r *reader) silences(given map[string]any) (all []*silence) {
 			continue
 		}
 		r.known(name+".", object, "about", "reason")
-		s := &silence{about: r.text(name+".", object, "about", "", mend)}
-		if reason := r.text(name+".", object, "reason", "", mend); reason == "" || s.about == "" {
+		s := &silence{about: r.text(name+".", object, "about", mend)}
+		if reason := r.text(name+".", object, "reason", mend); reason == "" || s.about == "" {
 			r.about(name, "does not say which warning it is about, or why that is known", mend)
 			continue
 		}
@@ -296,7 +292,7 @@ func (r *reader) existing(given map[string]any) *plan.Existing {
 	r.known(at, object, "exports", "tag", "type")
 	e := &plan.Existing{
 		Exports: r.texts(at, object, "exports", "write NAME: EXPORT"),
-		Tag:     r.text(at, object, "tag", "", `write "NAME=VALUE"`), Type: r.text(at, object, "type", "",
+		Tag:     r.text(at, object, "tag", `write "NAME=VALUE"`), Type: r.text(at, object, "type",
 			"write SERVICE:KIND, such as sqs:queue"),
 	}
 	name, _, ok := strings.Cut(e.Tag, "=")

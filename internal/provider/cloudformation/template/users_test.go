@@ -29,21 +29,24 @@ func TestBounds(t *testing.T) {
 		want object
 	}{
 		"Number": {nil, object{"type": "integer", "minimum": 1, "maximum": 14, "default": 4}},
-		"Described": {[]wrong{days("Type: Number", "Description: How many\n    AllowedValues: [1, 7]"), setting("parameters", object{
-			"Days": object{"parameter": "retention_days", "value": 7.0}, "Fifo": object{"value": "false"}})},
+		"Described": {[]wrong{days("Type: Number", "Description: How many\n    AllowedValues: [1, 7]"),
+			setting("parameters", object{
+				"Days": object{"parameter": "retention_days", "value": 7.0}, "Fifo": object{"value": "false"}})},
 			object{"type": "integer", "enum": []int{1, 7}, "description": "How many", "default": 7}},
 		"Text": {[]wrong{days("Type: String", "MaxLength: 9\n    MinLength: 1")},
 			object{"type": "string", "minLength": 1, "maxLength": 9, "default": "4"}},
 		"Values": {[]wrong{days("Type: String", "AllowedValues: [a, 4]")},
 			object{"type": "string", "enum": []string{"a", "4"}, "default": "4"}},
-		"Truth": {[]wrong{user, days("Type: String", `AllowedValues: ["false", "true"]`)}, object{"type": "boolean", "default": false}},
+		"Truth": {[]wrong{user, days("Type: String", `AllowedValues: ["false", "true"]`)},
+			object{"type": "boolean", "default": false}},
 		"Pattern": {[]wrong{days("Type: String", "MaxLength: 9\n    AllowedPattern: a[b-d]{1,2}")},
 			object{"type": "string", "pattern": "^a[b-d]{1,2}$", "maxLength": 9, "default": "4"}},
 		"Alternatives": {[]wrong{days("Type: String", `MaxLength: 9
     AllowedPattern: "^a|b\\.$"`)},
 			object{"type": "string", "pattern": `^(^a|b\.$)$`, "maxLength": 9, "default": "4"}},
 		"Secret": {[]wrong{days("Type: String", "MaxLength: 9\n    NoEcho: true"), setting("parameters", object{
-			"Days": object{"parameter": "retention_days"}, "Fifo": object{"value": "false"}})}, object{"type": "string", "maxLength": 9}},
+			"Days": object{"parameter": "retention_days"}, "Fifo": object{"value": "false"}})},
+			object{"type": "string", "maxLength": 9}},
 		"List": {[]wrong{days("Type: List<Number>", "MinValue: 0\n    MaxValue: 9"), narrowed(object{"maxItems": 3.0})},
 			object{"type": "array", "items": object{"type": "integer", "minimum": 0, "maximum": 9},
 				"maxItems": 3, "default": []string{"a"}}},
@@ -71,7 +74,8 @@ func TestBounds(t *testing.T) {
 // be updated. What exists already takes nothing.
 func TestRequiredAndFixed(t *testing.T) {
 	got := describedBy(t, setting("parameters", object{"Days": object{"parameter": "days"}, "Fifo": object{"parameter": "fifo"}}))
-	if diff := cmp.Diff([][]string{{"fifo"}, {"fifo"}}, [][]string{got.Required, got.Fixed}); diff != "" || len(got.Properties) != 2 {
+	if diff := cmp.Diff([][]string{{"fifo"}, {"fifo"}}, [][]string{got.Required, got.Fixed}); diff != "" ||
+		len(got.Properties) != 2 {
 		t.Errorf("required and fixed: -want +got\n%s", diff)
 	}
 	got = describedBy(t, setting("parameters", object{"Days": object{"parameter": "days", "fixed": true},

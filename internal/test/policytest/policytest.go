@@ -1,19 +1,16 @@
-package iampolicy
+// Package policytest decides by IAM policies as AWS does within one account: allow and
+// deny, wildcards, conditions, policy variables, boundaries. It serves tests of policies
+// where no emulator of AWS enforces them. It leaves out who is meant by a policy of a
+// resource, and policies of sessions and of organizations.
+package policytest
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-)
 
-// strictly decodes JSON whose members are all known.
-func strictly(raw []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
-}
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
+)
 
 // A Request is one call, as AWS sees it.
 type Request struct {
@@ -26,15 +23,15 @@ type Request struct {
 
 // Allows decides as AWS does: a deny of any document denies; else a policy has to
 // allow, and each boundary too.
-func Allows(r Request, policies []Document, boundaries ...[]Document) bool {
-	layers := append([][]Document{policies}, boundaries...)
+func Allows(r Request, policies []iampolicy.Document, boundaries ...[]iampolicy.Document) bool {
+	layers := append([][]iampolicy.Document{policies}, boundaries...)
 	for _, layer := range layers {
-		if matches(r, layer, EffectDeny) {
+		if matches(r, layer, iampolicy.EffectDeny) {
 			return false
 		}
 	}
 	for _, layer := range layers {
-		if !matches(r, layer, EffectAllow) {
+		if !matches(r, layer, iampolicy.EffectAllow) {
 			return false
 		}
 	}
@@ -42,29 +39,31 @@ func Allows(r Request, policies []Document, boundaries ...[]Document) bool {
 }
 
 // matches reports whether a statement of an effect is about the request.
-func matches(r Request, documents []Document, effect string) bool {
-	return slices.ContainsFunc(documents, func(d Document) bool {
-		return slices.ContainsFunc(d.Statement, func(s Statement) bool { return s.Effect == effect && s.about(r, d.Version) })
+func matches(r Request, documents []iampolicy.Document, effect string) bool {
+	return slices.ContainsFunc(documents, func(d iampolicy.Document) bool {
+		return slices.ContainsFunc(d.Statement, func(s iampolicy.Statement) bool {
+			return s.Effect == effect &&
+				about(s, r, d.Version)
+		})
 	})
 }
 
 // about reports whether a statement is about a request.
-func (s Statement) about(r Request, version string) bool {
-	action := func(pattern string) bool { return like(strings.ToLower(r.Action), strings.ToLower(pattern)) }
+func about(s iampolicy.Statement, r Request, version string) bool {
+	action := func(pattern string) bool { return iampolicy.Like(strings.ToLower(r.Action), strings.ToLower(pattern)) }
 	resource := func(pattern string) bool {
 		filled, ok := fill(pattern, r, version)
 		return ok && like(r.Resource, filled)
 	}
 	switch {
-	case s.Action != nil && !slices.ContainsFunc(s.Action, action), s.NotAction != nil && slices.ContainsFunc(s.NotAction, action),
-		s.Resource != nil && !slices.ContainsFunc(s.Resource, resource), s.NotResource != nil && slices.ContainsFunc(s.NotResource, resource):
+	case s.Action != nil && !slices.ContainsFunc(s.Action, action),
+		s.NotAction != nil && slices.ContainsFunc(s.NotAction, action),
+		s.Resource != nil && !slices.ContainsFunc(s.Resource, resource),
+		s.NotResource != nil && slices.ContainsFunc(s.NotResource, resource):
 		return false
 	}
 	for operator, keys := range s.Condition {
-		o, err := parseOperator(operator)
-		if err != nil {
-			return s.Effect == EffectDeny // what nobody here can read must not open anything
-		}
+		o := operatorOf(operator)
 		for key, wanted := range keys {
 			if !o.holds(r, key, wanted, version) {
 				return false
@@ -88,7 +87,7 @@ func (r Request) get(key string) (values []string, has bool) {
 // value has the text match nothing. Literal has what came from a value, and ${*}, ${?}
 // and ${$}, stand for themselves.
 func fill(text string, r Request, version string) (literal string, ok bool) {
-	if version != Version {
+	if version != iampolicy.Version {
 		return text, true
 	}
 	var out strings.Builder
@@ -127,37 +126,8 @@ func quote(value string) string {
 	return strings.NewReplacer("*", quotedStar, "?", quotedOne).Replace(value)
 }
 
-// like compares a text with a pattern that has * for any letters and ? for one.
-func like(text, pattern string) bool {
-	// The last star seen, and where its letters end: going back there is enough.
-	star, mark := -1, 0
-	t, p := 0, 0
-	for t < len(text) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, t
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || same(pattern[p], text[t])):
-			t, p = t+1, p+1
-		case star >= 0:
-			mark++
-			t, p = mark, star+1
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
-}
-
-func same(pattern, letter byte) bool {
-	switch pattern {
-	case quotedStar[0]:
-		return letter == '*'
-	case quotedOne[0]:
-		return letter == '?'
-	}
-	return pattern == letter
-}
+// like compares a text with a pattern that was filled.
+func like(text, filled string) bool { return iampolicy.Like(quote(text), filled) }
 
 // An operator is one of a condition.
 type operator struct {
@@ -197,11 +167,12 @@ func arnLike(value, wanted string) bool {
 	return true
 }
 
-func parseOperator(name string) (operator, error) {
+// operatorOf panics where it does not know an operator: a test of what is refused would
+// pass for the wrong reason.
+func operatorOf(name string) (o operator) {
 	rest := strings.ToLower(name)
-	var o operator
 	if rest == "null" {
-		return operator{null: true}, nil
+		return operator{null: true}
 	}
 	rest, o.ifExists = strings.CutSuffix(rest, "ifexists")
 	rest, o.forAll = strings.CutPrefix(rest, "forallvalues:")
@@ -211,13 +182,13 @@ func parseOperator(name string) (operator, error) {
 		o.compare = comparisons[strings.Replace(rest, "not", "", 1)]
 	}
 	if o.compare == nil || o.negate && !strings.Contains(rest, "not") || rest == "notbool" {
-		return operator{}, fmt.Errorf("its condition has the operator %q, which is not known here", name)
+		panic(fmt.Sprintf("the operator %q of a condition is not known here", name))
 	}
-	return o, nil
+	return o
 }
 
 // holds reports whether a request has what is asked for of a key.
-func (o operator) holds(r Request, key string, wanted Texts, version string) bool {
+func (o operator) holds(r Request, key string, wanted iampolicy.Texts, version string) bool {
 	values, has := r.get(key)
 	if o.null {
 		return slices.ContainsFunc(wanted, func(w string) bool { return strings.EqualFold(w, "true") == !has })
@@ -237,7 +208,3 @@ func (o operator) holds(r Request, key string, wanted Texts, version string) boo
 	}
 	return !slices.ContainsFunc(values, func(v string) bool { return !one(v) })
 }
-
-// Like reports whether a pattern, with * for any letters and ? for one, has a text;
-// of two patterns, whether the second has all that the first has.
-func Like(text, pattern string) bool { return like(text, pattern) }

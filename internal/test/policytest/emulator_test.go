@@ -1,4 +1,4 @@
-package iampolicy_test
+package policytest_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 // An account is of an emulator that enforces policies, with a queue and a secret.
@@ -56,7 +57,8 @@ func (a account) as(t *testing.T, name string, policy, boundary iampolicy.Docume
 	}
 	user := &iam.CreateUserInput{UserName: aws.String(a.prefix + "-" + name)}
 	if boundary.Statement != nil {
-		p, err := root.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: user.UserName, PolicyDocument: text(boundary)})
+		p, err := root.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: user.UserName,
+			PolicyDocument: text(boundary)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,17 +89,20 @@ var calls = map[string]struct {
 	on     func(a account) string
 	try    func(ctx context.Context, c aws.Config, a account) error
 }{
-	"send": {"sqs:SendMessage", func(a account) string { return a.queue }, func(ctx context.Context, c aws.Config, a account) error {
-		_, err := sqs.NewFromConfig(c).SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &a.url, MessageBody: aws.String("x")})
-		return err
-	}},
-	"look": {"sqs:GetQueueAttributes", func(a account) string { return a.queue }, func(ctx context.Context, c aws.Config, a account) error {
-		_, err := sqs.NewFromConfig(c).GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &a.url})
-		return err
-	}},
+	"send": {"sqs:SendMessage", func(a account) string { return a.queue },
+		func(ctx context.Context, c aws.Config, a account) error {
+			_, err := sqs.NewFromConfig(c).SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &a.url, MessageBody: aws.String("x")})
+			return err
+		}},
+	"look": {"sqs:GetQueueAttributes", func(a account) string { return a.queue },
+		func(ctx context.Context, c aws.Config, a account) error {
+			_, err := sqs.NewFromConfig(c).GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &a.url})
+			return err
+		}},
 	"secret": {"secretsmanager:GetSecretValue", func(a account) string { return a.secret },
 		func(ctx context.Context, c aws.Config, a account) error {
-			_, err := secretsmanager.NewFromConfig(c).GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &a.secret})
+			_, err := secretsmanager.NewFromConfig(c).GetSecretValue(ctx,
+				&secretsmanager.GetSecretValueInput{SecretId: &a.secret})
 			return err
 		}},
 	"users": {"iam:ListUsers", func(account) string { return "*" }, func(ctx context.Context, c aws.Config, _ account) error {
@@ -110,10 +115,12 @@ var calls = map[string]struct {
 // says beyond that, of conditions that no emulator knows, rests on the same code.
 func TestAsAnEmulatorEnforces(t *testing.T) {
 	a := newAccount(t)
-	region := map[string][]string{"aws:RequestedRegion": {a.config.Region}, "aws:SecureTransport": {"false"}, "aws:PrincipalType": {"User"}}
+	region := map[string][]string{"aws:RequestedRegion": {a.config.Region}, "aws:SecureTransport": {"false"},
+		"aws:PrincipalType": {"User"}}
 	const all = `{"Effect":"Allow","Action":"*","Resource":"*"}`
 	allIf := func(condition string) string {
-		return `{"Effect":"Allow","Action":"*","Resource":"*","Condition":` + strings.ReplaceAll(condition, "REGION", a.config.Region) + `}`
+		return `{"Effect":"Allow","Action":"*","Resource":"*","Condition":` +
+			strings.ReplaceAll(condition, "REGION", a.config.Region) + `}`
 	}
 	policies := map[string]struct{ policy, boundary string }{
 		"nothing":   {`{"Effect":"Deny","Action":"*","Resource":"*"}`, ""},
@@ -128,15 +135,18 @@ func TestAsAnEmulatorEnforces(t *testing.T) {
 		"elsewhere": {all + `,{"Effect":"Deny","Action":["secretsmanager:*","sqs:*"],"NotResource":"SECRET"}`, ""},
 		"region":    {allIf(`{"StringEquals":{"aws:RequestedRegion":["x","REGION"]}}`), ""},
 		"notregion": {allIf(`{"StringNotEquals":{"aws:RequestedRegion":["x","REGION"]}}`), ""},
-		"tls":       {all + `,{"Effect":"Deny","Action":"sqs:*","Resource":"*","Condition":{"Bool":{"aws:SecureTransport":"false"}}}`, ""},
-		"absent":    {allIf(`{"StringEquals":{"aws:SourceVpc":"x"}}`), ""},
-		"ifexists":  {allIf(`{"StringEqualsIfExists":{"aws:SourceVpc":"x"}}`), ""},
-		"notabsent": {all + `,{"Effect":"Deny","Action":"*","Resource":"*","Condition":{"StringNotLike":{"aws:SourceVpc":"x*"}}}`, ""},
-		"null":      {allIf(`{"Null":{"aws:SourceVpc":"true"}}`), ""},
-		"two":       {allIf(`{"StringLike":{"aws:PrincipalType":"U*"},"Null":{"aws:SourceVpc":"false"}}`), ""},
-		"bounded":   {all, `{"Effect":"Allow","Action":["sqs:SendMessage","iam:List*"],"Resource":"*"}`},
-		"bounds":    {`{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`, all + `,{"Effect":"Deny","Action":"sqs:Get*","Resource":"*"}`},
-		"alone":     {`{"Effect":"Allow","Action":"sns:*","Resource":"*"}`, all},
+		"tls": {all +
+			`,{"Effect":"Deny","Action":"sqs:*","Resource":"*","Condition":{"Bool":{"aws:SecureTransport":"false"}}}`, ""},
+		"absent":   {allIf(`{"StringEquals":{"aws:SourceVpc":"x"}}`), ""},
+		"ifexists": {allIf(`{"StringEqualsIfExists":{"aws:SourceVpc":"x"}}`), ""},
+		"notabsent": {all + `,{"Effect":"Deny","Action":"*","Resource":"*","Condition":{"StringNotLike":{"aws:SourceVpc":"x*"}}}`,
+			""},
+		"null":    {allIf(`{"Null":{"aws:SourceVpc":"true"}}`), ""},
+		"two":     {allIf(`{"StringLike":{"aws:PrincipalType":"U*"},"Null":{"aws:SourceVpc":"false"}}`), ""},
+		"bounded": {all, `{"Effect":"Allow","Action":["sqs:SendMessage","iam:List*"],"Resource":"*"}`},
+		"bounds": {`{"Effect":"Allow","Action":"sqs:*","Resource":"*"}`, all +
+			`,{"Effect":"Deny","Action":"sqs:Get*","Resource":"*"}`},
+		"alone": {`{"Effect":"Allow","Action":"sns:*","Resource":"*"}`, all},
 	}
 	allowed, refused := 0, 0
 	for name, p := range policies {
@@ -155,7 +165,7 @@ func TestAsAnEmulatorEnforces(t *testing.T) {
 				boundaries = append(boundaries, []iampolicy.Document{boundary})
 			}
 			for call, c := range calls {
-				want := iampolicy.Allows(iampolicy.Request{Action: c.action, Resource: c.on(a), Context: region},
+				want := policytest.Allows(policytest.Request{Action: c.action, Resource: c.on(a), Context: region},
 					[]iampolicy.Document{policy}, boundaries...)
 				err := c.try(t.Context(), config, a)
 				if err != nil && !awserr.Is(err, awserr.Denied) {

@@ -1,0 +1,46 @@
+package cloudformation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// existing looks up what a plan names that is there already, as values.
+func (s *step) existing(ctx context.Context) (map[string]string, error) {
+	e := s.m.Existing
+	found := map[string]string{}
+	if len(e.Exports) > 0 {
+		all, err := s.exports(ctx)
+		if err != nil {
+			return nil, s.p.explain(ctx, s.name, err)
+		}
+		for name, export := range e.Exports {
+			value, ok := all[export]
+			if !ok {
+				return nil, s.missing(ctx, "export", export)
+			}
+			found[name] = value
+		}
+	}
+	if e.Tag != "" {
+		arns, err := s.tagged(ctx, e.Tag, e.Type)
+		if err != nil {
+			return nil, s.p.explain(ctx, s.name, err)
+		}
+		if len(arns) != 1 {
+			return nil, s.missing(ctx, fmt.Sprintf("tag on exactly one %s (%d found)", e.Type, len(arns)), e.Tag)
+		}
+		found["Arn"] = arns[0]
+		found["Name"] = arns[0][strings.LastIndexAny(arns[0], ":/")+1:]
+	}
+	return s.values(found), nil
+}
+
+func (s *step) missing(ctx context.Context, what, name string) error {
+	s.p.log.ErrorContext(ctx, "a plan names what is not there", "target", s.name, what, name,
+		"remedy", "make it, or have the plan's setting existing name another one")
+	return provider.Failf("What this plan gives access to does not exist. Ask the operator of the service.")
+}

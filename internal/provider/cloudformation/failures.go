@@ -1,0 +1,127 @@
+package cloudformation
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// refused makes a failure of what can never be passed on.
+func (s *step) refused(err error) error {
+	var why refusal
+	if !errors.As(err, &why) {
+		return err
+	}
+	s.now.Work.Failed = &provider.Failure{Message: string(why), InstanceUsable: yes(), UpdateRepeatable: yes()}
+	return s.now.failure()
+}
+
+// why records how an operation has failed, and in words for a developer why. A
+// provision goes on to remove what it has made.
+func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
+	why := s.now.Work.Why
+	if why == "" {
+		var err error
+		if why, err = s.reason(ctx); err != nil {
+			return provider.Status{}, err
+		}
+	}
+	f := d.failed
+	f.Message = why
+	s.now.Work.Failed = &f
+	switch kind := s.in.Operation.Kind; {
+	case kind == provider.KindProvision && s.now.ours() && spoilt(s.now.stack.status):
+		st := provider.Status{Percent: 50, Description: "It failed: removing what was made", After: soon, State: s.now.state()}
+		return st, nil
+	case kind == provider.KindUpdate && *f.InstanceUsable:
+		f.Message += " The instance is as it was before."
+	case kind == provider.KindUpdate:
+		f.Message += " It could not be undone either: the instance may not work. Ask the operator of the service."
+	}
+	return provider.Status{}, s.now.failure()
+}
+
+// reason is why the last operation of the stack has failed, from the first resource's
+// event that says so.
+func (s *step) reason(ctx context.Context) (string, error) {
+	events, err := s.story(ctx, s.now.stack.id, starts)
+	if err != nil {
+		return "", s.p.explain(ctx, s.name, err)
+	}
+	if begun := slices.IndexFunc(events, starts); begun >= 0 {
+		events = events[:begun+1] // what is earlier is of other operations
+	}
+	slices.Reverse(events)
+	for _, e := range slices.Concat(parts(events), events) {
+		failed := strings.HasSuffix(e.status, "_FAILED") || e.whole && strings.Contains(e.status, "ROLLBACK")
+		if failed && telling(e) {
+			s.p.log.WarnContext(ctx, "a resource of a stack has failed", "stack", s.now.stack.name, "resource", e.logical,
+				"type", e.kind, "status", e.status, "reason", e.reason)
+			return words(e), nil
+		}
+	}
+	return "It failed, and CloudFormation does not say why. Ask the operator of the service.", nil
+}
+
+// parts are the events of resources.
+func parts(events []event) []event {
+	return slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.whole })
+}
+
+// starts reports whether a stack-level event begins an operation.
+func starts(e event) bool {
+	return e.whole && (e.status == createInProgress || e.status == updateInProgress || e.status == deleteInProgress)
+}
+
+// explain adds to an error what an operator can do about it.
+func (p *Provider) explain(ctx context.Context, target string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	switch awserr.Of(err) {
+	case awserr.Denied:
+		return &provider.Trouble{Kind: provider.TroubleRights, Target: target, Err: err,
+			Message: "the broker may not make a call that it needs: deploy its roles anew, " +
+				"or run `longshore aws bootstrap` in that account"}
+	case awserr.Login:
+		return &provider.Trouble{Kind: provider.TroubleLogin, Target: target, Err: err,
+			Message: "the account refuses the broker's credentials: renew them, or name the right profile or role"}
+	}
+	return err
+}
+
+// judge says what an error of a call that changes a stack means. What AWS can never
+// do, and what only an operator can mend, ends the operation: the user is told what
+// they may know, and the log what the operator must do.
+func (p *Provider) judge(ctx context.Context, s *step, err error) error {
+	end := func(text, remedy string) error {
+		p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
+			"remedy", remedy, "error", err)
+		s.now.Work.Failed = &provider.Failure{Message: text, InstanceUsable: yes(), UpdateRepeatable: yes()}
+		return s.now.failure()
+	}
+	switch awserr.Of(err) {
+	case awserr.Quota:
+		return end("A limit of the service's account is reached. Ask the operator of the service to raise it.",
+			"raise the quota that the error names, in Service Quotas, or delete what is not needed")
+	case awserr.Invalid:
+		return end("The service's template does not take these values. Check the parameters, or ask the operator of the service.",
+			"see whether the template, the values or the service role is wrong")
+	case awserr.Denied:
+		if p.now().Sub(s.in.Operation.Started) > patience {
+			return end("The service's account does not allow this. Ask the operator of the service.",
+				"deploy the broker's roles anew, or run `longshore aws bootstrap` in that account: "+
+					"the service role of the offering may be missing")
+		}
+	}
+	return p.explain(ctx, s.name, err)
+}
+
+// patience is how long a right that is missing may still be on its way: IAM needs a
+// while until a new role counts everywhere.
+const patience = 3 * time.Minute

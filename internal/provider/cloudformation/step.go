@@ -1,0 +1,270 @@
+package cloudformation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+// A step is one call of a verb, at a site that is proven.
+type step struct {
+	*site
+	p   *Provider
+	in  provider.Instance
+	m   plan.Settings
+	now observed
+}
+
+// begin reads what a step is given, and reaches its target. A status says that the
+// target had to be learnt first.
+func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, *provider.Status, error) {
+	m := plan.Settings{Format: plan.Format}
+	if len(in.Snapshot) > 0 {
+		var err error
+		if m, err = plan.Parse(in.Snapshot); err != nil {
+			return nil, nil, err
+		}
+	}
+	recorded, err := readState(in.State, in.Operation.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, learnt, err := p.at(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	st := &step{site: s, p: p, in: in, m: m, now: observed{instanceState: recorded, tags: provider.TagsOf(in), rule: m.OnDelete}}
+	if learnt == nil {
+		return st, nil, nil
+	}
+	if in.Operation.Kind == provider.KindProvision && m.Existing == nil { // the first call is recorded with it
+		st.now.Space = plan.SpaceOf(in)
+		st.now.Calls++
+		st.now.Work.Call = call{Verb: callCreate, Number: st.now.Calls}
+	}
+	found := &provider.Status{Target: learnt, Description: "Found the account", After: time.Millisecond}
+	if in.Operation.Kind != provider.KindBind && in.Operation.Kind != provider.KindUnbind {
+		found.State = st.now.state()
+	}
+	return st, found, nil
+}
+
+// locate finds the space of a stack where no state tells it, since the key that sealed it
+// may be lost. A creation without one begins with the space of its order.
+func (s *step) locate(ctx context.Context) error {
+	if s.now.Space != "" {
+		return nil
+	}
+	for found, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]*stack, string, error) {
+		return s.list(ctx, func(name string) bool { _, is := s.p.scope.SpaceIn(name, s.now.tags); return is }, cursor)
+	}) {
+		if err != nil {
+			return s.p.explain(ctx, s.name, err)
+		}
+		s.now.Space, _ = s.p.scope.SpaceIn(found.name, s.now.tags)
+		return nil
+	}
+	if s.in.Operation.Kind == provider.KindProvision {
+		s.now.Space = plan.SpaceOf(s.in)
+	}
+	return nil
+}
+
+// stackName is the name of the instance's stack.
+func (s *step) stackName() string { return s.p.scope.Stack(s.now.tags, s.now.Space) }
+
+// see looks at what stands at the instance's name.
+func (s *step) see(ctx context.Context) error {
+	if err := s.locate(ctx); err != nil || s.now.Space == "" {
+		return err
+	}
+	found, err := s.look(ctx, s.stackName())
+	if err != nil {
+		return s.p.explain(ctx, s.name, err)
+	}
+	c := s.now.Work.Call
+	id := cmp.Or(c.Stack, s.now.Stack)
+	if found == nil && id != "" { // an absence is confirmed by the id, which no other stack ever has
+		if found, err = s.look(ctx, id); err != nil {
+			return s.p.explain(ctx, s.name, err)
+		}
+	}
+	s.now.stack = found
+	s.now.late = s.late()
+	if found == nil {
+		s.now.consumed = s.now.Stack != "" && c.Verb == callCreate
+		return nil
+	}
+	if s.now.rule == "" { // it is deleted without a plan
+		s.now.rule = plan.Rule(found.labels[plan.LabelOnDelete])
+	}
+	if s.now.ours() {
+		s.now.Stack = found.id
+	}
+	if last, ok := found.latest(); ok && c.Verb != "" {
+		if s.p.emulated {
+			s.now.carried = last.id != c.Mark
+			s.now.consumed = s.now.carried
+		} else {
+			token := s.now.Work.token()
+			s.now.carried = last.token == token
+			s.now.consumed = slices.ContainsFunc(found.events, func(e event) bool { return e.whole && e.token == token })
+		}
+	}
+	return nil
+}
+
+// advance makes the one next step of an instance's stack.
+func (s *step) advance(ctx context.Context, next func(observed) decision) (provider.Status, error) {
+	if err := s.see(ctx); err != nil {
+		return provider.Status{}, err
+	}
+	d := next(s.now)
+	if d.verb == callDelete {
+		s.now.rule = d.rule
+	}
+	switch d.act {
+	case actDone:
+		return s.done(), nil
+	case actFinish:
+		return s.rewrite(ctx, s.stackValues())
+	case actRecord:
+		return s.record(ctx, d)
+	case actSend:
+		return s.call(ctx, d.verb)
+	case actExplain:
+		return s.why(ctx, d)
+	case actFail:
+		s.now.Work.Failed = &d.failed
+		return provider.Status{}, s.now.failure()
+	default:
+		return s.progress(), nil
+	}
+}
+
+func (s *step) done() provider.Status {
+	st := provider.Status{Done: true, Percent: 100, State: s.now.state()}
+	if s.in.Operation.Kind == provider.KindDeprovision {
+		st.State = instanceState{Space: s.now.Space, Calls: s.now.Calls}.state()
+	}
+	return st
+}
+
+// rewrite gives every binding of an updated instance the policy that its plan has now.
+func (s *step) rewrite(ctx context.Context, values map[string]string) (provider.Status, error) {
+	done, err := s.principals.Rewrite(ctx, s.in, s.m, values)
+	if err != nil {
+		return provider.Status{}, s.p.explain(ctx, s.name, err)
+	}
+	if !done {
+		return provider.Status{Percent: 95, Description: "Updating the bindings", After: time.Second, State: s.now.state()}, nil
+	}
+	return s.done(), nil
+}
+
+// soon is when a call that was just recorded is made.
+const soon = time.Millisecond
+
+// record writes down a call before it is made. What the instance holds is looked at,
+// or removed, before a deletion is.
+func (s *step) record(ctx context.Context, d decision) (provider.Status, error) {
+	if d.verb == callDelete {
+		if st, err := s.prepare(ctx); st != nil || err != nil {
+			return or(st), err
+		}
+		if last := s.now.Work.Call; last.Verb == callDelete && s.now.carried {
+			s.now.Work.Tries++
+		}
+	}
+	if d.verb == callContinue && s.now.Work.Updated && s.now.Work.Why == "" { // what began it counts
+		why, err := s.reason(ctx)
+		if err != nil {
+			return provider.Status{}, err
+		}
+		s.now.Work.Why = why
+	}
+	if d.verb == callCancel && s.now.Work.Updated {
+		s.now.Work.Why = textLate
+	}
+	s.now.Calls++
+	c := call{Verb: d.verb, Number: s.now.Calls, Stack: s.now.stackID()}
+	if s.now.stack != nil {
+		last, _ := s.now.stack.latest()
+		c.Mark = last.id
+	}
+	s.now.Work.Call = c
+	s.now.Work.Updated = s.now.Work.Updated || d.verb == callUpdate
+	if d.verb == callCreate { // the stack that was there is gone
+		s.now.Stack = ""
+	}
+	return provider.Status{State: s.now.state(), After: soon, Percent: 1, Description: begun[d.verb]}, nil
+}
+
+// What is shown while a call is made.
+var begun = map[verb]string{
+	callCreate: "Creating", callUpdate: "Updating", callDelete: "Deleting", callCancel: "Stopping the update that is under way",
+	callContinue: "Undoing the update", callRetain: "Marking what is to be retained",
+}
+
+// prepare sees to what the instance holds, by the plan's rule. A status says that more
+// is to be done.
+func (s *step) prepare(ctx context.Context) (*provider.Status, error) {
+	switch s.now.rule {
+	case plan.Refuse:
+		if err := s.full(ctx); err != nil {
+			return nil, err
+		}
+	case plan.Empty, "":
+		done, err := s.empty(ctx, s.now.stack.id)
+		if err != nil {
+			return nil, s.p.explain(ctx, s.name, err)
+		}
+		if !done {
+			return &provider.Status{Percent: 5, Description: "Removing what is in it", After: time.Second}, nil
+		}
+	}
+	return nil, nil
+}
+
+// full is a failure if the instance holds something.
+func (s *step) full(ctx context.Context) error {
+	what, err := s.holds(ctx, s.now.stack.id)
+	if err != nil {
+		return s.p.explain(ctx, s.name, err)
+	}
+	if what == "" {
+		return nil
+	}
+	s.now.Work.Failed = &provider.Failure{InstanceUsable: yes(), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
+		"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.", what)}
+	return s.now.failure()
+}
+
+// call makes the recorded call.
+func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
+	o := order{verb: v, token: s.now.Work.token(), id: s.now.stackID(), name: s.stackName()}
+	if err := s.fill(ctx, &o); err != nil {
+		return provider.Status{}, s.refused(err)
+	}
+	err := s.send(ctx, o)
+	again := provider.Status{Percent: 2, Description: begun[v], After: time.Second, State: s.now.state()}
+	switch class := awserr.Of(err); {
+	case err == nil:
+		return again, nil
+	case class == awserr.Unchanged && v == callUpdate:
+		return s.rewrite(ctx, s.stackValues())
+	case class == awserr.Denied && protection.MatchString(err.Error()):
+		s.now.Work.Failed = &provider.Failure{Message: textProtected, InstanceUsable: yes()}
+		return provider.Status{}, s.now.failure()
+	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
+		return again, nil // it is looked at again
+	}
+	return provider.Status{}, s.p.judge(ctx, s, err)
+}

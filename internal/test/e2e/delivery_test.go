@@ -1,0 +1,246 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/policytest"
+	"github.com/longshore/longshore/internal/test/servicestest"
+)
+
+// nowhere orders in no place, as the oldest clients may.
+func nowhere(t *testing.T, p *process, offering, plan, id string) rented {
+	t.Helper()
+	r := rented{p: p, t: t, path: instancePath(id)}
+	r.service, r.plan = r.idsOf(offering, plan)
+	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"context":{"platform":"own"}}`, r.service, r.plan)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.url+r.path+"?accepts_incomplete=true",
+		strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.SetBasicAuth(username, password)
+	request.Header.Set("X-Broker-API-Version", "2.9")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if said, err := io.ReadAll(response.Body); response.StatusCode != http.StatusAccepted {
+		t.Fatalf("ordering without a place: %s: %s %v", response.Status, said, err)
+	}
+	return r
+}
+
+// Topics, of both plans, and buses deliver to the queues of their own space, of both
+// plans, and to no others. The emulator judges what a topic delivers. It does not judge
+// what a bus does: the policies that the queues have do.
+func TestDelivery(t *testing.T) {
+	direct := emulator.Enforcing(t)
+	a := account{direct: direct, endpoint: overTLS(t, *direct.BaseEndpoint)}
+	p := awsRuns(t, a.endpoint, "")
+	const home, space, organization = `"organization_guid":"o","space_guid":"s"`, `"organization_guid":"o","space_guid":"t"`,
+		`"organization_guid":"n","space_guid":"s"`
+	deduplicated := `,"parameters":{"content_based_deduplication":true}`
+	names := []string{"queue", "fifo queue", "topic", "fifo topic", "bus", "topic of another space",
+		"fifo topic of another space",
+		"topic of another organization", "bus of another space", "queue of no space", "topic of no space", "bus of no space"}
+	ordered := []rented{
+		orderIn(t, p, "sqs", "standard", "queue", home), orderIn(t, p, "sqs", "fifo", "fifo-queue", home),
+		orderIn(t, p, "sns", "standard", "topic", home), orderIn(t, p, "sns", "fifo", "fifo-topic", home+deduplicated),
+		orderIn(t, p, "eventbridge", "standard", "bus", home),
+		orderIn(t, p, "sns", "standard", "topic-2", space), orderIn(t, p, "sns", "fifo", "fifo-topic-2", space+deduplicated),
+		orderIn(t, p, "sns", "standard", "topic-3", organization), orderIn(t, p, "eventbridge", "standard", "bus-2", space),
+		nowhere(t, p, "sqs", "standard", "queue-4"), nowhere(t, p, "sns", "standard", "topic-4"),
+		nowhere(t, p, "eventbridge", "standard", "bus-4"),
+	}
+	bound := map[string]map[string]string{}
+	for i, got := range bindAll(ordered...) {
+		bound[names[i]] = got
+	}
+	d := delivery{T: t, account: a, bound: bound}
+	for to, admits := range map[string][]string{
+		"queue": {"topic", "fifo topic", "bus"}, "fifo queue": {"fifo topic", "bus"}, "queue of no space": nil,
+	} {
+		for _, from := range names {
+			switch {
+			case strings.HasPrefix(to, "fifo") && strings.HasPrefix(from, "topic"): // SNS takes no such subscription
+			case strings.Contains(from, "topic"):
+				d.publishes(from, to, slices.Contains(admits, from))
+			case strings.Contains(from, "bus"):
+				d.sends(from, to, slices.Contains(admits, from))
+			}
+		}
+	}
+}
+
+// A delivery has things of several spaces, by their names, with the credentials of a
+// binding of each.
+type delivery struct {
+	*testing.T
+	account account
+	bound   map[string]map[string]string
+}
+
+// publishes has a topic deliver to a queue. The emulator does not know the conditions by
+// which a binding subscribes: somebody who may do all does that.
+func (d delivery) publishes(from, to string, arrives bool) {
+	d.Helper()
+	topic, queue := d.bound[from], d.bound[to]
+	subscribed, err := sns.NewFromConfig(d.account.root()).Subscribe(d.Context(),
+		&sns.SubscribeInput{TopicArn: aws.String(topic["topic_arn"]),
+			Protocol: aws.String("sqs"), Endpoint: aws.String(queue["queue_arn"]), ReturnSubscriptionArn: true})
+	if err != nil {
+		d.Fatalf("subscribing the %s to the %s: %v", to, from, err)
+	}
+	text := from + " to " + to
+	in := &sns.PublishInput{TopicArn: aws.String(topic["topic_arn"]), Message: &text}
+	if strings.HasPrefix(from, "fifo") {
+		in.MessageGroupId = aws.String("group")
+	}
+	if _, err := sns.NewFromConfig(servicestest.Config(d.account.endpoint, topic)).Publish(d.Context(), in); err != nil {
+		d.Fatalf("publishing to the %s: %v", from, err)
+	}
+	d.arrives(text, queue, arrives)
+	d.admits(text, queue, "sns", topic["topic_arn"], arrives)
+	if _, err := sns.NewFromConfig(d.account.root()).Unsubscribe(d.Context(),
+		&sns.UnsubscribeInput{SubscriptionArn: subscribed.SubscriptionArn}); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// sends has a rule of a bus deliver to a queue. On the emulator whatever a rule names
+// gets its events.
+func (d delivery) sends(from, to string, admitted bool) {
+	d.Helper()
+	queue, bus := d.bound[to], aws.String(d.bound[from]["event_bus_name"])
+	rules, rule := eventbridge.NewFromConfig(d.account.root()), aws.String("greetings")
+	made, err := rules.PutRule(d.Context(), &eventbridge.PutRuleInput{EventBusName: bus, Name: rule,
+		EventPattern: aws.String(`{"source":["application"]}`)})
+	if err != nil {
+		d.Fatal(err)
+	}
+	target := eventtypes.Target{Id: aws.String("1"), Arn: aws.String(queue["queue_arn"])}
+	if strings.HasPrefix(to, "fifo") {
+		target.SqsParameters = &eventtypes.SqsParameters{MessageGroupId: aws.String("group")}
+	}
+	if _, err := rules.PutTargets(d.Context(), &eventbridge.PutTargetsInput{EventBusName: bus, Rule: rule,
+		Targets: []eventtypes.Target{target}}); err != nil {
+		d.Fatal(err)
+	}
+	text := from + " to " + to
+	sent, err := eventbridge.NewFromConfig(servicestest.Config(d.account.endpoint, d.bound[from])).PutEvents(d.Context(),
+		&eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{EventBusName: bus,
+			Source:     aws.String("application"),
+			DetailType: aws.String("greeting"), Detail: aws.String(`{"text":"` + text + `"}`)}}})
+	if err != nil || sent.FailedEntryCount > 0 {
+		d.Fatalf("sending to the %s: %v", from, err)
+	}
+	d.arrives(text, queue, true)
+	d.admits(text, queue, "events", *made.RuleArn, admitted)
+	if _, err := rules.RemoveTargets(d.Context(), &eventbridge.RemoveTargetsInput{EventBusName: bus, Rule: rule,
+		Ids: []string{"1"}}); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// arrives takes what is in a queue by the queue's own binding.
+func (d delivery) arrives(text string, queue map[string]string, want bool) {
+	d.Helper()
+	api := sqs.NewFromConfig(servicestest.Config(d.account.endpoint, queue))
+	read, err := api.ReceiveMessage(d.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(queue["queue_url"]),
+		MaxNumberOfMessages: 10,
+		WaitTimeSeconds:     1})
+	if err != nil {
+		d.Fatal(err)
+	}
+	came := false
+	for _, m := range read.Messages {
+		came = came || strings.Contains(aws.ToString(m.Body), text)
+		if _, err := api.DeleteMessage(d.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(queue["queue_url"]),
+			ReceiptHandle: m.ReceiptHandle}); err != nil {
+			d.Fatal(err)
+		}
+	}
+	if came != want {
+		d.Errorf("%s: it came: %v", text, came)
+	}
+}
+
+// admits judges what a service sends to a queue by the policy that the queue has: as the
+// thing that sends, and as others that have nearly its name.
+func (d delivery) admits(text string, queue map[string]string, service, source string, want bool) {
+	d.Helper()
+	has, err := sqs.NewFromConfig(d.account.root()).GetQueueAttributes(d.Context(), &sqs.GetQueueAttributesInput{
+		QueueUrl:       aws.String(queue["queue_url"]),
+		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNamePolicy}})
+	if err != nil {
+		d.Fatal(err)
+	}
+	policy := d.policyFor(service, has.Attributes["Policy"])
+	judge := func(source, account, tls string) bool {
+		return policytest.Allows(policytest.Request{Action: "sqs:SendMessage", Resource: queue["queue_arn"],
+			Context: map[string][]string{
+				"aws:SourceArn": {source}, "aws:SourceAccount": {account}, "aws:SecureTransport": {tls}}}, policy)
+	}
+	id := strings.Split(source, ":")[4]
+	if got := judge(source, id, "true"); got != want {
+		d.Errorf("%s: the queue's policy admits it: %v", text, got)
+	}
+	for reason, got := range map[string]bool{
+		"without TLS":              judge(source, id, "false"),
+		"from another account":     judge(strings.Replace(source, id, "999999999999", 1), "999999999999", "true"),
+		"in the name of another":   judge(source, "999999999999", "true"),
+		"from another region":      judge(strings.Replace(source, "us-east-1", "eu-west-1", 1), id, "true"),
+		"from the account's bus":   judge(strings.ReplaceAll(source, "-bus/", "-bus-"), id, "true") && service == "events",
+		"as another broker's":      judge(strings.Replace(source, "longshore-", "longshore-x", 1), id, "true"),
+		"by another service's ARN": judge(strings.Replace(source, ":"+service+":", ":s3:", 1), id, "true"),
+	} {
+		if got {
+			d.Errorf("%s, %s: the queue's policy admits it", text, reason)
+		}
+	}
+}
+
+// policyFor is what a policy of a resource says to a service.
+func (d delivery) policyFor(service, text string) []iampolicy.Document {
+	d.Helper()
+	var all struct{ Statement []map[string]any }
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		d.Fatalf("the policy %q: %v", text, err)
+	}
+	var out struct {
+		Version   string
+		Statement []map[string]any
+	}
+	out.Version = iampolicy.Version
+	for _, s := range all.Statement {
+		if is := s["Principal"]; is == "*" || fmt.Sprint(is) == "map[Service:"+service+".amazonaws.com]" {
+			delete(s, "Principal")
+			out.Statement = append(out.Statement, s)
+		}
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		d.Fatal(err)
+	}
+	parsed, err := iampolicy.Parse(raw)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return []iampolicy.Document{parsed}
+}
