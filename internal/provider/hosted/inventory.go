@@ -106,6 +106,9 @@ func (p *Provider[C, V]) relock(ctx context.Context, h provider.Holding, change 
 
 // Adopt implements provider.Adopter.
 func (p *Provider[C, V]) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
+	if h.Target.Identity == "" { // nothing was ever made for it
+		return Gone()
+	}
 	return p.put(ctx, h, func(seen V) (Next, error) {
 		if p.Engine.Adopt != nil {
 			return p.Engine.Adopt(seen, h.Tags, former)

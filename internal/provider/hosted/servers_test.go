@@ -179,6 +179,18 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// What is on no server that is known is adopted by nobody.
+func TestAdoptsNothingOfNoServer(t *testing.T) {
+	t.Parallel()
+	s, _ := newServers(&counted{said: hosted.Said{Identity: "id"}}, 0)
+	for _, target := range []provider.Target{{Name: "t"}, {Name: "t", Identity: "id"}} {
+		err := s.Adopt(t.Context(), provider.Holding{Target: target}, provider.Tags{})
+		if _, failed := errors.AsType[*provider.Failure](err); !failed {
+			t.Errorf("at %+v: %v, want a failure", target, err)
+		}
+	}
+}
+
 // A server is advanced from where it is seen to be, or not at all: it says where it is
 // then.
 func TestAdvance(t *testing.T) {

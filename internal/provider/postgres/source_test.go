@@ -45,7 +45,7 @@ func (d *desk) another(id string) *desk {
 	o := *d
 	o.in.ID, o.in.Incarnation = id, "op-"+id
 	o.in.Operation.ID = o.in.Incarnation
-	o.in.State = provider.State{}
+	o.in.State, o.in.Origin = provider.State{}, provider.Origin{}
 	return &o
 }
 
@@ -53,9 +53,27 @@ func (d *desk) another(id string) *desk {
 func (d *desk) restored(id string) *desk {
 	o := d.another(id)
 	o.in.Source = &provider.Source{
-		Platform: d.in.Platform, ID: d.in.ID, Incarnation: d.in.Incarnation, Snapshot: d.in.Snapshot, Target: d.in.Target,
+		Platform: d.in.Platform, ID: d.in.ID, Incarnation: d.in.Incarnation, Origin: d.in.Origin,
+		Snapshot: d.in.Snapshot, Target: d.in.Target,
 	}
 	return o
+}
+
+// An instance that was undeleted is restored from as any other is: its names derive from
+// its origin.
+func TestRestoreFromWhatWasUndeleted(t *testing.T) {
+	t.Parallel()
+	s := pgtest.Start(t, "17")
+	d, _ := copying(t, s)
+	d.exec(d.as("b1"), "CREATE TABLE t (a int)", "INSERT INTO t VALUES (7)")
+	d.unbind("b1")
+	o := d.undelete(d.retain(), "back", "op-back").restored("copy")
+	if f := o.restore(nil); f != nil {
+		t.Fatal(f.Message)
+	}
+	if n := value[int](t, o.as("b2"), "SELECT a FROM t"); n != 7 {
+		t.Errorf("restored, it has %d", n)
+	}
 }
 
 // restore drives a restore to its end, as a worker does, or to where until says.
