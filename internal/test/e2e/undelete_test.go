@@ -64,7 +64,7 @@ func TestUndelete(t *testing.T) {
 				t.Errorf("%s: whose %s? It is said:\n%s", name, seen, said)
 			}
 			if name == "valkey" && strings.HasPrefix(want, "new-") {
-				break // its prefix is that of its former life, and the server has no label on prefixes
+				break // its prefix is that of its origin, and the server has no label on prefixes
 			}
 		}
 	}
