@@ -49,6 +49,7 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.Made.State, i.Made.Target = sealed, lifecycle.Target{Name: "east", Identity: "account"}
+	i.Made.Origin = lifecycle.Origin{Instance: "before", Incarnation: "earlier"} // it was undeleted
 	i.Attributes.Snapshot = []byte(`{"means":"this"}`)
 	if err := quietLedger(w).Commit(t.Context(), ledger.Put(i)); err != nil {
 		t.Fatal(err)
@@ -69,7 +70,8 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 	for n, in := range told {
 		s := in.Source
 		if s == nil || s.Platform != "p" || s.ID != "i" || s.Incarnation != i.Incarnation || string(s.Snapshot) != `{"means":"this"}` ||
-			string(s.State.Data) != "x" || s.State.Format != 2 || s.Target != provider.Target(i.Made.Target) || in.Target != s.Target {
+			string(s.State.Data) != "x" || s.State.Format != 2 || s.Target != provider.Target(i.Made.Target) || in.Target != s.Target ||
+			s.Origin != provider.Origin(i.Made.Origin) {
 			t.Errorf("step %d is told another source: %v", n, s != nil)
 		}
 	}
