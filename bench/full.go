@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -136,7 +137,7 @@ var smallPlan, largePlan = json.RawMessage(`{"connection_limit":20,"statement_ti
 	json.RawMessage(`{"connection_limit":100}`)
 
 // instance is what a step is told.
-func (e *engine) instance(id string, kind provider.Kind) provider.Instance {
+func (e *engine) instance(id string, kind operation.Kind) provider.Instance {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	in := provider.Instance{
@@ -144,16 +145,16 @@ func (e *engine) instance(id string, kind provider.Kind) provider.Instance {
 		Snapshot: smallPlan, Operation: provider.Operation{ID: string(kind) + "-" + id, Kind: kind, Started: time.Now()},
 		Target: e.target,
 	}
-	if kind == provider.KindUpdate {
+	if kind == operation.Update {
 		in.Former, in.Snapshot = smallPlan, largePlan
 	}
 	return in
 }
 
 // binding is one of the instance; read only if its id begins so.
-func (e *engine) binding(instance, id string, readOnly bool, kind provider.Kind) provider.Binding {
+func (e *engine) binding(instance, id string, readOnly bool, kind operation.Kind) provider.Binding {
 	b := provider.Binding{Instance: e.instance(instance, kind), ID: id, Incarnation: "op-" + id}
-	if kind == provider.KindBind {
+	if kind == operation.Bind {
 		b.Secret = make([]byte, 32)
 	}
 	if readOnly {
@@ -190,19 +191,19 @@ func (e *engine) done(step func(context.Context) (provider.Status, error)) error
 
 func (e *engine) provision(id string) error {
 	return e.done(func(ctx context.Context) (provider.Status, error) {
-		return e.Provision(ctx, e.instance(id, provider.KindProvision))
+		return e.Provision(ctx, e.instance(id, operation.Provision))
 	})
 }
 
 func (e *engine) bind(instance, id string, readOnly bool) error {
 	return e.done(func(ctx context.Context) (provider.Status, error) {
-		return e.Bind(ctx, e.binding(instance, id, readOnly, provider.KindBind))
+		return e.Bind(ctx, e.binding(instance, id, readOnly, operation.Bind))
 	})
 }
 
 func (e *engine) unbind(instance, id string) error {
 	return e.done(func(ctx context.Context) (provider.Status, error) {
-		return e.Unbind(ctx, e.binding(instance, id, false, provider.KindUnbind))
+		return e.Unbind(ctx, e.binding(instance, id, false, operation.Unbind))
 	})
 }
 
@@ -322,7 +323,7 @@ func (e *engine) sample(id string, took map[string][]float64) error {
 			err = e.provision(id)
 		case "update":
 			err = e.done(func(ctx context.Context) (provider.Status, error) {
-				return e.Update(ctx, e.instance(id, provider.KindUpdate))
+				return e.Update(ctx, e.instance(id, operation.Update))
 			})
 		case "bind":
 			err = e.bind(id, "b", false)
@@ -334,7 +335,7 @@ func (e *engine) sample(id string, took map[string][]float64) error {
 			err = e.unbind(id, "r")
 		case "deprovision":
 			err = e.done(func(ctx context.Context) (provider.Status, error) {
-				return e.Deprovision(ctx, e.instance(id, provider.KindDeprovision))
+				return e.Deprovision(ctx, e.instance(id, operation.Deprovision))
 			})
 		}
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
 // limit ends a test that hangs. It is shorter than the time after which the
@@ -133,7 +133,7 @@ func TestShortPasswordsAreWarnedOf(t *testing.T) {
 
 // Ctrl-C cuts off no request, however long its provider may make it wait.
 func TestStoppingWaitsForTheLongestRequest(t *testing.T) {
-	if shutdownTimeout <= provider.MaxWait || shutdownTimeout >= writeTimeout {
-		t.Errorf("a request may wait %v, and is given %v of %v to end", provider.MaxWait, shutdownTimeout, writeTimeout)
+	if shutdownTimeout <= wired.MaxWait || shutdownTimeout >= writeTimeout {
+		t.Errorf("a request may wait %v, and is given %v of %v to end", wired.MaxWait, shutdownTimeout, writeTimeout)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -65,7 +66,7 @@ func (a absent) List(context.Context, string) ([]provider.Holding, string, error
 // offerings are hidden. Otherwise they stay: whoever has instances can see them, and
 // operations on them wait.
 func without(
-	ctx context.Context, f *folder, wired map[string]provider.Wired, why map[string]error,
+	ctx context.Context, f *folder, providers map[string]wired.Provider, why map[string]error,
 	offered *catalog.Catalog, log *slog.Logger,
 ) *catalog.Catalog {
 	// The folder's marker saves reading every record for all other providers.
@@ -78,7 +79,7 @@ func without(
 	known, live := recorded(ctx, ledger.New(f.records, newID), once, log)
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		if known[name] {
-			wired[name] = provider.Wired{Provider: absent{why[name]}, Inventory: absent{why[name]}}
+			providers[name] = wired.Provider{Provider: absent{why[name]}, Inventory: absent{why[name]}}
 		}
 		if live[name] {
 			log.Warn("a provider is missing that has instances: what is asked of them waits",

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
 // What is asked of an absent provider waits, whatever it is: what was taken for done
@@ -32,9 +33,9 @@ func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
 func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 	opened, closed := 0, 0
 	all := builders()
-	all[ProviderMariaDB] = func(embedding) (provider.Wired, error) {
+	all[ProviderMariaDB] = func(embedding) (wired.Provider, error) {
 		opened++
-		return provider.Wired{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
+		return wired.Provider{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
 	}
 	dir := t.TempDir()
 	f, err := openFolder(dir, false)

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
@@ -75,27 +76,27 @@ func targetsOf(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) 
 }
 
 // awsWired is the provider as programs use it.
-func awsWired(o cloudformation.Options) provider.Wired {
+func awsWired(o cloudformation.Options) wired.Provider {
 	made := cloudformation.New(o)
-	return provider.Wired{Provider: made, Inventory: made, Targets: made.Targets, Wait: waits[ProviderCloudFormation]}
+	return wired.Provider{Provider: made, Inventory: made, Targets: made.Targets, Wait: waits[ProviderCloudFormation]}
 }
 
 // cloudformationDeployed is the provider in a function: its account was prepared with
 // the stack.
-func cloudformationDeployed(d Deployed) (provider.Wired, error) {
+func cloudformationDeployed(d Deployed) (wired.Provider, error) {
 	set, err := d.required(EnvStack, EnvBroker)
 	if err != nil {
-		return provider.Wired{}, err
+		return wired.Provider{}, err
 	}
 	s, err := awsSettings(d.Getenv)
 	if err != nil {
-		return provider.Wired{}, err
+		return wired.Provider{}, err
 	}
 	var offered *catalog.Catalog
 	file := func(string) ([]byte, bool) { return nil, false }
 	if d.Offered != nil {
 		if offered, err = d.Offered(); err != nil {
-			return provider.Wired{}, err
+			return wired.Provider{}, err
 		}
 		file = offered.File
 	}
@@ -118,13 +119,13 @@ const awsLook = 20 * time.Second
 // its account is prepared. If the provider was used before and AWS does not answer now, or
 // refuses, it is wired all the same: its operations wait, and each step checks the account
 // anew.
-func cloudformationEmbedded(e embedding) (provider.Wired, error) {
+func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 	s, err := awsSettings(e.getenv)
 	if err != nil {
-		return provider.Wired{}, err
+		return wired.Provider{}, err
 	}
 	if !s.on {
-		return provider.Wired{}, unavailable{advice.For("--aws", "is not given", "give it, or "+EnvAWS+"=true")}
+		return wired.Provider{}, unavailable{advice.For("--aws", "is not given", "give it, or "+EnvAWS+"=true")}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
 	defer cancel()
@@ -146,7 +147,7 @@ func cloudformationEmbedded(e embedding) (provider.Wired, error) {
 		if awsRefuses(err) {
 			e.log.Warn("AWS refuses the broker: its services are not offered until the broker is started again", "error", err)
 		}
-		return provider.Wired{}, unavailable{err}
+		return wired.Provider{}, unavailable{err}
 	}
 	return awsWired(cloudformation.Options{
 		Broker: e.broker, Scope: scope, Targets: targetsOf(s.targets, e.offered, e.log), Config: at.Config, Emulated: s.emulated,

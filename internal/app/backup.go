@@ -89,7 +89,7 @@ func (e *Embedded) backup(ctx context.Context, wish backup.Wish, to io.Writer) e
 	if err != nil {
 		return err
 	}
-	dumper, can := e.wired[r.Provider].Provider.(Dumper)
+	dumper, can := e.providers[r.Provider].Provider.(Dumper)
 	if !can {
 		return &operator.Refusal{Message: fmt.Sprintf("The provider %s cannot save what is in an instance.", r.Provider)}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/longshore/longshore/internal/base/outputs"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/socket"
@@ -27,7 +27,7 @@ import (
 
 // newConsole makes a console of what o says; all else is the same in every program.
 func newConsole(
-	records *ledger.Ledger, offered *catalog.Catalog, wired map[string]provider.Wired, o operator.Options,
+	records *ledger.Ledger, offered *catalog.Catalog, wired map[string]wired.Provider, o operator.Options,
 ) *operator.Console {
 	o.Records, o.Catalog, o.ServiceOf = records, offered.Plan, offered.ServiceOf
 	o.NewID, o.OperationTimeout = newID, operationTimeout
@@ -113,7 +113,7 @@ func FolderConsole(
 
 // console makes the console of a folder on which no broker runs.
 func (f *folder) console(offered *catalog.Catalog, getenv func(string) string, lost func(what string)) (
-	_ *operator.Console, wired map[string]provider.Wired, err error,
+	_ *operator.Console, wired map[string]wired.Provider, err error,
 ) {
 	var left map[string]error
 	if !f.toRead { // providers write, and nothing can be done with what they have

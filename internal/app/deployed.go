@@ -25,6 +25,8 @@ import (
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
@@ -178,15 +180,15 @@ func (d Deployed) API(ctx context.Context) (gateway.Handler, error) {
 
 // inventories list what the providers hold, without targets that were restored or that
 // another broker changes.
-func inventories(records *ledger.Ledger, wired map[string]provider.Wired) map[string]provider.Inventory {
+func inventories(records *ledger.Ledger, providers map[string]wired.Provider) map[string]provider.Inventory {
 	holds := map[string]provider.Inventory{}
-	for name, w := range wired {
+	for name, w := range providers {
 		if w.Inventory == nil { // it holds nothing
 			continue
 		}
-		holds[name] = provider.Guard(w.Inventory, func(ctx context.Context, identity string) (provider.Known, error) {
+		holds[name] = wired.Guard(w.Inventory, func(ctx context.Context, identity string) (target.Known, error) {
 			known, err := records.Epoch(ctx, name, identity)
-			return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark},
+			return target.Known{Epoch: target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark},
 				Reserved: known.Reserved}, err
 		})
 	}
@@ -194,10 +196,10 @@ func inventories(records *ledger.Ledger, wired map[string]provider.Wired) map[st
 }
 
 // servers are the providers whose targets can be restored.
-func servers(wired map[string]provider.Wired) map[string]provider.Wired {
-	wired = maps.Clone(wired)
-	maps.DeleteFunc(wired, func(_ string, w provider.Wired) bool { return !w.Epochs })
-	return wired
+func servers(providers map[string]wired.Provider) map[string]wired.Provider {
+	providers = maps.Clone(providers)
+	maps.DeleteFunc(providers, func(_ string, w wired.Provider) bool { return !w.Epochs })
+	return providers
 }
 
 // A Provisioner does the steps that Step Functions, or the API, asks for.
@@ -209,7 +211,7 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	if err != nil {
 		return nil, err
 	}
-	wired, err := d.wired()
+	providers, err := d.wired()
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +221,7 @@ func (d Deployed) Provisioner(context.Context) (Provisioner, error) {
 	}
 	steps := worker.New(worker.Options{
 		Records: d.ledger(set[EnvTable]), Vault: kms.New(awskms.NewFromConfig(d.Config), set[EnvKey]), Plans: offered,
-		Providers: wired,
+		Providers: providers,
 		Now:       now, NewID: newID, Log: d.Log, Metrics: d.Metrics, HardTimeout: ProvisionerTimeout,
 	})
 	return func(ctx context.Context, in stepfunctions.Input) (_ stepfunctions.Output, err error) {
@@ -257,7 +259,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 		return nil, err
 	}
 	d.Offered, d.lists = nil, true // it looks no plan up
-	wired, err := d.wired()
+	providers, err := d.wired()
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +268,7 @@ func (d Deployed) Reaper(context.Context) (func(ctx context.Context) (reaper.Rep
 	sweeper := reaper.New(reaper.Options{
 		Records: records, Start: engine.Start, Now: now, NewID: newID,
 		OperationTimeout: operationTimeout, Lease: sweepLease, Log: d.Log,
-		Inventory: inventory(records, ledger.Identity{Deployment: set[EnvStack], Broker: set[EnvBroker]}, dryRun, wired),
+		Inventory: inventory(records, ledger.Identity{Deployment: set[EnvStack], Broker: set[EnvBroker]}, dryRun, providers),
 	})
 	return func(ctx context.Context) (_ reaper.Report, err error) {
 		defer d.recovered(ctx, &err)

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/osb"
@@ -38,7 +38,7 @@ const (
 	checkEvery = 24 * time.Hour
 	// LongestRequest is how long a request may take: it reads and writes its records, waits
 	// for its work, and records what became of that.
-	LongestRequest = provider.MaxWait + 2*broker.RecordsTimeout
+	LongestRequest = wired.MaxWait + 2*broker.RecordsTimeout
 	// What its records say whose they are.
 	embeddedDeployment = "embedded"
 )
@@ -49,18 +49,18 @@ type Embedded struct {
 	// Default is the first platform, as it was at the start.
 	Default platforms.Platform
 
-	offered *catalog.Catalog
-	console *operator.Console
-	quiet   quiet
-	folder  *folder
-	getenv  func(string) string
-	wired   map[string]provider.Wired
-	control *socket.Server
-	engine  *inprocess.Engine
-	reaper  *reaper.Reaper
-	log     *slog.Logger
-	stop    context.CancelFunc
-	swept   chan struct{}
+	offered   *catalog.Catalog
+	console   *operator.Console
+	quiet     quiet
+	folder    *folder
+	getenv    func(string) string
+	providers map[string]wired.Provider
+	control   *socket.Server
+	engine    *inprocess.Engine
+	reaper    *reaper.Reaper
+	log       *slog.Logger
+	stop      context.CancelFunc
+	swept     chan struct{}
 }
 
 // OpenEmbedded opens the data folder, resumes every operation that was running when the
@@ -87,16 +87,16 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	if err := e.wire(s, offered); err != nil {
 		return nil, err
 	}
-	wired, offered := e.wired, e.offered
+	providers, offered := e.providers, e.offered
 	defer func() {
 		if err != nil {
-			closeAll(wired)
+			closeAll(providers)
 		}
 	}()
 	records := ledger.New(e.folder.records, newID)
 	steps := worker.New(worker.Options{
 		Records: records, Vault: e.folder.vault, Plans: offered,
-		Providers: wired,
+		Providers: providers,
 		Now:       now, NewID: newID, Log: log,
 		HardTimeout: hardTimeout,
 		Alone:       true, // the folder is this process's
@@ -109,13 +109,13 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 	}()
 	e.reaper = reaper.New(reaper.Options{
 		Records: records, Start: e.engine.Start, Now: now, NewID: newID, OperationTimeout: operationTimeout, Log: log,
-		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, wired),
+		Inventory: inventory(records, e.folder.whose(), s.ReaperDryRun, providers),
 	})
 	e.Handler = e.handler(s, known, records)
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
-	e.console = newConsole(records, offered, wired, operator.Options{
+	e.console = newConsole(records, offered, providers, operator.Options{
 		Vault: e.folder.vault, Whose: e.folder.whose(), Now: now, Start: e.engine.Start,
 		Platforms: platformNames(folderRegistrar{s.Data}), Names: namesOf(e.folder.mark.Broker),
 	})
@@ -129,11 +129,11 @@ func OpenEmbedded(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Em
 // wire builds the providers, and hides the offerings of those that are left out.
 func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Servers, e.log)
-	wired, left, err := wiredIn(builders(), e.folder, offered, s.Getenv, e.log)
+	providers, left, err := wiredIn(builders(), e.folder, offered, s.Getenv, e.log)
 	if err != nil {
 		return err
 	}
-	e.getenv, e.wired, e.offered = s.Getenv, wired, without(context.Background(), e.folder, wired, left, offered, e.log)
+	e.getenv, e.providers, e.offered = s.Getenv, providers, without(context.Background(), e.folder, providers, left, offered, e.log)
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (e *Embedded) handler(s Settings, known *platforms.Kept, records *ledger.Le
 // newBroker makes a broker of what o says; all else is the same in every program.
 func newBroker(o broker.Options, r RetryAfter) *broker.Broker {
 	o.NewID, o.NewSecret = newID, newSecret
-	o.SynchronousWait, o.Waits, o.OperationTimeout = provider.DefaultWait, waits, operationTimeout
+	o.SynchronousWait, o.Waits, o.OperationTimeout = wired.DefaultWait, waits, operationTimeout
 	o.MinRetryAfter, o.MaxRetryAfter = r.Min, r.Max
 	return broker.New(o)
 }
@@ -245,7 +245,7 @@ func (e *Embedded) Close() {
 	<-e.swept
 	e.control.Close()
 	e.engine.Close()
-	closeAll(e.wired)
+	closeAll(e.providers)
 	e.folder.close()
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
@@ -26,11 +28,11 @@ type hostedRow struct {
 	name   string // in offering files, flags, context values and, in capitals, the environment
 	title  string // as people write it
 	engine hosted.AddressForm
-	check  provider.Check
+	check  check.Func
 	// names are those that a thing with these tags has on its server.
 	names func(t provider.Tags) []string
 	// open makes it over servers, whose connections Close ends. It calls none.
-	open func(o hostedOptions) provider.Wired
+	open func(o hostedOptions) wired.Provider
 	// start starts a server of the broker's own, in the provider's folder; nil if there is
 	// none to start. URLEmbedded asks for it. Its stop is called last of all.
 	start func(e embedding) (started, error)
@@ -157,18 +159,18 @@ type unavailable struct{ error }
 func (u unavailable) Unwrap() error { return u.error }
 
 // embedded wires it in the embedded broker, if it is set up.
-func (h hostedRow) embedded(e embedding) (provider.Wired, error) {
+func (h hostedRow) embedded(e embedding) (wired.Provider, error) {
 	access, from, err := h.access(e.getenv)
 	if err != nil {
-		return provider.Wired{}, err
+		return wired.Provider{}, err
 	}
 	own := started{access: access, programs: e.getenv(pgserver.EnvBin), stop: func() {}}
 	switch from {
 	case "":
-		return provider.Wired{}, unavailable{advice.For(h.flag(), "is not given", "give it, or "+h.envURL())}
+		return wired.Provider{}, unavailable{advice.For(h.flag(), "is not given", "give it, or "+h.envURL())}
 	case URLEmbedded:
 		if own, err = h.start(e); err != nil {
-			return provider.Wired{}, unavailable{err}
+			return wired.Provider{}, unavailable{err}
 		}
 	}
 	accesses := hosted.Accesses{hosted.DefaultTarget: own.access}
@@ -193,7 +195,7 @@ const greetTimeout = 5 * time.Second
 // greet tells the operator at the start, rather than at the first operation, what is
 // wrong with a server. The broker goes on: its operations wait until that is mended.
 func (h hostedRow) greet(made provider.Provider, log *slog.Logger) {
-	r, can := made.(provider.Reconciler)
+	r, can := made.(wired.Reconciler)
 	if !can {
 		return
 	}

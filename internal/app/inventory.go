@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/work/reaper"
@@ -15,7 +16,7 @@ import (
 const inventoryEvery = time.Hour
 
 // inventory lets the reaper list what the providers hold, and do nothing else with it.
-func inventory(records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired map[string]provider.Wired) *reaper.InventoryOptions {
+func inventory(records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired map[string]wired.Provider) *reaper.InventoryOptions {
 	o := &reaper.InventoryOptions{
 		Records: records, Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
 		Targets: map[string]func(context.Context) ([]string, error){},

@@ -50,7 +50,7 @@ type Trial struct {
 // Trial gives a plan to try the broker with: of databases where it has them, and
 // else the first that answers later where that is allowed.
 func (e *Embedded) Trial() Trial {
-	databases := e.wired[ProviderPostgres].Close != nil
+	databases := e.providers[ProviderPostgres].Close != nil
 	for _, first := range []bool{true, false} { // databases before all others
 		for _, o := range e.offered.Offerings() {
 			if first && (o.Provider != ProviderPostgres || !databases) {

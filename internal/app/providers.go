@@ -14,6 +14,8 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator/backup"
@@ -26,7 +28,7 @@ import (
 // and a folder of its own.
 type row struct {
 	// check checks each plan when the catalog is compiled; nil for no check.
-	check provider.Check
+	check check.Func
 	// onRequest says that a stack offers it only if the operator asks for it.
 	onRequest bool
 	// settings checks its own settings in the environment; help explains them to
@@ -36,7 +38,7 @@ type row struct {
 	// deployed builds it in a function. From outside, an operator's command is
 	// given what the stack of that name has set, as far as its outputs say; nil if
 	// the stack does not have it.
-	deployed func(d Deployed) (provider.Wired, error)
+	deployed func(d Deployed) (wired.Provider, error)
 	outside  func(stack string, said map[string]string) map[string]string
 	// names are those that a thing with these tags has where it was made. Of is what the
 	// names of AWS services begin with: the stack, or the identity of an embedded broker.
@@ -86,7 +88,7 @@ func demoRow() row {
 		},
 		names:    func(_ string, t provider.Tags) []string { return demo.Names(t) },
 		help:     EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
-		deployed: func(d Deployed) (provider.Wired, error) { return demoWired(d.Getenv, now) },
+		deployed: func(d Deployed) (wired.Provider, error) { return demoWired(d.Getenv, now) },
 		outside:  func(string, map[string]string) map[string]string { return nil }, // it holds nothing
 		inside:   demoInside,
 	}
@@ -101,8 +103,8 @@ func OnRequest(name string) bool { return rows()[name].onRequest }
 
 // Checks are the checks of plans in offering files, by the names of the providers; nil
 // for no check.
-func Checks() map[string]provider.Check {
-	all := map[string]provider.Check{}
+func Checks() map[string]check.Func {
+	all := map[string]check.Func{}
 	for name, r := range rows() {
 		all[name] = r.check
 	}
@@ -122,7 +124,7 @@ func namesOf(of string) map[string]func(provider.Tags) []string {
 // of its own. They are not in the rows because the API's function knows providers by
 // name only.
 var waits = map[string]time.Duration{
-	ProviderCloudFormation: provider.MaxWait, // AWS needs seconds until a new key works
+	ProviderCloudFormation: wired.MaxWait, // AWS needs seconds until a new key works
 }
 
 // ProviderSettings explains the settings of providers in the environment.
@@ -146,13 +148,13 @@ func checkProviders(getenv func(string) string) error {
 }
 
 // A builder builds a provider for the embedded broker.
-type builder func(e embedding) (provider.Wired, error)
+type builder func(e embedding) (wired.Provider, error)
 
 // builders are those of all providers, by their names. They stand apart from the rows so
 // that functions link neither what starts servers nor what reads the AWS CLI's files.
 func builders() map[string]builder {
 	all := map[string]builder{
-		ProviderDemo:           func(e embedding) (provider.Wired, error) { return demoWired(e.getenv, e.now) },
+		ProviderDemo:           func(e embedding) (wired.Provider, error) { return demoWired(e.getenv, e.now) },
 		ProviderCloudFormation: cloudformationEmbedded,
 	}
 	for name, h := range hostedRows() {
@@ -165,11 +167,11 @@ func builders() map[string]builder {
 // also returns those that are left out, and why. The wired ones are to be closed.
 func wiredIn(
 	known map[string]builder, f *folder, offered *catalog.Catalog, getenv func(string) string, log *slog.Logger,
-) (wired map[string]provider.Wired, left map[string]error, err error) {
+) (providers map[string]wired.Provider, left map[string]error, err error) {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	all := map[string]provider.Wired{}
+	all := map[string]wired.Provider{}
 	defer func() {
 		if err != nil {
 			closeAll(all)
@@ -198,12 +200,12 @@ func wiredIn(
 			return nil, nil, err
 		}
 	}
-	return all, left, provider.CheckWired(all, hardTimeout)
+	return all, left, wired.Check(all, hardTimeout)
 }
 
 // closeAll closes what providers keep open.
-func closeAll(wired map[string]provider.Wired) {
-	for _, w := range wired {
+func closeAll(providers map[string]wired.Provider) {
+	for _, w := range providers {
 		if w.Close != nil {
 			w.Close()
 		}
@@ -212,8 +214,8 @@ func closeAll(wired map[string]provider.Wired) {
 
 // wired builds the providers that the stack has, and has those called inside the VPC
 // that need it.
-func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
-	wired = map[string]provider.Wired{}
+func (d Deployed) wired() (providers map[string]wired.Provider, err error) {
+	providers = map[string]wired.Provider{}
 	all := rows()
 	for name := range strings.SplitSeq(d.Getenv(EnvProviders), ",") {
 		r, known := all[name]
@@ -228,12 +230,12 @@ func (d Deployed) wired() (wired map[string]provider.Wired, err error) {
 		if err != nil {
 			return nil, err
 		}
-		wired[name] = w
+		providers[name] = w
 	}
-	if wired, err = d.throughVPC(wired); err != nil {
+	if providers, err = d.throughVPC(providers); err != nil {
 		return nil, err
 	}
-	return wired, provider.CheckWired(wired, ProvisionerTimeout)
+	return providers, wired.Check(providers, ProvisionerTimeout)
 }
 
 // fromOutside is the environment of a stack's functions, as far as providers need it
@@ -264,12 +266,12 @@ func demoDelay(getenv func(string) string) (time.Duration, error) {
 	return durationIn(getenv, EnvDemoDelay, DefaultDemoDelay, 0, 24*time.Hour)
 }
 
-func demoWired(getenv func(string) string, now func() time.Time) (provider.Wired, error) {
+func demoWired(getenv func(string) string, now func() time.Time) (wired.Provider, error) {
 	delay, err := demoDelay(getenv)
-	return provider.Wired{Provider: demo.New(delay, now)}, err
+	return wired.Provider{Provider: demo.New(delay, now)}, err
 }
 
 // demoInside is the demo inside a VPC, for tests of such calls.
 func demoInside(d Deployed) calls.Open {
-	return func(json.RawMessage) (provider.Wired, error) { return demoWired(d.Getenv, now) }
+	return func(json.RawMessage) (wired.Provider, error) { return demoWired(d.Getenv, now) }
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 	calls "github.com/longshore/longshore/internal/provider/remote"
@@ -30,13 +30,13 @@ func (h hostedRow) secretsIn(getenv func(string) string) (secrets.ARNs, error) {
 
 // deployed is the provider in a function outside the VPC: that never calls it itself,
 // and only passes on what is needed to reach the servers.
-func (h hostedRow) deployed(d Deployed) (provider.Wired, error) {
+func (h hostedRow) deployed(d Deployed) (wired.Provider, error) {
 	all, err := h.secretsIn(d.Getenv)
 	if err != nil {
-		return provider.Wired{}, err
+		return wired.Provider{}, err
 	}
 	if all == nil || !slices.Contains(strings.Split(d.Getenv(EnvInVPC), ","), h.name) {
-		return provider.Wired{}, advice.For(h.envSecrets(), "is not set, or the provider is called outside of a VPC",
+		return wired.Provider{}, advice.For(h.envSecrets(), "is not set, or the provider is called outside of a VPC",
 			"deploy the function with its infrastructure, which sets it")
 	}
 	w := h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Now: now, Log: d.Log})
@@ -47,10 +47,10 @@ func (h hostedRow) deployed(d Deployed) (provider.Wired, error) {
 // inside opens the provider for one call, in the function inside the VPC: its
 // connections end with the call.
 func (h hostedRow) inside(d Deployed) calls.Open {
-	return func(reach json.RawMessage) (provider.Wired, error) {
+	return func(reach json.RawMessage) (wired.Provider, error) {
 		var accesses hosted.Accesses
 		if json.Unmarshal(reach, &accesses) != nil {
-			return provider.Wired{}, advice.For("what reaches the servers", "cannot be read", "deploy all functions of one version")
+			return wired.Provider{}, advice.For("what reaches the servers", "cannot be read", "deploy all functions of one version")
 		}
 		return h.open(hostedOptions{Broker: d.Getenv(EnvBroker), Accesses: accesses, Now: now, Log: d.Log}), nil
 	}

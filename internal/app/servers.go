@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -26,9 +26,9 @@ func mariadbRow() hostedRow {
 			Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
 		},
 		check: mariadb.Check, names: mariadb.Names,
-		open: func(o hostedOptions) provider.Wired {
+		open: func(o hostedOptions) wired.Provider {
 			made := mariadb.New(mariadb.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
-			return provider.Wired{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
+			return wired.Provider{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
 		},
 	}
 }
@@ -59,20 +59,20 @@ func valkeyRow() hostedRow {
 			Names: []string{"valkey", "redis"},
 		},
 		check: valkey.Check, names: valkey.Names,
-		open: func(o hostedOptions) provider.Wired {
+		open: func(o hostedOptions) wired.Provider {
 			made := valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
-			return provider.Wired{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
+			return wired.Provider{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
 		},
 	}
 }
 
 // openPostgres makes the provider. Without programs that copy, it refuses copies and
 // says so.
-func openPostgres(o hostedOptions) provider.Wired {
+func openPostgres(o hostedOptions) wired.Provider {
 	options := postgres.Options{Options: hosted.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool}}
 	if o.Copies {
 		options.Programs, _ = pgcopy.Find(context.Background(), o.Programs)
 	}
 	made := postgres.New(options)
-	return provider.Wired{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
+	return wired.Provider{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	calls "github.com/longshore/longshore/internal/provider/remote"
 )
 
@@ -32,10 +33,10 @@ func insideVPC(getenv func(string) string) ([]string, error) {
 
 // throughVPC replaces the providers that are called inside a VPC with calls of the
 // function there.
-func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provider.Wired, error) {
+func (d Deployed) throughVPC(providers map[string]wired.Provider) (map[string]wired.Provider, error) {
 	names, err := insideVPC(d.Getenv)
 	if names == nil || err != nil {
-		return wired, err
+		return providers, err
 	}
 	set, err := d.required(EnvCalls)
 	if err != nil {
@@ -43,7 +44,7 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 	}
 	all := rows()
 	for _, name := range names {
-		outside := wired[name]
+		outside := providers[name]
 		_, quarantines := outside.Inventory.(provider.Adopter)
 		o := calls.Options{
 			Provider: name, Function: set[EnvCalls],
@@ -59,9 +60,9 @@ func (d Deployed) throughVPC(wired map[string]provider.Wired) (map[string]provid
 		if outside.Inventory == nil {
 			inside.Inventory = nil
 		}
-		wired[name] = inside
+		providers[name] = inside
 	}
-	return wired, nil
+	return providers, nil
 }
 
 // Calls is the handler of functions/provisioner inside a VPC. It has no rights, reads

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/test/emulator"
 )
@@ -25,8 +25,8 @@ func TestFunctionsTogetherThroughAVPC(t *testing.T) {
 // The longest call that a step may make ends before the function inside does, and
 // that before a lease that a step takes is over.
 func TestCallsEndBeforeTheirLease(t *testing.T) {
-	longest := map[string]provider.Wired{"longest": {Provider: demo.New(0, time.Now), CallTimeout: app.CallsTimeout}}
-	if provider.CheckWired(longest, app.ProvisionerTimeout) == nil {
+	longest := map[string]wired.Provider{"longest": {Provider: demo.New(0, time.Now), CallTimeout: app.CallsTimeout}}
+	if wired.Check(longest, app.ProvisionerTimeout) == nil {
 		t.Error("a step may make a call that the function inside does not outlive")
 	}
 	if app.CallsTimeout >= app.ProvisionerTimeout {

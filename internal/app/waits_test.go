@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
@@ -16,15 +16,15 @@ func TestRequestsEndBeforeTheGatewayGivesUp(t *testing.T) {
 		gateway  = 29 * time.Second
 		answered = time.Second // before the function ends, see package gateway
 	)
-	if APITimeout >= gateway || provider.MaxWait > APITimeout-answered-broker.TimeToAnswer {
-		t.Errorf("the function has %v, of which a request may wait %v", APITimeout, provider.MaxWait)
+	if APITimeout >= gateway || wired.MaxWait > APITimeout-answered-broker.TimeToAnswer {
+		t.Errorf("the function has %v, of which a request may wait %v", APITimeout, wired.MaxWait)
 	}
 	// The rest is for two reads and a write of the records.
 	if left := broker.TimeToAnswer - workflow.HandOver; left < 2*time.Second {
 		t.Errorf("after an operation is handed over, %v are left to answer", left)
 	}
 	for name, wait := range waits {
-		if wait <= 0 || wait > provider.MaxWait {
+		if wait <= 0 || wait > wired.MaxWait {
 			t.Errorf("requests for %q wait %v", name, wait)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/longshore/longshore/internal/base/limits"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -207,7 +207,7 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 // holds the instance's data, as the snapshots tell, and parameters that the instance's
 // own version of the plan does not know (UPD-11).
 func inPlace(i lifecycle.Record, t target) error {
-	was, is := provider.ChangeOf(i.Attributes.Snapshot), provider.ChangeOf(t.attributes.Snapshot)
+	was, is := check.ChangeOf(i.Attributes.Snapshot), check.ChangeOf(t.attributes.Snapshot)
 	if !was.To(is) {
 		return neverDone(lifecycle.RefuseMove())
 	}

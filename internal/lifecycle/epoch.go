@@ -1,7 +1,7 @@
 package lifecycle
 
 // A TargetEpoch is the latest epoch that a target of a provider was raised to;
-// provider.Epoch says what that is. All that is done in the target meets at it.
+// target.Epoch says what that is. All that is done in the target meets at it.
 type TargetEpoch struct {
 	// Version is the one that was read; 0 for none.
 	Version  int64  `json:"-"`

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -38,7 +39,7 @@ type Options struct {
 	// Inventories list what exists, by the providers' names.
 	Inventories map[string]provider.Inventory
 	// Servers are the providers whose targets have epochs, by their names.
-	Servers map[string]provider.Wired
+	Servers map[string]wired.Provider
 	Now     func() time.Time
 	NewID   func() string
 	// Whose is the deployment and the broker of the table; see reaper.Resume.

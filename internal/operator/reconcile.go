@@ -10,6 +10,8 @@ import (
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
@@ -89,11 +91,11 @@ func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) 
 // A reconciliation is one run at one target.
 type reconciliation struct {
 	*Console
-	wired provider.Wired
-	provider.Reconciler
+	wired wired.Provider
+	wired.Reconciler
 	target provider.Target
 	known  lifecycle.TargetEpoch
-	said   provider.Epoch
+	said   target.Epoch
 	copied bool // it was not restored, and another broker has raised it
 	out    Reconciled
 	// there are the incarnations on record that the target holds.
@@ -125,7 +127,7 @@ func (c *Console) reconcile(ctx context.Context, name, target string, meant bool
 
 func (c *Console) reconciliation(name, target string) *reconciliation {
 	w := c.Servers[name]
-	return &reconciliation{Console: c, wired: w, Reconciler: w.Inventory.(provider.Reconciler),
+	return &reconciliation{Console: c, wired: w, Reconciler: w.Inventory.(wired.Reconciler),
 		out: Reconciled{Provider: name, Target: target}, there: map[lifecycle.Key]bool{}}
 }
 
@@ -164,7 +166,7 @@ func (r *reconciliation) passing(ctx context.Context, err error) error {
 }
 
 // called bounds a call of the provider.
-func called[T any](ctx context.Context, w provider.Wired, do func(context.Context) (T, error)) (T, error) {
+func called[T any](ctx context.Context, w wired.Provider, do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.Timeout())
 	defer cancel()
 	return do(ctx)
@@ -174,11 +176,11 @@ func called[T any](ctx context.Context, w provider.Wired, do func(context.Contex
 // before it asks the target: a step that runs meanwhile may record a later one, which
 // would make the target seem restored. Who raised it, the record says that is read after
 // that.
-func (r *reconciliation) survey(ctx context.Context, name, target string) (stands bool, err error) {
+func (r *reconciliation) survey(ctx context.Context, name, of string) (stands bool, err error) {
 	for asked := false; ; asked = true {
 		known := r.known
 		r.target, err = called(ctx, r.wired, func(ctx context.Context) (t provider.Target, err error) {
-			t, r.said, err = r.Survey(ctx, target)
+			t, r.said, err = r.Survey(ctx, of)
 			return t, err
 		})
 		if err != nil || r.target.Identity == "" {
@@ -191,9 +193,9 @@ func (r *reconciliation) survey(ctx context.Context, name, target string) (stand
 		if !asked || known.Identity != r.target.Identity {
 			continue
 		}
-		why := r.said.Check(target, epochOf(known).Epoch)
+		why := r.said.Check(of, epochOf(known).Epoch)
 		if r.copied = why == nil && epochOf(r.known).Foreign(r.said); r.copied {
-			why = provider.Copied(target)
+			why = target.Copied(of)
 		}
 		if why != nil && known.Version != r.known.Version {
 			continue // it was worked on meanwhile
@@ -321,8 +323,8 @@ func (r *reconciliation) begin(ctx context.Context) error {
 	if err := r.keep(ctx); err != nil {
 		return err
 	}
-	to := provider.Epoch{Line: r.said.Line, Count: max(r.said.Count, r.known.Count) + 1, Mark: r.known.Reserved}
-	at, err := called(ctx, r.wired, func(ctx context.Context) (provider.Epoch, error) { return r.Advance(ctx, r.target, r.said, to) })
+	to := target.Epoch{Line: r.said.Line, Count: max(r.said.Count, r.known.Count) + 1, Mark: r.known.Reserved}
+	at, err := called(ctx, r.wired, func(ctx context.Context) (target.Epoch, error) { return r.Advance(ctx, r.target, r.said, to) })
 	if err == nil && at != to {
 		err = errMoved
 	}
@@ -330,13 +332,13 @@ func (r *reconciliation) begin(ctx context.Context) error {
 	return err
 }
 
-func epochOf(e lifecycle.TargetEpoch) provider.Known {
-	return provider.Known{Epoch: provider.Epoch{Line: e.Line, Count: e.Count, Mark: e.Mark}, Reserved: e.Reserved}
+func epochOf(e lifecycle.TargetEpoch) target.Known {
+	return target.Known{Epoch: target.Epoch{Line: e.Line, Count: e.Count, Mark: e.Mark}, Reserved: e.Reserved}
 }
 
 // goOn lets operations on the target go on.
 func (r *reconciliation) goOn(ctx context.Context) error {
-	now, err := called(ctx, r.wired, func(ctx context.Context) (at provider.Epoch, err error) {
+	now, err := called(ctx, r.wired, func(ctx context.Context) (at target.Epoch, err error) {
 		_, at, err = r.Survey(ctx, r.target.Name)
 		return at, err
 	})

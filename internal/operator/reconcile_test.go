@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
@@ -37,14 +39,14 @@ type host struct {
 
 // A server is what a snapshot holds.
 type server struct {
-	epoch  provider.Epoch
+	epoch  target.Epoch
 	things map[string]provider.Holding
 	locked map[string]bool
 }
 
 func newHost() *host {
 	return &host{dieAt: -1, server: server{
-		epoch: provider.Epoch{Line: "one", Count: 1}, things: map[string]provider.Holding{}, locked: map[string]bool{},
+		epoch: target.Epoch{Line: "one", Count: 1}, things: map[string]provider.Holding{}, locked: map[string]bool{},
 	}}
 }
 
@@ -152,11 +154,11 @@ func (h *host) Release(context.Context, provider.Holding) error {
 	return errors.New("nobody asks for it")
 }
 
-func (h *host) Survey(context.Context, string) (provider.Target, provider.Epoch, error) {
+func (h *host) Survey(context.Context, string) (provider.Target, target.Epoch, error) {
 	return provider.Target{Name: "east", Identity: "s-1"}, h.epoch, nil
 }
 
-func (h *host) Advance(_ context.Context, _ provider.Target, from, to provider.Epoch) (provider.Epoch, error) {
+func (h *host) Advance(_ context.Context, _ provider.Target, from, to target.Epoch) (target.Epoch, error) {
 	if h.epoch != from || from == to {
 		return h.epoch, nil
 	}
@@ -177,7 +179,7 @@ func newHostedOn(t *testing.T, h *host, records store.Store) *site {
 		Providers: map[string]provider.Provider{"demo": h}})
 	s.ledger, s.worker, s.broker = kit.Ledger(), worker.New(kit.WorkerOptions()), kit.Broker()
 	s.console = kit.Console(ledger.Identity{Deployment: "site", Broker: testkit.Identity})
-	s.console.Servers = map[string]provider.Wired{"demo": {Provider: h, Inventory: h, Epochs: true,
+	s.console.Servers = map[string]wired.Provider{"demo": {Provider: h, Inventory: h, Epochs: true,
 		Targets: func(context.Context) ([]string, error) { return []string{"east"}, nil }}}
 	return s
 }
@@ -276,7 +278,7 @@ func TestReconcileDies(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				goesOn := h.epoch.Follows(provider.Epoch{Line: known.Line, Count: known.Count})
+				goesOn := h.epoch.Follows(target.Epoch{Line: known.Line, Count: known.Count})
 				if goesOn && !h.locked["i-removed"] {
 					t.Errorf("line %s, effect %d: operations go on, and a login that was removed is valid", line, at)
 				}
@@ -297,9 +299,9 @@ func TestReconcileDies(t *testing.T) {
 
 // guarded is the host's inventory as programs have it.
 func (s *site) guarded(h *host) provider.Inventory {
-	return provider.Guard(h, func(ctx context.Context, identity string) (provider.Known, error) {
+	return wired.Guard(h, func(ctx context.Context, identity string) (target.Known, error) {
 		known, err := s.ledger.Epoch(ctx, "demo", identity)
-		return provider.Known{Epoch: provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}, Reserved: known.Reserved}, err
+		return target.Known{Epoch: target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}, Reserved: known.Reserved}, err
 	})
 }
 
@@ -308,7 +310,7 @@ func TestRestoredServersAreNotListed(t *testing.T) {
 	s, h := restored(t, "one")
 	guarded := s.guarded(h)
 	page, _, err := guarded.List(t.Context(), "")
-	if trouble := (*provider.Trouble)(nil); len(page) > 0 || !errors.As(err, &trouble) || trouble.Kind != provider.TroubleRestored {
+	if trouble := (*target.Trouble)(nil); len(page) > 0 || !errors.As(err, &trouble) || trouble.Kind != target.Restored {
 		t.Errorf("listed %v: %v", page, err)
 	}
 	s.console.Inventories["demo"] = guarded
@@ -403,8 +405,8 @@ func TestReconcileOfACopy(t *testing.T) {
 	original, copied, h := copies(t)
 	is := func(what string, err error) {
 		t.Helper()
-		if trouble := (*provider.Trouble)(nil); !errors.As(err, &trouble) || trouble.Kind != provider.TroubleCopied {
-			t.Errorf("%s: %v, want the trouble %q", what, err, provider.TroubleCopied)
+		if trouble := (*target.Trouble)(nil); !errors.As(err, &trouble) || trouble.Kind != target.Doubled {
+			t.Errorf("%s: %v, want the trouble %q", what, err, target.Doubled)
 		}
 	}
 	if page, _, err := original.guarded(h).List(t.Context(), ""); err != nil || len(page) != 1 {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
@@ -29,11 +29,11 @@ import (
 func Linted(ctx context.Context, program, dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
 	var l linter
 	all := checks()
-	check := all[app.ProviderCloudFormation]
-	all[app.ProviderCloudFormation] = func(checked provider.Checked) (json.RawMessage, error) {
-		snapshot, err := check(checked)
+	judge := all[app.ProviderCloudFormation]
+	all[app.ProviderCloudFormation] = func(p check.Plan) (json.RawMessage, error) {
+		snapshot, err := judge(p)
 		if err == nil {
-			err = l.add(checked)
+			err = l.add(p)
 		}
 		return snapshot, err
 	}
@@ -52,7 +52,7 @@ type linter struct {
 }
 
 // add notes a plan's template, once.
-func (l *linter) add(checked provider.Checked) error {
+func (l *linter) add(checked check.Plan) error {
 	file := template.FileOf(checked)
 	shown := path.Join(checked.Folder, file)
 	if file == "" || slices.Contains(l.shown, shown) {

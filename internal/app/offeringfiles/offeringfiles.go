@@ -11,7 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
@@ -43,7 +43,7 @@ func Validate(dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
 	return validated(dir, checks(), warn)
 }
 
-func validated(dir string, checks map[string]provider.Check, warn func(advice.Error)) (*catalog.Catalog, error) {
+func validated(dir string, checks map[string]check.Func, warn func(advice.Error)) (*catalog.Catalog, error) {
 	shipped, err := opened(ship(checks))
 	if err != nil || dir == "" {
 		return shipped, err
@@ -52,7 +52,7 @@ func validated(dir string, checks map[string]provider.Check, warn func(advice.Er
 }
 
 // ship compiles what ships.
-func ship(checks map[string]provider.Check) ([]byte, error) {
+func ship(checks map[string]check.Func) ([]byte, error) {
 	return compile.Compile(compile.Options{Providers: checks}, compile.Source{Name: "offerings", FS: offerings.FS})
 }
 
@@ -90,7 +90,7 @@ func folder(dir string) (compile.Source, error) {
 
 // checks are those of all providers: the app's, which the functions hold too, and
 // those that only a compiler needs.
-func checks() map[string]provider.Check {
+func checks() map[string]check.Func {
 	all := app.Checks()
 	all[app.ProviderCloudFormation] = template.Check
 	return all

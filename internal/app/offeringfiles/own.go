@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 )
@@ -47,7 +47,7 @@ func Permit(dir string) (template.Permits, error) {
 		return nil, err
 	}
 	all, known := template.Permits{}, checks()
-	known[app.ProviderCloudFormation] = func(checked provider.Checked) (json.RawMessage, error) { return nil, all.Add(checked) }
+	known[app.ProviderCloudFormation] = func(checked check.Plan) (json.RawMessage, error) { return nil, all.Add(checked) }
 	if _, err := compile.Lock(compile.Options{Providers: known}, source); err != nil {
 		return nil, err
 	}

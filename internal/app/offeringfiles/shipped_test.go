@@ -10,7 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -68,7 +68,7 @@ func TestShippedAreCareful(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if provider.ChangeOf(p.Snapshot).Shape == "" || m.Proof == nil || m.Accepts == nil || p.MaintenanceInfo == nil {
+			if check.ChangeOf(p.Snapshot).Shape == "" || m.Proof == nil || m.Accepts == nil || p.MaintenanceInfo == nil {
 				t.Errorf("%s %s: nothing says what its updates change, what proves a key, or which version it is", o.Name, p.Name)
 			}
 		}

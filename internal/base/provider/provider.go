@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/operation"
+	"github.com/longshore/longshore/internal/base/provider/grants"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
@@ -114,7 +116,7 @@ type Holding struct {
 	State  State  `json:"state,omitzero"`
 	// Epoch is the one that the target is at, as List saw it; for Quarantine and
 	// Release the one that it has been at, as in an Instance.
-	Epoch Epoch `json:"epoch,omitzero"`
+	Epoch target.Epoch `json:"epoch,omitzero"`
 	// RetainedUntil says that it is retained, and for how long: its tags are those
 	// of the instance that was deleted. Zero on what is not retained.
 	RetainedUntil time.Time `json:"retained_until,omitzero"`
@@ -188,24 +190,12 @@ func (s Source) Tags(broker string) Tags {
 	return Tags{Broker: broker, Platform: s.Platform, Instance: s.ID, Incarnation: s.Incarnation, Origin: s.Origin}
 }
 
-// Kind is what an operation does.
-type Kind = operation.Kind
-
-// The kinds.
-const (
-	KindProvision   = operation.Provision
-	KindUpdate      = operation.Update
-	KindDeprovision = operation.Deprovision
-	KindBind        = operation.Bind
-	KindUnbind      = operation.Unbind
-)
-
 // An Operation is what a step belongs to.
 type Operation struct {
 	// ID is the same in every step of one operation and in no other: use it
 	// as the idempotency token of calls to the cloud.
-	ID   string `json:"id"`
-	Kind Kind   `json:"kind"`
+	ID   string         `json:"id"`
+	Kind operation.Kind `json:"kind"`
 	// Started is when the platform asked for it, UTC.
 	Started time.Time `json:"started"`
 	// Deadline is when it fails unless it is done; zero if that is not known.
@@ -253,7 +243,7 @@ type Instance struct {
 	// Epoch is the latest one that the target has said to be at: a step that finds it
 	// at an earlier one, or on another line, changes nothing (Epoch.Check). Zero if
 	// nothing is known of it, or for a provider without epochs.
-	Epoch Epoch `json:"epoch,omitzero"`
+	Epoch target.Epoch `json:"epoch,omitzero"`
 	// State is the instance's. A step of a binding reads it and cannot
 	// change it.
 	State State `json:"state,omitzero"`
@@ -310,35 +300,13 @@ type Status struct {
 // stored sealed and never logged.
 type Grant struct {
 	secret.Holder
-	Credentials     map[string]any `json:"credentials,omitempty"`
-	SyslogDrainURL  string         `json:"syslog_drain_url,omitempty"`
-	RouteServiceURL string         `json:"route_service_url,omitempty"`
-	VolumeMounts    []VolumeMount  `json:"volume_mounts,omitempty"`
-	Endpoints       []Endpoint     `json:"endpoints,omitempty"`
-	ExpiresAt       time.Time      `json:"expires_at,omitzero"`
-	RenewBefore     time.Time      `json:"renew_before,omitzero"`
-}
-
-// A VolumeMount is in the form of version 2.10 and later (BIND-34).
-type VolumeMount struct {
-	Driver       string       `json:"driver"`
-	ContainerDir string       `json:"container_dir"`
-	Mode         string       `json:"mode"`        // r or rw
-	DeviceType   string       `json:"device_type"` // shared
-	Device       VolumeDevice `json:"device"`
-}
-
-// A VolumeDevice names what is mounted.
-type VolumeDevice struct {
-	VolumeID    string         `json:"volume_id"`
-	MountConfig map[string]any `json:"mount_config,omitempty"`
-}
-
-// An Endpoint is a network address that the application may reach (BIND-26).
-type Endpoint struct {
-	Host     string   `json:"host"`
-	Ports    []string `json:"ports"`
-	Protocol string   `json:"protocol,omitempty"` // tcp unless set
+	Credentials     map[string]any       `json:"credentials,omitempty"`
+	SyslogDrainURL  string               `json:"syslog_drain_url,omitempty"`
+	RouteServiceURL string               `json:"route_service_url,omitempty"`
+	VolumeMounts    []grants.VolumeMount `json:"volume_mounts,omitempty"`
+	Endpoints       []grants.Endpoint    `json:"endpoints,omitempty"`
+	ExpiresAt       time.Time            `json:"expires_at,omitzero"`
+	RenewBefore     time.Time            `json:"renew_before,omitzero"`
 }
 
 // A Failure ends an operation for good.

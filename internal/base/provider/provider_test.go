@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/grants"
 )
 
 // What was made once is found by its name for ever: these never change.
@@ -135,9 +136,9 @@ func TestGrantIsRedacted(t *testing.T) {
 		Credentials:     map[string]any{"password": canary},
 		SyslogDrainURL:  "syslog-tls://" + canary,
 		RouteServiceURL: "https://" + canary,
-		VolumeMounts: []provider.VolumeMount{{Driver: canary,
-			Device: provider.VolumeDevice{MountConfig: map[string]any{"key": canary}}}},
-		Endpoints: []provider.Endpoint{{Host: canary}},
+		VolumeMounts: []grants.VolumeMount{{Driver: canary,
+			Device: grants.VolumeDevice{MountConfig: map[string]any{"key": canary}}}},
+		Endpoints: []grants.Endpoint{{Host: canary}},
 		ExpiresAt: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	status := provider.Status{Done: true, Percent: 100, Description: "ready", After: time.Second, Grant: &grant}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
@@ -35,7 +35,7 @@ func TestProviderChecks(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			check := func(p provider.Checked) (json.RawMessage, error) {
+			judge := func(p check.Plan) (json.RawMessage, error) {
 				if _, err := fs.Stat(p.Files, "template.yaml"); err != nil {
 					t.Errorf("the provider does not see what stands beside: %v", err)
 				}
@@ -44,7 +44,7 @@ func TestProviderChecks(t *testing.T) {
 				}
 				return nil, tc.err
 			}
-			o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+			o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 			_, err := compile.Load(o, compile.Source{Name: "mine",
 				FS: folder(map[string]string{"a/offering.yaml": text, "a/template.yaml": "x"})})
 			want := []found{tc.want}
@@ -57,10 +57,10 @@ func TestProviderChecks(t *testing.T) {
 
 // What the provider says a plan means is in the catalog, for instances to record.
 func TestSnapshots(t *testing.T) {
-	check := func(p provider.Checked) (json.RawMessage, error) {
+	judge := func(p check.Plan) (json.RawMessage, error) {
 		return json.Marshal(map[string]string{"plan": p.Plan})
 	}
-	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+	o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 	c, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
 	if err != nil {
 		t.Fatal(err)
@@ -72,12 +72,12 @@ func TestSnapshots(t *testing.T) {
 
 // A plan whose provider takes no parameters needs no schema, and refuses what users give.
 func TestAPlanWithoutParametersTakesNone(t *testing.T) {
-	size := provider.Parameters{Properties: map[string]any{"size": map[string]any{"type": "integer"}}}
+	size := check.Parameters{Properties: map[string]any{"size": map[string]any{"type": "integer"}}}
 	for name, c := range map[string]struct {
-		described *provider.Parameters
+		described *check.Parameters
 		takes     bool
-	}{"None": {&provider.Parameters{}, false}, "Size": {&size, true}, "NotDescribed": {nil, true}} {
-		o := compile.Options{Providers: map[string]provider.Check{"demo": func(p provider.Checked) (json.RawMessage, error) {
+	}{"None": {&check.Parameters{}, false}, "Size": {&size, true}, "NotDescribed": {nil, true}} {
+		o := compile.Options{Providers: map[string]check.Func{"demo": func(p check.Plan) (json.RawMessage, error) {
 			if c.described != nil {
 				p.Describe(*c.described)
 			}
@@ -104,11 +104,11 @@ func TestAPlanWithoutParametersTakesNone(t *testing.T) {
 // compiled beside it.
 func TestKeptFiles(t *testing.T) {
 	var digest string
-	check := func(p provider.Checked) (json.RawMessage, error) {
+	judge := func(p check.Plan) (json.RawMessage, error) {
 		digest = p.Keep([]byte("a template"))
 		return nil, nil
 	}
-	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+	o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 	source := compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})}
 	c, err := compile.Load(o, source)
 	if err != nil {

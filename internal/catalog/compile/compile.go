@@ -19,7 +19,7 @@ import (
 	"sync"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/schema"
 	"github.com/longshore/longshore/offerings"
@@ -42,7 +42,7 @@ type Source struct {
 type Options struct {
 	// Providers are those that an offering may name, with what checks their
 	// plans; nil for nothing.
-	Providers map[string]provider.Check
+	Providers map[string]check.Func
 	// Off are those of them that are not offered, with what offers them.
 	Off map[string]string
 	// Beside is a compiled catalog that the result begins with: no id and no name of it is
@@ -55,7 +55,7 @@ type Options struct {
 
 // Known are options with providers that check nothing.
 func Known(providers ...string) Options {
-	o := Options{Providers: map[string]provider.Check{}}
+	o := Options{Providers: map[string]check.Func{}}
 	for _, name := range providers {
 		o.Providers[name] = nil
 	}
@@ -179,14 +179,14 @@ func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
 	c.provider(r, d.offering.Provider)
 	d.offering.Plans = slices.Clone(d.offering.Plans)
 	folder, err := fs.Sub(source.FS, path.Dir(name))
-	if check := c.Providers[d.offering.Provider]; check != nil && err == nil && len(r.problems) == 0 {
+	if judge := c.Providers[d.offering.Provider]; judge != nil && err == nil && len(r.problems) == 0 {
 		l, err := readLock(folder, c.locks != nil)
 		if err != nil {
 			r.refused(err, d.offering.Provider, "")
 			return d, r.problems
 		}
 		for i := range d.offering.Plans {
-			r.check(check, d.offering, i, l, provider.Checked{Files: folder, Folder: path.Dir(r.file), Keep: d.keep})
+			r.check(judge, d.offering, i, l, check.Plan{Files: folder, Folder: path.Dir(r.file), Keep: d.keep})
 		}
 		c.relock(name, l)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/limits"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/schema"
@@ -36,7 +36,7 @@ type draft struct {
 	kept     map[string][]byte   // files of the provider's, by digest
 }
 
-// keep is provider.Checked's Keep.
+// keep is check.Plan's Keep.
 func (d draft) keep(content []byte) string {
 	sum := sha256.Sum256(content)
 	digest := hex.EncodeToString(sum[:])
@@ -144,15 +144,15 @@ func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
 }
 
 // check has the provider look at a plan, and keeps its snapshot.
-func (r *reader) check(check provider.Check, o catalog.Offering, plan int, l *lock, asked provider.Checked) {
+func (r *reader) check(judge check.Func, o catalog.Offering, plan int, l *lock, asked check.Plan) {
 	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
 	asked.Offering, asked.Plan, asked.ServiceID, asked.PlanID = o.Name, p.Name, o.ID, p.ID
 	asked.Settings, asked.Bindable = p.Settings, o.PlanBindable(*p)
 	asked.Deadline = time.Duration(p.MaximumPollingDuration) * time.Second
 	asked.Lock = func(digest string) error { return l.check(*p, digest) }
-	asked.Describe = func(all provider.Parameters) { p.Schemas = r.described(*p, asked.Bindable, at, all) }
+	asked.Describe = func(all check.Parameters) { p.Schemas = r.described(*p, asked.Bindable, at, all) }
 	asked.Warn = func(w advice.Error) { r.warnings = append(r.warnings, r.located(w, at)) }
-	snapshot, err := check(asked)
+	snapshot, err := judge(asked)
 	switch {
 	case err != nil:
 		r.refused(err, o.Provider, at)
@@ -168,7 +168,7 @@ func (r *reader) check(check provider.Check, o catalog.Offering, plan int, l *lo
 
 // described makes the schemas of a plan whose provider says what users may set. They are
 // of draft-04, by its very URL: the only draft that every Cloud Controller takes.
-func (r *reader) described(p catalog.Plan, bindable bool, at string, all provider.Parameters) *catalog.Schemas {
+func (r *reader) described(p catalog.Plan, bindable bool, at string, all check.Parameters) *catalog.Schemas {
 	if p.Schemas != nil {
 		r.about(at+"/schemas", "says what users may set, which follows from the settings and the files beside them",
 			"remove it: settings may narrow what follows")

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
@@ -46,13 +46,13 @@ func TestSharedProblems(t *testing.T) {
 		5:  "bindable: true\nsettings:\n  size: {min: 1}\nasynchronous: alowed",
 		13: "  description: The large one\n  settings:\n    size: {max: 9}",
 	})
-	check := func(p provider.Checked) (json.RawMessage, error) {
+	judge := func(p check.Plan) (json.RawMessage, error) {
 		if p.Plan == "large" {
 			return nil, advice.For("size.max", "is too much", "write 3")
 		}
 		return nil, advice.For("size.min", "is too small", "write 2")
 	}
-	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+	o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 	source := func(text string) compile.Source {
 		return compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": text})}
 	}
@@ -76,8 +76,8 @@ func TestSharedProblems(t *testing.T) {
 // under another version, and never under the same.
 func TestLock(t *testing.T) {
 	digest := "one"
-	check := func(p provider.Checked) (json.RawMessage, error) { return nil, p.Lock(digest) }
-	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+	judge := func(p check.Plan) (json.RawMessage, error) { return nil, p.Lock(digest) }
+	o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 	files := map[string]string{
 		"a/offering.yaml": spoil(map[int]string{10: "  description: The small one\n  maintenance_info: {version: 1.0.0}"}),
 	}
@@ -134,14 +134,14 @@ func TestLock(t *testing.T) {
 // Where the provider says what users may set, a plan has no schemas of its own, and those
 // that follow are what platforms are shown.
 func TestDescribed(t *testing.T) {
-	check := func(p provider.Checked) (json.RawMessage, error) {
-		p.Describe(provider.Parameters{
+	judge := func(p check.Plan) (json.RawMessage, error) {
+		p.Describe(check.Parameters{
 			Properties: map[string]any{"a": map[string]any{"type": "string"}, "b": map[string]any{"type": "integer"}},
 			Required:   []string{"a"}, Fixed: []string{"a"},
 		})
 		return nil, nil
 	}
-	o := compile.Options{Providers: map[string]provider.Check{"demo": check}}
+	o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 	c, err := compile.Load(o, compile.Source{Name: "mine", FS: fstest.MapFS{"a/offering.yaml": {Data: []byte(sound)}}})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/grants"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
@@ -86,13 +87,13 @@ func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
 
 // A bindingBody is what a binding gives, as the client's version knows it.
 type bindingBody struct {
-	Credentials     map[string]any      `json:"credentials,omitempty"`
-	SyslogDrainURL  string              `json:"syslog_drain_url,omitempty"`
-	RouteServiceURL string              `json:"route_service_url,omitempty"`
-	VolumeMounts    any                 `json:"volume_mounts,omitempty"`
-	Endpoints       []provider.Endpoint `json:"endpoints,omitempty"`
-	Metadata        *bindingMetadata    `json:"metadata,omitempty"`
-	Parameters      json.RawMessage     `json:"parameters,omitempty"`
+	Credentials     map[string]any    `json:"credentials,omitempty"`
+	SyslogDrainURL  string            `json:"syslog_drain_url,omitempty"`
+	RouteServiceURL string            `json:"route_service_url,omitempty"`
+	VolumeMounts    any               `json:"volume_mounts,omitempty"`
+	Endpoints       []grants.Endpoint `json:"endpoints,omitempty"`
+	Metadata        *bindingMetadata  `json:"metadata,omitempty"`
+	Parameters      json.RawMessage   `json:"parameters,omitempty"`
 }
 
 type bindingMetadata struct {
@@ -142,7 +143,7 @@ type experimentalVolume struct {
 	Config  string `json:"config"` // JSON in a string
 }
 
-func experimental(mounts []provider.VolumeMount) []experimentalMount {
+func experimental(mounts []grants.VolumeMount) []experimentalMount {
 	out := make([]experimentalMount, len(mounts))
 	for i, m := range mounts {
 		config, err := json.Marshal(m.Device.MountConfig)

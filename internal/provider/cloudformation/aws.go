@@ -24,7 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/longshore/longshore/internal/base/awserr"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
@@ -124,8 +124,8 @@ func stackOf(s types.Stack) *stack {
 		out.parameters[aws.ToString(p.ParameterKey)] = true
 	}
 	var err error
-	out.tags, err = provider.TagsFrom(out.labels)
-	out.owned = err == nil && out.labels[provider.LabelInstance] != ""
+	out.tags, err = label.Read(out.labels)
+	out.owned = err == nil && out.labels[label.Instance] != ""
 	out.protected = aws.ToBool(s.EnableTerminationProtection)
 	out.retained = out.labels[plan.LabelRetained] != ""
 	return out

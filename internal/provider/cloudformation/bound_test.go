@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
@@ -62,7 +63,7 @@ func TestBound(t *testing.T) {
 	}
 	in := r.made(m, `{}`)
 	b := provider.Binding{Instance: in, ID: "binding-1", Secret: make([]byte, 32)}
-	b.Instance.Operation = r.operation(provider.KindBind)
+	b.Instance.Operation = r.operation(operation.Bind)
 	b.Incarnation = b.Instance.Operation.ID
 	grant := r.bound(&b, r.Bind)
 	told := func(name string) string { text, _ := grant.Credentials[name].(string); return text }
@@ -79,17 +80,17 @@ func TestBound(t *testing.T) {
 		}
 	}
 	may("bound", true, false)
-	u := r.next(in, provider.KindUpdate)
+	u := r.next(in, operation.Update)
 	m.Policy = sending("sqs:ReceiveMessage")
 	u.Snapshot = snapshotOf(m)
 	if f := r.run(&u, r.Update); f != nil {
 		t.Fatal(f)
 	}
 	may("updated", false, true)
-	b.Instance.Operation, b.Instance.Snapshot, b.Instance.State = r.operation(provider.KindUnbind), u.Snapshot, u.State
+	b.Instance.Operation, b.Instance.Snapshot, b.Instance.State = r.operation(operation.Unbind), u.Snapshot, u.State
 	r.bound(&b, r.Unbind)
 	may("unbound", false, false)
-	d := r.next(u, provider.KindDeprovision)
+	d := r.next(u, operation.Deprovision)
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Fatal(f)
 	}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/awserr"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/operation"
+	"github.com/longshore/longshore/internal/base/provider/label"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -47,8 +49,8 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 }
 
 // retained is the tag of what outlives its stack.
-func (s *step) retained() provider.Label {
-	return provider.Label{Name: plan.LabelRetained, Value: s.p.now().UTC().Format("2006-01-02")}
+func (s *step) retained() label.Label {
+	return label.Label{Name: plan.LabelRetained, Value: s.p.now().UTC().Format("2006-01-02")}
 }
 
 func (s *step) fillCreation(ctx context.Context, o *order) error {
@@ -93,7 +95,7 @@ func (s *step) late() bool {
 	if last := op.Deadline.Add(-op.Deadline.Sub(op.Started) / 6); !op.Deadline.IsZero() && last.Before(end) {
 		end = last
 	}
-	return op.Kind == provider.KindUpdate && !s.p.now().Before(end)
+	return op.Kind == operation.Update && !s.p.now().Before(end)
 }
 
 func (s *step) fillUpdate(ctx context.Context, o *order) error {
@@ -157,7 +159,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 	} else if saved, _ := s.p.saved.Get(s.name + "/" + digest); !saved {
 		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
 			if awserr.Is(err, awserr.Absent) {
-				return &provider.Trouble{Kind: provider.TroubleOther, Target: s.name, Err: err, Message: fmt.Sprintf(
+				return &target.Trouble{Kind: target.Other, Target: s.name, Err: err, Message: fmt.Sprintf(
 					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew",
 					s.bucket())}
 			}
@@ -197,7 +199,7 @@ func (s *step) fillRetention(ctx context.Context, o *order) error {
 	mark := s.retained()
 	labels[mark.Name] = mark.Value
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		o.labels = append(o.labels, provider.Label{Name: name, Value: labels[name]})
+		o.labels = append(o.labels, label.Label{Name: name, Value: labels[name]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.now.stack.parameters)) {
 		o.parameters = append(o.parameters, parameter{name: name, keep: true})

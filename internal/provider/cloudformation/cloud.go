@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -49,7 +50,7 @@ type contents interface {
 	empty(ctx context.Context, id string) (done bool, err error)
 
 	// spare puts a tag on all that is left of a stack, and gives their logical ids.
-	spare(ctx context.Context, s *stack, mark provider.Label) (names []string, err error)
+	spare(ctx context.Context, s *stack, mark label.Label) (names []string, err error)
 
 	// exports are those of all stacks, by their names.
 	exports(ctx context.Context) (map[string]string, error)
@@ -117,7 +118,7 @@ type order struct {
 	// body or url are the template; both empty for the one that the stack has.
 	body, url    string
 	parameters   []parameter
-	labels       []provider.Label
+	labels       []label.Label
 	role         string
 	capabilities bool // the template has IAM resources
 	minutes      int32
@@ -131,11 +132,11 @@ type parameter struct {
 }
 
 // labelsOf are what a stack of an instance is tagged with.
-func labelsOf(in provider.Instance, m plan.Settings, scope plan.Scope) []provider.Label {
-	out := provider.TagsOf(in).Labels()
-	for _, l := range []provider.Label{
+func labelsOf(in provider.Instance, m plan.Settings, scope plan.Scope) []label.Label {
+	out := label.Write(provider.TagsOf(in))
+	for _, l := range []label.Label{
 		{Name: plan.LabelScope, Value: string(scope)}, {Name: plan.LabelOffering, Value: m.Offering},
-		{Name: plan.LabelPlan, Value: provider.EncodeText(in.PlanID)},
+		{Name: plan.LabelPlan, Value: label.Encode(in.PlanID)},
 		{Name: plan.LabelOnDelete, Value: string(m.OnDelete)},
 	} {
 		if l.Value != "" {

@@ -88,7 +88,7 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Targets gives the names of today's targets, in order: it is a provider.Wired's.
+// Targets gives the names of today's targets, in order: it is a wired.Provider's.
 func (p *Provider) Targets(context.Context) ([]string, error) { return p.targets.names(), nil }
 
 // Provision implements provider.Provider.

@@ -24,7 +24,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/longshore/longshore/internal/base/awserr"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 )
 
 // resources are those of a stack that exist, of some types, or of any.
@@ -169,13 +169,13 @@ func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, er
 	}
 	// The service alone is asked for: not all have types there.
 	service, kind, _ := strings.Cut(of, ":")
-	arns, err = a.labelled(ctx, []string{service}, provider.Label{Name: name, Value: value})
+	arns, err = a.labelled(ctx, []string{service}, label.Label{Name: name, Value: value})
 	return slices.DeleteFunc(arns, func(found string) bool { return !isOf(found, kind) }), err
 }
 
 // labelled are the ARNs of resources of some services, or of any, that have all of some
 // tags.
-func (a *account) labelled(ctx context.Context, services []string, labels ...provider.Label) (arns []string, err error) {
+func (a *account) labelled(ctx context.Context, services []string, labels ...label.Label) (arns []string, err error) {
 	in := &tagging.GetResourcesInput{ResourceTypeFilters: services}
 	for _, l := range labels {
 		in.TagFilters = append(in.TagFilters, taggingtypes.TagFilter{Key: &l.Name, Values: []string{l.Value}})
@@ -199,12 +199,12 @@ const tagMost = 20
 // spare implements contents. The resources are found by the tags that their stack gave
 // them, and where these are missing, or not listed yet, by their ids. What takes no tag
 // from the broker is spared all the same: the log names it.
-func (a *account) spare(ctx context.Context, s *stack, mark provider.Label) (names []string, err error) {
+func (a *account) spare(ctx context.Context, s *stack, mark label.Label) (names []string, err error) {
 	left, err := a.resources(ctx, s.id)
 	if err != nil {
 		return nil, err
 	}
-	arns, err := a.labelled(ctx, nil, s.tags.Labels()...)
+	arns, err := a.labelled(ctx, nil, label.Write(s.tags)...)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -147,7 +148,7 @@ func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
 	l.kit = testkit.New(testkit.Options{
 		Store: metered{inmemory.New(), &l.used, map[store.Key]store.Record{}}, Vault: kms.New(keyring{&l.used}, "key"),
 		Now:         l.clock.Now,
-		CallTimeout: provider.DefaultCallTimeout, HardTimeout: invocationTime,
+		CallTimeout: wired.DefaultCallTimeout, HardTimeout: invocationTime,
 		Providers: map[string]provider.Provider{"demo": planned{made}},
 	})
 	return l, stood

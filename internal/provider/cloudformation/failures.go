@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // refused makes a failure of what can never be passed on.
@@ -35,12 +37,12 @@ func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
 	f.Message = why
 	s.now.Work.Failed = &f
 	switch kind := s.in.Operation.Kind; {
-	case kind == provider.KindProvision && s.now.ours() && spoilt(s.now.stack.status):
+	case kind == operation.Provision && s.now.ours() && spoilt(s.now.stack.status):
 		st := provider.Status{Percent: 50, Description: "It failed: removing what was made", After: soon, State: s.now.state()}
 		return st, nil
-	case kind == provider.KindUpdate && *f.InstanceUsable:
+	case kind == operation.Update && *f.InstanceUsable:
 		f.Message += " The instance is as it was before."
-	case kind == provider.KindUpdate:
+	case kind == operation.Update:
 		f.Message += " It could not be undone either: the instance may not work. Ask the operator of the service."
 	}
 	return provider.Status{}, s.now.failure()
@@ -79,17 +81,17 @@ func starts(e event) bool {
 }
 
 // explain adds to an error what an operator can do about it.
-func (p *Provider) explain(ctx context.Context, target string, err error) error {
+func (p *Provider) explain(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
 	switch awserr.Of(err) {
 	case awserr.Denied:
-		return &provider.Trouble{Kind: provider.TroubleRights, Target: target, Err: err,
+		return &target.Trouble{Kind: target.Rights, Target: name, Err: err,
 			Message: "the broker may not make a call that it needs: deploy its roles anew, " +
 				"or run `longshore aws bootstrap` in that account"}
 	case awserr.Login:
-		return &provider.Trouble{Kind: provider.TroubleLogin, Target: target, Err: err,
+		return &target.Trouble{Kind: target.Login, Target: name, Err: err,
 			Message: "the account refuses the broker's credentials: renew them, or name the right profile or role"}
 	}
 	return err

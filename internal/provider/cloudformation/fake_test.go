@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -176,8 +177,8 @@ func (s *fakeStack) set(o order) {
 	}
 	s.outputs = map[string]string{"Note": params["Note"]}
 	var err error
-	s.tags, err = provider.TagsFrom(s.labels)
-	s.owned = err == nil && s.labels[provider.LabelInstance] != ""
+	s.tags, err = label.Read(s.labels)
+	s.owned = err == nil && s.labels[label.Instance] != ""
 	s.retained = s.labels[plan.LabelRetained] != ""
 }
 
@@ -391,7 +392,7 @@ func (c fakeClient) empty(ctx context.Context, id string) (bool, error) {
 	return err == nil, err
 }
 
-func (c fakeClient) spare(ctx context.Context, s *stack, mark provider.Label) ([]string, error) {
+func (c fakeClient) spare(ctx context.Context, s *stack, mark label.Label) ([]string, error) {
 	err := c.do(ctx, "tag", func(a *fakeAccount) error {
 		a.find(s.id).labels[mark.Name] = mark.Value // as those of what is in it
 		return nil

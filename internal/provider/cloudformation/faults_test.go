@@ -12,7 +12,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -45,7 +47,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) instance(kind provider.Kind) provider.Instance {
+func (b *bench) instance(kind operation.Kind) provider.Instance {
 	b.ops++
 	op := provider.Operation{ID: fmt.Sprintf("operation-%d", b.ops), Kind: kind, Started: b.clock.Now()}
 	return provider.Instance{Broker: "broker-1", Platform: "p", ID: "i", Incarnation: "operation-1", PlanID: "plan-1",
@@ -56,8 +58,8 @@ func (b *bench) instance(kind provider.Kind) provider.Instance {
 // drive makes a verb's steps as a worker does.
 func (b *bench) drive(in *provider.Instance) (seen []provider.Status, failure *provider.Failure) {
 	b.t.Helper()
-	verbs := map[provider.Kind]func(context.Context, provider.Instance) (provider.Status, error){
-		provider.KindProvision: b.Provision, provider.KindUpdate: b.Update, provider.KindDeprovision: b.Deprovision,
+	verbs := map[operation.Kind]func(context.Context, provider.Instance) (provider.Status, error){
+		operation.Provision: b.Provision, operation.Update: b.Update, operation.Deprovision: b.Deprovision,
 	}
 	_, failure = providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status, error) {
 		st, err := verbs[in.Operation.Kind](ctx, *in)
@@ -77,9 +79,9 @@ func (b *bench) drive(in *provider.Instance) (seen []provider.Status, failure *p
 }
 
 // ready is an instance that stands, for the next operation.
-func (b *bench) ready(kind provider.Kind) provider.Instance {
+func (b *bench) ready(kind operation.Kind) provider.Instance {
 	b.t.Helper()
-	in := b.instance(provider.KindProvision)
+	in := b.instance(operation.Provision)
 	if _, f := b.drive(&in); f != nil {
 		b.t.Fatal(f)
 	}
@@ -100,12 +102,12 @@ var own2 = provider.Tags{Broker: "broker-1", Platform: "p", Instance: "i", Incar
 // No call changes a stack before it was recorded, and each is made once.
 func TestRecordsBeforeCalls(t *testing.T) {
 	b := newBench(t)
-	for _, kind := range []provider.Kind{provider.KindUpdate, provider.KindDeprovision} {
+	for _, kind := range []operation.Kind{operation.Update, operation.Deprovision} {
 		in := b.ready(kind)
 		in.Parameters = json.RawMessage(`{"note":"two"}`)
 		_, f := b.drive(&in)
-		changes := strings.Count(strings.Join(b.calls, " "), map[provider.Kind]string{
-			provider.KindUpdate: "update", provider.KindDeprovision: "delete"}[kind])
+		changes := strings.Count(strings.Join(b.calls, " "), map[operation.Kind]string{
+			operation.Update: "update", operation.Deprovision: "delete"}[kind])
 		if f != nil || changes != 1 {
 			t.Errorf("%s: failure %v, %d calls among %v", kind, f, changes, b.calls)
 		}
@@ -115,7 +117,7 @@ func TestRecordsBeforeCalls(t *testing.T) {
 // A user is told how many resources are complete, and which is being made.
 func TestProgress(t *testing.T) {
 	b := newBench(t)
-	in := b.instance(provider.KindProvision)
+	in := b.instance(operation.Provision)
 	seen, _ := b.drive(&in)
 	var all []string
 	percent := 0
@@ -156,7 +158,7 @@ func TestRefusals(t *testing.T) {
 				}
 				return nil
 			}
-			in := b.instance(provider.KindProvision)
+			in := b.instance(operation.Provision)
 			_, f := b.drive(&in)
 			switch {
 			case f == nil || !strings.Contains(f.Message, c.user) || strings.Contains(f.Message, "1111") ||
@@ -174,12 +176,12 @@ func TestRefusals(t *testing.T) {
 
 // What only reading is refused waits for the operator.
 func TestTrouble(t *testing.T) {
-	for code, kind := range map[string]string{"AccessDenied": provider.TroubleRights, "ExpiredToken": provider.TroubleLogin} {
+	for code, kind := range map[string]string{"AccessDenied": target.Rights, "ExpiredToken": target.Login} {
 		b := newBench(t)
-		in := b.ready(provider.KindUpdate)
+		in := b.ready(operation.Update)
 		b.refuse = func(string) error { return &smithy.GenericAPIError{Code: code} }
 		_, err := b.Update(t.Context(), in)
-		var trouble *provider.Trouble
+		var trouble *target.Trouble
 		if !errors.As(err, &trouble) || trouble.Kind != kind || !strings.Contains(trouble.Message, ":") {
 			t.Errorf("%s: %v", code, err)
 		}
@@ -191,7 +193,7 @@ func TestRoom(t *testing.T) {
 	b := newBench(t)
 	b.fake.room = 5
 	for n := range 6 {
-		in := b.instance(provider.KindProvision)
+		in := b.instance(operation.Provision)
 		in.ID, in.Incarnation = fmt.Sprint("i", n), in.Operation.ID
 		b.clock.Advance(roomTime)
 		_, f := b.drive(&in)
@@ -208,7 +210,7 @@ func TestRoom(t *testing.T) {
 // rights alone; an orphan's are those that it was made with.
 func TestServiceRole(t *testing.T) {
 	b := newBench(t)
-	in := b.ready(provider.KindDeprovision)
+	in := b.ready(operation.Deprovision)
 	want := b.scope.ServiceRoleARN(plan.Location{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
 	if got := b.stack().role; got != want {
 		t.Errorf("made with %q, want %q", got, want)
@@ -225,7 +227,7 @@ func TestExisting(t *testing.T) {
 	b.fake.account(here).exports = map[string]string{"my-queue": "https://queue", "sqs:queue team=a": "arn:aws:sqs:x:1:jobs"}
 	m := plan.Settings{Format: plan.Format, Existing: &plan.Existing{
 		Exports: map[string]string{"Url": "my-queue"}, Tag: "team=a", Type: "sqs:queue"}}
-	in := b.instance(provider.KindProvision)
+	in := b.instance(operation.Provision)
 	in.Snapshot = snapshotOf(m)
 	if _, f := b.drive(&in); f != nil {
 		t.Fatal(f)
@@ -239,7 +241,7 @@ func TestExisting(t *testing.T) {
 	if err != nil || values["Url"] != "https://queue" || values["Name"] != "jobs" || values[plan.ValueAccount] != here {
 		t.Errorf("its values are %v, error %v", values, err)
 	}
-	d := b.instance(provider.KindDeprovision)
+	d := b.instance(operation.Deprovision)
 	d.Snapshot, d.Target = in.Snapshot, in.Target
 	if _, f := b.drive(&d); f != nil {
 		t.Error(f)
@@ -250,7 +252,7 @@ func TestExisting(t *testing.T) {
 		}
 	}
 	m.Existing.Exports["Url"] = "another"
-	in = b.instance(provider.KindProvision)
+	in = b.instance(operation.Provision)
 	in.Snapshot = snapshotOf(m)
 	if _, f := b.drive(&in); f == nil || !strings.Contains(b.log.String(), "another") {
 		t.Errorf("of what is not there: %v", f)
@@ -260,7 +262,7 @@ func TestExisting(t *testing.T) {
 // A target that cannot be reached is an error, and the others are listed.
 func TestTargetsListed(t *testing.T) {
 	b := newBench(t)
-	b.ready(provider.KindUpdate)
+	b.ready(operation.Update)
 	b.targets.Named = map[string]plan.Target{"away": {}, "other": {}}
 	open := b.open
 	b.open = func(name string, t plan.Target) (cloud, func(plan.Location) principals) {
@@ -325,7 +327,7 @@ func TestReasons(t *testing.T) {
 		"Unknown": {[]event{start, part(updateFailed, "arn:aws:x:111122223333"), end}, "whose log says why"},
 	} {
 		b := newBench(t)
-		in := b.ready(provider.KindUpdate)
+		in := b.ready(operation.Update)
 		s := b.stack()
 		s.events = nil
 		for _, e := range append(old, c.events...) {
@@ -347,7 +349,7 @@ func TestReasons(t *testing.T) {
 // A stack that AWS protects is not asked to go for ever.
 func TestProtected(t *testing.T) {
 	b := newBench(t)
-	in := b.ready(provider.KindDeprovision)
+	in := b.ready(operation.Deprovision)
 	b.refuse = func(call string) error {
 		if call == string(callDelete) {
 			return validation("Stack [x] cannot be deleted while TerminationProtection is enabled")
@@ -363,17 +365,17 @@ func TestProtected(t *testing.T) {
 // operation begins where this one has ended.
 func TestGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
-		kind         provider.Kind
+		kind         operation.Kind
 		failing      verb
 		usable       bool
 		status       string // then
 		changes      string // the calls that were made
 		again, clean string // those of the same kind of operation, when it is mended
 	}{
-		"RollbackContinued": {provider.KindUpdate, callUpdate, true, updateRolledBack, "update continue", "update", "delete"},
-		"RollbackStuck": {provider.KindUpdate, callContinue, false, updateRollbackFailed, "update continue",
+		"RollbackContinued": {operation.Update, callUpdate, true, updateRolledBack, "update continue", "update", "delete"},
+		"RollbackStuck": {operation.Update, callContinue, false, updateRollbackFailed, "update continue",
 			"continue update", "delete"},
-		"DeletionFails": {provider.KindDeprovision, callDelete, false, deleteFailed, "delete delete delete", "delete", ""},
+		"DeletionFails": {operation.Deprovision, callDelete, false, deleteFailed, "delete delete delete", "delete", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -400,7 +402,7 @@ func TestGoesOn(t *testing.T) {
 			if c.clean == "" {
 				return
 			}
-			last := b.instance(provider.KindDeprovision)
+			last := b.instance(operation.Deprovision)
 			last.State, last.Target = next.State, next.Target
 			b.calls = nil
 			if _, f := b.drive(&last); f != nil || b.changes() != c.clean || b.stack() != nil {
@@ -425,11 +427,11 @@ func (b *bench) changes() string {
 // A deletion during an update has the update end first; one during a creation does not
 // wait.
 func TestOvertakes(t *testing.T) {
-	for kind, want := range map[provider.Kind]string{provider.KindUpdate: "cancel delete", provider.KindProvision: "delete"} {
+	for kind, want := range map[operation.Kind]string{operation.Update: "cancel delete", operation.Provision: "delete"} {
 		b := newBench(t)
 		in := b.instance(kind)
 		verb := b.Provision
-		if kind == provider.KindUpdate {
+		if kind == operation.Update {
 			in, verb = b.ready(kind), b.Update
 			in.Parameters = json.RawMessage(`{"note":"two"}`)
 		}
@@ -445,7 +447,7 @@ func TestOvertakes(t *testing.T) {
 				in.Target = *st.Target
 			}
 		}
-		d := b.instance(provider.KindDeprovision)
+		d := b.instance(operation.Deprovision)
 		d.State, d.Target = in.State, in.Target
 		b.calls = nil
 		if _, f := b.drive(&d); f != nil || b.changes() != want || b.stack() != nil {
@@ -458,21 +460,21 @@ func TestOvertakes(t *testing.T) {
 // is lost: another life with another plan empties nothing that was to be retained.
 func TestFormerKeepsItsRule(t *testing.T) {
 	b := newBench(t)
-	former := b.instance(provider.KindProvision)
+	former := b.instance(operation.Provision)
 	former.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`,
 		1))
 	if _, f := b.drive(&former); f != nil {
 		t.Fatal(f)
 	}
-	for _, kind := range []provider.Kind{provider.KindProvision, provider.KindDeprovision} {
+	for _, kind := range []operation.Kind{operation.Provision, operation.Deprovision} {
 		anew := b.instance(kind)
-		anew.Incarnation, anew.Unfinished = "of another life", kind == provider.KindDeprovision
+		anew.Incarnation, anew.Unfinished = "of another life", kind == operation.Deprovision
 		if _, f := b.drive(&anew); f != nil || b.stack() == nil {
 			t.Errorf("%s of another life: failure %v, and left %+v", kind, f, b.stack())
 		}
 	}
 	b.calls = nil
-	orphan := b.instance(provider.KindDeprovision)
+	orphan := b.instance(operation.Deprovision)
 	orphan.Snapshot, orphan.Target = nil, former.Target
 	if _, f := b.drive(&orphan); f != nil || !strings.HasPrefix(b.changes(), "retain delete") {
 		t.Errorf("failure %v after %s", f, b.changes())
@@ -483,7 +485,7 @@ func TestFormerKeepsItsRule(t *testing.T) {
 // left is marked, and outlives the stack.
 func TestRetainsWhatSomebodyDeleted(t *testing.T) {
 	b := newBench(t)
-	in := b.instance(provider.KindProvision)
+	in := b.instance(operation.Provision)
 	in.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
 	if _, f := b.drive(&in); f != nil {
 		t.Fatal(f)
@@ -494,7 +496,7 @@ func TestRetainsWhatSomebodyDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.clock.Advance(time.Hour)
-	d := b.instance(provider.KindDeprovision)
+	d := b.instance(operation.Deprovision)
 	d.State, d.Target, d.Snapshot = in.State, in.Target, in.Snapshot
 	b.calls = nil
 	_, f := b.drive(&d)
@@ -521,7 +523,7 @@ func TestUpdatesEndInTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			in := b.ready(provider.KindUpdate)
+			in := b.ready(operation.Update)
 			b.fake.takes, b.stack().failing = c.takes, c.failing
 			in.Operation.Started, in.Parameters = b.clock.Now(), json.RawMessage(`{"note":"two"}`)
 			in.Operation.Deadline = in.Operation.Started.Add(time.Hour)
@@ -541,7 +543,7 @@ func TestUpdatesEndInTime(t *testing.T) {
 // has all of that time still.
 func TestAnUpdateThatHasWaitedHasItsTime(t *testing.T) {
 	b := newBench(t)
-	in := b.ready(provider.KindUpdate)
+	in := b.ready(operation.Update)
 	b.fake.takes = 10 * time.Minute
 	in.Operation.Started, in.Parameters = b.clock.Now().Add(-2*time.Hour), json.RawMessage(`{"note":"two"}`)
 	in.Operation.Deadline = in.Operation.Started.Add(24 * time.Hour)

@@ -24,7 +24,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 	ssmtypes "github.com/aws/aws-sdk-go-v2/service/ssm/types"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/faulttest"
@@ -57,7 +60,7 @@ func (r *real) made(m plan.Settings, parameters string) provider.Instance {
 // gone requires that a deprovision leaves nothing.
 func (r *real) gone(in provider.Instance) {
 	r.t.Helper()
-	d := r.next(in, provider.KindDeprovision)
+	d := r.next(in, operation.Deprovision)
 	if f := r.run(&d, r.Deprovision); f != nil {
 		r.t.Fatal(f)
 	}
@@ -98,7 +101,7 @@ func TestUpdateFails(t *testing.T) {
 			t.Parallel()
 			r := newReal(t, Options{})
 			in := r.made(r.probing(), `{}`)
-			u := r.next(in, provider.KindUpdate)
+			u := r.next(in, operation.Update)
 			u.Parameters = []byte(`{"do":"` + do + `"}`)
 			f := r.run(&u, r.Update)
 			if f == nil || f.InstanceUsable == nil || *f.InstanceUsable != want.usable || *f.UpdateRepeatable != want.usable {
@@ -112,7 +115,7 @@ func TestUpdateFails(t *testing.T) {
 			}
 			in.State = u.State
 			if want.usable {
-				u = r.next(in, provider.KindUpdate)
+				u = r.next(in, operation.Update)
 				u.Parameters = []byte(`{"do":"update=0"}`)
 				if f := r.run(&u, r.Update); f != nil {
 					t.Errorf("repeated, it failed with %v", f)
@@ -133,7 +136,7 @@ func TestUpdateIsStopped(t *testing.T) {
 "Properties":{"ServiceToken":{"Ref":"Function"},"Do":{"Ref":"Do"},"ServiceTimeout":"30"}},`, 1))
 	m.Resources = map[string]string{"Probe": "Custom::Probe", "Last": "Custom::Probe"}
 	in := r.made(m, `{}`)
-	u := r.next(in, provider.KindUpdate)
+	u := r.next(in, operation.Update)
 	u.Parameters, u.PlanID = []byte(`{"do":"update=1"}`), "another"
 	r.until(&u, r.Update, func() bool { return r.stack(in).status == updateInProgress })
 	if all := r.sweep(); len(all) != 1 {
@@ -167,7 +170,7 @@ func TestDeleteOvertakes(t *testing.T) {
 				r.until(&in, r.Provision, func() bool { s := r.stack(in); return s != nil && s.status == createInProgress })
 			} else {
 				in = r.made(r.probing(), `{}`)
-				u := r.next(in, provider.KindUpdate)
+				u := r.next(in, operation.Update)
 				u.Parameters = []byte(do)
 				r.until(&u, r.Update, func() bool { return r.stack(in).status == updateInProgress })
 				in.State = u.State
@@ -182,7 +185,7 @@ func TestDeleteFails(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
 	in := r.made(r.probing(), `{"do":"delete=fail"}`)
-	d := r.next(in, provider.KindDeprovision)
+	d := r.next(in, operation.Deprovision)
 	f := r.run(&d, r.Deprovision)
 	if f == nil || !strings.Contains(f.Message, "Probe") || strings.Contains(f.Message, "0000") {
 		t.Errorf("failed with %v", f)
@@ -253,7 +256,7 @@ func TestRules(t *testing.T) {
 	if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: aws.String("a")}); err != nil {
 		t.Fatal(err)
 	}
-	d := r.next(in, provider.KindDeprovision)
+	d := r.next(in, operation.Deprovision)
 	if f, ok := errors.AsType[*provider.Failure](r.Refuses(t.Context(), d)); !ok || !f.Untouched {
 		t.Errorf("before anything is touched, deleting what is not empty is answered %+v", f)
 	}
@@ -298,7 +301,7 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	a, _ := openAWS(o, plan.Target{})
 	spare := func() {
 		t.Helper()
-		names, err := a.spare(t.Context(), stood, provider.Label{Name: plan.LabelRetained, Value: "2030-01-02"})
+		names, err := a.spare(t.Context(), stood, label.Label{Name: plan.LabelRetained, Value: "2030-01-02"})
 		if err != nil || len(names) != 1 {
 			t.Errorf("it spares %q: error %v", names, err)
 		}
@@ -334,7 +337,7 @@ func TestSparesWhatIsLeft(t *testing.T) {
 		BillingMode:          dynamotypes.BillingModePayPerRequest,
 		AttributeDefinitions: []dynamotypes.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: "S"}},
 		KeySchema:            []dynamotypes.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: dynamotypes.KeyTypeHash}}}
-	for _, l := range stood.tags.Labels() {
+	for _, l := range label.Write(stood.tags) {
 		kept.Tags = append(kept.Tags, dynamotypes.Tag{Key: &l.Name, Value: &l.Value})
 	}
 	table, err := c.CreateTable(t.Context(), kept)
@@ -375,7 +378,7 @@ func TestFaultsOfAWS(t *testing.T) {
 				config := p.Into(emulator.Config(t))
 				r := newReal(t, Options{Config: config})
 				in := r.made(bucketPlan(r), `{"note":"one"}`)
-				u := r.next(in, provider.KindUpdate)
+				u := r.next(in, operation.Update)
 				u.Parameters = []byte(`{"note":"two"}`)
 				if f := r.run(&u, r.Update); f != nil {
 					t.Fatal(f)
@@ -408,9 +411,9 @@ func TestSecondAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := plan.Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
+	other := plan.Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
 	counted := &faulttest.Plan{}
-	r := newReal(t, Options{Config: counted.Into(config), Targets: Targets{Named: map[string]plan.Target{"other": target},
+	r := newReal(t, Options{Config: counted.Into(config), Targets: Targets{Named: map[string]plan.Target{"other": other},
 		Rules: []plan.TargetRule{{Platform: "platform-1", Target: "other"}}}})
 	r.bucket(second, account)
 	in := r.made(bucketPlan(r), `{}`)
@@ -433,13 +436,13 @@ func TestSecondAccount(t *testing.T) {
 	}
 	r.targets.Named = nil
 	r.targets.Rules = nil
-	d := r.next(in, provider.KindDeprovision)
+	d := r.next(in, operation.Deprovision)
 	_, err = r.Deprovision(t.Context(), d)
-	var trouble *provider.Trouble
-	if !errors.As(err, &trouble) || trouble.Kind != provider.TroubleUnknown {
+	var trouble *target.Trouble
+	if !errors.As(err, &trouble) || trouble.Kind != target.Unknown {
 		t.Errorf("at a target that nobody names: %v", err)
 	}
-	r.targets.Named = map[string]plan.Target{"other": target}
+	r.targets.Named = map[string]plan.Target{"other": other}
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Error(f)
 	}
@@ -536,7 +539,7 @@ func TestLongTemplate(t *testing.T) {
 	in := r.made(m, `{}`)
 	// The catalog forgets it: an update to it finds it in the bucket.
 	clear(r.files)
-	u := r.next(in, provider.KindUpdate)
+	u := r.next(in, operation.Update)
 	former := m
 	former.Template = "another"
 	u.Former = snapshotOf(former)
@@ -563,7 +566,7 @@ func TestHolds(t *testing.T) {
 	s := r.stack(in)
 	refused := func(want string) {
 		t.Helper()
-		d := r.next(in, provider.KindDeprovision)
+		d := r.next(in, operation.Deprovision)
 		if f := r.run(&d, r.Deprovision); f == nil || !strings.Contains(f.Message, want) {
 			t.Errorf("deleted with %s in it: %v", want, f)
 		}

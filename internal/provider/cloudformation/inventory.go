@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -73,7 +74,7 @@ func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider
 		if !found.owned || found.tags.Broker != p.broker || !ours {
 			continue
 		}
-		id, err := provider.DecodeText(found.labels[plan.LabelPlan])
+		id, err := label.Decode(found.labels[plan.LabelPlan])
 		if err != nil {
 			id = ""
 		}

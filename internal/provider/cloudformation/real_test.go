@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
@@ -61,14 +62,14 @@ func (r *real) template(body string) string {
 	return digest
 }
 
-func (r *real) operation(kind provider.Kind) provider.Operation {
+func (r *real) operation(kind operation.Kind) provider.Operation {
 	r.ops++
 	return provider.Operation{ID: emulator.Name("op"), Kind: kind, Started: time.Now().UTC()}
 }
 
 // instance is a new one of a plan.
 func (r *real) instance(m plan.Settings, parameters string) provider.Instance {
-	op := r.operation(provider.KindProvision)
+	op := r.operation(operation.Provision)
 	return provider.Instance{
 		Broker: r.broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1",
 		PlanID:    "plan-1",
@@ -130,10 +131,10 @@ func (r *real) until(in *provider.Instance, verb func(context.Context, provider.
 }
 
 // next is the instance in another operation.
-func (r *real) next(in provider.Instance, kind provider.Kind) provider.Instance {
+func (r *real) next(in provider.Instance, kind operation.Kind) provider.Instance {
 	in.Operation = r.operation(kind)
 	in.Former = in.Snapshot
-	if kind == provider.KindDeprovision {
+	if kind == operation.Deprovision {
 		in.Parameters, in.Former = nil, nil
 	}
 	return in
@@ -179,7 +180,7 @@ func TestBucket(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := r.next(in, provider.KindDeprovision)
+	d := r.next(in, operation.Deprovision)
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Fatal(f)
 	}

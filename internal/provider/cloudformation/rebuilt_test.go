@@ -15,7 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/smithy-go"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -23,7 +25,7 @@ import (
 // brings it to the plan's.
 func TestUpdateOfARebuiltRecord(t *testing.T) {
 	b := newBench(t)
-	in := b.ready(provider.KindUpdate)
+	in := b.ready(operation.Update)
 	b.stack().body = "an earlier version"
 	in.Former = nil
 	if _, f := b.drive(&in); f != nil {
@@ -38,7 +40,7 @@ func TestUpdateOfARebuiltRecord(t *testing.T) {
 // empty it.
 func TestProtectedKeepsWhatItHolds(t *testing.T) {
 	b := newBench(t)
-	in := b.ready(provider.KindDeprovision)
+	in := b.ready(operation.Deprovision)
 	b.stack().items, b.stack().protected = 3, true
 	_, f := b.drive(&in)
 	if f == nil || f.InstanceUsable == nil || !*f.InstanceUsable || !strings.Contains(f.Message, "protected") {
@@ -58,7 +60,7 @@ func TestMovesToWhatExists(t *testing.T) {
 	} {
 		b := newBench(t)
 		b.fake.account(here).exports = map[string]string{"u": "https://queue"}
-		in := b.ready(provider.KindUpdate)
+		in := b.ready(operation.Update)
 		in.Former, in.Snapshot = c.former, c.next
 		if _, f := b.drive(&in); f == nil || !*f.InstanceUsable || *f.UpdateRepeatable || b.changes() != "" {
 			t.Errorf("%s: failed with %+v after %s", name, f, b.changes())
@@ -69,7 +71,7 @@ func TestMovesToWhatExists(t *testing.T) {
 // What the account refuses about principals, an operator is told as about stacks.
 func TestTroubleOfPrincipals(t *testing.T) {
 	b := newBench(t)
-	in := b.ready(provider.KindBind)
+	in := b.ready(operation.Bind)
 	denied := &smithy.GenericAPIError{Code: "AccessDenied", Message: "User: arn:aws:iam::111122223333:x"}
 	b.refuse = func(call string) error {
 		if strings.HasSuffix(call, "User") || call == "putPolicy" || call == "lock" || call == "list" {
@@ -95,8 +97,8 @@ func TestTroubleOfPrincipals(t *testing.T) {
 		"Quarantine": func(ctx context.Context) error { return b.Quarantine(ctx, held) },
 		"Release":    func(ctx context.Context) error { return b.Release(ctx, held) },
 	} {
-		if trouble := (*provider.Trouble)(nil); !errors.As(call(t.Context()), &trouble) ||
-			trouble.Kind != provider.TroubleRights {
+		if trouble := (*target.Trouble)(nil); !errors.As(call(t.Context()), &trouble) ||
+			trouble.Kind != target.Rights {
 			t.Errorf("%s: it is no trouble of rights: %+v", name, trouble)
 		}
 	}

@@ -3,6 +3,7 @@ package cloudformation
 import (
 	"testing"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
@@ -10,7 +11,7 @@ import (
 // anything is made.
 func TestTheSpaceOfTheOrderCounts(t *testing.T) {
 	b := newBench(t)
-	in := b.instance(provider.KindProvision)
+	in := b.instance(operation.Provision)
 	in.Place = provider.Place{Organization: "o", Space: "s"}
 	name := nameIn(b.scope, in)
 	st, err := b.Provision(t.Context(), in)
@@ -21,7 +22,7 @@ func TestTheSpaceOfTheOrderCounts(t *testing.T) {
 		t.Fatalf("the first step made %d stacks", len(all))
 	}
 	in.State, in.Target = *st.State, *st.Target
-	for _, kind := range []provider.Kind{provider.KindProvision, provider.KindUpdate, provider.KindDeprovision} {
+	for _, kind := range []operation.Kind{operation.Provision, operation.Update, operation.Deprovision} {
 		in.Place.Space += "x" // it moves with each operation
 		if _, f := b.drive(&in); f != nil {
 			t.Fatalf("%s: %v", kind, f)
@@ -29,8 +30,8 @@ func TestTheSpaceOfTheOrderCounts(t *testing.T) {
 		if all := b.fake.account(here).stacks; len(all) != 1 || all[0].name != name {
 			t.Fatalf("%s: there are %d stacks, the first %q, want %q", kind, len(all), all[0].name, name)
 		}
-		next := b.instance(map[provider.Kind]provider.Kind{
-			provider.KindProvision: provider.KindUpdate, provider.KindUpdate: provider.KindDeprovision}[kind])
+		next := b.instance(map[operation.Kind]operation.Kind{
+			operation.Provision: operation.Update, operation.Update: operation.Deprovision}[kind])
 		next.State, next.Target, next.Former, next.Place = in.State, in.Target, in.Snapshot, in.Place
 		in = next
 	}
@@ -39,18 +40,18 @@ func TestTheSpaceOfTheOrderCounts(t *testing.T) {
 // Where the state is lost, each operation finds the stack that there is, whatever the
 // platform says of the place by now.
 func TestStacksWithoutState(t *testing.T) {
-	for _, kind := range []provider.Kind{provider.KindProvision, provider.KindUpdate, provider.KindDeprovision} {
+	for _, kind := range []operation.Kind{operation.Provision, operation.Update, operation.Deprovision} {
 		t.Run(string(kind), func(t *testing.T) {
 			b := newBench(t)
 			for range suitePage + 1 { // more than a page of others
-				other := b.instance(provider.KindProvision)
+				other := b.instance(operation.Provision)
 				other.ID = other.Operation.ID
 				if _, f := b.drive(&other); f != nil {
 					t.Fatal(f)
 				}
 			}
 			in := b.ready(kind)
-			if kind == provider.KindProvision {
+			if kind == operation.Provision {
 				in.Operation.ID, in.Former = in.Incarnation, nil
 			}
 			in.State, in.Place = provider.State{}, provider.Place{Organization: "moved", Space: "moved"}
@@ -58,7 +59,7 @@ func TestStacksWithoutState(t *testing.T) {
 				t.Fatal(f)
 			}
 			stands := b.stack() != nil
-			if all := b.fake.account(here).stacks; len(all) != suitePage+2 || stands == (kind == provider.KindDeprovision) {
+			if all := b.fake.account(here).stacks; len(all) != suitePage+2 || stands == (kind == operation.Deprovision) {
 				t.Errorf("there are %d stacks, and the instance's is there: %v", len(all), stands)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -44,13 +45,13 @@ func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, *pro
 	if learnt == nil {
 		return st, nil, nil
 	}
-	if in.Operation.Kind == provider.KindProvision && m.Existing == nil { // the first call is recorded with it
+	if in.Operation.Kind == operation.Provision && m.Existing == nil { // the first call is recorded with it
 		st.now.Space = plan.SpaceOf(in)
 		st.now.Calls++
 		st.now.Work.Call = call{Verb: callCreate, Number: st.now.Calls}
 	}
 	found := &provider.Status{Target: learnt, Description: "Found the account", After: time.Millisecond}
-	if in.Operation.Kind != provider.KindBind && in.Operation.Kind != provider.KindUnbind {
+	if in.Operation.Kind != operation.Bind && in.Operation.Kind != operation.Unbind {
 		found.State = st.now.state()
 	}
 	return st, found, nil
@@ -71,7 +72,7 @@ func (s *step) locate(ctx context.Context) error {
 		s.now.Space, _ = s.p.scope.SpaceIn(found.name, s.now.tags)
 		return nil
 	}
-	if s.in.Operation.Kind == provider.KindProvision {
+	if s.in.Operation.Kind == operation.Provision {
 		s.now.Space = plan.SpaceOf(s.in)
 	}
 	return nil
@@ -151,7 +152,7 @@ func (s *step) advance(ctx context.Context, next func(observed) decision) (provi
 
 func (s *step) done() provider.Status {
 	st := provider.Status{Done: true, Percent: 100, State: s.now.state()}
-	if s.in.Operation.Kind == provider.KindDeprovision {
+	if s.in.Operation.Kind == operation.Deprovision {
 		st.State = instanceState{Space: s.now.Space, Calls: s.now.Calls}.state()
 	}
 	return st

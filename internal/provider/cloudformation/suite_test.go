@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -31,10 +33,10 @@ func snapshotWith(settings map[string]any) json.RawMessage {
 		Parameters: map[string]plan.Source{"Note": {Parameter: "note"}, "Fail": {Value: &fail}},
 		OnDelete:   plan.Empty, Policy: json.RawMessage(`{}`),
 	}
-	switch provider.Kind(fail) {
-	case provider.KindProvision:
+	switch operation.Kind(fail) {
+	case operation.Provision:
 		fail = "create"
-	case provider.KindDeprovision:
+	case operation.Deprovision:
 		m.OnDelete = plan.Refuse
 	}
 	raw, _ := json.Marshal(m)
@@ -120,7 +122,7 @@ func factory(mutant string, emulated bool) providertest.Factory {
 			},
 			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
 			Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-			Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+			Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
 			Plant:      func(_ testing.TB, at, owner provider.Tags) { f.plant(p.scope, at, owner) },
 			Look:       func(_ testing.TB, at provider.Tags) string { return f.describe(p.scope, at) },
 			Opens: func(_ testing.TB, g *provider.Grant) bool {
@@ -166,7 +168,7 @@ func (f *fake) plant(scope plan.Scope, at, owner provider.Tags) {
 	s := &fakeStack{stack: stack{id: fmt.Sprintf("planted-%d", f.ids), name: nameIn(scope, orderOf(at, scenePlace)),
 		status: createComplete, created: f.now()},
 		tokens: map[string]bool{}}
-	s.set(order{labels: owner.Labels()})
+	s.set(order{labels: label.Write(owner)})
 	a.stacks = append(a.stacks, s)
 }
 

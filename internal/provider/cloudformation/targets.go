@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -44,7 +45,7 @@ func (t Targets) choose(in provider.Instance) string {
 func (t Targets) named(name string) (plan.Target, error) {
 	at, ok := t.Named[name]
 	if !ok && name != DefaultTarget {
-		return at, &provider.Trouble{Kind: provider.TroubleUnknown, Target: name,
+		return at, &target.Trouble{Kind: target.Unknown, Target: name,
 			Message: "it is not in today's settings: name it in them again"}
 	}
 	return at, nil
@@ -126,7 +127,7 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	who := o.who
 	s := &site{cloud: o.cloud, principals: o.principals, scope: p.scope, name: name, target: t, who: who}
 	if t.Account != "" && t.Account != who.Account {
-		return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf(
+		return nil, &target.Trouble{Kind: target.Other, Target: name, Message: fmt.Sprintf(
 			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.Account,
 			t.Account)}
 	}
@@ -177,7 +178,7 @@ func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provid
 	case "":
 		return s, &is, nil
 	}
-	return nil, nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name,
+	return nil, nil, &target.Trouble{Kind: target.Other, Target: name,
 		Message: fmt.Sprintf("it answers as %q, and this was "+
 			"made in %q: other credentials, or another region. Have the settings lead to the right one", is.Identity,
 			in.Target.Identity)}

@@ -29,6 +29,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
@@ -110,8 +111,8 @@ func (p *Provider) step(
 			is.Failed = op.ID
 		}
 	}
-	left := min(op.Started.Add(delay).Sub(p.now()), delay)     // clocks differ
-	if op.Kind != provider.KindUpdate || left <= 0 && !fails { // a failed update changes nothing
+	left := min(op.Started.Add(delay).Sub(p.now()), delay)  // clocks differ
+	if op.Kind != operation.Update || left <= 0 && !fails { // a failed update changes nothing
 		st.State = is.since(was)
 	}
 	switch {
@@ -129,7 +130,7 @@ func (p *Provider) step(
 	return st, nil
 }
 
-func removes(k provider.Kind) bool { return k == provider.KindDeprovision || k == provider.KindUnbind }
+func removes(k operation.Kind) bool { return k == operation.Deprovision || k == operation.Unbind }
 
 // stateFormat is the version in which a memory is written.
 const stateFormat = 1
@@ -174,26 +175,26 @@ const (
 
 // words are what the platform's users read: while it works, when it is done, and what
 // to do when it has failed.
-var words = map[provider.Kind]struct{ doing, did, remedy string }{
-	provider.KindProvision: {"Creating the instance", "The instance is ready.",
+var words = map[operation.Kind]struct{ doing, did, remedy string }{
+	operation.Provision: {"Creating the instance", "The instance is ready.",
 		"Leave the parameter out or choose another plan."},
-	provider.KindUpdate: {"Updating the instance", "The instance is updated.",
+	operation.Update: {"Updating the instance", "The instance is updated.",
 		"The instance is as it was. Leave the parameter out, or set it to false, and update again."},
-	provider.KindDeprovision: {"Deleting the instance", "The instance is deleted.",
+	operation.Deprovision: {"Deleting the instance", "The instance is deleted.",
 		"Delete the instance again: a deletion fails only once."},
-	provider.KindBind: {"Creating the binding", "The binding is ready.",
+	operation.Bind: {"Creating the binding", "The binding is ready.",
 		"Leave the parameter out or choose another plan."},
-	provider.KindUnbind: {"Deleting the binding", "The binding is deleted.",
+	operation.Unbind: {"Deleting the binding", "The binding is deleted.",
 		"Delete the binding again: a deletion fails only once."},
 }
 
 // failed is a failure that leaves an instance as it was.
-func failed(kind provider.Kind, message string) *provider.Failure {
+func failed(kind operation.Kind, message string) *provider.Failure {
 	f := provider.Failf("%s %s", message, words[kind].remedy)
-	if kind == provider.KindUpdate || kind == provider.KindDeprovision {
+	if kind == operation.Update || kind == operation.Deprovision {
 		f.InstanceUsable = new(true)
 	}
-	if kind == provider.KindUpdate {
+	if kind == operation.Update {
 		f.UpdateRepeatable = new(true)
 	}
 	return f

@@ -14,7 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/provider/grants"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -50,13 +53,13 @@ func (s *stand) recorded(id string, do func(provider.State) (provider.Status, er
 	return st, err
 }
 
-func (s *stand) op(kind provider.Kind) provider.Operation {
+func (s *stand) op(kind operation.Kind) provider.Operation {
 	s.ops++
 	return provider.Operation{ID: fmt.Sprintf("op-%d", s.ops), Kind: kind, Started: s.clock.Now()}
 }
 
 func (s *stand) instance(parameters string) provider.Instance {
-	op := s.op(provider.KindProvision)
+	op := s.op(operation.Provision)
 	return provider.Instance{
 		Platform: "platform-1", ID: "instance-1", Incarnation: op.ID, ServiceID: "service-1", PlanID: "plan-1",
 		Operation: op, Parameters: json.RawMessage(parameters), Settings: map[string]any{},
@@ -64,7 +67,7 @@ func (s *stand) instance(parameters string) provider.Instance {
 }
 
 func (s *stand) binding(in provider.Instance, id, parameters string) provider.Binding {
-	in.Operation = s.op(provider.KindBind)
+	in.Operation = s.op(operation.Bind)
 	return provider.Binding{
 		Instance: in, ID: id, Incarnation: in.Operation.ID, AppGUID: "app-1", Route: "app.example.com",
 		Parameters: json.RawMessage(parameters), Secret: []byte("0123456789abcdef0123456789abcdef"),
@@ -72,7 +75,7 @@ func (s *stand) binding(in provider.Instance, id, parameters string) provider.Bi
 }
 
 // as is in, in an operation of the kind.
-func (s *stand) as(in provider.Instance, kind provider.Kind) provider.Instance {
+func (s *stand) as(in provider.Instance, kind operation.Kind) provider.Instance {
 	in.Operation = s.op(kind)
 	return in
 }
@@ -97,13 +100,13 @@ func (s *stand) step(in provider.Instance, b *provider.Binding) providertest.Ste
 		}
 	}
 	switch in.Operation.Kind {
-	case provider.KindProvision:
+	case operation.Provision:
 		return ofInstance(s.Provision)
-	case provider.KindUpdate:
+	case operation.Update:
 		return ofInstance(s.Update)
-	case provider.KindDeprovision:
+	case operation.Deprovision:
 		return ofInstance(s.Deprovision)
-	case provider.KindBind:
+	case operation.Bind:
 		return ofBinding(s.Bind)
 	default:
 		return ofBinding(s.Unbind)
@@ -123,34 +126,34 @@ func (s *stand) must(t *testing.T, step providertest.Step) provider.Status {
 // prepared makes what an operation of the kind needs, without delays, and
 // gives the arguments of that operation with these parameters and settings. A
 // deletion is given no parameters: they are those of what it deletes.
-func (s *stand) prepared(t *testing.T, kind provider.Kind, parameters string,
+func (s *stand) prepared(t *testing.T, kind operation.Kind, parameters string,
 	settings map[string]any) (provider.Instance, *provider.Binding) {
 	t.Helper()
 	const quick = `{"delay_seconds":0}`
 	in := s.instance(quick)
 	b := s.binding(in, "binding-1", quick)
-	if kind == provider.KindDeprovision {
+	if kind == operation.Deprovision {
 		in.Parameters = json.RawMessage(parameters)
 	}
-	if kind != provider.KindProvision {
+	if kind != operation.Provision {
 		providertest.Drive(t, s.clock, s.step(in, nil)) // it may be asked to fail
 	}
-	if kind == provider.KindBind || kind == provider.KindUnbind {
+	if kind == operation.Bind || kind == operation.Unbind {
 		b.Parameters = json.RawMessage(parameters)
 	}
-	if kind == provider.KindUnbind {
+	if kind == operation.Unbind {
 		providertest.Drive(t, s.clock, s.step(b.Instance, &b))
 	}
-	if in.Settings = settings; kind == provider.KindProvision || kind == provider.KindUpdate {
+	if in.Settings = settings; kind == operation.Provision || kind == operation.Update {
 		in.Parameters = json.RawMessage(parameters)
 	}
 	switch kind {
-	case provider.KindDeprovision, provider.KindUnbind:
+	case operation.Deprovision, operation.Unbind:
 		in.Parameters, b.Parameters, b.Instance.Parameters, b.Secret = nil, nil, nil, nil
 		return s.as(in, kind), &b
-	case provider.KindProvision:
+	case operation.Provision:
 		return in, nil
-	case provider.KindBind:
+	case operation.Bind:
 		in.Operation = b.Instance.Operation
 		return in, &b
 	default:
@@ -158,8 +161,8 @@ func (s *stand) prepared(t *testing.T, kind provider.Kind, parameters string,
 	}
 }
 
-var kinds = []provider.Kind{
-	provider.KindProvision, provider.KindUpdate, provider.KindDeprovision, provider.KindBind, provider.KindUnbind,
+var kinds = []operation.Kind{
+	operation.Provision, operation.Update, operation.Deprovision, operation.Bind, operation.Unbind,
 }
 
 func TestDelays(t *testing.T) {
@@ -240,15 +243,15 @@ func TestEachOperationHasItsOwnDelay(t *testing.T) {
 	s := newStand(t)
 	in := s.instance("")
 	s.must(t, s.step(in, nil))
-	first := s.as(in, provider.KindUpdate)
-	for _, op := range []provider.Instance{first, s.as(in, provider.KindUpdate), s.as(in, provider.KindDeprovision)} {
+	first := s.as(in, operation.Update)
+	for _, op := range []provider.Instance{first, s.as(in, operation.Update), s.as(in, operation.Deprovision)} {
 		op.Operation.Started = s.clock.Now()
 		began := s.clock.Now()
 		s.must(t, s.step(op, nil))
 		if took := s.clock.Now().Sub(began); took != delay {
 			t.Errorf("%s took %v, want %v", op.Operation.Kind, took, delay)
 		}
-		if op.Operation.Kind == provider.KindUpdate {
+		if op.Operation.Kind == operation.Update {
 			if st, err := s.Update(t.Context(), first); err != nil || !st.Done {
 				t.Errorf("an update repeated after it ended: done %v, error %v", st.Done, err)
 			}
@@ -257,15 +260,15 @@ func TestEachOperationHasItsOwnDelay(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	all := func(v any) map[provider.Kind]any {
-		m := map[provider.Kind]any{}
+	all := func(v any) map[operation.Kind]any {
+		m := map[operation.Kind]any{}
 		for _, k := range kinds {
 			m[k] = v
 		}
 		return m
 	}
-	named := func(setting func(provider.Kind) any) map[provider.Kind]any {
-		m := map[provider.Kind]any{}
+	named := func(setting func(operation.Kind) any) map[operation.Kind]any {
+		m := map[operation.Kind]any{}
 		for _, k := range kinds {
 			m[k] = setting(k)
 		}
@@ -273,26 +276,26 @@ func TestFailures(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason     string
-		parameters map[provider.Kind]any // the parameter "fail"
-		settings   map[provider.Kind]any // the setting "fail"
-		fails      []provider.Kind
+		parameters map[operation.Kind]any // the parameter "fail"
+		settings   map[operation.Kind]any // the setting "fail"
+		fails      []operation.Kind
 	}{
 		"Nothing": {reason: "nothing fails unasked"},
 		"True": {
 			reason:     "true is for the operation that it is given to, which a deletion never is",
 			parameters: all(true),
-			fails:      []provider.Kind{provider.KindProvision, provider.KindUpdate, provider.KindBind},
+			fails:      []operation.Kind{operation.Provision, operation.Update, operation.Bind},
 		},
 		"False":  {reason: "false asks for nothing", parameters: all(false)},
-		"Named":  {reason: "a kind by its name", parameters: named(func(k provider.Kind) any { return string(k) }), fails: kinds},
-		"Update": {reason: "another kind by its name does not count", parameters: all("update"), fails: []provider.Kind{provider.KindUpdate}},
+		"Named":  {reason: "a kind by its name", parameters: named(func(k operation.Kind) any { return string(k) }), fails: kinds},
+		"Update": {reason: "another kind by its name does not count", parameters: all("update"), fails: []operation.Kind{operation.Update}},
 		"Plan": {reason: "the plan's list", settings: all([]any{"bind", "deprovision"}),
-			fails: []provider.Kind{provider.KindBind, provider.KindDeprovision}},
-		"PlanList":  {reason: "a list of strings", settings: all([]string{"unbind"}), fails: []provider.Kind{provider.KindUnbind}},
-		"PlanOne":   {reason: "one kind alone", settings: named(func(k provider.Kind) any { return string(k) }), fails: kinds},
+			fails: []operation.Kind{operation.Bind, operation.Deprovision}},
+		"PlanList":  {reason: "a list of strings", settings: all([]string{"unbind"}), fails: []operation.Kind{operation.Unbind}},
+		"PlanOne":   {reason: "one kind alone", settings: named(func(k operation.Kind) any { return string(k) }), fails: kinds},
 		"PlanEmpty": {reason: "no kind at all", settings: all([]any{})},
 		"PlanStays": {reason: "the user cannot take the plan's back", settings: all([]any{"bind"}), parameters: all(false),
-			fails: []provider.Kind{provider.KindBind}},
+			fails: []operation.Kind{operation.Bind}},
 	}
 	for name, c := range cases {
 		for _, kind := range kinds {
@@ -324,9 +327,9 @@ func TestFailures(t *testing.T) {
 				if !strings.Contains(f.Message, "failed this "+string(kind)) || !strings.Contains(f.Message, `"fail"`) {
 					t.Errorf("the message does not help: %s", f.Message)
 				}
-				flags := map[provider.Kind][2]*bool{
-					provider.KindUpdate:      {new(true), new(true)},
-					provider.KindDeprovision: {new(true), nil},
+				flags := map[operation.Kind][2]*bool{
+					operation.Update:      {new(true), new(true)},
+					operation.Deprovision: {new(true), nil},
 				}[kind]
 				if diff := cmp.Diff(flags, [2]*bool{f.InstanceUsable, f.UpdateRepeatable}); diff != "" {
 					t.Errorf("usable, repeatable (-want +got):\n%s", diff)
@@ -339,7 +342,7 @@ func TestFailures(t *testing.T) {
 // Whoever asked for deletions to fail can still delete, with the same
 // parameters: a deletion fails for one operation, however often it is repeated.
 func TestDeletionFailsOnce(t *testing.T) {
-	for _, kind := range []provider.Kind{provider.KindDeprovision, provider.KindUnbind} {
+	for _, kind := range []operation.Kind{operation.Deprovision, operation.Unbind} {
 		for _, plan := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/Plan=%v", kind, plan), func(t *testing.T) {
 				s := newStand(t)
@@ -352,12 +355,12 @@ func TestDeletionFailsOnce(t *testing.T) {
 				if f == nil {
 					t.Fatal("the first deletion did not fail")
 				}
-				if kind == provider.KindDeprovision {
+				if kind == operation.Deprovision {
 					// Many operations later it is still remembered.
 					up := first
 					up.Settings, up.Parameters = nil, json.RawMessage(parameters)
 					for range 20 {
-						s.must(t, s.step(s.as(up, provider.KindUpdate), nil))
+						s.must(t, s.step(s.as(up, operation.Update), nil))
 					}
 				} else {
 					for range 3 {
@@ -377,11 +380,11 @@ func TestDeletionFailsOnce(t *testing.T) {
 // A deletion that overtakes the one that was to fail works.
 func TestDeletionOvertakesFailingDeletion(t *testing.T) {
 	s := newStand(t)
-	first, _ := s.prepared(t, provider.KindDeprovision, `{"fail":"deprovision"}`, nil)
+	first, _ := s.prepared(t, operation.Deprovision, `{"fail":"deprovision"}`, nil)
 	if _, err := s.step(first, nil)(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.must(t, s.step(s.as(first, provider.KindDeprovision), nil))
+	s.must(t, s.step(s.as(first, operation.Deprovision), nil))
 }
 
 func TestRefusedParameters(t *testing.T) {
@@ -407,7 +410,7 @@ func TestRefusedParameters(t *testing.T) {
 			t.Run(name+"/"+string(kind), func(t *testing.T) {
 				s := newStand(t)
 				in, b := s.prepared(t, kind, c.parameters, nil)
-				if kind == provider.KindDeprovision || kind == provider.KindUnbind {
+				if kind == operation.Deprovision || kind == operation.Unbind {
 					// Nothing stands in the way of a deletion.
 					s.must(t, s.step(in, b))
 					return
@@ -423,7 +426,7 @@ func TestRefusedParameters(t *testing.T) {
 				if !s.clock.Now().Equal(began) {
 					t.Error("it took time")
 				}
-				if kind == provider.KindUpdate && (f.InstanceUsable == nil || !*f.InstanceUsable) {
+				if kind == operation.Update && (f.InstanceUsable == nil || !*f.InstanceUsable) {
 					t.Error("the instance is not said to be usable")
 				}
 			})
@@ -442,12 +445,12 @@ func TestGrants(t *testing.T) {
 		"Plain": {reason: "credentials unless the plan says otherwise", app: "app-1", route: "app.example.com", plain: true},
 		"Volume": {
 			reason: "a mount in the final form (BIND-34)", grant: "volume", app: "app-1",
-			want: provider.Grant{VolumeMounts: []provider.VolumeMount{{
+			want: provider.Grant{VolumeMounts: []grants.VolumeMount{{
 				Driver:       "longshore-demo",
 				ContainerDir: "/var/longshore/instance-iqsjuncxdpt76fubatuhmbt3ne",
 				Mode:         "rw",
 				DeviceType:   "shared",
-				Device: provider.VolumeDevice{
+				Device: grants.VolumeDevice{
 					VolumeID:    "longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne",
 					MountConfig: map[string]any{"source": "demo://longshore-demo-instance-iqsjuncxdpt76fubatuhmbt3ne.demo.longshore.example/volume"},
 				},
@@ -545,7 +548,7 @@ func TestCredentials(t *testing.T) {
 // record was lost, or looked at once more.
 func TestADeletionWithoutState(t *testing.T) {
 	s := newStand(t)
-	in := s.as(s.instance(""), provider.KindDeprovision)
+	in := s.as(s.instance(""), operation.Deprovision)
 	in.Settings, in.PlanID = nil, ""
 	s.clock.Advance(time.Hour)
 	if st, err := s.Deprovision(t.Context(), in); err != nil || !st.Done || st.State != nil {
@@ -588,11 +591,11 @@ func TestWhatIsAskedOfADeletionIsRemembered(t *testing.T) {
 			in := s.instance(`{"delay_seconds":30}`)
 			s.must(t, s.step(in, nil))
 			if c.update != "" {
-				up := s.as(in, provider.KindUpdate)
+				up := s.as(in, operation.Update)
 				up.Parameters = json.RawMessage(c.update)
 				providertest.Drive(t, s.clock, s.step(up, nil))
 			}
-			gone := s.as(in, provider.KindDeprovision)
+			gone := s.as(in, operation.Deprovision)
 			gone.Parameters = nil
 			began := s.clock.Now()
 			s.must(t, s.step(gone, nil))
@@ -640,7 +643,7 @@ func TestCheck(t *testing.T) {
 		"ValidDays": {map[string]any{"valid_days": 0}, "valid_days"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			snapshot, err := demo.Check(provider.Checked{Settings: c.settings})
+			snapshot, err := demo.Check(check.Plan{Settings: c.settings})
 			wrong, _ := errors.AsType[*advice.Error](err)
 			if c.wrong == "" && (err != nil || snapshot != nil) {
 				t.Errorf("%s %v", snapshot, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/grants"
 )
 
 const (
@@ -18,8 +19,8 @@ const (
 	domain = ".demo.longshore.example"
 )
 
-// grants are what a plan's bindings may give; credentials, if it does not say.
-var grants = []string{"", "volume", "route", "syslog"}
+// granted are what a plan's bindings may give; credentials, if it does not say.
+var granted = []string{"", "volume", "route", "syslog"}
 
 // Names are those that stand in the credentials of what has the tags.
 func Names(t provider.Tags) []string {
@@ -42,12 +43,12 @@ func grantOf(b provider.Binding) (*provider.Grant, error) {
 	}
 	switch {
 	case plan.Grant == "volume":
-		g.VolumeMounts = []provider.VolumeMount{{
+		g.VolumeMounts = []grants.VolumeMount{{
 			Driver:       namePrefix,
 			ContainerDir: "/var/longshore/" + strings.TrimPrefix(instance, namePrefix+"-"),
 			Mode:         "rw",
 			DeviceType:   "shared",
-			Device: provider.VolumeDevice{
+			Device: grants.VolumeDevice{
 				VolumeID:    instance,
 				MountConfig: map[string]any{"source": "demo://" + instance + domain + "/volume"},
 			},

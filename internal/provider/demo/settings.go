@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 )
 
 const (
@@ -34,13 +36,13 @@ type settings struct {
 }
 
 // kinds are those of operations that fail.
-type kinds []provider.Kind
+type kinds []operation.Kind
 
 var everyKind = kinds{
-	provider.KindProvision, provider.KindUpdate, provider.KindBind, provider.KindDeprovision, provider.KindUnbind,
+	operation.Provision, operation.Update, operation.Bind, operation.Deprovision, operation.Unbind,
 }
 
-func (k kinds) has(kind provider.Kind) bool { return slices.Contains(k, kind) }
+func (k kinds) has(kind operation.Kind) bool { return slices.Contains(k, kind) }
 
 // UnmarshalJSON takes a kind, a list of them, or a boolean: true means the operation
 // that it is given to, which a deletion never is.
@@ -52,15 +54,15 @@ func (k *kinds) UnmarshalJSON(data []byte) error {
 		}
 		return nil
 	}
-	var some []provider.Kind
+	var some []operation.Kind
 	if json.Unmarshal(data, &some) != nil {
-		some = make([]provider.Kind, 1)
+		some = make([]operation.Kind, 1)
 		if json.Unmarshal(data, &some[0]) != nil {
 			return errFail
 		}
 	}
 	*k = some
-	if slices.ContainsFunc(some, func(one provider.Kind) bool { return !everyKind.has(one) }) {
+	if slices.ContainsFunc(some, func(one operation.Kind) bool { return !everyKind.has(one) }) {
 		return errFail
 	}
 	return nil
@@ -107,7 +109,7 @@ func settingsOf(fixed map[string]any) (s settings, err error) {
 		err = d.Decode(&s)
 	}
 	days := s.ValidDays
-	if err == nil && (!s.valid() || days != nil && (*days <= 0 || *days > maxValidDays) || !slices.Contains(grants, s.Grant)) {
+	if err == nil && (!s.valid() || days != nil && (*days <= 0 || *days > maxValidDays) || !slices.Contains(granted, s.Grant)) {
 		err = errors.New("a setting has no value that the demo understands")
 	}
 	return s, err
@@ -115,7 +117,7 @@ func settingsOf(fixed map[string]any) (s settings, err error) {
 
 // Check finds what is wrong with the settings of a plan. Instances record nothing of
 // them.
-func Check(plan provider.Checked) (json.RawMessage, error) {
+func Check(plan check.Plan) (json.RawMessage, error) {
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
 		value := plan.Settings[name]
 		if _, err := settingsOf(map[string]any{name: value}); err != nil || value == nil || value == "" {

@@ -8,7 +8,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // A Class is what an error of a server asks for. All errors are passing: what must not be
@@ -25,16 +25,16 @@ var (
 	Busy   = Class{Remedy: "look again: others work at the same"}
 	Locked = Class{Remedy: "somebody else holds a lock"}
 
-	Away = Class{provider.TroubleUnreachable, "nobody answers at its address, or it has ended the connection: start it, " +
+	Away = Class{target.Unreachable, "nobody answers at its address, or it has ended the connection: start it, " +
 		"or mend the way to it"}
-	Silent   = Class{provider.TroubleSilent, "it does not answer in time: it hangs, or has more to do than it can"}
-	Starting = Class{provider.TroubleStarting, "it starts or stops, and is asked again: look at its log if that lasts"}
-	ReadOnly = Class{provider.TroubleReadOnly, "it takes no changes: it is a replica, or was made read-only. Have the " +
+	Silent   = Class{target.Silent, "it does not answer in time: it hangs, or has more to do than it can"}
+	Starting = Class{target.Starting, "it starts or stops, and is asked again: look at its log if that lasts"}
+	ReadOnly = Class{target.ReadOnly, "it takes no changes: it is a replica, or was made read-only. Have the " +
 		"settings lead to the one that takes them"}
-	Login = Class{provider.TroubleLogin, "it refuses the broker's login: give its name and its password of today in the " +
+	Login = Class{target.Login, "it refuses the broker's login: give its name and its password of today in the " +
 		"settings"}
-	Full      = Class{provider.TroubleFull, "it has no room left: give it disk or memory, and look at what fills it"}
-	Untrusted = Class{provider.TroubleCertificate, "its certificate is not to be trusted: give the CA that signed it in the " +
+	Full      = Class{target.Full, "it has no room left: give it disk or memory, and look at what fills it"}
+	Untrusted = Class{target.Certificate, "its certificate is not to be trusted: give the CA that signed it in the " +
 		"settings"}
 )
 
@@ -68,7 +68,7 @@ func OnTheWay(err error) Class {
 }
 
 // Explain says of an error of a target what an operator does about it.
-func (p *Provider[C, V]) Explain(target string, err error) error {
+func (p *Provider[C, V]) Explain(name string, err error) error {
 	class := p.class(err)
 	switch {
 	case err == nil, errors.Is(err, context.Canceled):
@@ -77,11 +77,11 @@ func (p *Provider[C, V]) Explain(target string, err error) error {
 		err = p.Told(err)
 	}
 	if class.Kind == "" {
-		return fmt.Errorf("target %q: %w", target, err)
+		return fmt.Errorf("target %q: %w", name, err)
 	}
-	t := &provider.Trouble{Kind: class.Kind, Target: target, Message: class.Remedy, Err: err}
+	t := &target.Trouble{Kind: class.Kind, Target: name, Message: class.Remedy, Err: err}
 	if p.Detail != nil {
-		t.Message += p.Detail(target, class)
+		t.Message += p.Detail(name, class)
 	}
 	return t
 }

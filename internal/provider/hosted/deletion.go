@@ -13,7 +13,7 @@ import (
 const onDelete = "on_delete"
 
 // Deletion is the part of what instances record of their plan that says what becomes of
-// them. The worker reads it (provider.RetentionOf).
+// them. The worker reads it (check.RetentionOf).
 type Deletion struct {
 	// RetainDays is how long what is deleted is retained; 0 to remove it at once.
 	RetainDays int `json:"retain_days,omitempty"`

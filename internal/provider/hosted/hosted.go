@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
@@ -76,7 +77,7 @@ func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
 	name = cmp.Or(t.Name, DefaultTarget)
 	access, ok := a[name]
 	if !ok {
-		return name, access, &provider.Trouble{Kind: provider.TroubleUnknown, Target: name,
+		return name, access, &target.Trouble{Kind: target.Unknown, Target: name,
 			Message: "it is not in today's settings: name it in them again"}
 	}
 	return name, access, nil
@@ -85,7 +86,7 @@ func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
 // Names are the names of all, in order.
 func (a Accesses) Names() []string { return slices.Sorted(maps.Keys(a)) }
 
-// Targets is a provider.Wired's Targets.
+// Targets is a wired.Provider's Targets.
 func (a Accesses) Targets(context.Context) ([]string, error) { return a.Names(), nil }
 
 // learn compares the target that is recorded with the identity that the server
@@ -101,7 +102,7 @@ func learn(recorded provider.Target, name, identity string) (*provider.Status, e
 			Target: &provider.Target{Name: name, Identity: identity}, Description: "Found the server", After: time.Millisecond,
 		}, nil
 	}
-	return nil, &provider.Trouble{Kind: provider.TroubleOther, Target: name, Message: fmt.Sprintf("it answers as %q, and this "+
+	return nil, &target.Trouble{Kind: target.Other, Target: name, Message: fmt.Sprintf("it answers as %q, and this "+
 		"was made on "+
 		"%q: another server is at its address. Have the settings lead to the right one", identity, recorded.Identity)}
 }

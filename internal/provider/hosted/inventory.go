@@ -38,7 +38,7 @@ func (p *Provider[C, V]) List(ctx context.Context, cursor string) (page []provid
 	return page, next, err
 }
 
-// Holdings implements provider.Reconciler.
+// Holdings implements wired.Reconciler.
 func (p *Provider[C, V]) Holdings(ctx context.Context, target, after string) (page []provider.Holding, last string, err error) {
 	at, err := p.visit(ctx, provider.Target{Name: target}, false)
 	if err != nil {

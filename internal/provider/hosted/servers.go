@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // A Server is what every engine tells of itself, on the connections that it has. Each
@@ -15,13 +16,13 @@ type Server interface {
 
 	// Advance has the epoch be of the count and the mark of another one, if it is still
 	// of those that were seen. Of several at once, one does. False for none of it.
-	Advance(ctx context.Context, broker string, seen, to provider.Epoch) (bool, error)
+	Advance(ctx context.Context, broker string, seen, to target.Epoch) (bool, error)
 }
 
 // Said is what a server says of itself to a broker.
 type Said struct {
 	Identity string
-	Epoch    provider.Epoch
+	Epoch    target.Epoch
 }
 
 // Close ends the connections that are kept.
@@ -78,7 +79,7 @@ func (p *Provider[C, V]) visit(ctx context.Context, t provider.Target, write boo
 // At reaches the server that a thing is on, and changes nothing if that was restored to
 // an earlier epoch than it has been at. The first step of an instance learns its
 // identity and makes nothing: what it makes is looked for there.
-func (p *Provider[C, V]) At(ctx context.Context, t provider.Target, was provider.Epoch) (*Site[C, V], *provider.Status, error) {
+func (p *Provider[C, V]) At(ctx context.Context, t provider.Target, was target.Epoch) (*Site[C, V], *provider.Status, error) {
 	at, err := p.visit(ctx, t, t.Identity == "")
 	if err != nil {
 		return nil, nil, err
@@ -94,23 +95,23 @@ func (p *Provider[C, V]) At(ctx context.Context, t provider.Target, was provider
 	return at, nil, nil
 }
 
-// Survey implements provider.Reconciler.
-func (p *Provider[C, V]) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
-	t := provider.Target{Name: target}
+// Survey implements wired.Reconciler.
+func (p *Provider[C, V]) Survey(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
+	t := provider.Target{Name: name}
 	at, err := p.visit(ctx, t, false)
 	if err != nil {
-		return t, provider.Epoch{}, err
+		return t, target.Epoch{}, err
 	}
 	defer at.Leave()
 	return provider.Target{Name: at.Name, Identity: at.said.Identity}, at.said.Epoch, nil
 }
 
-// Advance implements provider.Reconciler.
-func (p *Provider[C, V]) Advance(ctx context.Context, t provider.Target, from, to provider.Epoch) (provider.Epoch, error) {
+// Advance implements wired.Reconciler.
+func (p *Provider[C, V]) Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error) {
 	for {
 		at, err := p.visit(ctx, t, false)
 		if err != nil {
-			return provider.Epoch{}, err
+			return target.Epoch{}, err
 		}
 		defer at.Leave()
 		if _, err = learn(t, at.Name, at.said.Identity); err != nil || at.said.Epoch != from || from == to {
@@ -118,7 +119,7 @@ func (p *Provider[C, V]) Advance(ctx context.Context, t provider.Target, from, t
 		}
 		switch did, err := at.Server.Advance(ctx, p.Broker, from, to); {
 		case err != nil:
-			return provider.Epoch{}, at.Explain(err)
+			return target.Epoch{}, at.Explain(err)
 		case did:
 			return to, nil
 		} // else somebody has, since it was looked at

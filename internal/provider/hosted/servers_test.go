@@ -9,6 +9,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -49,7 +50,7 @@ func (c *counted) List(_ context.Context, _, after string, limit int) (page []ho
 	return page, last, nil
 }
 
-func (c *counted) Advance(_ context.Context, _ string, seen, to provider.Epoch) (bool, error) {
+func (c *counted) Advance(_ context.Context, _ string, seen, to target.Epoch) (bool, error) {
 	if c.late != nil {
 		c.late()
 	}
@@ -94,8 +95,8 @@ func TestRun(t *testing.T) {
 		"Locked":  {fails: func(any) error { return errLocked }, why: "Waiting for somebody's lock"},
 		"Busy":    {fails: func(any) error { return hosted.ErrChanged }, why: "Working"},
 		"GoesOn":  {fails: func(any) error { return hosted.ErrGoesOn }, why: "Working"},
-		"Trouble": {fails: func(any) error { return errFull }, kind: provider.TroubleFull},
-		"Silent":  {fails: func(any) error { return context.DeadlineExceeded }, kind: provider.TroubleSilent},
+		"Trouble": {fails: func(any) error { return errFull }, kind: target.Full},
+		"Silent":  {fails: func(any) error { return context.DeadlineExceeded }, kind: target.Silent},
 	} {
 		one := &counted{said: hosted.Said{Identity: "id"}, fails: tc.fails}
 		s, _ := newServers(one, 0)
@@ -108,7 +109,7 @@ func TestRun(t *testing.T) {
 			}, nil
 		}
 		st, err := s.Provision(t.Context(), provider.Instance{Target: provider.Target{Name: "t", Identity: "id"}})
-		trouble, _ := errors.AsType[*provider.Trouble](err)
+		trouble, _ := errors.AsType[*target.Trouble](err)
 		kind := ""
 		if trouble != nil {
 			kind = trouble.Kind
@@ -138,7 +139,7 @@ func TestServersAreKept(t *testing.T) {
 		one := &counted{said: hosted.Said{Identity: "id"}}
 		s, opened := newServers(one, pool)
 		for range 2 {
-			at, learnt, err := s.At(t.Context(), provider.Target{Name: "t", Identity: "id"}, provider.Epoch{})
+			at, learnt, err := s.At(t.Context(), provider.Target{Name: "t", Identity: "id"}, target.Epoch{})
 			if err != nil || learnt != nil {
 				t.Fatal(learnt, err)
 			}
@@ -155,10 +156,10 @@ func TestServersAreKept(t *testing.T) {
 // A step learns the identity, and makes nothing elsewhere or on what was restored.
 func TestSteps(t *testing.T) {
 	t.Parallel()
-	one := &counted{said: hosted.Said{Identity: "id", Epoch: provider.Epoch{Count: 5}}}
+	one := &counted{said: hosted.Said{Identity: "id", Epoch: target.Epoch{Count: 5}}}
 	s, _ := newServers(one, 0)
 	known := provider.Target{Name: "t", Identity: "id"}
-	_, learnt, err := s.At(t.Context(), provider.Target{Name: "t"}, provider.Epoch{})
+	_, learnt, err := s.At(t.Context(), provider.Target{Name: "t"}, target.Epoch{})
 	if err != nil || learnt == nil || *learnt.Target != known {
 		t.Errorf("the first step: %+v %v", learnt, err)
 	}
@@ -166,15 +167,15 @@ func TestSteps(t *testing.T) {
 		target provider.Target
 		was    int64
 	}{
-		provider.TroubleOther: {provider.Target{Name: "t", Identity: "another"}, 5}, provider.TroubleRestored: {known, 6},
-		provider.TroubleUnknown: {provider.Target{Name: "gone", Identity: "id"}, 5},
+		target.Other: {provider.Target{Name: "t", Identity: "another"}, 5}, target.Restored: {known, 6},
+		target.Unknown: {provider.Target{Name: "gone", Identity: "id"}, 5},
 	} {
-		_, _, err := s.At(t.Context(), c.target, provider.Epoch{Count: c.was})
-		if trouble, ok := errors.AsType[*provider.Trouble](err); !ok || trouble.Kind != kind {
+		_, _, err := s.At(t.Context(), c.target, target.Epoch{Count: c.was})
+		if trouble, ok := errors.AsType[*target.Trouble](err); !ok || trouble.Kind != kind {
 			t.Errorf("%v, want the trouble %q", err, kind)
 		}
 	}
-	if _, _, err := s.At(t.Context(), known, provider.Epoch{Count: 4}); err != nil {
+	if _, _, err := s.At(t.Context(), known, target.Epoch{Count: 4}); err != nil {
 		t.Error(err)
 	}
 }
@@ -195,18 +196,18 @@ func TestAdoptsNothingOfNoServer(t *testing.T) {
 // then.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
-	at := func(count int64, mark string) provider.Epoch {
-		return provider.Epoch{Line: "l", Count: count, Mark: mark}
+	at := func(count int64, mark string) target.Epoch {
+		return target.Epoch{Line: "l", Count: count, Mark: mark}
 	}
 	for name, tc := range map[string]struct {
-		from, to, want provider.Epoch
-		late           provider.Epoch
+		from, to, want target.Epoch
+		late           target.Epoch
 		identity       string
 	}{
 		"Advanced":   {from: at(5, "a"), to: at(6, "b"), want: at(6, "b")},
 		"Again":      {from: at(4, "x"), to: at(5, "a"), want: at(5, "a")},
 		"Elsewhere":  {from: at(5, "x"), to: at(6, "b"), want: at(5, "a")},
-		"OtherLine":  {from: provider.Epoch{Line: "m", Count: 5, Mark: "a"}, to: at(6, "b"), want: at(5, "a")},
+		"OtherLine":  {from: target.Epoch{Line: "m", Count: 5, Mark: "a"}, to: at(6, "b"), want: at(5, "a")},
 		"Overtaken":  {from: at(5, "a"), to: at(6, "b"), late: at(6, "c"), want: at(6, "c")},
 		"JustLooked": {want: at(5, "a")},
 		"Another":    {from: at(5, "a"), to: at(6, "b"), identity: "another"},

@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
@@ -51,19 +52,19 @@ func benchOf(w *world) *bench {
 	return b
 }
 
-func (b *bench) operation(kind provider.Kind) provider.Operation {
+func (b *bench) operation(kind operation.Kind) provider.Operation {
 	return provider.Operation{ID: rand.Text(), Kind: kind, Started: b.clock.Now()}
 }
 
 func (b *bench) instance(id string) provider.Instance {
 	return provider.Instance{
 		Broker: b.broker, Platform: "platform-1", ID: id, Incarnation: "of " + id, ServiceID: "s", PlanID: "p",
-		Operation: b.operation(provider.KindProvision), Snapshot: json.RawMessage(b.plan), Target: b.target,
+		Operation: b.operation(operation.Provision), Snapshot: json.RawMessage(b.plan), Target: b.target,
 	}
 }
 
 func (b *bench) binding(in provider.Instance, id, parameters string) provider.Binding {
-	in.Operation = b.operation(provider.KindBind)
+	in.Operation = b.operation(operation.Bind)
 	in.Parameters = nil
 	made := provider.Binding{Instance: in, ID: id, Incarnation: rand.Text(), Secret: []byte(rand.Text() + rand.Text())}
 	if parameters != "" {
@@ -589,7 +590,7 @@ func TestLimits(t *testing.T) {
 	if err := db.QueryRowContext(t.Context(), "SELECT SLEEP(10)").Scan(new(int)); number(t, err) != 1969 {
 		t.Errorf("a long statement: %v", err)
 	}
-	in.Operation = b.operation(provider.KindUpdate)
+	in.Operation = b.operation(operation.Update)
 	in.Former, in.Snapshot = in.Snapshot, json.RawMessage(`{"connection_limit":7}`)
 	must(b, b.p.Update, in)
 	_ = db.Close()
@@ -602,7 +603,7 @@ func TestLimits(t *testing.T) {
 		"(SELECT user FROM mysql.db WHERE db = ?)", credentials["name"]); got != "7" {
 		t.Errorf("accounts may have %s connections, want 7", got)
 	}
-	in.Operation, in.Parameters = b.operation(provider.KindUpdate), json.RawMessage(`{"collation":"utf8mb4_bin"}`)
+	in.Operation, in.Parameters = b.operation(operation.Update), json.RawMessage(`{"collation":"utf8mb4_bin"}`)
 	_, f := providertest.Drive(t, b.clock, func(ctx context.Context) (provider.Status, error) { return b.p.Update(ctx, in) })
 	if f == nil || f.InstanceUsable == nil || !*f.InstanceUsable {
 		t.Errorf("an update to another collation: %+v, want a failure that leaves the instance usable", f)

@@ -7,30 +7,30 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // What an operator has to be told in more words than of other engines.
 var (
-	noRight = hosted.Class{Kind: provider.TroubleRights, Remedy: "it lacks a right: give the broker's login those that the " +
+	noRight = hosted.Class{Kind: target.Rights, Remedy: "it lacks a right: give the broker's login those that the " +
 		"guide lists (docs/mariadb.md)"}
-	noSchema = hosted.Class{Kind: provider.TroubleRights, Remedy: "the broker's own database is missing: make it as the guide " +
+	noSchema = hosted.Class{Kind: target.Rights, Remedy: "the broker's own database is missing: make it as the guide " +
 		"says (docs/mariadb.md)"}
 	// unopened: it cannot open a file.
-	unopened = hosted.Class{Kind: provider.TroubleFull, Remedy: "the server cannot open a table. Either it has no file left: " +
+	unopened = hosted.Class{Kind: target.Full, Remedy: "the server cannot open a table. Either it has no file left: " +
 		"SHOW FULL PROCESSLIST tells whose " +
 		"sessions lock tables, KILL ends one, FLUSH TABLES closes what nobody uses, and open_files_limit is to be raised. Or " +
 		"somebody " +
 		"has removed the broker's own tables"}
 	// undone: more transactions are open than it can have.
-	undone = hosted.Class{Kind: provider.TroubleFull, Remedy: "more transactions are open on the server than it can have: XA " +
+	undone = hosted.Class{Kind: target.Full, Remedy: "more transactions are open on the server than it can have: XA " +
 		"RECOVER lists those that are " +
 		"prepared and have no session, and XA ROLLBACK ends one"}
-	crowded = hosted.Class{Kind: provider.TroubleConnections, Remedy: "the server takes no more connections: SHOW FULL " +
+	crowded = hosted.Class{Kind: target.Connections, Remedy: "the server takes no more connections: SHOW FULL " +
 		"PROCESSLIST tells whose they are, and " +
 		"KILL ends one. Raise max_connections, or the limit of the broker's login; extra_port keeps a way in for you"}
-	blocked = hosted.Class{Kind: provider.TroubleConnections, Remedy: "the server takes no connections from the broker's " +
+	blocked = hosted.Class{Kind: target.Connections, Remedy: "the server takes no connections from the broker's " +
 		"host: allow it, or run FLUSH HOSTS"}
 )
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -43,7 +44,7 @@ func (f faulty) Identify(ctx context.Context, broker string, write bool) (who ho
 	return who, err
 }
 
-func (f faulty) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
+func (f faulty) Advance(ctx context.Context, broker string, seen, to target.Epoch) (did bool, err error) {
 	err = f.calls.Call(ctx, func() (err error) { did, err = f.server.Advance(ctx, broker, seen, to); return err })
 	return did, err
 }
@@ -76,7 +77,7 @@ func (f faulty) Do(ctx context.Context, t provider.Tags, was seen, act any) erro
 
 // Prepare has the broker known to the server of the default target.
 func Prepare(ctx context.Context, p *Provider) error {
-	s, learnt, err := p.At(ctx, provider.Target{}, provider.Epoch{})
+	s, learnt, err := p.At(ctx, provider.Target{}, target.Epoch{})
 	if learnt == nil && err == nil {
 		s.Leave()
 	}

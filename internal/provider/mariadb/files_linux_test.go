@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // withoutFiles has the server's program open no file more than it has.
@@ -61,11 +61,11 @@ func TestOpenFiles(t *testing.T) {
 	if len(page) > 0 {
 		t.Fatal("the files are not used up")
 	}
-	troubled(t, "an inventory of a server without files", provider.TroubleFull, err)
+	troubled(t, "an inventory of a server without files", target.Full, err)
 	_, _, err = b.p.Survey(t.Context(), b.target.Name)
-	troubled(t, "a look at a server without files", provider.TroubleFull, err)
+	troubled(t, "a look at a server without files", target.Full, err)
 	_, err = b.p.Provision(t.Context(), b.instance("neighbour"))
-	troubled(t, "an operation on a server without files", provider.TroubleFull, err)
+	troubled(t, "an operation on a server without files", target.Full, err)
 	if !strings.Contains(err.Error(), "open_files_limit") {
 		t.Errorf("the operator reads %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -90,7 +90,7 @@ func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, 
 }
 
 // Advance implements hosted.Server.
-func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (bool, error) {
+func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to target.Epoch) (bool, error) {
 	err := changed(ctx, s.db, "UPDATE brokers SET epoch = ?, mark = ? WHERE broker = ? AND epoch = ? AND mark = ?",
 		to.Count, to.Mark, broker, seen.Count, seen.Mark)
 	if errors.Is(err, hosted.ErrChanged) {

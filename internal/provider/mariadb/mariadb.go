@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -28,9 +30,9 @@ type (
 )
 
 var (
-	_ provider.Provider   = (*Provider)(nil)
-	_ provider.Adopter    = (*Provider)(nil)
-	_ provider.Reconciler = (*Provider)(nil)
+	_ provider.Provider = (*Provider)(nil)
+	_ provider.Adopter  = (*Provider)(nil)
+	_ wired.Reconciler  = (*Provider)(nil)
 )
 
 // New makes a provider. It reaches no server yet. Close it in the end.
@@ -104,9 +106,9 @@ func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) b
 	return err == nil && waiting.For(ctx, expelPause) == nil
 }
 
-// Survey implements provider.Reconciler, and warns of what the server lets tenants do to
+// Survey implements wired.Reconciler, and warns of what the server lets tenants do to
 // others.
-func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
+func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, target.Epoch, error) {
 	t, at, err := p.Provider.Survey(ctx, target)
 	if err != nil {
 		return t, at, err

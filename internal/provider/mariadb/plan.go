@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -25,7 +27,7 @@ type settings struct {
 }
 
 // Check finds what is wrong with the settings of a plan.
-func Check(plan provider.Checked) (json.RawMessage, error) {
+func Check(plan check.Plan) (json.RawMessage, error) {
 	var m settings
 	if err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
 		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.Connections,
@@ -77,7 +79,7 @@ func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (
 	if err != nil || a.Collation == "" {
 		return w, err
 	}
-	if in.Operation.Kind == provider.KindUpdate {
+	if in.Operation.Kind == operation.Update {
 		return w, provider.Failf("The collation of a database stays as it is. Leave it out, and change that of its tables.")
 	}
 	w.collation = a.Collation

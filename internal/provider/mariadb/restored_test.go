@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -19,7 +20,7 @@ func newOwnBench(t testing.TB, s *mariadbtest.Server) *bench {
 }
 
 // at is where the server is now.
-func (b *bench) at() provider.Epoch {
+func (b *bench) at() target.Epoch {
 	b.t.Helper()
 	target, at, err := b.p.Survey(b.t.Context(), b.target.Name)
 	if err != nil || target != b.target {
@@ -32,7 +33,7 @@ func (b *bench) at() provider.Epoch {
 func (b *bench) raise() {
 	b.t.Helper()
 	now := b.at()
-	next := provider.Epoch{Count: now.Count + 1, Mark: now.Mark + "+"}
+	next := target.Epoch{Count: now.Count + 1, Mark: now.Mark + "+"}
 	if at, err := b.p.Advance(b.t.Context(), b.target, now, next); err != nil || at != next || b.at() != next {
 		b.t.Fatalf("it is raised to %v, want %v: %v", at, next, err)
 	}
@@ -41,7 +42,7 @@ func (b *bench) raise() {
 // troubled requires that a step meets a trouble of the kind.
 func troubled(t testing.TB, what, kind string, err error) {
 	t.Helper()
-	trouble, ok := errors.AsType[*provider.Trouble](err)
+	trouble, ok := errors.AsType[*target.Trouble](err)
 	if !ok || trouble.Kind != kind || trouble.Message == "" {
 		t.Errorf("%s: %v, want the trouble %q", what, err, kind)
 	}
@@ -81,13 +82,13 @@ func TestRestored(t *testing.T) {
 			return b.p.Adopt(t.Context(), h, provider.TagsOf(in))
 		},
 	} {
-		troubled(t, what, provider.TroubleRestored, step())
+		troubled(t, what, target.Restored, step())
 	}
 	now := b.at()
 	if now.Follows(known) {
 		t.Fatalf("it is at %v, and has been at %v", now, known)
 	}
-	next := provider.Epoch{Count: known.Count + 1, Mark: "next"}
+	next := target.Epoch{Count: known.Count + 1, Mark: "next"}
 	if at, err := b.p.Advance(t.Context(), b.target, known, next); err != nil || at != now {
 		t.Errorf("it goes on from where it is not, as %v: %v", at, err)
 	}

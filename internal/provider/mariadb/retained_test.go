@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/test/providertest"
@@ -22,7 +23,7 @@ import (
 func newKeeper(t testing.TB) *bench {
 	t.Helper()
 	b := newBench(t)
-	snapshot, err := mariadb.Check(provider.Checked{Settings: map[string]any{"retain_days": 7}})
+	snapshot, err := mariadb.Check(check.Plan{Settings: map[string]any{"retain_days": 7}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func TestCheckOfDeletion(t *testing.T) {
 		"Other":  {map[string]any{"on_delete": "keep"}, "on_delete"},
 		"Never":  {map[string]any{"retain_days": 0}, "retain_days"},
 	} {
-		got, err := mariadb.Check(provider.Checked{Settings: tc.settings})
+		got, err := mariadb.Check(check.Plan{Settings: tc.settings})
 		if said := string(got) + fmt.Sprint(err); !strings.Contains(said, tc.want) {
 			t.Errorf("%s: %s, want %s", name, said, tc.want)
 		}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
@@ -40,7 +42,7 @@ func (b *bench) live(attacker provider.Binding) {
 	if grant := must(b, b.p.Bind, binding).Grant; !opens(b.t, grant) {
 		b.t.Error("a neighbour's binding does not open")
 	}
-	in.Operation, in.Former = b.operation(provider.KindUpdate), in.Snapshot
+	in.Operation, in.Former = b.operation(operation.Update), in.Snapshot
 	in.Snapshot = json.RawMessage(`{"connection_limit":7,"retain_days":7}`)
 	must(b, b.p.Update, in)
 	holding := provider.Holding{Tags: provider.BindingTagsOf(binding), Target: b.target}
@@ -125,7 +127,7 @@ func TestConnections(t *testing.T) {
 		return err == nil
 	})
 	_, err = lambda.Unbind(t.Context(), binding)
-	troubled(t, "without a connection", provider.TroubleConnections, err)
+	troubled(t, "without a connection", target.Connections, err)
 	must(b, b.p.Unbind, binding)
 	until(t, "the broker gets in", func() bool {
 		_, _, err := lambda.Survey(t.Context(), b.target.Name)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
@@ -236,7 +237,7 @@ func factory(t *testing.T) *providertest.Harness {
 		Target:    provider.Target{Name: hosted.DefaultTarget},
 		ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
 		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-		Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+		Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
 		Plant:      func(_ testing.TB, at, owner provider.Tags) { w.plant(at, owner) },
 		Look:       func(_ testing.TB, at provider.Tags) string { return strings.TrimSpace(w.look(at)) },
 		Opens:      opens,

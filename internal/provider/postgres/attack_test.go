@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -457,7 +458,7 @@ func TestNothingPlantedRunsAsTheBroker(t *testing.T) {
 		r.take(r.desk, "another", "")
 		r.take(r.desk, "reader", `{"role":"read_only"}`)
 		update := r.in
-		update.Operation = provider.Operation{ID: "op-update", Kind: provider.KindUpdate, Started: r.clock.Now()}
+		update.Operation = provider.Operation{ID: "op-update", Kind: operation.Update, Started: r.clock.Now()}
 		update.Snapshot = []byte(`{"extensions":["citext","hstore"]}`)
 		update.Former = update.Snapshot
 		update.Parameters = []byte(`{"extensions":["citext","hstore"]}`)

@@ -6,28 +6,28 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // What an operator has to be told in more words than of other engines.
 var (
-	crowded = hosted.Class{Kind: provider.TroubleConnections, Remedy: "it has no connection left for the broker: raise " +
+	crowded = hosted.Class{Kind: target.Connections, Remedy: "it has no connection left for the broker: raise " +
 		"max_connections, or end sessions"}
-	denied = hosted.Class{Kind: provider.TroubleRights, Remedy: "the broker's login, or a keeper of its roles (lsk…), lacks " +
+	denied = hosted.Class{Kind: target.Rights, Remedy: "the broker's login, or a keeper of its roles (lsk…), lacks " +
 		"a right: give it what " +
 		"docs/postgres.md says. Where the service lets only some roles set passwords, as by rds.restrict_password_commands, " +
 		"grant rds_password to the keepers"}
-	old = hosted.Class{Kind: provider.TroubleRights, Remedy: "it is older than PostgreSQL 16, from which on the broker can " +
+	old = hosted.Class{Kind: target.Rights, Remedy: "it is older than PostgreSQL 16, from which on the broker can " +
 		"work: upgrade it"}
 	// held: something still hangs on what was to be dropped.
-	held = hosted.Class{Kind: provider.TroubleHeld, Remedy: "something in another database hangs on what is to be removed: " +
+	held = hosted.Class{Kind: target.Held, Remedy: "something in another database hangs on what is to be removed: " +
 		"take CONNECT on all databases from " +
 		"PUBLIC, and drop it there"}
 	// shut: a database takes no connections.
-	shut = hosted.Class{Kind: provider.TroubleHeld, Remedy: "a database that has to be entered takes no connections: let it " +
+	shut = hosted.Class{Kind: target.Held, Remedy: "a database that has to be entered takes no connections: let it " +
 		"(ALTER DATABASE … ALLOW_CONNECTIONS true), or drop it"}
-	noLocks = hosted.Class{Kind: provider.TroubleFull, Remedy: "its table of locks is full: one session holds most of them, " +
+	noLocks = hosted.Class{Kind: target.Full, Remedy: "its table of locks is full: one session holds most of them, " +
 		"which all share. End " +
 		"that session (SELECT pid, count(*) FROM pg_locks GROUP BY 1 ORDER BY 2 DESC; where nobody can connect any more, by " +
 		"kill on its " +

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -179,7 +180,7 @@ func TestAKilledBrokerLeavesNoRoleLent(t *testing.T) {
 // update asks for an extension that there is.
 func (d *desk) update(n int) provider.Instance {
 	in := d.in
-	in.Operation = provider.Operation{ID: fmt.Sprint("op-update-", n), Kind: provider.KindUpdate, Started: d.clock.Now()}
+	in.Operation = provider.Operation{ID: fmt.Sprint("op-update-", n), Kind: operation.Update, Started: d.clock.Now()}
 	in.Former, in.Parameters = in.Snapshot, []byte(`{"extensions":["citext"]}`)
 	return in
 }

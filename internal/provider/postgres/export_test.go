@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -46,7 +47,7 @@ func (w wrapped) Identify(ctx context.Context, broker string, write bool) (is ho
 	return is, err
 }
 
-func (w wrapped) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
+func (w wrapped) Advance(ctx context.Context, broker string, seen, to target.Epoch) (did bool, err error) {
 	err = w.call(ctx, func() (err error) { did, err = w.server.Advance(ctx, broker, seen, to); return err })
 	return did, err
 }

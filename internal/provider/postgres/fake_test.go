@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -89,7 +90,7 @@ func (f *Fake) Identify(ctx context.Context, broker string, write bool) (now hos
 		return f.atomic(func() error {
 			now = hosted.Said{}
 			if f.rows[broker] == nil && write {
-				first := hosted.Said{Identity: f.identity + " of " + broker, Epoch: provider.Epoch{Line: "00000001", Count: 1}}
+				first := hosted.Said{Identity: f.identity + " of " + broker, Epoch: target.Epoch{Line: "00000001", Count: 1}}
 				f.rows[broker] = &first
 			}
 			if row := f.rows[broker]; row != nil {
@@ -101,7 +102,7 @@ func (f *Fake) Identify(ctx context.Context, broker string, write bool) (now hos
 	return now, err
 }
 
-func (f *Fake) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
+func (f *Fake) Advance(ctx context.Context, broker string, seen, to target.Epoch) (did bool, err error) {
 	err = f.Effect(ctx, "advance", func() error {
 		return f.atomic(func() error {
 			row := f.rows[broker]

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -41,7 +42,7 @@ func overFake(t *testing.T) *providertest.Harness {
 		},
 		Clock: clock, ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
 		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-		Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+		Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
 		Plant: func(_ testing.TB, at, owner provider.Tags) {
 			_, name, login := namesAt(at)
 			comment := ""

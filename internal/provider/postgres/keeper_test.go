@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
@@ -105,7 +105,7 @@ func TestAKeeperThatLacksARight(t *testing.T) {
 	exec(t, super, "ALTER ROLE "+keeper+" NOCREATEROLE")
 	b := r.binding("b", "")
 	_, err := r.p.Bind(t.Context(), b)
-	troubled(t, "a bind", provider.TroubleRights, err)
+	troubled(t, "a bind", target.Rights, err)
 	if err != nil && !strings.Contains(err.Error(), "rds_password") {
 		t.Errorf("it is explained by %v", err)
 	}
@@ -146,7 +146,7 @@ func TestReadersAtOnce(t *testing.T) {
 		all.Go(func() {
 			for range 100 {
 				st, err := d.p.Bind(t.Context(), b)
-				if trouble, ok := errors.AsType[*provider.Trouble](err); ok {
+				if trouble, ok := errors.AsType[*target.Trouble](err); ok {
 					t.Errorf("a bind beside others meets a trouble: %v", trouble)
 				}
 				if st.Done {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -31,7 +32,7 @@ func settingsOf(snapshot json.RawMessage) (settings, error) {
 
 // Check finds what is wrong with the settings of a plan. What instances record of
 // it are its limits and the extensions that users may ask for.
-func Check(plan provider.Checked) (json.RawMessage, error) {
+func Check(plan check.Plan) (json.RawMessage, error) {
 	var m settings
 	err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
 		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.ConnectionLimit,

@@ -10,7 +10,9 @@ import (
 	"context"
 	"crypto/rand"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 )
@@ -38,9 +40,9 @@ type (
 )
 
 var (
-	_ provider.Provider   = (*Provider)(nil)
-	_ provider.Adopter    = (*Provider)(nil)
-	_ provider.Reconciler = (*Provider)(nil)
+	_ provider.Provider = (*Provider)(nil)
+	_ provider.Adopter  = (*Provider)(nil)
+	_ wired.Reconciler  = (*Provider)(nil)
 )
 
 // New makes a provider. It reaches no server yet. Close it in the end.
@@ -129,5 +131,5 @@ func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (de
 // not to be retained.
 func dropped(in provider.Instance) (bool, error) {
 	m, err := settingsOf(in.Snapshot)
-	return in.Operation.Kind == provider.KindDeprovision && m.RetainDays == 0 && in.Origin == provider.Origin{}, err
+	return in.Operation.Kind == operation.Deprovision && m.RetainDays == 0 && in.Origin == provider.Origin{}, err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -34,7 +35,7 @@ func newDesk(t *testing.T, access hosted.Access, change func(*postgres.Options))
 	d.p = postgres.New(o)
 	t.Cleanup(d.p.Close)
 	d.in = provider.Instance{Broker: o.Broker, Platform: "p", ID: "i", Incarnation: "op-1", PlanID: "plan",
-		Operation: provider.Operation{ID: "op-1", Kind: provider.KindProvision, Started: d.clock.Now()}}
+		Operation: provider.Operation{ID: "op-1", Kind: operation.Provision, Started: d.clock.Now()}}
 	return d
 }
 
@@ -77,7 +78,7 @@ func (d *desk) binding(id, parameters string) provider.Binding {
 	b := provider.Binding{
 		Instance: d.in, ID: id, Incarnation: "op-" + id, Parameters: []byte(parameters), Secret: []byte(fmt.Sprintf("%032s", id)),
 	}
-	b.Instance.Operation = provider.Operation{ID: b.Incarnation, Kind: provider.KindBind, Started: d.clock.Now()}
+	b.Instance.Operation = provider.Operation{ID: b.Incarnation, Kind: operation.Bind, Started: d.clock.Now()}
 	return b
 }
 

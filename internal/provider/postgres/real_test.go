@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
@@ -133,8 +134,8 @@ func TestFakesEpochsAreAsReal(t *testing.T) {
 		if errors.Join(err, err2) != nil || first != again || first.Identity == "" || first.Epoch.Count != 1 {
 			t.Errorf("%T says %+v, then %+v: %v %v", s, first, again, err, err2)
 		}
-		to := provider.Epoch{Line: first.Epoch.Line, Count: 9, Mark: "m"}
-		for _, other := range []provider.Epoch{{Count: 2}, {Count: 1, Mark: "x"}, {}} {
+		to := target.Epoch{Line: first.Epoch.Line, Count: 9, Mark: "m"}
+		for _, other := range []target.Epoch{{Count: 2}, {Count: 1, Mark: "x"}, {}} {
 			if did, err := s.Advance(t.Context(), "broker", other, to); err != nil || did {
 				t.Errorf("%T is advanced from %v, where it is not: %v", s, other, err)
 			}
@@ -160,8 +161,8 @@ func TestOldServers(t *testing.T) {
 			t.Errorf("%s is taken for old: %v", version, got)
 		}
 	}
-	trouble, ok := errors.AsType[*provider.Trouble](New(Options{}).Explain("default", errOld))
-	if !ok || trouble.Kind != provider.TroubleRights || !strings.Contains(trouble.Message, "PostgreSQL 16") {
+	trouble, ok := errors.AsType[*target.Trouble](New(Options{}).Explain("default", errOld))
+	if !ok || trouble.Kind != target.Rights || !strings.Contains(trouble.Message, "PostgreSQL 16") {
 		t.Errorf("an old server is explained as %v", trouble)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -57,7 +57,7 @@ func copied(t *testing.T, s *pgtest.Server) (restore func()) {
 // troubled requires that a step meets a trouble of the kind.
 func troubled(t *testing.T, what, kind string, err error) {
 	t.Helper()
-	trouble, ok := errors.AsType[*provider.Trouble](err)
+	trouble, ok := errors.AsType[*target.Trouble](err)
 	if !ok || trouble.Kind != kind || trouble.Message == "" {
 		t.Errorf("%s: %v, want the trouble %q", what, err, kind)
 	}
@@ -91,17 +91,17 @@ func TestRestored(t *testing.T) {
 		"Bind":        func() error { _, err := d.p.Bind(t.Context(), d.binding("next", "")); return err },
 		"Unbind":      func() error { _, err := d.p.Unbind(t.Context(), d.binding("kept", "")); return err },
 	} {
-		troubled(t, what, provider.TroubleRestored, step())
+		troubled(t, what, target.Restored, step())
 	}
-	target, now, err := d.p.Survey(t.Context(), "default")
-	if err != nil || target != d.in.Target || now.Follows(known) {
-		t.Fatalf("it says that it is %v, at %v: %v", target, now, err)
+	server, now, err := d.p.Survey(t.Context(), "default")
+	if err != nil || server != d.in.Target || now.Follows(known) {
+		t.Fatalf("it says that it is %v, at %v: %v", server, now, err)
 	}
-	next := provider.Epoch{Line: now.Line, Count: known.Count + 1, Mark: "next"}
-	if at, err := d.p.Advance(t.Context(), target, known, next); err != nil || at != now {
+	next := target.Epoch{Line: now.Line, Count: known.Count + 1, Mark: "next"}
+	if at, err := d.p.Advance(t.Context(), server, known, next); err != nil || at != now {
 		t.Errorf("it goes on from where it is not, as %v: %v", at, err)
 	}
-	if at, err := d.p.Advance(t.Context(), target, now, next); err != nil || at != next {
+	if at, err := d.p.Advance(t.Context(), server, now, next); err != nil || at != next {
 		t.Errorf("it goes on as %v: %v", at, err)
 	}
 	page, _, err := d.p.Holdings(t.Context(), "default", "")
@@ -114,7 +114,7 @@ func TestRestored(t *testing.T) {
 		}
 		if h.Tags.Binding == "removed" {
 			h.Epoch.Count++
-			troubled(t, "a quarantine that nobody meant", provider.TroubleRestored, d.p.Quarantine(t.Context(), h))
+			troubled(t, "a quarantine that nobody meant", target.Restored, d.p.Quarantine(t.Context(), h))
 			h.Epoch = next
 			if err := d.p.Quarantine(t.Context(), h); err != nil {
 				t.Error(err)
@@ -134,12 +134,12 @@ func TestRestored(t *testing.T) {
 // raise has the server be at a later epoch, as the worker does after a step.
 func (d *desk) raise() {
 	d.t.Helper()
-	target, now, err := d.p.Survey(d.t.Context(), "default")
+	server, now, err := d.p.Survey(d.t.Context(), "default")
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	next := provider.Epoch{Line: now.Line, Count: now.Count + 1, Mark: now.Mark + "+"}
-	if d.in.Epoch, err = d.p.Advance(d.t.Context(), target, now, next); err != nil || d.in.Epoch != next || len(next.Line) != 8 {
+	next := target.Epoch{Line: now.Line, Count: now.Count + 1, Mark: now.Mark + "+"}
+	if d.in.Epoch, err = d.p.Advance(d.t.Context(), server, now, next); err != nil || d.in.Epoch != next || len(next.Line) != 8 {
 		d.t.Fatalf("it is raised to %v, want %v: %v", d.in.Epoch, next, err)
 	}
 }

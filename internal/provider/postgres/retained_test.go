@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/pgtest"
@@ -19,7 +21,7 @@ import (
 func retainDesk(t *testing.T, s *pgtest.Server) *desk {
 	t.Helper()
 	d := newDesk(t, s.Access(), func(o *postgres.Options) { o.Broker = t.Name() })
-	snapshot, err := postgres.Check(provider.Checked{Settings: map[string]any{"retain_days": 7}})
+	snapshot, err := postgres.Check(check.Plan{Settings: map[string]any{"retain_days": 7}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +89,10 @@ func (d *desk) held() []provider.Holding {
 }
 
 // life is the desk of another instance, or of another life, on the same server.
-func (d *desk) life(id, operation string) *desk {
+func (d *desk) life(id, begun string) *desk {
 	o := *d
-	o.in.ID, o.in.Incarnation = id, operation
-	o.in.Operation = provider.Operation{ID: operation, Kind: provider.KindProvision, Started: d.clock.Now()}
+	o.in.ID, o.in.Incarnation = id, begun
+	o.in.Operation = provider.Operation{ID: begun, Kind: operation.Provision, Started: d.clock.Now()}
 	return &o
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -106,7 +107,7 @@ func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
 }
 
 // Advance implements hosted.Server.
-func (s sqlServer) Advance(ctx context.Context, broker string, seen, to provider.Epoch) (did bool, err error) {
+func (s sqlServer) Advance(ctx context.Context, broker string, seen, to target.Epoch) (did bool, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $4, mark = $5 WHERE broker = $1 AND epoch = $2 "+
 			"AND mark = $3",

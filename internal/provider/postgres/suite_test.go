@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -72,7 +73,7 @@ func harness(t *testing.T, s, other *pgtest.Server) *providertest.Harness {
 		},
 		Clock: w.clock, ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
 		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-		Fail: func(_ testing.TB, kind provider.Kind) map[string]any {
+		Fail: func(_ testing.TB, kind operation.Kind) map[string]any {
 			return map[string]any{"fail": string(kind)}
 		},
 		Plant: w.plant, Look: w.look, Opens: w.opens, Secrets: w.secrets, Falter: w.calls.Arm, PageSize: suitePage,

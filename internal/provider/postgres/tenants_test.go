@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -238,7 +239,7 @@ func TestUpdate(t *testing.T) {
 		grant := d.bind("a", "")
 		update := func(id, snapshot, parameters string) *provider.Failure {
 			in := d.in
-			in.Operation = provider.Operation{ID: id, Kind: provider.KindUpdate}
+			in.Operation = provider.Operation{ID: id, Kind: operation.Update}
 			in.Former, in.Snapshot, in.Parameters = d.in.Snapshot, []byte(snapshot), []byte(parameters)
 			_, f := d.drive(func(ctx context.Context) (provider.Status, error) { in.Epoch = d.in.Epoch; return d.p.Update(ctx, in) })
 			return f

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/pgtest"
@@ -37,18 +38,18 @@ func TestTroubles(t *testing.T) {
 		name, kind string
 		spoil      func() (mend func())
 	}{
-		{"Gone", provider.TroubleUnreachable, func() func() { s.Stop(); return s.Restart }},
-		{"Killed", provider.TroubleUnreachable, func() func() { s.Kill(); return s.Restart }},
-		{"Frozen", provider.TroubleSilent, func() func() { s.Freeze(); return s.Thaw }},
-		{"NewPassword", provider.TroubleLogin, func() func() {
+		{"Gone", target.Unreachable, func() func() { s.Stop(); return s.Restart }},
+		{"Killed", target.Unreachable, func() func() { s.Kill(); return s.Restart }},
+		{"Frozen", target.Silent, func() func() { s.Freeze(); return s.Thaw }},
+		{"NewPassword", target.Login, func() func() {
 			asSuperuser(t, s, "postgres", "ALTER ROLE "+access.User+" PASSWORD 'another'")
 			return func() { asSuperuser(t, s, "postgres", "ALTER ROLE "+access.User+" PASSWORD '"+access.Password+"'") }
 		}},
-		{"Locked", provider.TroubleLogin, func() func() {
+		{"Locked", target.Login, func() func() {
 			asSuperuser(t, s, "postgres", "ALTER ROLE "+access.User+" NOLOGIN")
 			return func() { asSuperuser(t, s, "postgres", "ALTER ROLE "+access.User+" LOGIN") }
 		}},
-		{"NoConnections", provider.TroubleConnections, func() func() {
+		{"NoConnections", target.Connections, func() func() {
 			asSuperuser(t, s, "postgres", "ALTER ROLE "+access.User+" CONNECTION LIMIT 0")
 			return func() { asSuperuser(t, s, "postgres", "ALTER ROLE "+access.User+" CONNECTION LIMIT -1") }
 		}},
@@ -104,14 +105,14 @@ func TestAPoolOutlivesARestart(t *testing.T) {
 func TestTroublesOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ code, kind string }{
-		"Starting":     {"57P03", provider.TroubleStarting},
-		"ShuttingDown": {"57P01", provider.TroubleStarting},
-		"DiskFull":     {"53100", provider.TroubleFull},
-		"NoMemory":     {"53200", provider.TroubleFull},
-		"TooMany":      {"53300", provider.TroubleConnections},
-		"ReadOnly":     {"25006", provider.TroubleReadOnly},
-		"Password":     {"28P01", provider.TroubleLogin},
-		"Denied":       {"42501", provider.TroubleRights},
+		"Starting":     {"57P03", target.Starting},
+		"ShuttingDown": {"57P01", target.Starting},
+		"DiskFull":     {"53100", target.Full},
+		"NoMemory":     {"53200", target.Full},
+		"TooMany":      {"53300", target.Connections},
+		"ReadOnly":     {"25006", target.ReadOnly},
+		"Password":     {"28P01", target.Login},
+		"Denied":       {"42501", target.Rights},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := refusing(t, tc.code)

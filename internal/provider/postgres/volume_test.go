@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -78,7 +79,7 @@ func (d *desk) within(long time.Duration, step func(context.Context) (provider.S
 }
 
 // unbinding is a step of an unbind, for the deletion of the instance where that is asked.
-func (d *desk) unbinding(id string, kind provider.Kind) func(context.Context) (provider.Status, error) {
+func (d *desk) unbinding(id string, kind operation.Kind) func(context.Context) (provider.Status, error) {
 	b := d.binding(id, "")
 	b.Secret, b.Parameters = nil, nil
 	b.Instance.Operation = provider.Operation{ID: "op-un" + id, Kind: kind}
@@ -162,7 +163,7 @@ func TestMoreThingsThanLocks(t *testing.T) {
 				exec(t, c, "DO $$ BEGIN "+all.String()+" END $$")
 			}
 			end(c)
-			r.within(20*time.Second, r.unbinding("mine", provider.KindUnbind))
+			r.within(20*time.Second, r.unbinding("mine", operation.Unbind))
 			if n := value[int](t, s.Connect(mine.database), `SELECT count(*) FROM pg_shdepend WHERE refobjid = $1::regrole AND deptype = 'o'
 				AND classid <> 'pg_default_acl'::regclass`, mine.owner); n < 900 {
 				t.Errorf("the owner role has %d things, want all that the binding made", n)
@@ -181,7 +182,7 @@ func TestMoreGiftsThanTime(t *testing.T) {
 	exec(t, r.session(mine), "DO $$ BEGIN FOR i IN 1..12000 LOOP PERFORM lo_create(i); EXECUTE 'GRANT ALL ON LARGE OBJECT ' || i || ' TO "+
 		theirs.login+"'; END LOOP; END $$")
 	r.p.SetStatementTimeout("60ms")
-	r.other.within(20*time.Second, r.other.unbinding("theirs", provider.KindUnbind))
+	r.other.within(20*time.Second, r.other.unbinding("theirs", operation.Unbind))
 }
 
 // A database whose deletion was cut off holds up no unbind.
@@ -191,7 +192,7 @@ func TestAHalfDroppedDatabaseHoldsUpNobody(t *testing.T) {
 		mine := r.take(r.desk, "mine", "")
 		r.unbind("mine")
 		s.Exec("postgres", "UPDATE pg_database SET datconnlimit = -2 WHERE datname = '"+mine.database+"'") // as the server marks one
-		r.within(20*time.Second, r.unbinding("mine", provider.KindDeprovision))
+		r.within(20*time.Second, r.unbinding("mine", operation.Deprovision))
 		r.deprovision()
 	})
 }
@@ -203,8 +204,8 @@ func TestTheDeletionOfAnInstanceHandsNothingOver(t *testing.T) {
 		mine, heir := r.take(r.desk, "mine", ""), r.take(r.desk, "heir", "")
 		exec(t, r.session(mine), "SET ROLE NONE", "CREATE TABLE public.mine (n int)", "GRANT ALL ON mine TO PUBLIC")
 		exec(t, r.session(heir), "BEGIN", "LOCK TABLE mine IN ACCESS SHARE MODE") // for ever
-		r.within(20*time.Second, r.unbinding("mine", provider.KindDeprovision))
-		r.within(20*time.Second, r.unbinding("heir", provider.KindDeprovision))
+		r.within(20*time.Second, r.unbinding("mine", operation.Deprovision))
+		r.within(20*time.Second, r.unbinding("heir", operation.Deprovision))
 		r.deprovision()
 		if log := s.Log(); strings.Contains(log, "REASSIGN OWNED BY "+mine.login) {
 			t.Error("it was handed over all the same")
@@ -220,7 +221,7 @@ func TestTheDeletionOfWhatIsRetainedHandsOver(t *testing.T) {
 		mine := r.take(r.desk, "mine", "")
 		c := r.session(mine)
 		exec(t, c, "SET ROLE NONE", "CREATE TABLE public.mine (n int)")
-		r.within(20*time.Second, r.unbinding("mine", provider.KindDeprovision))
+		r.within(20*time.Second, r.unbinding("mine", operation.Deprovision))
 		if n := value[int](t, s.Connect(mine.database), "SELECT count(*) FROM pg_tables WHERE tableowner = $1", mine.owner); n != 1 {
 			t.Errorf("the owner role has %d tables", n)
 		}
@@ -240,7 +241,7 @@ func TestGiftsInAnotherBrokersDatabase(t *testing.T) {
 		r := newRaid(t, s)
 		mine := r.take(r.desk, "mine", "")
 		exec(t, r.session(mine), "CREATE TABLE given (a int)", "GRANT ALL ON given TO "+login+", "+owner)
-		d.within(20*time.Second, d.unbinding("a", provider.KindUnbind))
+		d.within(20*time.Second, d.unbinding("a", operation.Unbind))
 		if _, err := connect(t, grant); err == nil {
 			t.Error("the login opens")
 		}

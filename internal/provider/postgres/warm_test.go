@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
@@ -54,12 +56,12 @@ func TestABindingThatHoldsAllLocksIsUnbound(t *testing.T) {
 			mine := r.take(r.desk, "mine", "")
 			pid, goesOn := r.full(mine)
 			_, err := r.p.Bind(t.Context(), r.binding("another", ""))
-			trouble, is := errors.AsType[*provider.Trouble](err)
+			trouble, is := errors.AsType[*target.Trouble](err)
 			if !is || !strings.Contains(trouble.Message, "max_locks_per_transaction") ||
 				!strings.Contains(trouble.Message, fmt.Sprintf("process %d has", pid)) {
 				t.Fatalf("a bind meanwhile: %v", err)
 			}
-			r.within(20*time.Second, r.unbinding("mine", provider.KindUnbind))
+			r.within(20*time.Second, r.unbinding("mine", operation.Unbind))
 			if goesOn() {
 				t.Error("its session goes on")
 			}
@@ -74,11 +76,11 @@ func TestTheTroubleWithLocksNamesItsCause(t *testing.T) {
 	r := newRaid(t, crowded(t, "17"))
 	r.full(r.take(r.desk, "mine", ""))
 	for verb, step := range map[string]func(context.Context) (provider.Status, error){
-		"Unbind":      r.unbinding("mine", provider.KindUnbind),
+		"Unbind":      r.unbinding("mine", operation.Unbind),
 		"Deprovision": func(ctx context.Context) (provider.Status, error) { return r.p.Deprovision(ctx, r.in) },
 	} {
 		_, err := step(t.Context())
-		trouble, is := errors.AsType[*provider.Trouble](err)
+		trouble, is := errors.AsType[*target.Trouble](err)
 		if !is || !strings.Contains(trouble.Message, "max_locks_per_transaction") || !strings.Contains(trouble.Message, "pg_locks") {
 			t.Errorf("%s: %v", verb, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/provider/remote"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
@@ -27,8 +28,8 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 		t.Skip("takes 20 s, by the clock of the wall")
 	}
 	made := cloudtest.Demo(cloudtest.NewCloud(time.Now), time.Second)
-	inside := remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (provider.Wired, error) {
-		return provider.Wired{Provider: made, Inventory: made}, nil
+	inside := remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (wired.Provider, error) {
+		return wired.Provider{Provider: made, Inventory: made}, nil
 	}}, slog.New(slog.DiscardHandler))
 	var calls atomic.Int64
 	wired := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {

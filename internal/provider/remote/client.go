@@ -22,6 +22,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
 // Invoker is what a client calls of *lambda.Client. It blocks until the
@@ -61,9 +63,9 @@ type Reach struct {
 
 // New gives the provider and its inventory. It calls nothing. Each call is one
 // Invoke, which the caller's context has to end.
-func New(invoker Invoker, o Options) provider.Wired {
+func New(invoker Invoker, o Options) wired.Provider {
 	c := &client{invoker: invoker, Options: o}
-	w := provider.Wired{Provider: c, Inventory: c, Targets: o.Targets, CallTimeout: o.CallTimeout, Wait: o.Wait}
+	w := wired.Provider{Provider: c, Inventory: c, Targets: o.Targets, CallTimeout: o.CallTimeout, Wait: o.Wait}
 	switch {
 	case o.Epochs:
 		w.Inventory, w.Epochs = reconciler{quarantiner{c}}, true
@@ -79,11 +81,11 @@ type client struct {
 }
 
 var (
-	_ provider.Provider   = (*client)(nil)
-	_ provider.Inventory  = (*client)(nil)
-	_ provider.Refuser    = (*client)(nil)
-	_ provider.Adopter    = quarantiner{}
-	_ provider.Reconciler = reconciler{}
+	_ provider.Provider  = (*client)(nil)
+	_ provider.Inventory = (*client)(nil)
+	_ provider.Refuser   = (*client)(nil)
+	_ provider.Adopter   = quarantiner{}
+	_ wired.Reconciler   = reconciler{}
 )
 
 // Provision implements provider.Provider.
@@ -157,27 +159,27 @@ func (q quarantiner) Adopt(ctx context.Context, h provider.Holding, former provi
 // logins in them.
 type reconciler struct{ quarantiner }
 
-// Survey implements provider.Reconciler.
-func (r reconciler) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
-	t := provider.Target{Name: target}
+// Survey implements wired.Reconciler.
+func (r reconciler) Survey(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
+	t := provider.Target{Name: name}
 	a, err := r.call(ctx, []provider.Target{t}, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
 	if err == nil && (a.Status == nil || a.Status.Target == nil) {
 		err = errVersion
 	}
 	if err != nil {
-		return t, provider.Epoch{}, err
+		return t, target.Epoch{}, err
 	}
 	return *a.Status.Target, a.Epoch, nil
 }
 
-// Holdings implements provider.Reconciler.
+// Holdings implements wired.Reconciler.
 func (r reconciler) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
 	t := provider.Target{Name: target}
 	return r.page(ctx, []provider.Target{t}, request{Verb: verbHoldings, Cursor: cursor, Epochs: &epochs{Target: t}})
 }
 
-// Advance implements provider.Reconciler.
-func (r reconciler) Advance(ctx context.Context, t provider.Target, from, to provider.Epoch) (provider.Epoch, error) {
+// Advance implements wired.Reconciler.
+func (r reconciler) Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error) {
 	a, err := r.call(ctx, []provider.Target{t}, request{Verb: verbAdvance, Epochs: &epochs{Target: t, From: from, To: to}})
 	if err == nil && a.Status == nil {
 		err = errVersion

@@ -12,6 +12,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/remote"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
@@ -64,8 +65,8 @@ func behind(factory providertest.Factory, faults bool) providertest.Factory {
 		h := factory(t)
 		first := &network{}
 		wire := func(n *network, p provider.Provider, i provider.Inventory) (provider.Provider, provider.Inventory) {
-			n.inside = remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (provider.Wired, error) {
-				return provider.Wired{Provider: p, Inventory: i}, nil
+			n.inside = remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (wired.Provider, error) {
+				return wired.Provider{Provider: p, Inventory: i}, nil
 			}}, slog.New(slog.DiscardHandler))
 			w := remote.New(n, remote.Options{Provider: "demo", Function: "function", Quarantines: true})
 			return w.Provider, w.Inventory

@@ -9,13 +9,15 @@ import (
 
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
 // Open gives a provider that reaches its targets as reach says, which is what the
 // client's Reach looked up; nil if it needs none. It is called for each call, and
 // may give the same provider again, unless that is to be closed, as it is after
 // each call. Its error is logged: it repeats nothing of reach.
-type Open func(reach json.RawMessage) (provider.Wired, error)
+type Open func(reach json.RawMessage) (wired.Provider, error)
 
 // A Handler serves calls. It is a lambda.Handler.
 type Handler struct {
@@ -83,11 +85,11 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 }
 
 // ask makes the call.
-func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
+func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 	var (
 		st  provider.Status
 		out *page
-		at  provider.Epoch
+		at  target.Epoch
 		err error
 	)
 	switch r.Verb {
@@ -109,9 +111,9 @@ func (h *Handler) ask(ctx context.Context, w provider.Wired, r request) answer {
 		out = &page{}
 		out.Holdings, out.Next, err = w.Inventory.List(ctx, r.Cursor)
 	case verbSurvey, verbHoldings, verbAdvance:
-		reconciler, ok := w.Inventory.(provider.Reconciler)
+		reconciler, ok := w.Inventory.(wired.Reconciler)
 		if !ok {
-			return h.fault(ctx, r, "it cannot reconcile", errors.New("the inventory is no provider.Reconciler"))
+			return h.fault(ctx, r, "it cannot reconcile", errors.New("the inventory is no wired.Reconciler"))
 		}
 		st, at, out, err = reconcile(ctx, reconciler, r)
 	case verbQuarantine, verbRelease, verbAdopt:
@@ -149,8 +151,8 @@ func quarantine(ctx context.Context, q provider.Adopter, r request) error {
 
 // reconcile makes a call of a reconciler: the status has the target.
 func reconcile(
-	ctx context.Context, reconciler provider.Reconciler, r request,
-) (st provider.Status, at provider.Epoch, out *page, err error) {
+	ctx context.Context, reconciler wired.Reconciler, r request,
+) (st provider.Status, at target.Epoch, out *page, err error) {
 	switch t := r.Epochs.Target; r.Verb {
 	case verbSurvey:
 		t, at, err = reconciler.Survey(ctx, t.Name)
@@ -168,7 +170,7 @@ func reconcile(
 // provider calls passing, the worker would log in its place; a trouble it does log,
 // so that the same is not said at each step.
 func (h *Handler) fault(ctx context.Context, r request, what string, err error) answer {
-	var trouble *provider.Trouble
+	var trouble *target.Trouble
 	if !errors.As(err, &trouble) {
 		h.log.WarnContext(ctx, "a call met a fault and will be repeated", "provider", r.Provider, "verb", r.Verb, "error", err)
 	}

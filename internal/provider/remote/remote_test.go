@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/remote"
 )
 
@@ -38,7 +40,7 @@ type told struct {
 	got    []any
 	ctx    context.Context
 	status provider.Status
-	epoch  provider.Epoch
+	epoch  target.Epoch
 	page   []provider.Holding
 	next   string
 	err    error
@@ -103,7 +105,7 @@ type adoption struct {
 	Former  provider.Tags
 }
 
-func (p *told) Survey(ctx context.Context, target string) (provider.Target, provider.Epoch, error) {
+func (p *told) Survey(ctx context.Context, target string) (provider.Target, target.Epoch, error) {
 	_, err := p.step(ctx, "survey", target)
 	return provider.Target{Name: target, Identity: "s-1"}, p.epoch, err
 }
@@ -113,7 +115,7 @@ func (p *told) Holdings(ctx context.Context, target, cursor string) ([]provider.
 	return p.page, p.next, err
 }
 
-func (p *told) Advance(ctx context.Context, t provider.Target, now, was provider.Epoch) (provider.Epoch, error) {
+func (p *told) Advance(ctx context.Context, t provider.Target, now, was target.Epoch) (target.Epoch, error) {
 	_, err := p.step(ctx, "advance", fmt.Sprint(t, now, was))
 	return p.epoch, err
 }
@@ -121,7 +123,7 @@ func (p *told) Advance(ctx context.Context, t provider.Target, now, was provider
 // call is what both functions are in a test: the client, and what it is wired to.
 type call struct {
 	told
-	provider.Wired
+	wired   wired.Provider
 	inside  provider.Provider
 	reached json.RawMessage // what the provider inside was opened with
 	asked   []provider.Target
@@ -131,15 +133,15 @@ type call struct {
 func newCall() *call {
 	c := &call{}
 	c.inside = &c.told
-	handler := remote.NewHandler(map[string]remote.Open{"told": func(reach json.RawMessage) (provider.Wired, error) {
+	handler := remote.NewHandler(map[string]remote.Open{"told": func(reach json.RawMessage) (wired.Provider, error) {
 		c.reached = reach
-		return provider.Wired{Provider: c.inside, Inventory: &c.told}, nil
+		return wired.Provider{Provider: c.inside, Inventory: &c.told}, nil
 	}}, slog.New(slog.NewJSONHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	reach := func(_ context.Context, targets []provider.Target) (json.RawMessage, error) {
 		c.asked = targets
 		return json.RawMessage(`{"password":"canary"}`), nil
 	}
-	c.Wired = remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+	c.wired = remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 		out, err := handler.Invoke(ctx, in.Payload)
 		return &lambda.InvokeOutput{Payload: out}, err
 	}), remote.Options{Provider: "told", Quarantines: true, Epochs: true, Reach: remote.Reach{LookUp: reach}})
@@ -203,19 +205,19 @@ func TestEverythingTravels(t *testing.T) {
 	status := filled[provider.Status](t)
 	for verb, c := range map[string]struct {
 		sent any
-		step func(w provider.Wired, ctx context.Context) (provider.Status, error)
+		step func(w wired.Provider, ctx context.Context) (provider.Status, error)
 	}{
-		"provision": {in, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
+		"provision": {in, func(w wired.Provider, ctx context.Context) (provider.Status, error) {
 			return w.Provider.Provision(ctx, in)
 		}},
-		"update": {in, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
+		"update": {in, func(w wired.Provider, ctx context.Context) (provider.Status, error) {
 			return w.Provider.Update(ctx, in)
 		}},
-		"deprovision": {in, func(w provider.Wired, ctx context.Context) (provider.Status, error) {
+		"deprovision": {in, func(w wired.Provider, ctx context.Context) (provider.Status, error) {
 			return w.Provider.Deprovision(ctx, in)
 		}},
-		"bind":   {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Bind(ctx, b) }},
-		"unbind": {b, func(w provider.Wired, ctx context.Context) (provider.Status, error) { return w.Provider.Unbind(ctx, b) }},
+		"bind":   {b, func(w wired.Provider, ctx context.Context) (provider.Status, error) { return w.Provider.Bind(ctx, b) }},
+		"unbind": {b, func(w wired.Provider, ctx context.Context) (provider.Status, error) { return w.Provider.Unbind(ctx, b) }},
 	} {
 		for what, sent := range map[string]any{"Full": c.sent, "Empty": reflect.Zero(reflect.TypeOf(c.sent)).Interface()} {
 			t.Run(verb+"/"+what, func(t *testing.T) {
@@ -227,7 +229,7 @@ func TestEverythingTravels(t *testing.T) {
 						in, b, h = filled[provider.Instance](t), filled[provider.Binding](t), filled[provider.Holding](t)
 					}()
 				}
-				got, err := c.step(call.Wired, t.Context())
+				got, err := c.step(call.wired, t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -242,7 +244,7 @@ func TestEverythingTravels(t *testing.T) {
 	}
 	call := newCall()
 	call.page, call.next = filled[[]provider.Holding](t), "canary <next>"
-	page, next, err := call.Inventory.List(t.Context(), "canary <cursor>")
+	page, next, err := call.wired.Inventory.List(t.Context(), "canary <cursor>")
 	if d := cmp.Diff([]any{call.page, call.next, nil}, []any{page, next, err}); d != "" {
 		t.Errorf("a page: -want +got:\n%s", d)
 	}
@@ -254,7 +256,7 @@ func TestEverythingTravels(t *testing.T) {
 		"release":    func(q provider.Quarantiner) error { return q.Release(t.Context(), h) },
 	} {
 		call = newCall()
-		if err := do(call.Inventory.(provider.Quarantiner)); err != nil {
+		if err := do(call.wired.Inventory.(provider.Quarantiner)); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff([]any{verb, h}, call.got); d != "" {
@@ -264,7 +266,7 @@ func TestEverythingTravels(t *testing.T) {
 	call = newCall()
 	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n", Origin: provider.Origin{Instance: "o",
 		Incarnation: "m"}}
-	if err := call.Inventory.(provider.Adopter).Adopt(t.Context(), h, former); err != nil {
+	if err := call.wired.Inventory.(provider.Adopter).Adopt(t.Context(), h, former); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]any{"adopt", adoption{h, former}}, call.got); d != "" {
@@ -282,7 +284,7 @@ func TestFailuresTravel(t *testing.T) {
 		want.InstanceUsable = usable
 		c := newCall()
 		c.err = fmt.Errorf("wrapped: %w", &want)
-		_, err := c.Provider.Update(t.Context(), provider.Instance{})
+		_, err := c.wired.Provider.Update(t.Context(), provider.Instance{})
 		var got *provider.Failure
 		if !errors.As(err, &got) {
 			t.Fatalf("not a failure: %v", err)
@@ -300,7 +302,7 @@ func TestFailuresTravel(t *testing.T) {
 // question needs arrive. Where the provider inside refuses none, nor does this one.
 func TestRefusesInside(t *testing.T) {
 	in := filled[provider.Instance](t)
-	refuses := func(c *call) error { return c.Provider.(provider.Refuser).Refuses(t.Context(), in) }
+	refuses := func(c *call) error { return c.wired.Provider.(provider.Refuser).Refuses(t.Context(), in) }
 	c := newCall()
 	if err := refuses(c); err != nil {
 		t.Errorf("what is not refused: %v", err)
@@ -338,7 +340,7 @@ func TestAPageBesideAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCall()
 			c.page, c.next, c.err = want.page, want.next, errors.New("canary: no route to db-2")
-			page, next, err := c.Inventory.List(t.Context(), "")
+			page, next, err := c.wired.Inventory.List(t.Context(), "")
 			if d := cmp.Diff(want.page, page); d != "" || next != want.next {
 				t.Errorf("next %q, page -want +got:\n%s", next, d)
 			}
@@ -357,42 +359,42 @@ func TestReach(t *testing.T) {
 	bound, held := provider.Binding{Instance: provider.Instance{Target: there}}, provider.Holding{Target: there}
 	ordered := provider.Instance{Target: here}
 	for name, test := range map[string]struct {
-		call func(w provider.Wired) error
+		call func(w wired.Provider) error
 		want []provider.Target
 	}{
 		"Step": {
-			func(w provider.Wired) error {
+			func(w wired.Provider) error {
 				_, err := w.Provider.Provision(t.Context(),
 					ordered)
 				return err
 			}, []provider.Target{here},
 		},
 		"Restore": {
-			func(w provider.Wired) error {
+			func(w wired.Provider) error {
 				_, err := w.Provider.Provision(t.Context(),
 					restored)
 				return err
 			}, []provider.Target{here, there},
 		},
 		"Binding": {
-			func(w provider.Wired) error { _, err := w.Provider.Bind(t.Context(), bound); return err }, []provider.Target{there},
+			func(w wired.Provider) error { _, err := w.Provider.Bind(t.Context(), bound); return err }, []provider.Target{there},
 		},
 		"Inventory": {
-			func(w provider.Wired) error { _, _, err := w.Inventory.List(t.Context(), ""); return err }, nil,
+			func(w wired.Provider) error { _, _, err := w.Inventory.List(t.Context(), ""); return err }, nil,
 		},
 		"Quarantine": {
-			func(w provider.Wired) error {
+			func(w wired.Provider) error {
 				return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(),
 					held)
 			}, []provider.Target{there},
 		},
 		"Adopt": {
-			func(w provider.Wired) error {
+			func(w wired.Provider) error {
 				return w.Inventory.(provider.Adopter).Adopt(t.Context(), held, held.Tags)
 			}, []provider.Target{there},
 		},
 		"Release": {
-			func(w provider.Wired) error {
+			func(w wired.Provider) error {
 				return w.Inventory.(provider.Quarantiner).Release(t.Context(),
 					held)
 			}, []provider.Target{there},
@@ -400,7 +402,7 @@ func TestReach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCall()
-			if err := test.call(c.Wired); err != nil {
+			if err := test.call(c.wired); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(test.want, c.asked); d != "" {
@@ -430,10 +432,10 @@ func TestWhatACallLeaves(t *testing.T) {
 	}{"Done": {}, "Failure": {err: provider.Failf("no")}, "Fault": {errors.New("wrong password"), 1}} {
 		c := told{status: provider.Status{Done: true}, err: test.err}
 		open, opened, forgot := 0, 0, 0
-		handler := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (provider.Wired, error) {
+		handler := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) {
 			open++
 			opened++
-			return provider.Wired{Provider: &c, Inventory: &c, Close: func() { open-- }}, nil
+			return wired.Provider{Provider: &c, Inventory: &c, Close: func() { open-- }}, nil
 		}}, slog.New(slog.DiscardHandler))
 		w := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 			out, err := handler.Invoke(ctx, in.Payload)
@@ -523,7 +525,7 @@ func TestFaultsInside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCall()
 			test.arrange(c)
-			_, err := c.Provider.Bind(t.Context(), provider.Binding{ID: "b", Secret: []byte("canary"),
+			_, err := c.wired.Provider.Bind(t.Context(), provider.Binding{ID: "b", Secret: []byte("canary"),
 				Instance: provider.Instance{ID: "i-1"}})
 			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered {
 				t.Errorf("error %v", err)
@@ -543,7 +545,7 @@ func TestDeadlines(t *testing.T) {
 	c := newCall()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	if _, err := c.Provider.Provision(ctx, provider.Instance{}); err != nil {
+	if _, err := c.wired.Provider.Provision(ctx, provider.Instance{}); err != nil {
 		t.Fatal(err)
 	}
 	outside, _ := ctx.Deadline()
@@ -553,7 +555,7 @@ func TestDeadlines(t *testing.T) {
 	c = newCall()
 	ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
-	if _, err := c.Provider.Provision(ctx, provider.Instance{}); !passing(err) || !errors.Is(err, context.DeadlineExceeded) || c.got != nil {
+	if _, err := c.wired.Provider.Provision(ctx, provider.Instance{}); !passing(err) || !errors.Is(err, context.DeadlineExceeded) || c.got != nil {
 		t.Errorf("too late: error %v, and the provider was told %v", err, c.got)
 	}
 }
@@ -572,8 +574,8 @@ func TestUnknownCalls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			p := &told{}
-			h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (provider.Wired, error) {
-				return provider.Wired{Provider: p, Inventory: p}, nil
+			h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) {
+				return wired.Provider{Provider: p, Inventory: p}, nil
 			}}, slog.New(slog.NewTextHandler(&log, nil)))
 			out, err := h.Invoke(t.Context(), []byte(payload))
 			var a remote.Answer
@@ -590,9 +592,9 @@ func TestUnknownCalls(t *testing.T) {
 // What an operator needs of targets that were restored goes through as it is.
 func TestReconciler(t *testing.T) {
 	c := newCall()
-	r := c.Inventory.(provider.Reconciler)
-	c.epoch = provider.Epoch{Line: "one", Count: 1 << 60}
-	was := provider.Epoch{Line: "zero", Count: 9, Mark: "m"}
+	r := c.wired.Inventory.(wired.Reconciler)
+	c.epoch = target.Epoch{Line: "one", Count: 1 << 60}
+	was := target.Epoch{Line: "zero", Count: 9, Mark: "m"}
 	target, epoch, err := r.Survey(t.Context(), "east")
 	if want := (provider.Target{Name: "east", Identity: "s-1"}); err != nil || target != want || epoch != c.epoch {
 		t.Errorf("it is %v, at %v: %v", target, epoch, err)
@@ -618,10 +620,10 @@ func TestReconciler(t *testing.T) {
 func TestTroublesAreSaidOutside(t *testing.T) {
 	c := newCall()
 	for _, late := range []error{nil, context.DeadlineExceeded} {
-		c.err = &provider.Trouble{Kind: provider.TroubleFull, Target: "east", Message: "make room", Err: late}
-		_, err := c.Provider.Provision(t.Context(), provider.Instance{ID: "i"})
-		var got *provider.Trouble
-		if !errors.As(err, &got) || got.Kind != provider.TroubleFull || got.Target != "east" || got.Message != "make room" || !passing(err) {
+		c.err = &target.Trouble{Kind: target.Full, Target: "east", Message: "make room", Err: late}
+		_, err := c.wired.Provider.Provision(t.Context(), provider.Instance{ID: "i"})
+		var got *target.Trouble
+		if !errors.As(err, &got) || got.Kind != target.Full || got.Target != "east" || got.Message != "make room" || !passing(err) {
 			t.Errorf("it says %v", err)
 		}
 		if errors.Is(err, context.DeadlineExceeded) != (late != nil) {
@@ -635,7 +637,7 @@ func TestTroublesAreSaidOutside(t *testing.T) {
 
 // Who cannot quarantine does not promise it.
 func TestQuarantinesOnlyWhereItCan(t *testing.T) {
-	if _, ok := remote.New(nil, remote.Options{Quarantines: true}).Inventory.(provider.Reconciler); ok {
+	if _, ok := remote.New(nil, remote.Options{Quarantines: true}).Inventory.(wired.Reconciler); ok {
 		t.Error("it promises to reconcile")
 	}
 	if _, ok := remote.New(nil, remote.Options{}).Inventory.(provider.Quarantiner); ok {
@@ -654,8 +656,8 @@ func FuzzHandler(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		p := &told{status: provider.Status{Done: true}}
-		h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (provider.Wired, error) {
-			return provider.Wired{Provider: p, Inventory: p}, nil
+		h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) {
+			return wired.Provider{Provider: p, Inventory: p}, nil
 		}}, slog.New(slog.DiscardHandler))
 		out, err := h.Invoke(t.Context(), payload)
 		var a remote.Answer

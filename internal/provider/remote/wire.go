@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // version is of what the two functions say to each other. Raise it when a
@@ -55,8 +56,8 @@ type request struct {
 // epochs are what the verbs of a reconciler take.
 type epochs struct {
 	Target provider.Target `json:"target"`
-	From   provider.Epoch  `json:"from,omitzero"`
-	To     provider.Epoch  `json:"to,omitzero"`
+	From   target.Epoch    `json:"from,omitzero"`
+	To     target.Epoch    `json:"to,omitzero"`
 }
 
 // An answer is what came of it: exactly one of its members beside the version and the
@@ -66,7 +67,7 @@ type answer struct {
 	Status  *provider.Status  `json:"status,omitempty"`
 	Failure *provider.Failure `json:"failure,omitempty"`
 	Page    *page             `json:"page,omitempty"`
-	Epoch   provider.Epoch    `json:"epoch,omitzero"` // of a target, beside a status
+	Epoch   target.Epoch      `json:"epoch,omitzero"` // of a target, beside a status
 	Fault   *fault            `json:"fault,omitempty"`
 }
 
@@ -83,7 +84,7 @@ type fault struct {
 	// Unanswered: a call into the network was begun, and may still land.
 	Unanswered bool `json:"unanswered,omitempty"`
 	// Trouble is what an operator has to end: it is logged by who asked.
-	Trouble *provider.Trouble `json:"trouble,omitempty"`
+	Trouble *target.Trouble `json:"trouble,omitempty"`
 }
 
 // encode gives JSON in which texts are as they were.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/valkey"
 	"github.com/longshore/longshore/internal/test/providertest"
@@ -530,7 +531,7 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 		"NoFile":  {func() hosted.Access { return valkeytest.Unsound(t).Access() }, "aclfile", ""},
 		"Cluster": {func() hosted.Access { return valkeytest.New(t, "cluster-enabled yes").Access() }, "stands alone", ""},
 		"Replica": {func() hosted.Access { return valkeytest.New(t, "replicaof 127.0.0.1 1").Access() }, "replica",
-			provider.TroubleReadOnly},
+			target.ReadOnly},
 		"Open": {func() hosted.Access {
 			s := valkeytest.New(t)
 			must(t, s.Root(t), "ACL", "SETUSER", "default", "on", "nopass")
@@ -540,13 +541,13 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 			a := sound.Access()
 			a.Password += "x"
 			return a
-		}, "refuses the broker's login", provider.TroubleLogin},
+		}, "refuses the broker's login", target.Login},
 		"NoRights": {func() hosted.Access {
 			must(t, sound.Root(t), "ACL", "SETUSER", "poor", "on", ">poor", "+ping")
 			a := sound.Access()
 			a.User, a.Password = "poor", "poor"
 			return a
-		}, "docs/valkey.md", provider.TroubleRights},
+		}, "docs/valkey.md", target.Rights},
 		"OursNamedLikeIt": {func() hosted.Access {
 			s := valkeytest.New(t)
 			a := s.Access()
@@ -555,7 +556,7 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 			a.User = "longshore"
 			return a
 		}, "another name", ""},
-		"Gone":     {func() hosted.Access { a := sound.Access(); a.Port = 1; return a }, "refused", provider.TroubleUnreachable},
+		"Gone":     {func() hosted.Access { a := sound.Access(); a.Port = 1; return a }, "refused", target.Unreachable},
 		"HalfTLS":  {func() hosted.Access { a := sound.Access(); a.TLS = hosted.TLSRequire; return a }, "rediss://", ""},
 		"BrokenCA": {func() hosted.Access { a := sound.Access(); a.TLS, a.CA = hosted.TLSVerify, "x"; return a }, "PEM", ""},
 	} {
@@ -572,7 +573,7 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 					continue
 				}
 				_, failed := errors.AsType[*provider.Failure](err)
-				trouble, _ := errors.AsType[*provider.Trouble](err)
+				trouble, _ := errors.AsType[*target.Trouble](err)
 				if c.kind != "" && (trouble == nil || trouble.Kind != c.kind) {
 					t.Errorf("error %v, want the trouble %q", err, c.kind)
 				}

@@ -8,6 +8,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -68,14 +69,14 @@ func (f *faulty) do(ctx context.Context, command ...string) (m valkey.ValkeyMess
 
 // AdvanceBlindly has the server be at an epoch, as a caller does who looked before others
 // raised it.
-func AdvanceBlindly(ctx context.Context, p *Provider, t provider.Target, to provider.Epoch) (provider.Epoch, error) {
+func AdvanceBlindly(ctx context.Context, p *Provider, t provider.Target, to target.Epoch) (target.Epoch, error) {
 	at, err := p.Reach(t)
 	if err != nil {
-		return provider.Epoch{}, err
+		return target.Epoch{}, err
 	}
 	defer at.Leave()
-	if _, err = at.Server.Advance(ctx, p.Broker, provider.Epoch{}, to); err != nil {
-		return provider.Epoch{}, err
+	if _, err = at.Server.Advance(ctx, p.Broker, target.Epoch{}, to); err != nil {
+		return target.Epoch{}, err
 	}
 	said, err := at.Server.Identify(ctx, p.Broker, false)
 	return said.Epoch, err

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/valkey"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // at is where the server is now.
-func (w *world) at() provider.Epoch {
+func (w *world) at() target.Epoch {
 	w.t.Helper()
 	target, at, err := w.p.Survey(w.t.Context(), hosted.DefaultTarget)
 	if err != nil || target != w.target {
@@ -28,7 +29,7 @@ func (w *world) at() provider.Epoch {
 func (w *world) raise() {
 	w.t.Helper()
 	now := w.at()
-	next := provider.Epoch{Count: now.Count + 1, Mark: "m" + strconv.FormatInt(now.Count, 10)}
+	next := target.Epoch{Count: now.Count + 1, Mark: "m" + strconv.FormatInt(now.Count, 10)}
 	if at, err := w.p.Advance(w.t.Context(), w.target, now, next); err != nil || at != next || w.at() != next {
 		w.t.Fatalf("it is raised to %v, and is at %v, want %v: %v", at, w.at(), next, err)
 	}
@@ -65,15 +66,15 @@ func TestRestored(t *testing.T) {
 		"Quarantine":  func() error { return w.p.Quarantine(t.Context(), first) },
 	} {
 		err := step()
-		if trouble, ok := errors.AsType[*provider.Trouble](err); !ok || trouble.Kind != provider.TroubleRestored {
-			t.Errorf("%s: %v, want the trouble %q", what, err, provider.TroubleRestored)
+		if trouble, ok := errors.AsType[*target.Trouble](err); !ok || trouble.Kind != target.Restored {
+			t.Errorf("%s: %v, want the trouble %q", what, err, target.Restored)
 		}
 	}
 	now := w.at()
 	if now.Follows(known) {
 		t.Fatalf("it is at %v, and has been at %v", now, known)
 	}
-	next := provider.Epoch{Count: known.Count + 1, Mark: "next"}
+	next := target.Epoch{Count: known.Count + 1, Mark: "next"}
 	if at, err := w.p.Advance(t.Context(), w.target, known, next); err != nil || at != now {
 		t.Errorf("it goes on from where it is not, as %v: %v", at, err)
 	}
@@ -98,7 +99,7 @@ func TestRestored(t *testing.T) {
 // A broker that ends in the middle of a call blames no server, and rings no alarm.
 func TestCanceledIsNoTrouble(t *testing.T) {
 	t.Parallel()
-	var trouble *provider.Trouble
+	var trouble *target.Trouble
 	err := valkey.Explain("t", &net.OpError{Op: "dial", Err: context.Canceled})
 	if !errors.Is(err, context.Canceled) || errors.As(err, &trouble) {
 		t.Errorf("a call that was canceled is %v", err)
@@ -147,8 +148,8 @@ func TestEpochsOfTwoAtOnce(t *testing.T) {
 	}
 	// Another broker raises it between a look and the change.
 	must(t, w.server.Root(t), "ACL", "SETUSER", name(at.Count+1, "theirs"), "reset", "off")
-	theirs := provider.Epoch{Count: at.Count + 1, Mark: "theirs"}
-	ours := provider.Epoch{Count: at.Count + 1, Mark: "ours"}
+	theirs := target.Epoch{Count: at.Count + 1, Mark: "theirs"}
+	ours := target.Epoch{Count: at.Count + 1, Mark: "ours"}
 	if got, err := valkey.AdvanceBlindly(t.Context(), w.p, w.target, ours); err != nil || got != theirs {
 		t.Errorf("of two, this one has it be at %v, want %v: %v", got, theirs, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/valkey"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
@@ -16,7 +17,7 @@ import (
 // keeping is the instance of a plan that retains what is deleted for a week.
 func (w *world) keeping(id string) provider.Instance {
 	w.t.Helper()
-	snapshot, err := valkey.Check(provider.Checked{Settings: map[string]any{"retain_days": 7}})
+	snapshot, err := valkey.Check(check.Plan{Settings: map[string]any{"retain_days": 7}})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestCheck(t *testing.T) {
 		"Both":   {map[string]any{"on_delete": "drop", "retain_days": 7}, ""},
 		"Limit":  {map[string]any{"connection_limit": 7}, ""},
 	} {
-		got, err := valkey.Check(provider.Checked{Settings: tc.settings})
+		got, err := valkey.Check(check.Plan{Settings: tc.settings})
 		said, _ := json.Marshal(got)
 		if err != nil {
 			said = nil

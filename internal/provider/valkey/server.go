@@ -18,6 +18,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -147,20 +148,20 @@ const crowded = "max number of clients"
 
 // classes are what an answer of the server asks for, by its first word.
 var classes = map[string]hosted.Class{
-	crowded: {Kind: provider.TroubleConnections, Remedy: "the server takes no more connections: CLIENT LIST, on one that is " +
+	crowded: {Kind: target.Connections, Remedy: "the server takes no more connections: CLIENT LIST, on one that is " +
 		"still open, tells whose " +
 		"they are, and CLIENT KILL USER ends them. Where none is open, restart it with a greater maxclients"},
 	"NOAUTH":    hosted.Login,
 	"WRONGPASS": hosted.Login,
-	"NOPERM": {Kind: provider.TroubleRights, Remedy: "the broker's login may not do what it needs: make it as " +
+	"NOPERM": {Kind: target.Rights, Remedy: "the broker's login may not do what it needs: make it as " +
 		"docs/valkey.md says"},
 	"LOADING":    hosted.Starting,
-	"BUSY":       {Kind: provider.TroubleSilent, Remedy: "the server is busy with a script, and is asked again"},
+	"BUSY":       {Kind: target.Silent, Remedy: "the server is busy with a script, and is asked again"},
 	"READONLY":   hosted.ReadOnly,
 	"MASTERDOWN": hosted.ReadOnly,
-	"OOM": {Kind: provider.TroubleFull, Remedy: "the server has no memory left: raise maxmemory, or delete what is not " +
+	"OOM": {Kind: target.Full, Remedy: "the server has no memory left: raise maxmemory, or delete what is not " +
 		"needed"},
-	"MISCONF": {Kind: provider.TroubleFull, Remedy: "the server cannot write its data to disk: look at its log"},
+	"MISCONF": {Kind: target.Full, Remedy: "the server cannot write its data to disk: look at its log"},
 }
 
 // word is the first one of a server's answer; empty if it is none.
@@ -291,7 +292,7 @@ func epochPrefix(broker string) string {
 
 // epoch reads where the server is, and the users that say so; zero if it never said. Two
 // brokers that have raised it at once leave two marks of one count: it is at neither.
-func (s *server) epoch(ctx context.Context, broker string) (at provider.Epoch, marks map[string]int64, err error) {
+func (s *server) epoch(ctx context.Context, broker string) (at target.Epoch, marks map[string]int64, err error) {
 	names, err := s.users(ctx, epochPrefix(broker))
 	marks = map[string]int64{}
 	for _, name := range names {
@@ -303,7 +304,7 @@ func (s *server) epoch(ctx context.Context, broker string) (at provider.Epoch, m
 		marks[name] = count
 		switch {
 		case count > at.Count:
-			at = provider.Epoch{Count: count, Mark: mark}
+			at = target.Epoch{Count: count, Mark: mark}
 		case count == at.Count:
 			at.Mark += "+" + mark
 		}
@@ -314,7 +315,7 @@ func (s *server) epoch(ctx context.Context, broker string) (at provider.Epoch, m
 // Advance implements hosted.Server. There is no command that makes a user only if another
 // one is there: of two brokers at once, one finds both of them after it has made its own,
 // which it takes back.
-func (s *server) Advance(ctx context.Context, broker string, _, to provider.Epoch) (bool, error) {
+func (s *server) Advance(ctx context.Context, broker string, _, to target.Epoch) (bool, error) {
 	name := fmt.Sprintf("%s%d.%s", epochPrefix(broker), to.Count, to.Mark)
 	if _, err := s.do(ctx, "ACL", "SETUSER", name, "reset", "off"); err != nil {
 		return false, err

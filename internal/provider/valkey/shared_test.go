@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
@@ -39,9 +39,9 @@ func TestConnections(t *testing.T) {
 	for range 20 {
 		b := w.binding("mine", "a")
 		_, err := functions.Unbind(t.Context(), b)
-		trouble, ok := errors.AsType[*provider.Trouble](err)
-		if !ok || trouble.Kind != provider.TroubleConnections || !strings.Contains(trouble.Message, "CLIENT KILL") {
-			t.Fatalf("without a connection: %v, want the trouble %q", err, provider.TroubleConnections)
+		trouble, ok := errors.AsType[*target.Trouble](err)
+		if !ok || trouble.Kind != target.Connections || !strings.Contains(trouble.Message, "CLIENT KILL") {
+			t.Fatalf("without a connection: %v, want the trouble %q", err, target.Connections)
 		}
 	}
 	w.bind("theirs", "b", "") // nobody can log in with it yet

@@ -14,6 +14,8 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -34,9 +36,9 @@ type (
 )
 
 var (
-	_ provider.Provider   = (*Provider)(nil)
-	_ provider.Adopter    = (*Provider)(nil)
-	_ provider.Reconciler = (*Provider)(nil)
+	_ provider.Provider = (*Provider)(nil)
+	_ provider.Adopter  = (*Provider)(nil)
+	_ wired.Reconciler  = (*Provider)(nil)
 )
 
 // pageSize is how many users of a server one page looks at.
@@ -58,9 +60,9 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Check is a provider.Check. A plan says no more than what becomes of what is deleted:
+// Check is a check.Func. A plan says no more than what becomes of what is deleted:
 // the server holds a user to nothing but its rights.
-func Check(plan provider.Checked) (json.RawMessage, error) {
+func Check(plan check.Plan) (json.RawMessage, error) {
 	var d hosted.Deletion
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
 		if name != "retain_days" && name != "on_delete" {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/valkey"
@@ -63,7 +64,7 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 		Target:    provider.Target{Name: hosted.DefaultTarget},
 		ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"fail": ""},
 		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-		Fail: func(_ testing.TB, kind provider.Kind) map[string]any {
+		Fail: func(_ testing.TB, kind operation.Kind) map[string]any {
 			return map[string]any{"fail": string(kind)}
 		},
 		Plant: func(t testing.TB, at, owner provider.Tags) {

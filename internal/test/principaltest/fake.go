@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/test/providertest"
@@ -165,7 +166,7 @@ func (f *Fake) below(path string) (out []*entity) {
 func (f *Fake) Plant(kind plan.Principal, name, path string, tags provider.Tags) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.standing[kind][name] = &entity{kind: kind, name: name, path: path, tags: labels(tags.Labels()), created: f.now(),
+	f.standing[kind][name] = &entity{kind: kind, name: name, path: path, tags: labels(label.Write(tags)), created: f.now(),
 		policies: map[string]string{}}
 }
 
@@ -197,7 +198,7 @@ func (f *Fake) SetPolicy(kind plan.Principal, name, policy, document string) {
 	f.standing[kind][name].policies[policy] = document
 }
 
-func labels(all []provider.Label) map[string]string {
+func labels(all []label.Label) map[string]string {
 	out := map[string]string{}
 	for _, l := range all {
 		out[l.Name] = l.Value
@@ -328,7 +329,7 @@ func (c *Client) Create(ctx context.Context, kind plan.Principal, w principal.Wa
 }
 
 // tagged gives tags with others, if IAM takes them.
-func tagged(tags map[string]string, more []provider.Label) (map[string]string, error) {
+func tagged(tags map[string]string, more []label.Label) (map[string]string, error) {
 	out, seen := maps.Clone(tags), map[string]bool{}
 	for _, l := range more {
 		switch {
@@ -366,7 +367,7 @@ func (c *Client) SetTrust(ctx context.Context, role, document string) error {
 }
 
 // SetTags implements principal.Principals.
-func (c *Client) SetTags(ctx context.Context, kind plan.Principal, name string, tags []provider.Label) error {
+func (c *Client) SetTags(ctx context.Context, kind plan.Principal, name string, tags []label.Label) error {
 	return c.on(ctx, kind, name, func(_ *Fake, e *entity) error {
 		all, err := tagged(e.tags, tags)
 		if err == nil {

@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // A stage makes a scene with nothing in it.
@@ -66,7 +68,7 @@ func testFixtures(t *testing.T, open stage) {
 		s.watch.records.of[tags] = record{target: provider.Target{Name: "a", Identity: "b"}, state: provider.State{Format: 1, Data: []byte("c")}}
 	}
 	r.instance.Source.Target, r.instance.Source.State = provider.Target{Name: "a", Identity: "b"}, provider.State{Format: 1, Data: []byte("c")}
-	s.watch.records.epochs["b"] = provider.Epoch{Line: "d", Count: 1, Mark: "e"}
+	s.watch.records.epochs["b"] = target.Epoch{Line: "d", Count: 1, Mark: "e"}
 	b := s.watch.records.binding(*r.binding)
 	b.Instance.Unfinished = true // which only deletions are told
 	if zero := zeroFields(reflect.ValueOf(b), "Binding"); len(zero) > 0 {
@@ -119,7 +121,7 @@ func (s *scene) life(id string) []request {
 func (s *scene) stands(r request) {
 	s.t.Helper()
 	switch r.kind() {
-	case provider.KindDeprovision, provider.KindUnbind:
+	case operation.Deprovision, operation.Unbind:
 		s.none(r)
 	default:
 		s.one(r)

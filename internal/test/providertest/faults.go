@@ -9,21 +9,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
 func testFailures(t *testing.T, open stage) {
 	for _, c := range []struct {
-		kind   provider.Kind
+		kind   operation.Kind
 		reason string
 		after  func(s *scene, in, b, failed request)
 	}{
-		{provider.KindProvision, "what is half made can be found and removed", func(s *scene, in, _, _ request) {
+		{operation.Provision, "what is half made can be found and removed", func(s *scene, in, _, _ request) {
 			d := s.deprovision(in)
 			s.must(d)
 			s.none(d)
 		}},
-		{provider.KindUpdate, "the instance is as before and works", func(s *scene, in, _, _ request) {
+		{operation.Update, "the instance is as before and works", func(s *scene, in, _, _ request) {
 			look := s.Look(s.t, in.tags())
 			s.must(s.bind(in, "binding-2"))
 			s.must(s.update(in))
@@ -31,13 +33,13 @@ func testFailures(t *testing.T, open stage) {
 				s.t.Error("updated, but nothing has changed")
 			}
 		}},
-		{provider.KindDeprovision, "the instance can still be found, and deleted by a later operation", func(s *scene, in, _, _ request) {
+		{operation.Deprovision, "the instance can still be found, and deleted by a later operation", func(s *scene, in, _, _ request) {
 			s.one(in)
 			d := s.deprovision(in)
 			s.must(d)
 			s.none(d)
 		}},
-		{provider.KindBind, "the binding can be removed, and made anew", func(s *scene, in, b, _ request) {
+		{operation.Bind, "the binding can be removed, and made anew", func(s *scene, in, b, _ request) {
 			u := s.unbind(b)
 			s.must(u)
 			s.none(u)
@@ -47,7 +49,7 @@ func testFailures(t *testing.T, open stage) {
 			}
 			s.one(anew)
 		}},
-		{provider.KindUnbind, "the binding can still be found, and removed by a later operation", func(s *scene, in, b, _ request) {
+		{operation.Unbind, "the binding can still be found, and removed by a later operation", func(s *scene, in, b, _ request) {
 			s.one(b)
 			u := s.unbind(b)
 			s.must(u)
@@ -58,17 +60,17 @@ func testFailures(t *testing.T, open stage) {
 			s := open(t)
 			in := s.provision(platform, "instance-1")
 			b := s.bind(in, "binding-1")
-			r := map[provider.Kind]func() request{
-				provider.KindProvision:   func() request { in = s.failing(in); return in },
-				provider.KindUpdate:      func() request { return s.failing(s.update(in)) },
-				provider.KindDeprovision: func() request { return s.failing(s.deprovision(in)) },
-				provider.KindBind:        func() request { b = s.failing(b); return b },
-				provider.KindUnbind:      func() request { return s.failing(s.unbind(b)) },
+			r := map[operation.Kind]func() request{
+				operation.Provision:   func() request { in = s.failing(in); return in },
+				operation.Update:      func() request { return s.failing(s.update(in)) },
+				operation.Deprovision: func() request { return s.failing(s.deprovision(in)) },
+				operation.Bind:        func() request { b = s.failing(b); return b },
+				operation.Unbind:      func() request { return s.failing(s.unbind(b)) },
 			}[c.kind]
-			if c.kind != provider.KindProvision {
+			if c.kind != operation.Provision {
 				s.must(in)
 			}
-			if c.kind == provider.KindUnbind {
+			if c.kind == operation.Unbind {
 				s.must(b)
 			}
 			look := s.Look(t, in.tags())
@@ -81,7 +83,7 @@ func testFailures(t *testing.T, open stage) {
 					t.Errorf("%s, repeated after it had failed: %v, want the failure %q", c.kind, err, first.Message)
 				}
 			}
-			if c.kind != provider.KindProvision {
+			if c.kind != operation.Provision {
 				if diff := cmp.Diff(look, s.Look(t, in.tags())); diff != "" {
 					t.Errorf("the failed %s changed the instance (-before +after):\n%s", c.kind, diff)
 				}
@@ -170,10 +172,10 @@ func testLateCalls(t *testing.T, open stage) {
 	for _, steps := range []int{1, MaxSteps} {
 		everyCall(t, open, Late, steps, func(s *scene, r request, st provider.Status) {
 			switch r.kind() {
-			case provider.KindDeprovision, provider.KindUnbind:
+			case operation.Deprovision, operation.Unbind:
 				s.must(r) // an absence is looked at twice
 				s.none(r)
-			case provider.KindBind:
+			case operation.Bind:
 				if !s.Opens(s.t, st.Grant) {
 					s.t.Error("a late call ended the grant that was recorded")
 				}
@@ -247,12 +249,12 @@ func (s *scene) opensOnly(r request, g *provider.Grant) {
 	s.t.Helper()
 	want := 0
 	switch r.kind() {
-	case provider.KindBind:
+	case operation.Bind:
 		want = 1
 		if !s.Opens(s.t, g) {
 			s.t.Error("bound, and the grant is not accepted")
 		}
-	case provider.KindUnbind:
+	case operation.Unbind:
 	default:
 		return
 	}

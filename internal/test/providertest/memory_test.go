@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -314,7 +315,7 @@ func memoryFactory(fault string) providertest.Factory {
 			Parameters: func(canary string) json.RawMessage {
 				return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary))
 			},
-			Fail: func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": kind} },
+			Fail: func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": kind} },
 			Plant: func(_ testing.TB, at, owner provider.Tags) {
 				w.mu.Lock()
 				defer w.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
@@ -57,7 +58,7 @@ type Harness struct {
 
 	// Fail arranges that the next operation of the kind that is given the
 	// settings fails for good, and no other.
-	Fail func(t testing.TB, kind provider.Kind) (settings map[string]any)
+	Fail func(t testing.TB, kind operation.Kind) (settings map[string]any)
 
 	// Plant makes, without the provider, a thing with the name that the
 	// provider uses for at, and with the tags of owner; none if owner is zero.

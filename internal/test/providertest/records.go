@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // records are what a worker remembers between steps: it commits what a step
@@ -12,7 +13,7 @@ type records struct {
 	target provider.Target // what a new instance is told
 	mu     sync.Mutex
 	of     map[provider.Tags]record
-	epochs map[string]provider.Epoch // by the targets' identities
+	epochs map[string]target.Epoch // by the targets' identities
 }
 
 type record struct {

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 const (
@@ -48,7 +50,7 @@ func newScene(t *testing.T, factory Factory, synchronous bool) *scene {
 func over(t *testing.T, h *Harness, synchronous bool) *scene {
 	t.Helper()
 	s := &scene{Harness: h, t: t, synchronous: synchronous, watch: &watch{t: t, secrets: map[string]bool{}}}
-	s.watch.records = &records{target: h.Target, of: map[provider.Tags]record{}, epochs: map[string]provider.Epoch{}}
+	s.watch.records = &records{target: h.Target, of: map[provider.Tags]record{}, epochs: map[string]target.Epoch{}}
 	s.p = s.watch.over(h.Provider)
 	if held := s.list(); len(held) > 0 {
 		t.Fatalf("the harness is not empty: %v", held)
@@ -62,7 +64,7 @@ type request struct {
 	binding  *provider.Binding // of bind and unbind
 }
 
-func (s *scene) operation(kind provider.Kind) provider.Operation {
+func (s *scene) operation(kind operation.Kind) provider.Operation {
 	s.operations++
 	return provider.Operation{
 		ID:          fmt.Sprintf("operation%013d", s.operations),
@@ -75,7 +77,7 @@ func (s *scene) operation(kind provider.Kind) provider.Operation {
 
 // provision asks for a new instance.
 func (s *scene) provision(platform, id string) request {
-	op := s.operation(provider.KindProvision)
+	op := s.operation(operation.Provision)
 	return request{instance: provider.Instance{
 		Broker:      s.Broker,
 		Platform:    platform,
@@ -111,7 +113,7 @@ func (s *scene) restore(r request, id string) request {
 // update asks for a change of the instance that r is about.
 func (s *scene) update(r request) request {
 	in := r.instance
-	in.Operation = s.operation(provider.KindUpdate)
+	in.Operation = s.operation(operation.Update)
 	in.Parameters = s.Parameters(canary + "-" + in.Operation.ID)
 	in.Settings = s.Settings
 	in.Former, in.Snapshot = in.Snapshot, planSnapshot(in.Operation)
@@ -121,7 +123,7 @@ func (s *scene) update(r request) request {
 // deprovision asks for the end of the instance that r is about.
 func (s *scene) deprovision(r request) request {
 	in := r.instance
-	in.Operation = s.operation(provider.KindDeprovision)
+	in.Operation = s.operation(operation.Deprovision)
 	in.Settings, in.Parameters = s.Settings, nil
 	return request{instance: in}
 }
@@ -129,7 +131,7 @@ func (s *scene) deprovision(r request) request {
 // bind asks for a new binding of the instance that r is about.
 func (s *scene) bind(r request, id string) request {
 	in := r.instance
-	in.Operation = s.operation(provider.KindBind)
+	in.Operation = s.operation(operation.Bind)
 	in.Settings = s.Settings
 	secret := sha256.Sum256([]byte("canary secret of " + id + in.Operation.ID))
 	return request{instance: in, binding: &provider.Binding{
@@ -146,7 +148,7 @@ func (s *scene) bind(r request, id string) request {
 // unbind asks for the end of the binding that r is about.
 func (s *scene) unbind(r request) request {
 	b := *r.binding
-	b.Instance.Operation = s.operation(provider.KindUnbind)
+	b.Instance.Operation = s.operation(operation.Unbind)
 	b.Instance.Settings = s.Settings
 	b.Secret, b.Parameters, b.Instance.Parameters = nil, nil, nil
 	return request{instance: b.Instance, binding: &b}
@@ -176,7 +178,7 @@ func (s *scene) ofAnother(r request) request {
 	return r
 }
 
-func (r request) kind() provider.Kind { return r.instance.Operation.Kind }
+func (r request) kind() operation.Kind { return r.instance.Operation.Kind }
 
 func (r request) tags() provider.Tags {
 	if r.binding != nil {
@@ -187,13 +189,13 @@ func (r request) tags() provider.Tags {
 
 func (r request) step(p provider.Provider) Step {
 	switch r.kind() {
-	case provider.KindProvision:
+	case operation.Provision:
 		return bound(p.Provision, r.instance)
-	case provider.KindUpdate:
+	case operation.Update:
 		return bound(p.Update, r.instance)
-	case provider.KindDeprovision:
+	case operation.Deprovision:
 		return bound(p.Deprovision, r.instance)
-	case provider.KindBind:
+	case operation.Bind:
 		return bound(p.Bind, *r.binding)
 	default: // unbind
 		return bound(p.Unbind, *r.binding)
@@ -358,9 +360,9 @@ func (s *scene) finish() {
 			Broker: of.Broker, Platform: of.Platform, ID: of.Instance, Incarnation: of.Incarnation, Origin: of.Origin,
 		}
 		r := request{instance: in}
-		r.instance.Operation = s.operation(provider.KindDeprovision)
+		r.instance.Operation = s.operation(operation.Deprovision)
 		if tags.Binding != "" {
-			r.instance.Operation.Kind = provider.KindUnbind
+			r.instance.Operation.Kind = operation.Unbind
 			r.binding = &provider.Binding{Instance: r.instance, ID: tags.Binding, Incarnation: tags.Incarnation}
 		}
 		s.must(r)

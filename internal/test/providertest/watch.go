@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
@@ -41,28 +42,28 @@ type watched struct {
 }
 
 func (p *watched) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.instance(ctx, p.p.Provision, in, provider.KindProvision)
+	return p.instance(ctx, p.p.Provision, in, operation.Provision)
 }
 
 func (p *watched) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.instance(ctx, p.p.Update, in, provider.KindUpdate)
+	return p.instance(ctx, p.p.Update, in, operation.Update)
 }
 
 func (p *watched) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.instance(ctx, p.p.Deprovision, in, provider.KindDeprovision)
+	return p.instance(ctx, p.p.Deprovision, in, operation.Deprovision)
 }
 
 func (p *watched) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	p.w.learn(forms(b.Secret)...)
-	return p.binding(ctx, p.p.Bind, b, provider.KindBind)
+	return p.binding(ctx, p.p.Bind, b, operation.Bind)
 }
 
 func (p *watched) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return p.binding(ctx, p.p.Unbind, b, provider.KindUnbind)
+	return p.binding(ctx, p.p.Unbind, b, operation.Unbind)
 }
 
 func (p *watched) instance(
-	ctx context.Context, verb func(context.Context, provider.Instance) (provider.Status, error), in provider.Instance, kind provider.Kind,
+	ctx context.Context, verb func(context.Context, provider.Instance) (provider.Status, error), in provider.Instance, kind operation.Kind,
 ) (provider.Status, error) {
 	p.w.t.Helper()
 	in = p.w.records.instance(in)
@@ -72,7 +73,7 @@ func (p *watched) instance(
 }
 
 func (p *watched) binding(
-	ctx context.Context, verb func(context.Context, provider.Binding) (provider.Status, error), b provider.Binding, kind provider.Kind,
+	ctx context.Context, verb func(context.Context, provider.Binding) (provider.Status, error), b provider.Binding, kind operation.Kind,
 ) (provider.Status, error) {
 	p.w.t.Helper()
 	b = p.w.records.binding(b)
@@ -117,7 +118,7 @@ func bound[T any](verb func(context.Context, T) (provider.Status, error), arg T)
 }
 
 func watchCall[T any](
-	w *watch, verb func(context.Context, T) (provider.Status, error), ctx context.Context, arg T, kind provider.Kind,
+	w *watch, verb func(context.Context, T) (provider.Status, error), ctx context.Context, arg T, kind operation.Kind,
 ) (provider.Status, error) {
 	w.t.Helper()
 	before := snapshot(arg)
@@ -135,7 +136,7 @@ func watchCall[T any](
 	if st.Percent < 0 || st.Percent > 100 || st.After < 0 {
 		w.t.Errorf("%s: percent %d or pause %v out of range", kind, st.Percent, st.After)
 	}
-	if given, want := st.Grant != nil, st.Done && kind == provider.KindBind; given != want {
+	if given, want := st.Grant != nil, st.Done && kind == operation.Bind; given != want {
 		w.t.Errorf("%s (done: %v) has a grant: %v, want %v", kind, st.Done, given, want)
 	}
 	if st.Grant != nil {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
@@ -128,8 +130,8 @@ func (k *Kit) WorkerOptions() worker.Options {
 }
 
 // Wired are the providers as a worker has them.
-func (k *Kit) Wired() map[string]provider.Wired {
-	wired := map[string]provider.Wired{}
+func (k *Kit) Wired() map[string]wired.Provider {
+	wired := map[string]wired.Provider{}
 	for name, p := range k.Providers {
 		wired[name] = Wire(p, k.CallTimeout)
 	}
@@ -138,18 +140,18 @@ func (k *Kit) Wired() map[string]provider.Wired {
 
 // Wire is a provider as a worker has it, with its inventory if it has one. A call
 // takes so long at most.
-func Wire(p provider.Provider, call time.Duration) provider.Wired {
+func Wire(p provider.Provider, call time.Duration) wired.Provider {
 	i, _ := p.(provider.Inventory)
-	_, epochs := i.(provider.Reconciler)
-	return provider.Wired{Provider: p, Inventory: i, CallTimeout: call, Epochs: epochs}
+	_, epochs := i.(wired.Reconciler)
+	return wired.Provider{Provider: p, Inventory: i, CallTimeout: call, Epochs: epochs}
 }
 
 // Worker makes the steps of operations.
 func (k *Kit) Worker() *worker.Worker { return worker.New(k.WorkerOptions()) }
 
 // AsDemo wires a provider in the demo's place.
-func AsDemo(p provider.Provider) map[string]provider.Wired {
-	return map[string]provider.Wired{"demo": Wire(p, time.Minute)}
+func AsDemo(p provider.Provider) map[string]wired.Provider {
+	return map[string]wired.Provider{"demo": Wire(p, time.Minute)}
 }
 
 // ReaperOptions are those of a reaper that compares no inventory.
@@ -269,14 +271,14 @@ func shipped() compile.Source {
 // Offering is a catalog of one offering file, whose provider is given. Of a plan's settings,
 // instances record the time for which the plan keeps what is deleted.
 func Offering(name, file string) *catalog.Catalog {
-	recorded := func(plan provider.Checked) (json.RawMessage, error) {
+	recorded := func(plan check.Plan) (json.RawMessage, error) {
 		days, keeps := plan.Settings["retain_days"]
 		if !keeps {
 			return nil, nil
 		}
 		return json.Marshal(map[string]any{"retain_days": days})
 	}
-	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{name: recorded}},
+	c, err := compile.Load(compile.Options{Providers: map[string]check.Func{name: recorded}},
 		source(map[string]string{"offering/offering.yaml": file}))
 	if err != nil {
 		panic(err)
@@ -293,7 +295,7 @@ func source(files map[string]string) compile.Source {
 }
 
 func load(sources ...compile.Source) *catalog.Catalog {
-	c, err := compile.Load(compile.Options{Providers: map[string]provider.Check{"demo": cloudtest.Check}}, sources...)
+	c, err := compile.Load(compile.Options{Providers: map[string]check.Func{"demo": cloudtest.Check}}, sources...)
 	if err != nil {
 		panic(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
@@ -132,7 +133,7 @@ func (s *step) judged(
 // operator, and gives the user others, which name no server.
 func faultOf(fault error, faults int) lifecycle.Fault {
 	f := lifecycle.Fault{After: patience(fault, faults)}
-	if trouble := (*provider.Trouble)(nil); errors.As(fault, &trouble) {
+	if trouble := (*target.Trouble)(nil); errors.As(fault, &trouble) {
 		f.Trouble = fmt.Sprintf("%s: target %q: %s", trouble.Kind, trouble.Target, trouble.Message)
 		f.Description = "The server of this service cannot be used at the moment. The operation goes on by itself when it can."
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -40,7 +41,7 @@ func (s *step) refusal(ctx context.Context, op *lifecycle.Operation) error {
 	if err != nil {
 		return nil // the deletion itself will say what is wrong
 	}
-	_, err = s.within(ctx, s.record.Provider, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+	_, err = s.within(ctx, s.record.Provider, func(ctx context.Context, p wired.Provider) (provider.Status, error) {
 		if can, ok := p.Provider.(provider.Refuser); ok {
 			return provider.Status{}, can.Refuses(ctx, in)
 		}

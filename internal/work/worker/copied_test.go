@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -55,7 +56,7 @@ type mortalServer struct {
 	*mortal
 }
 
-func (s mortalServer) Advance(ctx context.Context, t provider.Target, from, to provider.Epoch) (at provider.Epoch, err error) {
+func (s mortalServer) Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (at target.Epoch, err error) {
 	err = s.effect(func() error { at, err = s.aged.Advance(ctx, t, from, to); return err })
 	return at, err
 }
@@ -71,7 +72,7 @@ type site struct {
 
 func newSite(t *testing.T) *site {
 	now := testkit.Epoch
-	return &site{t, memory.New(), &aged{said: provider.Epoch{Line: "one", Count: 1}}, &now, testkit.IDs()}
+	return &site{t, memory.New(), &aged{said: target.Epoch{Line: "one", Count: 1}}, &now, testkit.IDs()}
 }
 
 // copied is another broker's data, as a copy of the folder.
@@ -148,7 +149,7 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 				made := len(first.server.made)
 				for range 2 { // and once more after a restart
 					why := second.provisions(second.process(&mortal{}), "fourth")
-					if len(first.server.made) != made || !strings.HasPrefix(why, provider.TroubleCopied) {
+					if len(first.server.made) != made || !strings.HasPrefix(why, target.Doubled) {
 						t.Errorf("%s, %s: the second one has made %v: %s", name, order, first.server.made, why)
 					}
 				}
@@ -171,7 +172,7 @@ func TestWhatKeepsATargetFromBeingRaisedIsTakenAway(t *testing.T) {
 	unbound := false
 	s.server.fails = func() error {
 		if !unbound {
-			return &provider.Trouble{Kind: provider.TroubleConnections, Target: "east", Message: "make room"}
+			return &target.Trouble{Kind: target.Connections, Target: "east", Message: "make room"}
 		}
 		return nil
 	}
@@ -200,7 +201,7 @@ func TestAnOldReservationCoversNothing(t *testing.T) {
 	if err := k.Ledger().Commit(t.Context(), ledger.Put(old)); err != nil {
 		t.Fatal(err)
 	}
-	var during provider.Epoch
+	var during target.Epoch
 	err := worker.Call(t.Context(), worker.New(k.WorkerOptions()), "demo", provider.Target{Name: "east", Identity: "s-1"}, false,
 		func() { during = s.server.said })
 	if err != nil || during.Count != 3 || during.Mark == "old" || s.server.said.Count != 4 {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -26,7 +28,7 @@ type aged struct {
 	provider.Provider  // none
 	provider.Inventory // none
 	mu                 sync.Mutex
-	said               provider.Epoch
+	said               target.Epoch
 	changes, advances  int
 	made               []string
 	fails              func() error
@@ -52,14 +54,14 @@ func (a *aged) step(in provider.Instance) (provider.Status, error) {
 	return provider.Status{Done: true}, nil
 }
 
-// Advance implements provider.Reconciler.
-func (a *aged) Advance(_ context.Context, _ provider.Target, from, to provider.Epoch) (provider.Epoch, error) {
+// Advance implements wired.Reconciler.
+func (a *aged) Advance(_ context.Context, _ provider.Target, from, to target.Epoch) (target.Epoch, error) {
 	if a.asked != nil {
 		a.asked()
 	}
 	if a.fails != nil {
 		if err := a.fails(); err != nil {
-			return provider.Epoch{}, err
+			return target.Epoch{}, err
 		}
 	}
 	a.mu.Lock()
@@ -71,12 +73,12 @@ func (a *aged) Advance(_ context.Context, _ provider.Target, from, to provider.E
 	return a.said, nil
 }
 
-// Survey implements provider.Reconciler.
-func (a *aged) Survey(context.Context, string) (provider.Target, provider.Epoch, error) {
+// Survey implements wired.Reconciler.
+func (a *aged) Survey(context.Context, string) (provider.Target, target.Epoch, error) {
 	return provider.Target{Name: "east", Identity: "s-1"}, a.said, nil
 }
 
-// Holdings implements provider.Reconciler.
+// Holdings implements wired.Reconciler.
 func (a *aged) Holdings(context.Context, string, string) ([]provider.Holding, string, error) {
 	return nil, "", nil
 }
@@ -93,15 +95,15 @@ func (a *aged) Bind(_ context.Context, b provider.Binding) (provider.Status, err
 	return a.step(b.Instance)
 }
 
-func (a *aged) wired() map[string]provider.Wired {
-	return map[string]provider.Wired{"demo": {Provider: a, Inventory: a, Epochs: true}}
+func (a *aged) wired() map[string]wired.Provider {
+	return map[string]wired.Provider{"demo": {Provider: a, Inventory: a, Epochs: true}}
 }
 
 // A target that is as it was earlier is changed by no step: operations wait, the
 // operator is told once, and the user no more than that it waits.
 func TestARestoredTargetIsLeftAlone(t *testing.T) {
 	w, log, counts := newWorld(t), &bytes.Buffer{}, &bytes.Buffer{}
-	a := &aged{said: provider.Epoch{Line: "one", Count: 7}}
+	a := &aged{said: target.Epoch{Line: "one", Count: 7}}
 	o := w.worker().Options
 	o.Providers, o.Log = a.wired(), slog.New(slog.NewTextHandler(log, nil))
 	o.Metrics = metrics.New("s", counts, func() time.Time { return w.clock })
@@ -118,7 +120,7 @@ func TestARestoredTargetIsLeftAlone(t *testing.T) {
 	ref := refOf(w.must(provision), 1)
 	for !step(ref).Settled {
 	}
-	for name, restored := range map[string]provider.Epoch{"Earlier": {Line: "one", Count: 7}, "OtherLine": {Line: "two", Count: 90}} {
+	for name, restored := range map[string]target.Epoch{"Earlier": {Line: "one", Count: 7}, "OtherLine": {Line: "two", Count: 90}} {
 		w.clock = w.clock.Add(time.Hour)
 		was, made := a.said, a.changes
 		a.said = restored
@@ -165,7 +167,7 @@ func TestARestoredTargetIsLeftAlone(t *testing.T) {
 func TestManyProcessesRaiseATarget(t *testing.T) {
 	w := newWorld(t)
 	k := testkit.New(testkit.Options{Vault: w.vault, Catalog: w.offered})
-	a := &aged{said: provider.Epoch{Line: "one", Count: 1}}
+	a := &aged{said: target.Epoch{Line: "one", Count: 1}}
 	o := k.WorkerOptions()
 	o.Providers = a.wired()
 	b := k.Broker()
@@ -205,7 +207,7 @@ func (a *aged) Adopt(ctx context.Context, h provider.Holding, _ provider.Tags) e
 // the thing is open again, is seen to be restored.
 func TestKeepingRaisesTheEpoch(t *testing.T) {
 	w := newWorld(t)
-	a := &aged{said: provider.Epoch{Line: "one", Count: 7}}
+	a := &aged{said: target.Epoch{Line: "one", Count: 7}}
 	o := w.worker().Options
 	o.Providers = a.wired()
 	done(provisionKept)(w)
@@ -229,7 +231,7 @@ func TestKeepingRaisesTheEpoch(t *testing.T) {
 func TestActsAtOnceShareRaises(t *testing.T) {
 	const clients = 64
 	now := testkit.Epoch
-	a := &aged{said: provider.Epoch{Line: "one", Count: 1}}
+	a := &aged{said: target.Epoch{Line: "one", Count: 1}}
 	k := testkit.New(testkit.Options{Providers: map[string]provider.Provider{"demo": a}, Now: func() time.Time { return now }})
 	b, w := k.Broker(), worker.New(k.WorkerOptions())
 	var changed sync.WaitGroup
@@ -276,7 +278,7 @@ func TestDoneIsAfterARaise(t *testing.T) {
 	s := newSite(t)
 	k := s.process(&mortal{})
 	for _, id := range []string{"a", "b", "c"} { // all in the same ten seconds
-		var before []provider.Epoch
+		var before []target.Epoch
 		s.server.asked = func() {
 			if slices.Contains(s.server.made, id) {
 				before = append(before, s.server.said) // as a snapshot has it that was taken after the change
@@ -286,7 +288,7 @@ func TestDoneIsAfterARaise(t *testing.T) {
 			t.Fatal(why)
 		}
 		known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
-		at := provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
+		at := target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
 		if err != nil || len(before) == 0 || before[0].Follows(at) {
 			t.Errorf("%s: a snapshot of %v counts as %v: %v", id, before, at, err)
 		}

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
@@ -18,7 +21,7 @@ func (w *Worker) retention(i lifecycle.Record) time.Duration {
 		_, plan, _ := w.Plans.Plan(i.Attributes.ServiceID, i.Attributes.PlanID)
 		snapshot = plan.Snapshot
 	}
-	return provider.RetentionOf(snapshot)
+	return check.RetentionOf(snapshot)
 }
 
 // holdingOf is what the provider is told of the thing that an instance is.
@@ -33,7 +36,7 @@ func holdingOf(in provider.Instance, created time.Time) provider.Holding {
 var errNoAdopter = errors.New("its provider cannot keep what is deleted, nor give it back: the program may be of another version")
 
 // adopter is the part of the provider that keeps what is deleted.
-func adopter(p provider.Wired) (provider.Adopter, error) {
+func adopter(p wired.Provider) (provider.Adopter, error) {
 	if can, ok := p.Inventory.(provider.Adopter); ok {
 		return can, nil
 	}
@@ -45,7 +48,7 @@ func (s *step) ofHolding(
 	ctx context.Context, do func(context.Context, provider.Adopter, provider.Holding) error,
 ) (question, error) {
 	in, err := s.instanceFor(ctx, s.record, &lifecycle.Operation{Kind: lifecycle.Deprovision})
-	return question{in.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+	return question{in.Target, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 		can, err := adopter(p)
 		if err != nil {
 			return provider.Status{}, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -41,7 +42,7 @@ func (w *world) lateInstance(i lifecycle.Record) func(p *cloudtest.Provider) (pr
 	return func(p *cloudtest.Provider) (provider.Status, error) {
 		return p.Provision(context.Background(), provider.Instance{
 			Broker: testkit.Identity, Platform: "p", ID: "i", Incarnation: i.Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
-			Operation: provider.Operation{ID: i.Incarnation, Kind: provider.KindProvision, Started: w.clock},
+			Operation: provider.Operation{ID: i.Incarnation, Kind: operation.Provision, Started: w.clock},
 		})
 	}
 }
@@ -83,7 +84,7 @@ func lateBinding(w *world) func(p *cloudtest.Provider) (provider.Status, error) 
 		return p.Bind(context.Background(), provider.Binding{
 			Instance: provider.Instance{
 				Broker: testkit.Identity, Platform: "p", ID: "i", Incarnation: w.instance().Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
-				Operation: provider.Operation{ID: c.Operation.ID, Kind: provider.KindBind, Started: w.clock},
+				Operation: provider.Operation{ID: c.Operation.ID, Kind: operation.Bind, Started: w.clock},
 			},
 			ID: "b", Incarnation: c.Incarnation, Secret: make([]byte, 32),
 		})

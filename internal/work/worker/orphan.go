@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
@@ -23,7 +25,7 @@ func (t locking) question(context.Context) (question, error) {
 		},
 	}
 	releases := r.Operation.Kind == lifecycle.Release
-	return question{h.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+	return question{h.Target, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 		done := provider.Status{Done: true}
 		h.Epoch = at
 		switch can, ok := p.Inventory.(provider.Quarantiner); {

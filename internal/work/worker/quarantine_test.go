@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -37,7 +39,7 @@ func astray(w *world) {
 	p := w.demo()
 	stray := provider.Instance{
 		Broker: testkit.Identity, Platform: "p", ID: "stray", Incarnation: "lost", ServiceID: service(), PlanID: planAsyncBind(),
-		Operation: provider.Operation{ID: "lost", Kind: provider.KindProvision, Started: w.clock, Synchronous: true},
+		Operation: provider.Operation{ID: "lost", Kind: operation.Provision, Started: w.clock, Synchronous: true},
 	}
 	if s, err := p.Provision(context.Background(), stray); err != nil || !s.Done {
 		w.Fatal(s, err)
@@ -272,7 +274,7 @@ func TestAQuarantineWhoseTimeWasUpKeepsItsLease(t *testing.T) {
 func TestAProviderWithoutAQuarantine(t *testing.T) {
 	w, ref := quarantined(t)
 	o := w.kit().WorkerOptions()
-	o.Providers = map[string]provider.Wired{"demo": {Inventory: struct{ provider.Inventory }{}}}
+	o.Providers = map[string]wired.Provider{"demo": {Inventory: struct{ provider.Inventory }{}}}
 	if outcome, err := worker.New(o).Step(t.Context(), ref); err != nil || !outcome.Settled {
 		t.Fatalf("%+v %v", outcome, err)
 	}

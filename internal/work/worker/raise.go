@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
@@ -30,7 +32,7 @@ type raising struct {
 	begun int   // how many have begun; all before the last one have ended
 	err   error // of the last one that has ended
 	since time.Time
-	at    provider.Epoch // since when, and where, the last one that succeeded has it be
+	at    target.Epoch // since when, and where, the last one that succeeded has it be
 }
 
 // target gives the raises of a target.
@@ -57,7 +59,7 @@ func (r *raising) covers(now time.Time) bool {
 	return !r.since.IsZero() && age >= 0 && age < raisedFor
 }
 
-func (r *raising) last() provider.Epoch {
+func (r *raising) last() target.Epoch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.at
@@ -65,7 +67,7 @@ func (r *raising) last() provider.Epoch {
 
 // next makes a raise that begins after this call, or waits for one. Unless it is to be a
 // new one, it does with one that began moments ago.
-func (r *raising) next(ctx context.Context, anew bool, now func() time.Time, raise func(context.Context) (provider.Epoch, error)) error {
+func (r *raising) next(ctx context.Context, anew bool, now func() time.Time, raise func(context.Context) (target.Epoch, error)) error {
 	if !anew && r.covers(now()) {
 		return nil
 	}
@@ -103,9 +105,9 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time, rai
 // there, and gives the epoch that the target is at, or has been at. Hazard: the records
 // may have a copy that another broker runs on. A raise succeeds only if nobody has made
 // one from other records since the last one here.
-func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (provider.Epoch, error) {
+func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
 	if !w.Providers[name].Epochs || t.Identity == "" {
-		return provider.Epoch{}, nil
+		return target.Epoch{}, nil
 	}
 	err := w.raises.target(name, t.Identity).next(ctx, false, w.Now, w.raiser(name, t))
 	return w.raises.target(name, t.Identity).last(), err
@@ -121,20 +123,20 @@ func (w *Worker) raise(ctx context.Context, name string, t provider.Target) erro
 	return w.raises.target(name, t.Identity).next(ctx, true, w.Now, w.raiser(name, t))
 }
 
-func (w *Worker) raiser(name string, t provider.Target) func(context.Context) (provider.Epoch, error) {
-	return func(ctx context.Context) (provider.Epoch, error) { return w.raiseOnce(ctx, name, t) }
+func (w *Worker) raiser(name string, t provider.Target) func(context.Context) (target.Epoch, error) {
+	return func(ctx context.Context) (target.Epoch, error) { return w.raiseOnce(ctx, name, t) }
 }
 
 // raiseOnce makes one raise: it reserves a mark in the record, has the target be at it,
 // and records that. Whoever finds a mark reserved completes that raise before its own:
 // the reservation may be older than a copy of the records, which has it too.
-func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) (provider.Epoch, error) {
-	target := w.Providers[name].Inventory.(provider.Reconciler)
+func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
+	reconciler := w.Providers[name].Inventory.(wired.Reconciler)
 	inherited := ""
 	for n := 0; ; n++ {
-		known, err := w.knownOf(ctx, target, name, t)
+		known, err := w.knownOf(ctx, reconciler, name, t)
 		if err != nil {
-			return provider.Epoch{}, err
+			return target.Epoch{}, err
 		}
 		if n == 0 {
 			inherited = known.Reserved
@@ -145,26 +147,26 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 			case errors.Is(err, ledger.ErrConflict):
 				continue // another process has reserved one
 			case err != nil:
-				return provider.Epoch{}, fmt.Errorf("reserving the next change of target %q: %w", t.Name, err)
+				return target.Epoch{}, fmt.Errorf("reserving the next change of target %q: %w", t.Name, err)
 			}
 			known.Version++
 		}
 		from := epochOf(known)
-		to := provider.Epoch{Line: from.Line, Count: from.Count + 1, Mark: known.Reserved}
-		said, err := target.Advance(ctx, t, from, to)
+		to := target.Epoch{Line: from.Line, Count: from.Count + 1, Mark: known.Reserved}
+		said, err := reconciler.Advance(ctx, t, from, to)
 		if err != nil {
-			return provider.Epoch{}, err
+			return target.Epoch{}, err
 		}
 		if said != to {
 			if err := w.disagrees(ctx, name, t, known, said); err != nil {
-				return provider.Epoch{}, err
+				return target.Epoch{}, err
 			}
 			continue
 		}
 		known.Count, known.Mark, known.Reserved = to.Count, to.Mark, ""
 		switch kept, err := w.keepsEpoch(ctx, known); {
 		case err != nil:
-			return provider.Epoch{}, fmt.Errorf("recording how far target %q is: %w", t.Name, err)
+			return target.Epoch{}, fmt.Errorf("recording how far target %q is: %w", t.Name, err)
 		case kept && to.Mark != inherited:
 			return to, nil
 		}
@@ -183,7 +185,7 @@ func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (k
 
 // knownOf reads what is on record of the target. One that is not on record says itself
 // where it is, and has no mark: nobody has raised it.
-func (w *Worker) knownOf(ctx context.Context, r provider.Reconciler, name string, t provider.Target) (lifecycle.TargetEpoch, error) {
+func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t provider.Target) (lifecycle.TargetEpoch, error) {
 	known, err := w.Records.Epoch(ctx, name, t.Identity)
 	if err != nil {
 		return known, fmt.Errorf("reading what target %q has said of itself: %w", t.Name, err)
@@ -191,14 +193,14 @@ func (w *Worker) knownOf(ctx context.Context, r provider.Reconciler, name string
 	if known.Version > 0 {
 		return known, nil
 	}
-	said, err := r.Advance(ctx, t, provider.Epoch{}, provider.Epoch{})
+	said, err := r.Advance(ctx, t, target.Epoch{}, target.Epoch{})
 	known.Line, known.Count = said.Line, said.Count
 	return known, err
 }
 
 // disagrees is why a target is neither where the record has it nor where it is to be;
 // nil if the record was written meanwhile, by another process of this broker.
-func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known lifecycle.TargetEpoch, said provider.Epoch) error {
+func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known lifecycle.TargetEpoch, said target.Epoch) error {
 	now, err := w.Records.Epoch(ctx, name, t.Identity)
 	if err != nil || now.Version != known.Version {
 		return err
@@ -206,15 +208,15 @@ func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, 
 	if err := said.Check(t.Name, epochOf(known)); err != nil {
 		return err
 	}
-	return provider.Copied(t.Name)
+	return target.Copied(t.Name)
 }
 
 // onRecord is where the target has been.
-func (w *Worker) onRecord(ctx context.Context, name string, t provider.Target) (provider.Epoch, error) {
+func (w *Worker) onRecord(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
 	known, err := w.Records.Epoch(ctx, name, t.Identity)
 	return epochOf(known), err
 }
 
-func epochOf(known lifecycle.TargetEpoch) provider.Epoch {
-	return provider.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
+func epochOf(known lifecycle.TargetEpoch) target.Epoch {
+	return target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark}
 }

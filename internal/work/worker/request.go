@@ -9,6 +9,8 @@ import (
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/vault"
 )
@@ -17,7 +19,7 @@ import (
 // that has been.
 type question struct {
 	target provider.Target
-	ask    func(context.Context, provider.Wired, provider.Epoch) (provider.Status, error)
+	ask    func(context.Context, wired.Provider, target.Epoch) (provider.Status, error)
 	// evicts says that it takes a binding away, which may be what keeps the target from
 	// being raised.
 	evicts bool
@@ -30,7 +32,7 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 		if err != nil {
 			return question{}, err
 		}
-		return question{in.Instance.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+		return question{in.Instance.Target, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 			in.Instance.Epoch = at
 			if op.Kind == lifecycle.Bind {
 				return p.Provider.Bind(ctx, in)
@@ -42,7 +44,7 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 	if err == nil && op.Source != nil {
 		in.Source, err = w.sourceFor(ctx, s.source, op)
 	}
-	return question{in.Target, func(ctx context.Context, p provider.Wired, at provider.Epoch) (provider.Status, error) {
+	return question{in.Target, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 		in.Epoch = at
 		switch op.Kind {
 		case lifecycle.Provision:

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -52,7 +53,7 @@ type obstructed struct {
 }
 
 func (o *obstructed) Unbind(_ context.Context, b provider.Binding) (provider.Status, error) {
-	if b.Instance.Operation.Kind == provider.KindDeprovision {
+	if b.Instance.Operation.Kind == operation.Deprovision {
 		if !o.deletable {
 			return provider.Status{}, provider.Failf("not deletable")
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/metrics"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // troubleAgain is how often the same trouble is logged: every step of every operation
@@ -36,7 +36,7 @@ func (t *troubles) due(what string, now time.Time) bool {
 
 // logTrouble logs a fault that only a person can end, and reports whether it is one.
 func (w *Worker) logTrouble(ctx context.Context, name string, fault error) bool {
-	var trouble *provider.Trouble
+	var trouble *target.Trouble
 	if !errors.As(fault, &trouble) {
 		return false
 	}

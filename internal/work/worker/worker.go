@@ -14,6 +14,8 @@ import (
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -41,7 +43,7 @@ type Options struct {
 	Records   Records
 	Vault     vault.Vault
 	Plans     Plans
-	Providers map[string]provider.Wired
+	Providers map[string]wired.Provider
 	Now       func() time.Time
 	NewID     func() string // different at each call
 	Log       *slog.Logger
@@ -104,7 +106,7 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 // call asks the provider to change something. What it answers as done is so only after a
 // raise of the target: what is on record as done is never later than the epoch.
 func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
-	return w.within(ctx, name, func(ctx context.Context, p provider.Wired) (provider.Status, error) {
+	return w.within(ctx, name, func(ctx context.Context, p wired.Provider) (provider.Status, error) {
 		at, err := w.knows(ctx, name, q.target)
 		if err != nil && q.evicts && !outOfHand(err) {
 			at, err = w.onRecord(ctx, name, q.target)
@@ -122,14 +124,14 @@ func (w *Worker) call(ctx context.Context, name string, q question) (provider.St
 
 // outOfHand reports whether a target is not as this broker left it.
 func outOfHand(err error) bool {
-	trouble, ok := errors.AsType[*provider.Trouble](err)
-	return ok && (trouble.Kind == provider.TroubleCopied || trouble.Kind == provider.TroubleRestored)
+	trouble, ok := errors.AsType[*target.Trouble](err)
+	return ok && (trouble.Kind == target.Doubled || trouble.Kind == target.Restored)
 }
 
 // within gives a call of a provider a deadline that is earlier than the step's, so that
 // there is always time left to record the answer.
 func (w *Worker) within(ctx context.Context, name string,
-	call func(context.Context, provider.Wired) (provider.Status, error)) (provider.Status, error) {
+	call func(context.Context, wired.Provider) (provider.Status, error)) (provider.Status, error) {
 	p, ok := w.Providers[name]
 	if !ok {
 		return provider.Status{}, fmt.Errorf("provider %q is not part of this program", name)

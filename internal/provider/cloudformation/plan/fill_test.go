@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -39,7 +40,7 @@ func TestFill(t *testing.T) {
 
 func TestPlaceLabels(t *testing.T) {
 	got := plan.PlaceLabels(provider.Place{Organization: "Müller & Söhne\n", InstanceName: "aws:" + strings.Repeat("x", 300)})
-	want := []provider.Label{
+	want := []label.Label{
 		{Name: plan.LabelOrganization, Value: "Müller - Söhne-"},
 		{Name: plan.LabelInstanceName, Value: "-aws:" + strings.Repeat("x", 124)},
 	}

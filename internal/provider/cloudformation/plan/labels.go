@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 )
 
 // The names of the tags that say where an instance was ordered, for people and for
@@ -20,9 +21,9 @@ const (
 const labelLetters = 128
 
 // PlaceLabels are the tags for a place, what is empty left out.
-func PlaceLabels(p provider.Place) []provider.Label {
-	var out []provider.Label
-	for _, l := range []provider.Label{
+func PlaceLabels(p provider.Place) []label.Label {
+	var out []label.Label
+	for _, l := range []label.Label{
 		{Name: LabelOrganization, Value: p.Organization}, {Name: LabelSpace, Value: p.Space},
 		{Name: LabelInstanceName, Value: p.InstanceName},
 	} {

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 )
 
 // Format is the version of what Settings are written as.
@@ -20,7 +20,7 @@ const Format = 1
 // snapshot that instances record. They hold no addresses, no secrets, and nothing
 // of an account.
 type Settings struct {
-	provider.Change
+	check.Change
 	Format int `json:"format"`
 	// Offering is its name: the service role and the boundary are the offering's.
 	Offering string `json:"offering"`

@@ -21,6 +21,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -422,7 +423,7 @@ func TestFakeIsAsMiniStack(t *testing.T) {
 			Name: name, Path: real.Scope.Path(), Boundary: real.Boundary(""),
 			Trust: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow",` +
 				`"Principal":{"AWS":"arn:aws:iam::000000000000:root"},"Action":"sts:AssumeRole"}]}`,
-			Tags: []provider.Label{{Name: "longshore:binding", Value: "=Zm9v"}, {Name: "a", Value: "b c"}},
+			Tags: []label.Label{{Name: "longshore:binding", Value: "=Zm9v"}, {Name: "a", Value: "b c"}},
 		}
 		got, want := answers(t, fake, kind, w), answers(t, real.IAM, kind, w)
 		if diff := cmp.Diff(want, got); diff != "" || len(got) < 20 {
@@ -473,8 +474,8 @@ func answers(t *testing.T, on principal.IAM, kind plan.Principal, w principal.Wa
 		note("SetTrust", on.SetTrust(ctx, w.Name, w.Trust))
 		note("SetTrust", on.SetTrust(ctx, "nobody-at-all", w.Trust))
 	}
-	note("SetTags", on.SetTags(ctx, kind, w.Name, []provider.Label{{Name: "a", Value: "new"}, {Name: "c", Value: "d"}}))
-	note("SetTags", on.SetTags(ctx, kind, w.Name, []provider.Label{{Name: "x", Value: "1"}, {Name: "X", Value: "2"}}))
+	note("SetTags", on.SetTags(ctx, kind, w.Name, []label.Label{{Name: "a", Value: "new"}, {Name: "c", Value: "d"}}))
+	note("SetTags", on.SetTags(ctx, kind, w.Name, []label.Label{{Name: "x", Value: "1"}, {Name: "X", Value: "2"}}))
 	note("DropTags", on.DropTags(ctx, kind, w.Name, "c", "never"))
 	get()
 	hanging, err := on.Attachments(ctx, kind, w.Name)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/awserr"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/test/principaltest"
@@ -28,9 +28,9 @@ func TestTheFakeHasLimits(t *testing.T) {
 		change(&w)
 		return c.Create(ctx, plan.User, w)
 	}
-	var many []provider.Label
+	var many []label.Label
 	for n := range 51 {
-		many = append(many, provider.Label{Name: fmt.Sprint("tag-", n), Value: "x"})
+		many = append(many, label.Label{Name: fmt.Sprint("tag-", n), Value: "x"})
 	}
 	key := func() error { _, err := c.CreateKey(ctx, "user"); return err }
 	document := func(bytes int) string { return `"` + strings.Repeat("x", bytes-2) + `"` }
@@ -44,9 +44,9 @@ func TestTheFakeHasLimits(t *testing.T) {
 		{"a path ends in a slash", with(func(w *principal.Wanted) { w.Path = "/a" }), awserr.Invalid},
 		{"50 tags", with(func(w *principal.Wanted) { w.Tags = many }), awserr.Quota},
 		{"the value of a tag has 256 characters", with(func(w *principal.Wanted) {
-			w.Tags = []provider.Label{{Name: "a", Value: strings.Repeat("x", 257)}}
+			w.Tags = []label.Label{{Name: "a", Value: strings.Repeat("x", 257)}}
 		}), awserr.Invalid},
-		{"a tag has few letters", with(func(w *principal.Wanted) { w.Tags = []provider.Label{{Name: "a", Value: "b&c"}} }),
+		{"a tag has few letters", with(func(w *principal.Wanted) { w.Tags = []label.Label{{Name: "a", Value: "b&c"}} }),
 			awserr.Invalid},
 		{"a user is made", c.Create(ctx, plan.User, user), awserr.None},
 		{"and another one", with(func(*principal.Wanted) {}), awserr.None},

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -28,7 +28,7 @@ type Principals interface {
 	// SetTrust says who may assume a role.
 	SetTrust(ctx context.Context, role, document string) error
 	// SetTags leaves other tags as they are; DropTags drops those of some names.
-	SetTags(ctx context.Context, kind plan.Principal, name string, tags []provider.Label) error
+	SetTags(ctx context.Context, kind plan.Principal, name string, tags []label.Label) error
 	DropTags(ctx context.Context, kind plan.Principal, name string, tags ...string) error
 	// Delete is refused as awserr.Busy while something hangs on it.
 	Delete(ctx context.Context, kind plan.Principal, name string) error
@@ -69,7 +69,7 @@ type Found struct {
 // Wanted is a user or role to make.
 type Wanted struct {
 	Name, Path string
-	Tags       []provider.Label
+	Tags       []label.Label
 	Boundary   string // the ARN of the policy that bounds it; never empty
 	Trust      string // of a role
 }

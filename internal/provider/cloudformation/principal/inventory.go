@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -123,7 +124,7 @@ func (k *Keeper) tagsOf(ctx context.Context, f found) (provider.Tags, error) {
 	if err != nil {
 		return tags, fmt.Errorf("reading the tags of a %s: %w", f.kind, err)
 	}
-	if tags, err = provider.TagsFrom(full.Tags); err != nil {
+	if tags, err = label.Read(full.Tags); err != nil {
 		return provider.Tags{}, nil
 	}
 	k.read.Put(id, tags)
@@ -148,7 +149,7 @@ func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (f found, 
 		if err != nil {
 			return f, false, fmt.Errorf("reading a %s: %w", kind, err)
 		}
-		if tags, err := provider.TagsFrom(full.Tags); err == nil && tags == h.Tags {
+		if tags, err := label.Read(full.Tags); err == nil && tags == h.Tags {
 			return found{kind, full}, true, nil
 		}
 	}
@@ -176,8 +177,8 @@ func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
 		}
 	}
 	if f.Tags[quarantineLabel] == "" {
-		mark := provider.Label{Name: quarantineLabel, Value: cmp.Or(strings.Join(active, " "), noKeys)}
-		if err := k.IAM.SetTags(ctx, f.kind, f.Name, []provider.Label{mark}); err != nil {
+		mark := label.Label{Name: quarantineLabel, Value: cmp.Or(strings.Join(active, " "), noKeys)}
+		if err := k.IAM.SetTags(ctx, f.kind, f.Name, []label.Label{mark}); err != nil {
 			return absentIsFine(err)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
@@ -256,7 +257,7 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 	}
 	w := Wanted{
 		Name: t.name, Path: t.Scope.BindingPath(t.tags), Boundary: t.Boundary(t.m.Offering),
-		Tags: append(t.tags.Labels(), plan.PlaceLabels(t.b.Instance.Place)...),
+		Tags: append(label.Write(t.tags), plan.PlaceLabels(t.b.Instance.Place)...),
 	}
 	if t.kind == plan.Role {
 		who, err := trust(t.m.Assume, t.values[plan.ValuePartition], t.externalID())
@@ -329,7 +330,7 @@ func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, er
 		waiting.After = time.Second
 		return waiting, t.clear(ctx, others, err)
 	}
-	if err := t.IAM.SetTags(ctx, t.kind, t.name, []provider.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
+	if err := t.IAM.SetTags(ctx, t.kind, t.name, []label.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
 		return provider.Status{}, t.hard("marking the key of a user", err)
 	}
 	t.credentials["access_key_id"], t.credentials["secret_access_key"] = was.Key, was.Secret

@@ -15,7 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/test/principaltest"
@@ -47,14 +49,14 @@ func newBench(t *testing.T, kind plan.Principal) *bench {
 }
 
 // binding is a new one; its operation begins now.
-func (b *bench) binding(id, operation string) provider.Binding {
+func (b *bench) binding(id, begun string) provider.Binding {
 	return provider.Binding{
 		Instance: provider.Instance{
 			Broker: "broker-1", Platform: "platform-1", ID: "instance-1", Incarnation: "life-1",
-			Operation: provider.Operation{ID: operation, Kind: provider.KindBind, Started: b.clock.Now()},
+			Operation: provider.Operation{ID: begun, Kind: operation.Bind, Started: b.clock.Now()},
 			Place:     provider.Place{Organization: "Sales & more", Space: "space-1", InstanceName: "my queue"},
 		},
-		ID: id, Incarnation: operation, Secret: []byte("a secret of the binding " + operation),
+		ID: id, Incarnation: begun, Secret: []byte("a secret of the binding " + begun),
 	}
 }
 
@@ -597,8 +599,8 @@ func TestSynchronousBindsEndInTime(t *testing.T) {
 	of := b.binding("binding-1", "operation-1")
 	start := b.clock.Now()
 	b.mustBind(&of)
-	if took := b.clock.Now().Sub(start); took > provider.MaxWait/2 {
-		t.Errorf("took %v of %v", took, provider.MaxWait)
+	if took := b.clock.Now().Sub(start); took > wired.MaxWait/2 {
+		t.Errorf("took %v of %v", took, wired.MaxWait)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -49,7 +50,7 @@ func (k *Keeper) owned(ctx context.Context, f found, tags provider.Tags) (Found,
 	if err != nil {
 		return full, fmt.Errorf("reading a %s: %w", f.kind, err)
 	}
-	of, err := provider.TagsFrom(full.Tags)
+	of, err := label.Read(full.Tags)
 	if err != nil || of != tags {
 		k.Log.Error("something that is not ours has the name of a binding's principal: it was left as it is", "name", f.Name)
 		return full, provider.Failf("Something else stands where the credentials of this binding belong. It was left as it is. " +

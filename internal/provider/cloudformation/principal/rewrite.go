@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -69,7 +70,7 @@ func (r *rewriting) principal(ctx context.Context, f found, document string) (bo
 	if err != nil {
 		return false, err
 	}
-	tags, err := provider.TagsFrom(full.Tags)
+	tags, err := label.Read(full.Tags)
 	if err != nil || tags.OfInstance() != r.of || tags.Binding == "" {
 		r.Log.Warn("something that is not ours stands among the principals of an instance: it was left as it is", "name", f.Name)
 		return false, nil

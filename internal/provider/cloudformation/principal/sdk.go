@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -89,7 +89,7 @@ func tagsOf(tags []types.Tag) map[string]string {
 	return out
 }
 
-func toTags(labels []provider.Label) []types.Tag {
+func toTags(labels []label.Label) []types.Tag {
 	out := make([]types.Tag, 0, len(labels))
 	for _, l := range labels {
 		out = append(out, types.Tag{Key: &l.Name, Value: &l.Value})
@@ -119,7 +119,7 @@ func (s sdk) SetTrust(ctx context.Context, role, document string) error {
 }
 
 // SetTags implements Principals.
-func (s sdk) SetTags(ctx context.Context, kind plan.Principal, name string, tags []provider.Label) (err error) {
+func (s sdk) SetTags(ctx context.Context, kind plan.Principal, name string, tags []label.Label) (err error) {
 	if kind == plan.Role {
 		_, err = s.c.TagRole(ctx, &iam.TagRoleInput{RoleName: &name, Tags: toTags(tags)})
 	} else {

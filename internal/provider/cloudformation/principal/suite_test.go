@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/test/principaltest"
@@ -134,7 +136,7 @@ func (p *small) instance(ctx context.Context, in provider.Instance, call func(th
 		switch {
 		case there && t.tags != provider.TagsOf(in):
 			return provider.Failf("not ours")
-		case in.Settings["fail"] == string(in.Operation.Kind) && (there || in.Operation.Kind == provider.KindProvision):
+		case in.Settings["fail"] == string(in.Operation.Kind) && (there || in.Operation.Kind == operation.Provision):
 			return provider.Failf("asked to fail")
 		}
 		return call(a.things, t, there)
@@ -204,7 +206,7 @@ func (p *small) Unbind(ctx context.Context, b provider.Binding) (provider.Status
 	if learnt != nil {
 		return *learnt, nil
 	}
-	if iam := p.w.accounts[p.endpoint].iam; b.Instance.Settings["fail"] == string(provider.KindUnbind) &&
+	if iam := p.w.accounts[p.endpoint].iam; b.Instance.Settings["fail"] == string(operation.Unbind) &&
 		iam.Look(scope.BindingPath(provider.BindingTagsOf(b))) != "" {
 		return provider.Status{}, provider.Failf("asked to fail")
 	}
@@ -293,7 +295,7 @@ func factory(kind plan.Principal, mutant string) providertest.Factory {
 			},
 			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
 			Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-			Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+			Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
 			Plant: func(_ testing.TB, at, owner provider.Tags) {
 				if at.Binding != "" {
 					w.accounts["east"].iam.Plant(cmp.Or(kind, plan.User), scope.Binding(at), scope.BindingPath(at), owner)
@@ -358,7 +360,7 @@ type mutated struct {
 func (m *mutated) Get(ctx context.Context, kind plan.Principal, name string) (principal.Found, error) {
 	f, err := m.Client.Get(ctx, kind, name)
 	if m.mutant == "takes-foreign" {
-		for _, l := range m.tags.Labels() {
+		for _, l := range label.Write(m.tags) {
 			f.Tags[l.Name] = l.Value
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -63,7 +63,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-func tables(t *testing.T, c *provider.Checked) {
+func tables(t *testing.T, c *check.Plan) {
 	rights("dynamodb:CreateTable", "dynamodb:DeleteTable")(t, c)
 }
 

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -28,15 +28,15 @@ const (
 
 // A checker collects what is wrong with a plan and its files.
 type checker struct {
-	provider.Checked
+	check.Plan
 	settings
 	problems []error
 }
 
-// Check is a provider.Check. The snapshot is a plan.Settings, and the template and the
+// Check is a check.Func. The snapshot is a plan.Settings, and the template and the
 // permissions are kept as files of the compiled catalog, as JSON without spaces.
-func Check(checked provider.Checked) (json.RawMessage, error) {
-	c := checker{Checked: checked}
+func Check(checked check.Plan) (json.RawMessage, error) {
+	c := checker{Plan: checked}
 	c.settings, c.problems = readSettings(checked.Settings)
 	m := plan.Settings{
 		Format: plan.Format, Offering: c.Offering, Parameters: c.parameters, Credentials: c.credentials,
@@ -133,7 +133,7 @@ func named(setting string, files fs.FS) string {
 
 // FileOf is the file of a plan's template in the offering's folder, which Check has
 // taken; empty for a plan of something that exists.
-func FileOf(checked provider.Checked) string {
+func FileOf(checked check.Plan) string {
 	s, _ := readSettings(checked.Settings)
 	if s.existing != nil {
 		return ""

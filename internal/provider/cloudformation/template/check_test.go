@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 )
@@ -51,8 +51,8 @@ const queuePolicy = `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow",
   "Action": ["sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteMessage"], "Resource": "${QueueArn}"}]}`
 
 // queue is a plan that is right, with its files.
-func queue() provider.Checked {
-	return provider.Checked{
+func queue() check.Plan {
+	return check.Plan{
 		Offering: "sqs", Plan: "standard", ServiceID: "s", PlanID: "p", Bindable: true,
 		Settings: map[string]any{
 			"parameters": map[string]any{
@@ -72,7 +72,7 @@ func queue() provider.Checked {
 }
 
 // settingsOf checks a plan that is right.
-func settingsOf(t *testing.T, checked provider.Checked) plan.Settings {
+func settingsOf(t *testing.T, checked check.Plan) plan.Settings {
 	t.Helper()
 	snapshot, err := template.Check(checked)
 	if err != nil {
@@ -95,7 +95,7 @@ func TestSettings(t *testing.T) {
 	got := settingsOf(t, checked)
 	four, no := "4", "false"
 	want := plan.Settings{
-		Change: provider.Change{Accepts: []string{"retention_days"}, Shape: got.Shape},
+		Change: check.Change{Accepts: []string{"retention_days"}, Shape: got.Shape},
 		Format: plan.Format, Offering: "sqs", Template: got.Template, Permissions: got.Permissions,
 		Resources: map[string]string{"Queue": "AWS::SQS::Queue"},
 		Parameters: map[string]plan.Source{
@@ -137,7 +137,7 @@ func TestDigestIsOfTheContent(t *testing.T) {
 }
 
 // problems are what Check says, one a line.
-func problems(t *testing.T, checked provider.Checked) []string {
+func problems(t *testing.T, checked check.Plan) []string {
 	t.Helper()
 	_, err := template.Check(checked)
 	if err == nil {

@@ -6,7 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 )
 
 // A statement of a policy is refused for what it allows, in whatever words it says so.
@@ -93,7 +93,7 @@ func TestGuardedActions(t *testing.T) {
 		"ssm:GetParam*",
 		"lambda:Invoke*"} {
 		checked := queue()
-		for _, do := range []func(*testing.T, *provider.Checked){rights(action),
+		for _, do := range []func(*testing.T, *check.Plan){rights(action),
 			with("permissions.json", "${Prefix}*", "payroll")} {
 			do(t, &checked)
 		}

@@ -7,13 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // existing is a plan of a queue that is there already.
-func existing(names object) provider.Checked {
-	return provider.Checked{
+func existing(names object) check.Plan {
+	return check.Plan{
 		Offering: "shared", Plan: "queue", ServiceID: "s", PlanID: "p", Bindable: true,
 		Settings: object{
 			"existing": names, "credentials": object{"queue_url": "${Url}"},
@@ -28,7 +28,7 @@ func existing(names object) provider.Checked {
 func TestExisting(t *testing.T) {
 	got := settingsOf(t, existing(object{"exports": object{"Url": "my-url", "Arn": "my-arn"}}))
 	want := plan.Settings{
-		Change: provider.Change{Shape: "existing"},
+		Change: check.Change{Shape: "existing"},
 		Format: plan.Format, Offering: "shared", Credentials: map[string]string{"queue_url": "${Url}"}, Policy: got.Policy,
 		Principal: plan.User, Proof: &plan.Proof{Service: "sqs", Body: "{}"},
 		Existing: &plan.Existing{Exports: map[string]string{"Url": "my-url", "Arn": "my-arn"}},

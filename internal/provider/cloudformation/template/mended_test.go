@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -77,7 +77,7 @@ func TestWhatAnOrderWouldMeet(t *testing.T) {
 			"template.yaml:19: R has a PermissionsBoundary that is not the offering's"},
 		"LongBoundary": {"the name of a long offering is shortened in it", append(role(strings.Replace(boundaryOf, "NAME",
 			"queues-of-the-whole-company", 1)), func(_ *testing.T,
-			c *provider.Checked) {
+			c *check.Plan) {
 			c.Offering = "queues-of-the-whole-company"
 		}),
 			"template.yaml:19: R has a PermissionsBoundary that is not the offering's; write !Sub"},

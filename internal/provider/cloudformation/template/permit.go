@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 )
 
 // Permits are the permissions of offerings with what CloudFormation's handlers may call for
@@ -27,12 +27,12 @@ type Permit struct {
 // Add does so for the template of a plan. Each action goes into the first statement that
 // allows others of its service: on everything if it lists or knows no resources, and else on
 // less. No Resource and no Condition is touched: what the role reaches is the operator's.
-func (all Permits) Add(checked provider.Checked) error {
+func (all Permits) Add(checked check.Plan) error {
 	s, _ := readSettings(checked.Settings)
 	if s.existing != nil {
 		return nil
 	}
-	c := &checker{Checked: checked, settings: s}
+	c := &checker{Plan: checked, settings: s}
 	file := cmp.Or(s.permissions, permissionsFile)
 	t, d := c.file(named(s.template, c.Files), templateFile), c.file(file, permissionsFile)
 	if len(c.problems) > 0 {

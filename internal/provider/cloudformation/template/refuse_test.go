@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 )
 
 // with replaces text in one of the plan's files.
-func with(file, old, text string) func(*testing.T, *provider.Checked) {
-	return func(t *testing.T, c *provider.Checked) {
+func with(file, old, text string) func(*testing.T, *check.Plan) {
+	return func(t *testing.T, c *check.Plan) {
 		files := c.Files.(fstest.MapFS)
 		was := string(files[file].Data)
 		if !strings.Contains(was, old) {
@@ -26,8 +26,8 @@ func with(file, old, text string) func(*testing.T, *provider.Checked) {
 }
 
 // setting replaces a setting of the plan, nil to leave it out.
-func setting(name string, v any) func(*testing.T, *provider.Checked) {
-	return func(_ *testing.T, c *provider.Checked) {
+func setting(name string, v any) func(*testing.T, *check.Plan) {
+	return func(_ *testing.T, c *check.Plan) {
 		if c.Settings[name] = v; v == nil {
 			delete(c.Settings, name)
 		}
@@ -37,7 +37,7 @@ func setting(name string, v any) func(*testing.T, *provider.Checked) {
 type object = map[string]any
 
 // more adds a resource to the template, on line 20.
-func more(text string) func(*testing.T, *provider.Checked) {
+func more(text string) func(*testing.T, *check.Plan) {
 	return with("template.yaml", "Outputs:\n", text+"Outputs:\n")
 }
 
@@ -47,7 +47,7 @@ type refusal struct {
 	want string
 }
 
-type wrong = func(*testing.T, *provider.Checked)
+type wrong = func(*testing.T, *check.Plan)
 
 // user lets users set the template's Fifo.
 var user = setting("parameters", object{
@@ -227,14 +227,14 @@ var ofPlans = map[string]refusal{
 		"policy.json:2: sqs:SendMessage is allowed on everything"},
 	"PolicyOfIAM": {[]wrong{with("policy.json", `"sqs:SendMessage"`, `"iam:CreateUser"`)},
 		`policy.json:2: "iam:CreateUser" would let a binding make itself more`},
-	"Locked": {[]wrong{func(_ *testing.T, c *provider.Checked) {
+	"Locked": {[]wrong{func(_ *testing.T, c *check.Plan) {
 		c.Lock = func(string) error { return advice.For("/maintenance_info", "is locked", "raise the version") }
 	}}, "/maintenance_info is locked"},
 	"Outlasting": {[]wrong{setting("minutes", json.Number("30")), func(_ *testing.T,
-		c *provider.Checked) {
+		c *check.Plan) {
 		c.Deadline = 30 * time.Minute
 	}}, "minutes has to be less than the 30"},
-	"Usual": {[]wrong{func(_ *testing.T, c *provider.Checked) { c.Deadline = 50 * time.Minute }},
+	"Usual": {[]wrong{func(_ *testing.T, c *check.Plan) { c.Deadline = 50 * time.Minute }},
 		"minutes has to be less than the 50"},
 	"CannotLook": {[]wrong{setting("on_delete", "refuse"), with("template.yaml", "SQS::Queue", "SNS::Topic"),
 		rights("sns:CreateTopic", "sns:DeleteTopic")}, "on_delete has to say"},
@@ -291,14 +291,14 @@ func narrowed(keywords object) wrong {
 }
 
 // rights adds actions to what CloudFormation may do.
-func rights(actions ...string) func(*testing.T, *provider.Checked) {
+func rights(actions ...string) func(*testing.T, *check.Plan) {
 	return with("permissions.json", `"sqs:CreateQueue"`, `"sqs:CreateQueue", "`+strings.Join(actions, `", "`)+`"`)
 }
 
 // What is no reason to refuse is told: with where, and what to do.
 func TestWarnings(t *testing.T) {
 	checked := queue()
-	for _, do := range []func(*testing.T, *provider.Checked){
+	for _, do := range []func(*testing.T, *check.Plan){
 		rights("sqs:Get*", "s3:PutObject"), with("permissions.json", `, "sqs:UntagQueue"`, ""), setting("proof", nil),
 		with("policy.json", `"${QueueArn}"`, `["${QueueArn}", "arn:aws:sqs:eu-west-1:123456789012:longshore"]`),
 	} {

@@ -10,14 +10,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // users tells what users may set: the bounds are those of the template's parameters,
 // which a plan may narrow, and an update offers only what can change in place.
 func (c *checker) users(t *model, fixed []string) {
-	all := provider.Parameters{Properties: map[string]any{}, Fixed: fixed}
+	all := check.Parameters{Properties: map[string]any{}, Fixed: fixed}
 	taken := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.parameters)) {
 		s := c.parameters[name]

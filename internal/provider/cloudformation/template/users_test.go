@@ -6,15 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 )
 
 // describedBy is what a plan tells of what users may set.
-func describedBy(t *testing.T, do ...wrong) provider.Parameters {
+func describedBy(t *testing.T, do ...wrong) check.Parameters {
 	t.Helper()
 	checked := queue()
-	var got provider.Parameters
-	checked.Describe = func(all provider.Parameters) { got = all }
+	var got check.Parameters
+	checked.Describe = func(all check.Parameters) { got = all }
 	for _, do := range do {
 		do(t, &checked)
 	}
@@ -83,7 +83,7 @@ func TestRequiredAndFixed(t *testing.T) {
 	if diff := cmp.Diff([]string{"days"}, got.Fixed); diff != "" {
 		t.Errorf("what the plan keeps as it is: -want +got\n%s", diff)
 	}
-	got = describedBy(t, func(_ *testing.T, c *provider.Checked) {
+	got = describedBy(t, func(_ *testing.T, c *check.Plan) {
 		describe := c.Describe
 		*c = existing(object{"exports": object{"Url": "u", "Arn": "a"}})
 		c.Describe = describe

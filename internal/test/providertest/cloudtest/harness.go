@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/test/providertest"
@@ -34,7 +35,7 @@ func Factory(secret, mutant string) providertest.Factory {
 			},
 			ServiceID: "service-1", PlanID: "plan-1", Settings: settings("size", "small"),
 			Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-			Fail:       func(_ testing.TB, kind provider.Kind) map[string]any { return settings("fail", []any{string(kind)}) },
+			Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return settings("fail", []any{string(kind)}) },
 			Plant:      func(_ testing.TB, at, owner provider.Tags) { cloud.Plant("east", Thing{Name: p.Name(at), Tags: owner}) },
 			Look:       func(_ testing.TB, at provider.Tags) string { return cloud.Look(p.Name(at)) },
 			Secrets:    func(_ testing.TB, at provider.Tags) int { return cloud.Secrets(p.Name(at)) },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/demo"
 )
 
@@ -19,7 +20,7 @@ type settings struct {
 }
 
 // Check is the demo's, which knows the settings retain_days and secret, too.
-func Check(plan provider.Checked) (json.RawMessage, error) {
+func Check(plan check.Plan) (json.RawMessage, error) {
 	var recorded settings
 	plan.Settings = maps.Clone(plan.Settings)
 	recorded.RetainDays, _ = plan.Settings["retain_days"].(float64)

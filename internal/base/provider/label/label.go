@@ -1,4 +1,6 @@
-package provider
+// Package label writes the tags of a thing as the labels that AWS's services take, and reads
+// them again.
+package label
 
 import (
 	"encoding/base64"
@@ -6,33 +8,34 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/provider"
 )
 
 // The names of the labels that tags become in a cloud.
 const (
-	LabelBroker      = "longshore:broker"
-	LabelPlatform    = "longshore:platform"
-	LabelInstance    = "longshore:instance"
-	LabelBinding     = "longshore:binding" // on what belongs to a binding
-	LabelIncarnation = "longshore:incarnation"
-	LabelOf          = "longshore:of" // on what belongs to a binding
+	Broker      = "longshore:broker"
+	Platform    = "longshore:platform"
+	Instance    = "longshore:instance"
+	Binding     = "longshore:binding" // on what belongs to a binding
+	Incarnation = "longshore:incarnation"
+	Of          = "longshore:of" // on what belongs to a binding
 )
 
 // A Label is a tag as clouds have them: a name and a short value of few letters.
 type Label struct{ Name, Value string }
 
-// Labels are the tags as AWS's services take them: at most a dozen labels, what
+// Write gives the tags as AWS's services take them: at most a dozen labels, what
 // is empty left out. A text that is too long for one goes on in others, whose
-// names end in ":2", ":3" and so on: ids may hold any characters, and TagsFrom
+// names end in ":2", ":3" and so on: ids may hold any characters, and Read
 // gives an inventory the whole of them.
-func (t Tags) Labels() []Label {
+func Write(t provider.Tags) []Label {
 	var out []Label
 	for _, part := range []Label{
-		{LabelBroker, t.Broker},
-		{LabelPlatform, t.Platform}, {LabelInstance, t.Instance}, {LabelBinding, t.Binding}, {LabelIncarnation, t.Incarnation},
-		{LabelOf, t.Of},
+		{Broker, t.Broker},
+		{Platform, t.Platform}, {Instance, t.Instance}, {Binding, t.Binding}, {Incarnation, t.Incarnation},
+		{Of, t.Of},
 	} {
-		rest := EncodeText(part.Value)
+		rest := Encode(part.Value)
 		for n := 1; rest != ""; n++ {
 			end := min(len(rest), limits.TagValue)
 			out = append(out, Label{numbered(part.Name, n), rest[:end]})
@@ -42,24 +45,24 @@ func (t Tags) Labels() []Label {
 	return out
 }
 
-// TagsFrom reads what Labels has written; others may stand beside them.
-func TagsFrom(labels map[string]string) (Tags, error) {
-	var t Tags
+// Read reads what Write has written; others may stand beside them.
+func Read(labels map[string]string) (provider.Tags, error) {
+	var t provider.Tags
 	for _, part := range []struct {
 		name string
 		into *string
 	}{
-		{LabelBroker, &t.Broker},
-		{LabelPlatform, &t.Platform}, {LabelInstance, &t.Instance}, {LabelBinding, &t.Binding},
-		{LabelIncarnation, &t.Incarnation}, {LabelOf, &t.Of},
+		{Broker, &t.Broker},
+		{Platform, &t.Platform}, {Instance, &t.Instance}, {Binding, &t.Binding},
+		{Incarnation, &t.Incarnation}, {Of, &t.Of},
 	} {
 		var whole strings.Builder
 		for n := 1; labels[numbered(part.name, n)] != ""; n++ {
 			whole.WriteString(labels[numbered(part.name, n)])
 		}
-		text, err := DecodeText(whole.String())
+		text, err := Decode(whole.String())
 		if err != nil {
-			return Tags{}, fmt.Errorf("reading label %q: %w", part.name, err)
+			return provider.Tags{}, fmt.Errorf("reading label %q: %w", part.name, err)
 		}
 		*part.into = text
 	}
@@ -83,9 +86,9 @@ const (
 	reservedMark = "aws:"
 )
 
-// EncodeText gives a text in few letters, at most four bytes for three and one:
+// Encode gives a text in few letters, at most four bytes for three and one:
 // most ids stand as they are. No two texts have the same form.
-func EncodeText(s string) string {
+func Encode(s string) string {
 	if strings.Trim(s, plainLetters) == "" && !strings.HasPrefix(s, encodedMark) && canStand(s) {
 		return s
 	}
@@ -103,8 +106,8 @@ func canStand(s string) bool {
 	return s == strings.TrimSpace(s) && !strings.HasPrefix(lower, reservedMark)
 }
 
-// DecodeText gives back what EncodeText was given.
-func DecodeText(s string) (string, error) {
+// Decode gives back what Encode was given.
+func Decode(s string) (string, error) {
 	encoded, ok := strings.CutPrefix(s, encodedMark)
 	if !ok {
 		return s, nil

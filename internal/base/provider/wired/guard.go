@@ -1,10 +1,13 @@
-package provider
+package wired
 
 import (
 	"context"
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
 // Guard gives an inventory that leaves out what is in a target that was restored, or
@@ -12,24 +15,24 @@ import (
 // be reached: what such a target holds, and what it lacks, says nothing of what should
 // be there. Known looks up what is on record of the target of an identity; nothing calls
 // it where there are no epochs.
-func Guard(i Inventory, known func(ctx context.Context, identity string) (Known, error)) Inventory {
+func Guard(i provider.Inventory, known func(ctx context.Context, identity string) (target.Known, error)) provider.Inventory {
 	return guarded{i, known}
 }
 
 type guarded struct {
-	Inventory
-	known func(ctx context.Context, identity string) (Known, error)
+	provider.Inventory
+	known func(ctx context.Context, identity string) (target.Known, error)
 }
 
-// List implements Inventory. Steps raise the target meanwhile: that it was restored is
+// List implements provider.Inventory. Steps raise the target meanwhile: that it was restored is
 // said by what was known before it was listed, and who raised it by what is known after.
-func (g guarded) List(ctx context.Context, cursor string) ([]Holding, string, error) {
-	known := map[string]Known{}
+func (g guarded) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+	known := map[string]target.Known{}
 	for {
 		page, next, err := g.Inventory.List(ctx, cursor)
 		restored, read := map[string]error{}, false
 		for _, h := range page {
-			if h.Epoch == (Epoch{}) {
+			if h.Epoch == (target.Epoch{}) {
 				continue
 			}
 			was, ok := known[h.Target.Identity]
@@ -46,7 +49,7 @@ func (g guarded) List(ctx context.Context, cursor string) ([]Holding, string, er
 					return nil, "", behind
 				}
 				if was.Foreign(h.Epoch) {
-					behind = Copied(h.Target.Name)
+					behind = target.Copied(h.Target.Name)
 				}
 			}
 			if behind != nil {
@@ -59,7 +62,7 @@ func (g guarded) List(ctx context.Context, cursor string) ([]Holding, string, er
 		if read {
 			continue
 		}
-		page = slices.DeleteFunc(page, func(h Holding) bool { return restored[h.Target.Name] != nil })
+		page = slices.DeleteFunc(page, func(h provider.Holding) bool { return restored[h.Target.Name] != nil })
 		for _, name := range slices.Sorted(maps.Keys(restored)) {
 			err = errors.Join(err, restored[name])
 		}

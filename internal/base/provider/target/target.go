@@ -1,7 +1,8 @@
-package provider
+// Package target is what a target says of itself: how far it has come (its epoch), and what
+// keeps the broker from using it (a trouble). It needs nothing else.
+package target
 
 import (
-	"context"
 	"fmt"
 )
 
@@ -44,7 +45,7 @@ func (k Known) Foreign(said Epoch) bool {
 
 // Copied is the trouble of a target that somebody else has raised.
 func Copied(target string) error {
-	return &Trouble{Kind: TroubleCopied, Target: target,
+	return &Trouble{Kind: Doubled, Target: target,
 		Message: "a broker with this one's identity and other records changes the server, " +
 			"or did: a copy of the data runs beside it, or the records are from a backup. Stop the other broker. Then run " +
 			"`longshore reconcile --yes` here, or `longshore rebuild --yes` if the records are from a backup: until then " +
@@ -67,43 +68,29 @@ func (e Epoch) Check(target string, was Epoch) error {
 	if e.Line != was.Line {
 		what = fmt.Sprintf("is on the history %q, and has been on %q", e.Line, was.Line)
 	}
-	return &Trouble{Kind: TroubleRestored, Target: target,
+	return &Trouble{Kind: Restored, Target: target,
 		Message: fmt.Sprintf("the server %s: it was restored, or another one took its "+
 			"place. Logins that were removed may be valid again. Run `longshore reconcile --yes`: until then nothing is "+
 			"changed on it", what)}
 }
 
-// A Reconciler is what an operator needs of a provider whose targets have epochs. An
-// Inventory may implement it; Wired.Epochs then says so.
-type Reconciler interface {
-	// Survey asks the target of that name who it is and which epoch it is at,
-	// whatever epoch it has been at. It changes nothing.
-	Survey(ctx context.Context, target string) (Target, Epoch, error)
-	// Holdings is List of one target.
-	Holdings(ctx context.Context, target, cursor string) (page []Holding, next string, err error)
-	// Advance proves that the target is the one of that identity. It has it be at to, which
-	// is of the same line, if it is at from, and else changes nothing. It gives what the
-	// target is at then. It may be repeated, also by several at once.
-	Advance(ctx context.Context, t Target, from, to Epoch) (Epoch, error)
-}
-
 // The kinds of trouble that a step can have with a target. An operator's log, alarms
 // and lists name them.
 const (
-	TroubleRestored    = "restored"    // it is as it was earlier: see Epoch
-	TroubleCopied      = "copied"      // another broker with this one's identity changes it: see Known
-	TroubleOther       = "other"       // another server answers at its address
-	TroubleUnknown     = "unknown"     // today's settings do not name it
-	TroubleUnreachable = "unreachable" // nobody answers at its address
-	TroubleSilent      = "silent"      // it takes the call and does not answer in time
-	TroubleStarting    = "starting"    // it starts or stops
-	TroubleFull        = "full"        // its disk is full
-	TroubleReadOnly    = "read-only"   // it takes no changes
-	TroubleConnections = "connections" // it has no connection left for the broker
-	TroubleLogin       = "login"       // it refuses the broker's login
-	TroubleHeld        = "held"        // something of others hangs on what is to be removed
-	TroubleRights      = "rights"      // the broker's login may not do what it has to
-	TroubleCertificate = "certificate" // its certificate is not the one to be trusted
+	Restored    = "restored"    // it is as it was earlier: see Epoch
+	Doubled     = "copied"      // another broker with this one's identity changes it: see Known
+	Other       = "other"       // another server answers at its address
+	Unknown     = "unknown"     // today's settings do not name it
+	Unreachable = "unreachable" // nobody answers at its address
+	Silent      = "silent"      // it takes the call and does not answer in time
+	Starting    = "starting"    // it starts or stops
+	Full        = "full"        // its disk is full
+	ReadOnly    = "read-only"   // it takes no changes
+	Connections = "connections" // it has no connection left for the broker
+	Login       = "login"       // it refuses the broker's login
+	Held        = "held"        // something of others hangs on what is to be removed
+	Rights      = "rights"      // the broker's login may not do what it has to
+	Certificate = "certificate" // its certificate is not the one to be trusted
 )
 
 // A Trouble is a passing error that a person has to end: operations wait meanwhile,

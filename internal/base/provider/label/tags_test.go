@@ -1,4 +1,4 @@
-package provider_test
+package label_test
 
 import (
 	"regexp"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/label"
 )
 
 // texts are ids as platforms may choose them, up to the longest.
@@ -30,13 +31,13 @@ var texts = map[string]struct{ reason, id, coded string }{
 func TestTextsAreCoded(t *testing.T) {
 	for name, tc := range texts {
 		t.Run(name, func(t *testing.T) {
-			got := provider.EncodeText(tc.id)
-			if back, err := provider.DecodeText(got); got != tc.coded || back != tc.id || err != nil {
+			got := label.Encode(tc.id)
+			if back, err := label.Decode(got); got != tc.coded || back != tc.id || err != nil {
 				t.Errorf("%s: %q, want %q; read as %q: %v", tc.reason, got, tc.coded, back, err)
 			}
 		})
 	}
-	if _, err := provider.DecodeText("=%"); err == nil {
+	if _, err := label.Decode("=%"); err == nil {
 		t.Error("what was never encoded was decoded")
 	}
 }
@@ -54,26 +55,26 @@ func TestLabelsHoldTheWholeKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tags := provider.Tags{Platform: "platform-1", Instance: id, Binding: id, Incarnation: "0123456789012345678901"}
-			labels := map[string]string{"aws:cloudformation:stack-name": "x"}
-			for _, l := range tags.Labels() {
-				if _, twice := labels[l.Name]; twice || len(l.Value) > limits.TagValue || !letters.MatchString(l.Value) ||
+			written := map[string]string{"aws:cloudformation:stack-name": "x"}
+			for _, l := range label.Write(tags) {
+				if _, twice := written[l.Name]; twice || len(l.Value) > limits.TagValue || !letters.MatchString(l.Value) ||
 					l.Value != strings.TrimSpace(l.Value) ||
 					strings.HasPrefix(l.Value, "aws:") {
 					t.Errorf("label %q has the value %q", l.Name, l.Value)
 				}
-				labels[l.Name] = l.Value
+				written[l.Name] = l.Value
 			}
-			if len(labels) > limits.Tags {
-				t.Errorf("%d labels", len(labels))
+			if len(written) > limits.Tags {
+				t.Errorf("%d labels", len(written))
 			}
-			back, err := provider.TagsFrom(labels)
+			back, err := label.Read(written)
 			if diff := cmp.Diff(tags, back); diff != "" || err != nil {
 				t.Errorf("read again (-written +read), error %v:\n%.500s", err, diff)
 			}
 		})
 	}
 	instance := provider.Tags{Platform: "p", Instance: "i", Incarnation: "o"}
-	if got := len(instance.Labels()); got != 3 {
+	if got := len(label.Write(instance)); got != 3 {
 		t.Errorf("what belongs to an instance has %d labels, want none for a binding", got)
 	}
 }

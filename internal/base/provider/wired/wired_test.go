@@ -1,0 +1,39 @@
+package wired_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+)
+
+type empty struct{ provider.Provider }
+
+func (empty) List(context.Context, string) ([]provider.Holding, string, error) { return nil, "", nil }
+
+// A provider may have no inventory, and its calls leave their function the
+// time to record what they came to.
+func TestCheckWired(t *testing.T) {
+	const function = time.Minute
+	for name, c := range map[string]struct {
+		wired wired.Provider
+		ok    bool
+	}{
+		"Default": {wired.Provider{Provider: empty{}, Inventory: empty{}}, true},
+		"Longest": {wired.Provider{Provider: empty{}, Inventory: empty{}, CallTimeout: 45 * time.Second,
+			Wait: wired.MaxWait}, true},
+		"TooLong":     {wired.Provider{Provider: empty{}, Inventory: empty{}, CallTimeout: 46 * time.Second}, false},
+		"WaitTooLong": {wired.Provider{Provider: empty{}, Inventory: empty{}, Wait: wired.MaxWait + 1}, false},
+		"NoInventory": {wired.Provider{Provider: empty{}}, true},
+		"NoEpochs":    {wired.Provider{Provider: empty{}, Epochs: true}, false},
+		"NoProvider":  {wired.Provider{Inventory: empty{}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := wired.Check(map[string]wired.Provider{"p": c.wired}, function); (err == nil) != c.ok {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
