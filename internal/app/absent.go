@@ -79,7 +79,7 @@ func without(
 	known, live := recorded(ctx, ledger.New(f.records, newID), once, log)
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		if known[name] {
-			providers[name] = wired.Provider{Provider: absent{why[name]}, Inventory: absent{why[name]}}
+			providers[name] = wired.Of(absent{why[name]})
 		}
 		if live[name] {
 			log.Warn("a provider is missing that has instances: what is asked of them waits",

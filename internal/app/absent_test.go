@@ -15,16 +15,16 @@ import (
 // would never be done.
 func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
 	why := errors.New("no server")
-	var wired any = absent{why}
-	if q, ok := wired.(provider.Quarantiner); !ok {
+	w := wired.Of(absent{why})
+	if w.Quarantiner == nil {
 		t.Error("a thing is taken for locked")
-	} else if !errors.Is(q.Quarantine(t.Context(), provider.Holding{}), why) ||
-		!errors.Is(q.Release(t.Context(), provider.Holding{}), why) {
+	} else if !errors.Is(w.Quarantiner.Quarantine(t.Context(), provider.Holding{}), why) ||
+		!errors.Is(w.Quarantiner.Release(t.Context(), provider.Holding{}), why) {
 		t.Error("its quarantine does not say why it waits")
 	}
-	if a, ok := wired.(provider.Adopter); !ok {
+	if w.Adopter == nil {
 		t.Error("the operator is told of another version of the program")
-	} else if err := a.Adopt(t.Context(), provider.Holding{}, provider.Tags{}); !errors.Is(err, why) {
+	} else if err := w.Adopter.Adopt(t.Context(), provider.Holding{}, provider.Tags{}); !errors.Is(err, why) {
 		t.Errorf("its adoption says %v", err)
 	}
 }

@@ -78,7 +78,9 @@ func targetsOf(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) 
 // awsWired is the provider as programs use it.
 func awsWired(o cloudformation.Options) wired.Provider {
 	made := cloudformation.New(o)
-	return wired.Provider{Provider: made, Inventory: made, Targets: made.Targets, Wait: waits[ProviderCloudFormation]}
+	w := wired.Of(made)
+	w.Targets, w.Wait = made.Targets, waits[ProviderCloudFormation]
+	return w
 }
 
 // cloudformationDeployed is the provider in a function: its account was prepared with

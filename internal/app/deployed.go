@@ -198,7 +198,7 @@ func inventories(records *ledger.Ledger, providers map[string]wired.Provider) ma
 // servers are the providers whose targets can be restored.
 func servers(providers map[string]wired.Provider) map[string]wired.Provider {
 	providers = maps.Clone(providers)
-	maps.DeleteFunc(providers, func(_ string, w wired.Provider) bool { return !w.Epochs })
+	maps.DeleteFunc(providers, func(_ string, w wired.Provider) bool { return w.Reconciler == nil })
 	return providers
 }
 

@@ -184,7 +184,7 @@ func (h hostedRow) embedded(e embedding) (wired.Provider, error) {
 		own.stop()
 	}
 	if from != URLEmbedded { // that one has answered
-		h.greet(w.Provider, e.log)
+		h.greet(w, e.log)
 	}
 	return w, nil
 }
@@ -194,14 +194,10 @@ const greetTimeout = 5 * time.Second
 
 // greet tells the operator at the start, rather than at the first operation, what is
 // wrong with a server. The broker goes on: its operations wait until that is mended.
-func (h hostedRow) greet(made provider.Provider, log *slog.Logger) {
-	r, can := made.(wired.Reconciler)
-	if !can {
-		return
-	}
+func (h hostedRow) greet(made wired.Provider, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), greetTimeout)
 	defer cancel()
-	if _, _, err := r.Survey(ctx, hosted.DefaultTarget); err != nil {
+	if _, _, err := made.Reconciler.Survey(ctx, hosted.DefaultTarget); err != nil {
 		log.Error("the "+h.title+" server cannot be used: what is asked of it waits until this is mended",
 			"provider", h.name, "error", err)
 	}

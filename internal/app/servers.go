@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
@@ -28,7 +29,7 @@ func mariadbRow() hostedRow {
 		check: mariadb.Check, names: mariadb.Names,
 		open: func(o hostedOptions) wired.Provider {
 			made := mariadb.New(mariadb.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
-			return wired.Provider{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
+			return closing(made)
 		},
 	}
 }
@@ -61,7 +62,7 @@ func valkeyRow() hostedRow {
 		check: valkey.Check, names: valkey.Names,
 		open: func(o hostedOptions) wired.Provider {
 			made := valkey.New(valkey.Options{Broker: o.Broker, Accesses: o.Accesses, Now: o.Now, Log: o.Log, Pool: o.Pool})
-			return wired.Provider{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
+			return closing(made)
 		},
 	}
 }
@@ -74,5 +75,15 @@ func openPostgres(o hostedOptions) wired.Provider {
 		options.Programs, _ = pgcopy.Find(context.Background(), o.Programs)
 	}
 	made := postgres.New(options)
-	return wired.Provider{Provider: made, Inventory: made, Epochs: true, Close: made.Close}
+	return closing(made)
+}
+
+// closing wires a provider that keeps connections.
+func closing(made interface {
+	provider.Provider
+	Close()
+}) wired.Provider {
+	w := wired.Of(made)
+	w.Close = made.Close
+	return w
 }

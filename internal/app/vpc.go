@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	calls "github.com/longshore/longshore/internal/provider/remote"
 )
@@ -44,23 +43,13 @@ func (d Deployed) throughVPC(providers map[string]wired.Provider) (map[string]wi
 	}
 	all := rows()
 	for _, name := range names {
-		outside := providers[name]
-		_, quarantines := outside.Inventory.(provider.Adopter)
-		o := calls.Options{
-			Provider: name, Function: set[EnvCalls],
-			CallTimeout: outside.CallTimeout, Wait: outside.Wait, Targets: outside.Targets, Quarantines: quarantines,
-			Epochs: outside.Epochs,
-		}
+		o := calls.Options{Provider: name, Function: set[EnvCalls], Outside: providers[name]}
 		if reach := all[name].reach; reach != nil {
 			if o.Reach, err = reach(d); err != nil {
 				return nil, err
 			}
 		}
-		inside := calls.New(d.Invoker, o)
-		if outside.Inventory == nil {
-			inside.Inventory = nil
-		}
-		providers[name] = inside
+		providers[name] = calls.New(d.Invoker, o)
 	}
 	return providers, nil
 }

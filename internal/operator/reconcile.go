@@ -127,7 +127,7 @@ func (c *Console) reconcile(ctx context.Context, name, target string, meant bool
 
 func (c *Console) reconciliation(name, target string) *reconciliation {
 	w := c.Servers[name]
-	return &reconciliation{Console: c, wired: w, Reconciler: w.Inventory.(wired.Reconciler),
+	return &reconciliation{Console: c, wired: w, Reconciler: w.Reconciler,
 		out: Reconciled{Provider: name, Target: target}, there: map[lifecycle.Key]bool{}}
 }
 
@@ -243,12 +243,11 @@ func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 // lock puts the thing out of use as in quarantine: nobody gets in, and it keeps what it
 // has.
 func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
-	q, ok := r.wired.Inventory.(provider.Quarantiner)
-	if !ok {
+	if r.wired.Quarantiner == nil {
 		return errors.New("the provider cannot lock anything")
 	}
 	h.Epoch = r.said // else the step would refuse a target that was restored
-	_, err := called(ctx, r.wired, func(ctx context.Context) (bool, error) { return true, q.Quarantine(ctx, h) })
+	_, err := called(ctx, r.wired, func(ctx context.Context) (bool, error) { return true, r.wired.Quarantiner.Quarantine(ctx, h) })
 	return err
 }
 

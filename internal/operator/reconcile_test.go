@@ -179,7 +179,7 @@ func newHostedOn(t *testing.T, h *host, records store.Store) *site {
 		Providers: map[string]provider.Provider{"demo": h}})
 	s.ledger, s.worker, s.broker = kit.Ledger(), worker.New(kit.WorkerOptions()), kit.Broker()
 	s.console = kit.Console(ledger.Identity{Deployment: "site", Broker: testkit.Identity})
-	s.console.Servers = map[string]wired.Provider{"demo": {Provider: h, Inventory: h, Epochs: true,
+	s.console.Servers = map[string]wired.Provider{"demo": {Provider: h, Inventory: h, Quarantiner: h, Reconciler: h,
 		Targets: func(context.Context) ([]string, error) { return []string{"east"}, nil }}}
 	return s
 }

@@ -34,7 +34,8 @@ import (
 // other tags is somebody else's: the step leaves it as it is, fails and says so.
 //
 // Before it trusts an absence, a step proves that it talks to the target whose
-// identity is recorded; otherwise it returns a passing error.
+// identity is recorded, unless the provider is an Identifier; otherwise it returns a
+// passing error.
 type Provider interface {
 	// Provision makes the instance. "Exists and is ours" is success.
 	Provision(ctx context.Context, in Instance) (Status, error)
@@ -57,6 +58,15 @@ type Provider interface {
 	// Unbind removes the principal and all that was made for the binding. Done means observed to be absent. Neither b nor its
 	// instance has parameters, nor b a secret, as in Deprovision.
 	Unbind(ctx context.Context, b Binding) (Status, error)
+}
+
+// An Identifier is a Provider whose targets are proven by its caller, before each step and
+// apart from it. A provider that has connections proves a target on the very one that it
+// then uses, and is none.
+type Identifier interface {
+	// Identify asks the target of the instance who it is. Without a name in in.Target it
+	// chooses one. It changes nothing.
+	Identify(ctx context.Context, in Instance) (Target, error)
 }
 
 // A Refuser is a Provider whose plans may refuse a deletion, such as that of what is

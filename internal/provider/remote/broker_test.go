@@ -29,19 +29,19 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 	}
 	made := cloudtest.Demo(cloudtest.NewCloud(time.Now), time.Second)
 	inside := remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (wired.Provider, error) {
-		return wired.Provider{Provider: made, Inventory: made}, nil
+		return wired.Of(made), nil
 	}}, slog.New(slog.DiscardHandler))
 	var calls atomic.Int64
-	wired := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+	called := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 		if calls.Add(1)%20 == 0 {
 			return nil, refusal()
 		}
 		out, err := inside.Invoke(ctx, in.Payload)
 		return &lambda.InvokeOutput{Payload: out}, err
-	}), remote.Options{Provider: "demo"})
+	}), remote.Options{Provider: "demo", Outside: wired.Of(made)})
 
 	kit := testkit.New(testkit.Options{
-		Now: func() time.Time { return time.Now().UTC() }, Providers: map[string]provider.Provider{"demo": wired.Provider},
+		Now: func() time.Time { return time.Now().UTC() }, Providers: map[string]provider.Provider{"demo": called.Provider},
 		SynchronousWait: 15 * time.Second, CallTimeout: 20 * time.Second, Alone: true,
 	})
 	engine := inprocess.New(kit.Worker().Step, inprocess.Options{})

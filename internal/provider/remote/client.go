@@ -39,14 +39,9 @@ type Options struct {
 	// Function is the ARN of the function inside.
 	Function string
 	Reach    Reach
-	// CallTimeout and Wait are the Wired's.
-	CallTimeout, Wait time.Duration
-	// Targets is the Wired's: who calls knows the settings.
-	Targets func(ctx context.Context) ([]string, error)
-	// Quarantines says that the inventory inside is a provider.Adopter.
-	Quarantines bool
-	// Epochs is the Wired's.
-	Epochs bool
+	// Outside is the provider as it would be without a VPC: its times, the names of its
+	// targets, and what it may do. None of it is called but Targets.
+	Outside wired.Provider
 }
 
 // A Reach is how the provider inside comes to know how it reaches its targets. The
@@ -65,12 +60,22 @@ type Reach struct {
 // Invoke, which the caller's context has to end.
 func New(invoker Invoker, o Options) wired.Provider {
 	c := &client{invoker: invoker, Options: o}
-	w := wired.Provider{Provider: c, Inventory: c, Targets: o.Targets, CallTimeout: o.CallTimeout, Wait: o.Wait}
-	switch {
-	case o.Epochs:
-		w.Inventory, w.Epochs = reconciler{quarantiner{c}}, true
-	case o.Quarantines:
-		w.Inventory = quarantiner{c}
+	w := o.Outside
+	w.Provider, w.Identifier, w.Close = c, nil, nil // the function inside proves a target on its own way there
+	if w.Inventory != nil {
+		w.Inventory = c
+	}
+	if w.Refuser != nil {
+		w.Refuser = c
+	}
+	if w.Quarantiner != nil {
+		w.Quarantiner = c
+	}
+	if w.Adopter != nil {
+		w.Adopter = c
+	}
+	if w.Reconciler != nil {
+		w.Reconciler = c
 	}
 	return w
 }
@@ -84,8 +89,8 @@ var (
 	_ provider.Provider  = (*client)(nil)
 	_ provider.Inventory = (*client)(nil)
 	_ provider.Refuser   = (*client)(nil)
-	_ provider.Adopter   = quarantiner{}
-	_ wired.Reconciler   = reconciler{}
+	_ provider.Adopter   = (*client)(nil)
+	_ wired.Reconciler   = (*client)(nil)
 )
 
 // Provision implements provider.Provider.
@@ -103,7 +108,7 @@ func (c *client) Deprovision(ctx context.Context, in provider.Instance) (provide
 	return c.step(ctx, targetsOf(in), request{Verb: verbDeprovision, Instance: &in})
 }
 
-// Refuses implements provider.Refuser. A provider inside that is none refuses nothing.
+// Refuses implements provider.Refuser.
 func (c *client) Refuses(ctx context.Context, in provider.Instance) error {
 	_, err := c.step(ctx, targetsOf(in), request{Verb: verbRefuses, Instance: &in})
 	return err
@@ -135,34 +140,28 @@ func (c *client) page(ctx context.Context, targets []provider.Target, r request)
 	return nil, "", errVersion
 }
 
-type quarantiner struct{ *client }
-
 // Quarantine implements provider.Quarantiner.
-func (q quarantiner) Quarantine(ctx context.Context, h provider.Holding) error {
-	_, err := q.step(ctx, []provider.Target{h.Target}, request{Verb: verbQuarantine, Holding: &h})
+func (c *client) Quarantine(ctx context.Context, h provider.Holding) error {
+	_, err := c.step(ctx, []provider.Target{h.Target}, request{Verb: verbQuarantine, Holding: &h})
 	return err
 }
 
 // Release implements provider.Quarantiner.
-func (q quarantiner) Release(ctx context.Context, h provider.Holding) error {
-	_, err := q.step(ctx, []provider.Target{h.Target}, request{Verb: verbRelease, Holding: &h})
+func (c *client) Release(ctx context.Context, h provider.Holding) error {
+	_, err := c.step(ctx, []provider.Target{h.Target}, request{Verb: verbRelease, Holding: &h})
 	return err
 }
 
 // Adopt implements provider.Adopter.
-func (q quarantiner) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
-	_, err := q.step(ctx, []provider.Target{h.Target}, request{Verb: verbAdopt, Holding: &h, Former: &former})
+func (c *client) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
+	_, err := c.step(ctx, []provider.Target{h.Target}, request{Verb: verbAdopt, Holding: &h, Former: &former})
 	return err
 }
 
-// A reconciler is for a provider whose targets have epochs, which can also lock the
-// logins in them.
-type reconciler struct{ quarantiner }
-
 // Survey implements wired.Reconciler.
-func (r reconciler) Survey(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
+func (c *client) Survey(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
 	t := provider.Target{Name: name}
-	a, err := r.call(ctx, []provider.Target{t}, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
+	a, err := c.call(ctx, []provider.Target{t}, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
 	if err == nil && (a.Status == nil || a.Status.Target == nil) {
 		err = errVersion
 	}
@@ -173,14 +172,14 @@ func (r reconciler) Survey(ctx context.Context, name string) (provider.Target, t
 }
 
 // Holdings implements wired.Reconciler.
-func (r reconciler) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
+func (c *client) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
 	t := provider.Target{Name: target}
-	return r.page(ctx, []provider.Target{t}, request{Verb: verbHoldings, Cursor: cursor, Epochs: &epochs{Target: t}})
+	return c.page(ctx, []provider.Target{t}, request{Verb: verbHoldings, Cursor: cursor, Epochs: &epochs{Target: t}})
 }
 
 // Advance implements wired.Reconciler.
-func (r reconciler) Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error) {
-	a, err := r.call(ctx, []provider.Target{t}, request{Verb: verbAdvance, Epochs: &epochs{Target: t, From: from, To: to}})
+func (c *client) Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error) {
+	a, err := c.call(ctx, []provider.Target{t}, request{Verb: verbAdvance, Epochs: &epochs{Target: t, From: from, To: to}})
 	if err == nil && a.Status == nil {
 		err = errVersion
 	}

@@ -65,10 +65,12 @@ func behind(factory providertest.Factory, faults bool) providertest.Factory {
 		h := factory(t)
 		first := &network{}
 		wire := func(n *network, p provider.Provider, i provider.Inventory) (provider.Provider, provider.Inventory) {
+			inside := wired.Of(p)
+			inside.Inventory = i
 			n.inside = remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (wired.Provider, error) {
-				return wired.Provider{Provider: p, Inventory: i}, nil
+				return inside, nil
 			}}, slog.New(slog.DiscardHandler))
-			w := remote.New(n, remote.Options{Provider: "demo", Function: "function", Quarantines: true})
+			w := remote.New(n, remote.Options{Provider: "demo", Function: "function", Outside: inside})
 			return w.Provider, w.Inventory
 		}
 		h.Provider, h.Inventory = wire(first, h.Provider, h.Inventory)

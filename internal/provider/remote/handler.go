@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -84,44 +85,23 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 	return h.ask(ctx, w, r)
 }
 
+// errLacks says that the provider inside does less than the one outside.
+var errLacks = errors.New("the provider inside the VPC lacks what is asked of it")
+
 // ask makes the call.
 func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
-	var (
-		st  provider.Status
-		out *page
-		at  target.Epoch
-		err error
-	)
-	switch r.Verb {
-	case verbProvision:
-		st, err = w.Provider.Provision(ctx, *r.Instance)
-	case verbUpdate:
-		st, err = w.Provider.Update(ctx, *r.Instance)
-	case verbDeprovision:
-		st, err = w.Provider.Deprovision(ctx, *r.Instance)
-	case verbRefuses:
-		if can, ok := w.Provider.(provider.Refuser); ok {
-			err = can.Refuses(ctx, *r.Instance)
-		}
-	case verbBind:
-		st, err = w.Provider.Bind(ctx, *r.Binding)
-	case verbUnbind:
-		st, err = w.Provider.Unbind(ctx, *r.Binding)
-	case verbList:
+	var out *page
+	var at target.Epoch
+	st, err := prove(ctx, w, r)
+	switch {
+	case err != nil || st.Target != nil:
+	case r.Verb == verbList:
 		out = &page{}
 		out.Holdings, out.Next, err = w.Inventory.List(ctx, r.Cursor)
-	case verbSurvey, verbHoldings, verbAdvance:
-		reconciler, ok := w.Inventory.(wired.Reconciler)
-		if !ok {
-			return h.fault(ctx, r, "it cannot reconcile", errors.New("the inventory is no wired.Reconciler"))
-		}
-		st, at, out, err = reconcile(ctx, reconciler, r)
-	case verbQuarantine, verbRelease, verbAdopt:
-		q, ok := w.Inventory.(provider.Adopter)
-		if !ok {
-			return h.fault(ctx, r, "it cannot quarantine", errors.New("the inventory is no provider.Adopter"))
-		}
-		err = quarantine(ctx, q, r)
+	case slices.Contains(reconciles, r.Verb) && w.Reconciler != nil:
+		st, at, out, err = reconcile(ctx, w.Reconciler, r)
+	default:
+		st, err = step(ctx, w, r)
 	}
 	var failure *provider.Failure
 	switch {
@@ -139,14 +119,51 @@ func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 	return answer{Status: &st, Epoch: at}
 }
 
-func quarantine(ctx context.Context, q provider.Adopter, r request) error {
-	switch r.Verb {
-	case verbAdopt:
-		return q.Adopt(ctx, *r.Holding, *r.Former)
-	case verbRelease:
-		return q.Release(ctx, *r.Holding)
+// prove has a step go no further where it has learnt its target, or is at another one.
+func prove(ctx context.Context, w wired.Provider, r request) (provider.Status, error) {
+	var in provider.Instance
+	switch {
+	case r.Instance != nil:
+		in = *r.Instance
+	case r.Binding != nil:
+		in = r.Binding.Instance
+	case r.Holding != nil:
+		in.Target = r.Holding.Target
+	default:
+		return provider.Status{}, nil
 	}
-	return q.Quarantine(ctx, *r.Holding)
+	learnt, err := w.Prove(ctx, in)
+	if learnt == nil {
+		learnt = &provider.Status{}
+	}
+	return *learnt, err
+}
+
+// step makes a call of a step.
+func step(ctx context.Context, w wired.Provider, r request) (st provider.Status, err error) {
+	switch r.Verb {
+	case verbProvision:
+		return w.Provider.Provision(ctx, *r.Instance)
+	case verbUpdate:
+		return w.Provider.Update(ctx, *r.Instance)
+	case verbDeprovision:
+		return w.Provider.Deprovision(ctx, *r.Instance)
+	case verbBind:
+		return w.Provider.Bind(ctx, *r.Binding)
+	case verbUnbind:
+		return w.Provider.Unbind(ctx, *r.Binding)
+	}
+	switch {
+	case r.Verb == verbRefuses && w.Refuser != nil:
+		return st, w.Refuser.Refuses(ctx, *r.Instance)
+	case r.Verb == verbQuarantine && w.Quarantiner != nil:
+		return st, w.Quarantiner.Quarantine(ctx, *r.Holding)
+	case r.Verb == verbRelease && w.Quarantiner != nil:
+		return st, w.Quarantiner.Release(ctx, *r.Holding)
+	case r.Verb == verbAdopt && w.Adopter != nil:
+		return st, w.Adopter.Adopt(ctx, *r.Holding, *r.Former)
+	}
+	return st, errLacks
 }
 
 // reconcile makes a call of a reconciler: the status has the target.

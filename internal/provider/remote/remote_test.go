@@ -135,7 +135,9 @@ func newCall() *call {
 	c.inside = &c.told
 	handler := remote.NewHandler(map[string]remote.Open{"told": func(reach json.RawMessage) (wired.Provider, error) {
 		c.reached = reach
-		return wired.Provider{Provider: c.inside, Inventory: &c.told}, nil
+		w := wired.Of(c.inside)
+		w.Inventory, w.Quarantiner, w.Adopter, w.Reconciler = &c.told, &c.told, &c.told, &c.told
+		return w, nil
 	}}, slog.New(slog.NewJSONHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	reach := func(_ context.Context, targets []provider.Target) (json.RawMessage, error) {
 		c.asked = targets
@@ -144,7 +146,7 @@ func newCall() *call {
 	c.wired = remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 		out, err := handler.Invoke(ctx, in.Payload)
 		return &lambda.InvokeOutput{Payload: out}, err
-	}), remote.Options{Provider: "told", Quarantines: true, Epochs: true, Reach: remote.Reach{LookUp: reach}})
+	}), remote.Options{Provider: "told", Outside: wired.Of(&c.told), Reach: remote.Reach{LookUp: reach}})
 	return c
 }
 
@@ -256,7 +258,7 @@ func TestEverythingTravels(t *testing.T) {
 		"release":    func(q provider.Quarantiner) error { return q.Release(t.Context(), h) },
 	} {
 		call = newCall()
-		if err := do(call.wired.Inventory.(provider.Quarantiner)); err != nil {
+		if err := do(call.wired.Quarantiner); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff([]any{verb, h}, call.got); d != "" {
@@ -264,9 +266,9 @@ func TestEverythingTravels(t *testing.T) {
 		}
 	}
 	call = newCall()
-	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n", Origin: provider.Origin{Instance: "o",
-		Incarnation: "m"}}
-	if err := call.wired.Inventory.(provider.Adopter).Adopt(t.Context(), h, former); err != nil {
+	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n",
+		Origin: provider.Origin{Instance: "o", Incarnation: "m"}}
+	if err := call.wired.Adopter.Adopt(t.Context(), h, former); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]any{"adopt", adoption{h, former}}, call.got); d != "" {
@@ -302,7 +304,7 @@ func TestFailuresTravel(t *testing.T) {
 // question needs arrive. Where the provider inside refuses none, nor does this one.
 func TestRefusesInside(t *testing.T) {
 	in := filled[provider.Instance](t)
-	refuses := func(c *call) error { return c.wired.Provider.(provider.Refuser).Refuses(t.Context(), in) }
+	refuses := func(c *call) error { return c.wired.Refuser.Refuses(t.Context(), in) }
 	c := newCall()
 	if err := refuses(c); err != nil {
 		t.Errorf("what is not refused: %v", err)
@@ -383,21 +385,15 @@ func TestReach(t *testing.T) {
 			func(w wired.Provider) error { _, _, err := w.Inventory.List(t.Context(), ""); return err }, nil,
 		},
 		"Quarantine": {
-			func(w wired.Provider) error {
-				return w.Inventory.(provider.Quarantiner).Quarantine(t.Context(),
-					held)
-			}, []provider.Target{there},
+			func(w wired.Provider) error { return w.Quarantiner.Quarantine(t.Context(), held) }, []provider.Target{there},
 		},
 		"Adopt": {
 			func(w wired.Provider) error {
-				return w.Inventory.(provider.Adopter).Adopt(t.Context(), held, held.Tags)
+				return w.Adopter.Adopt(t.Context(), held, held.Tags)
 			}, []provider.Target{there},
 		},
 		"Release": {
-			func(w wired.Provider) error {
-				return w.Inventory.(provider.Quarantiner).Release(t.Context(),
-					held)
-			}, []provider.Target{there},
+			func(w wired.Provider) error { return w.Quarantiner.Release(t.Context(), held) }, []provider.Target{there},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -435,7 +431,9 @@ func TestWhatACallLeaves(t *testing.T) {
 		handler := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) {
 			open++
 			opened++
-			return wired.Provider{Provider: &c, Inventory: &c, Close: func() { open-- }}, nil
+			w := wired.Of(&c)
+			w.Close = func() { open-- }
+			return w, nil
 		}}, slog.New(slog.DiscardHandler))
 		w := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 			out, err := handler.Invoke(ctx, in.Payload)
@@ -575,7 +573,7 @@ func TestUnknownCalls(t *testing.T) {
 			var log bytes.Buffer
 			p := &told{}
 			h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) {
-				return wired.Provider{Provider: p, Inventory: p}, nil
+				return wired.Of(p), nil
 			}}, slog.New(slog.NewTextHandler(&log, nil)))
 			out, err := h.Invoke(t.Context(), []byte(payload))
 			var a remote.Answer
@@ -592,7 +590,7 @@ func TestUnknownCalls(t *testing.T) {
 // What an operator needs of targets that were restored goes through as it is.
 func TestReconciler(t *testing.T) {
 	c := newCall()
-	r := c.wired.Inventory.(wired.Reconciler)
+	r := c.wired.Reconciler
 	c.epoch = target.Epoch{Line: "one", Count: 1 << 60}
 	was := target.Epoch{Line: "zero", Count: 9, Mark: "m"}
 	target, epoch, err := r.Survey(t.Context(), "east")
@@ -635,13 +633,15 @@ func TestTroublesAreSaidOutside(t *testing.T) {
 	}
 }
 
-// Who cannot quarantine does not promise it.
-func TestQuarantinesOnlyWhereItCan(t *testing.T) {
-	if _, ok := remote.New(nil, remote.Options{Quarantines: true}).Inventory.(wired.Reconciler); ok {
-		t.Error("it promises to reconcile")
+// The client promises no more than the provider does outside of a VPC.
+func TestItDoesWhatTheProviderDoes(t *testing.T) {
+	whole := remote.New(nil, remote.Options{Outside: wired.Of(&told{})})
+	if whole.Inventory == nil || whole.Refuser == nil || whole.Quarantiner == nil || whole.Adopter == nil || whole.Reconciler == nil {
+		t.Errorf("of a provider that does all: %+v", whole)
 	}
-	if _, ok := remote.New(nil, remote.Options{}).Inventory.(provider.Quarantiner); ok {
-		t.Error("it promises to quarantine")
+	least := remote.New(nil, remote.Options{Outside: wired.Of(struct{ provider.Provider }{})})
+	if least.Inventory != nil || least.Refuser != nil || least.Quarantiner != nil || least.Adopter != nil || least.Reconciler != nil {
+		t.Errorf("of one that does nothing but its steps: %+v", least)
 	}
 }
 
@@ -657,7 +657,7 @@ func FuzzHandler(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		p := &told{status: provider.Status{Done: true}}
 		h := remote.NewHandler(map[string]remote.Open{"told": func(json.RawMessage) (wired.Provider, error) {
-			return wired.Provider{Provider: p, Inventory: p}, nil
+			return wired.Of(p), nil
 		}}, slog.New(slog.DiscardHandler))
 		out, err := h.Invoke(t.Context(), payload)
 		var a remote.Answer

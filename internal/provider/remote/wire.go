@@ -34,6 +34,9 @@ const (
 	verbAdvance     = "advance"
 )
 
+// reconciles are the verbs of a reconciler.
+var reconciles = []string{verbSurvey, verbHoldings, verbAdvance}
+
 // A request is one call. It holds secrets: nobody logs or stores it.
 type request struct {
 	Version  int    `json:"version"`

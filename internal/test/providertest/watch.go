@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
 // A watch checks at every call of the suite what holds for all calls: inputs
@@ -67,7 +68,7 @@ func (p *watched) instance(
 ) (provider.Status, error) {
 	p.w.t.Helper()
 	in = p.w.records.instance(in)
-	st, err := watchCall(p.w, verb, ctx, in, kind)
+	st, err := watchCall(p.w, proven(p.p, in, verb), ctx, in, kind)
 	p.record(provider.TagsOf(in), in, in.State, st, err)
 	return st, err
 }
@@ -77,9 +78,24 @@ func (p *watched) binding(
 ) (provider.Status, error) {
 	p.w.t.Helper()
 	b = p.w.records.binding(b)
-	st, err := watchCall(p.w, verb, ctx, b, kind)
+	st, err := watchCall(p.w, proven(p.p, b.Instance, verb), ctx, b, kind)
 	p.record(provider.BindingTagsOf(b), b.Instance, b.State, st, err)
 	return st, err
+}
+
+// proven is a verb whose target is proven first, as a worker does it.
+func proven[T any](
+	p provider.Provider, in provider.Instance, verb func(context.Context, T) (provider.Status, error),
+) func(context.Context, T) (provider.Status, error) {
+	return func(ctx context.Context, arg T) (provider.Status, error) {
+		switch learnt, err := wired.Of(p).Prove(ctx, in); {
+		case err != nil:
+			return provider.Status{}, err
+		case learnt != nil:
+			return *learnt, nil
+		}
+		return verb(ctx, arg)
+	}
 }
 
 // record keeps what a step answered, unless the answer is lost.

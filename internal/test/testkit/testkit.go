@@ -131,19 +131,19 @@ func (k *Kit) WorkerOptions() worker.Options {
 
 // Wired are the providers as a worker has them.
 func (k *Kit) Wired() map[string]wired.Provider {
-	wired := map[string]wired.Provider{}
+	all := map[string]wired.Provider{}
 	for name, p := range k.Providers {
-		wired[name] = Wire(p, k.CallTimeout)
+		all[name] = Wire(p, k.CallTimeout)
 	}
-	return wired
+	return all
 }
 
 // Wire is a provider as a worker has it, with its inventory if it has one. A call
 // takes so long at most.
 func Wire(p provider.Provider, call time.Duration) wired.Provider {
-	i, _ := p.(provider.Inventory)
-	_, epochs := i.(wired.Reconciler)
-	return wired.Provider{Provider: p, Inventory: i, CallTimeout: call, Epochs: epochs}
+	w := wired.Of(p)
+	w.CallTimeout = call
+	return w
 }
 
 // Worker makes the steps of operations.

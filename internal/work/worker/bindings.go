@@ -42,10 +42,13 @@ func (s *step) refusal(ctx context.Context, op *lifecycle.Operation) error {
 		return nil // the deletion itself will say what is wrong
 	}
 	_, err = s.within(ctx, s.record.Provider, func(ctx context.Context, p wired.Provider) (provider.Status, error) {
-		if can, ok := p.Provider.(provider.Refuser); ok {
-			return provider.Status{}, can.Refuses(ctx, in)
+		if p.Refuser == nil {
+			return provider.Status{}, nil
 		}
-		return provider.Status{}, nil
+		if _, err := p.Prove(ctx, in); err != nil {
+			return provider.Status{}, err
+		}
+		return provider.Status{}, p.Refuser.Refuses(ctx, in)
 	})
 	return err
 }

@@ -96,7 +96,7 @@ func (a *aged) Bind(_ context.Context, b provider.Binding) (provider.Status, err
 }
 
 func (a *aged) wired() map[string]wired.Provider {
-	return map[string]wired.Provider{"demo": {Provider: a, Inventory: a, Epochs: true}}
+	return map[string]wired.Provider{"demo": wired.Of(a)}
 }
 
 // A target that is as it was earlier is changed by no step: operations wait, the

@@ -10,7 +10,7 @@ import (
 
 // Call has a worker make a call about a target, which does something and is done.
 func Call(ctx context.Context, w *Worker, name string, t provider.Target, evicts bool, do func()) error {
-	_, err := w.call(ctx, name, question{t, func(context.Context, wired.Provider, target.Epoch) (provider.Status, error) {
+	_, err := w.call(ctx, name, question{provider.Instance{Target: t}, func(context.Context, wired.Provider, target.Epoch) (provider.Status, error) {
 		do()
 		return provider.Status{Done: true}, nil
 	}, evicts})

@@ -37,8 +37,8 @@ var errNoAdopter = errors.New("its provider cannot keep what is deleted, nor giv
 
 // adopter is the part of the provider that keeps what is deleted.
 func adopter(p wired.Provider) (provider.Adopter, error) {
-	if can, ok := p.Inventory.(provider.Adopter); ok {
-		return can, nil
+	if p.Adopter != nil {
+		return p.Adopter, nil
 	}
 	return nil, errNoAdopter
 }
@@ -48,7 +48,7 @@ func (s *step) ofHolding(
 	ctx context.Context, do func(context.Context, provider.Adopter, provider.Holding) error,
 ) (question, error) {
 	in, err := s.instanceFor(ctx, s.record, &lifecycle.Operation{Kind: lifecycle.Deprovision})
-	return question{in.Target, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
+	return question{in, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 		can, err := adopter(p)
 		if err != nil {
 			return provider.Status{}, err

@@ -25,16 +25,16 @@ func (t locking) question(context.Context) (question, error) {
 		},
 	}
 	releases := r.Operation.Kind == lifecycle.Release
-	return question{h.Target, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
+	return question{provider.Instance{Target: h.Target}, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 		done := provider.Status{Done: true}
 		h.Epoch = at
-		switch can, ok := p.Inventory.(provider.Quarantiner); {
-		case !ok:
+		switch {
+		case p.Quarantiner == nil:
 			return done, nil
 		case releases:
-			return done, can.Release(ctx, h)
+			return done, p.Quarantiner.Release(ctx, h)
 		default:
-			return done, can.Quarantine(ctx, h)
+			return done, p.Quarantiner.Quarantine(ctx, h)
 		}
 	}, r.IsBinding() && !releases}, err
 }

@@ -106,7 +106,7 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time, rai
 // may have a copy that another broker runs on. A raise succeeds only if nobody has made
 // one from other records since the last one here.
 func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
-	if !w.Providers[name].Epochs || t.Identity == "" {
+	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return target.Epoch{}, nil
 	}
 	err := w.raises.target(name, t.Identity).next(ctx, false, w.Now, w.raiser(name, t))
@@ -117,7 +117,7 @@ func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (tar
 // server before it is known to have been done: a server that is restored to an earlier
 // time is behind.
 func (w *Worker) raise(ctx context.Context, name string, t provider.Target) error {
-	if !w.Providers[name].Epochs || t.Identity == "" {
+	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return nil
 	}
 	return w.raises.target(name, t.Identity).next(ctx, true, w.Now, w.raiser(name, t))
@@ -131,7 +131,7 @@ func (w *Worker) raiser(name string, t provider.Target) func(context.Context) (t
 // and records that. Whoever finds a mark reserved completes that raise before its own:
 // the reservation may be older than a copy of the records, which has it too.
 func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
-	reconciler := w.Providers[name].Inventory.(wired.Reconciler)
+	reconciler := w.Providers[name].Reconciler
 	inherited := ""
 	for n := 0; ; n++ {
 		known, err := w.knownOf(ctx, reconciler, name, t)

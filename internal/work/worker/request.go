@@ -15,11 +15,11 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A question is one call of a provider about what is in a target, which it is told where
-// that has been.
+// A question is one call of a provider about what is in the target of an instance, which it
+// is told where that has been.
 type question struct {
-	target provider.Target
-	ask    func(context.Context, wired.Provider, target.Epoch) (provider.Status, error)
+	in  provider.Instance
+	ask func(context.Context, wired.Provider, target.Epoch) (provider.Status, error)
 	// evicts says that it takes a binding away, which may be what keeps the target from
 	// being raised.
 	evicts bool
@@ -32,7 +32,7 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 		if err != nil {
 			return question{}, err
 		}
-		return question{in.Instance.Target, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
+		return question{in.Instance, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 			in.Instance.Epoch = at
 			if op.Kind == lifecycle.Bind {
 				return p.Provider.Bind(ctx, in)
@@ -44,7 +44,7 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 	if err == nil && op.Source != nil {
 		in.Source, err = w.sourceFor(ctx, s.source, op)
 	}
-	return question{in.Target, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
+	return question{in, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 		in.Epoch = at
 		switch op.Kind {
 		case lifecycle.Provision:

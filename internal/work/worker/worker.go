@@ -103,20 +103,26 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return w.step(ctx, ref)
 }
 
-// call asks the provider to change something. What it answers as done is so only after a
+// call asks the provider to change something, in a target that is proven. What it answers as done is so only after a
 // raise of the target: what is on record as done is never later than the epoch.
 func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
 	return w.within(ctx, name, func(ctx context.Context, p wired.Provider) (provider.Status, error) {
-		at, err := w.knows(ctx, name, q.target)
+		switch learnt, err := p.Prove(ctx, q.in); {
+		case err != nil:
+			return provider.Status{}, err
+		case learnt != nil:
+			return *learnt, nil
+		}
+		at, err := w.knows(ctx, name, q.in.Target)
 		if err != nil && q.evicts && !outOfHand(err) {
-			at, err = w.onRecord(ctx, name, q.target)
+			at, err = w.onRecord(ctx, name, q.in.Target)
 		}
 		if err != nil {
 			return provider.Status{}, err
 		}
 		status, err := q.ask(ctx, p, at)
 		if err == nil && status.Done {
-			err = w.raise(ctx, name, q.target)
+			err = w.raise(ctx, name, q.in.Target)
 		}
 		return status, err
 	})

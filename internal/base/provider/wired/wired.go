@@ -17,14 +17,18 @@ type Provider struct {
 	Provider provider.Provider
 	// Inventory is nil for a provider that makes nothing: all that it keeps is State.
 	Inventory provider.Inventory
+	// What a provider may do beside that, each nil where it does not; see Of. Targets have
+	// epochs where there is a Reconciler.
+	Identifier  provider.Identifier
+	Refuser     provider.Refuser
+	Quarantiner provider.Quarantiner
+	Adopter     provider.Adopter
+	Reconciler  Reconciler
 	// Targets gives the names of the targets that the inventory covers by today's
 	// settings; nil for a provider that makes all things in one place and answers no
 	// Status.Target. A target that a record names and that is not among them makes
 	// the sweep incomplete.
 	Targets func(ctx context.Context) ([]string, error)
-	// Epochs says that the targets have epochs, and that the inventory is a
-	// Reconciler.
-	Epochs bool
 	// CallTimeout ends one call; zero for DefaultCallTimeout. With 15 s for
 	// recording, it must fit into the time of the function that calls.
 	CallTimeout time.Duration
@@ -33,6 +37,38 @@ type Provider struct {
 	Wait time.Duration
 	// Close ends what the provider keeps open, such as connections; nil for nothing.
 	Close func()
+}
+
+// Of wires a provider with all that it implements.
+func Of(p provider.Provider) Provider {
+	w := Provider{Provider: p}
+	w.Inventory, _ = p.(provider.Inventory)
+	w.Identifier, _ = p.(provider.Identifier)
+	w.Refuser, _ = p.(provider.Refuser)
+	w.Quarantiner, _ = p.(provider.Quarantiner)
+	w.Adopter, _ = p.(provider.Adopter)
+	w.Reconciler, _ = p.(Reconciler)
+	return w
+}
+
+// Prove asks the target of an instance who it is, before a step trusts what is there or
+// missing. The first step of an instance learns the identity, and makes nothing: what it
+// makes is looked for there. Under another identity nothing is done, and the error passes.
+func (w Provider) Prove(ctx context.Context, in provider.Instance) (learnt *provider.Status, err error) {
+	if w.Identifier == nil {
+		return nil, nil
+	}
+	is, err := w.Identifier.Identify(ctx, in)
+	switch {
+	case err != nil:
+		return nil, err
+	case in.Target.Identity == "":
+		return &provider.Status{Target: &is, Description: "Found the account", After: time.Second}, nil
+	case in.Target.Identity != is.Identity:
+		return nil, &target.Trouble{Kind: target.Other, Target: is.Name, Message: fmt.Sprintf("it answers as %q, and this was made in "+
+			"%q: other credentials, or another address. Have the settings lead to the right one", is.Identity, in.Target.Identity)}
+	}
+	return nil, nil
 }
 
 // Times that a provider may change in its wired.Provider.
@@ -56,9 +92,8 @@ func Check(wired map[string]Provider, function time.Duration) error {
 		switch {
 		case w.Provider == nil:
 			return fmt.Errorf("provider %q: wire the provider, not its inventory alone", name)
-		case w.Epochs && (w.Targets == nil || !reconciles(w.Inventory)):
-			return fmt.Errorf("provider %q: its targets have epochs: wire their names, and an inventory that can reconcile them",
-				name)
+		case w.Reconciler != nil && (w.Targets == nil || w.Inventory == nil):
+			return fmt.Errorf("provider %q: its targets have epochs: wire their names, and an inventory", name)
 		case w.Timeout()+RecordMargin > function:
 			return fmt.Errorf("provider %q: a call of %v and %v to record it do not fit into the function's %v", name,
 				w.Timeout(), RecordMargin,
@@ -70,13 +105,7 @@ func Check(wired map[string]Provider, function time.Duration) error {
 	return nil
 }
 
-func reconciles(i provider.Inventory) bool {
-	_, ok := i.(Reconciler)
-	return ok
-}
-
-// A Reconciler is what an operator needs of a provider whose targets have epochs. An
-// Inventory may implement it; Provider.Epochs then says so.
+// A Reconciler is what an operator needs of a provider whose targets have epochs.
 type Reconciler interface {
 	// Survey asks the target of that name who it is and which epoch it is at,
 	// whatever epoch it has been at. It changes nothing.

@@ -13,6 +13,8 @@ type empty struct{ provider.Provider }
 
 func (empty) List(context.Context, string) ([]provider.Holding, string, error) { return nil, "", nil }
 
+type reconciler struct{ wired.Reconciler }
+
 // A provider may have no inventory, and its calls leave their function the
 // time to record what they came to.
 func TestCheckWired(t *testing.T) {
@@ -27,7 +29,7 @@ func TestCheckWired(t *testing.T) {
 		"TooLong":     {wired.Provider{Provider: empty{}, Inventory: empty{}, CallTimeout: 46 * time.Second}, false},
 		"WaitTooLong": {wired.Provider{Provider: empty{}, Inventory: empty{}, Wait: wired.MaxWait + 1}, false},
 		"NoInventory": {wired.Provider{Provider: empty{}}, true},
-		"NoEpochs":    {wired.Provider{Provider: empty{}, Epochs: true}, false},
+		"NoEpochs":    {wired.Provider{Provider: empty{}, Reconciler: reconciler{}}, false},
 		"NoProvider":  {wired.Provider{Inventory: empty{}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

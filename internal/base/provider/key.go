@@ -1,0 +1,86 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/longshore/longshore/internal/base/secret"
+)
+
+// Keys are how a provider reaches the keys of one binding, in a service that chooses
+// their secrets and shows each secret once.
+type Keys struct {
+	// Create makes a key.
+	Create func(ctx context.Context) (Key, error)
+	// List gives the ids of all keys that the service accepts.
+	List func(ctx context.Context) (ids []string, err error)
+	// Delete removes a key. One that is gone already is success. It names the key: a call
+	// that says "all but this one" may come late, and then removes one that is granted.
+	Delete func(ctx context.Context, id string) error
+	// Opens reports whether the service accepts the key with its secret.
+	Opens func(ctx context.Context, k Key) (bool, error)
+}
+
+// keyFormat is the version of Key.
+const keyFormat = 1
+
+// A Key is a key of a binding, and the State of the binding.
+type Key struct {
+	secret.Holder
+	ID     string `json:"id"`
+	Secret string `json:"secret,omitempty"` // in State only until the grant is recorded
+}
+
+func (k Key) state() *State {
+	data, _ := json.Marshal(k) // two texts
+	return &State{Format: keyFormat, Data: data}
+}
+
+// OneKey gives a binding its one key in two steps. The first makes a key and has its
+// secret be recorded: the status is not done. A later one finds it in the binding's
+// state, tries it, and is done: the caller puts the key into the grant.
+//
+// Hazard: the answer of Create may be lost, or die with its process. Nobody knows the
+// secret of such a key, and somebody may yet have it: each step deletes all keys but the
+// recorded one.
+func OneKey(ctx context.Context, was State, keys Keys) (st Status, k Key, err error) {
+	switch was.Format {
+	case 0:
+	case keyFormat:
+		err = json.Unmarshal(was.Data, &k)
+	default: // a deployment is under way
+		err = fmt.Errorf("the state of a key has format %d, and this program knows %d", was.Format, keyFormat)
+	}
+	if err != nil {
+		return Status{}, k, err
+	}
+	opens := false
+	if k.Secret != "" {
+		if opens, err = keys.Opens(ctx, k); err != nil {
+			return Status{}, k, err
+		}
+	}
+	if !opens {
+		k = Key{}
+	}
+	ids, err := keys.List(ctx)
+	if err != nil {
+		return Status{}, k, err
+	}
+	for _, other := range ids {
+		if other == k.ID {
+			continue
+		}
+		if err := keys.Delete(ctx, other); err != nil {
+			return Status{}, k, err
+		}
+	}
+	if opens {
+		return Status{Done: true, Percent: 100, State: Key{ID: k.ID}.state()}, k, nil
+	}
+	if k, err = keys.Create(ctx); err != nil {
+		return Status{}, k, err
+	}
+	return Status{Percent: 80, Description: "Creating the key", State: k.state()}, k, nil
+}
