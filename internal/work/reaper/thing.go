@@ -115,8 +115,8 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, t T
 		counted.Quarantined = some(counted.Quarantined, name)
 		return nil
 	case p.state.Unseen.Holds(orphan.Created):
-		return p.halt(ctx, fmt.Sprintf("no inventory was taken from %s to %s, and a thing of that time has no record: the table may "+
-			"be as it was at an earlier time",
+		return p.halt(ctx, fmt.Sprintf("no inventory was taken from %s to %s, and a thing of that time has no record: the table "+
+			"may be as it was at an earlier time",
 			p.state.Unseen.From.UTC().Format(time.RFC3339), p.state.Unseen.To.UTC().Format(time.RFC3339)))
 	case p.state.Orphans >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
