@@ -133,7 +133,8 @@ func (e *Embedded) wire(s Settings, offered *catalog.Catalog) error {
 	if err != nil {
 		return err
 	}
-	e.getenv, e.providers, e.offered = s.Getenv, providers, without(context.Background(), e.folder, providers, left, offered, e.log)
+	e.getenv, e.providers = s.Getenv, providers
+	e.offered = without(context.Background(), e.folder, providers, left, offered, e.log)
 	return nil
 }
 
@@ -157,7 +158,8 @@ func (e *Embedded) handler(s Settings, known *platforms.Kept, records *ledger.Le
 			Identity: e.folder.whose().Broker, Records: records, Catalog: e.offered, Vault: e.folder.vault, Engine: e.engine,
 			Now: now, Log: e.log,
 		}, s.RetryAfter),
-		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: e.offered.Offerings, Now: now, NewID: newID, Log: e.log,
+		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: e.offered.Offerings,
+		Now: now, NewID: newID, Log: e.log,
 	})
 }
 
@@ -233,7 +235,8 @@ func logSweep(log *slog.Logger, report reaper.Report, err error) {
 	report.Halted, report.Unreached = false, false // the one was said when it happened, the other is among the faults
 	if !report.Empty() {
 		log.Info("swept", "redriven", report.Redriven, "overdue", report.Overdue, "reclaimed", report.Reclaimed,
-			"looks", report.Looks, "orphans", report.Orphans+report.Ended, "quarantined", report.Quarantined, "released", report.Released,
+			"looks", report.Looks, "orphans", report.Orphans+report.Ended, "quarantined", report.Quarantined,
+			"released", report.Released,
 			"dropped", report.Dropped, "lost", report.Lost, "faults", report.Faults, "busy", report.Busy)
 	}
 }

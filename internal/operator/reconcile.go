@@ -247,7 +247,9 @@ func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 		return errors.New("the provider cannot lock anything")
 	}
 	h.Epoch = r.said // else the step would refuse a target that was restored
-	_, err := called(ctx, r.wired, func(ctx context.Context) (bool, error) { return true, r.wired.Quarantiner.Quarantine(ctx, h) })
+	_, err := called(ctx, r.wired, func(ctx context.Context) (bool, error) {
+		return true, r.wired.Quarantiner.Quarantine(ctx, h)
+	})
 	return err
 }
 
@@ -311,7 +313,8 @@ func (r *reconciliation) missing(ctx context.Context) error {
 const underWay = " (being reconciled)"
 
 // errMoved: what was seen of the target is not so any more.
-var errMoved = errors.New("somebody changes it meanwhile: stop the other broker that has this one's identity, and run the command again")
+var errMoved = errors.New("somebody changes it meanwhile: stop the other broker that has this one's identity, " +
+	"and run the command again")
 
 // begin raises the target to a later epoch than any, while it still counts as restored:
 // if it is restored again meanwhile, or another broker raises it, the end of the run sees
@@ -323,7 +326,9 @@ func (r *reconciliation) begin(ctx context.Context) error {
 		return err
 	}
 	to := target.Epoch{Line: r.said.Line, Count: max(r.said.Count, r.known.Count) + 1, Mark: r.known.Reserved}
-	at, err := called(ctx, r.wired, func(ctx context.Context) (target.Epoch, error) { return r.Advance(ctx, r.target, r.said, to) })
+	at, err := called(ctx, r.wired, func(ctx context.Context) (target.Epoch, error) {
+		return r.Advance(ctx, r.target, r.said, to)
+	})
 	if err == nil && at != to {
 		err = errMoved
 	}

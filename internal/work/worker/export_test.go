@@ -10,7 +10,8 @@ import (
 
 // Call has a worker make a call about a target, which does something and is done.
 func Call(ctx context.Context, w *Worker, name string, t provider.Target, evicts bool, do func()) error {
-	_, err := w.call(ctx, name, question{provider.Instance{Target: t}, func(context.Context, wired.Provider, target.Epoch) (provider.Status, error) {
+	in := provider.Instance{Target: t}
+	_, err := w.call(ctx, name, question{in, func(context.Context, wired.Provider, target.Epoch) (provider.Status, error) {
 		do()
 		return provider.Status{Done: true}, nil
 	}, evicts})

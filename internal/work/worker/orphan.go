@@ -25,7 +25,8 @@ func (t locking) question(context.Context) (question, error) {
 		},
 	}
 	releases := r.Operation.Kind == lifecycle.Release
-	return question{provider.Instance{Target: h.Target}, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
+	in := provider.Instance{Target: h.Target}
+	return question{in, func(ctx context.Context, p wired.Provider, at target.Epoch) (provider.Status, error) {
 		done := provider.Status{Done: true}
 		h.Epoch = at
 		switch {

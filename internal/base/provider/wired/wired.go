@@ -65,8 +65,9 @@ func (w Provider) Prove(ctx context.Context, in provider.Instance) (learnt *prov
 	case in.Target.Identity == "":
 		return &provider.Status{Target: &is, Description: "Found the account", After: time.Second}, nil
 	case in.Target.Identity != is.Identity:
-		return nil, &target.Trouble{Kind: target.Other, Target: is.Name, Message: fmt.Sprintf("it answers as %q, and this was made in "+
-			"%q: other credentials, or another address. Have the settings lead to the right one", is.Identity, in.Target.Identity)}
+		return nil, &target.Trouble{Kind: target.Other, Target: is.Name, Message: fmt.Sprintf(
+			"it answers as %q, and this was made in %q: other credentials, or another address. Have the settings lead to the "+
+				"right one", is.Identity, in.Target.Identity)}
 	}
 	return nil, nil
 }

@@ -17,7 +17,7 @@ type reconciler struct{ wired.Reconciler }
 
 // A provider may have no inventory, and its calls leave their function the
 // time to record what they came to.
-func TestCheckWired(t *testing.T) {
+func TestCheck(t *testing.T) {
 	const function = time.Minute
 	for name, c := range map[string]struct {
 		wired wired.Provider

@@ -30,8 +30,9 @@ type thing struct {
 
 // box is the thing of an instance as it is to be.
 func box(in provider.Instance) thing {
-	settings, _ := json.Marshal([]json.RawMessage{in.Snapshot, in.Parameters}) // each valid JSON, or nil
-	return thing{Plan: in.PlanID, Settings: settings, Project: in.Settings["project"], Created: in.Operation.Started}.of(provider.TagsOf(in))
+	text, _ := json.Marshal([]json.RawMessage{in.Snapshot, in.Parameters}) // each valid JSON, or nil
+	t := thing{Plan: in.PlanID, Settings: text, Project: in.Settings["project"], Created: in.Operation.Started}
+	return t.of(provider.TagsOf(in))
 }
 
 func (t thing) of(tags provider.Tags) thing {
@@ -159,12 +160,11 @@ func call[T any](ctx context.Context, p *Provider, method, path string, in any) 
 		return out, err
 	}
 	defer response.Body.Close()
-	switch response.StatusCode {
-	case http.StatusOK:
-		err = json.NewDecoder(response.Body).Decode(&out)
-		return out, err
-	case http.StatusForbidden:
+	if response.StatusCode == http.StatusForbidden {
 		return out, provider.Failf("The project that pays for this plan may make no changes. Ask the operator of the service.")
+	} else if response.StatusCode != http.StatusOK {
+		return out, refusal(response.StatusCode)
 	}
-	return out, refusal(response.StatusCode)
+	err = json.NewDecoder(response.Body).Decode(&out)
+	return out, err
 }
