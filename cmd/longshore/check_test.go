@@ -33,7 +33,7 @@ func serving(t *testing.T, around func(http.Handler) http.Handler) string {
 	t.Helper()
 	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser,
 		Password: checkPassword, Getenv: quickly},
-		testkit.Demo(), slog.New(slog.DiscardHandler))
+		testkit.Shipped(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (b *bench) start() {
 	b.Helper()
 	var err error
 	b.broker, err = app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, Getenv: quickly},
-		testkit.Demo(), slog.New(slog.DiscardHandler))
+		testkit.Shipped(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -44,8 +44,8 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 	}
 }
 
-// The API's function has the clients of what it calls itself. It has none of a provider's,
-// and none that finds credentials: every start would load them.
+// The API's function has the clients of what it calls itself, and those that the SDK
+// finds its credentials with. It has none of a provider's: every start would load them.
 func checkClients(t *testing.T, binary string) {
 	t.Helper()
 	symbols, err := exec.Command("go", "tool", "nm", binary).Output()
@@ -56,7 +56,7 @@ func checkClients(t *testing.T, binary string) {
 	for _, found := range regexp.MustCompile(`aws-sdk-go-v2/service/([a-z0-9]+)\.\(\*Client\)`).FindAllSubmatch(symbols, -1) {
 		has[string(found[1])] = true
 	}
-	want := []string{"dynamodb", "kms", "lambda", "secretsmanager", "sfn"}
+	want := []string{"dynamodb", "kms", "lambda", "secretsmanager", "sfn", "signin", "sso", "ssooidc", "sts"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(has))); diff != "" {
 		t.Errorf("clients, -want +got:\n%s", diff)
 	}

@@ -13,8 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -72,28 +71,11 @@ type Deployed struct {
 	Invoker stepfunctions.Invoker
 }
 
-// configOf is a function's AWS configuration, which Lambda gives in the environment. The
-// SDK's loader also looks for it in files and on the network: that would be a seventh of
-// the API's program. An emulator says where it is.
-func configOf(getenv func(string) string) aws.Config {
-	cfg := aws.Config{
-		Region: getenv("AWS_REGION"), HTTPClient: awshttp.NewBuildableClient(),
-		Credentials: credentials.StaticCredentialsProvider{Value: aws.Credentials{
-			AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),
-			SessionToken: getenv("AWS_SESSION_TOKEN"), Source: "Lambda",
-		}},
-	}
-	if endpoint := getenv("AWS_ENDPOINT_URL"); endpoint != "" {
-		cfg.BaseEndpoint = &endpoint
-	}
-	return cfg
-}
-
 // LoadDeployed reads the function's AWS configuration.
-func LoadDeployed(getenv func(string) string, log *slog.Logger) (Deployed, error) {
-	cfg := configOf(getenv)
-	if cfg.Region == "" {
-		return Deployed{}, errors.New("AWS_REGION is not set, which Lambda sets")
+func LoadDeployed(ctx context.Context, getenv func(string) string, log *slog.Logger) (Deployed, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return Deployed{}, fmt.Errorf("loading the AWS configuration: %w", err)
 	}
 	counts := metrics.New(cmp.Or(getenv(EnvStack), "longshore"), os.Stdout, now)
 	return Deployed{
@@ -106,7 +88,7 @@ func LoadDeployed(getenv func(string) string, log *slog.Logger) (Deployed, error
 // process: a function without a setting must not answer anything.
 func ColdStart[H any](handler func(Deployed, context.Context) (H, error)) H {
 	ctx, log := context.Background(), slog.New(logs.Handler{Handler: slog.NewJSONHandler(os.Stderr, nil)})
-	d, err := LoadDeployed(os.Getenv, log)
+	d, err := LoadDeployed(ctx, os.Getenv, log)
 	if err == nil {
 		var h H
 		if h, err = handler(d, ctx); err == nil {

@@ -30,7 +30,7 @@ func delayed(name string) string { return map[string]string{app.EnvDemoDelay: de
 func open(t *testing.T) *app.Embedded {
 	t.Helper()
 	embedded, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: username, Password: password, Getenv: delayed},
-		testkit.Demo(), slog.New(slog.DiscardHandler))
+		testkit.Shipped(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("opening the broker: %v", err)
 	}

@@ -219,10 +219,15 @@ func Key() vault.Vault {
 }
 
 // Demo is the catalog of the demo that ships, with plans of what needs a cloud.
-var Demo = sync.OnceValue(func() *catalog.Catalog { return load(shipped()) })
+var Demo = sync.OnceValue(func() *catalog.Catalog { return load(shipped(cloudPlans)) })
+
+// Shipped is the catalog of the demo as it ships: what an embedded broker can do.
+var Shipped = sync.OnceValue(func() *catalog.Catalog { return load(shipped("")) })
 
 // DemoAnd is the demo, and offerings beside it: paths of files and what is in them.
-func DemoAnd(files map[string]string) *catalog.Catalog { return load(shipped(), source(files)) }
+func DemoAnd(files map[string]string) *catalog.Catalog {
+	return load(shipped(cloudPlans), source(files))
+}
 
 // cloudPlans are plans of cloudtest alone.
 const cloudPlans = `
@@ -249,7 +254,7 @@ const cloudPlans = `
       create: *parameters
 `
 
-func shipped() compile.Source {
+func shipped(more string) compile.Source {
 	files := fstest.MapFS{}
 	folders, err := fs.Glob(offerings.FS, "demo*/offering.yaml")
 	if err != nil {
@@ -261,7 +266,7 @@ func shipped() compile.Source {
 			panic(err)
 		}
 		if name == "demo/offering.yaml" {
-			text = append(text, cloudPlans...)
+			text = append(text, more...)
 		}
 		files[name] = &fstest.MapFile{Data: text}
 	}
