@@ -288,7 +288,7 @@ func TestAServerThatIsNoGood(t *testing.T) {
 	_ = nobody.Close()
 	b := newEmbedded(t)
 	for given, says := range map[string]string{
-		urlOf(wrong): "it refuses the broker's login: give its name and password anew",
+		urlOf(wrong): "it refuses the broker's login: give its name and its password of today",
 		"postgresql://longshore:secret@" + nobody.Addr().String() + "/longshore": "nobody answers at its address",
 	} {
 		b.start(map[string]string{"LONGSHORE_POSTGRES_URL": given})
