@@ -21,6 +21,13 @@ import (
 	"github.com/longshore/longshore/kit/conformance"
 )
 
+// whole is a provider that does what the reference does, and no more.
+type whole struct {
+	provider.Provider
+	provider.Inventory
+	provider.Adopter
+}
+
 // A whole broker conforms whose provider is called through another function, also
 // while Lambda refuses one call in twenty.
 func TestABrokerOverARemoteProvider(t *testing.T) {
@@ -41,7 +48,7 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 	}), remote.Options{Provider: "demo", Outside: wired.Of(made)})
 
 	kit := testkit.New(testkit.Options{
-		Now: func() time.Time { return time.Now().UTC() }, Providers: map[string]provider.Provider{"demo": called.Provider},
+		Now: func() time.Time { return time.Now().UTC() }, Providers: map[string]provider.Provider{"demo": whole{called.Provider, called.Inventory, called.Adopter}},
 		SynchronousWait: 15 * time.Second, CallTimeout: 20 * time.Second, Alone: true,
 	})
 	engine := inprocess.New(kit.Worker().Step, inprocess.Options{})

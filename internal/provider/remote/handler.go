@@ -154,7 +154,9 @@ func step(ctx context.Context, w wired.Provider, r request) (st provider.Status,
 		return w.Provider.Unbind(ctx, *r.Binding)
 	}
 	switch {
-	case r.Verb == verbRefuses && w.Refuser != nil:
+	case r.Verb == verbRefuses && w.Refuser == nil:
+		return st, nil // it refuses nothing
+	case r.Verb == verbRefuses:
 		return st, w.Refuser.Refuses(ctx, *r.Instance)
 	case r.Verb == verbQuarantine && w.Quarantiner != nil:
 		return st, w.Quarantiner.Quarantine(ctx, *r.Holding)

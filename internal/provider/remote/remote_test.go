@@ -409,7 +409,7 @@ func TestReach(t *testing.T) {
 			}
 		})
 	}
-	failing := remote.New(nil, remote.Options{Provider: "told", Reach: remote.Reach{
+	failing := remote.New(nil, remote.Options{Provider: "told", Outside: wired.Of(&told{}), Reach: remote.Reach{
 		LookUp: func(context.Context, []provider.Target) (json.RawMessage, error) {
 			return nil, errors.New("no such secret")
 		},
@@ -438,7 +438,7 @@ func TestWhatACallLeaves(t *testing.T) {
 		w := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 			out, err := handler.Invoke(ctx, in.Payload)
 			return &lambda.InvokeOutput{Payload: out}, err
-		}), remote.Options{Provider: "told", Reach: remote.Reach{
+		}), remote.Options{Provider: "told", Outside: wired.Of(&told{}), Reach: remote.Reach{
 			LookUp: func(context.Context, []provider.Target) (json.RawMessage, error) { return json.RawMessage(`{}`), nil },
 			Forget: func() { forgot++ },
 		}})
@@ -488,7 +488,7 @@ func TestFaultsPass(t *testing.T) {
 		"FaultLate":    {answered(`{"version":1,"fault":{"what":"it says","unanswered":true}}`), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := remote.New(test.invoker, remote.Options{Provider: "told"})
+			w := remote.New(test.invoker, remote.Options{Provider: "told", Outside: wired.Of(&told{})})
 			st, err := w.Provider.Provision(t.Context(), provider.Instance{})
 			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered || !reflect.ValueOf(st).IsZero() {
 				t.Errorf("got %v and error %v", st, err)
@@ -677,7 +677,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		w := remote.New(invoke(func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
 			return &lambda.InvokeOutput{Payload: payload}, nil
-		}), remote.Options{})
+		}), remote.Options{Outside: wired.Of(&told{})})
 		_, err := w.Provider.Bind(t.Context(), provider.Binding{})
 		if err != nil && !passing(err) && !bytes.Contains(bytes.ToLower(payload), []byte(`failure`)) {
 			t.Errorf("%q fails the operation: %v", payload, err)
