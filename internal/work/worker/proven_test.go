@@ -1,0 +1,106 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/worker"
+)
+
+// located is a provider whose targets are proven by its caller.
+type located struct {
+	telling
+	account string
+	fails   error
+	refused int // how often it was asked whether it refuses a deletion
+}
+
+func (p *located) Identify(_ context.Context, in provider.Instance) (provider.Target, error) {
+	return provider.Target{Name: "east", Identity: p.account}, p.fails
+}
+
+func (p *located) Refuses(context.Context, provider.Instance) error {
+	p.refused++
+	return nil
+}
+
+// The first step of an instance learns its target and makes nothing. At another account,
+// and where nobody says which one it is, a step calls nothing and the operation waits.
+func TestATargetIsProvenBeforeEachStep(t *testing.T) {
+	w := newWorld(t)
+	o := w.worker().Options
+	calls := 0
+	p := &located{account: "one"}
+	p.telling = telling{Provider: o.Providers["demo"].Provider, tell: func(in provider.Instance) (provider.Status, error) {
+		calls++
+		if in.Target != (provider.Target{Name: "east", Identity: "one"}) {
+			t.Errorf("a step is at %v", in.Target)
+		}
+		return provider.Status{Done: true}, nil
+	}}
+	o.Providers = testkit.AsDemo(p)
+	ref := refOf(w.must(provision), 1)
+	step := func() {
+		t.Helper()
+		outcome, err := worker.New(o).Step(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.clock = w.clock.Add(max(outcome.Wait, time.Second))
+	}
+	step()
+	if at := w.instance().Made.Target; calls != 0 || at != (lifecycle.Target{Name: "east", Identity: "one"}) {
+		t.Fatalf("the first step made %d calls, and %v is recorded", calls, at)
+	}
+	for name, c := range map[string]struct {
+		account string
+		fails   error
+		says    string
+	}{
+		"Other":   {"two", nil, `it answers as "two", and this was made in "one"`},
+		"Unknown": {"one", errors.New("no answer"), ""},
+	} {
+		p.account, p.fails = c.account, c.fails
+		step()
+		if op := w.instance().Operation; calls != 0 || op.Phase != lifecycle.InProgress || op.Faults == 0 ||
+			!strings.Contains(op.Trouble, c.says) {
+			t.Errorf("%s: %d calls, and the operation is %+v", name, calls, op)
+		}
+	}
+	p.account, p.fails = "one", nil
+	step()
+	if state := w.instance().State; calls != 1 || state != lifecycle.Ready {
+		t.Errorf("at its own account again: %d calls, and it is %q", calls, state)
+	}
+}
+
+// A provider is not asked at another account whether it refuses a deletion, and no binding
+// is removed meanwhile.
+func TestARefusalIsAskedOfTheRightTarget(t *testing.T) {
+	w := newWorld(t)
+	done(provision)(w)
+	done(bind)(w)
+	o := w.worker().Options
+	p := &located{telling: telling{Provider: o.Providers["demo"].Provider}, account: "two"}
+	i := w.instance()
+	i.Made.Target = lifecycle.Target{Name: "east", Identity: "one"}
+	if err := quietLedger(w).Commit(t.Context(), ledger.Put(i)); err != nil {
+		t.Fatal(err)
+	}
+	ref := refOf(w.must(deprovision), 1)
+	o.Providers = testkit.AsDemo(p)
+	if _, err := worker.New(o).Step(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	b, err := w.ledger().Record(t.Context(), bindingKey, w.clock)
+	if err != nil || p.refused != 0 || b.State != lifecycle.Ready || w.instance().Operation.Faults == 0 {
+		t.Errorf("asked %d times, the binding is %q, the operation is %+v: %v", p.refused, b.State, w.instance().Operation, err)
+	}
+}
