@@ -108,12 +108,12 @@ func (p *Provider[C, V]) Survey(ctx context.Context, name string) (provider.Targ
 
 // Advance implements wired.Reconciler.
 func (p *Provider[C, V]) Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error) {
+	at, err := p.visit(ctx, t, false)
+	if err != nil {
+		return target.Epoch{}, err
+	}
+	defer at.Leave()
 	for {
-		at, err := p.visit(ctx, t, false)
-		if err != nil {
-			return target.Epoch{}, err
-		}
-		defer at.Leave()
 		if _, err = learn(t, at.Name, at.said.Identity); err != nil || at.said.Epoch != from || from == to {
 			return at.said.Epoch, err
 		}
@@ -123,5 +123,8 @@ func (p *Provider[C, V]) Advance(ctx context.Context, t provider.Target, from, t
 		case did:
 			return to, nil
 		} // else somebody has, since it was looked at
+		if at.said, err = at.Server.Identify(ctx, p.Broker, false); err != nil {
+			return target.Epoch{}, at.Explain(err)
+		}
 	}
 }
