@@ -645,6 +645,47 @@ func TestItDoesWhatTheProviderDoes(t *testing.T) {
 	}
 }
 
+// located is a provider inside whose targets are proven by its caller.
+type located struct {
+	*told
+	account string
+}
+
+func (p located) Identify(context.Context, provider.Instance) (provider.Target, error) {
+	return provider.Target{Name: "east", Identity: p.account}, nil
+}
+
+// The function inside proves the target of each step on its own way there: at another
+// account, and before the account is known, it calls nothing.
+func TestTargetsAreProvenInside(t *testing.T) {
+	at := func(identity string) provider.Target { return provider.Target{Name: "east", Identity: identity} }
+	for name, do := range map[string]func(w wired.Provider, t provider.Target) (provider.Status, error){
+		"Provision": func(w wired.Provider, at provider.Target) (provider.Status, error) {
+			return w.Provider.Provision(t.Context(), provider.Instance{Target: at})
+		},
+		"Unbind": func(w wired.Provider, at provider.Target) (provider.Status, error) {
+			return w.Provider.Unbind(t.Context(), provider.Binding{Instance: provider.Instance{Target: at}})
+		},
+		"Quarantine": func(w wired.Provider, at provider.Target) (provider.Status, error) {
+			return provider.Status{}, w.Quarantiner.Quarantine(t.Context(), provider.Holding{Target: at})
+		},
+	} {
+		c := newCall()
+		c.told.status = provider.Status{Done: true}
+		c.inside = located{&c.told, "one"}
+		st, err := do(c.wired, at(""))
+		if err != nil || st.Done || c.got != nil || name != "Quarantine" && (st.Target == nil || *st.Target != at("one")) {
+			t.Errorf("%s, before the account is known: %v %v, told %v", name, st, err, c.got)
+		}
+		if _, err := do(c.wired, at("two")); !passing(err) || c.got != nil {
+			t.Errorf("%s, made at another account: %v, told %v", name, err, c.got)
+		}
+		if _, err := do(c.wired, at("one")); err != nil || c.got == nil {
+			t.Errorf("%s, at its own account: %v, told %v", name, err, c.got)
+		}
+	}
+}
+
 // No bytes whatever break the function inside, or have it answer what the client
 // does not take.
 func FuzzHandler(f *testing.F) {
