@@ -48,7 +48,8 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 	}), remote.Options{Provider: "demo", Outside: wired.Of(made)})
 
 	kit := testkit.New(testkit.Options{
-		Now: func() time.Time { return time.Now().UTC() }, Providers: map[string]provider.Provider{"demo": whole{called.Provider, called.Inventory, called.Adopter}},
+		Now:             func() time.Time { return time.Now().UTC() },
+		Providers:       map[string]provider.Provider{"demo": whole{called.Provider, called.Inventory, called.Adopter}},
 		SynchronousWait: 15 * time.Second, CallTimeout: 20 * time.Second, Alone: true,
 	})
 	engine := inprocess.New(kit.Worker().Step, inprocess.Options{})
@@ -58,7 +59,8 @@ func TestABrokerOverARemoteProvider(t *testing.T) {
 	defer server.Close()
 
 	target := conformance.Target{URL: server.URL, Username: "u", Password: testkit.Password}
-	result, err := conformance.Run(t.Context(), target, conformance.Options{Now: time.Now, Parallel: 64, Service: "demo", Plan: "async-bind"})
+	result, err := conformance.Run(t.Context(), target,
+		conformance.Options{Now: time.Now, Parallel: 64, Service: "demo", Plan: "async-bind"})
 	if err != nil {
 		t.Fatal(err)
 	}
