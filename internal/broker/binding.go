@@ -73,7 +73,7 @@ func (b *Broker) decideBind(ctx context.Context, q BindRequest) (decision, error
 	if err != nil {
 		return decision{}, err
 	}
-	answer, err := r.Answer(lifecycle.Put, b.facts(q.Caller, same, b.unknownPlan(q)))
+	answer, err := r.Answer(lifecycle.Put, b.conditions(q.Caller, same, b.unknownPlan(q)))
 	switch {
 	case err != nil:
 		return decision{}, err
@@ -132,7 +132,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	if err != nil {
 		return decision{}, err
 	}
-	if _, err := i.Answer(lifecycle.BindOn, b.facts(q.Caller, false, invalid)); err != nil {
+	if _, err := i.Answer(lifecycle.BindOn, b.conditions(q.Caller, false, invalid)); err != nil {
 		return decision{}, err
 	}
 	if plan.RequiresApp && q.AppGUID == "" {
@@ -282,7 +282,7 @@ func (b *Broker) Binding(ctx context.Context, c Caller, instance, id string) (Bi
 	if err != nil {
 		return BindingView{}, err
 	}
-	if _, err := r.Answer(lifecycle.Get, b.facts(c, false, nil)); err != nil {
+	if _, err := r.Answer(lifecycle.Get, b.conditions(c, false, nil)); err != nil {
 		return BindingView{}, err
 	}
 	grant, err := b.grant(ctx, r)

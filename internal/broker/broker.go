@@ -151,9 +151,9 @@ func (b *Broker) sealContext(
 	return err
 }
 
-// facts are what the decision needs to know of a request beside the record.
-func (b *Broker) facts(c Caller, same bool, invalid error) lifecycle.Facts {
-	return lifecycle.Facts{Same: same, Permitted: c.AcceptsIncomplete, Invalid: invalid, Received: c.Received, Now: b.Now()}
+// conditions are what decides on a request beside the record.
+func (b *Broker) conditions(c Caller, same bool, invalid error) lifecycle.Conditions {
+	return lifecycle.Conditions{Same: same, Permitted: c.AcceptsIncomplete, Invalid: invalid, Received: c.Received, Now: b.Now()}
 }
 
 // refused separates a refusal from a fault.

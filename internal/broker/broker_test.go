@@ -177,7 +177,8 @@ func reason(err error) lifecycle.Reason {
 	return -1
 }
 
-// What a plan's mode and the client's permission come to (PROV-01 to PROV-06).
+// The plan's mode and the client's permission decide whether an answer is asynchronous
+// (PROV-01 to PROV-06).
 func TestModes(t *testing.T) {
 	cases := map[string]struct {
 		plan      string

@@ -45,7 +45,7 @@ func (b *Broker) decideDelete(ctx context.Context, q DeleteRequest) (decision, e
 			return decision{}, err
 		}
 	}
-	answer, overtaken := r.Answer(lifecycle.Delete, b.facts(q.Caller, false, nil))
+	answer, overtaken := r.Answer(lifecycle.Delete, b.conditions(q.Caller, false, nil))
 	if (q.ServiceID == "" || q.PlanID == "") && (answer != lifecycle.Missing || !of.Exists()) {
 		return decision{}, lifecycle.RefuseIDsMissing()
 	}
@@ -79,7 +79,7 @@ func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecyc
 	mode := plan.Asynchronous
 	var also []ledger.Change
 	if r.IsBinding() {
-		if _, err := of.Answer(lifecycle.UnbindOn, b.facts(q.Caller, false, nil)); err != nil {
+		if _, err := of.Answer(lifecycle.UnbindOn, b.conditions(q.Caller, false, nil)); err != nil {
 			return decision{}, err
 		}
 		mode = plan.AsynchronousBinding

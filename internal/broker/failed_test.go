@@ -371,8 +371,8 @@ func TestAPromiseThatComesTooLate(t *testing.T) {
 	}
 }
 
-// What failed on an instance that is gone is forgotten with it: the id of a
-// binding is free on the next one.
+// The broker forgets a failed binding with its instance: the binding's id is free on the
+// next instance.
 func TestAFailedBindGoesWithItsInstance(t *testing.T) {
 	d, k := newDesk(t), kinds["Binding"]
 	k.before(d)

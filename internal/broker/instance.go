@@ -54,7 +54,7 @@ func (b *Broker) decideProvision(ctx context.Context, q ProvisionRequest) (decis
 		return decision{}, err
 	}
 	offering, plan, unknown := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
-	answer, err := i.Answer(lifecycle.Put, b.facts(q.Caller, same, unknown))
+	answer, err := i.Answer(lifecycle.Put, b.conditions(q.Caller, same, unknown))
 	switch {
 	case err != nil:
 		return decision{}, err
@@ -138,7 +138,7 @@ func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceVie
 	if err != nil {
 		return InstanceView{}, err
 	}
-	if _, err := i.Answer(lifecycle.Get, b.facts(c, false, nil)); err != nil {
+	if _, err := i.Answer(lifecycle.Get, b.conditions(c, false, nil)); err != nil {
 		return InstanceView{}, err
 	}
 	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)

@@ -83,7 +83,8 @@ func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 	}
 }
 
-// What an update leaves out stays: of parameters that were lost, that cannot be.
+// An update keeps the parameters that it leaves out. If they were lost it cannot, so the
+// broker asks for all of them.
 func TestLostParametersAreAskedFor(t *testing.T) {
 	d := newDesk(t)
 	d.rebuilt(t)
@@ -228,7 +229,8 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 			t.Errorf("%s: %q %v", name, plain, err)
 		}
 	}
-	// What is compared is readable: without opening anything, another place is another.
+	// The members that are compared are stored in clear, so another space is told apart
+	// without the vault.
 	put.Context = told("other", canary)
 	if _, err := d.Provision(t.Context(), put); reason(err) != lifecycle.Conflict {
 		t.Errorf("PROV-09: of another organization: %v", err)

@@ -41,7 +41,7 @@ func TestPlatformsAreApart(t *testing.T) {
 	if err != nil || other.Grant.Credentials["password"] == one.Grant.Credentials["password"] {
 		t.Errorf("two platforms share credentials: %v", err)
 	}
-	// What one deletes is there for the other.
+	// A deletion by one platform leaves the other's instance alone.
 	if _, err := d.delete(d.of("a", true)); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestPlatformsAreApart(t *testing.T) {
 	}
 }
 
-// What a platform may not see is unknown to it, but for what it has already.
+// A platform can order nothing that it may not see, but keeps what it ordered before.
 func TestAViewLimitsWhatCanBegin(t *testing.T) {
 	d := newDesk(t)
 	offered := d.Broker.Catalog.(*catalog.Catalog).Offerings()

@@ -65,7 +65,7 @@ func TestRotation(t *testing.T) {
 	if _, err := d.rotate("b", "other"); reason(err) != lifecycle.Conflict {
 		t.Errorf("ROT-07: %v", err)
 	}
-	// Of a successor too, and after the predecessor has gone.
+	// A successor can be rotated too, and after its predecessor has gone.
 	if _, err := d.Delete(t.Context(),
 		broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"}); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestRotationIsRefused(t *testing.T) {
 	if _, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}, d.now()); err != nil {
 		t.Error(err)
 	}
-	// What is there and the same is no contradiction.
+	// A rotation may repeat its predecessor's members.
 	q := with(func(q *broker.BindRequest) {
 		q.ServiceID, q.PlanID, q.AppGUID, q.Parameters = d.ids["demo"], d.ids["rotatable"], "app", json.RawMessage(`{"delay_seconds":0.0}`)
 	})

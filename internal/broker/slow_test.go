@@ -168,7 +168,7 @@ func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 	}
 }
 
-// Whatever only reads has the same limit.
+// Reading requests have the same time limit as writing ones.
 func TestReadingASlowStoreEnds(t *testing.T) {
 	key := lifecycle.Key{Platform: "p", Instance: "i"}
 	token := lifecycle.Token{Operation: "operation-000000000001", Key: key}

@@ -48,8 +48,8 @@ func newSource(t *testing.T) *desk {
 	return d
 }
 
-// What is restored remembers its source, is made where that is, and is the same
-// request when the source has long gone.
+// A restored instance records its source and is made on the source's target. A repeated
+// request is still the same one after the source has gone.
 func TestRestore(t *testing.T) {
 	d := newSource(t)
 	source, err := d.records.Record(t.Context(), sourceKey, d.now())
@@ -82,8 +82,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// Whatever is no source is refused in the same words, and leaves nothing: nobody
-// learns what there is in another space.
+// The broker refuses every unusable source in the same words and records nothing, so a
+// developer learns nothing about another space.
 func TestWhatIsNoSource(t *testing.T) {
 	names := func(value string) func(*broker.ProvisionRequest) {
 		return func(q *broker.ProvisionRequest) { q.Parameters = json.RawMessage(`{"restore_from":` + value + `}`) }

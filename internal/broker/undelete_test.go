@@ -13,9 +13,9 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// What is kept of a deleted instance is had by whoever names it, if an operator has
-// allowed that, in the place where it was ordered; all others are told the same, whether or
-// not there is such a thing.
+// A developer gets a kept instance back by its handle, in the space where it was ordered,
+// once an operator has allowed it. Everybody else gets one and the same refusal, whether or
+// not the instance exists.
 func TestWhoMayHaveWhatIsKept(t *testing.T) {
 	keep := func(t *testing.T, change func(*lifecycle.Record)) (*desk, lifecycle.Record) {
 		d := newDesk(t)

@@ -66,7 +66,7 @@ func (b *Broker) decideUpdate(ctx context.Context, q UpdateRequest) (decision, e
 			return decision{}, err
 		}
 	}
-	answer, err := i.Answer(lifecycle.Patch, b.facts(q.Caller, same, invalid))
+	answer, err := i.Answer(lifecycle.Patch, b.conditions(q.Caller, same, invalid))
 	if err != nil {
 		return decision{}, err
 	}
@@ -187,7 +187,7 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 		return err
 	}
 	if t.changes && q.Parameters == nil && i.LostParameters() {
-		// What it leaves out would be taken from the instance.
+		// The parameters that it leaves out would come from the instance, which has lost them.
 		return lifecycle.RefusePartUnknown()
 	}
 	if t.attributes.PlanID == i.Attributes.PlanID {

@@ -166,7 +166,7 @@ func TestUpdatesKeepTheInstancesOwnVersion(t *testing.T) {
 	}
 }
 
-// What was recorded without a meaning, as long ago, gets one with its next update.
+// An instance without a snapshot of its plan gets one with its next update.
 func TestUpdatesOfWhatHasNoSnapshot(t *testing.T) {
 	d := newDesk(t)
 	d.means("maintenance", version{"1.0.0", ""})

@@ -8,8 +8,8 @@ import (
 // A Request is what a platform asks of an instance or a binding.
 type Request string
 
-// The requests. BindOn and UnbindOn are what a PUT and a DELETE of a binding ask
-// of its instance.
+// The requests. A PUT of a binding is also a BindOn of its instance, and a DELETE of a
+// binding an UnbindOn.
 const (
 	Put      Request = "put"
 	Patch    Request = "patch"
@@ -19,7 +19,7 @@ const (
 	UnbindOn Request = "unbind"
 )
 
-// An Answer is how a request is answered that is not refused.
+// An Answer is the broker's answer to a request that it does not refuse.
 type Answer int
 
 // The answers.
@@ -31,37 +31,37 @@ const (
 	Missing                   // there is nothing to delete
 )
 
-// Facts are what is known of a request beside the record.
-type Facts struct {
-	// Same says that the request asks for what the record has, or an update for what the
-	// running update leads to. It means nothing if there is no record.
+// Conditions decide on a request, beside the record.
+type Conditions struct {
+	// Same says that a request repeats the recorded one, or that an update has the target
+	// of the running update. It means nothing if there is no record.
 	Same bool
 	// Permitted says that the client understands a 202.
 	Permitted bool
-	// Invalid is the refusal by the catalog; nil if the request is valid. It is a 400,
-	// which comes before everything that the record says but a 404 (CLI-07). A request for
-	// what the record has is valid whatever is in the catalog (CAT-28).
+	// Invalid is the catalog's refusal; nil if the request is valid. It is a 400, and goes
+	// before every refusal by the record but a 404 (CLI-07). A repeated request is valid
+	// whatever the catalog holds (CAT-28).
 	Invalid error
 	// Received is when the request arrived, and Now when it is decided.
 	Received, Now time.Time
 }
 
-// A rule decides on a request to a record whose state is among is, and is among seen as
-// the platform sees it. An empty list allows any state.
+// A rule decides on a request to a record whose own state is in the list is, and whose
+// state as the platform sees it is in the list seen. An empty list allows any state.
 type rule struct {
 	is, seen []State
-	when     func(Record, Facts) bool // nil: whatever the facts are
+	when     func(Record, Conditions) bool // nil: always
 	answer   Answer
-	refuse   Text // in place of an answer; Facts.Invalid if both are missing
+	refuse   Text // in place of an answer; Conditions.Invalid if both are missing
 }
 
-func (d rule) holds(r Record, f Facts) bool {
+func (d rule) holds(r Record, c Conditions) bool {
 	return (d.is == nil || slices.Contains(d.is, r.State)) && (d.seen == nil || slices.Contains(d.seen, r.Seen())) &&
-		(d.when == nil || d.when(r, f))
+		(d.when == nil || d.when(r, c))
 }
 
 // decisions is the table of decisions (IDEM-01, IDEM-07): the first rule that holds
-// decides on a request. A state change that begins an operation is legal only where a rule answers
+// decides. A state change that begins an operation is legal only where a rule answers
 // Begin.
 var decisions = map[Request][]rule{
 	Put: {
@@ -71,8 +71,8 @@ var decisions = map[Request][]rule{
 		{seen: recorded, when: otherInstance, refuse: RefuseOtherInstance},
 		{seen: recorded, when: otherBinding, refuse: RefuseOtherBinding},
 		{when: failedForGood, answer: Stays},
-		// A PUT that was sent before the deletion and arrives after it: to the
-		// platform, what it asks for is deleted (ORB-03).
+		// A PUT that was sent before the deletion and arrives after it: the platform
+		// counts the instance or binding as deleted (ORB-03).
 		{is: []State{Deleted}, when: overtaken, refuse: RefuseDeletedLater},
 		{is: []State{Deleted, CreateFailed}, answer: Begin},
 		{is: []State{Creating}, answer: Join},
@@ -103,9 +103,9 @@ var decisions = map[Request][]rule{
 		{when: overtaken, refuse: RefuseEarlier},
 		{is: []State{Creating, Ready, CreateFailed}, answer: Begin},
 	},
-	// A GET is not answered 404 while a deletion runs: platforms that go by a GET would
-	// forget what is being deleted, and the deletion may yet fail (GETI-05, GETB-03).
-	// Nor is it when credentials are lost: they still work.
+	// A GET is not answered 404 while a deletion runs: a platform that trusts the GET would
+	// forget the instance, and the deletion may yet fail (GETI-05, GETB-03). Lost
+	// credentials are no 404 either: they still work.
 	Get: {
 		{seen: []State{Ready, DeleteFailed}, when: credentialsLost, refuse: RefuseLost},
 		{seen: []State{Ready, DeleteFailed}, answer: Exists},
@@ -135,28 +135,28 @@ var (
 	recorded = []State{Creating, Ready, Updating, CreateFailed, Deleting, DeleteFailed}
 )
 
-func invalid(_ Record, f Facts) bool       { return f.Invalid != nil && !f.Same }
-func same(_ Record, f Facts) bool          { return f.Same }
-func otherInstance(r Record, f Facts) bool { return !f.Same && !r.IsBinding() }
-func otherBinding(r Record, f Facts) bool  { return !f.Same && r.IsBinding() }
-func failedForGood(r Record, f Facts) bool { return f.Permitted && r.FailedCreation() != nil }
-func overtaken(r Record, f Facts) bool     { return r.overtaken(f.Received, f.Now) }
-func unusable(r Record, _ Facts) bool      { return r.Unusable }
-func credentialsLost(r Record, _ Facts) bool {
+func invalid(_ Record, c Conditions) bool       { return c.Invalid != nil && !c.Same }
+func same(_ Record, c Conditions) bool          { return c.Same }
+func otherInstance(r Record, c Conditions) bool { return !c.Same && !r.IsBinding() }
+func otherBinding(r Record, c Conditions) bool  { return !c.Same && r.IsBinding() }
+func failedForGood(r Record, c Conditions) bool { return c.Permitted && r.FailedCreation() != nil }
+func overtaken(r Record, c Conditions) bool     { return r.overtaken(c.Received, c.Now) }
+func unusable(r Record, _ Conditions) bool      { return r.Unusable }
+func credentialsLost(r Record, _ Conditions) bool {
 	return r.IsBinding() && r.Grant == nil && !r.Rebuilt.IsZero()
 }
 
 // Answer decides on a request. The error is a *Refusal.
-func (r Record) Answer(q Request, f Facts) (Answer, error) {
+func (r Record) Answer(q Request, c Conditions) (Answer, error) {
 	for _, d := range decisions[q] {
 		switch {
-		case !d.holds(r, f):
+		case !d.holds(r, c):
 		case d.answer != 0:
 			return d.answer, nil
 		case d.refuse != nil:
 			return 0, d.refuse(r.Noun())
 		default:
-			return 0, f.Invalid
+			return 0, c.Invalid
 		}
 	}
 	return 0, Refuse(Internal, "No rule decides on %q in state %q.", q, r.State)
@@ -169,8 +169,8 @@ func answers(q Request, a Answer, s State) bool {
 	})
 }
 
-// OnSucceed decides whether another binding of the instance may be rotated from this
-// one, which stays valid beside it (ROT-03, ROT-04, ROT-06).
+// OnSucceed decides whether another binding of the instance may be rotated from this one.
+// Both stay valid (ROT-03, ROT-04, ROT-06).
 func (r Record) OnSucceed(instance string) error {
 	switch seen := r.Seen(); {
 	case seen == Ready && r.InstanceIncarnation == instance:
@@ -182,8 +182,7 @@ func (r Record) OnSucceed(instance string) error {
 	}
 }
 
-// Of is the binding without the failures that are forgotten because its instance is
-// gone.
+// Of drops the failed creation from a binding whose instance is gone.
 func (r Record) Of(i Record) Record {
 	if !i.Exists() || i.Incarnation != r.InstanceIncarnation {
 		r.Failed = nil
@@ -191,5 +190,5 @@ func (r Record) Of(i Record) Record {
 	return r
 }
 
-// Exists reports whether there is something, in whatever state it is.
+// Exists reports whether the instance or binding exists, in any state.
 func (r Record) Exists() bool { return r.State != Absent && r.State != Deleted }

@@ -9,7 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// What a request comes to: the name of an answer, or the status of a refusal.
+// The outcomes of a request: the name of an answer, or the status of a refusal.
 const (
 	begin, join, stays, exists, missing = "begin", "join", "stays", "exists", "missing"
 

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// BeginCreate starts the creation of what fresh describes. Of fresh it takes the
-// provider, the attributes, where it is made, and what only a binding has; of one that is
-// made of a kept life, all that Undelete gives. It also returns the operation that the new
-// one replaces, to be remembered. What the record was before is committed beside it: see
-// SetAside.
+// BeginCreate starts the creation that fresh describes. It takes fresh's provider,
+// attributes, broker, target, origin and BindingOnly and, for an undelete, all that
+// Undelete set. It also returns the operation that the new one replaces, so that its token
+// is still answered. The caller commits the former life beside it: see SetAside.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
 	state, err := r.next(BeginCreate)
 	if err != nil {
@@ -28,12 +27,12 @@ func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, erro
 	return r, past, nil
 }
 
-// SetAside is the record of a former life of the id, which is committed with the record
-// of the next one; nil if the life has left nothing. A failed creation is cleaned up from
-// now on, and a tombstone keeps its late look.
+// SetAside is the record of the id's former life, to be committed with the record of the
+// next one; nil if the former life left nothing. The reaper cleans a failed creation up
+// from now on, and a tombstone keeps its late look.
 //
 // Hazard: calls of the former life may yet take effect. They cannot touch the next life,
-// whose things have other names, so that nobody else would remove what they leave.
+// whose things have other names, so nothing else would remove what they make.
 func (r Record) SetAside(now time.Time) *Record {
 	switch {
 	case r.State == CreateFailed:
@@ -61,7 +60,7 @@ func (r Record) BeginUpdate(s Start, target Attributes) (Record, *PastOperation,
 	return r, past, nil
 }
 
-// BeginDelete starts the deletion. It overtakes a creation that is still running.
+// BeginDelete starts the deletion. It overtakes a running creation.
 func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 	state, err := r.next(BeginDelete)
 	if err != nil {
@@ -73,24 +72,24 @@ func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
 }
 
-// An Orphan is a thing that exists although no record knows of it.
+// An Orphan is a thing without a record.
 type Orphan struct {
 	Key         Key    `json:"key"`
 	Incarnation string `json:"incarnation"`
-	// Of is the incarnation of the instance that a binding was made for.
+	// Of belongs to a binding: the incarnation of the instance that it was made for.
 	Of       string `json:"of,omitempty"`
 	Provider string `json:"provider"` // what made it
 	// Broker is the identity of the broker that made it.
 	Broker string `json:"broker"`
 	// Target is where it was made.
 	Target Target `json:"target,omitzero"`
-	// Origin is what its name derives from, if that is another life.
+	// Origin is the life that its name derives from, if not its own.
 	Origin Origin `json:"origin,omitzero"`
-	// State is what its deletion needs, as the inventory reported it.
+	// State is the provider's state for the deletion, as the inventory reported it.
 	State   []byte    `json:"state,omitempty"`
 	Created time.Time `json:"created"`
-	// KeptUntil is the date that the thing itself names, if it was kept for its plan; else
-	// zero. It is not deleted before.
+	// KeptUntil is the date on the label of a kept thing, which is not deleted before; else
+	// zero.
 	KeptUntil time.Time `json:"kept_until,omitzero"`
 }
 
@@ -98,8 +97,8 @@ func (o Orphan) made() Made {
 	return Made{Broker: o.Broker, Target: o.Target, Origin: o.Origin, Found: o.State}
 }
 
-// BeginOrphanDeletion gives an orphan a record whose operation removes it. It is that of
-// a former life: what has the id now, or gets it meanwhile, is not concerned.
+// BeginOrphanDeletion gives an orphan the record of a former life, whose operation removes
+// it. Whatever has the id now, or gets it meanwhile, is left alone.
 func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
 	state, err := r.next(BeginOrphanDeletion)
 	if err != nil {
@@ -118,8 +117,8 @@ func (r Record) orphaned(of Orphan) Record {
 	return r
 }
 
-// Unbound records that the deprovision has found no binding with an id up to last. No
-// bind can add one, since the instance is not ready.
+// Unbound records that the deprovision has found no binding whose id is up to last. No bind
+// can add one, since the instance is not ready.
 func (r Record) Unbound(last string) Record {
 	r = r.clone()
 	r.Operation.Unbound = last
@@ -133,8 +132,7 @@ func (r Record) Quieted() Record {
 	return r
 }
 
-// TakenOver records that a deprovision removes the binding in place of the unbind that
-// runs.
+// TakenOver records that a deprovision removes the binding in place of the running unbind.
 func (r Record) TakenOver(deprovision string) Record {
 	r = r.clone()
 	r.Operation.TakenBy = deprovision
@@ -153,8 +151,8 @@ func (r Record) Entomb(now, received time.Time) (Record, error) {
 	return r.stripped(), nil
 }
 
-// stripped is a tombstone without secrets and user data. It keeps what a later look
-// needs, and what identifies the request that failed.
+// stripped is a tombstone without secrets and user data. It keeps the members that the late
+// look needs, and those that identify a failed request.
 func (r Record) stripped() Record {
 	a, b := r.Attributes, r.BindingOnly
 	r.Unusable, r.Secret, r.Grant, r.Made.State, r.Made.Found, r.Kept = false, nil, nil, nil, nil, nil

@@ -36,7 +36,7 @@ func timedOut(l lifecycle.Lease) lifecycle.Lease {
 	return l
 }
 
-// What leases of earlier steps mean to an operation named "mine".
+// Leases of earlier steps hold back an operation named "mine", or make it wary.
 func TestLeasesOfOthers(t *testing.T) {
 	dead, alive, ended := map[string]lifecycle.Life{"a": lifecycle.Dead}, map[string]lifecycle.Life{"a": lifecycle.Alive},
 		map[string]lifecycle.Life{}
@@ -317,7 +317,7 @@ func TestOvertaking(t *testing.T) {
 		}
 	})
 	t.Run("NextDeletion", func(t *testing.T) {
-		// What a deletion saw before it failed proves nothing to the next one.
+		// An absence that a deletion saw before it failed proves nothing to the next deletion.
 		i := overtaken
 		i = i.Leased("delete", sec(120), sec(240), nil)
 		i, _ = i.AbsenceSeen("delete", sec(125), nil)

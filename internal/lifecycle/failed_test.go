@@ -245,8 +245,7 @@ func TestTombstonesOfWhatFailed(t *testing.T) {
 	}
 }
 
-// What failed on an instance that is gone, or that is another by now, is
-// forgotten with it.
+// The failure of a binding is forgotten once its instance is gone or is a later life.
 func TestWhatFailedGoesWithItsInstance(t *testing.T) {
 	made := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed)
 	p := newPair(t).create("one", false).fail()

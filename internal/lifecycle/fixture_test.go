@@ -113,29 +113,29 @@ func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
 }
 
 func onPut(r lifecycle.Record, same, permitted bool, received, now time.Time) (lifecycle.Answer, error) {
-	return r.Answer(lifecycle.Put, lifecycle.Facts{Same: same, Permitted: permitted, Received: received, Now: now})
+	return r.Answer(lifecycle.Put, lifecycle.Conditions{Same: same, Permitted: permitted, Received: received, Now: now})
 }
 
 func onPatch(r lifecycle.Record, same bool, received, now time.Time) (lifecycle.Answer, error) {
-	return r.Answer(lifecycle.Patch, lifecycle.Facts{Same: same, Received: received, Now: now})
+	return r.Answer(lifecycle.Patch, lifecycle.Conditions{Same: same, Received: received, Now: now})
 }
 
 func onDelete(r lifecycle.Record, received, now time.Time) (lifecycle.Answer, error) {
-	return r.Answer(lifecycle.Delete, lifecycle.Facts{Received: received, Now: now})
+	return r.Answer(lifecycle.Delete, lifecycle.Conditions{Received: received, Now: now})
 }
 
 func onGet(r lifecycle.Record) error {
-	_, err := r.Answer(lifecycle.Get, lifecycle.Facts{})
+	_, err := r.Answer(lifecycle.Get, lifecycle.Conditions{})
 	return err
 }
 
 func onBind(r lifecycle.Record, received, now time.Time) error {
-	_, err := r.Answer(lifecycle.BindOn, lifecycle.Facts{Received: received, Now: now})
+	_, err := r.Answer(lifecycle.BindOn, lifecycle.Conditions{Received: received, Now: now})
 	return err
 }
 
 func onUnbind(r lifecycle.Record) error {
-	_, err := r.Answer(lifecycle.UnbindOn, lifecycle.Facts{})
+	_, err := r.Answer(lifecycle.UnbindOn, lifecycle.Conditions{})
 	return err
 }
 

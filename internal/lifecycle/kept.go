@@ -6,43 +6,44 @@ import (
 	"time"
 )
 
-// Kept says until when a former life is kept out of use, in quarantine: under its own name,
-// shut to everybody. Then it is deleted. Either its platform has deleted it, and a rule of
-// its plan keeps what it holds, or it is an orphan that nothing explains.
+// Kept says until when a former life is in quarantine: under its own name, with nobody let
+// in. On that date the reaper deletes it. Either its platform deleted it and its plan keeps
+// the data, or it is an unexplained orphan.
 type Kept struct {
-	// Name is what the provider lists an orphan under; empty for what a plan keeps.
+	// Name is the provider's name of an orphan; empty for a life that its plan keeps.
 	Name  string    `json:"name,omitempty"`
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// Freed is when an operator allowed to give it back; zero if none did.
+	// Freed is when an operator allowed the undelete; zero if none did.
 	Freed time.Time `json:"freed,omitzero"`
 }
 
-// An Origin names the life that a thing was made for, which its name derives from.
+// An Origin names the life that a thing was made for. The thing's name derives from it.
 type Origin struct {
 	Instance    string `json:"instance"`
 	Incarnation string `json:"incarnation"`
 }
 
-// An Undeletion says of which kept life an instance is made, until the instance is ready.
+// An Undeletion names the kept life that an instance takes over, until the instance is
+// ready.
 type Undeletion struct {
 	// Instance and Incarnation are those of the kept life, on the same platform.
 	Instance    string `json:"instance"`
 	Incarnation string `json:"incarnation"`
-	// Until and Freed are those of its Kept: if the instance is deleted before it was
-	// ready, what it was to be is kept again.
+	// Until and Freed come from its Kept: if the instance is deleted before it is ready,
+	// the life is kept again.
 	Until time.Time `json:"until"`
 	Freed time.Time `json:"freed"`
-	// Adopted says that the thing is the instance's by now, and not the kept life's.
+	// Adopted says that the thing belongs to the instance, and no longer to the kept life.
 	Adopted bool `json:"adopted,omitempty"`
 }
 
-// KeepsUntil is until when the running deletion of an instance keeps what the instance
-// holds; zero if it removes that. Retention is what the plan promises. All steps of a
-// deletion give the same date.
+// KeepsUntil is the date until which the running deletion keeps the instance's data; zero
+// if it removes the data. Retention is the plan's promise. All steps of a deletion give the
+// same date.
 //
-// Hazard: an instance that is made of a kept life holds the data of that life before it
-// was ready itself. It is kept again, for as long as was promised, and for a day at least.
+// Hazard: an instance that takes over a kept life holds that life's data before it is ready
+// itself. It is kept again until the promised date, and for a day at least.
 func (r Record) KeepsUntil(retention time.Duration) time.Time {
 	var until time.Time
 	switch from := r.Undeletes; {
@@ -55,14 +56,13 @@ func (r Record) KeepsUntil(retention time.Duration) time.Time {
 	return until.UTC().Truncate(time.Millisecond)
 }
 
-// Keep ends the deletion of an instance whose provider has put what it holds out of use:
-// next replaces r. Unless r is of a former life already, next is the tombstone of the id,
-// and kept the record of the life that begins beside it; else kept is nil. Both are written
-// in one commit: a death between the two would leave a thing that nobody knows of, or two
-// records that know of it.
+// Keep ends the deletion of an instance whose thing the provider has put into quarantine:
+// next replaces r. If r has the id, next is its tombstone and kept the record of the former
+// life beside it; if r is a former life already, kept is nil. Commit both at once: a death
+// between two commits would leave a thing without a record, or with two.
 //
-// The leases go with the life, for whoever acts on the thing next. Nothing of it can come
-// late under the id, so that the tombstone needs no late look.
+// The leases go with the life, for the next caller that acts on the thing. No call for it
+// can come late under the id, so the tombstone needs no late look.
 func (r Record) Keep(now, until time.Time) (next Record, kept *Record, err error) {
 	if _, err := r.settling(Keep); err != nil {
 		return r, nil, err
@@ -90,8 +90,8 @@ func (r Record) Keep(now, until time.Time) (next Record, kept *Record, err error
 // handleMark stands between the parts of a handle.
 const handleMark = "@"
 
-// Handle names one life of an id to people. By that of a kept life, a developer has it
-// back.
+// Handle names one life of an id to people. A developer orders a kept life back by its
+// handle.
 func Handle(id, incarnation string) string { return id + handleMark + incarnation }
 
 // Handle is that of the instance.
@@ -106,11 +106,11 @@ func ParseHandle(text string) (instance, incarnation string, ok bool) {
 	return text[:at], text[at+len(handleMark):], true
 }
 
-// undeleteTime is how long a life is kept at least once giving it back was allowed.
+// undeleteTime is how long a life is kept, at least, once its undelete is allowed.
 const undeleteTime = 24 * time.Hour
 
-// Free allows that the kept life is given back to an instance in the place that a names;
-// where it names none, in the place where it was. It reports false if its date has come.
+// Free allows the undelete in the place that a names; without one, in the place where the
+// life was ordered. It reports false if the record is no kept life, or no longer.
 func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
 	if r.State != Quarantined || r.OfOrphan() {
 		return r, false
@@ -130,12 +130,12 @@ func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
 	return r, true
 }
 
-// Undelete is what an instance of the provider begins with that is ordered with the
-// attributes and made of this kept life; nil if it may not have that. The reason is kept
-// from whoever asks. The state is sealed for this record.
+// Undelete is the start of an instance of the provider that is ordered with the attributes
+// and takes over this kept life; nil if it may not. The asker is not told why. The state is
+// sealed for this record.
 //
-// The leases of the kept life become the instance's: its first step waits for the calls
-// of those that put the thing out of use.
+// The instance inherits the leases of the kept life: its first step waits for calls that may
+// still put the thing into quarantine.
 func (r Record) Undelete(provider string, a Attributes) *Record {
 	if r.State != Quarantined || r.Kept.Freed.IsZero() || r.Provider != provider || r.Attributes.SpaceGUID == "" ||
 		!SamePlacement(r.Attributes, a) {
@@ -149,8 +149,7 @@ func (r Record) Undelete(provider string, a Attributes) *Record {
 	return &fresh
 }
 
-// Adopts reports whether the thing that the instance is made of is not known to be the
-// instance's yet.
+// Adopts reports whether the instance has yet to adopt the kept thing.
 func (r Record) Adopts() bool { return r.Undeletes != nil && !r.Undeletes.Adopted }
 
 // Adopted records that the thing is the instance's.
@@ -161,9 +160,9 @@ func (r Record) Adopted() Record {
 	return r
 }
 
-// RebuildKept is the record of a kept life, from what the thing says that is left of it.
-// Where it was ordered is lost. It is kept for at least QuarantineTime, so that whoever
-// misses it has time to say so.
+// RebuildKept is the record of a kept life, read from the label of the thing. The space where
+// it was ordered is lost. It is kept for at least QuarantineTime, so that its user has time
+// to ask for it.
 func (r Record) RebuildKept(found Orphan, a Attributes, now time.Time) (Record, error) {
 	if r.Exists() {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}

@@ -51,8 +51,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// What is kept, and until when: the date follows from the deletion, so that each step of it
-// has the same.
+// The date until which an instance is kept follows from its deletion, so each step of the
+// deletion computes the same date.
 func TestKeepsUntil(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, tc := range map[string]struct {

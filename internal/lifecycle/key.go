@@ -14,9 +14,9 @@ type Key struct {
 	Instance string `json:"instance"`
 	// Binding is empty in the key of an instance.
 	Binding string `json:"binding,omitempty"`
-	// Life is empty for what has the id now. A former life is one that had the id before
-	// and may have left something: this is its incarnation, and its record stands beside
-	// the record of the id until it is known to have left nothing.
+	// Life is empty for the current life of the id. For a former life, which may have left
+	// things, it is the incarnation. The record of a former life stands beside the record
+	// of the id until nothing is left of it.
 	Life string `json:"life,omitempty"`
 }
 
@@ -26,7 +26,7 @@ func (k Key) Former(incarnation string) Key {
 	return k
 }
 
-// Current is the key of what has the id now.
+// Current is the key of the id's current life.
 func (k Key) Current() Key { return k.Former("") }
 
 // InstanceKey is the key of the instance itself, which a binding's key
@@ -41,7 +41,7 @@ func (k Key) BindingKey(binding string) Key {
 // IsBinding reports whether the key names a binding.
 func (k Key) IsBinding() bool { return k.Binding != "" }
 
-// Noun is what the key names, in messages.
+// Noun names the kind of thing in messages.
 func (k Key) Noun() string {
 	if k.IsBinding() {
 		return "service binding"
@@ -49,7 +49,7 @@ func (k Key) Noun() string {
 	return "service instance"
 }
 
-// either is the kind of an operation on an instance, or of that on a binding.
+// either picks the kind for an instance or for a binding.
 func (k Key) either(instance, binding Kind) Kind {
 	if k.IsBinding() {
 		return binding
@@ -95,8 +95,8 @@ func appendField(b []byte, field string) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(b, '.'), []byte(field))
 }
 
-// ParseToken reads what String wrote. Platforms may send anything here: the
-// caller treats an error as "not recognised" (LOP-08).
+// ParseToken parses the form that String gives. Platforms may send anything: the caller
+// answers an error as "not recognised" (LOP-08).
 func ParseToken(s string) (Token, error) {
 	id, rest, _ := strings.Cut(s, ".")
 	if len(id) != OperationIDLength || strings.Trim(id, idLetters) != "" {
@@ -116,8 +116,8 @@ func ParseToken(s string) (Token, error) {
 		}
 		*field = string(raw)
 	}
-	// A token has one spelling. The decoder takes line breaks for nothing, and
-	// cutting does not see an end.
+	// A token has one spelling. The decoder ignores line breaks, and Cut does not see a
+	// trailing dot.
 	if rest != "" || strings.ContainsAny(s, "\r\n") || strings.HasSuffix(s, ".") {
 		return Token{}, errToken
 	}

@@ -131,7 +131,7 @@ func TestWhatIsNoToken(t *testing.T) {
 	}
 }
 
-// What is read as a token is what prints as it, and could be in a record.
+// A token that parses prints as the same text, and a record could hold its key.
 func FuzzParseToken(f *testing.F) {
 	f.Add(lifecycle.Token{Operation: operationID, Key: bindingKey}.String())
 	f.Add(lifecycle.Token{Operation: strings.Repeat("A", 22), Key: instanceKey}.String())

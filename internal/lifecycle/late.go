@@ -2,17 +2,16 @@ package lifecycle
 
 import "time"
 
-// A call to the cloud that timed out may take effect after a deletion has seen that
-// nothing is left. So an execution of the tombstone's last operation asks the cloud
-// once more, under a new attempt. The operation itself has settled, and platforms see
-// nothing of this late look.
+// Hazard: a call that timed out may take effect after the deletion saw that nothing is
+// left. So an execution of the tombstone's last operation looks once more, under a new
+// attempt. The operation itself has settled, and platforms do not see the late look.
 
-// LateLookDue reports whether a tombstone is to be looked at now.
+// LateLookDue reports whether a tombstone's late look is due.
 func (r Record) LateLookDue(now time.Time) bool {
 	return r.State == Deleted && r.Operation != nil && !r.LateLook.IsZero() && !r.Due.After(now)
 }
 
-// LateLookBegun is the tombstone once another execution has been told to ask.
+// LateLookBegun is the tombstone once an execution has been started for the late look.
 func (r Record) LateLookBegun(now time.Time) Record {
 	r = r.clone()
 	r.LateAttempt = max(r.LateAttempt, r.Operation.Attempt) + 1
@@ -20,8 +19,8 @@ func (r Record) LateLookBegun(now time.Time) Record {
 	return r
 }
 
-// LooksLate reports whether this execution may ask the cloud about the tombstone. It
-// may not if a new incarnation has begun, or if another execution does.
+// LooksLate reports whether this execution may take the late look. It may not once a new
+// incarnation has begun, or another execution has been started.
 func (r Record) LooksLate(operation string, attempt int) bool {
 	return r.State == Deleted && !r.LateLook.IsZero() &&
 		r.Operation != nil && r.Operation.ID == operation && r.LateAttempt == attempt && attempt > 0
@@ -38,9 +37,8 @@ func (r Record) LookedLate(now time.Time, absent bool) Record {
 	return r
 }
 
-// Owns reports whether the record accounts for a thing of this incarnation: the thing
-// was made for it, or an operation, a late look or the reclaiming of a failure will
-// deal with it.
+// Owns reports whether the record accounts for a thing of this incarnation: it uses the
+// thing, or one of its operations, its late look or its cleanup will remove the thing.
 func (r Record) Owns(incarnation string) bool {
 	return r.Incarnation == incarnation && (r.Exists() || r.State == Deleted && !r.LateLook.IsZero())
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// What was deleted is looked at once more, by one execution at a time, and by
-// none once its id is used again.
+// One execution at a time takes the late look at a tombstone, and none does once the id is
+// used again.
 func TestLateLook(t *testing.T) {
 	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
 	c, at := i, i.LateLook

@@ -7,7 +7,7 @@ import (
 	"github.com/longshore/longshore/internal/base/limits"
 )
 
-// A Life is what is known of the step that took a lease.
+// A Life says whether the step that took a lease is alive.
 type Life int
 
 // The lives.
@@ -17,9 +17,9 @@ const (
 	Dead                // its lease means nothing, whatever the time
 )
 
-// A Witness tells whether the holder of a lease lives. A process that has its records
-// for itself knows that of its own steps, and that all others are dead; a nil Witness
-// knows nothing.
+// A Witness tells whether the holder of a lease lives. A process that has its records to
+// itself knows its own live steps, and that all others are dead. A nil Witness knows
+// nothing.
 type Witness func(holder string) Life
 
 func (w Witness) of(l Lease) Life {
@@ -40,11 +40,10 @@ func (l Lease) lost(now time.Time, w Witness) bool {
 	return w.of(l) == MayLive && !l.Until.After(now)
 }
 
-// Busy gives the time until which a step may be calling the cloud, or zero. Steps of
-// this operation count too: two callers must not both ask a cloud for a secret that it
-// shows once. A step whose call timed out does not keep its own operation waiting. A
-// step may live past its lease, because the machine slept; nobody knows for how long,
-// so Busy then gives a moment soon.
+// Busy gives the time until which a step may be calling the cloud, or zero. Steps of this
+// operation count too: two callers must not both ask a cloud for a secret that it shows
+// once. A step whose call timed out does not keep its own operation waiting. A step may
+// outlive its lease if the machine slept, for an unknown time: Busy then gives a moment soon.
 func (r Record) Busy(operation string, now time.Time, w Witness) time.Time {
 	var until time.Time
 	for _, l := range r.Leases {
@@ -65,10 +64,9 @@ func (r Record) Unsure(operation string, now time.Time, w Witness) bool {
 	return r.Wary || slices.ContainsFunc(r.Leases, func(l Lease) bool { return l.Operation != operation && l.lost(now, w) })
 }
 
-// Leased lets a step of the current operation call the cloud until the time. It drops
-// leases that no longer count, and stays wary of their calls. A lost call of a creation
-// or update counts too: its own later steps need not know of it, but a deletion that
-// overtakes them must.
+// Leased lets a step of the current operation call the cloud until the given time. It drops
+// expired leases, and stays wary of their calls. A lost call of a creation or update counts
+// too: its own later steps do not care, but a deletion that overtakes them must.
 func (r Record) Leased(holder string, now, until time.Time, w Witness) Record {
 	r = r.clone()
 	r.Wary = r.Unsure(r.Operation.ID, now, w) || !r.Operation.Kind.Deletes() && r.Unsure("", now, w)
@@ -83,9 +81,9 @@ func (r Record) Leased(holder string, now, until time.Time, w Witness) Record {
 // nobody is the holder of merged leases.
 const nobody = "nobody"
 
-// merged bounds the number of leases in a record: it makes the two oldest into one that
-// lasts as long as both. That one counts as an operation's own only if both are, and
-// nobody gives it up, since one of the two calls may go on.
+// merged bounds the number of leases in a record: it merges the two oldest into one that
+// lasts as long as both. The merged lease is an operation's own only if both were, and no
+// step gives it up, since either call may go on.
 func merged(leases []Lease) []Lease {
 	for len(leases) > limits.Leases {
 		a, b := leases[0], &leases[1]
@@ -137,9 +135,9 @@ func (r Record) Holds(holder string) bool {
 	return slices.ContainsFunc(r.Leases, func(l Lease) bool { return l.Holder == holder })
 }
 
-// AbsenceSeen records that a deletion found nothing left, and reports whether that
-// proves the absence. It does at once, unless a call of an overtaken operation may
-// still take effect: then a second look, SecondLook after the first, is needed.
+// AbsenceSeen records that a deletion found nothing left, and reports whether that proves
+// the absence. While a call of an overtaken operation may still take effect, only a second
+// look proves it, SecondLook after the first.
 func (r Record) AbsenceSeen(operation string, now time.Time, w Witness) (Record, bool) {
 	if !r.Unsure(operation, now, w) {
 		return r, true

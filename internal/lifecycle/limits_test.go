@@ -10,8 +10,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// What a provider says is shown to people and kept in a record: wherever it
-// comes from, a long text is clipped between two characters.
+// A provider's text is shown to people and kept in a record. The record clips a long one
+// between two characters, whatever its source.
 func TestDescriptionsAreClipped(t *testing.T) {
 	long := "a" + strings.Repeat("ü", 20_000)
 	i, _, err := lifecycle.Record{Key: instanceKey}.BeginCreate(start("op", epoch),
@@ -69,7 +69,7 @@ func TestLeasesAreFew(t *testing.T) {
 	if until := c.Busy("op", sec(100), nil); !until.Equal(sec(9000)) {
 		t.Errorf("the operation itself waits until %v for what is its own", until)
 	}
-	// What was merged is given up by nobody: one of its calls may go on.
+	// No step gives a merged lease up: one of its calls may go on.
 	for n := range 5 * limits.Leases {
 		c = c.Released(fmt.Sprintf("step-%d", n))
 	}

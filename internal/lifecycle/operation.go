@@ -35,20 +35,20 @@ const (
 	// Retention is how long finished operations and tombstones are kept: longer than a
 	// platform polls (one week, LOP-13) and than it repeats deletions (34 hours, ORB-05).
 	Retention = 8 * 24 * time.Hour
-	// ReclaimAfter is when the broker by itself removes what a failed provision or
-	// deletion has left and nobody has deleted (ORB-04). By then no platform polls the
+	// ReclaimAfter is when the broker itself removes the leftovers of a failed provision
+	// or deletion that no platform has deleted (ORB-04). By then no platform polls the
 	// failure any more.
 	ReclaimAfter = Retention
 	// SecondLook is how long a deletion that overtook another operation waits
 	// between the two looks that together prove an absence.
 	SecondLook = 10 * time.Second
-	// LateLook is how long after a deletion the cloud is asked once more: a call that
-	// timed out may take effect after the deletion.
+	// LateLook is the time between a deletion and its late look: a call that timed out may
+	// take effect after the deletion.
 	LateLook = 15 * time.Minute
 	// LateLookAgain is the pause between late looks, until one sees the absence.
 	LateLookAgain = 5 * time.Minute
-	// Grace is how long after its planned next look an operation counts as abandoned and
-	// is started again.
+	// Grace is how long after its planned next look an operation counts as abandoned, so
+	// that the reaper restarts it.
 	Grace = time.Minute
 )
 
@@ -61,8 +61,8 @@ type Operation struct {
 	Description string    `json:"description,omitempty"` // for the platform's user
 	Percent     int       `json:"percent,omitempty"`
 	Started     time.Time `json:"started"`
-	// Deadline is when an unsettled operation fails, if a step that begins after it does
-	// not find it done (LOP-20).
+	// Deadline is when an unsettled operation fails: at the first step that begins later
+	// and does not find it done (LOP-20).
 	Deadline time.Time `json:"deadline"`
 	Settled  time.Time `json:"settled,omitzero"`
 	// Attempt counts the executions of the operation, from 1; a step of an older attempt
@@ -72,8 +72,8 @@ type Operation struct {
 	Next time.Time `json:"next,omitzero"`
 	// Faults counts the passing faults since a step last got an answer.
 	Faults int `json:"faults,omitempty"`
-	// Trouble tells operators alone what a person has to mend before the operation can go
-	// on; empty for nothing.
+	// Trouble tells operators, and nobody else, what they must mend before the operation
+	// can go on; empty for nothing.
 	Trouble string `json:"trouble,omitempty"`
 	// Synchronous says that the platform's request waits for the result.
 	Synchronous bool `json:"synchronous,omitempty"`
@@ -81,8 +81,7 @@ type Operation struct {
 	Promised bool `json:"promised,omitempty"`
 	// Own says that the broker began it by itself, so no platform polls it.
 	Own bool `json:"own,omitempty"`
-	// Expected is how long it was expected to take when it began; zero if that was not
-	// known.
+	// Expected is the expected duration when it began; zero if unknown.
 	Expected time.Duration `json:"expected,omitempty"`
 	// Asker is who asked for it, for audit.
 	Asker Asker `json:"asker,omitzero"`
@@ -91,11 +90,10 @@ type Operation struct {
 	Target *Attributes `json:"target,omitempty"`
 	// Source is the instance that a provision restores; nil if it restores none.
 	Source *Source `json:"source,omitempty"`
-	// Unbound is how far a deprovision has come: no binding is left whose id is up to this
-	// one, in the order of their bytes. Before an update, no step of these bindings is
-	// calling the cloud.
+	// Unbound is the progress of a deprovision: no binding is left whose id is up to this
+	// one, in byte order. In an update, no step of those bindings is calling the cloud.
 	Unbound string `json:"unbound,omitempty"`
-	// Before is the beginning of what Description was before it became that of the Trouble.
+	// Before is the start of the Description that the Trouble's description replaced.
 	Before string `json:"before_trouble,omitempty"`
 	// TakenBy is the deprovision that removes the binding in place of this unbind, which
 	// waits for as long as that runs.
@@ -109,18 +107,18 @@ type Operation struct {
 	UpdateRepeatable *bool `json:"update_repeatable,omitempty"`
 	// Cancelled says that a later deletion overtook the operation.
 	Cancelled bool `json:"cancelled,omitempty"`
-	// Unknown are its members that only a newer program knows.
+	// Unknown holds the members that only a newer program knows.
 	Unknown Unknown `json:"-"`
 }
 
 // Overdue reports whether the operation is past its deadline.
 func (op *Operation) Overdue(now time.Time) bool { return !now.Before(op.Deadline) }
 
-// Asynchronous reports whether a platform was given the operation's token, and so
-// learns from polling how it ends.
+// Asynchronous reports whether a platform has the operation's token, and so polls for its
+// end.
 func (op *Operation) Asynchronous() bool { return !op.Synchronous || op.Promised }
 
-// A FailedOperation is what a platform is told of an operation that has failed.
+// A FailedOperation keeps the members of a failed operation that a platform can poll.
 type FailedOperation struct {
 	ID          string    `json:"id"`
 	Kind        Kind      `json:"kind"`
@@ -155,7 +153,7 @@ func (a Asker) IsZero() bool {
 	return a.IdentityPlatform == "" && len(a.Identity) == 0 && a.Request == ""
 }
 
-// A Start is what every operation begins with.
+// A Start holds the members that every operation begins with.
 type Start struct {
 	ID          string
 	Now         time.Time
@@ -176,7 +174,7 @@ func (s Start) operation(kind Kind) *Operation {
 	}
 }
 
-// A Look is what a step saw of work that goes on.
+// A Look is a step's view of work in progress.
 type Look struct {
 	Percent     int
 	Description string
@@ -204,8 +202,8 @@ func Overdue() Failure {
 	}
 }
 
-// A PastOperation is an operation that a later one has replaced in its record. It is
-// kept so that its token is still answered (LOP-06).
+// A PastOperation is an operation that a later one replaced in its record. The broker keeps
+// it so that its token is still answered (LOP-06).
 type PastOperation struct {
 	Version   int64     `json:"-"`
 	Key       Key       `json:"key"`

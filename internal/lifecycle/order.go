@@ -2,16 +2,15 @@ package lifecycle
 
 import "time"
 
-// The order of commits tells which of two requests for one id came first. There is one
-// exception: a request may be delayed on its way until the id has been deleted, and
-// perhaps used again. Only for an id that was deleted before do times decide, and they
-// only refuse: no time makes a DELETE of what exists a success (ORB-01 to ORB-03;
+// The order of commits tells which of two requests for one id came first, with one
+// exception: a request may be delayed until the id has been deleted, and perhaps used
+// again. So times decide only for an id that was deleted before, and they only refuse: no
+// time makes the DELETE of an existing instance a success (ORB-01 to ORB-03;
 // docs/decisions/0016-clocks.md has the table).
 
 const (
-	// ClockSkew is how far the clock of whoever decides may be behind the clock that a
-	// request was timed by. A time that is further ahead was noted before the clock
-	// stepped back.
+	// ClockSkew is how far the deciding clock may be behind the clock that timed the request.
+	// A time that is further ahead was noted before the clock stepped back.
 	ClockSkew = 100 * time.Millisecond
 	// tick is how much later each time on a record is than the one before.
 	tick = time.Millisecond
@@ -38,11 +37,11 @@ func (r Record) last() time.Time {
 	}
 }
 
-// overtaken reports whether a request arrived before the last deletion of what has its
-// id or, if something exists again, before the request that created that. It meant what
-// existed then. A time from before the clock stepped back is not compared with one from
-// after it. Read the clock after the record: otherwise a record that was written in
-// between seems to be from the future.
+// overtaken reports whether a request arrived before the last deletion of its id or, if the
+// id exists again, before the request that created it: it meant the former life. A time
+// from before the clock stepped back is not compared with one from after. Read the clock
+// after the record: otherwise a record that was written in between seems to come from the
+// future.
 func (r Record) overtaken(received, now time.Time) bool {
 	if r.DeleteReceived.IsZero() {
 		return false // this is its first life, and all that can be meant
@@ -69,9 +68,9 @@ func (r *Record) deleteReceived(at, now time.Time) {
 	}
 }
 
-// AskedAgain records that the running deletion was requested once more, and reports
-// whether that changes anything. Requests that were sent between the two are now
-// overtaken too (ORB-03), and the earlier failure is forgotten (PROV-30).
+// AskedAgain records that the running deletion was requested once more, and reports whether
+// the record changed. Requests sent between the two are overtaken too (ORB-03), and the
+// earlier failure is forgotten (PROV-30).
 func (r Record) AskedAgain(received, now time.Time) (Record, bool) {
 	before := r
 	r = r.clone()

@@ -6,15 +6,14 @@ import "time"
 // deletion begins.
 const QuarantineTime = 14 * 24 * time.Hour
 
-// releasedLook is how often the reaper looks whether what was released has a record of its
-// own again.
+// releasedLook is how often the reaper looks whether a released thing has its own record
+// again.
 const releasedLook = 30 * 24 * time.Hour
 
-// BeginQuarantine begins to put out of use an orphan that no tombstone explains. The broker
-// records an intent before it makes anything, so the record was most likely lost and
-// the thing may be in use. Whoever uses it is to notice, and to have time to say so,
-// before it is deleted. The record is that of a former life, which accounts for all that
-// was made for that life.
+// BeginQuarantine begins to put an unexplained orphan out of use. The broker records an
+// intent before it makes anything, so the record was most likely lost, and the thing may be
+// in use: its users must notice, and have time to say so, before it is deleted. The record
+// is a former life's, and accounts for everything that was made for that life.
 func (r Record) BeginQuarantine(s Start, orphan Orphan, name string) (Record, error) {
 	state, err := r.next(BeginQuarantine)
 	if err != nil {
@@ -27,7 +26,7 @@ func (r Record) BeginQuarantine(s Start, orphan Orphan, name string) (Record, er
 	return r, nil
 }
 
-// BeginRelease begins to put an orphan into use again. It is then left alone.
+// BeginRelease begins to put an orphan back into use, for good.
 func (r Record) BeginRelease(s Start) (Record, error) {
 	state, err := r.next(BeginRelease)
 	if err != nil {
@@ -40,8 +39,8 @@ func (r Record) BeginRelease(s Start) (Record, error) {
 	return r, nil
 }
 
-// OfOrphan reports whether it is of an orphan that is in quarantine, or was released, and
-// not of what a plan keeps.
+// OfOrphan reports whether the record is an orphan's, in quarantine or released, and not a
+// kept life's.
 func (r Record) OfOrphan() bool { return r.Kept != nil && r.Kept.Name != "" }
 
 // InQuarantine reports whether it is out of use, or on the way there or back.
@@ -58,16 +57,16 @@ func (r Record) Postponed(now time.Time) Record {
 	return r
 }
 
-// LeftAlone has the reaper look again in a month whether what was released has a record
-// of its own again.
+// LeftAlone has the reaper look again in a month whether the released thing has its own
+// record again.
 func (r Record) LeftAlone(now time.Time) Record {
 	r.Due = now.Add(releasedLook)
 	return r
 }
 
-// Explains reports whether a tombstone tells why the orphan exists: either the orphan
-// is of the deleted incarnation, so the deletion left it or a late call made it; or it
-// is older than the request to delete what has its id.
+// Explains reports whether a tombstone tells why the orphan exists: either it belongs to
+// the deleted incarnation, so the deletion left it or a late call made it, or it is older
+// than the request that deleted its id.
 func (r Record) Explains(o Orphan) bool {
 	switch {
 	case r.State != Deleted:

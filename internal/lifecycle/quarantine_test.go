@@ -93,7 +93,7 @@ func first(r lifecycle.Record, _ *lifecycle.PastOperation, err error) (lifecycle
 	return r, err
 }
 
-// What can be restarted, by whoever does it.
+// Restarted allows the same restarts to the reaper and to an operator.
 func TestRestarted(t *testing.T) {
 	const create, remove, succeed, failed = lifecycle.BeginCreate, lifecycle.BeginDelete, lifecycle.Succeed, lifecycle.Fail
 	kept := lifecycle.Record{State: lifecycle.Quarantined, Kept: &lifecycle.Kept{Until: at(60)}}

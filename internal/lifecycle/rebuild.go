@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// A lost record is rebuilt from the tags of the thing that exists. The user's
-// parameters, the place where it was ordered and its credentials are lost for good. If
-// only the vault's key was lost, the record stays, without what was sealed with it.
+// A lost record is rebuilt from the labels of its thing. The user's parameters, the place
+// where it was ordered and its credentials are lost for good. If only the vault's key was
+// lost, the record stays without its sealed members.
 
-// Rebuild is the record of an orphan that is to be kept. The plan of an instance comes
-// from its tags, and that of a binding from its instance.
-// The credentials of a binding are lost: it can be rotated or unbound, but
-// not read.
+// Rebuild is the new record of an orphan. The plan of an instance comes from its labels, and
+// that of a binding from its instance. The credentials of a binding are lost: it can be
+// rotated or unbound, but not read.
 func (r Record) Rebuild(found Orphan, a Attributes, now time.Time) (Record, error) {
 	if r.State != Absent {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
@@ -24,9 +23,9 @@ func (r Record) Rebuild(found Orphan, a Attributes, now time.Time) (Record, erro
 	}, nil
 }
 
-// LostPlace reports whether the place where the instance was ordered is lost. What is
-// lost takes no part in comparing requests: otherwise a platform that repeats its own
-// request would be told of a conflict (PROV-07).
+// LostPlace reports whether the place where the instance was ordered is lost. A lost place
+// takes no part in comparing requests: otherwise a platform that repeats its own request
+// would get a conflict (PROV-07).
 func (r Record) LostPlace() bool {
 	return !r.Rebuilt.IsZero() && r.Attributes.OrganizationGUID == "" && r.Attributes.SpaceGUID == ""
 }
@@ -49,15 +48,14 @@ func (r Record) LostGrant() bool {
 	return r.IsBinding() && r.State == Ready && !r.Rebuilt.IsZero() && r.Grant == nil
 }
 
-// LostWork reports whether the last operation failed because what it needed is lost.
+// LostWork reports whether the last operation failed because its sealed input is lost.
 func (r Record) LostWork() bool {
 	return r.Operation != nil && r.Operation.Phase == Failed && r.Operation.Description == failLost().Message
 }
 
-// Lose drops what is sealed in the record and can no longer be opened. A running
-// creation or update that needs it fails: without it, something else would be made than
-// was ordered. A binding whose credentials are lost can be rotated or unbound, but not
-// read.
+// Lose drops the sealed members that can no longer be opened. A running creation or update
+// that needs one fails: it would make something else than was ordered. A binding whose
+// credentials are lost can be rotated or unbound, but not read.
 func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 	op, needed := r.Operation, []Sealed{r.Attributes.Parameters, r.Secret}
 	if op != nil && op.Target != nil {

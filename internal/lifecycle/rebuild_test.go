@@ -154,8 +154,8 @@ func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 	}
 }
 
-// What a provider remembers can be lost: it finds what it has made without it, so
-// nothing else of the record changes.
+// A lost provider state changes nothing else in the record: the provider finds its things
+// without it.
 func TestLosingAProvidersState(t *testing.T) {
 	r := instances.after(t, lifecycle.BeginCreate)
 	r.Made.State = lifecycle.Sealed("remembered")

@@ -9,9 +9,9 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
-// A Record is all that is kept of a service instance or a service binding: what was
-// ordered, its current or last operation, and which steps may be calling the cloud for
-// it. Its key says which of the two it is.
+// A Record is everything that the broker keeps of a service instance or a service binding:
+// the order, the current or last operation, and the leases of steps that may be calling the
+// cloud. Its key says which of the two it is.
 type Record struct {
 	// Version is the version that was read; 0 if it was never recorded.
 	Version int64 `json:"-"`
@@ -19,9 +19,8 @@ type Record struct {
 	State     State      `json:"state"`
 	Operation *Operation `json:"operation,omitempty"`
 	Leases    []Lease    `json:"leases,omitempty"`
-	// Failed is a creation that failed asynchronously and that the broker has begun to
-	// clean up by itself. To the platform, the creation has failed until the platform
-	// deletes it (PROV-30).
+	// Failed is a creation that failed asynchronously, and that the broker has begun to
+	// clean up. The platform sees the failure until it deletes the instance (PROV-30).
 	Failed *FailedOperation `json:"failed,omitempty"`
 	// Wary says that a call of an overtaken operation may still take effect, since its
 	// lease ran out before it was answered. One look then does not prove an absence.
@@ -32,21 +31,19 @@ type Record struct {
 	Due time.Time `json:"due,omitzero"`
 	// Expires is when a tombstone is forgotten.
 	Expires time.Time `json:"expires,omitzero"`
-	// LateLook is when the cloud is to be asked once more about a tombstone; zero for
-	// never, or no longer.
+	// LateLook is when a tombstone's late look is due; zero for never, or no longer.
 	LateLook time.Time `json:"late_look,omitzero"`
-	// LateAttempt is the attempt of the execution that asks.
+	// LateAttempt is the attempt of the late look's execution.
 	LateAttempt int `json:"late_attempt,omitempty"`
-	// Unknown are members of the record that only a newer program knows.
+	// Unknown holds the members that only a newer program knows.
 	Unknown Unknown `json:"-"`
-	// Rebuilt is when the record was derived from what exists, or lost what was sealed in
-	// it; zero if it never lost anything.
+	// Rebuilt is when the record was rebuilt from its thing, or lost a sealed member; zero
+	// if it never lost anything.
 	Rebuilt time.Time `json:"rebuilt,omitzero"`
 	// CreateReceived is when the request arrived that created this incarnation.
 	CreateReceived time.Time `json:"create_received,omitzero"`
-	// DeleteReceived is when the last request arrived to delete what has this id. On the
-	// record of something that exists, that request deleted an earlier incarnation; zero
-	// if none is known.
+	// DeleteReceived is when the last request arrived that deletes this id; zero if none is
+	// known. If the record exists, that request deleted an earlier incarnation.
 	DeleteReceived time.Time `json:"delete_received,omitzero"`
 	// Incarnation is the id of the operation that created it. An id that is used again
 	// after a deletion names another instance, or another binding.
@@ -55,53 +52,51 @@ type Record struct {
 	// left the catalog (CAT-28).
 	Provider   string     `json:"provider,omitempty"`
 	Attributes Attributes `json:"attributes,omitzero"`
-	// Made is what the provider needs, beside the ids, to find what it has made.
+	// Made helps the provider find its things, beside the ids.
 	Made    Made      `json:"made,omitzero"`
 	Created time.Time `json:"created,omitzero"`
-	// Kept says, of a former life, until when it is kept out of use, or was; nil if it never
-	// was.
+	// Kept says until when a former life is, or was, in quarantine; nil if it never was.
 	Kept *Kept `json:"kept,omitempty"`
 	InstanceOnly
 	BindingOnly
 }
 
-// Made is what a provider is told in each operation of what it has made. A tombstone
-// keeps all but the state.
+// Made is passed to the provider in each operation. A tombstone keeps all but the state.
 type Made struct {
 	// Broker is the identity of the broker that made it.
 	Broker string `json:"broker,omitempty"`
-	// Target is where it was made; a binding's is its instance's.
+	// Target is the server or account that holds it; a binding has its instance's.
 	Target Target `json:"target,omitzero"`
-	// Origin is the life that it was made for, if that is another one; a binding's is its
+	// Origin is the life that it was made for, if that is another one; a binding has its
 	// instance's.
 	Origin Origin `json:"origin,omitzero"`
-	// State is what the provider remembers of it, sealed.
+	// State is the provider's own memory of it, sealed.
 	State Sealed `json:"state,omitempty"`
-	// Found replaces State for an orphan: it is what the inventory said, which anyone who
-	// sees the cloud can read, and holds no secret.
+	// Found replaces State for an orphan: the inventory read it from the cloud, where it
+	// is not secret.
 	Found []byte `json:"found,omitempty"`
 }
 
-// A Target is a place where providers make things.
+// A Target is a server or an account on which a provider makes things.
 type Target struct {
 	Name     string `json:"name,omitempty"`
 	Identity string `json:"identity,omitempty"`
 }
 
-// InstanceOnly is what only the record of an instance has.
+// InstanceOnly holds the members of an instance's record alone.
 type InstanceOnly struct {
 	// Unusable says that a failed update left the instance unusable (UPD-24).
 	Unusable bool `json:"unusable,omitempty"`
-	// Unfinished says, of an instance that is being deleted, that it was never ready:
-	// nobody has used it, so nothing of it is worth keeping.
+	// Unfinished says that an instance is deleted that was never ready: nobody has used
+	// it, so its plan keeps nothing of it.
 	Unfinished bool `json:"unfinished,omitempty"`
-	// Undeletes is the kept life that this instance is made of, until the instance is
-	// ready; nil for none.
+	// Undeletes is the kept life that this instance takes over, until it is ready; nil for
+	// none.
 	Undeletes *Undeletion `json:"undeletes,omitempty"`
 	Updated   time.Time   `json:"updated,omitzero"`
 }
 
-// BindingOnly is what only the record of a binding has.
+// BindingOnly holds the members of a binding's record alone.
 type BindingOnly struct {
 	// InstanceIncarnation is the incarnation of the instance that it was made for: a
 	// binding never passes to a later instance with the same id.
@@ -117,9 +112,9 @@ type BindingOnly struct {
 	Grant Sealed `json:"grant,omitempty"`
 }
 
-// Attributes are what a platform asked an instance or a binding to be. They decide
-// whether a repeated request is the same (PROV-09). A binding's plan is the plan that
-// it was made with: its instance's may have changed since.
+// Attributes are the order of an instance or a binding. They decide whether a repeated
+// request is the same (PROV-09). A binding keeps the plan that it was made with: its
+// instance's may have changed since.
 type Attributes struct {
 	ServiceID        string `json:"service_id,omitempty"`
 	PlanID           string `json:"plan_id,omitempty"`
@@ -127,22 +122,22 @@ type Attributes struct {
 	SpaceGUID        string `json:"space_guid,omitempty"`
 	// Parameters is the user's JSON object, sealed; nil if there is none.
 	Parameters Sealed `json:"parameters,omitempty"`
-	// SealedContext is the platform's whole context object. Context holds those of its
-	// members that are compared, in clear (see Stable).
+	// SealedContext is the platform's whole context object. Context holds the compared
+	// members in clear (see Stable).
 	SealedContext Sealed          `json:"sealed_context,omitempty"`
 	Context       json.RawMessage `json:"context,omitempty"`
 	// MaintenanceVersion is the maintenance version of the plan when the instance was
 	// provisioned or last maintained.
 	MaintenanceVersion string `json:"maintenance_version,omitempty"`
-	// Snapshot is what the plan meant to its provider then: the provider gave it when the
-	// catalog was compiled.
+	// Snapshot is the provider's reading of the plan at that time, made when the catalog
+	// was compiled.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 	// DashboardURL is where the user manages the instance; empty for nowhere.
 	DashboardURL string `json:"dashboard_url,omitempty"`
 }
 
-// Sealed is something secret, sealed by the vault. It is safe to store and
-// means nothing without the vault; even the sealed form stays out of logs.
+// Sealed is a secret, sealed by the vault. It is safe to store, and useless without the
+// vault; even the sealed form stays out of logs.
 type Sealed = secret.Bytes
 
 // Unknown are members of a record that this program does not know and writes back
@@ -150,17 +145,16 @@ type Sealed = secret.Bytes
 // records that new ones have written.
 type Unknown map[string]json.RawMessage
 
-// A Lease says that a step may be calling the cloud. The token alone does not stop a
-// call that has already been sent, so whoever overtakes the operation waits for the
-// lease.
+// A Lease says that a step may be calling the cloud. A token cannot stop a call that was
+// already sent, so an overtaking operation waits for the lease.
 type Lease struct {
 	Holder    string    `json:"holder"` // one step, never two
 	Operation string    `json:"operation"`
 	Taken     time.Time `json:"taken"`
 	// Until is later than any moment at which the step can still be running.
 	Until time.Time `json:"until"`
-	// TimedOut says that the step saw its call time out: the call may still take effect,
-	// but nobody waits for its answer.
+	// TimedOut says that the step's call timed out: it may still take effect, but no step
+	// waits for its answer.
 	TimedOut bool `json:"timed_out,omitempty"`
 }
 
@@ -186,15 +180,14 @@ func (r Record) Current(operation string, attempt int) bool {
 // Runs reports whether the token's operation is in progress here.
 func (r Record) Runs(t Token) bool { return r.InProgress() && r.Operation.ID == t.Operation }
 
-// Forgotten reports whether the time of a tombstone is over. Stores may drop it then,
-// but nobody relies on that (NFR-08).
+// Forgotten reports whether a tombstone has expired. Stores may drop it then, but no code
+// relies on that (NFR-08).
 func (r Record) Forgotten(now time.Time) bool {
 	return r.State == Deleted && !r.Expires.IsZero() && !now.Before(r.Expires)
 }
 
-// FailedCreation is the failed creation whose token the platform was given; nil if
-// there is none. A repeated request is answered with that token until the platform
-// deletes what failed (PROV-30).
+// FailedCreation is the failed creation whose token the platform has; nil if there is none.
+// A repeated request gets that token until the platform deletes the instance (PROV-30).
 func (r Record) FailedCreation() *Operation {
 	if op := r.Operation; r.State == CreateFailed && op.Asynchronous() {
 		return op
@@ -211,9 +204,9 @@ func (r Record) Seen() State {
 	return r.State
 }
 
-// Promised records that another request was answered with the token of a creation that
-// was begun synchronously. From then on the creation fails asynchronously. It reports
-// whether that changes anything.
+// Promised records that another request got the token of a creation that was begun
+// synchronously: from then on the creation fails asynchronously. It reports whether the
+// record changed.
 func (r Record) Promised() (Record, bool) {
 	if !r.InProgress() || !r.Operation.Kind.Creates() || r.Operation.Asynchronous() {
 		return r, false
@@ -223,8 +216,7 @@ func (r Record) Promised() (Record, bool) {
 	return r, true
 }
 
-// clone copies what methods change, so that no method changes its receiver's operation
-// or leases.
+// clone copies the operation and the leases, so that no method changes its receiver's.
 func (r Record) clone() Record {
 	if r.Operation != nil {
 		op := *r.Operation
@@ -270,9 +262,9 @@ func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 	}
 }
 
-// past is the operation as it is remembered once another replaces it. If it was still
-// running, it has been cancelled (LOP-16). Those of a former life were remembered when
-// it was set aside, and no platform knows of others.
+// past is the PastOperation that remembers the current operation. If it was still running,
+// it was cancelled (LOP-16). A former life gives none: its operations were remembered when
+// it was set aside, and no platform knows of later ones.
 func (r *Record) past(now time.Time) *PastOperation {
 	if r.Operation == nil || r.Key.Life != "" {
 		return nil
@@ -321,10 +313,9 @@ func (r *Record) entomb(now time.Time) {
 	r.Wary, r.AbsentSince = false, time.Time{}
 }
 
-// bury makes a tombstone of what existed. An execution of its last operation asks the
-// cloud once more later; a rebuilt record has no operation, and there the inventory
-// finds what came late. Leases stay: another step of the deletion may still be calling
-// the cloud, and would take what is made next with this id for what it is to remove.
+// bury makes a tombstone with a late look. A rebuilt record has no operation to look with:
+// there, the inventory finds things that come late. Leases stay: another step of the
+// deletion may still be calling the cloud.
 func (r *Record) bury(now time.Time) {
 	if r.Operation != nil {
 		r.LateLook = now.Add(LateLook)
@@ -332,9 +323,9 @@ func (r *Record) bury(now time.Time) {
 	r.entomb(now)
 }
 
-// Looked records that a step found the work in progress. It moves the due time only if
-// that would pass before the next look, since each move costs an index write. A settled
-// operation is not changed, by Looked or by the methods below (LOP-19).
+// Looked records that a step found the work in progress. It moves the due time only if the
+// next look comes after it, since each move costs an index write. Neither Looked nor the
+// methods below change a settled operation (LOP-19).
 func (r Record) Looked(now time.Time, l Look) Record {
 	if !r.InProgress() {
 		return r
@@ -346,14 +337,14 @@ func (r Record) Looked(now time.Time, l Look) Record {
 	return r
 }
 
-// mend takes back a trouble and what was said of it: the work stands as before.
+// mend clears a trouble and restores the description that it replaced.
 func (op *Operation) mend() {
 	if op.Trouble != "" {
 		op.Description, op.Before, op.Trouble = op.Before, "", ""
 	}
 }
 
-// A Fault is what a step met that could not learn how the work stands.
+// A Fault is a step's failure to learn the state of the work.
 type Fault struct {
 	After time.Duration // until the next look
 	// Trouble is for the operator and Description for the platform's user; both are empty

@@ -85,7 +85,7 @@ func (t Text) Because(cause error, args ...any) *Refusal {
 // The texts: what is wrong, and what to do. Each stands here once. A %s that names
 // a thing takes its Noun.
 var (
-	// What the catalog does not hold, or does not allow.
+	// The catalog does not hold or allow it.
 	RefuseService      = text(BadRequest, "The service_id is not in the catalog of this broker.")
 	RefusePlan         = text(BadRequest, "The plan_id is not a plan of this service in the catalog.")
 	RefuseOtherService = text(BadRequest, "The service_id is not the one of this service instance, and cannot be changed.")
@@ -119,7 +119,7 @@ var (
 	RefusePredecessorOld = text(BadRequest, "The service binding of predecessor_binding_id has expired; create a binding without it.")
 	RefuseTakenOver      = text(BadRequest, "Parameters and bind_resource are taken over from the predecessor; leave them out.")
 
-	// What the record says.
+	// The record does not allow it.
 	RefuseMissing       = text(NotFound, "There is no %s with this id.")
 	RefuseOtherInstance = text(Conflict, "A service instance with this id exists with other attributes; use another id or update it.")
 	RefuseOtherBinding  = text(Conflict, "A service binding with this id exists with other attributes; use another id.")
@@ -134,7 +134,7 @@ var (
 	RefuseLost        = text(Unprocessable, "The credentials of this service binding were lost; rotate it, or unbind it and bind again.")
 	RefuseGone        = text(Gone, "")
 
-	// What became of an operation.
+	// The operation failed, was cancelled, or is not known.
 	RefuseNoOperation = text(NotFound, "There is no operation with this token.")
 	RefuseFinished    = text(Conflict, "The operation is finished and cannot be cancelled.")
 	RefuseNoCreation  = text(Conflict, "Only a creation can be cancelled, not the %s.")

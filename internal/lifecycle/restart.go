@@ -2,10 +2,9 @@ package lifecycle
 
 import "time"
 
-// Restarted is the record once work on it begins again: a running operation has another
-// attempt, since the execution of the last one was lost; what failed to be created or
-// deleted is deleted, and so is what was kept until now. Of anything else, nothing is to be
-// restarted.
+// Restarted is the record once its work begins again: a running operation gets another
+// attempt, since its execution was lost; a failed creation or deletion, and a kept life
+// whose date has come, are deleted. Any other state is an IllegalTransition.
 func (r Record) Restarted(s Start) (Record, *PastOperation, error) {
 	switch {
 	case r.InProgress():

@@ -115,8 +115,8 @@ func addToExponent(exp string, shift int) string {
 // in the comparison (PROV-09, INP-06).
 var stableContext = []string{"platform", "organization_guid", "space_guid", "namespace", "clusterid"}
 
-// Stable is a context without its volatile members: the part that is recorded in clear.
-// It is nil if there are none, or if they are larger than a record has room for.
+// Stable gives the stable members of a context, which are recorded in clear. It is nil if
+// there are none, or if a record has no room for them.
 func Stable(context json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(context, &members) != nil {

@@ -1,22 +1,20 @@
 package lifecycle
 
-// A Source is the instance of the same platform that a provision restores, as it was
+// A Source is the instance of the same platform that a provision restores from, as it was
 // when it was chosen.
 type Source struct {
 	Instance    string `json:"instance"`
 	Incarnation string `json:"incarnation"`
-	// Operation is the last operation that it had had: an update or a deletion changes
-	// that.
+	// Operation is its last operation then: an update or a deletion changes it.
 	Operation string `json:"operation,omitempty"`
 }
 
 // Key is the key of the source, on the platform of the instance that is restored.
 func (s Source) Key(restored Key) Key { return Key{Platform: restored.Platform, Instance: s.Instance} }
 
-// AsSource is the instance as a source for another instance of the provider that is
-// ordered with the attributes. It is nil if this instance is in another place, of
-// another provider, not ready or not there; which of these is kept from whoever asks.
-// An instance whose place was lost can be no source.
+// AsSource is the instance as a source for another instance of the provider that is ordered
+// with the attributes. It is nil if this instance is missing, not ready, of another
+// provider, or in another or a lost place. The asker is not told which.
 func (r Record) AsSource(provider string, a Attributes) *Source {
 	if !r.whole() || r.Provider != provider || r.Attributes.SpaceGUID == "" || !SamePlacement(r.Attributes, a) {
 		return nil

@@ -2,10 +2,10 @@ package lifecycle
 
 import "fmt"
 
-// A State is how far an instance or a binding is in its life.
+// A State is the stage of an instance's or a binding's life.
 type State string
 
-// The states. Absent is the zero value: what was never recorded.
+// The states. Absent is the zero value: there is no record.
 const (
 	Absent       State = ""
 	Creating     State = "creating"
@@ -14,8 +14,8 @@ const (
 	CreateFailed State = "create failed"
 	Deleting     State = "deleting"
 	DeleteFailed State = "delete failed"
-	// Deleted is a tombstone: it is kept past the platform's retry window so
-	// that late requests and late workers are recognised (ORB-05).
+	// Deleted is a tombstone. It outlasts the platform's retries, so that the broker
+	// recognises late requests and late steps (ORB-05).
 	Deleted State = "deleted"
 	// Quarantined is a former life that is kept out of use until a date: see Kept.
 	// Quarantining and Releasing are an orphan on the way there, and back into use.
@@ -35,22 +35,21 @@ const (
 	// Entomb records the deletion of something that does not exist, so that a request
 	// which was sent before it and arrives after it begins nothing.
 	Entomb Event = "entomb"
-	// BeginOrphanDeletion begins the deletion of something that no record knows of.
+	// BeginOrphanDeletion begins the deletion of an orphan.
 	BeginOrphanDeletion Event = "begin orphan deletion"
-	// BeginQuarantine begins to put out of use what no record knows of, and BeginRelease to
-	// put it into use again.
+	// BeginQuarantine begins to put an orphan out of use, and BeginRelease to put it back.
 	BeginQuarantine Event = "begin quarantine"
 	BeginRelease    Event = "begin release"
 	Succeed         Event = "succeed"
 	Fail            Event = "fail"
-	// Keep ends a deletion that has put out of use what it is of, in place of removing it.
+	// Keep ends a deletion that put the instance into quarantine in place of removing it.
 	Keep Event = "keep" // instances only
 	// Remove ends a binding together with its instance.
 	Remove Event = "remove" // bindings only
 )
 
-// begins has, for each event that begins something, the request and answer that it
-// comes from, and the state that it leads to. Only an instance has a PATCH.
+// begins gives, for each event that begins an operation, the request and the answer that
+// cause it, and the state that it leads to. Only an instance has a PATCH.
 var begins = map[Event]struct {
 	by     Request
 	answer Answer
@@ -75,8 +74,8 @@ var leads = map[State]map[Event]State{
 	Releasing:    {Succeed: Ready, Fail: Quarantined, BeginDelete: Deleting},
 }
 
-// An IllegalTransition is a fault of the caller: the record's state does not allow the
-// event. Nothing was changed.
+// An IllegalTransition is an error of the caller: the record's state does not allow the
+// event. Nothing has changed.
 type IllegalTransition struct {
 	State State
 	Event Event

@@ -388,7 +388,7 @@ func binds(id string, minute int, past *lifecycle.Operation) deed {
 	return deed{
 		reason: "a binding begins",
 		do: func(b lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
-			// What is not a request's to say is not taken from it.
+			// BeginCreate ignores members that a request cannot set.
 			fresh := bound("small")
 			fresh.Version, fresh.State, fresh.Wary = 99, lifecycle.Ready, true
 			fresh.Incarnation, fresh.Created, fresh.Unusable = "another", at(99), true
@@ -564,8 +564,8 @@ func TestBindingStories(t *testing.T) {
 	}
 }
 
-// What names the things, and the operation, stays in a tombstone: late steps
-// and late polls are answered from it.
+// A tombstone keeps the names of its things and its operation: late steps and late polls
+// are answered from it.
 func TestTombstonesNameTheirThings(t *testing.T) {
 	i := instances.after(t, lifecycle.BeginCreate, lifecycle.Succeed, lifecycle.BeginDelete, lifecycle.Succeed)
 	if i.Key != instanceKey || i.Incarnation == "" || i.Provider == "" || i.Operation == nil || i.Created.IsZero() {

@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// What every event makes of every state that it is not refused in.
+// The transitions: the state that each event leads to, and the refusals.
 const (
 	instanceMatrix = `
 begin create: absent > creating, create failed > creating, deleted > creating

@@ -2,10 +2,10 @@ package lifecycle
 
 import "time"
 
-// A TargetUse says that an instance is made in a target. It is committed with the
-// record that first names the target, and the reaper drops it some time after the
-// instance is gone. So targets in use are found without reading all records, and no two
-// instances write the same TargetUse.
+// A TargetUse says that an instance is on a target. It is committed with the first record
+// that names the target, and the reaper drops it some time after the instance is gone. So
+// the reaper finds the targets in use without reading all records, and no two instances
+// write the same TargetUse.
 type TargetUse struct {
 	// Version is the version that was read; 0 for none.
 	Version     int64  `json:"-"`

@@ -14,10 +14,9 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// What is sealed is not printed by the verbs that anybody would use for it, and
-// a log line of a record shows none of it. It is no secret: without the vault
-// it means nothing. So it does not matter that verbs which do not fit (%d, or
-// %s of a whole record) and a Sealed that is logged by itself do show it.
+// The usual format verbs do not print a Sealed, and a log line of a record shows none of
+// it. A Sealed is no secret without the vault, so it does no harm that %d, %s of a whole
+// record, and a Sealed logged by itself do show it.
 func TestSealedIsNotPrinted(t *testing.T) {
 	const canary = "canary-7d31"
 	sealed := lifecycle.Sealed(canary)

@@ -23,7 +23,7 @@ type walker struct {
 	now    time.Time
 	ids    int
 	trail  []string
-	// Of each operation, by its id: how it was seen last.
+	// The last sighting of each operation, by its id.
 	known map[string]lifecycle.Operation
 }
 

@@ -113,7 +113,7 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 		return Row{}, err
 	}
 	var refusal *lifecycle.Refusal
-	if _, err := i.Answer(lifecycle.BindOn, lifecycle.Facts{Received: c.Now(), Now: c.Now()}); errors.As(err, &refusal) {
+	if _, err := i.Answer(lifecycle.BindOn, lifecycle.Conditions{Received: c.Now(), Now: c.Now()}); errors.As(err, &refusal) {
 		return Row{}, refuse("its instance does not allow it: %s", refusal.Message)
 	}
 	if i.Incarnation != b.InstanceIncarnation {

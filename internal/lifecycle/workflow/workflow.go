@@ -1,6 +1,6 @@
-// Package workflow is the contract for driving operations: who calls the next step, and
-// when. What a step does is left to the worker. The engines are packages of their own:
-// work/inprocess and work/stepfunctions.
+// Package workflow is the contract of the engines that drive operations: work/inprocess and
+// work/stepfunctions. An engine decides when the next step is called; the worker decides
+// what a step does.
 package workflow
 
 import (
@@ -18,8 +18,8 @@ type Ref struct {
 	Attempt int
 }
 
-// Of names the execution that is to go on with the record: of its operation or, of a
-// tombstone, of its late look.
+// Of names the execution that goes on with the record: that of its operation, or of a
+// tombstone's late look.
 func Of(r lifecycle.Record) Ref {
 	return Ref{Token: r.Token(), Attempt: cmp.Or(r.LateAttempt, r.Operation.Attempt)}
 }

@@ -51,8 +51,8 @@ func (m *metered) Commit(ctx context.Context, changes ...store.Change) error {
 	return m.Store.Commit(ctx, changes...)
 }
 
-// What a sweep costs follows what is unsettled, never how many instances there
-// are.
+// The cost of a sweep grows with the unsettled records, never with the number of
+// instances.
 func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 	records, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
 	if err != nil {
@@ -150,7 +150,7 @@ func TestSweepsThatAreCutOffComeToEverything(t *testing.T) {
 	}
 }
 
-// What only waits for the table to drop it costs no sweep anything.
+// Expired records that wait for the table's own expiry cost a sweep nothing.
 func TestASweepDoesNotSeeWhatTheTableDrops(t *testing.T) {
 	s, m := newTable(t)
 	var changes []ledger.Change

@@ -67,7 +67,7 @@ type InventoryOptions struct {
 	// Targets give the names of the targets that a provider's lister covers by today's
 	// settings; a provider that makes everything in one place has none.
 	Targets map[string]func(ctx context.Context) ([]string, error)
-	// Whose is the deployment and the broker that the table must belong to.
+	// The table must belong to this deployment and this broker.
 	Whose ledger.Identity
 	// Every is the time between two passes.
 	Every time.Duration

@@ -567,8 +567,8 @@ func TestARestoredTable(t *testing.T) {
 	}
 }
 
-// What was made while nobody looked is judged as anything else once a whole
-// inventory found a record for all of it.
+// After a gap in the inventories, things made in the gap are judged as usual once a whole
+// inventory has found a record for each.
 func TestARestoredTableThatIsWhole(t *testing.T) {
 	s := known(t)
 	made := s.now.Add(30 * time.Minute)

@@ -67,7 +67,7 @@ func updated(s *stock) {
 	}
 }
 
-// What nothing explains is out of use for two weeks, and only then deleted.
+// An unexplained orphan is in quarantine for two weeks before it is deleted.
 func TestAnOrphanThatNobodyMissesIsDeletedAfterItsQuarantine(t *testing.T) {
 	s := enclosed(t)
 	if c := s.pass(); c.InQuarantine != 1 || len(c.Quarantined)+c.Sighted != 0 {
@@ -139,8 +139,8 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 	}
 }
 
-// What is being put out of use when its record comes back is in use: no step goes
-// on with that.
+// If a record comes back while its thing is being put into quarantine, no step goes on with
+// the quarantine.
 func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
 	s := known(t)
 	s.things = many(1)
@@ -233,8 +233,8 @@ func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 	}
 }
 
-// What cannot be reached is reported; the rest is looked at, and nothing is
-// concluded from what was not seen.
+// The inventory reports the targets that it cannot reach, looks at the rest, and concludes
+// nothing from what it did not see.
 func TestAnInventoryThatIsIncomplete(t *testing.T) {
 	s := newStock(t)
 	unreached := &shelf{fails: errors.New("no route to db-2")}
@@ -311,8 +311,8 @@ func (s *stock) keeps(was reaper.Thing, until time.Time) lifecycle.Key {
 	return r.Key
 }
 
-// What is kept of a deleted instance is left alone, whatever has its id now, and deleted
-// once its date has come, also by a reaper that has halted.
+// The reaper leaves a kept life alone until its date, whatever has the id now, and then
+// deletes it, even while halted.
 func TestWhatIsKept(t *testing.T) {
 	for name, again := range map[string]bool{"Tombstone": false, "AnotherLife": true} {
 		t.Run(name, func(t *testing.T) {
@@ -360,7 +360,8 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// What is kept and stands open was in a server that was restored: a person has to look.
+// A kept thing that is open again comes from a server that was restored: the reaper reports
+// it to the operator.
 func TestWhatIsKeptAndOpenIsTold(t *testing.T) {
 	s := known(t)
 	was := s.recorded("i", true)
@@ -372,9 +373,9 @@ func TestWhatIsKeptAndOpenIsTold(t *testing.T) {
 	}
 }
 
-// What was kept and has lost its record gets one again, and is not deleted before its date:
-// its tombstone, which says that its instance is deleted, does not explain it. It counts as
-// an orphan: if many have lost their records, the reaper halts.
+// A kept thing that lost its record gets one again and is not deleted before its date: the
+// tombstone of its instance does not explain it. It counts as an orphan, so the reaper halts
+// if many have lost their records.
 func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 	for name, tc := range map[string]struct {
 		until time.Duration
@@ -436,7 +437,7 @@ func TestTwoThingsOfALifeInQuarantine(t *testing.T) {
 	}
 }
 
-// What the inventory says of an orphan is what its deletion is given.
+// The deletion of an orphan gets the state that the inventory reported.
 func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 	s := known(t)
 	before := epoch.Add(-time.Hour)

@@ -109,7 +109,7 @@ func TestSweepsDoNotOverlap(t *testing.T) {
 		s.now = before
 		return nil
 	})
-	// What the second run left alone is found by the next, at once.
+	// The next run finds at once the record that the second left alone.
 	s.now = epoch.Add(3 * time.Hour)
 	s.sweep(reaper.Report{Swept: ledger.Swept{Redriven: 2}}, started)
 }

@@ -344,7 +344,7 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// What is not settled is thrown to a state machine, and answered to a request that waits.
+// An unsettled outcome is thrown to a state machine and returned to a waiting request.
 func TestAnswer(t *testing.T) {
 	pending, settled := workflow.Outcome{Wait: 1500 * time.Millisecond}, workflow.Outcome{Settled: true}
 	tests := map[string]struct {

@@ -183,7 +183,7 @@ func TestADeletionWaitsForACallOnItsWay(t *testing.T) {
 		if err != nil || outcome.Settled || outcome.Wait <= 0 {
 			t.Errorf("the deletion did not wait: %+v %v", outcome, err)
 		}
-		// Somebody may be waiting for the answer, and the call is over soon.
+		// A request may be waiting for the answer, and the call is over soon.
 		if outcome.Wait > time.Second {
 			t.Errorf("the deletion looks again only after %v", outcome.Wait)
 		}

@@ -230,7 +230,7 @@ func TestWhatFailsByItsDeadlineIsCleanedUp(t *testing.T) {
 			done(k.before...)(w)
 			kept := w.held()
 			ref := refOf(w.must(k.ask), 1)
-			// What is half made when it fails is there, and would come to be.
+			// A failed provision leaves a half-made thing, which would still be completed.
 			if _, err := w.worker().Step(context.Background(), ref); err != nil || w.held() != kept+1 {
 				t.Fatalf("%d things, %v", w.held(), err)
 			}

@@ -61,8 +61,8 @@ func (w *world) locked() (n int) {
 	return n
 }
 
-// What was never recorded is put out of use, and removed two weeks later by an
-// ordinary deletion; what is in use stays.
+// An unrecorded thing is put into quarantine, and an ordinary deletion removes it two weeks
+// later; recorded things stay in use.
 func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	w := newWorld(t)
 	done(provision, bind)(w)
@@ -269,8 +269,7 @@ func TestAQuarantineWhoseTimeWasUpKeepsItsLease(t *testing.T) {
 	}
 }
 
-// Of a provider that cannot put things out of use, they stay in use until their
-// time is over.
+// If the provider has no quarantine, an orphan stays in use until its date.
 func TestAProviderWithoutAQuarantine(t *testing.T) {
 	w, ref := quarantined(t)
 	o := w.kit().WorkerOptions()

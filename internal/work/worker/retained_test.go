@@ -117,7 +117,7 @@ func TestWhatIsDeletedIsKept(t *testing.T) {
 	}
 }
 
-// What never was ready is not worth keeping.
+// An instance that was never ready is deleted at once, and not kept.
 func TestWhatIsHalfMadeIsNotKept(t *testing.T) {
 	w := newWorld(t)
 	begun(provisionKept)(w)

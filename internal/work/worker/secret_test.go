@@ -195,8 +195,8 @@ func TestAStepThatDiedKeepsItsLease(t *testing.T) {
 	}
 }
 
-// What a provider is told is recorded: the broker, the target that the first step
-// learnt, the state; and an update tells what the plan meant before.
+// A provider is told the recorded broker, the target and the state of the first step and,
+// in an update, the former snapshot of the plan.
 func TestWhatAProviderIsTold(t *testing.T) {
 	w := newWorld(t)
 	var told []provider.Instance

@@ -86,8 +86,8 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 	}
 }
 
-// What happens to the source before the end fails what is restored from it,
-// whenever it happens; what was made is removed, and the source goes its own way.
+// A source that changes before the restore ends fails the restore, at whatever moment. The
+// half-restored instance is removed, and the source is left alone.
 func TestASourceThatChanges(t *testing.T) {
 	changes := map[string]struct {
 		ask  func(*world, *broker.Broker) (broker.Result, error)

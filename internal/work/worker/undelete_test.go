@@ -90,9 +90,9 @@ func (w *world) isKeptAgain(when string) {
 	}
 }
 
-// What is given back is one thing, wherever the process dies: the new instance's, or, if
-// that fails or is deleted midway, kept for it. It is never lost, and nothing is left
-// behind.
+// An undelete gives back one thing, wherever the process dies. The thing is the new
+// instance's, or is kept again if that instance fails or is deleted midway. It is never
+// lost, and nothing is left behind.
 func TestWhatIsGivenBack(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deed
@@ -142,8 +142,8 @@ func stepped(ask func(*world, *broker.Broker) (broker.Result, error)) func(*worl
 	})
 }
 
-// What was kept again is given back again, by the handle of its last life; it has the
-// name that it was made with.
+// A life that was kept again is given back by its latest handle, under the name that it was
+// made with.
 func TestWhatWasKeptAgainIsGivenBack(t *testing.T) {
 	w := newWorld(t)
 	both(freed, done(undeleteAs("r", map[string]any{"fail": true}), remove))(w)
@@ -205,7 +205,7 @@ func TestUndeleteWaitsForTheFormerLife(t *testing.T) {
 	}
 }
 
-// What the adoption is told: the owners, and the name's origin.
+// Adopt is told both owners and the origin of the name.
 func TestAProviderIsToldWhatToAdopt(t *testing.T) {
 	w := newWorld(t)
 	freed(w)
@@ -234,7 +234,7 @@ func TestAProviderIsToldWhatToAdopt(t *testing.T) {
 	}
 }
 
-// Of two that ask for it, and of its deletion, one wins.
+// Two undeletes, or an undelete and the final deletion, have one winner.
 func TestOneWins(t *testing.T) {
 	t.Run("TwoProvisions", func(t *testing.T) {
 		w := newWorld(t)
@@ -291,8 +291,7 @@ func TestOneWins(t *testing.T) {
 	})
 }
 
-// What an instance was to have and is not there fails it: nothing else is made in its
-// place.
+// An undelete whose kept thing is missing fails: nothing is made in its place.
 func TestWhatIsNotThereIsNotGivenBack(t *testing.T) {
 	w := newWorld(t)
 	freed(w)

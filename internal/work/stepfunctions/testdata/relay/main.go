@@ -36,7 +36,7 @@ func serve() error {
 		path := id + "/response"
 		if err != nil {
 			path = id + "/error"
-			// What is thrown says so itself, by its type, a space and its text.
+			// A thrown error is written as its type, a space and its text.
 			kind, text, _ := strings.Cut(strings.TrimSpace(err.Error()), " ")
 			body, err = json.Marshal(map[string]string{"errorType": kind, "errorMessage": text})
 			if err != nil {
