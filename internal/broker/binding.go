@@ -22,9 +22,9 @@ type BindRequest struct {
 	AppGUID               string // from either place (BIND-08); empty for a service key
 	Route                 string
 	Context, Parameters   json.RawMessage
-	// Predecessor is the binding that this one succeeds, with credentials of
-	// its own; empty for a first one. With it, all but Context may be left out,
-	// and what is there is the predecessor's (ROT-01, ROT-02).
+	// Predecessor is the binding that this one succeeds with new credentials; empty for a
+	// first one. A rotation may leave out all but Context, and repeats the predecessor's
+	// members (ROT-01, ROT-02).
 	Predecessor string
 }
 
@@ -107,8 +107,8 @@ func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Record, q BindRequ
 	return lifecycle.SameParameters(parameters, q.Parameters), err
 }
 
-// takenOver reports whether the request names the same as the binding has, or leaves it
-// out, as a rotation may.
+// takenOver reports whether the request repeats the binding's members, or leaves them out
+// as a rotation may.
 func (q BindRequest) takenOver(r lifecycle.Record) bool {
 	for _, m := range [][2]string{{q.ServiceID, r.Attributes.ServiceID}, {q.PlanID, r.Attributes.PlanID}, {q.AppGUID, r.AppGUID},
 		{q.Route, r.Route}} {
@@ -178,8 +178,8 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	return b.begin(ctx, next, past, Created, former, ledger.Check(i), ledger.Check(predecessor), ledger.Put(pointer))
 }
 
-// wanted reads the predecessor, if the request names one, and finds the plan. It
-// refuses what the catalog does not allow.
+// wanted reads the predecessor, if the request names one, and finds the plan. It refuses a
+// binding that the catalog does not allow.
 func (b *Broker) wanted(ctx context.Context, i lifecycle.Record, q *BindRequest,
 	now time.Time) (predecessor lifecycle.Record, plan catalog.Plan, err error) {
 	if q.Predecessor != "" {
@@ -191,7 +191,7 @@ func (b *Broker) wanted(ctx context.Context, i lifecycle.Record, q *BindRequest,
 	return predecessor, plan, err
 }
 
-// bindable refuses what the catalog does not allow to be bound.
+// bindable refuses a binding that the catalog does not allow.
 func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, error) {
 	a := i.Attributes
 	if q.ServiceID != a.ServiceID || q.PlanID != a.PlanID {
@@ -219,8 +219,8 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 	return plan, checked(b.Catalog.Check(catalog.Bind, a.ServiceID, a.PlanID, q.Parameters))
 }
 
-// succeeded reads the predecessor that a rotation names, and fills in what the new
-// binding takes over from it.
+// succeeded reads the predecessor that a rotation names, and fills in the members that the
+// new binding takes over from it.
 func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindRequest, now time.Time) (lifecycle.Record, error) {
 	key := lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.Predecessor}
 	p, err := b.Records.Record(ctx, key, now)
@@ -268,7 +268,7 @@ func (b *Broker) grant(ctx context.Context, r lifecycle.Record) (*provider.Grant
 	return &g, nil
 }
 
-// A BindingView is what a GET of a binding shows.
+// A BindingView is the answer to a GET of a binding.
 type BindingView struct {
 	Grant      *provider.Grant
 	Parameters json.RawMessage

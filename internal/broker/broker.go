@@ -1,7 +1,6 @@
-// Package broker decides how requests are answered: may this begin, is it the same
-// request as before, how does an operation stand. It needs records, the catalog, a
-// vault and a workflow engine. It leaves HTTP to osb, and never calls the cloud, which
-// is left to the providers.
+// Package broker decides requests: whether an operation may begin, whether a request repeats
+// an earlier one, how an operation stands. It needs records, the catalog, a vault and a
+// workflow engine. HTTP is osb's; the cloud is the providers', and the broker never calls it.
 package broker
 
 import (
@@ -43,9 +42,9 @@ const (
 	MaxRetryAfter = time.Minute
 )
 
-// Options are what a Broker is made of.
+// Options configure a Broker.
 type Options struct {
-	// Identity is the identity of the broker, which everything that it makes carries.
+	// Identity identifies the broker; everything that it makes carries it.
 	Identity  string
 	Records   Records
 	Catalog   Catalog
@@ -56,12 +55,11 @@ type Options struct {
 	NewSecret func() []byte // 32 random bytes
 	Log       *slog.Logger
 	Metrics   *metrics.Metrics
-	// SynchronousWait is how long a request waits for work that is to be done within it;
-	// Waits has other times, by provider. Both end well before the platform, or a proxy
-	// before it, gives up (NFR-01).
+	// SynchronousWait is how long a request waits for synchronous work; Waits overrides it for
+	// a provider. Both end well before the platform, or a proxy before it, gives up (NFR-01).
 	SynchronousWait time.Duration
 	Waits           map[string]time.Duration
-	// RecordsTimeout is how long a request may take to read, decide and write; then it is
+	// RecordsTimeout is how long a request may take to read, decide and write before it is
 	// answered with an error. Zero for the default.
 	RecordsTimeout time.Duration
 	// StartTimeout is how long a request waits for an operation to be started.
@@ -75,16 +73,16 @@ type Options struct {
 	MinRetryAfter, MaxRetryAfter time.Duration
 }
 
-// A Broker answers requests. It has no state of its own.
+// A Broker answers requests. It is stateless.
 type Broker struct{ Options }
 
-// Times of a request, unless the options have others: with the wait for
-// synchronous work, they end before whoever asks gives up (NFR-01).
+// The default times of a request. With the wait for synchronous work, they end before the
+// platform gives up (NFR-01).
 const (
 	RecordsTimeout = 5 * time.Second
 	StartTimeout   = 3 * time.Second
-	// TimeToAnswer is the part of a request's time that is left when it stops waiting: it
-	// records and answers what becomes of work that goes on.
+	// TimeToAnswer is the part of a request's time that remains when it stops waiting: it
+	// records that the work goes on, and answers.
 	TimeToAnswer = 3 * time.Second
 	// identityShare is the part of RecordsTimeout, as a divisor, that sealing the identity
 	// of the asker may take; the rest is for the records.
@@ -100,11 +98,11 @@ func New(o Options) *Broker {
 	return &Broker{Options: o}
 }
 
-// A Caller is who asks, and how it understands answers.
+// A Caller is the platform that sends a request, with the user it acts for.
 type Caller struct {
 	Platform string // the platform's immutable id
-	// View is what the platform may see of the catalog. What it has made from another part
-	// goes on working (CAT-28).
+	// View is the part of the catalog that the platform may see. Its instances of other parts
+	// go on working (CAT-28).
 	View     *catalog.View
 	Asker    lifecycle.Asker
 	Identity json.RawMessage // of the asker (OID-02): an object in clear
@@ -119,10 +117,9 @@ func (b *Broker) limited(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, b.RecordsTimeout)
 }
 
-// start is what an operation on a plan begins with. Of a plan that has left the
-// catalog, only the id is known. The asker's identity is recorded sealed. An operation
-// goes on without it, since a deletion must begin also while the vault cannot be
-// reached, or hangs.
+// start is the Start of an operation on a plan; a plan that has left the catalog has only
+// an id. The asker's identity is recorded sealed. An operation begins without it if the
+// vault hangs or cannot be reached, since a deletion must begin even then.
 func (b *Broker) start(
 	ctx context.Context, c Caller, key lifecycle.Key, plan catalog.Plan, now time.Time, synchronous bool,
 ) lifecycle.Start {
@@ -196,7 +193,7 @@ func (b *Broker) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 	return b.Records.Record(ctx, key, b.Now())
 }
 
-// recordNow is record with a time of its own.
+// recordNow is record with its own time limit.
 func (b *Broker) recordNow(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
@@ -228,8 +225,8 @@ func checked(err error) error {
 	return err
 }
 
-// plan is the plan of what exists. If it has left the catalog, what exists goes on
-// working (CAT-28), and may be answered at once or later.
+// plan is the plan of an existing instance or binding, which goes on working after its plan
+// has left the catalog (CAT-28): its requests may then be answered at once or later.
 func (b *Broker) plan(a lifecycle.Attributes) (catalog.Offering, catalog.Plan) {
 	offering, plan, ok := b.Catalog.Plan(a.ServiceID, a.PlanID)
 	if !ok {

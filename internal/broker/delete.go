@@ -22,8 +22,8 @@ func (q DeleteRequest) key() lifecycle.Key {
 
 var errGone = lifecycle.RefuseGone()
 
-// Delete answers a DELETE (DEPR-*, UNB-*). The ids of service and plan
-// may be empty for a binding: whether that matters depends on what exists (UNB-04).
+// Delete answers a DELETE (DEPR-*, UNB-*). The ids of service and plan may be empty for a
+// binding that does not exist on an instance that does (UNB-04).
 func (b *Broker) Delete(ctx context.Context, q DeleteRequest) (Result, error) {
 	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideDelete(limited, q) })
 	if err != nil {
@@ -100,8 +100,8 @@ func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecyc
 	return b.begin(ctx, next, past, Done, also...)
 }
 
-// entomb records a deletion of what does not exist, so that a PUT that was sent before
-// it begins nothing (ORB-03).
+// entomb records a deletion although nothing exists, so that a PUT that was sent before it
+// begins nothing (ORB-03).
 func (b *Broker) entomb(ctx context.Context, r lifecycle.Record, q DeleteRequest) error {
 	if _, newer := r.AskedAgain(q.Received, b.Now()); r.State == lifecycle.Deleted && !newer {
 		return errGone // it is remembered already

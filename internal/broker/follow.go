@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// An Effect is what became of a request that was not refused.
+// An Effect is the effect of a request that was not refused.
 type Effect int
 
 // The effects.
@@ -36,8 +36,8 @@ type Result struct {
 	DashboardURL string
 }
 
-// A decision is how a request is answered, as one look at the records shows, and what
-// was written to them at once.
+// A decision is the answer to a request after one look at the records, and the record that
+// was written at once.
 type decision struct {
 	Result                  // the answer; if an operation runs, the answer once it has succeeded
 	record lifecycle.Record // as it was read or written
@@ -45,9 +45,9 @@ type decision struct {
 	later  bool             // it is answered 202, and not waited for
 }
 
-// decide calls once, which reads, decides and writes, until nobody else has written in
-// between, for as long as a request has for its records. A conflict is never shown to a
-// user, unless it lasts all that time: then it is a ConcurrencyError.
+// decide calls once, which reads, decides and writes, again until it meets no conflict,
+// within the time that a request has for its records. A user sees a conflict only if it
+// lasts all that time, as a ConcurrencyError.
 func decide[T any](ctx context.Context, b *Broker, once func(limited context.Context) (T, error)) (out T, _ error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
@@ -64,8 +64,8 @@ func decide[T any](ctx context.Context, b *Broker, once func(limited context.Con
 	return out, lifecycle.RefuseConcurrent()
 }
 
-// waits decides whether the request itself waits for the work. It does if none of the
-// plans may answer 202, or if the client does not permit that.
+// waits decides whether the request itself waits for the work: it does if no plan allows a
+// 202, or the client does not permit one.
 func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 	never := true
 	for _, m := range modes {
@@ -92,10 +92,9 @@ func (b *Broker) begin(
 	return decision{Result: Result{Effect: success}, record: r, runs: true, later: !r.Operation.Synchronous}, nil
 }
 
-// launch starts the operation that was just committed. If that fails, the request still
-// succeeds: the intent is durable, and the reaper starts the operation. The start has a
-// time of its own, so that neither an engine that hangs nor a client that has gone
-// stops it.
+// launch starts the operation that was just committed. If the start fails, the request still
+// succeeds: the intent is durable, and the reaper starts the operation. The start has its
+// own time limit, so that neither a hanging engine nor a client that has gone stops it.
 func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
 	logs.AddOperation(ctx, r.Token())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
@@ -106,9 +105,10 @@ func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
 	}
 }
 
-// join has a repeated request follow the running operation. It gets the same token if
-// it permits a 202 (PROV-10). It waits if the first request waits too, or if there was
-// none. Otherwise it is told to ask asynchronously (PROV-12, DEPR-07).
+// join has a repeated request follow the running operation. A request that permits a 202
+// gets the same token (PROV-10). One that does not waits if the first request waits too, or
+// if the broker began the operation; else it is told to ask asynchronously (PROV-12,
+// DEPR-07).
 func join(r lifecycle.Record, permitted bool) (decision, error) {
 	if op := r.Operation; !permitted && !op.Synchronous && !op.Own {
 		return decision{}, lifecycle.RefuseAsyncRequired()
@@ -116,11 +116,10 @@ func join(r lifecycle.Record, permitted bool) (decision, error) {
 	return decision{Result: Result{Effect: Done}, record: r, runs: true, later: permitted}, nil
 }
 
-// follow answers a request as it was decided. If an operation runs that the request
-// waits for, the answer is how it has ended. An operation that outlasts the wait is
-// answered 202 where the client permits that. Otherwise it goes on, and the error says
-// so; but a creation is undone, since the platform takes an error to mean that nothing
-// was made, and will delete it anyway. The record is returned as it was last read.
+// follow carries out a decision. A request that waits is answered with the end of its
+// operation. An operation that outlasts the wait is answered 202 where the client permits
+// that; else it goes on, and the error says so. Only a creation is undone: after an error
+// the platform deletes the instance anyway. The record is returned as it was last read.
 func (b *Broker) follow(ctx context.Context, c Caller, d decision) (Result, lifecycle.Record, error) {
 	r, t := d.record, d.record.Token()
 	if !d.runs {
@@ -176,8 +175,8 @@ func (b *Broker) await(ctx context.Context, r lifecycle.Record) {
 	}
 }
 
-// promise records a creation as asynchronous before its token is given to another
-// request: if it fails, that token is answered so from then on (PROV-30).
+// promise records a creation as asynchronous before another request gets its token: polls
+// with that token are then answered if it fails (PROV-30).
 func (b *Broker) promise(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
 	t := r.Token()
 	if _, changes := r.Promised(); !changes {
@@ -193,7 +192,7 @@ func (b *Broker) promise(ctx context.Context, r lifecycle.Record) (lifecycle.Rec
 	})
 }
 
-// errTooSlow: the operation outlasted the request's wait.
+// errTooSlow says that the operation outlasted the request's wait.
 var errTooSlow = errors.New("operation did not settle in time")
 
 // outcome is the refusal of a request whose operation has not succeeded.
@@ -211,9 +210,9 @@ func outcome(op lifecycle.Operation) error {
 	return nil
 }
 
-// stays answers a request for what has failed with the token of the failure, until the
-// platform deletes it (PROV-30). Beginning anew at each repetition would make and fail
-// real things without end, for a platform that repeats before it polls.
+// stays answers a repeated creation with the token of its failure, until the platform deletes
+// the instance (PROV-30). A new attempt at each repetition would make and fail real things
+// without end, for a platform that repeats before it polls.
 func (b *Broker) stays(r lifecycle.Record) decision {
 	return decision{record: r, Result: Result{
 		Effect: Accepted, RetryAfter: b.MinRetryAfter,
@@ -221,18 +220,17 @@ func (b *Broker) stays(r lifecycle.Record) decision {
 	}}
 }
 
-// retryAfter is when to poll next (FAC-16), within the bounds: when the provider is
-// asked next, since nothing changes before; or when the plan says that the operation is
-// likely over, if that is later.
+// retryAfter is when to poll next (FAC-16), within the bounds: at the next step, since
+// nothing changes before it, or at the expected end of the operation, if that is later.
 func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
 	now := b.Now()
 	wait := max(op.Next.Sub(now), op.Started.Add(op.Expected).Sub(now))
 	return max(b.MinRetryAfter, min(b.MaxRetryAfter, wait))
 }
 
-// undo turns a creation that took too long into a deletion, unless it has settled or
-// been overtaken meanwhile. It spares a creation whose token was given to another
-// request: what was accepted must not be lost because this request cannot wait.
+// undo turns a creation that took too long into a deletion, unless it has settled or been
+// overtaken meanwhile. It spares a creation whose token another request has: an accepted
+// order must not be lost because this request cannot wait.
 func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Record, error) {
 	c.Received = time.Time{} // no request asks for this deletion
 	return decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
@@ -240,9 +238,9 @@ func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecyc
 	})
 }
 
-// overtake begins the deletion of what an operation is creating, unless the operation
-// is spared. It returns the record; if the operation is no longer the current one,
-// nothing was begun.
+// overtake begins the deletion in place of a running creation, unless the creation is
+// spared. It returns the record; if the creation is no longer the current operation, it
+// begins nothing.
 func (b *Broker) overtake(
 	ctx context.Context, c Caller, t lifecycle.Token, spares func(*lifecycle.Operation) bool,
 ) (lifecycle.Record, error) {

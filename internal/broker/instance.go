@@ -122,7 +122,7 @@ func (b *Broker) beginProvision(
 	return b.begin(ctx, next, past, Created, former, made, ledger.FirstTargetUse(i, next, b.Now()))
 }
 
-// An InstanceView is what a GET of an instance shows.
+// An InstanceView is the answer to a GET of an instance.
 type InstanceView struct {
 	ServiceID, PlanID  string
 	Parameters         json.RawMessage // nil if there are none

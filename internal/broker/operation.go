@@ -17,9 +17,9 @@ type Poll struct {
 	RetryAfter time.Duration
 }
 
-// LastOperation answers a poll of an instance or a binding (LOP-*, LOB-*). The
-// token is a hint: if it is not recognised or belongs to something else, the
-// answer is the latest operation, and says nothing of the other (LOP-08).
+// LastOperation answers a poll of an instance or a binding (LOP-*, LOB-*). The token is a
+// hint: if it is not recognised or belongs to another record, the answer is the latest
+// operation (LOP-08).
 func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token string) (Poll, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
@@ -29,8 +29,8 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 	}
 	switch {
 	case c.Operation == nil && c.Incarnation != "":
-		// The record was rebuilt from what exists: the operation that made it is lost,
-		// and has succeeded. So has a deletion that ended it with its instance.
+		// The record was rebuilt: its lost creation had succeeded, and so had a deletion that
+		// ended it with its instance.
 		return b.poll(key, lifecycle.Operation{Phase: lifecycle.Succeeded}), nil
 	case c.Operation == nil:
 		return Poll{}, lifecycle.RefuseMissing(key.Noun())
@@ -70,10 +70,9 @@ func (b *Broker) Operation(ctx context.Context, c Caller, token string) (Poll, e
 	return b.poll(t.Key, op), nil
 }
 
-// Cancel turns a running creation into a deletion, as a DELETE of the thing does
-// (FAC-10), and returns the creation, which is now cancelled and failed. deletion is
-// the operation that removes what was made so far; nil once it is done. Other
-// operations are refused and left alone.
+// Cancel turns a running creation into a deletion, as a DELETE does (FAC-10), and returns
+// the creation, now cancelled and failed. deletion is the operation that cleans up; nil once
+// it is done. Other operations are refused and left alone.
 func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled Poll, deletion *Poll, err error) {
 	t, err := lifecycle.ParseToken(token)
 	if err != nil || t.Key.Platform != c.Platform {

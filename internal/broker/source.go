@@ -16,10 +16,10 @@ import (
 // mostHandle is the longest text that may name a source, in bytes.
 const mostHandle = 2 * limits.Identifier
 
-// made has fresh be made of what the request names: restored from a live instance, or made
-// of a kept life that is given back. It gives what is written with the beginning of the
-// operation, and the live source. It refuses every unusable name in the same words, so that
-// nobody learns whether such a thing exists.
+// made reads the source that a request names: a live instance to restore from, or a kept
+// life to take over. It completes fresh, and returns the live source and the change to
+// commit with the beginning of the operation. It refuses every unusable name in the same
+// words, so that a developer cannot learn what exists.
 func (b *Broker) made(
 	ctx context.Context, q ProvisionRequest, plan catalog.Plan, fresh lifecycle.Record,
 ) (_ lifecycle.Record, source *lifecycle.Source, with ledger.Change, err error) {
@@ -57,7 +57,7 @@ func (b *Broker) made(
 	return fresh, source, ledger.Check(live), nil
 }
 
-// resealed is the provider's state of one record as another one keeps it.
+// resealed seals the provider's state of one record for another.
 func (b *Broker) resealed(ctx context.Context, from, to lifecycle.Key, state lifecycle.Sealed) (lifecycle.Sealed, error) {
 	plain, err := b.open(ctx, from, vault.State, state)
 	switch {
@@ -69,8 +69,8 @@ func (b *Broker) resealed(ctx context.Context, from, to lifecycle.Key, state lif
 	return b.seal(ctx, to, vault.State, plain)
 }
 
-// sourceStays refuses an update that names another source than the instance was
-// restored from: it would not be restored again.
+// sourceStays refuses an update that names another source than the instance was restored
+// from: an update does not restore.
 func sourceStays(plan catalog.Plan, before, after json.RawMessage) error {
 	name := plan.RestoreParameter
 	if bytes.Equal(member(before, name), member(after, name)) {

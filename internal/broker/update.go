@@ -17,16 +17,16 @@ type UpdateRequest struct {
 	Caller
 	InstanceID string
 	ServiceID  string
-	// PlanID is empty when the plan is to stay (UPD-07).
+	// PlanID is empty to keep the plan (UPD-07).
 	PlanID string
-	// Parameters is nil when they are to stay; its members are merged into the
-	// current ones, and null removes one (UPD-08).
+	// Parameters is nil to keep the current ones; else its members are merged into them,
+	// and null removes one (UPD-08).
 	Parameters         json.RawMessage
 	Context            json.RawMessage
 	MaintenanceVersion *string
 }
 
-// A target is what an update leads to; its parameters are not yet sealed.
+// A target holds the attributes after an update; its parameters are not yet sealed.
 type target struct {
 	plan       catalog.Plan
 	modes      []catalog.Mode
@@ -102,7 +102,7 @@ func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.R
 	return b.begin(ctx, next, past, Done)
 }
 
-// target works out what the request leads to, and refuses what is not in the catalog.
+// target works out the target of the request, and refuses ids that the catalog lacks.
 func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest) (target, error) {
 	if q.ServiceID != i.Attributes.ServiceID && !b.knownOffering(q.Caller, q.ServiceID) {
 		return target{}, lifecycle.RefuseService()
@@ -138,7 +138,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	}
 	t.moves = t.attributes.PlanID != i.Attributes.PlanID || t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion
 	if _, known, ok := b.Catalog.Plan(q.ServiceID, t.attributes.PlanID); ok && (t.moves || i.Attributes.Snapshot == nil) {
-		// Otherwise the instance keeps what its plan meant for it: a user who changes a
+		// Otherwise the instance keeps its snapshot of the plan: a user who changes a
 		// parameter has not asked for an upgrade. No change by itself.
 		t.attributes.Snapshot = known.Snapshot
 	}
@@ -149,9 +149,9 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	return t, nil
 }
 
-// checkParameters refuses parameters that the plan's schemas do not allow: the given
-// ones that are not removals, and those that the instance would then have (UPD-12).
-// Members that the update does not touch are not checked again.
+// checkParameters refuses parameters that the plan's schemas do not allow: the given ones
+// except removals, and the merged ones (UPD-12). Members that the update does not touch are
+// not checked again.
 func (b *Broker) checkParameters(i lifecycle.Record, t target, q UpdateRequest) error {
 	service, plan := t.attributes.ServiceID, t.attributes.PlanID
 	if q.Parameters != nil {
@@ -203,9 +203,9 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 	return inPlace(i, t)
 }
 
-// inPlace refuses an update that the provider could only do by replacing the thing that
-// holds the instance's data, as the snapshots tell, and parameters that the instance's
-// own version of the plan does not know (UPD-11).
+// inPlace compares the snapshots. It refuses an update that the provider could do only by
+// replacing the thing that holds the data, and parameters that the instance's own version of
+// the plan does not know (UPD-11).
 func inPlace(i lifecycle.Record, t target) error {
 	was, is := check.ChangeOf(i.Attributes.Snapshot), check.ChangeOf(t.attributes.Snapshot)
 	if !was.To(is) {
@@ -229,16 +229,15 @@ func inPlace(i lifecycle.Record, t target) error {
 	return nil
 }
 
-// neverDone marks the refusal of an update that left the instance as it was, and that
-// would be refused again (ERR-10).
+// neverDone marks a refused update that changed nothing and would be refused again (ERR-10).
 func neverDone(r *lifecycle.Refusal) *lifecycle.Refusal {
 	no, yes := false, true
 	r.InstanceUsable, r.UpdateRepeatable = &yes, &no
 	return r
 }
 
-// contextOnly stores a new context where the offering honours it (UPD-15). There is no
-// work to do, so it begins no operation.
+// contextOnly stores a new context where the offering honours it (UPD-15). It begins no
+// operation, since there is no work.
 func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, q UpdateRequest) error {
 	offering, ok := b.Catalog.Offering(i.Attributes.ServiceID)
 	if q.Context == nil || !ok || !offering.AllowContextUpdates {

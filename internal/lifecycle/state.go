@@ -32,8 +32,8 @@ const (
 	BeginCreate Event = "begin create"
 	BeginUpdate Event = "begin update" // instances only
 	BeginDelete Event = "begin delete"
-	// Entomb records the deletion of something that does not exist, so that a request
-	// which was sent before it and arrives after it begins nothing.
+	// Entomb records a deletion although nothing exists, so that a request that was sent
+	// before it and arrives after it begins nothing.
 	Entomb Event = "entomb"
 	// BeginOrphanDeletion begins the deletion of an orphan.
 	BeginOrphanDeletion Event = "begin orphan deletion"

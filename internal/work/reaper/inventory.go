@@ -14,7 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// A Thing is something that exists in the cloud, with what its tags say.
+// A Thing exists in the cloud, and is described by its label.
 type Thing struct {
 	Name string
 	// Broker is the identity of the broker that made it; empty on what was made
@@ -28,25 +28,25 @@ type Thing struct {
 	// State is what its deletion needs beside the ids; nil for nothing.
 	State   []byte
 	Created time.Time
-	// Origin is what its name derives from, if that is another life.
+	// Origin is the life that its name derives from, if not its own.
 	Origin lifecycle.Origin
-	// KeptUntil is the date on what is kept of a deleted instance; else zero. PlanID is the
-	// plan that it had.
+	// KeptUntil is the date of a kept thing; else zero. PlanID is the plan that its instance
+	// had.
 	KeptUntil time.Time
 	PlanID    string
 }
 
-// odd reports whether this broker cannot have made the thing: it lacks its tags, or no
-// record could hold what they say.
+// odd reports whether this broker cannot have made the thing: its label is incomplete, or too
+// large for a record.
 func (t Thing) odd() bool {
 	said := []string{t.Name, t.Key.Platform, t.Key.Instance, t.Key.Binding, t.Incarnation, t.Of}
 	return t.Broker == "" || t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState ||
 		slices.ContainsFunc(said, func(text string) bool { return len(text) > limits.Identifier })
 }
 
-// A Lister lists everything that a provider holds, page by page, and changes nothing.
-// The cursor is empty for the first page, and next is empty at the end. What cannot be
-// reached is an error, which may come beside a page and a next one.
+// A Lister lists a provider's things, page by page, and changes nothing. The cursor is empty
+// for the first page, and next is empty at the end. An unreachable target is an error, which
+// may come beside a page and a next cursor.
 type Lister interface {
 	List(ctx context.Context, cursor string) (page []Thing, next string, err error)
 }
@@ -59,13 +59,13 @@ type InventoryRecords interface {
 	NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error)
 }
 
-// InventoryOptions say how what exists is compared with what is recorded.
+// InventoryOptions configure the inventory.
 type InventoryOptions struct {
 	Records InventoryRecords
 	// Listers are keyed by the name of the provider.
 	Listers map[string]Lister // by the providers' names
 	// Targets give the names of the targets that a provider's lister covers by today's
-	// settings; a provider that makes everything in one place has none.
+	// settings; a provider with a single target has none.
 	Targets map[string]func(ctx context.Context) ([]string, error)
 	// The table must belong to this deployment and this broker.
 	Whose ledger.Identity
@@ -75,9 +75,8 @@ type InventoryOptions struct {
 	DryRun bool
 }
 
-// An orphan is dealt with only if it was seen twice without an owner, is not young, and
-// is one of few: a reaper that finds many things without an owner is more likely wrong
-// than right.
+// The reaper acts on an orphan only if it was seen twice without an owner, is not young, and
+// is one of few: a reaper that finds many orphans is more likely wrong than right.
 const (
 	youngFor = time.Hour
 	apart    = 10 * time.Minute
@@ -98,8 +97,7 @@ const (
 	planAgain = time.Hour
 )
 
-// plan makes sure that an inventory is due some time. In a new or emptied table, none
-// is.
+// plan makes sure that an inventory is planned: in a new or emptied table, none is.
 func (r *Reaper) plan(ctx context.Context, now time.Time) error {
 	if r.Inventory == nil || now.Before(r.asked.Add(planAgain)) {
 		return nil
@@ -115,7 +113,7 @@ func (r *Reaper) plan(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// A part is what one run does of a pass.
+// A part is one run's part of a pass.
 type part struct {
 	*Reaper
 	*InventoryOptions
@@ -189,8 +187,8 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 	return errors.Join(append(p.faults, err)...)
 }
 
-// missed notes that no inventory was taken for a while. Either nothing swept, or the
-// table was restored to an earlier time and what was made since has lost its record.
+// missed notes that no inventory was taken for a while. Either no reaper ran, or the table was
+// restored to an earlier time and the records of newer things are lost.
 func (p *part) missed(now time.Time) {
 	if p.state.Due.IsZero() || now.Sub(p.state.Due) <= tardy {
 		return
@@ -202,7 +200,7 @@ func (p *part) missed(now time.Time) {
 	p.state.Unseen = &ledger.Span{From: from, To: now}
 }
 
-// provider looks at what a provider holds, and reports whether it came to the end. What
+// provider looks at a provider's things, and reports whether it came to the end. A target that
 // cannot be listed makes the pass incomplete; the rest is looked at.
 func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) {
 	for p.timeLeft(ctx) {
@@ -224,7 +222,7 @@ func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) 
 	return false, nil
 }
 
-// unreached notes what could not be listed.
+// unreached notes a target that could not be listed.
 func (p *part) unreached(name string, why error) {
 	p.report.Unreached = true
 	counted := p.state.Pass.Report.Counted

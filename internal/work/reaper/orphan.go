@@ -9,8 +9,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// orphan deals with an orphan in quarantine whose date has come, or that was released: it
-// deletes what nobody has missed, and forgets what has a record of its own again.
+// orphan deals with an orphan whose quarantine has ended, or that was released: it deletes the
+// one that nobody missed, and forgets one that has its own record again.
 func (r *Reaper) orphan(ctx context.Context, former lifecycle.Record, now time.Time, report *Report) error {
 	l, err := r.lives(ctx, former.Key.Current(), former.Incarnation, now)
 	if err != nil {
@@ -36,8 +36,7 @@ func (r *Reaper) orphan(ctx context.Context, former lifecycle.Record, now time.T
 	return r.endQuarantine(ctx, l, now, report)
 }
 
-// mayDelete reports whether the table is the right one, and the reaper is to do more
-// than report.
+// mayDelete reports whether the table is the right one and the reaper does more than report.
 func (r *Reaper) mayDelete(ctx context.Context) (bool, error) {
 	if r.Inventory == nil || r.Inventory.DryRun {
 		return false, nil

@@ -1,12 +1,11 @@
-// Package reaper puts right what has stopped on its way. By the index of due records it
-// starts overdue operations again, for a last look if they are past their deadline; it
-// begins the deletion of failed leftovers that nobody has deleted, and of what is kept of
-// deleted instances when its date has come, and drops expired records.
+// Package reaper sweeps the due records. It restarts overdue operations, for a last look if
+// they are past their deadline; it begins the deletion of failed leftovers and of kept lives
+// whose date has come; and it drops expired records.
 //
-// On a slower schedule it compares what exists with what is recorded. An orphan that a
-// tombstone explains is deleted; any other is put out of use.
+// On a slower schedule it compares the providers' inventories with the records. It deletes an
+// orphan that a tombstone explains, and puts any other into quarantine.
 //
-// It changes nothing in the cloud itself: that is always a step of the worker.
+// It never changes the cloud itself: that is always a step of the worker.
 package reaper
 
 import (
@@ -41,16 +40,15 @@ type Options struct {
 	NewID func() string // a new operation id
 	// OperationTimeout is the deadline of deletions that the reaper begins.
 	OperationTimeout time.Duration
-	// Lease keeps runs from overlapping: for so long, no other run changes anything. It is
-	// longer than a run can last. Zero for a reaper that is alone.
+	// Lease keeps runs from overlapping: no other run changes anything for that long. It must
+	// be longer than a run can last. Zero for a reaper that is alone.
 	Lease time.Duration
 	Log   *slog.Logger
-	// Inventory says how what exists is compared with what is recorded; nil for not at
-	// all.
+	// Inventory configures the inventory; nil for none.
 	Inventory *InventoryOptions
 }
 
-// A Reaper sweeps. It has no state of its own that it needs.
+// A Reaper sweeps. It is stateless: asked may be forgotten.
 type Reaper struct {
 	Options
 	// asked is when this process last made sure that an inventory is planned.
@@ -73,8 +71,8 @@ type Report struct {
 	Busy bool
 }
 
-// restarted is the count for what is started again. An operation past its deadline is
-// counted apart: it fails if the next look finds it unfinished.
+// restarted is the counter for a restart. An operation past its deadline is counted apart: it
+// fails if its next look finds it unfinished.
 func (r *Report) restarted(c lifecycle.Record, now time.Time) *int {
 	switch {
 	case c.State == lifecycle.Quarantined:
@@ -90,9 +88,8 @@ func (r *Report) restarted(c lifecycle.Record, now time.Time) *int {
 // Empty reports whether the sweep found nothing to do.
 func (r Report) Empty() bool { return r == Report{} }
 
-// Sweep deals with everything that is due. A record that cannot be dealt with does not
-// stop the rest; the error joins all that went wrong. A sweep that finds nothing to do
-// writes nothing.
+// Sweep deals with every due record. A record that fails does not stop the rest; the error
+// joins all failures. A sweep that finds nothing to do writes nothing.
 func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 	var errs []error
 	now := r.Now()
@@ -176,7 +173,7 @@ func (r *Reaper) endTurn(ctx context.Context, lease ledger.SweepLease) error {
 }
 
 // Unsettled lists the executions of all operations in progress, due or not: a restarted
-// process goes on with these.
+// process resumes them.
 func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	var refs []workflow.Ref
 	var errs []error

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// targets notes each target that a record names and that no provider lists by today's
-// settings: what is there was not seen, which does not mean that nothing is there.
+// targets notes each target that a record names and that no provider lists by today's settings:
+// its things were not seen, and may exist all the same.
 func (p *part) targets(ctx context.Context) error {
 	listed := map[string][]string{}
 	for provider, today := range p.Targets {

@@ -10,8 +10,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// lives are the two records that may account for what exists: that of what has the id
-// now, and that of the former life which made the thing.
+// lives are the two records that may account for a thing: that of its id's current life, and
+// that of the former life that made the thing.
 type lives struct{ current, former lifecycle.Record }
 
 func (r *Reaper) lives(ctx context.Context, key lifecycle.Key, incarnation string, now time.Time) (l lives, err error) {
@@ -25,13 +25,13 @@ func (l lives) own(incarnation string) bool {
 	return l.current.Owns(incarnation) || l.former.Owns(incarnation)
 }
 
-// explain reports whether a tombstone tells why the orphan exists. A deletion that kept it
-// has a tombstone, too, and does not tell why the record of what is kept is lost.
+// explain reports whether a tombstone tells why the orphan exists. A kept life has a tombstone
+// too, which does not tell why the kept record is lost.
 func (l lives) explain(o lifecycle.Orphan, now time.Time) bool {
 	return !now.Before(o.KeptUntil) && (l.current.Explains(o) || l.former.Explains(o))
 }
 
-// returned reports whether what has the id is the life itself, whose record is back.
+// returned reports whether the id's current life is the thing's own, whose record is back.
 func (l lives) returned() bool {
 	return l.current.Owns(l.former.Incarnation) && l.current.Exists() && l.current.State != lifecycle.Deleting
 }
@@ -91,9 +91,9 @@ func (p *part) kept(ctx context.Context, orphan lifecycle.Orphan, c lives, name 
 	return nil
 }
 
-// orphan decides about a thing that no record knows of. If a tombstone explains it, it
-// is deleted. Otherwise its record was most likely lost, and it is put out of use until
-// somebody misses it.
+// orphan decides about a thing without a record. A tombstone that explains it has it deleted.
+// Otherwise its record was most likely lost, and it is put into quarantine until its users
+// miss it.
 func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, t Thing) error {
 	now, counted, name := p.Now(), p.state.Pass.Report.Counted, t.Name
 	explained := c.explain(orphan, now)
@@ -135,9 +135,9 @@ func some(names []string, name string) []string {
 	return append(names, name)
 }
 
-// act gives the orphan a record whose operation deletes it, or puts it out of use. What a
-// plan kept is out of use: its record is kept again. The count of the day is in the same
-// commit, so that no run exceeds it.
+// act gives the orphan a record whose operation deletes it, or puts it into quarantine. A kept
+// thing gets its kept record again. The count of the day is in the same commit, so that no run
+// exceeds it.
 func (p *part) act(ctx context.Context, orphan lifecycle.Orphan, c lives, seen ledger.Sighting, planID string) error {
 	var former lifecycle.Record
 	var err error

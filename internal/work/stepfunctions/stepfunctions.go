@@ -52,7 +52,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// An Engine is a workflow.Engine. It has no state of its own.
+// An Engine is a workflow.Engine. It is stateless.
 type Engine struct {
 	starter Starter
 	invoker Invoker

@@ -15,18 +15,18 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// An answer is what came of a call of a provider. The zero status is that of a step
-// which did not call: nothing is done yet.
+// An answer is a provider's answer to a call. A step that did not call has the zero status:
+// nothing is done yet.
 type answer struct {
 	status provider.Status
 	err    error
-	// began is when the step read the records, and instance the version that the record of
-	// the instance then had.
+	// began is when the step read the records, and instance the version of the instance's
+	// record then.
 	began    time.Time
 	instance int64
 }
 
-// A verdict is what an answer means for the operation.
+// A verdict is the meaning of an answer for the operation.
 type verdict struct {
 	done    bool
 	failure *lifecycle.Failure
@@ -37,17 +37,16 @@ type verdict struct {
 	target  *provider.Target // replaces where it is made
 }
 
-// An operation past its deadline fails only after it has met lastFaults faults in a
-// row, and lastLooks have passed since its deadline: while calls end in faults, nobody
-// knows whether it is done.
+// An overdue operation whose calls end in faults fails only after lastFaults faults in a row,
+// and lastLooks after its deadline: until a call is answered, it may be done.
 const (
 	lastFaults = 3
 	lastLooks  = 15 * time.Minute
 )
 
-// judge tells what an answer means for an operation. It fails an operation as overdue
-// only if the step began after the deadline: an outage may have kept all steps away
-// until then, and it may be done by now.
+// judge gives the verdict on an answer. It fails an operation as overdue only if the step
+// began after the deadline: an outage may have kept all steps away until then, and the
+// operation may be done by now.
 func (a answer) judge(op *lifecycle.Operation, now time.Time) verdict {
 	status, err := a.status, a.err
 	var failure *provider.Failure
@@ -75,9 +74,9 @@ func (a answer) judge(op *lifecycle.Operation, now time.Time) verdict {
 	return verdict{look: look, state: status.State, target: status.Target}
 }
 
-// answered implements task. A bind whose instance has changed since the call does not
-// end by it: the grant was for the instance as it was, so neither the grant nor the
-// state that goes with it is recorded, and the next step asks again.
+// answered implements task. The answer does not end a bind whose instance has changed since
+// the call: the grant was for the instance before the change, so neither the grant nor its
+// state is recorded, and the next step asks again.
 func (t own) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
 	if ends := v.done || v.failure != nil; ends && t.record.Operation.Kind == lifecycle.Bind && t.instance.Version != a.instance {
@@ -94,7 +93,7 @@ func (t own) answered(ctx context.Context, a answer, now time.Time) (lifecycle.R
 	return t.judged(ctx, t.record, v, now)
 }
 
-// judged is the record after an answer, and what is written in the same commit.
+// judged gives the record after a verdict, and the other changes of its commit.
 func (s *step) judged(
 	ctx context.Context, r lifecycle.Record, v verdict, now time.Time,
 ) (_ lifecycle.Record, more []ledger.Change, err error) {
@@ -103,7 +102,7 @@ func (s *step) judged(
 	}
 	r, err = s.remembers(ctx, r, v)
 	if errors.Is(err, errStateSize) {
-		return s.unkept(ctx, r, err, now)
+		return s.unrecordable(ctx, r, err, now)
 	}
 	if err != nil {
 		return r, nil, err
@@ -129,8 +128,8 @@ func (s *step) judged(
 	return r, more, err
 }
 
-// faultOf is what a record keeps of a fault. Of a trouble it keeps the words for the
-// operator, and gives the user others, which name no server.
+// faultOf is a fault as the record keeps it. A trouble's message is for the operator; the
+// user gets another, which names no server.
 func faultOf(fault error, faults int) lifecycle.Fault {
 	f := lifecycle.Fault{After: patience(fault, faults)}
 	if trouble := (*target.Trouble)(nil); errors.As(fault, &trouble) {
@@ -140,8 +139,7 @@ func faultOf(fault error, faults int) lifecycle.Fault {
 	return f
 }
 
-// deleted is the tombstone of what the provider no longer has, and what is written
-// in the same commit: the end of the binding's pointer.
+// deleted gives the tombstone, and the deletion of a binding's pointer in the same commit.
 func (s *step) deleted(ctx context.Context, r lifecycle.Record, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	pointer, err := s.pointerOf(ctx, r.Key)
 	if err != nil {
@@ -151,12 +149,12 @@ func (s *step) deleted(ctx context.Context, r lifecycle.Record, now time.Time) (
 	return gone, []ledger.Change{ledger.Delete(pointer)}, err
 }
 
-// unkept fails an operation whose provider gave what cannot be recorded: asked again,
-// it would give the same.
-func (s *step) unkept(
+// unrecordable fails an operation whose provider gave a state that a record cannot hold:
+// asked again, it would give the same.
+func (s *step) unrecordable(
 	ctx context.Context, r lifecycle.Record, why error, now time.Time,
 ) (lifecycle.Record, []ledger.Change, error) {
-	s.Log.ErrorContext(ctx, "a provider gave what cannot be kept", "execution", s.ref.Name(), "provider", r.Provider,
+	s.Log.ErrorContext(ctx, "a provider gave a state that no record can hold", "execution", s.ref.Name(), "provider", r.Provider,
 		"error", why)
 	r, err := r.Fail(now, lifecycle.Failure{
 		Message: "The service gave a state that this broker cannot keep. Ask the operator of the service.",
@@ -178,7 +176,7 @@ func patience(fault error, faults int) time.Duration {
 func (s *step) bound(ctx context.Context, r lifecycle.Record, g *provider.Grant, now time.Time) (lifecycle.Record, error) {
 	plain, ok := encodeGrant(g)
 	if !ok { // asked again, it would give the same
-		s.Log.ErrorContext(ctx, "a provider gave credentials that cannot be kept", "execution", s.ref.Name(),
+		s.Log.ErrorContext(ctx, "a provider gave credentials that no record can hold", "execution", s.ref.Name(),
 			"provider", r.Provider, "bytes", len(plain))
 		return r.Fail(now, lifecycle.Failure{
 			Message: "The service gave credentials that this broker cannot keep. Ask the operator of the service.",
@@ -191,8 +189,8 @@ func (s *step) bound(ctx context.Context, r lifecycle.Record, g *provider.Grant,
 	return r.Succeed(now, sealed)
 }
 
-// encodeGrant is the part of a grant that is sealed, and whether a record can hold it
-// and it can be read again. It gives no error, since that could quote a credential.
+// encodeGrant encodes a grant, and reports whether a record can hold it and it can be read
+// again. It gives no error, since an error could quote a credential.
 func encodeGrant(g *provider.Grant) (plain []byte, ok bool) {
 	if g == nil {
 		g = &provider.Grant{}

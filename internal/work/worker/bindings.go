@@ -12,11 +12,10 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// removeBinding removes one binding of an instance that is being deleted. None can
-// be added meanwhile: a bind checks that the instance is ready. A bind or an unbind that
-// runs has stopped, or this waits until its lease is given up or has run out. Before the
-// first one it asks whether the provider refuses the deletion: nothing is removed of an
-// instance that stays.
+// removeBinding removes one binding of an instance that is being deleted. No binding can be
+// added meanwhile: a bind checks that the instance is ready. It first waits until the lease
+// of a running bind or unbind is given up or has run out. Before the first binding it asks
+// whether the provider refuses the deletion: an instance that stays loses nothing.
 func (s *step) removeBinding(ctx context.Context, b lifecycle.Record) (workflow.Outcome, error) {
 	op := s.record.Operation
 	if op.Unbound == "" {
@@ -34,8 +33,8 @@ func (s *step) removeBinding(ctx context.Context, b lifecycle.Record) (workflow.
 	return s.perform(ctx, removal{s, b})
 }
 
-// refusal asks the provider whether it refuses the deletion of the instance. It needs
-// no lease, since the question changes nothing.
+// refusal asks the provider whether it refuses the deletion of the instance. It needs no
+// lease, since it changes nothing.
 func (s *step) refusal(ctx context.Context, op *lifecycle.Operation) error {
 	in, err := s.instanceFor(ctx, s.record, op)
 	if err != nil {
@@ -53,13 +52,12 @@ func (s *step) refusal(ctx context.Context, op *lifecycle.Operation) error {
 	return err
 }
 
-// takeOver has the deprovision remove a binding in place of an unbind that runs. The
-// deprovision can do what the unbind cannot: of an instance that goes, nothing need be
-// handed over.
+// takeOver has the deprovision remove a binding in place of a running unbind. The
+// deprovision can do more: it need not hand the binding's objects over to the instance.
 //
-// Hazard: two deletions of the same thing, each beginning again what the other has begun,
-// would never end. So the unbind waits from this commit on. A step of it that read the
-// record before loses its own commit, which takes the lease.
+// Hazard: two deletions of one thing that each undo the other's start would never end. So
+// the unbind waits from this commit on. A step of it that read the record earlier loses its
+// own commit, which would take the lease.
 func (w *Worker) takeOver(ctx context.Context, b lifecycle.Record, deprovision string) (workflow.Outcome, error) {
 	err := w.Records.Commit(ctx, ledger.Put(b.TakenOver(deprovision)))
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
@@ -88,8 +86,8 @@ func (t removal) answered(ctx context.Context, a answer, now time.Time) (lifecyc
 	return t.remains(ctx, v, now)
 }
 
-// remains is what is written while the provider still has the binding: its state goes
-// into the binding's record, all else into the instance's.
+// remains gives the changes while the provider still has the binding: the provider's state
+// goes into the binding's record, everything else into the instance's.
 func (t removal) remains(ctx context.Context, v verdict, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	var more []ledger.Change
 	if v.state != nil {
@@ -109,7 +107,7 @@ func (t removal) remains(ctx context.Context, v verdict, now time.Time) (lifecyc
 	return next, more, err
 }
 
-// gone is what is written once the provider no longer has the binding.
+// gone gives the changes once the provider no longer has the binding.
 func (t removal) gone(ctx context.Context, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	i := t.record
 	b, err := t.Records.Record(ctx, t.binding.Key, now)

@@ -7,14 +7,14 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
 
-// Patience is the longest pause that Drive waits out by itself. A longer one is left to
-// whoever drives the execution, where waiting costs nothing.
+// Patience is the longest pause that Drive waits out itself. A longer one is left to the
+// engine, where waiting costs nothing.
 const Patience = 10 * time.Second
 
-// Drive does step after step while the next one is near and there is time for it: after
-// the deadline of ctx, nothing can be recorded. It returns the last outcome; unless
-// that is settled, the caller waits and calls again. Sleep waits for the duration or
-// until its context is done.
+// Drive does step after step while the next one is near and fits before the deadline of ctx,
+// after which nothing can be recorded. It returns the last outcome; unless that is settled,
+// the caller waits and calls again. Sleep waits for the duration or until its context is
+// done.
 func (w *Worker) Drive(ctx context.Context, ref workflow.Ref, sleep func(context.Context, time.Duration) error) (workflow.Outcome, error) {
 	for {
 		outcome, err := w.Step(ctx, ref)

@@ -24,18 +24,18 @@ func (w *Worker) retention(i lifecycle.Record) time.Duration {
 	return check.RetentionOf(snapshot)
 }
 
-// holdingOf is what the provider is told of the thing that an instance is.
+// holdingOf describes the instance's thing to the provider.
 func holdingOf(in provider.Instance, created time.Time) provider.Holding {
 	return provider.Holding{
 		Tags: provider.TagsOf(in), Created: created, PlanID: in.PlanID, Target: in.Target, State: in.State, Epoch: in.Epoch,
 	}
 }
 
-// errNoAdopter ends no operation: without the provider's help, what is to be kept would be
-// deleted, or made anew.
+// errNoAdopter is a fault and ends no operation: to go on without the provider would delete
+// the data, or make the instance anew and empty.
 var errNoAdopter = errors.New("its provider cannot keep what is deleted, nor give it back: the program may be of another version")
 
-// adopter is the part of the provider that keeps what is deleted.
+// adopter is the provider's Adopter; the error is errNoAdopter.
 func adopter(p wired.Provider) (provider.Adopter, error) {
 	if p.Adopter != nil {
 		return p.Adopter, nil
@@ -43,7 +43,7 @@ func adopter(p wired.Provider) (provider.Adopter, error) {
 	return nil, errNoAdopter
 }
 
-// ofHolding asks for a change of what the provider keeps of the step's instance.
+// ofHolding builds the call of an Adopter for the step's instance.
 func (s *step) ofHolding(
 	ctx context.Context, do func(context.Context, provider.Adopter, provider.Holding) error,
 ) (question, error) {
@@ -58,8 +58,8 @@ func (s *step) ofHolding(
 	}, false}, err
 }
 
-// keeping is the task of deleting an instance whose plan keeps what the instance holds: it
-// is put out of use in place of being removed.
+// keeping is the task of deleting an instance whose plan keeps the data: the instance is put
+// into quarantine in place of being removed.
 type keeping struct {
 	*step
 	until time.Time
@@ -72,8 +72,8 @@ func (t keeping) question(ctx context.Context) (question, error) {
 	})
 }
 
-// answered implements task. While a call of an overtaken operation may still take effect,
-// the thing is put out of use twice, as an absence is looked for twice.
+// answered implements task. While a call of an overtaken operation may still take effect, the
+// thing is put into quarantine twice, as an absence is seen twice.
 func (t keeping) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
 	if !v.done {
@@ -92,9 +92,9 @@ func (t keeping) answered(ctx context.Context, a answer, now time.Time) (lifecyc
 	return next, []ledger.Change{beside}, err
 }
 
-// adoption is the first task of an instance that is made of a kept life, and of its
-// deletion if it never was ready: the thing is to be the instance's. The call of another
-// life then does nothing to it any more.
+// adoption is the first task of an instance that takes over a kept life, and of its deletion
+// if it never was ready: it makes the instance the thing's owner. Calls of another life then
+// no longer affect the thing.
 type adoption struct{ *step }
 
 func (t adoption) question(ctx context.Context) (question, error) {
@@ -106,8 +106,8 @@ func (t adoption) question(ctx context.Context) (question, error) {
 	})
 }
 
-// answered implements task. What is not there, or is somebody else's, ends a provision. A
-// deletion goes on: it puts out of use only what is the instance's.
+// answered implements task. A missing thing, or another owner, ends a provision. A deletion
+// goes on: it affects only a thing that the instance owns.
 func (t adoption) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
 	_, failed := errors.AsType[*provider.Failure](a.err)

@@ -8,11 +8,11 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// lookLate removes what came late of what was deleted. It is one call: if that
-// does not see an absence, the reaper has it made again.
+// lookLate deletes once more, in one call, in case an earlier call took effect late. If it
+// does not see the absence, the reaper starts another late look.
 func (s *step) lookLate(ctx context.Context) (workflow.Outcome, error) {
-	// The operation has an id of its own: to the cloud, the deletion that it
-	// follows has been done. It began with that: what takes its time has had it.
+	// The operation has another id than the deletion, which the cloud counts as done, but
+	// the same start: a provider that waits some time from the start has waited it.
 	was := s.record.Operation
 	op := &lifecycle.Operation{ID: was.ID + "-late", Kind: lifecycle.Deprovision, Started: was.Started}
 	if s.record.IsBinding() {

@@ -8,8 +8,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// A reading is what one look at the records gave a step: the record of an instance or
-// binding, and the records that its operation depends on.
+// A reading holds the records that a step has read: that of its instance or binding, and
+// those that its operation depends on.
 type reading struct {
 	at       time.Time        // when it was read
 	record   lifecycle.Record // whose operation the step is of
@@ -73,9 +73,8 @@ func (s reading) gate() gate {
 	}
 }
 
-// check makes a commit fail unless what the operation depends on is still as it
-// was read: a bind must not outlive its instance, and nothing is restored from a
-// source that has changed.
+// check makes a commit fail if a record that the operation depends on has changed since it
+// was read: a bind must not outlive its instance, and a changed source restores nothing.
 func (s reading) check() ledger.Change {
 	switch op := s.record.Operation; {
 	case op.Source != nil && s.gate() == open:

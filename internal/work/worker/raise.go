@@ -17,14 +17,14 @@ import (
 // raisedFor is how long the raise of a target covers the steps that begin after it.
 const raisedFor = 10 * time.Second
 
-// raises are those of this process, by target.
+// raises holds this process's raises, by target.
 type raises struct {
 	mu sync.Mutex
 	of map[[2]string]*raising
 }
 
-// A raising is the raises of one target. One is made at a time; all that ask while it is
-// made share the next one.
+// A raising makes the raises of one target, one at a time. All callers that ask during a raise
+// share the next one.
 type raising struct {
 	turn chan struct{} // holds one token while nobody raises
 
@@ -65,8 +65,8 @@ func (r *raising) last() target.Epoch {
 	return r.at
 }
 
-// next makes a raise that begins after this call, or waits for one. Unless it is to be a
-// new one, it does with one that began moments ago.
+// next makes a raise that begins after this call, or waits for one. Unless anew is set, a
+// raise that began moments ago will do.
 func (r *raising) next(ctx context.Context, anew bool, now func() time.Time, raise func(context.Context) (target.Epoch, error)) error {
 	if !anew && r.covers(now()) {
 		return nil
@@ -101,10 +101,10 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time, rai
 	return err
 }
 
-// knows has this process have raised the target moments ago, before it changes anything
-// there, and gives the epoch that the target is at, or has been at. Hazard: the records
-// may have a copy that another broker runs on. A raise succeeds only if nobody has made
-// one from other records since the last one here.
+// knows makes sure that this process has raised the target moments ago, before it changes
+// anything there, and gives the target's epoch. Hazard: another broker may run on a copy of
+// the records. A raise succeeds only if nobody has raised the target from other records since
+// the last one here.
 func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
 	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return target.Epoch{}, nil
@@ -113,9 +113,8 @@ func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (tar
 	return w.raises.target(name, t.Identity).last(), err
 }
 
-// raise waits for a raise of the target that begins after this call. What was done on the
-// server before it is known to have been done: a server that is restored to an earlier
-// time is behind.
+// raise waits for a raise of the target that begins after this call. A server that is later
+// restored to a time before the raise is behind it, so the loss of a change shows.
 func (w *Worker) raise(ctx context.Context, name string, t provider.Target) error {
 	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return nil
@@ -127,9 +126,9 @@ func (w *Worker) raiser(name string, t provider.Target) func(context.Context) (t
 	return func(ctx context.Context) (target.Epoch, error) { return w.raiseOnce(ctx, name, t) }
 }
 
-// raiseOnce makes one raise: it reserves a mark in the record, has the target be at it,
-// and records that. Whoever finds a mark reserved completes that raise before its own:
-// the reservation may be older than a copy of the records, which has it too.
+// raiseOnce makes one raise: it reserves a mark in the record, sets it on the target, and
+// records that. A caller that finds a reserved mark completes that raise before its own: the
+// reservation may be older than a copy of the records, which has it too.
 func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
 	reconciler := w.Providers[name].Reconciler
 	inherited := ""
@@ -173,7 +172,7 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 	}
 }
 
-// keepsEpoch records where the target is, unless another process of this broker has.
+// keepsEpoch records the target's epoch, unless another process of this broker has.
 func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (kept bool, _ error) {
 	err := w.Records.Commit(ctx, ledger.Put(known))
 	if !errors.Is(err, ledger.ErrConflict) {
@@ -183,8 +182,8 @@ func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (k
 	return err == nil && now.Line == known.Line && now.Count >= known.Count, err
 }
 
-// knownOf reads what is on record of the target. One that is not on record says itself
-// where it is, and has no mark: nobody has raised it.
+// knownOf reads the recorded epoch of a target. A target without a record is asked for its
+// epoch, and has no mark: nobody has raised it.
 func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t provider.Target) (lifecycle.TargetEpoch, error) {
 	known, err := w.Records.Epoch(ctx, name, t.Identity)
 	if err != nil {
@@ -198,8 +197,8 @@ func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t
 	return known, err
 }
 
-// disagrees is why a target is neither where the record has it nor where it is to be;
-// nil if the record was written meanwhile, by another process of this broker.
+// disagrees says why the target has neither the recorded epoch nor the next one; nil if
+// another process of this broker has written the record meanwhile.
 func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known lifecycle.TargetEpoch, said target.Epoch) error {
 	now, err := w.Records.Epoch(ctx, name, t.Identity)
 	if err != nil || now.Version != known.Version {
@@ -211,7 +210,7 @@ func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, 
 	return target.Copied(t.Name)
 }
 
-// onRecord is where the target has been.
+// onRecord is the target's recorded epoch.
 func (w *Worker) onRecord(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
 	known, err := w.Records.Epoch(ctx, name, t.Identity)
 	return epochOf(known), err

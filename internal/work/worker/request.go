@@ -15,17 +15,16 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A question is one call of a provider about what is in the target of an instance, which it
-// is told where that has been.
+// A question is one call of a provider about an instance, at the epoch of its target.
 type question struct {
 	in  provider.Instance
 	ask func(context.Context, wired.Provider, target.Epoch) (provider.Status, error)
-	// evicts says that it takes a binding away, which may be what keeps the target from
-	// being raised.
+	// evicts says that the call removes a binding, whose connections may be what keeps the
+	// target from being raised.
 	evicts bool
 }
 
-// question is what the provider is to do for an operation on the record.
+// question builds the provider's call for an operation on the record.
 func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operation) (question, error) {
 	if s.record.IsBinding() {
 		in, err := w.bindingFor(ctx, s.instance, s.record, op)
@@ -70,9 +69,9 @@ func operationFor(op *lifecycle.Operation) provider.Operation {
 	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous}
 }
 
-// instanceFor is what the provider is told of an instance; for an update, of what it is
-// to become. For a deletion no parameters are opened, here or below: it must work when
-// the key is lost or the record is damaged.
+// instanceFor describes an instance to the provider; for an update, the updated one. For a
+// deletion it opens no parameters, here or below: a deletion must work when the key is lost
+// or the record is damaged.
 func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
 	a, former := i.Attributes, json.RawMessage(nil)
 	if a.Snapshot == nil && op.Kind == lifecycle.Bind {
@@ -105,7 +104,7 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 	return in, err
 }
 
-// sourceFor is what the provider is told of the instance that is restored.
+// sourceFor describes the source of a restore to the provider.
 func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycle.Operation) (*provider.Source, error) {
 	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
 	return &provider.Source{
@@ -114,7 +113,7 @@ func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycl
 	}, err
 }
 
-// bindingFor is what the provider is told of a binding.
+// bindingFor describes a binding to the provider.
 func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
 	if i.Incarnation != b.InstanceIncarnation { // another life has the instance's id by now
 		i = lifecycle.Record{}
@@ -142,7 +141,7 @@ func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *life
 	return out, err
 }
 
-// placeOf is where an instance was ordered, in terms that fit platforms of any kind.
+// placeOf is the place where an instance was ordered, in terms that fit any platform.
 func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 	var said struct {
 		Name         string `json:"instance_name"`
@@ -158,8 +157,8 @@ func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 	}
 }
 
-// stateOf opens the state that a provider keeps. A deletion works without it, since the
-// key that sealed it may be lost: the provider then finds what it has made by its tags.
+// stateOf opens the provider's state. A deletion works without it, since its key may be
+// lost: the provider then finds its things by their labels.
 func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.Made, deletes bool) (provider.State, error) {
 	if made.State == nil {
 		return provider.ParseState(made.Found)
@@ -175,10 +174,10 @@ func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.
 	return provider.ParseState(plain)
 }
 
-// errStateSize ends an operation: asked again, the provider would give as much.
+// errStateSize fails an operation: asked again, the provider would give the same.
 var errStateSize = errors.New("a provider's state, or its target, is larger than a record can hold")
 
-// remembers is the record with the state and the target that a provider answered.
+// remembers gives the record with the state and the target of the provider's answer.
 func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (lifecycle.Record, error) {
 	if t := v.target; t != nil && !r.IsBinding() {
 		if len(t.Name) > limits.CatalogText || len(t.Identity) > limits.CatalogText {

@@ -19,17 +19,17 @@ type step struct {
 	reading
 }
 
-// A task is what a step has a provider do.
+// A task is one call of a provider, and the commit that follows it.
 type task interface {
-	// question is what the provider is asked.
+	// question builds the call.
 	question(ctx context.Context) (question, error)
-	// answered is the record of the step's operation after the answer, and what is written
-	// in the same commit. A conflict has it called again, when the records were read again.
+	// answered gives the step's record after the answer, and the other changes of its
+	// commit. After a conflict it is called again, with the records read anew.
 	answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error)
 }
 
-// step does one step: it loads the records, sees whether the operation may go on, takes
-// the lease, calls the provider, and commits what the answer means.
+// step does one step: it loads the records, asks the gate, takes the lease, calls the
+// provider, and commits the verdict.
 func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
 	loaded, err := w.read(ctx, ref.Token.Key)
 	if err != nil {
@@ -75,8 +75,7 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return s.perform(ctx, own{s})
 }
 
-// perform has the provider do a task, under a lease on the record of the step's
-// operation.
+// perform does a task under a lease on the step's record.
 func (s *step) perform(ctx context.Context, t task) (workflow.Outcome, error) {
 	q, err := t.question(ctx)
 	switch {
@@ -95,8 +94,8 @@ func (s *step) perform(ctx context.Context, t task) (workflow.Outcome, error) {
 	return s.conclude(ctx, t, a, answeredBy(holder, a.err))
 }
 
-// unanswered has an operation that is overdue end, or meet a fault, without an answer of
-// its provider.
+// unanswered ends an overdue operation, or records a fault, without an answer of the
+// provider.
 func (s *step) unanswered(ctx context.Context, fault error) (workflow.Outcome, error) {
 	return s.conclude(ctx, own{s}, answer{err: fault, began: s.at, instance: s.instance.Version}, held{})
 }
@@ -113,15 +112,15 @@ func (s *step) conclude(ctx context.Context, t task, a answer, lease held) (work
 	})
 }
 
-// own is the task of doing the operation to the very thing that its record is of.
+// own is the task of doing the record's own operation.
 type own struct{ *step }
 
 func (t own) question(ctx context.Context) (question, error) {
 	return t.step.question(ctx, t.reading, t.record.Operation)
 }
 
-// lease records that this step may call the cloud. False means that another
-// writer was faster: look again.
+// lease records that this step may call the cloud. False means that another writer was
+// faster: the step has to look again.
 func (s *step) lease(ctx context.Context, holder string) (ok bool, err error) {
 	leased := s.record.Leased(holder, s.at, s.until(s.at), s.witness())
 	err = s.Records.Commit(ctx, ledger.Put(leased), s.check())
@@ -136,10 +135,10 @@ func (s *step) lease(ctx context.Context, holder string) (ok bool, err error) {
 	return true, nil
 }
 
-// commit writes what write makes of the record, checks in the same commit what the
-// operation depends on, and gives up the lease. If the operation is no longer the
-// current one, or its instance is being deleted, it only gives up the lease: whoever
-// overtook the operation waits for that, as a sign that no call is on its way.
+// commit writes the record that write returns, checks in the same commit that the records it
+// depends on have not changed, and gives the lease up. If the operation is no longer current,
+// or its instance is being deleted, it only gives the lease up: the overtaking operation
+// waits for that, as a sign that no call is under way.
 func (s *step) commit(
 	ctx context.Context, lease held, write func(context.Context, time.Time) (lifecycle.Record, []ledger.Change, error),
 ) (workflow.Outcome, error) {
@@ -186,7 +185,7 @@ func outcomeOf(r lifecycle.Record, now time.Time) workflow.Outcome {
 	return workflow.Outcome{Wait: max(r.Operation.Next.Sub(now), 0)}
 }
 
-// change commits what to makes of the record, without having asked the provider.
+// change commits the record that to returns, without a call of the provider.
 func (s *step) change(
 	ctx context.Context, to func(r lifecycle.Record, now time.Time) (lifecycle.Record, error),
 ) (workflow.Outcome, error) {
@@ -201,8 +200,8 @@ func (s *step) fail(ctx context.Context, f lifecycle.Failure) (workflow.Outcome,
 	return s.change(ctx, func(r lifecycle.Record, now time.Time) (lifecycle.Record, error) { return r.Fail(now, f) })
 }
 
-// wait ends the step until a later look. It writes nothing unless the operation
-// would be overdue by then, and be started again by the reaper.
+// wait ends the step until a later look. It writes only if the reaper would restart the
+// operation before that look.
 func (s *step) wait(ctx context.Context, wait time.Duration) (workflow.Outcome, error) {
 	if !s.record.Due.Before(s.Now().Add(wait + lifecycle.Grace)) {
 		return workflow.Outcome{Wait: wait}, nil
@@ -212,8 +211,8 @@ func (s *step) wait(ctx context.Context, wait time.Duration) (workflow.Outcome, 
 	})
 }
 
-// deprovision removes the bindings of an instance, one at each step, and then the
-// instance, or keeps what that holds.
+// deprovision removes the bindings of an instance, one in each step, and then the instance,
+// or puts it into quarantine if its plan keeps it.
 func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 	op := s.record.Operation
 	b, passed, err := s.Records.NextBinding(ctx, s.record.Key, op.Unbound)
@@ -233,8 +232,8 @@ func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 	return s.perform(ctx, own{s})
 }
 
-// firstUpdate asks for an update for the first time. It waits until no step of a
-// binding can be calling the cloud, since such a call is for the instance as it was.
+// firstUpdate does the first step of an update. It waits until no step of a binding can be
+// calling the cloud, since such a call is meant for the instance before the update.
 func (s *step) firstUpdate(ctx context.Context) (workflow.Outcome, error) {
 	op := s.record.Operation
 	passed, until, err := s.bindingsBusy(ctx)
@@ -278,9 +277,9 @@ func (s *step) leaseWait() time.Duration {
 // an instance has.
 const mostLooks = 500
 
-// bindingsBusy gives the time until which a step of one of the instance's bindings
-// may be calling the cloud, or zero, and up to which binding none is. If there are more
-// than a step can look at, the time is now.
+// bindingsBusy gives the time until which a step of one of the instance's bindings may be
+// calling the cloud, or zero, and the last binding up to which none is. If there are more
+// bindings than a step can look at, the time is now.
 func (s *step) bindingsBusy(ctx context.Context) (passed string, until time.Time, err error) {
 	passed = s.record.Operation.Unbound
 	for range mostLooks {

@@ -7,11 +7,10 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A lease ends at a time when its step is certainly over, if the step does not stop
-// meanwhile. On a laptop it does: a step that sleeps before its call makes that call
-// long after its lease has run out. A process that is alone therefore remembers its
-// steps. Those that live still hold their lease; those that ended without giving it up
-// may have sent a call that still takes effect; all others belong to dead processes.
+// Hazard: on a laptop that sleeps, a step may send its call long after its lease has run
+// out. So a process that is alone remembers its steps. Live ones hold their lease whatever
+// the time; those that ended without giving it up may have sent a call that still takes
+// effect; all others belong to dead processes.
 
 // steps are the steps of this process that hold a lease.
 type steps struct {
@@ -30,7 +29,7 @@ func (w *Worker) begins() (holder string) {
 	return holder
 }
 
-// over ends a step, however it went.
+// over ends a step, successful or not.
 func (w *Worker) over(holder string) {
 	w.steps.mu.Lock()
 	defer w.steps.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// troubleAgain is how often the same trouble is logged: every step of every operation
-// that waits for its end meets it.
+// troubleAgain is how often the same trouble is logged: every step of every waiting operation
+// meets it.
 const troubleAgain = 10 * time.Minute
 
-// troubles are when each trouble was last logged.
+// troubles holds the time when each trouble was last logged.
 type troubles struct {
 	mu   sync.Mutex
 	said map[string]time.Time

@@ -1,7 +1,7 @@
-// Package worker does one step of one operation: it reads the record, makes sure that
-// the step may still act, records that it is about to call the cloud, asks the
-// provider, and records the answer. It needs records, a vault, the settings of plans
-// and the providers. It knows neither what drives it nor HTTP.
+// Package worker does one step of one operation: it reads the records, checks that the step
+// may still act, takes a lease, calls the provider, and commits the verdict. It needs
+// records, a vault, the settings of plans and the providers. It knows neither HTTP nor the
+// engine that calls it.
 package worker
 
 import (
@@ -32,13 +32,12 @@ type Records interface {
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
-// Plans looks up what the operator fixed in a plan; false when the plan has
-// left the catalog.
+// Plans looks up an offering and its plan; false once the plan has left the catalog.
 type Plans interface {
 	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 }
 
-// Options are what a Worker is made of.
+// Options configure a Worker.
 type Options struct {
 	Records   Records
 	Vault     vault.Vault
@@ -48,33 +47,33 @@ type Options struct {
 	NewID     func() string // different at each call
 	Log       *slog.Logger
 	Metrics   *metrics.Metrics
-	// HardTimeout is when whatever runs a step is certainly dead. Calls of a provider end
-	// before that, with time left to record the answer.
+	// HardTimeout is the time after which the process of a step is certainly dead. A
+	// provider's call ends earlier, with time left to record its answer.
 	HardTimeout time.Duration
-	// Alone says that no other process takes leases while this one lives. It then knows
-	// which steps live, and needs no clock for that.
+	// Alone says that no other process takes leases while this one lives: it then knows the
+	// live steps without a clock.
 	Alone bool
 }
 
 const (
 	// leaseMargin covers the difference of two clocks.
 	leaseMargin = time.Minute
-	// recordTimeout is for recording an answer, which also happens after the step's own
-	// context has ended.
+	// recordTimeout is the time to record an answer, even after the step's own context has
+	// ended.
 	recordTimeout = 10 * time.Second
 	// raceWait is the pause after losing a race for the lease.
 	raceWait = 100 * time.Millisecond
 	// maxLeasePause is the longest pause between two looks at a lease.
 	maxLeasePause = 10 * time.Second
-	// ownLeaseWait is the pause of a step that finds its own operation leased. It is too
-	// long for Drive to wait it out, where waiting is billed.
+	// ownLeaseWait is the pause of a step that finds its own operation leased. It is longer
+	// than Drive waits, since a function's waiting is billed.
 	ownLeaseWait = Patience + time.Second
 	// instanceWait is the pause of a bind while its instance changes.
 	instanceWait = 2 * time.Second
 )
 
-// A Worker does steps. Its only state is which of them live, and when it has logged
-// which troubles.
+// A Worker does steps. It remembers its live steps, its last raise of each target, and when
+// it logged which trouble; a restart may forget all of it.
 type Worker struct {
 	Options
 	steps    steps
@@ -103,8 +102,8 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return w.step(ctx, ref)
 }
 
-// call asks the provider to change something, in a target that is proven. What it answers as done is so only after a
-// raise of the target: what is on record as done is never later than the epoch.
+// call proves the target and asks the provider for a change. A change that is done counts
+// only after a raise of the target: no record is ever ahead of its target's epoch.
 func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
 	return w.within(ctx, name, func(ctx context.Context, p wired.Provider) (provider.Status, error) {
 		switch learnt, err := p.Prove(ctx, q.in); {
@@ -128,7 +127,8 @@ func (w *Worker) call(ctx context.Context, name string, q question) (provider.St
 	})
 }
 
-// outOfHand reports whether a target is not as this broker left it.
+// outOfHand reports whether someone else has changed the target: it was restored, or two
+// brokers use it.
 func outOfHand(err error) bool {
 	trouble, ok := errors.AsType[*target.Trouble](err)
 	return ok && (trouble.Kind == target.Doubled || trouble.Kind == target.Restored)
@@ -170,8 +170,8 @@ func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lif
 type held struct {
 	holder string
 	// timedOut says that the call got no answer in time. It may still take effect, so the
-	// lease stays, and whoever overtakes the operation waits until it runs out. The
-	// operation itself goes on.
+	// lease stays: an overtaking operation waits until it runs out, and the operation itself
+	// goes on.
 	timedOut bool
 }
 
@@ -193,9 +193,9 @@ func (h held) frees(r lifecycle.Record) bool { return !h.timedOut && r.Holds(h.h
 
 const maxPause = 5 * time.Minute
 
-// pause is how long to wait for the next look when the provider does not say. It grows
-// from 10 s to 60 s in the first hour and is 300 s after it, so that a week of waiting
-// fits into what one execution may record.
+// pause is the wait before the next look if the provider gives none. It grows from 10 s to
+// 60 s in the first hour and is 300 s after it, so that a week of waiting fits into the
+// history of one execution.
 func pause(age time.Duration) time.Duration {
 	if age >= time.Hour {
 		return maxPause
@@ -221,9 +221,9 @@ func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, r lifecycle.Rec
 // until is when a lease taken now ends.
 func (w *Worker) until(now time.Time) time.Time { return now.Add(w.HardTimeout + leaseMargin) }
 
-// leasePause is how long an operation waits before it looks again at another's lease. A
-// live step gives its lease up long before that runs out, and somebody may be waiting
-// for the answer: so the pauses begin short, and grow.
+// leasePause is how long an operation waits before it looks again at another's lease. A live
+// step gives its lease up long before the end, and a request may be waiting: so the pauses
+// begin short, and grow.
 func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
 	age := now.Sub(op.Started)
 	if age < 0 { // the clock stepped back, and how long it waits is not known
@@ -233,8 +233,8 @@ func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
 	return min(pause, until.Sub(now))
 }
 
-// repeat runs write until it meets no conflict. It outlives the step's context, since
-// what the cloud has done must be recorded.
+// repeat runs write until it meets no conflict. It outlives the step's context, since the
+// cloud's answer must be recorded.
 func repeat(ctx context.Context, write func(ctx context.Context, first bool) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
