@@ -224,24 +224,27 @@ localstack-down: ## end the emulated AWS, with all that it holds
 clean: ## remove what was built; the data folder stays
 	rm -rf bin dist cdk.out $(TOOLS)
 
+# A tool's folder bears its version, and is made once: a checkout that shares .tools with
+# another one never removes what that one uses. Raise the name with the requirements.
+
 $(STATICCHECK):
 	mkdir -p $(TOOLS)
 	GOFLAGS= GOBIN=$(TOOLS) $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.7.0
 	mv $(TOOLS)/staticcheck $@
 
-$(MINISTACK)/installed: internal/test/emulator/requirements.txt
+$(MINISTACK)/installed: | internal/test/emulator/requirements.txt
 	rm -rf $(MINISTACK)
 	python3 -m venv $(MINISTACK)
-	$(MINISTACK)/bin/pip install --quiet --no-deps --requirement $<
+	$(MINISTACK)/bin/pip install --quiet --no-deps --requirement $|
 	touch $@
 
-$(CFN_LINT)/installed: internal/app/offeringfiles/cfn-lint.txt
+$(CFN_LINT)/installed: | internal/app/offeringfiles/cfn-lint.txt
 	rm -rf $(CFN_LINT)
 	python3 -m venv $(CFN_LINT)
-	$(CFN_LINT)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	$(CFN_LINT)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $|
 	touch $@
 
-$(CDK)/installed: infra/package.json infra/package-lock.json
+$(CDK)/installed: | infra/package.json infra/package-lock.json
 	rm -rf $(CDK)
 	mkdir -p $(CDK)
 	cp infra/package.json infra/package-lock.json $(CDK)
@@ -283,12 +286,12 @@ $(TOOLS)/valkey-%/installed: | internal/test/valkeytest/valkey-%.txt
 PGJDBC        := 42.7.8
 PGJDBC_SHA256 := 2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7
 
-$(CLIENTS)/installed: internal/app/testdata/clients/requirements.txt internal/app/testdata/clients/package-lock.json
+$(CLIENTS)/installed: | internal/app/testdata/clients/requirements.txt internal/app/testdata/clients/package-lock.json
 	@echo "installing drivers into $(@D)"
 	@rm -rf $(@D) $(@D).repository
 	@mkdir -p $(@D)
 	@python3 -m venv $(@D)/python
-	@$(@D)/python/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	@$(@D)/python/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement internal/app/testdata/clients/requirements.txt
 	@cp internal/app/testdata/clients/package.json internal/app/testdata/clients/package-lock.json $(@D)
 	@cd $(@D) && npm ci --no-audit --no-fund --silent
 	@mvn --quiet --batch-mode -Dstyle.color=never -Dmaven.repo.local=$(@D).repository org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
