@@ -171,7 +171,9 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	if err != nil {
 		return decision{}, err
 	}
-	next, past, err := r.BeginCreate(b.start(ctx, q.Caller, r.Key, plan, now, synchronous), fresh)
+	start := b.start(ctx, q.Caller, r.Key, plan, now, synchronous)
+	start.Parameters = lifecycle.ParameterNames(q.Parameters)
+	next, past, err := r.BeginCreate(start, fresh)
 	if err != nil {
 		return decision{}, err
 	}

@@ -111,6 +111,7 @@ func (b *Broker) beginProvision(
 	}
 	start := b.start(ctx, q.Caller, i.Key, plan, b.Now(), synchronous)
 	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, source
+	start.Parameters = lifecycle.ParameterNames(q.Parameters)
 	next, past, err := i.BeginCreate(start, fresh)
 	if err != nil {
 		return decision{}, err

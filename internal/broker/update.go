@@ -95,7 +95,9 @@ func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.R
 			return decision{}, err
 		}
 	}
-	next, past, err := i.BeginUpdate(b.start(ctx, q.Caller, i.Key, t.plan, b.Now(), synchronous), t.attributes)
+	start := b.start(ctx, q.Caller, i.Key, t.plan, b.Now(), synchronous)
+	start.Parameters = lifecycle.ParameterNames(q.Parameters)
+	next, past, err := i.BeginUpdate(start, t.attributes)
 	if err != nil {
 		return decision{}, err
 	}

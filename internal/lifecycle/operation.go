@@ -85,6 +85,8 @@ type Operation struct {
 	Expected time.Duration `json:"expected,omitempty"`
 	// Asker is who asked for it, for audit.
 	Asker Asker `json:"asker,omitzero"`
+	// Parameters are the names of the parameters that the request gave.
+	Parameters []string `json:"parameters,omitempty"`
 	// Target is what an update changes the attributes to; they change only when it
 	// succeeds (UPD-23).
 	Target *Attributes `json:"target,omitempty"`
@@ -165,12 +167,15 @@ type Start struct {
 	// Expected is how long such operations take; zero if that is not known.
 	Expected time.Duration
 	Source   *Source // what a provision restores; nil for nothing
+	// Parameters are the names of the parameters that the request gives.
+	Parameters []string
 }
 
 func (s Start) operation(kind Kind) *Operation {
 	return &Operation{
 		ID: s.ID, Kind: kind, Phase: InProgress, Started: s.Now, Deadline: s.Now.Add(s.Timeout),
 		Attempt: 1, Next: s.Now, Synchronous: s.Synchronous, Own: s.Own, Asker: s.Asker, Expected: s.Expected, Source: s.Source,
+		Parameters: s.Parameters,
 	}
 }
 
@@ -209,4 +214,6 @@ type PastOperation struct {
 	Key       Key       `json:"key"`
 	Operation Operation `json:"operation"`
 	Expires   time.Time `json:"expires"`
+	// Ended is the entry of an operation that this one has cancelled; else nil.
+	Ended *Entry `json:"-"`
 }

@@ -275,8 +275,12 @@ func (r *Record) past(now time.Time) *PastOperation {
 		op.Next, op.Faults, op.Trouble = time.Time{}, 0, ""
 		op.Description = "The operation was cancelled by a later deletion."
 	}
-	op.Target, op.Source, op.Unbound, op.TakenBy, op.Before = nil, nil, "", "", ""
-	return &PastOperation{Key: r.Key, Operation: op, Expires: now.Add(Retention)}
+	var ended *Entry
+	if r.InProgress() {
+		ended = r.entry(op)
+	}
+	op.Target, op.Source, op.Unbound, op.TakenBy, op.Before, op.Parameters = nil, nil, "", "", "", nil
+	return &PastOperation{Key: r.Key, Operation: op, Expires: now.Add(Retention), Ended: ended}
 }
 
 // settle ends the current operation.

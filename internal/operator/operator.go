@@ -155,10 +155,11 @@ func (c *Console) settle(ctx context.Context, s Settlement) (Row, error) {
 	if !r.InProgress() {
 		return Row{}, refuse("the operation has %s already: nothing was done", r.Operation.Phase)
 	}
-	if r, err = r.Fail(c.Now(), lifecycle.Failure{Message: s.Message}); err == nil {
-		err = c.Records.Commit(ctx, ledger.Put(r))
+	failed, err := r.Fail(c.Now(), lifecycle.Failure{Message: s.Message})
+	if err == nil {
+		err = c.Records.Commit(ctx, ledger.Put(failed), ledger.Log(failed.Ended(r)))
 	}
-	return c.row(r), err
+	return c.row(failed), err
 }
 
 // decideTimeout bounds how long a decision is retried while others write the same

@@ -69,6 +69,10 @@ const (
 	// Before is what is kept of such a text while that of a trouble stands in its place.
 	Before = 200
 
+	// ParameterNames is how many bytes of JSON an operation keeps of the names of its
+	// request's parameters.
+	ParameterNames = 256
+
 	// Trouble is the longest text of what an operation waits for, for operators.
 	Trouble = 512
 )

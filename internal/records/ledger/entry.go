@@ -14,7 +14,7 @@ import (
 // never written.
 type Entry interface {
 	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
-		Inventory | Identity | Sighting | SweepLease
+		lifecycle.Entry | Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
@@ -38,6 +38,8 @@ func envelopeOf(entry any) (e envelope) {
 		e = envelope{key: epochKey(v.Provider, v.Identity), version: &v.Version}
 	case *lifecycle.TargetUse:
 		e = envelope{key: targetKey(*v), version: &v.Version, due: v.Due}
+	case *lifecycle.Entry:
+		e = envelope{entryKey(*v), &v.Version, v.Expires, v.Expires}
 	case *Inventory:
 		e = envelope{key: reaperKey(sortInventory), version: &v.Version, due: v.Due}
 	case *Identity:
@@ -99,6 +101,7 @@ const (
 	sortInstance  = "INSTANCE"
 	sortBinding   = "BINDING#"
 	sortFormer    = "FORMER#" // of an incarnation, and perhaps of a binding
+	sortLog       = "LOG#"    // of the latest first
 	sortPointer   = "POINTER"
 	sortOperation = "OPERATION"
 
@@ -141,6 +144,16 @@ func isInstance(r store.Record) bool {
 
 func isBinding(r store.Record) bool {
 	return strings.HasPrefix(r.Sort, sortBinding) || strings.HasPrefix(r.Sort, sortFormer) && !isInstance(r)
+}
+
+// lastMilli has sixteen digits, and is later than any time in milliseconds.
+const lastMilli = 1e16 - 1
+
+// entryKey puts the latest entry of an instance first, since stores list in order.
+func entryKey(e lifecycle.Entry) store.Key {
+	at := recordKey(e.Key.InstanceKey())
+	at.Sort = fmt.Sprintf("%s%016d#%s", sortLog, int64(lastMilli)-e.Ended.UnixMilli(), e.ID)
+	return at
 }
 
 func pointerKey(platform, binding string) store.Key {

@@ -33,6 +33,9 @@ var ErrUnreadable = store.ErrUnreadable
 // A Ledger reads and writes the records. Its memory only saves time, and may be dropped
 // at any moment.
 type Ledger struct {
+	// HistoryKept is how long entries of histories are kept.
+	HistoryKept time.Duration
+
 	memory memory
 	store  store.Store
 	newID  func() string
@@ -41,7 +44,7 @@ type Ledger struct {
 // New makes a ledger. NewID gives a different string at each call, naming a
 // commit.
 func New(s store.Store, newID func() string) *Ledger {
-	return &Ledger{store: s, newID: newID}
+	return &Ledger{HistoryKept: lifecycle.HistoryKept, store: s, newID: newID}
 }
 
 // Record reads an instance or a binding; what was never recorded has state Absent
@@ -129,6 +132,25 @@ func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (l
 		return lifecycle.PastOperation{}, err
 	}
 	return p, nil
+}
+
+// History reads one page of an instance's history, the latest entry first. Cursor is empty
+// for the first page, then the next of the last; next is empty at the end. Entries that
+// have expired may still be there.
+func (l *Ledger) History(ctx context.Context, instance lifecycle.Key, cursor string, limit int) (
+	page []lifecycle.Entry, next string, _ error,
+) {
+	found, err := l.store.List(ctx, recordKey(instance.InstanceKey()).Partition, sortLog, cursor, limit)
+	unread := []error{err}
+	for _, r := range found.Records {
+		e, err := entryIn[lifecycle.Entry](r)
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		page = append(page, *e)
+	}
+	return page, found.Next, errors.Join(unread...)
 }
 
 // Epoch reads the latest epoch of a target; version 0 if none is known.

@@ -99,7 +99,7 @@ func TestRecordsKeepEveryField(t *testing.T) {
 	b.Key, b.Version = binding, 0
 	p := lifecycle.Pointer{Key: binding}
 	past := filled[lifecycle.PastOperation]()
-	past.Version = 0
+	past.Version, past.Ended.Version, past.Ended.Key = 0, 0, binding
 	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.Put(p), ledger.PutPast(&past)); err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +117,12 @@ func TestRecordsKeepEveryField(t *testing.T) {
 	if diff := cmp.Diff(p, gotP); err != nil || diff != "" {
 		t.Errorf("pointer (-want +got): %v\n%s", err, diff)
 	}
+	logged, _, err := l.History(ctx, instance, "", 0)
+	past.Ended.Version, past.Ended.Expires = 1, past.Ended.Ended.Add(lifecycle.HistoryKept)
+	if diff := cmp.Diff([]lifecycle.Entry{*past.Ended}, logged); err != nil || diff != "" {
+		t.Errorf("history (-want +got): %v\n%s", err, diff)
+	}
+	past.Ended = nil
 	gotPast, err := l.PastOperation(ctx, past.Operation.ID, epoch)
 	if diff := cmp.Diff(past, gotPast); err != nil || diff != "" {
 		t.Errorf("past operation (-want +got): %v\n%s", err, diff)
@@ -126,7 +132,7 @@ func TestRecordsKeepEveryField(t *testing.T) {
 		t.Errorf("next binding (-want +got): %v\n%s", err, diff)
 	}
 	due, next, err := l.Due(ctx, epoch.AddDate(1, 0, 0), "")
-	if err != nil || next != "" || len(due) != 3 {
+	if err != nil || next != "" || len(due) != 4 {
 		t.Errorf("due: %d records, next %q: %v", len(due), next, err)
 	}
 	for _, d := range due {

@@ -38,6 +38,14 @@ var largest = map[string]string{
 	"Operation.Trouble":                 strings.Repeat(anything, limits.Trouble),
 	"Operation.Unbound":                 strings.Repeat(printable, limits.Identifier),
 	"Operation.TakenBy":                 strings.Repeat("o", lifecycle.OperationIDLength),
+	"Entry.Incarnation":                 strings.Repeat("o", lifecycle.OperationIDLength),
+	"Entry.ID":                          strings.Repeat("o", lifecycle.OperationIDLength),
+	"Entry.Kind":                        string(lifecycle.Deprovision),
+	"Entry.Act":                         "release",
+	"Entry.Phase":                       string(lifecycle.Succeeded),
+	"Entry.Description":                 strings.Repeat(anything, limits.Description),
+	"Entry.PlanID":                      strings.Repeat(printable, limits.CatalogText),
+	"Entry.AppGUID":                     strings.Repeat(anything, limits.Identifier),
 	"FailedOperation.ID":                strings.Repeat("o", lifecycle.OperationIDLength),
 	"FailedOperation.Kind":              string(lifecycle.Provision),
 	"FailedOperation.Description":       strings.Repeat(anything, limits.Description),
@@ -82,6 +90,16 @@ var largest = map[string]string{
 // object is a JSON object of so many bytes.
 func object(size int) string { return `{"x":"` + strings.Repeat("x", size-len(`{"x":""}`)) + `"}` }
 
+// manyMembers is an object with the names that take most room in a record.
+func manyMembers() json.RawMessage {
+	members := map[string]int{}
+	for n := range limits.ParameterNames {
+		members[string(rune('a'+n/26))+string(rune('a'+n%26))] = n
+	}
+	out, _ := json.Marshal(members)
+	return out
+}
+
 // enlarge gives every field of a record the largest value that it can have.
 func enlarge(t *testing.T, name string, v reflect.Value) {
 	t.Helper()
@@ -113,6 +131,8 @@ func enlarge(t *testing.T, name string, v reflect.Value) {
 			v.SetBytes([]byte(bounded(" (sealed)")))
 		case reflect.TypeFor[[]byte]():
 			v.SetBytes([]byte(bounded("")))
+		case reflect.TypeFor[[]string]():
+			v.Set(reflect.ValueOf(lifecycle.ParameterNames(manyMembers())))
 		case reflect.TypeFor[[]lifecycle.Lease]():
 			v.Set(reflect.MakeSlice(v.Type(), limits.Leases, limits.Leases))
 			for i := range v.Len() {
@@ -160,7 +180,7 @@ func TestLargestRecordsFit(t *testing.T) {
 	enlarge(t, "", reflect.ValueOf(&i).Elem())
 	enlarge(t, "", reflect.ValueOf(&b).Elem())
 	enlarge(t, "", reflect.ValueOf(&past).Elem())
-	i.Key.Binding, i.Version, b.Version, past.Version = "", 0, 0, 0
+	i.Key.Binding, i.Version, b.Version, past.Version, past.Ended.Version = "", 0, 0, 0, 0
 	i.BindingOnly, b.InstanceOnly = lifecycle.BindingOnly{}, lifecycle.InstanceOnly{}
 	a := &b.Attributes // what only an instance's are
 	a.OrganizationGUID, a.SpaceGUID, a.MaintenanceVersion, a.DashboardURL, a.Snapshot = "", "", "", "", nil

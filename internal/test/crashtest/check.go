@@ -41,6 +41,7 @@ func play(s Subject, p plan, g *Safeguard) outcome {
 	orphans := 0
 	if len(w.wrong) == 0 {
 		w.rest()
+		w.logged()
 		orphans = w.judge()
 	}
 	for _, t := range w.still {
@@ -76,6 +77,27 @@ func (w *world) rest() {
 	}
 	if len(w.visits) > 0 {
 		w.fail("executions never end: %v", w.visits)
+	}
+}
+
+// logged requires one entry in the history of its instance for each operation whose end the
+// platform has seen, with the same end.
+func (w *world) logged() {
+	for t, phase := range w.ended {
+		var found []lifecycle.Phase
+		for e, err := range paging.All(context.Background(), func(ctx context.Context, cursor string) ([]lifecycle.Entry, string, error) {
+			return w.ledger.History(ctx, t.Key, cursor, 0)
+		}) {
+			if err != nil {
+				w.fail("the history of %s cannot be read: %v", t, err)
+			}
+			if e.ID == t.Operation {
+				found = append(found, e.Phase)
+			}
+		}
+		if len(found) != 1 || found[0] != phase {
+			w.fail("%s has %s, and its history says %q", t, phase, found)
+		}
 	}
 }
 

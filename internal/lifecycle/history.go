@@ -1,0 +1,96 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/limits"
+)
+
+// An Entry is one line in the history of an instance: an operation on it or on one of its
+// bindings that has ended, or the act of an operator. The commit that ends the operation
+// writes it, so that each operation has one, and it never changes.
+type Entry struct {
+	Version int64 `json:"-"`
+	// Key is that of the instance or the binding.
+	Key Key `json:"key"`
+	// Incarnation is the life of the instance.
+	Incarnation string `json:"incarnation,omitempty"`
+	// ID is the operation's; an act has one of its own.
+	ID   string `json:"id"`
+	Kind Kind   `json:"kind,omitempty"`
+	// Act is what an operator did; empty for an operation.
+	Act         string    `json:"act,omitempty"`
+	Phase       Phase     `json:"phase,omitempty"`
+	Cancelled   bool      `json:"cancelled,omitempty"`
+	Description string    `json:"description,omitempty"` // why it failed
+	Started     time.Time `json:"started,omitzero"`
+	Ended       time.Time `json:"ended"`
+	// Asker is who asked for it, sealed under Key; Own says that the broker began it itself.
+	Asker  Asker  `json:"asker,omitzero"`
+	Own    bool   `json:"own,omitempty"`
+	PlanID string `json:"plan_id,omitempty"`
+	// Parameters are the names of the parameters that the request gave, never their values.
+	Parameters []string  `json:"parameters,omitempty"`
+	AppGUID    string    `json:"app_guid,omitempty"`
+	Expires    time.Time `json:"expires"`
+}
+
+// HistoryKept is how long an entry is kept unless the operator sets another time.
+const HistoryKept = 90 * 24 * time.Hour
+
+// Ended is the entry of the operation that the change from before to r has ended; nil if it
+// has ended none.
+func (r Record) Ended(before Record) *Entry {
+	if op := r.Operation; op == nil || r.InProgress() || !before.InProgress() || before.Operation.ID != op.ID {
+		return nil
+	}
+	return before.entry(*r.Operation)
+}
+
+// entry is the entry of an operation on the record that has ended. The record is the one
+// before the end: a tombstone has no attributes.
+func (r Record) entry(op Operation) *Entry {
+	e := Entry{
+		Key: r.Key, Incarnation: r.Incarnation, ID: op.ID, Kind: op.Kind, Phase: op.Phase, Cancelled: op.Cancelled,
+		Started: op.Started, Ended: op.Settled, Asker: op.Asker, Own: op.Own, PlanID: r.Attributes.PlanID,
+		Parameters: op.Parameters, AppGUID: r.AppGUID,
+	}
+	if op.Phase == Failed {
+		e.Description = op.Description
+	}
+	if r.IsBinding() {
+		e.Incarnation = r.InstanceIncarnation
+	}
+	if t := r.Operation.Target; t != nil {
+		e.PlanID = t.PlanID
+	}
+	return &e
+}
+
+// Acted is the entry of an operator's act on the record.
+func (r Record) Acted(act, id string, now time.Time) Entry {
+	e := r.entry(Operation{ID: id, Settled: now})
+	e.Act = act
+	return *e
+}
+
+// ParameterNames are the names of the members of a parameter object, in order, as far as a
+// record has room for them.
+func ParameterNames(parameters json.RawMessage) (names []string) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(parameters, &members) != nil {
+		return nil
+	}
+	room := limits.ParameterNames
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		encoded, err := json.Marshal(name)
+		if room -= len(encoded) + len(","); err != nil || room < 0 {
+			break
+		}
+		names = append(names, name)
+	}
+	return names
+}
