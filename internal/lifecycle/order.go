@@ -6,7 +6,7 @@ import "time"
 // exception: a request may be delayed until the id has been deleted, and perhaps used
 // again. So times decide only for an id that was deleted before, and they only refuse: no
 // time makes the DELETE of an existing instance a success (ORB-01 to ORB-03;
-// docs/decisions/0016-clocks.md has the table).
+// docs/decisions/0003-order-of-requests.md has the table).
 
 const (
 	// ClockSkew is how far the deciding clock may be behind the clock that timed the request.

@@ -67,7 +67,7 @@ func (l life) fails(t *testing.T, now time.Time) life {
 	return life{i, b}
 }
 
-// Which of two requests came first: the table of docs/decisions/0016-clocks.md.
+// Which of two requests came first: the table of docs/decisions/0003-order-of-requests.md.
 // A time decides only about an id that was deleted before, and then it refuses.
 func TestTheOrderOfRequests(t *testing.T) {
 	first := newLife().begins(t, at(10), at(10))

@@ -346,7 +346,7 @@ func (failingEngine) Start(context.Context, workflow.Ref) error  { return errors
 func (failingEngine) Finish(context.Context, workflow.Ref) error { return errors.New("throttled") }
 
 // Synchronous work that does not settle: 202 where the client allows it, else
-// it is turned into a deletion (docs/decisions/0005).
+// it is turned into a deletion (docs/decisions/0004-requests.md).
 //
 // ERR-09: what an error leaves behind is removed, and of an update it is said.
 func TestSlowSynchronousWork(t *testing.T) {
