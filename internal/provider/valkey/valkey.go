@@ -1,8 +1,9 @@
 // Package valkey makes what apps use of a shared Valkey server: an instance is a
 // prefix of keys and channels, a binding is a user of its own who may do nothing
 // beyond it. What is made, and whose it is, stands in the server's own list of
-// users, and nowhere else (docs/decisions/0012-shared-servers.md). It decides what comes next
-// (next.go) from the users that are there (users.go). The rest is hosted's.
+// users, and nowhere else (docs/decisions/0012-shared-servers.md). It decides what
+// comes next (next.go) from the users that are there (users.go). The rest is
+// hosted's.
 package valkey
 
 import (
