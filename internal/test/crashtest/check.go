@@ -85,9 +85,10 @@ func (w *world) rest() {
 func (w *world) logged() {
 	for t, phase := range w.ended {
 		var found []lifecycle.Phase
-		for e, err := range paging.All(context.Background(), func(ctx context.Context, cursor string) ([]lifecycle.Entry, string, error) {
+		page := func(ctx context.Context, cursor string) ([]lifecycle.Entry, string, error) {
 			return w.ledger.History(ctx, t.Key, cursor, 0)
-		}) {
+		}
+		for e, err := range paging.All(context.Background(), page) {
 			if err != nil {
 				w.fail("the history of %s cannot be read: %v", t, err)
 			}

@@ -160,7 +160,8 @@ func (s *step) commit(
 		}
 		next = lease.of(next)
 		outcome = outcomeOf(next, now)
-		more = append(more, ledger.Put(next), s.check(), ledger.FirstTargetUse(s.record, next, now), ledger.Log(next.Ended(s.record)))
+		more = append(more, ledger.Put(next), s.check(), ledger.FirstTargetUse(s.record, next, now),
+			ledger.Log(next.Ended(s.record)))
 		if err := s.Records.Commit(ctx, more...); err != nil {
 			return err
 		}
