@@ -26,8 +26,8 @@ func TestEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &lifecycle.Entry{
-		Key: running.Key, Incarnation: "op", ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.Failed, Description: "No room.",
-		Started: at(0), Ended: at(5), PlanID: "small", Parameters: []string{"size"},
+		Key: running.Key, Incarnation: "op", ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.Failed,
+		Description: "No room.", Started: at(0), Ended: at(5), PlanID: "small", Parameters: []string{"size"},
 	}
 	if diff := cmp.Diff(want, failed.Ended(running)); diff != "" {
 		t.Errorf("of a failure (-want +got):\n%s", diff)
