@@ -93,7 +93,7 @@ func (n tenant) rents(t *testing.T, s servicestest.Service, p servicestest.Plan)
 	}
 	use := func(at string) error { return p.Use(t.Context(), servicestest.Config(at, got), got) }
 	if err := use(n.endpoint); err != nil {
-		t.Errorf("the credentials are of no use: %v", err)
+		t.Errorf("the credentials are of no use, where %s: %v", p.Shows, err)
 	}
 	if err := use(*n.config.BaseEndpoint); servicestest.Refused(err) != (s.OnlyTLS && n.enforced) {
 		t.Errorf("refused without TLS must be %v: %v", s.OnlyTLS && n.enforced, err)

@@ -277,7 +277,7 @@ func (l life) lives() {
 	l.isRefused(got, others)
 	open := servicestest.Config(l.account.endpoint, got)
 	if err := l.plan.Use(t.Context(), open, got); err != nil {
-		t.Errorf("before the unbind: %v", err)
+		t.Errorf("before the unbind, it is tried whether %s: %v", l.plan.Shows, err)
 	}
 	mine.unbind()
 	comesToBeRefused(t, "the key after the unbind", func() error { return l.use(l.account.endpoint, got) })

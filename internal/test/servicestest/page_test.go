@@ -63,35 +63,20 @@ func write(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# AWS services that ship
 
-This page is made by ` + "`go test ./internal/test/servicestest -update`" + `, and a test keeps it true. How they are offered
-stands in [cloudformation.md](cloudformation.md), and how another one is added. Prices are of us-east-1, from AWS's price
-lists; they change.
+**A deletion removes what an instance holds**, unless its plan says otherwise. Each binding has a key of its own: credentials also
+hold ` + "`access_key_id`, `secret_access_key` and `region`" + `. An update changes any parameter but those that are *fixed*. Prices
+are AWS's list prices of us-east-1. [More services](cloudformation.md) take four files.
 
-None of these has been made on a real AWS account yet. Below each plan stands where it was made and used:
-
-- **MiniStack, one process**: a test of ` + "`make test`" + ` (internal/test/e2e TestServices) has the built program make two
-  instances on MiniStack 1.5.33, which does what policies say: one without parameters, which an update then gives all that it
-  takes, and one with all that there are. The account shows each parameter, but for those that are named. Each binding's own
-  credentials open its instance, and nothing else, and nothing after the unbind. Both are deleted, and the account is found as
-  it was.
-- **MiniStack, deployed**: a test of ` + "`make test`" + ` (localstack TestServices) has the deployed broker make one
-  instance, in the functions' own roles: it is used with what was handed out, refused after the unbind, deleted, and nothing
-  of it is left.
-- **LocalStack, deployed**: the same test, run by hand on LocalStack 4.14.0 without Docker, which refuses nothing: seven in
-  one run, on an overloaded machine that answered a bind of kinesis with a 500, and kinesis by itself. None of their resources
-  was one that LocalStack only pretends to make.
-
-What no test shows is left to AWS's word. For all of them that is [also](aws.md#what-is-proved-where) whether the rights in
-permissions.json are enough, since no emulator has CloudFormation act by its service role; how long things take, throttling,
-quotas and bills.
-
-The credentials of each have ` + "`access_key_id`, `secret_access_key` and `region`" + ` beside those of the table.
+None was made on AWS yet. In ` + "`make test`" + `, the program makes each plan on MiniStack 1.5.33 with policies enforced: with and
+without parameters, updated, moved where plans allow it, used by its own credentials alone, and deleted. The deployed broker does
+so with each first plan, there, and by hand on LocalStack 4.14.0. What no test shows is listed, and
+[nothing of AWS itself](aws.md#what-is-proved-where) is shown. ` + "`go test ./internal/test/servicestest -update`" + ` makes this page.
 
 | offering | credentials | shown by no test |
 | --- | --- | --- |
 `)
 	for _, s := range servicestest.Services() {
-		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s |\n", s.Offering, s.Offering, strings.Join(s.Credentials, "`, `"), s.Unproved)
+		fmt.Fprintf(&b, "| [%s](#%s) | `%s` | %s |\n", s.Offering, s.Offering, strings.Join(s.Credentials, "`, `"), unproved(s))
 	}
 	for _, s := range servicestest.Services() {
 		o, ok := all[s.Offering]
@@ -103,11 +88,24 @@ The credentials of each have ` + "`access_key_id`, `secret_access_key` and `regi
 	return b.String()
 }
 
-// rules says in words what becomes of what an instance holds.
+// unproved is what no test shows of a service, and its parameters that MiniStack does not show or change.
+func unproved(s servicestest.Service) string {
+	said := []string{s.Unproved}
+	for _, p := range s.Plans {
+		for _, name := range slices.Concat(p.Unseen, p.Unchanged) {
+			if name = "`" + name + "`"; !slices.Contains(said, name) {
+				said = append(said, name)
+			}
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// rules says in words what becomes of what an instance holds, unless it is removed.
 var rules = map[plan.Rule]string{
-	plan.Empty:  "what is in it is removed with it",
-	plan.Retain: "the resource stays in the account, with tags that say so",
-	plan.Refuse: "refused as long as something is in it",
+	plan.Empty:  "",
+	plan.Retain: "**A deletion leaves it in the account.**",
+	plan.Refuse: "**A deletion is refused while something is in it.**",
 }
 
 // A shown is the metadata that platforms show.
@@ -126,32 +124,53 @@ func shownOf(t *testing.T, metadata json.RawMessage) (s shown) {
 
 func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestest.Service) {
 	t.Helper()
-	fmt.Fprintf(b, "\n## %s\n\n%s\n", o.Name, shownOf(t, o.Metadata).LongDescription)
 	if o.PlanUpdateable != s.Moves {
 		t.Errorf("a move of %s is tried: %v", o.Name, s.Moves)
 	}
+	kinds, settings := map[string]bool{}, make([]plan.Settings, len(o.Plans))
 	for i, p := range o.Plans {
-		m, err := plan.Parse(p.Snapshot)
-		if err != nil {
+		var err error
+		if settings[i], err = plan.Parse(p.Snapshot); err != nil {
 			t.Fatal(err)
 		}
 		if i >= len(s.Plans) || s.Plans[i].Name != p.Name {
 			t.Fatalf("nobody tries %s of %s", p.Name, s.Offering)
 		}
-		fmt.Fprintf(b, "\n### %s, plan %s\n\n%s.\n\n", o.Name, p.Name, p.Description)
-		for _, bullet := range shownOf(t, p.Metadata).Bullets {
-			fmt.Fprintf(b, "- %s\n", bullet)
+		tried(t, s, s.Plans[i], p, settings[i])
+		for _, kind := range settings[i].Resources {
+			kinds[kind] = true
 		}
-		kinds := slices.Compact(slices.Sorted(maps.Values(m.Resources)))
-		fmt.Fprintf(b, "- Made of: `%s`\n- A deletion: %s\n", strings.Join(kinds, "`, `"), rules[m.OnDelete])
-		tried(t, b, s, s.Plans[i], p, m)
-		parameters(t, b, p)
 	}
+	common := shownOf(t, o.Plans[0].Metadata).Bullets
+	for _, p := range o.Plans[1:] {
+		bullets := shownOf(t, p.Metadata).Bullets
+		common = slices.DeleteFunc(common, func(bullet string) bool { return !slices.Contains(bullets, bullet) })
+	}
+	says := sentences(append([]string{ownKey.Replace(shownOf(t, o.Metadata).LongDescription)}, common...))
+	fmt.Fprintf(b, "\n## %s\n\n%s Made of `%s`.\n\n", o.Name, says, strings.Join(slices.Sorted(maps.Keys(kinds)), "`, `"))
+	for i, p := range o.Plans {
+		own := slices.DeleteFunc(shownOf(t, p.Metadata).Bullets, func(bullet string) bool { return slices.Contains(common, bullet) })
+		says := sentences(append([]string{p.Description}, own...)) + " " + rules[settings[i].OnDelete]
+		fmt.Fprintf(b, "- **%s**: %s\n", p.Name, strings.TrimSpace(says))
+	}
+	parameters(t, b, o.Plans)
 }
 
-// tried says where a plan was made and used, and how. What is given and what is changed
-// must be all that there is.
-func tried(t *testing.T, b *strings.Builder, s servicestest.Service, tried servicestest.Plan, p catalog.Plan, m plan.Settings) {
+// ownKey takes out what the page says of all offerings.
+var ownKey = strings.NewReplacer("Each binding has an access key of its own, which", "A binding",
+	"Each binding has an access key of its own", "A binding has a key")
+
+// sentences ends each text with a full stop.
+func sentences(texts []string) string {
+	var b strings.Builder
+	for _, text := range texts {
+		b.WriteString(" " + strings.TrimSuffix(text, ".") + ".")
+	}
+	return b.String()[1:]
+}
+
+// tried holds a plan to how it is tried: with every parameter that an order or an update takes.
+func tried(t *testing.T, s servicestest.Service, tried servicestest.Plan, p catalog.Plan, m plan.Settings) {
 	t.Helper()
 	at := s.Offering + "/" + p.Name
 	for given, schema := range map[string]*catalog.ParametersSchema{
@@ -168,27 +187,6 @@ func tried(t *testing.T, b *strings.Builder, s servicestest.Service, tried servi
 	if tried.OnDelete != m.OnDelete || tried.Role != (m.Principal == plan.Role) {
 		t.Errorf("%s: it is tried as %q, role %v", at, tried.OnDelete, tried.Role)
 	}
-	where := "MiniStack, one process"
-	if p.Name == s.Deployed().Name {
-		where += "; MiniStack, deployed; LocalStack, deployed"
-	}
-	did := []string{tried.Shows}
-	if s.OnlyTLS {
-		did = append(did, "a call without TLS is refused")
-	}
-	if tried.Forbidden != nil {
-		did = append(did, "it is refused "+tried.Forbids)
-	}
-	if s.Moves && p.Name == s.Plans[1].Name {
-		did = append(did, "an instance of "+s.Plans[0].Name+" was moved to it, with a binding")
-	}
-	for _, name := range tried.Unseen {
-		did = append(did, "MiniStack does not show `"+name+"`")
-	}
-	for _, name := range tried.Unchanged {
-		did = append(did, "MiniStack does not change `"+name+"`")
-	}
-	fmt.Fprintf(b, "- Made and used: %s\n- Tried there: %s\n", where, strings.Join(did, "; "))
 }
 
 // A member is a parameter, as its schema has it.
@@ -247,17 +245,29 @@ func members(t *testing.T, p *catalog.ParametersSchema) map[string]member {
 	return schema.Parameters.Properties
 }
 
-func parameters(t *testing.T, b *strings.Builder, p catalog.Plan) {
+// parameters lists those of an offering. One that not all plans have in the same way is listed for each of its plans.
+func parameters(t *testing.T, b *strings.Builder, plans []catalog.Plan) {
 	t.Helper()
-	create, change := members(t, p.Schemas.ServiceInstance.Create), members(t, p.Schemas.ServiceInstance.Update)
-	b.WriteString("\n| parameter | values | | changes later |\n| --- | --- | --- | --- |\n")
-	for _, name := range slices.Sorted(maps.Keys(create)) {
-		later := "no"
-		if _, ok := change[name]; ok {
-			later = "yes"
+	rows := map[string][]string{} // the names of plans
+	for _, p := range plans {
+		create, change := members(t, p.Schemas.ServiceInstance.Create), members(t, p.Schemas.ServiceInstance.Update)
+		for name, m := range create {
+			fixed := ""
+			if _, ok := change[name]; !ok {
+				fixed = "*fixed*, "
+			}
+			row := fmt.Sprintf("`%s` (%s%%s%s): %s", name, fixed, m.values(), m.says())
+			rows[row] = append(rows[row], p.Name)
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", name, strings.ReplaceAll(create[name].values(), "|", "\\|"),
-			create[name].says(), later)
+	}
+	b.WriteString("\nParameters:\n\n")
+	name := func(row string) string { return strings.Trim(row[:strings.Index(row, " ")], "`") }
+	for _, row := range slices.SortedFunc(maps.Keys(rows), func(a, b string) int { return strings.Compare(name(a), name(b)) }) {
+		of := ""
+		if len(rows[row]) < len(plans) {
+			of = strings.Join(rows[row], ", ") + ", "
+		}
+		b.WriteString("- " + strings.Replace(row, "%s", of, 1) + "\n")
 	}
 }
 
