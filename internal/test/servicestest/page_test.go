@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -63,14 +64,14 @@ func write(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# AWS services that ship
 
-**A deletion removes what an instance holds**, unless its plan says otherwise. Each binding has a key of its own: credentials also
-hold ` + "`access_key_id`, `secret_access_key` and `region`" + `. An update changes any parameter but those that are *fixed*. Prices
-are AWS's list prices of us-east-1. [More services](cloudformation.md) take four files.
+**A deletion removes what an instance holds**, unless its plan says otherwise. All are encrypted at rest, which no test shows. Bindings
+have keys of their own; credentials also hold ` + "`access_key_id`, `secret_access_key` and `region`" + `. An update changes all
+parameters but *fixed* ones. Prices are AWS's list prices of us-east-1. [More services](cloudformation.md) take four files.
 
-None was made on AWS yet. In ` + "`make test`" + `, the program makes each plan on MiniStack 1.5.33 with policies enforced: with and
-without parameters, updated, moved where plans allow it, used by its own credentials alone, and deleted. The deployed broker does
-so with each first plan, there, and by hand on LocalStack 4.14.0. What no test shows is listed, and
-[nothing of AWS itself](aws.md#what-is-proved-where) is shown. ` + "`go test ./internal/test/servicestest -update`" + ` makes this page.
+None was made on AWS yet: [nothing of AWS itself is proved](aws.md#what-is-proved-where). ` + "`make test`" + ` makes each plan on MiniStack
+1.5.33 with policies enforced, with and without parameters, updates and moves it, uses it by its credentials alone, and deletes it.
+The deployed broker does so with each first plan, there, and by hand on LocalStack 4.14.0.
+` + "`go test ./internal/test/servicestest -update`" + ` makes this page.
 
 | offering | credentials | shown by no test |
 | --- | --- | --- |
@@ -90,7 +91,7 @@ so with each first plan, there, and by hand on LocalStack 4.14.0. What no test s
 
 // unproved is what no test shows of a service, and its parameters that MiniStack does not show or change.
 func unproved(s servicestest.Service) string {
-	said := []string{s.Unproved}
+	said := []string{strings.TrimPrefix(s.Unproved, "encryption at rest, ")}
 	for _, p := range s.Plans {
 		for _, name := range slices.Concat(p.Unseen, p.Unchanged) {
 			if name = "`" + name + "`"; !slices.Contains(said, name) {
@@ -127,7 +128,7 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 	if o.PlanUpdateable != s.Moves {
 		t.Errorf("a move of %s is tried: %v", o.Name, s.Moves)
 	}
-	kinds, settings := map[string]bool{}, make([]plan.Settings, len(o.Plans))
+	settings := make([]plan.Settings, len(o.Plans))
 	for i, p := range o.Plans {
 		var err error
 		if settings[i], err = plan.Parse(p.Snapshot); err != nil {
@@ -137,19 +138,18 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 			t.Fatalf("nobody tries %s of %s", p.Name, s.Offering)
 		}
 		tried(t, s, s.Plans[i], p, settings[i])
-		for _, kind := range settings[i].Resources {
-			kinds[kind] = true
-		}
 	}
 	common := shownOf(t, o.Plans[0].Metadata).Bullets
 	for _, p := range o.Plans[1:] {
 		bullets := shownOf(t, p.Metadata).Bullets
-		common = slices.DeleteFunc(common, func(bullet string) bool { return !slices.Contains(bullets, bullet) })
+		common = slices.DeleteFunc(common, func(bullet string) bool { return !slices.Contains(bullets, bullet) || saidOfAll(bullet) })
 	}
 	says := sentences(append([]string{ownKey.Replace(shownOf(t, o.Metadata).LongDescription)}, common...))
-	fmt.Fprintf(b, "\n## %s\n\n%s Made of `%s`.\n\n", o.Name, says, strings.Join(slices.Sorted(maps.Keys(kinds)), "`, `"))
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n", o.Name, says)
 	for i, p := range o.Plans {
-		own := slices.DeleteFunc(shownOf(t, p.Metadata).Bullets, func(bullet string) bool { return slices.Contains(common, bullet) })
+		own := slices.DeleteFunc(shownOf(t, p.Metadata).Bullets, func(bullet string) bool {
+			return slices.Contains(common, bullet) || saidOfAll(bullet)
+		})
 		says := sentences(append([]string{p.Description}, own...)) + " " + rules[settings[i].OnDelete]
 		fmt.Fprintf(b, "- **%s**: %s\n", p.Name, strings.TrimSpace(says))
 	}
@@ -159,6 +159,12 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 // ownKey takes out what the page says of all offerings.
 var ownKey = strings.NewReplacer("Each binding has an access key of its own, which", "A binding",
 	"Each binding has an access key of its own", "A binding has a key")
+
+// saidOfAll reports whether the page says by itself what a bullet does: that something is encrypted, or what a deletion does.
+func saidOfAll(bullet string) bool {
+	return bullet == "Encrypted" || regexp.MustCompile(`^Deleting the instance|^Only an empty|when the instance is deleted$`).
+		MatchString(bullet)
+}
 
 // sentences ends each text with a full stop.
 func sentences(texts []string) string {
