@@ -65,12 +65,11 @@ func write(t *testing.T) string {
 	b.WriteString(`# AWS services that ship
 
 **A deletion removes what an instance holds**, unless its plan says otherwise. All are encrypted at rest, which no test shows. Bindings
-have keys of their own; credentials also hold ` + "`access_key_id`, `secret_access_key` and `region`" + `. An update changes all
-parameters but *fixed* ones. Prices are AWS's list prices of us-east-1. [More services](cloudformation.md) take four files.
+have keys of their own; credentials also hold ` + "`access_key_id`, `secret_access_key` and `region`" + `. Updates change all parameters
+but *fixed* ones. Prices are AWS's list prices of us-east-1. [More services](cloudformation.md) take four files.
 
-None was made on AWS yet: [nothing of AWS itself is proved](aws.md#what-is-proved-where). ` + "`make test`" + ` makes each plan on MiniStack
-1.5.33 with policies enforced, with and without parameters, updates and moves it, uses it by its credentials alone, and deletes it.
-The deployed broker does so with each first plan, there, and by hand on LocalStack 4.14.0.
+[Nothing was made on AWS yet](aws.md#what-is-proved-where). ` + "`make test`" + ` makes, updates, moves, uses and deletes each plan on MiniStack
+1.5.33 with policies enforced; the deployed broker does so with each first plan, also by hand on LocalStack 4.14.0.
 ` + "`go test ./internal/test/servicestest -update`" + ` makes this page.
 
 | offering | credentials | shown by no test |
@@ -144,7 +143,13 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 		bullets := shownOf(t, p.Metadata).Bullets
 		common = slices.DeleteFunc(common, func(bullet string) bool { return !slices.Contains(bullets, bullet) || saidOfAll(bullet) })
 	}
-	says := sentences(append([]string{ownKey.Replace(shownOf(t, o.Metadata).LongDescription)}, common...))
+	long := ownKey.ReplaceAllStringFunc(shownOf(t, o.Metadata).LongDescription, func(said string) string {
+		if strings.HasSuffix(said, "which") {
+			return " A binding"
+		}
+		return ""
+	})
+	says := sentences(append([]string{long}, common...))
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\n", o.Name, says)
 	for i, p := range o.Plans {
 		own := slices.DeleteFunc(shownOf(t, p.Metadata).Bullets, func(bullet string) bool {
@@ -156,9 +161,8 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 	parameters(t, b, o.Plans)
 }
 
-// ownKey takes out what the page says of all offerings.
-var ownKey = strings.NewReplacer("Each binding has an access key of its own, which", "A binding",
-	"Each binding has an access key of its own", "A binding has a key")
+// ownKey is what descriptions say of a binding's key, as the page does of all.
+var ownKey = regexp.MustCompile(` Each binding has an access key of its own(, which| for [^.]*\.)`)
 
 // saidOfAll reports whether the page says by itself what a bullet does: that something is encrypted, or what a deletion does.
 func saidOfAll(bullet string) bool {
@@ -209,7 +213,7 @@ func (m member) says() string {
 	if m.Default == nil || m.Default == "" || m.Default == "-" {
 		return m.Description
 	}
-	return fmt.Sprintf("%s; %v unless given", m.Description, m.Default)
+	return fmt.Sprintf("%s; default %v", m.Description, m.Default)
 }
 
 func (m member) values() string {
@@ -219,7 +223,7 @@ func (m member) values() string {
 	case m.Minimum != nil && m.Maximum != nil:
 		return fmt.Sprintf("%s to %s", *m.Minimum, *m.Maximum)
 	case m.MaxLength != nil:
-		return fmt.Sprintf("up to %d characters, `%s`", *m.MaxLength, m.Pattern)
+		return fmt.Sprintf("up to %d characters", *m.MaxLength)
 	default:
 		return m.Type
 	}
