@@ -70,7 +70,6 @@ but *fixed* ones. Prices are AWS's list prices of us-east-1. [More services](clo
 
 [Nothing was made on AWS yet](aws.md#what-is-proved-where). ` + "`make test`" + ` makes, updates, moves, uses and deletes each plan on MiniStack
 1.5.33 with policies enforced; the deployed broker does so with each first plan, also by hand on LocalStack 4.14.0.
-` + "`go test ./internal/test/servicestest -update`" + ` makes this page.
 
 | offering | credentials | shown by no test |
 | --- | --- | --- |

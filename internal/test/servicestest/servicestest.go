@@ -85,20 +85,20 @@ func Services() []Service {
 					Unseen: []string{"ttl_attribute"}, OnDelete: plan.Empty},
 				{Name: "protected", Use: useTable, Shows: "an item is written and read", Given: sortedTable, Changed: expiring,
 					Unseen: []string{"ttl_attribute"}, OnDelete: plan.Retain},
-			}, Unproved: "encryption at rest, point-in-time recovery, the expiry of items, limits of throughput"},
+			}, Unproved: "encryption at rest, point-in-time recovery, expiry, limits of throughput"},
 		{Offering: "eventbridge", Credentials: []string{"event_bus_name"}, See: seeBus, Moves: true, Plans: []Plan{
 			{Name: "standard", Use: useRules, Shows: "a rule is made, an event is sent, the rule is removed",
 				Given: described, Changed: again, OnDelete: plan.Empty},
 			{Name: "publisher", Use: useBus, Shows: "an event is sent", Forbidden: putRule, Forbids: "to make a rule",
 				Given: described, Changed: again, OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, that other accounts are kept out, that a bus with rules is not deleted, " +
-			"that only queues of the same space can be targets"},
+		}, Unproved: "encryption at rest, other accounts kept out, a bus with rules not deleted, " +
+			"targets of other spaces refused"},
 		{Offering: "kinesis", Credentials: []string{"stream_name"}, See: seeStream, Moves: true, Plans: []Plan{
 			{Name: "on-demand", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72}`,
 				Changed: `{"retention_hours":48}`, OnDelete: plan.Empty},
 			{Name: "provisioned", Use: useStream, Shows: "a record is put and got", Given: `{"retention_hours":72,"shards":3}`,
 				Changed: `{"retention_hours":48,"shards":2}`, Unchanged: []string{"shards"}, OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, growing by itself, another number of shards by an update, consumers"},
+		}, Unproved: "encryption at rest, growing by itself, consumers"},
 		{Offering: "kms", Credentials: []string{"key_arn"}, See: seeKey, Plans: []Plan{
 			{Name: "encryption", Use: useKey, Shows: "a text is encrypted and decrypted", Forbidden: disableKey,
 				Forbids: "to disable the key", Given: `{"description":"for invoices","rotation_days":180}`,
@@ -106,7 +106,7 @@ func Services() []Service {
 				OnDelete: plan.Empty},
 			{Name: "signing", Use: useSignature, Shows: "a text is signed, and the signature verified", Forbidden: disableKey,
 				Forbids: "to disable the key", Given: described, Changed: again, OnDelete: plan.Empty},
-		}, Unproved: "rotation, and the days after which a deleted key is gone"},
+		}, Unproved: "rotation, how long a deleted key can be had back"},
 		{Offering: "s3", Credentials: []string{"bucket", "endpoint", "uri"}, See: seeBucket, OnlyTLS: true, Moves: true,
 			Plans: []Plan{
 				{Name: "standard", Use: useBucket, Shows: "an object is put, got and listed",
@@ -117,14 +117,13 @@ func Services() []Service {
 				{Name: "protected", Use: useBucket, Shows: "an object is put, got and listed", Forbidden: deleteVersion,
 					Forbids: "to remove a version", Given: `{"noncurrent_days":20}`, Changed: `{"noncurrent_days":21}`,
 					Unseen: []string{"noncurrent_days"}, OnDelete: plan.Retain},
-			}, Unproved: "encryption at rest, lifecycle rules, that public access is blocked, that a bucket has to be emptied " +
-				"first"},
+			}, Unproved: "encryption at rest, lifecycle rules, blocked public access, that a bucket has to be emptied first"},
 		{Offering: "secretsmanager", Credentials: []string{"secret_arn"}, See: seeSecret, Moves: true, Plans: []Plan{
 			{Name: "standard", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again,
 				OnDelete: plan.Empty},
 			{Name: "retained", Use: useSecret, Shows: "a value is put and got", Given: described, Changed: again,
 				OnDelete: plan.Retain},
-		}, Unproved: "encryption at rest, for how long a deleted secret can be had back"},
+		}, Unproved: "encryption at rest, how long a deleted secret can be had back"},
 		{Offering: "sns", Credentials: []string{"topic_arn"}, See: seeTopic, OnlyTLS: true, Plans: []Plan{
 			{Name: "standard", Use: useTopic, Shows: "a message is published", Given: `{"display_name":"Invoices"}`,
 				Changed: `{"display_name":"Letters"}`, OnDelete: plan.Empty},
@@ -133,7 +132,7 @@ func Services() []Service {
 				Changed:  `{"display_name":"Letters","content_based_deduplication":true}`,
 				Unseen:   []string{"content_based_deduplication"},
 				OnDelete: plan.Empty},
-		}, Unproved: "encryption at rest, that a binding may subscribe, that a FIFO topic keeps the order"},
+		}, Unproved: "encryption at rest, subscribing, the order of a FIFO topic"},
 		{Offering: "sqs", Credentials: []string{"dead_letter_queue_arn", "dead_letter_queue_url", "queue_arn", "queue_url"},
 			See: seeQueue, OnlyTLS: true, Plans: []Plan{
 				{Name: "standard", Use: useQueue, Shows: "a message is sent, received and deleted; dead letters are looked for",
@@ -146,7 +145,7 @@ func Services() []Service {
 					Changed: `{"visibility_timeout":60,"retention_seconds":7200,"delay_seconds":1,"max_receives":4,
 					"content_based_deduplication":true}`,
 					OnDelete: plan.Refuse},
-			}, Unproved: "encryption at rest, how queues scale, the expiry of messages, that a FIFO queue keeps the order"},
+			}, Unproved: "encryption at rest, scaling, the expiry of messages, the order of a FIFO queue"},
 	}
 }
 
