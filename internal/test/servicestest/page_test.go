@@ -64,12 +64,14 @@ func write(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# AWS services that ship
 
-**A deletion removes what an instance holds**, unless its plan says otherwise. All are encrypted at rest, which no test shows. Bindings
-have keys of their own; credentials also hold ` + "`access_key_id`, `secret_access_key` and `region`" + `. Updates change all parameters
-but *fixed* ones. Prices are AWS's list prices of us-east-1. [More services](cloudformation.md) take four files.
+**A deletion removes what an instance holds**, unless its plan says otherwise. All are encrypted at rest, which no test
+shows. Bindings have keys of their own; credentials also hold ` + "`access_key_id`, `secret_access_key` and `region`" + `.
+Updates change all parameters but *fixed* ones. Prices are AWS's list prices of us-east-1. [More
+services](cloudformation.md) take four files.
 
-[Nothing was made on AWS yet](aws.md#what-is-proved-where). ` + "`make test`" + ` makes, updates, moves, uses and deletes each plan on MiniStack
-1.5.33 with policies enforced; the deployed broker does so with each first plan, also by hand on LocalStack 4.14.0.
+[Nothing was made on AWS yet](aws.md#what-is-proved-where). ` + "`make test`" + ` makes, updates, moves, uses and deletes each
+plan on MiniStack 1.5.33 with policies enforced; the deployed broker does so with each first plan, also by hand on
+LocalStack 4.14.0.
 
 | offering | credentials | shown by no test |
 | --- | --- | --- |
@@ -140,7 +142,9 @@ func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestes
 	common := shownOf(t, o.Plans[0].Metadata).Bullets
 	for _, p := range o.Plans[1:] {
 		bullets := shownOf(t, p.Metadata).Bullets
-		common = slices.DeleteFunc(common, func(bullet string) bool { return !slices.Contains(bullets, bullet) || saidOfAll(bullet) })
+		common = slices.DeleteFunc(common, func(bullet string) bool {
+			return !slices.Contains(bullets, bullet) || saidOfAll(bullet)
+		})
 	}
 	long := ownKey.ReplaceAllStringFunc(shownOf(t, o.Metadata).LongDescription, func(said string) string {
 		if strings.HasSuffix(said, "which") {
