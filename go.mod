@@ -61,4 +61,5 @@ require (
 	golang.org/x/sync v0.20.0 // indirect
 	golang.org/x/sys v0.44.0 // indirect
 	golang.org/x/text v0.37.0 // indirect
+	maragu.dev/gomponents v1.2.0 // indirect
 )

@@ -14,7 +14,7 @@ import (
 // never written.
 type Entry interface {
 	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
-		lifecycle.Entry | Inventory | Identity | Sighting | SweepLease
+		lifecycle.Entry | PagesKey | UsedLink | Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
@@ -40,6 +40,10 @@ func envelopeOf(entry any) (e envelope) {
 		e = envelope{key: targetKey(*v), version: &v.Version, due: v.Due}
 	case *lifecycle.Entry:
 		e = envelope{entryKey(*v), &v.Version, v.Expires, v.Expires}
+	case *PagesKey:
+		e = envelope{key: pagesKey(sortKey), version: &v.Version}
+	case *UsedLink:
+		e = envelope{pagesKey(sortUsed + v.ID), &v.Version, v.Expires, v.Expires}
 	case *Inventory:
 		e = envelope{key: reaperKey(sortInventory), version: &v.Version, due: v.Due}
 	case *Identity:
@@ -105,6 +109,9 @@ const (
 	sortPointer   = "POINTER"
 	sortOperation = "OPERATION"
 
+	sortKey  = "KEY"
+	sortUsed = "USED#"
+
 	sortInventory = "INVENTORY"
 	sortIdentity  = "IDENTITY"
 	sortLease     = "LEASE"
@@ -118,6 +125,9 @@ const (
 const ReaperPartition = "REAPER"
 
 func reaperKey(sort string) store.Key { return store.Key{Partition: ReaperPartition, Sort: sort} }
+
+// pagesKey names a record of the pages.
+func pagesKey(sort string) store.Key { return store.Key{Partition: "PAGES", Sort: sort} }
 
 // escape keeps a platform's name free of the character that ends it: the ids
 // of one platform never read as those of another.

@@ -35,6 +35,8 @@ const (
 	State      Member = "state"
 	Context    Member = "context"
 	Identity   Member = "identity"
+	// Pages is the data key of the pages, and of no record.
+	Pages Member = "pages"
 	// check is of no record: whoever keeps sealed values keeps one that only
 	// proves the key.
 	check Member = "check"

@@ -1,0 +1,378 @@
+package pages
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/base/operation"
+	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// How much a page shows, so that it stays under 30 kB however long an instance lives.
+const (
+	mostBindings = 20
+	mostEntries  = 20
+	longestText  = 300 // of one entry, in characters
+)
+
+// A view is all that the page of an instance shows.
+type view struct {
+	now      time.Time
+	record   lifecycle.Record
+	offering catalog.Offering
+	plan     catalog.Plan
+	known    bool // the plan is in the catalog
+	context  place
+	bindings []lifecycle.Record
+	more     bool // there are more bindings
+	history  []lifecycle.Entry
+}
+
+// A place is the part of a platform's context that people read.
+type place struct {
+	Platform         string `json:"platform"`
+	InstanceName     string `json:"instance_name"`
+	OrganizationName string `json:"organization_name"`
+	SpaceName        string `json:"space_name"`
+	Namespace        string `json:"namespace"`
+}
+
+func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
+	k := keyIn(r)
+	ok, err := s.allowed(r, k)
+	switch {
+	case err != nil:
+		s.fail(w, r, err)
+		return
+	case !ok:
+		s.show(w, r, http.StatusUnauthorized, signIn(k.Instance))
+		return
+	}
+	v, err := s.view(r.Context(), k)
+	switch {
+	case err != nil:
+		s.fail(w, r, err)
+	case v.record.State == lifecycle.Absent:
+		s.show(w, r, http.StatusNotFound, message("This instance is gone", "Nothing is recorded of it any more."))
+	default:
+		s.show(w, r, http.StatusOK, v.page())
+	}
+}
+
+// view reads all that the page shows.
+func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
+	v := &view{now: s.Now()}
+	var err error
+	if v.record, err = s.Records.Record(ctx, k, v.now); err != nil {
+		return nil, err
+	}
+	v.offering, v.plan, v.known = s.Plans.Plan(v.record.Attributes.ServiceID, v.record.Attributes.PlanID)
+	if v.history, _, err = s.Records.History(ctx, k, "", mostEntries); err != nil {
+		return nil, err
+	}
+	// Names are shown where they can be read; a lost key takes no more than these.
+	sealed, err := s.Vault.Open(ctx, vault.Label{Key: k, Member: vault.Context}, v.record.Attributes.SealedContext)
+	if err == nil {
+		_ = json.Unmarshal(sealed, &v.context) // a platform's own object may have any members
+	}
+	for after := ""; len(v.bindings) <= mostBindings; {
+		b, _, err := s.Records.NextBinding(ctx, k, after)
+		if err != nil {
+			return nil, err
+		}
+		if b == nil {
+			return v, nil
+		}
+		v.bindings, after = append(v.bindings, *b), b.Key.Binding
+	}
+	v.bindings, v.more = v.bindings[:mostBindings], true
+	return v, nil
+}
+
+// title is what people call the instance.
+func (v *view) title() string { return first(v.context.InstanceName, v.record.Key.Instance) }
+
+func (v *view) page() g.Node {
+	op := v.record.Operation
+	busy := v.record.InProgress()
+	return layout(v.title(), h.Main(h.Data("live", ""), g.If(busy, h.Data("busy", "")),
+		v.head(), v.progress(op), v.failure(op),
+		v.connect(),
+		section("about", "About", v.about()),
+		v.bound(), v.happened(), v.foot(),
+	))
+}
+
+// states are the words for each state, and the tones of their dots.
+var states = map[lifecycle.State]struct{ tone, word string }{
+	lifecycle.Creating: {"busy", "Creating"}, lifecycle.Ready: {"good", "Ready"}, lifecycle.Updating: {"busy", "Updating"},
+	lifecycle.CreateFailed: {"bad", "Failed"}, lifecycle.Deleting: {"busy", "Deleting"},
+	lifecycle.DeleteFailed: {"bad", "Not deleted"}, lifecycle.Deleted: {"off", "Deleted"},
+}
+
+func (v *view) head() g.Node {
+	state := states[v.record.Seen()]
+	if v.record.Unusable && v.record.State == lifecycle.Ready {
+		state.tone, state.word = "bad", "Unusable"
+	}
+	where := strings.Join(present(v.context.OrganizationName, v.context.SpaceName, v.context.Namespace), " / ")
+	return h.Header(
+		h.P(h.Class("kind"), g.Text(first(v.offering.Name, "service instance")), g.If(where != "", g.Text(" in "+where))),
+		h.H1(g.Text(v.title())), dot(state.tone, state.word))
+}
+
+// present are the texts that are not empty.
+func present(texts ...string) (out []string) {
+	for _, t := range texts {
+		if t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// doing are the words for operations in progress.
+var doing = map[lifecycle.Kind]string{
+	operation.Provision: "Being created", operation.Update: "Being updated", operation.Deprovision: "Being deleted",
+}
+
+// progress says what is happening now, and until when.
+func (v *view) progress(op *lifecycle.Operation) g.Node {
+	if !v.record.InProgress() {
+		return nil
+	}
+	expected := text("")
+	if end := op.Started.Add(op.Expected); op.Expected > 0 && end.After(v.now) {
+		expected = g.Group{g.Text(" Expected to be done "), ago(end, v.now), g.Text(".")}
+	}
+	percent := strconv.Itoa(op.Percent)
+	return section("now", first(doing[op.Kind], "In progress"),
+		h.P(g.Text("Begun "), ago(op.Started, v.now), g.Text("."), expected, g.Text(" Given up, if it is not done, "),
+			ago(op.Deadline, v.now), g.Text(".")),
+		g.If(op.Percent > 0, h.Progress(h.Value(percent), h.Max("100"), h.Aria("label", "Progress"))),
+		g.If(op.Percent == 0, h.Progress(h.Aria("label", "Progress"))),
+		g.If(op.Description != "", h.P(h.Class("said"), g.Text(op.Description))))
+}
+
+// advice says what to do about a failure, by the state that it has left.
+var advice = map[lifecycle.State]string{
+	lifecycle.CreateFailed: "Delete this instance and create it again.",
+	lifecycle.DeleteFailed: "Delete it again. What is left is removed by the broker after eight days in any case.",
+	lifecycle.Ready:        "The instance is as it was before. Repeat the update, or leave it.",
+}
+
+// failure says why the last thing failed, and what to do.
+func (v *view) failure(op *lifecycle.Operation) g.Node {
+	if failed := v.record.FailedCreation(); failed != nil {
+		op = failed
+	}
+	if op == nil || op.Phase != lifecycle.Failed || v.record.State == lifecycle.Deleted {
+		return nil
+	}
+	todo := advice[v.record.Seen()]
+	if v.record.Unusable {
+		todo = "The instance is unusable since then. Update it again, or delete it."
+	}
+	return h.Section(h.Class("alert"), h.Role("status"), h.Aria("labelledby", "failed-title"),
+		h.H2(h.ID("failed-title"), g.Text(failed[op.Kind])),
+		h.P(g.Text(first(op.Description, "The provider gave no reason."))), h.P(h.Class("todo"), g.Text(todo)))
+}
+
+// failed are the words for operations that failed.
+var failed = map[lifecycle.Kind]string{
+	operation.Provision: "It could not be created", operation.Update: "The last update failed",
+	operation.Deprovision: "It could not be deleted",
+}
+
+func (v *view) about() g.Node {
+	r, a := v.record, v.record.Attributes
+	keeps := "Nothing: a deletion removes the data for good."
+	if days := int(check.RetentionOf(a.Snapshot) / (24 * time.Hour)); days > 0 {
+		keeps = fmt.Sprintf("The data is kept for %s, and then removed for good. The operator can give it back.", plural(days, "day"))
+	}
+	return facts(
+		fact{"Service", text(v.offering.Description)},
+		fact{"Plan", v.planFact()},
+		fact{"Upgrade", v.upgrade()},
+		fact{"List price", text(price(v.plan.Metadata))},
+		fact{"Created", ago(r.Created, v.now)},
+		fact{"Updated", ago(r.Updated, v.now)},
+		fact{"A deletion keeps", text(keeps)},
+		fact{"Id", h.Code(g.Text(r.Key.Instance))},
+	)
+}
+
+func (v *view) planFact() g.Node {
+	if !v.known {
+		return text("No longer offered. The instance goes on working.")
+	}
+	return g.Group{h.Strong(g.Text(v.plan.Name)), g.If(v.plan.Description != "", g.Text(" – "+v.plan.Description))}
+}
+
+// upgrade tells of a newer version of the plan.
+func (v *view) upgrade() g.Node {
+	next := v.plan.MaintenanceInfo
+	if !v.known || next == nil || next.Version == v.record.Attributes.MaintenanceVersion || v.record.State == lifecycle.Deleted {
+		return nil
+	}
+	said := "Version " + next.Version + " of the plan is available."
+	if next.Description != "" {
+		said += " " + next.Description
+	}
+	return g.Text(said)
+}
+
+// price is the list price of a plan, by the member costs of its metadata that platforms know:
+// amounts by currency, and a unit.
+func price(metadata json.RawMessage) string {
+	var m struct {
+		Costs []struct {
+			Amount map[string]float64 `json:"amount"`
+			Unit   string             `json:"unit"`
+		} `json:"costs"`
+	}
+	_ = json.Unmarshal(metadata, &m) // an operator's own object may have any members
+	var all []string
+	for _, c := range m.Costs {
+		var amounts []string
+		for currency, amount := range c.Amount {
+			amounts = append(amounts, fmt.Sprintf("%s %.2f", strings.ToUpper(currency), amount))
+		}
+		sort.Strings(amounts)
+		if len(amounts) > 0 {
+			all = append(all, strings.TrimSpace(strings.Join(amounts, " or ")+" "+strings.ToLower(c.Unit)))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// bound lists the bindings.
+func (v *view) bound() g.Node {
+	if v.record.State == lifecycle.Deleted {
+		return nil
+	}
+	if len(v.bindings) == 0 {
+		return section("bindings", "Bindings", h.P(h.Class("none"), g.Text("No application is bound, and there is no service key.")))
+	}
+	return section("bindings", "Bindings",
+		table([]string{"Application", "State", "Age", "Id"}, v.bindings, func(b lifecycle.Record) []g.Node {
+			state := states[b.Seen()]
+			return []g.Node{
+				text(first(b.AppGUID, b.Route, "service key")), dot(state.tone, state.word), ago(b.Created, v.now),
+				h.Code(g.Text(b.Key.Binding)),
+			}
+		}),
+		g.If(v.more, h.P(h.Class("none"), g.Text(fmt.Sprintf("These are the first %d; your platform lists all.", mostBindings)))))
+}
+
+// table is a table that narrow screens show as cards. Roles keep it a table for readers where
+// the style makes blocks of it.
+func table[T any](heads []string, rows []T, cells func(T) []g.Node) g.Node {
+	return h.Table(h.Role("table"),
+		h.THead(h.Role("rowgroup"), h.Tr(h.Role("row"), g.Map(heads, func(s string) g.Node {
+			return h.Th(h.Role("columnheader"), h.Scope("col"), g.Text(s))
+		}))),
+		h.TBody(h.Role("rowgroup"), g.Map(rows, func(row T) g.Node {
+			all := g.Group{h.Role("row")}
+			for i, c := range cells(row) {
+				all = append(all, h.Td(h.Role("cell"), h.Data("head", heads[i]), c))
+			}
+			return h.Tr(all)
+		})))
+}
+
+// done are the words for operations that have ended.
+var done = map[lifecycle.Kind][2]string{
+	operation.Provision: {"Created", "Creation failed"}, operation.Update: {"Updated", "Update failed"},
+	operation.Deprovision: {"Deleted", "Deletion failed"}, operation.Bind: {"Bound", "Binding failed"},
+	operation.Unbind: {"Unbound", "Unbinding failed"}, operation.Quarantine: {"Put into quarantine", "Quarantine failed"},
+	operation.Release: {"Released", "Release failed"},
+}
+
+// happened lists the history, the latest first.
+func (v *view) happened() g.Node {
+	if len(v.history) == 0 {
+		return section("history", "History", h.P(h.Class("none"), g.Text("Nothing has ended yet.")))
+	}
+	return section("history", "History",
+		h.Ol(h.Class("history"), g.Map(v.history, func(e lifecycle.Entry) g.Node { return h.Li(v.entry(e)) })))
+}
+
+func (v *view) entry(e lifecycle.Entry) g.Node {
+	tone, word := "good", done[e.Kind][0]
+	switch {
+	case e.Act != "":
+		tone, word = "off", "Operator: "+e.Act
+	case e.Cancelled:
+		tone, word = "off", "Cancelled by a deletion"
+	case e.Phase == lifecycle.Failed:
+		tone, word = "bad", done[e.Kind][1]
+	}
+	by := "by your platform"
+	if e.Own || e.Act != "" {
+		by = "by the broker"
+	}
+	details := present(
+		took(e), by, named("application", e.AppGUID), named("parameters", strings.Join(e.Parameters, ", ")), v.planOf(e),
+	)
+	return g.Group{
+		dot(tone, word), g.Text(" "), ago(e.Ended, v.now),
+		h.P(h.Class("details"), g.Text(strings.Join(details, " · "))),
+		g.If(e.Description != "" && !e.Cancelled, h.P(h.Class("why"), g.Text(clipped(e.Description)))),
+	}
+}
+
+func took(e lifecycle.Entry) string {
+	if e.Started.IsZero() || e.Ended.Sub(e.Started) < time.Second {
+		return ""
+	}
+	return "took " + span(e.Ended.Sub(e.Started))
+}
+
+func named(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	return name + " " + clipped(value)
+}
+
+// planOf names the plan of an entry, if it is not the one of today.
+func (v *view) planOf(e lifecycle.Entry) string {
+	if e.PlanID == "" || e.PlanID == v.record.Attributes.PlanID {
+		return ""
+	}
+	for _, p := range v.offering.Plans {
+		if p.ID == e.PlanID {
+			return "plan " + p.Name
+		}
+	}
+	return ""
+}
+
+// clipped shortens a text between two characters.
+func clipped(s string) string {
+	if runes := []rune(s); len(runes) > longestText {
+		return string(runes[:longestText]) + "…"
+	}
+	return s
+}
+
+func (v *view) foot() g.Node {
+	action := "leave?" + InstancePath(v.record.Key)[len(pathInstance)+1:]
+	return h.Footer(
+		h.P(g.Text("Times are relative; point at one for the exact time. "),
+			h.Span(h.Class("nowrap"), g.Text("Shown "+v.now.UTC().Format("15:04 UTC")+"."))),
+		h.Form(h.Method("post"), h.Action(action), h.Button(h.Type("submit"), g.Text("Sign out"))))
+}

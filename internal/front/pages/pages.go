@@ -1,0 +1,241 @@
+// Package pages shows people their instances in a browser: a page for each, behind a
+// session that a signed link opens. It reads records and changes none but the links that
+// were used. It needs records, the catalog and a vault, and knows no provider.
+package pages
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	g "maragu.dev/gomponents"
+
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// Prefix begins the path of every page.
+const Prefix = "/dashboard"
+
+// The paths of the pages. Ids stand in the query, where they may hold any character.
+const (
+	pathInstance = Prefix + "/instance"
+	pathEnter    = Prefix + "/enter"
+	pathLeave    = Prefix + "/leave"
+	pathStyle    = Prefix + "/style.css"
+	pathScript   = Prefix + "/script.js"
+)
+
+// Records is what the pages need of the ledger, which documents it.
+type Records interface {
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
+	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
+	History(ctx context.Context, instance lifecycle.Key, cursor string, limit int) (page []lifecycle.Entry, next string, _ error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}
+
+// Plans looks up a plan; false when it has left the catalog.
+type Plans interface {
+	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
+}
+
+// Options configure a Server.
+type Options struct {
+	Records Records
+	Plans   Plans
+	Vault   vault.Vault
+	Keys    *Keys
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// A Server is the http.Handler of the pages.
+type Server struct {
+	Options
+	handler http.Handler
+}
+
+// New makes a server.
+func New(o Options) *Server {
+	s := &Server{Options: o}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+pathInstance, s.instance)
+	mux.HandleFunc("GET "+pathEnter, s.enter)
+	mux.HandleFunc("POST "+pathEnter, s.exchange)
+	mux.HandleFunc("POST "+pathLeave, s.leave)
+	mux.HandleFunc("GET "+pathStyle, asset("text/css; charset=utf-8", style))
+	mux.HandleFunc("GET "+pathScript, asset("text/javascript; charset=utf-8", script))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, http.StatusNotFound, notFound()) })
+	s.handler = headers(http.NewCrossOriginProtection().Handler(mux))
+	return s
+}
+
+// ServeHTTP answers a request below Prefix. A panic ends the request and not the process.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.fail(w, r, logs.Panicked(r.Context(), s.Log, p))
+		}
+	}()
+	s.handler.ServeHTTP(w, r)
+}
+
+// policy allows nothing that does not come from this broker, and no page to frame another.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+func headers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Cache-Control", "no-store")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		next.ServeHTTP(w, r)
+	})
+}
+
+//go:embed style.css
+var style []byte
+
+//go:embed script.js
+var script []byte
+
+// asset serves a file that is part of the program.
+func asset(kind string, content []byte) http.HandlerFunc {
+	sum := sha256.Sum256(content)
+	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("ETag", tag)
+		if r.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = w.Write(content)
+	}
+}
+
+// show answers with a page. A browser that has the very page is told so.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, page g.Node) {
+	var b bytes.Buffer
+	if err := page.Render(&b); err != nil {
+		s.Log.ErrorContext(r.Context(), "a page cannot be written", "error", err)
+		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
+		return
+	}
+	sum := sha256.Sum256(b.Bytes())
+	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
+	w.Header().Set("ETag", tag)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if status == http.StatusOK && r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes())
+}
+
+// fail answers when the broker cannot read its records. The cause is for the log.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	s.Log.ErrorContext(r.Context(), "a page cannot be shown", "error", err)
+	s.show(w, r, http.StatusServiceUnavailable, message("This page cannot be shown now",
+		"The broker cannot read its records. Load the page again in a minute; if this lasts, tell the operator."))
+}
+
+// keyIn is the instance that a request names.
+func keyIn(r *http.Request) lifecycle.Key {
+	q := r.URL.Query()
+	return lifecycle.Key{Platform: q.Get("platform"), Instance: q.Get("id")}
+}
+
+// InstancePath is the path of an instance's page, with its query.
+func InstancePath(k lifecycle.Key) string {
+	return pathInstance + "?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}}.Encode()
+}
+
+// EnterPath is the path of the page that exchanges a sealed link.
+func EnterPath(link string) string { return pathEnter + "?" + url.Values{"link": {link}}.Encode() }
+
+// cookieName is the cookie of an instance's session: a browser may have several.
+func cookieName(scope [sha256.Size]byte) string {
+	return "__Host-longshore-" + hex.EncodeToString(scope[:6])
+}
+
+// allowed reports whether the request has a session for the instance.
+func (s *Server) allowed(r *http.Request, k lifecycle.Key) (bool, error) {
+	scope := scopeOf(k)
+	cookie, err := r.Cookie(cookieName(scope))
+	if err != nil {
+		return false, nil
+	}
+	has, err := s.Keys.sessionIn(r.Context(), cookie.Value)
+	if errors.Is(err, errToken) {
+		return false, nil
+	}
+	return err == nil && has.scope == scope && s.Now().Before(has.until), err
+}
+
+// enter asks whether a link is to be used: what follows links by itself, such as a preview in
+// a chat, does not use it up.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
+	s.show(w, r, http.StatusOK, enterPage(r.URL.Query().Get("link")))
+}
+
+// maxForm bounds a form in bytes.
+const maxForm = 16 << 10
+
+// exchange gives a session for a link. The link is recorded as used in the same moment: of two
+// that use it, one gets the session.
+func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	link, err := s.Keys.link(r.Context(), r.PostFormValue("link"))
+	spent := false
+	switch {
+	case errors.Is(err, errToken), err == nil && !s.Now().Before(link.Until):
+		spent = true
+	case err == nil:
+		err = s.Records.Commit(r.Context(), ledger.Put(ledger.UsedLink{ID: link.ID, Expires: link.Until}))
+		spent = errors.Is(err, ledger.ErrConflict)
+	}
+	switch {
+	case spent:
+		s.show(w, r, http.StatusForbidden, spentPage())
+		return
+	case err != nil:
+		s.fail(w, r, err)
+		return
+	}
+	k := lifecycle.Key{Platform: link.Platform, Instance: link.Instance}
+	scope := scopeOf(k)
+	value, err := s.Keys.session(r.Context(), session{scope, s.Now().Add(SessionTime)})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	http.SetCookie(w, cookie(cookieName(scope), value, int(SessionTime/time.Second)))
+	http.Redirect(w, r, InstancePath(k), http.StatusSeeOther)
+}
+
+// leave ends the session of an instance.
+func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, cookie(cookieName(scopeOf(keyIn(r))), "", -1))
+	s.show(w, r, http.StatusOK, leftPage())
+}
+
+// cookie is Lax, not Strict: Strict is not sent when a platform's own page links here.
+func cookie(name, value string, age int) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+}

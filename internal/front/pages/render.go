@@ -1,0 +1,173 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+)
+
+// layout is a page around its main part. Assets are named relative to the page, which may
+// stand below a path that a gateway keeps to itself.
+func layout(title string, main ...g.Node) g.Node {
+	return h.Doctype(h.HTML(h.Lang("en"),
+		h.Head(
+			h.Meta(h.Charset("utf-8")),
+			h.Meta(h.Name("viewport"), h.Content("width=device-width, initial-scale=1")),
+			h.Meta(h.Name("color-scheme"), h.Content("light dark")),
+			h.Meta(h.Name("robots"), h.Content("noindex")),
+			h.TitleEl(g.Text(title)),
+			h.Link(h.Rel("stylesheet"), h.Href("style.css")),
+			h.Script(h.Src("script.js"), h.Defer()),
+		),
+		h.Body(g.Group(main)),
+	))
+}
+
+// message is a page that says one thing.
+func message(title, text string, more ...g.Node) g.Node {
+	return layout(title, h.Main(h.Class("message"), h.H1(g.Text(title)), h.P(g.Text(text)), g.Group(more)))
+}
+
+func notFound() g.Node {
+	return message("There is no such page", "Open the dashboard of your service instance from your platform, "+
+		"or by the link that `longshore dashboard` prints.")
+}
+
+// signIn is shown without a session. It does not tell whether the instance exists.
+func signIn(instance string) g.Node {
+	return message("Sign in to see this instance", "This page needs a session, which a link opens. "+
+		"Links are valid for 15 minutes, and once. Ask the operator of the broker for one:",
+		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", "Command"), g.Text("longshore dashboard "+quoted(instance))))
+}
+
+// quoted is a word of a shell.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}
+	if word != "" && strings.IndexFunc(word, plain) < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func enterPage(link string) g.Node {
+	return message("Open the dashboard", "The link can be used once, within 15 minutes after it was made.",
+		h.Form(h.Method("post"), h.Action("enter"), h.Data("enter", ""),
+			h.Input(h.Type("hidden"), h.Name("link"), h.Value(link)),
+			h.Button(h.Class("primary"), h.Type("submit"), g.Text("Open"))))
+}
+
+func spentPage() g.Node {
+	return message("This link cannot be used", "It was used before, or its 15 minutes are over. "+
+		"Ask for another one: `longshore dashboard` prints it.")
+}
+
+func leftPage() g.Node {
+	return message("You are signed out", "Nobody can see the instance from this browser any more, until you open another link.")
+}
+
+// section is a part of a page under a heading.
+func section(id, title string, body ...g.Node) g.Node {
+	return h.Section(h.ID(id), h.Aria("labelledby", id+"-title"), h.H2(h.ID(id+"-title"), g.Text(title)), g.Group(body))
+}
+
+// A fact is one line of a list of facts.
+type fact struct {
+	name  string
+	value g.Node // nil leaves the fact out
+}
+
+func text(s string) g.Node {
+	if s == "" {
+		return nil
+	}
+	return g.Text(s)
+}
+
+func facts(all ...fact) g.Node {
+	return h.Dl(g.Map(all, func(f fact) g.Node {
+		if f.value == nil {
+			return nil
+		}
+		return h.Div(h.Dt(g.Text(f.name)), h.Dd(f.value))
+	}))
+}
+
+// ago is a time in words, with the exact one in its title.
+func ago(at, now time.Time) g.Node {
+	if at.IsZero() {
+		return nil
+	}
+	words := span(now.Sub(at)) + " ago"
+	switch {
+	case at.After(now):
+		words = "in " + span(at.Sub(now))
+	case now.Sub(at) < time.Minute:
+		words = "just now"
+	}
+	exact := at.UTC().Format("2 January 2006, 15:04:05 UTC")
+	return h.Time(h.DateTime(at.UTC().Format(time.RFC3339)), h.TitleAttr(exact), g.Text(words))
+}
+
+// span is a duration in its largest unit, rounded down.
+func span(d time.Duration) string {
+	for _, u := range []struct {
+		name string
+		is   time.Duration
+	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}} {
+		if n := int(d / u.is); n > 0 {
+			return plural(n, u.name)
+		}
+	}
+	return plural(max(int(d/time.Second), 1), "second")
+}
+
+func plural(n int, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
+}
+
+// dot is a state as a coloured dot and a word.
+func dot(tone, word string) g.Node {
+	return h.Span(h.Class("state "+tone), g.Text(word))
+}
+
+// example is a text that a user copies.
+func example(label, content string) g.Node {
+	return h.Div(h.Class("example"),
+		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", label), h.Data("copy", ""), h.Code(g.Text(content))))
+}
+
+// bytes is a size in the largest binary unit.
+func size(n int64) string {
+	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
+	v, u := float64(n), 0
+	for v >= 1024 && u < len(units)-1 {
+		v, u = v/1024, u+1
+	}
+	if u == 0 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%.3g %s", v, units[u])
+}
+
+// usage is an amount against its limit; nil if the limit is not known.
+func usage(label string, used, limit int64, words func(int64) string) g.Node {
+	if limit <= 0 {
+		return text(words(used))
+	}
+	return g.Group{
+		g.Text(words(used) + " of " + words(limit)),
+		h.Progress(h.Value(fmt.Sprint(min(used, limit))), h.Max(fmt.Sprint(limit)), h.Aria("label", label)),
+	}
+}
+
+// first is the first of the texts that is not empty.
+func first(texts ...string) string { return cmp.Or(texts...) }
