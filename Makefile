@@ -17,6 +17,7 @@ VALKEY      := $(TOOLS)/valkey-9.1.2
 CLIENTS     := $(TOOLS)/clients-1
 MARIADB     := $(TOOLS)/mariadb-11.4.5
 CFN_LINT    := $(TOOLS)/cfn-lint-1.58.0
+AXE         := $(TOOLS)/axe-4.14.1
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
@@ -63,7 +64,7 @@ test-deployed: functions postgres $(CDK)/installed ## the tests of the deployed 
 	@localstack/suite.sh
 
 .PHONY: tools
-tools: emulator postgres-all clients valkey mariadb cfn-lint $(CDK)/installed ## install what tests and deploying need
+tools: emulator postgres-all clients valkey mariadb cfn-lint $(CDK)/installed $(AXE)/installed ## install what tests and deploying need
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
@@ -141,6 +142,11 @@ soak: ## crash, for SECONDS (60): random histories with faults at any effect
 	@$(call histories,SECONDS=$(SECONDS) $(GO) test -count=1 -timeout 0 -v -run '^TestHistories$$' ./internal/test/crashtest)
 
 # What the benchmark is told, such as -rounds 3, stands in BENCH.
+.PHONY: screenshots
+screenshots: $(AXE)/installed ## write a picture of each page, in both widths and colours, into docs/pictures
+	@mkdir -p docs/pictures
+	cd browser && LONGSHORE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^TestPages$$' .
+
 .PHONY: bench
 bench: build postgres ## compare with a broker made of brokerapi, and measure databases (BENCH="-rounds 3")
 	cd bench && $(GO) vet ./... && $(GO) test ./...
@@ -249,6 +255,13 @@ $(CDK)/installed: | infra/package.json infra/package-lock.json
 	mkdir -p $(CDK)
 	cp infra/package.json infra/package-lock.json $(CDK)
 	npm ci --prefix $(CDK) --no-audit --no-fund --silent
+	touch $@
+
+$(AXE)/installed: | browser/package.json browser/package-lock.json
+	rm -rf $(AXE)
+	mkdir -p $(AXE)
+	cp browser/package.json browser/package-lock.json $(AXE)
+	npm ci --prefix $(AXE) --no-audit --no-fund --silent
 	touch $@
 
 # The wheel of this machine, by its hash, holds an archive; the folder appears

@@ -159,7 +159,7 @@ func (v *view) progress(op *lifecycle.Operation) g.Node {
 	}
 	percent := strconv.Itoa(op.Percent)
 	return section("now", first(doing[op.Kind], "In progress"),
-		h.P(g.Text("Begun "), ago(op.Started, v.now), g.Text("."), expected, g.Text(" Given up, if it is not done, "),
+		h.P(g.Text("Begun "), ago(op.Started, v.now), g.Text("."), expected, g.Text(" The broker gives up "),
 			ago(op.Deadline, v.now), g.Text(".")),
 		g.If(op.Percent > 0, h.Progress(h.Value(percent), h.Max("100"), h.Aria("label", "Progress"))),
 		g.If(op.Percent == 0, h.Progress(h.Aria("label", "Progress"))),

@@ -1,0 +1,2 @@
+// Package browser looks at the pages in a real browser.
+package browser

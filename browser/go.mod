@@ -1,0 +1,16 @@
+module github.com/longshore/longshore/browser
+
+go 1.26
+
+require (
+	github.com/chromedp/cdproto v0.159.0
+	github.com/chromedp/chromedp v0.23.0
+	github.com/longshore/longshore v0.0.0
+)
+
+require (
+	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	maragu.dev/gomponents v1.2.0 // indirect
+)
+
+replace github.com/longshore/longshore => ../
