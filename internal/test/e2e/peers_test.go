@@ -197,10 +197,10 @@ func finder(t *testing.T) func(name string) bool {
 
 // worst are the rows that the page shows, by the harm that they do.
 var worst = []struct{ harm, rows string }{
-	{"Things are left behind or forgotten", "A21 A27 C10"},
-	{"Good things are deleted or half changed", "A18 A20 A24 B19 C1 C9"},
-	{"Repeated requests are refused", "A9 A10 A12 C6"},
-	{"Secrets and internals leak", "B8 B13 B14 C11"},
+	{"Things are left behind or forgotten", "A21 C10"},
+	{"Good things are deleted or half changed", "A20 A24 C1 C9"},
+	{"Repeated requests are refused", "A9 A10 C6"},
+	{"Secrets and internals leak", "B8 B13 C11"},
 	{"Access is too open", "A3 A17 B5"},
 }
 
