@@ -116,7 +116,7 @@ func brokerapiSecrets() []defect {
 	return []defect{
 		{
 			id: "B13", rules: "ERR-12", wrong: "a provision that fails has its parameters and context in the log",
-			right: "no value of either is ever printed, whatever fails: at once, later, or by a mistake of the client",
+			right: "no value of either is ever printed, whatever fails",
 			show: func(r *runOf) {
 				const canary = "canary-b13"
 				secret := `"parameters":{"password":"` + canary +

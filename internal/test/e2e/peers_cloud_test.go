@@ -60,10 +60,8 @@ func cloudServiceBrokerRequests() []defect {
 		},
 		{
 			id: "C10", rules: "UNB-08, ORB-01",
-			wrong: "a platform that gave up on a bind sends an unbind, which is 410 while the bind goes on and makes a key for " +
-				"nobody",
-			right: "the bind was recorded before anything was made: the unbind ends it and removes what it made, even if the " +
-				"broker died meanwhile",
+			wrong: "an unbind that overtakes its bind is 410, and the bind goes on and makes a key for nobody",
+			right: "the unbind ends the bind and removes what it made, even if the broker died meanwhile",
 			show: func(r *runOf) {
 				r.Run("Alive", func(t *testing.T) { t.Parallel(); givesUpOnABind(t, false) })
 				r.Run("Killed", func(t *testing.T) { t.Parallel(); givesUpOnABind(t, true) })
