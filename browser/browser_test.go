@@ -51,7 +51,8 @@ func open(t *testing.T) *window {
 	server := httptest.NewServer(stage.Server)
 	t.Cleanup(server.Close)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program(t)), chromedp.NoSandbox,
-		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true), chromedp.Flag("hide-scrollbars", true))
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-quic", true), chromedp.Flag("hide-scrollbars",
+			true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -82,9 +83,10 @@ func (w *window) look(width int64, scheme string) {
 	w.Helper()
 	w.do(chromedp.EmulateViewport(width, 1000))
 	w.call(func(ctx context.Context) error {
-		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-		}})
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+			}})
 		return err
 	})
 }
@@ -101,7 +103,8 @@ func (w *window) watch() {
 	w.call(func(ctx context.Context) error {
 		_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 			Source: `window.blocked = [];
-				document.addEventListener('securitypolicyviolation', function (e) { blocked.push(e.violatedDirective + ' ' + e.blockedURI); });`,
+				document.addEventListener('securitypolicyviolation',
+					function (e) { blocked.push(e.violatedDirective + ' ' + e.blockedURI); });`,
 		})
 		return err
 	})
@@ -136,7 +139,8 @@ func (w *window) clean(what string) {
 	if blocked := get(w, chromedp.Evaluate[[]string](`window.blocked`)); len(blocked) > 0 {
 		w.Errorf("%s: the policy blocked %q", what, blocked)
 	}
-	if size := get(w, chromedp.Evaluate[[]float64](`[document.documentElement.scrollWidth, window.innerWidth]`)); size[0] > size[1] {
+	if size := get(w,
+		chromedp.Evaluate[[]float64](`[document.documentElement.scrollWidth, window.innerWidth]`)); size[0] > size[1] {
 		w.Errorf("%s: the page is %v wide in a window of %v", what, size[0], size[1])
 	}
 }
@@ -193,7 +197,8 @@ func TestAPageRefreshes(t *testing.T) {
 func TestWithoutScript(t *testing.T) {
 	w := open(t)
 	w.call(func(ctx context.Context) error {
-		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+		_, err := chromedp.Call(ctx, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: true})
 		return err
 	})
 	title := func() string { t.Helper(); return get(w, chromedp.TextContent("h1")) }

@@ -38,6 +38,7 @@ type view struct {
 	bindings []lifecycle.Record
 	more     bool // there are more bindings
 	history  []lifecycle.Entry
+	samples  []Sample
 }
 
 // A place is the part of a platform's context that people read.
@@ -78,6 +79,7 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	if v.record, err = s.Records.Record(ctx, k, v.now); err != nil {
 		return nil, err
 	}
+	v.samples = s.Samples[v.record.Provider]
 	v.offering, v.plan, v.known = s.Plans.Plan(v.record.Attributes.ServiceID, v.record.Attributes.PlanID)
 	if v.history, _, err = s.Records.History(ctx, k, "", mostEntries); err != nil {
 		return nil, err
@@ -200,7 +202,8 @@ func (v *view) about() g.Node {
 	r, a := v.record, v.record.Attributes
 	keeps := "Nothing: a deletion removes the data for good."
 	if days := int(check.RetentionOf(a.Snapshot) / (24 * time.Hour)); days > 0 {
-		keeps = fmt.Sprintf("The data is kept for %s, and then removed for good. The operator can give it back.", plural(days, "day"))
+		keeps = fmt.Sprintf("The data is kept for %s, and then removed for good. The operator can give it back.", plural(days,
+			"day"))
 	}
 	return facts(
 		fact{"Service", text(v.offering.Description)},
@@ -264,7 +267,8 @@ func (v *view) bound() g.Node {
 		return nil
 	}
 	if len(v.bindings) == 0 {
-		return section("bindings", "Bindings", h.P(h.Class("none"), g.Text("No application is bound, and there is no service key.")))
+		return section("bindings", "Bindings", h.P(h.Class("none"),
+			g.Text("No application is bound, and there is no service key.")))
 	}
 	return section("bindings", "Bindings",
 		table([]string{"Application", "State", "Age", "Id"}, v.bindings, func(b lifecycle.Record) []g.Node {

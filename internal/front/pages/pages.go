@@ -55,6 +55,8 @@ type Options struct {
 	Plans   Plans
 	Vault   vault.Vault
 	Keys    *Keys
+	// Samples show how programs connect, by the names of the providers.
+	Samples map[string][]Sample
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -237,5 +239,6 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
 
 // cookie is Lax, not Strict: Strict is not sent when a platform's own page links here.
 func cookie(name, value string, age int) *http.Cookie {
-	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true,
+		SameSite: http.SameSiteLaxMode}
 }

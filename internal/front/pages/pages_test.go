@@ -27,6 +27,12 @@ var (
 	own   = lifecycle.Key{Platform: "cf", Instance: "orders-db"}
 )
 
+// samples show how to connect to the engine of the instances.
+var samples = map[string][]pages.Sample{"postgres": {
+	{Name: "psql", Code: `psql "$DATABASE_URL"`},
+	{Name: "Go", Code: `pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))`},
+}}
+
 // plans is a catalog of one plan.
 type plans struct{}
 
@@ -37,7 +43,8 @@ func (plans) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, boo
 		MaintenanceInfo: &catalog.MaintenanceInfo{Version: "2.0.0", Description: "PostgreSQL 18."},
 	}
 	large := catalog.Plan{ID: "p-large", Name: "large"}
-	o := catalog.Offering{ID: "s-pg", Name: "postgresql", Description: "A database on PostgreSQL.", Plans: []catalog.Plan{small, large}}
+	o := catalog.Offering{ID: "s-pg", Name: "postgresql", Description: "A database on PostgreSQL.", Plans: []catalog.Plan{small,
+		large}}
 	return o, small, serviceID == o.ID && planID == small.ID
 }
 
@@ -65,7 +72,8 @@ func newDesk(t *testing.T) *desk {
 	}
 	d.keys = &pages.Keys{Records: d.records, Vault: d.vault}
 	d.server = pages.New(pages.Options{
-		Records: d.records, Plans: plans{}, Vault: d.vault, Keys: d.keys, Now: func() time.Time { return d.now },
+		Records: d.records, Plans: plans{}, Samples: samples, Vault: d.vault, Keys: d.keys,
+			Now: func() time.Time { return d.now },
 		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
 	})
 	return d
@@ -123,7 +131,8 @@ func (d *desk) ask(method, path string, form url.Values, change ...func(*http.Re
 // link seals a link to an instance.
 func (d *desk) link(k lifecycle.Key, id string) string {
 	d.Helper()
-	text, err := d.keys.Link(d.Context(), pages.Link{Platform: k.Platform, Instance: k.Instance, ID: id, Until: d.now.Add(pages.LinkTime)})
+	text, err := d.keys.Link(d.Context(), pages.Link{Platform: k.Platform, Instance: k.Instance, ID: id,
+		Until: d.now.Add(pages.LinkTime)})
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -219,7 +228,8 @@ func TestASessionIsForOneInstance(t *testing.T) {
 		if size := len(name) + len(c.Value); size >= 400 {
 			t.Errorf("the cookie has %d bytes", size)
 		}
-		if !strings.HasPrefix(name, "__Host-") || !c.Secure || !c.HttpOnly || c.Path != "/" || c.SameSite != http.SameSiteLaxMode ||
+		if !strings.HasPrefix(name, "__Host-") || !c.Secure || !c.HttpOnly || c.Path != "/" ||
+			c.SameSite != http.SameSiteLaxMode ||
 			c.MaxAge != 900 {
 			t.Errorf("the cookie is %v", c)
 		}
@@ -261,7 +271,8 @@ func TestAnotherSite(t *testing.T) {
 	for _, path := range []string{pages.InstancePath(own), "/dashboard/enter?link=x", "/dashboard/none", "/dashboard/style.css"} {
 		h := d.ask("GET", path, nil).Header()
 		csp := h.Get("Content-Security-Policy")
-		for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'", "script-src 'self';"} {
+		for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'",
+			"script-src 'self';"} {
 			if !strings.Contains(csp, part) {
 				t.Errorf("%s: the policy lacks %q: %q", path, part, csp)
 			}
@@ -307,12 +318,15 @@ func TestAPageTellsTheLife(t *testing.T) {
 		not    string
 	}{
 		"Ready": {func(*lifecycle.Record) {}, []string{
-			`"state good">Ready`, "postgresql in shop / live", "PostgreSQL 18.", "EUR 11.00 or USD 12.50 monthly", "kept for 7 days",
-			"cf service-key orders my-key", "pgxpool.New", "2 days ago", `title="2 March 2031, 07:30:00 UTC"`, "No application is bound",
+			`"state good">Ready`, "postgresql in shop / live", "PostgreSQL 18.", "EUR 11.00 or USD 12.50 monthly",
+			"kept for 7 days",
+			"cf service-key orders my-key", "pgxpool.New", "2 days ago", `title="2 March 2031, 07:30:00 UTC"`,
+			"No application is bound",
 		}, "data-busy"},
 		"Creating": {func(r *lifecycle.Record) {
 			r.State, r.Operation = lifecycle.Creating, op(operation.Provision, lifecycle.InProgress, "Making the database.")
-		}, []string{"Creating", "Begun", "1 minute ago", "in 3 minutes", `<progress value="40" max="100"`, "Making the database.", "data-busy"},
+		}, []string{"Creating", "Begun", "1 minute ago", "in 3 minutes", `<progress value="40" max="100"`,
+			"Making the database.", "data-busy"},
 			"Connect"},
 		"CreateFailed": {func(r *lifecycle.Record) {
 			r.State, r.Operation = lifecycle.CreateFailed, op(operation.Provision, lifecycle.Failed, "No room.")
@@ -363,8 +377,10 @@ func TestAPageTellsWhatHappened(t *testing.T) {
 	for _, e := range []lifecycle.Entry{
 		{Key: own, ID: "1", Kind: operation.Provision, Phase: lifecycle.Succeeded, Started: epoch.Add(-51 * time.Hour),
 			Ended: epoch.Add(-50 * time.Hour), PlanID: "p-large", Parameters: []string{"size", "version"}},
-		{Key: own, ID: "2", Kind: operation.Update, Phase: lifecycle.Failed, Ended: epoch.Add(-2 * time.Hour), Description: "Too small."},
-		{Key: own.BindingKey("b-1"), ID: "3", Kind: operation.Bind, Phase: lifecycle.Succeeded, Ended: epoch.Add(-time.Hour), AppGUID: "app-7"},
+		{Key: own, ID: "2", Kind: operation.Update, Phase: lifecycle.Failed, Ended: epoch.Add(-2 * time.Hour),
+			Description: "Too small."},
+		{Key: own.BindingKey("b-1"), ID: "3", Kind: operation.Bind, Phase: lifecycle.Succeeded, Ended: epoch.Add(-time.Hour),
+			AppGUID: "app-7"},
 		{Key: own, ID: "4", Kind: operation.Provision, Phase: lifecycle.Failed, Cancelled: true, Ended: epoch.Add(-time.Minute)},
 		{Key: own, ID: "5", Act: "retry", Ended: epoch},
 	} {
@@ -374,8 +390,10 @@ func TestAPageTellsWhatHappened(t *testing.T) {
 	}
 	d.signIn(own)
 	w := d.page(own)
-	d.sees(w, http.StatusOK, "app-7", "1 hour ago", "Created", "took 1 hour · by your platform · parameters size, version · plan large",
-		"Update failed", "Too small.", "Bound", "application app-7", "Cancelled by a deletion", "Operator: retry", "by the broker")
+	d.sees(w, http.StatusOK, "app-7", "1 hour ago", "Created",
+		"took 1 hour · by your platform · parameters size, version · plan large",
+		"Update failed", "Too small.", "Bound", "application app-7", "Cancelled by a deletion", "Operator: retry",
+		"by the broker")
 	body := w.Body.String()
 	if strings.Index(body, "Operator: retry") > strings.Index(body, "Update failed") {
 		t.Error("the history does not begin with the latest")
@@ -439,8 +457,10 @@ func TestMarkupIsText(t *testing.T) {
 		Key: k, State: lifecycle.Ready, Attributes: lifecycle.Attributes{SealedContext: sealed},
 		Operation: &lifecycle.Operation{ID: "op", Kind: operation.Update, Phase: lifecycle.Failed, Description: markup},
 	})
-	d.put(lifecycle.Record{Key: k.BindingKey("b" + markup), State: lifecycle.Ready, BindingOnly: lifecycle.BindingOnly{AppGUID: markup}})
-	e := lifecycle.Entry{Key: k, ID: "e", Act: markup, Ended: epoch, Description: markup, Parameters: []string{markup}, AppGUID: markup}
+	d.put(lifecycle.Record{Key: k.BindingKey("b" + markup), State: lifecycle.Ready,
+		BindingOnly: lifecycle.BindingOnly{AppGUID: markup}})
+	e := lifecycle.Entry{Key: k, ID: "e", Act: markup, Ended: epoch, Description: markup, Parameters: []string{markup},
+		AppGUID: markup}
 	if err := d.records.Commit(t.Context(), ledger.Log(&e)); err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,12 @@ type Stage struct {
 	ids     int
 }
 
+// samples show how to connect to the engine of the instances.
+var samples = map[string][]pages.Sample{"postgres": {
+	{Name: "psql", Code: `psql "$DATABASE_URL"`},
+	{Name: "Go", Code: `pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))`},
+}}
+
 // plans is a catalog of one offering.
 type plans struct{}
 
@@ -60,7 +66,8 @@ func New(t testing.TB) *Stage {
 	}
 	s.keys = &pages.Keys{Records: s.records, Vault: s.vault}
 	s.Server = pages.New(pages.Options{
-		Records: s.records, Plans: plans{}, Vault: s.vault, Keys: s.keys, Now: func() time.Time { return Epoch },
+		Records: s.records, Plans: plans{}, Samples: samples, Vault: s.vault, Keys: s.keys,
+			Now: func() time.Time { return Epoch },
 		Log: slog.New(slog.DiscardHandler),
 	})
 	s.ready()
@@ -130,7 +137,8 @@ func (s *Stage) binding(k lifecycle.Key, n int, app string) {
 func (s *Stage) ready() {
 	s.instance("ready", func(r *lifecycle.Record) {
 		r.Operation = &lifecycle.Operation{
-			ID: "op", Kind: operation.Update, Phase: lifecycle.Failed, Description: "The server has no room for a database of this size.",
+			ID: "op", Kind: operation.Update, Phase: lifecycle.Failed,
+			Description: "The server has no room for a database of this size.",
 		}
 	})
 	k := s.Key("ready")
@@ -138,8 +146,9 @@ func (s *Stage) ready() {
 		s.binding(k, n, fmt.Sprintf("7c9b1d52-1b8e-4a1f-9d0a-%012d", n))
 	}
 	for _, e := range []lifecycle.Entry{
-		{Key: k, ID: "1", Kind: operation.Provision, Phase: lifecycle.Succeeded, Started: Epoch.Add(-50*time.Hour - 3*time.Minute),
-			Ended: Epoch.Add(-50 * time.Hour), PlanID: "p-small", Parameters: []string{"size", "version"}},
+		{Key: k, ID: "1", Kind: operation.Provision, Phase: lifecycle.Succeeded,
+			Started: Epoch.Add(-50*time.Hour - 3*time.Minute),
+			Ended:   Epoch.Add(-50 * time.Hour), PlanID: "p-small", Parameters: []string{"size", "version"}},
 		{Key: k, ID: "2", Kind: operation.Bind, Phase: lifecycle.Succeeded, Ended: Epoch.Add(-7 * time.Hour),
 			AppGUID: "7c9b1d52-1b8e-4a1f-9d0a-000000000000"},
 		{Key: k, ID: "3", Kind: operation.Update, Phase: lifecycle.Failed, Started: Epoch.Add(-2*time.Hour - 20*time.Second),
@@ -163,7 +172,8 @@ func (s *Stage) running(scene string, state lifecycle.State, kind lifecycle.Kind
 func (s *Stage) failing(scene string, state lifecycle.State, kind lifecycle.Kind) {
 	s.instance(scene, func(r *lifecycle.Record) {
 		r.State = state
-		r.Operation = &lifecycle.Operation{ID: "op", Kind: kind, Phase: lifecycle.Failed, Description: "The server does not answer."}
+		r.Operation = &lifecycle.Operation{ID: "op", Kind: kind, Phase: lifecycle.Failed,
+			Description: "The server does not answer."}
 	})
 }
 
@@ -177,7 +187,8 @@ func (s *Stage) long() {
 	for n := range 25 {
 		s.binding(k, n, word)
 		s.put(ledger.Log(&lifecycle.Entry{
-			Key: k, ID: fmt.Sprint(n), Kind: operation.Update, Phase: lifecycle.Failed, Ended: Epoch.Add(-time.Duration(n) * time.Hour),
+			Key: k, ID: fmt.Sprint(n), Kind: operation.Update, Phase: lifecycle.Failed,
+			Ended:       Epoch.Add(-time.Duration(n) * time.Hour),
 			Description: word, Parameters: []string{word}, AppGUID: word,
 		}))
 	}
