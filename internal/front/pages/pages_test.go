@@ -73,7 +73,7 @@ func newDesk(t *testing.T) *desk {
 	d.keys = &pages.Keys{Records: d.records, Vault: d.vault}
 	d.server = pages.New(pages.Options{
 		Records: d.records, Plans: plans{}, Samples: samples, Vault: d.vault, Keys: d.keys,
-			Now: func() time.Time { return d.now },
+		Now: func() time.Time { return d.now },
 		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
 	})
 	return d

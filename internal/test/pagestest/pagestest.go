@@ -67,7 +67,7 @@ func New(t testing.TB) *Stage {
 	s.keys = &pages.Keys{Records: s.records, Vault: s.vault}
 	s.Server = pages.New(pages.Options{
 		Records: s.records, Plans: plans{}, Samples: samples, Vault: s.vault, Keys: s.keys,
-			Now: func() time.Time { return Epoch },
+		Now: func() time.Time { return Epoch },
 		Log: slog.New(slog.DiscardHandler),
 	})
 	s.ready()
