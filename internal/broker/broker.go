@@ -53,6 +53,9 @@ type Options struct {
 	Now       func() time.Time
 	NewID     func() string // a new operation id of lifecycle.OperationIDLength
 	NewSecret func() []byte // 32 random bytes
+	// Dashboard is the address of the broker's own page of an instance, for offerings without
+	// a dashboard of theirs; nil for none.
+	Dashboard func(ctx context.Context, instance lifecycle.Key) string
 	Log       *slog.Logger
 	Metrics   *metrics.Metrics
 	// SynchronousWait is how long a request waits for synchronous work; Waits overrides it for
@@ -146,6 +149,14 @@ func (b *Broker) sealContext(
 	a.Context = lifecycle.Stable(context)
 	a.SealedContext, err = b.seal(ctx, key, vault.Context, context)
 	return err
+}
+
+// dashboard is the address of an instance's dashboard; empty for none.
+func (b *Broker) dashboard(ctx context.Context, o catalog.Offering, instance lifecycle.Key) string {
+	if url := o.DashboardOf(instance.Instance); url != "" || b.Dashboard == nil {
+		return url
+	}
+	return b.Dashboard(ctx, instance)
 }
 
 // conditions are what decides on a request beside the record.

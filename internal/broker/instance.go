@@ -96,7 +96,7 @@ func (b *Broker) beginProvision(
 		return decision{}, err
 	}
 	a := q.attributes()
-	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = maintenanceVersion(plan), offering.DashboardOf(q.InstanceID), plan.Snapshot
+	a.MaintenanceVersion, a.DashboardURL, a.Snapshot = maintenanceVersion(plan), b.dashboard(ctx, offering, i.Key), plan.Snapshot
 	if a.Parameters, err = b.seal(ctx, i.Key, vault.Parameters, q.Parameters); err != nil {
 		return decision{}, err
 	}

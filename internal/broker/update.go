@@ -145,7 +145,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 		t.attributes.Snapshot = known.Snapshot
 	}
 	if offering, ok := b.Catalog.Offering(q.ServiceID); ok {
-		t.attributes.DashboardURL = offering.DashboardOf(i.Key.Instance) // no change by itself
+		t.attributes.DashboardURL = b.dashboard(ctx, offering, i.Key) // no change by itself
 	}
 	t.changes = t.moves || !lifecycle.SameParameters(before, t.parameters)
 	return t, nil

@@ -34,6 +34,7 @@ var (
 	Recreate    = method("recreate", brief, (*Console).Recreate)
 	Settle      = method("settle", brief, (*Console).Settle)
 	Owner       = method("owner", 0, (*Console).Owner)
+	Dashboard   = method("dashboard", brief, (*Console).Dashboard)
 	Report      = method("report", brief, alone((*Console).Report))
 	Resume      = method("resume", brief, alone((*Console).Resume))
 	Undelete    = method("undelete", brief, (*Console).Undelete)

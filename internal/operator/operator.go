@@ -40,8 +40,10 @@ type Options struct {
 	Inventories map[string]provider.Inventory
 	// Servers are the providers whose targets have epochs, by their names.
 	Servers map[string]wired.Provider
-	Now     func() time.Time
-	NewID   func() string
+	// Origin is where browsers reach the broker, as scheme and host; empty if it does not run.
+	Origin string
+	Now    func() time.Time
+	NewID  func() string
 	// Whose is the deployment and the broker of the table; see reaper.Resume.
 	Whose ledger.Identity
 	// OperationTimeout is the deadline of deletions that Retry begins.

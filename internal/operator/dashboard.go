@@ -1,0 +1,68 @@
+package operator
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// A Viewing names the instance whose page is to be opened.
+type Viewing struct {
+	ID string `json:"id"`
+	// Platform is the id or the name of the instance's platform; empty if only one has it.
+	Platform string `json:"platform,omitempty"`
+}
+
+// A DashboardLink opens the page of an instance, once.
+type DashboardLink struct {
+	URL   string    `json:"url"`
+	Until time.Time `json:"until"`
+}
+
+// Dashboard makes a link to the page of an instance.
+func (c *Console) Dashboard(ctx context.Context, v Viewing) (link DashboardLink, _ error) {
+	if c.Origin == "" {
+		return link, refuse("no broker runs on this folder that could show a page: start it by `longshore serve`")
+	}
+	key, err := c.keyOf(ctx, v)
+	if err != nil {
+		return link, err
+	}
+	keys := &pages.Keys{Records: c.Records, Vault: c.Vault}
+	link.Until = c.Now().Add(pages.LinkTime)
+	sealed, err := keys.Link(ctx, pages.Link{Platform: key.Platform, Instance: key.Instance, ID: c.NewID(), Until: link.Until})
+	link.URL = strings.TrimSuffix(c.Origin, "/") + pages.EnterPath(sealed)
+	return link, err
+}
+
+// keyOf finds the instance with an id, on one platform or on all.
+func (c *Console) keyOf(ctx context.Context, v Viewing) (found lifecycle.Key, _ error) {
+	known := c.known(ctx)
+	only, err := platformID(known, v.Platform)
+	if err != nil {
+		return found, err
+	}
+	for id := range known {
+		if only != "" && only != id {
+			continue
+		}
+		key := lifecycle.Key{Platform: id, Instance: v.ID}
+		r, err := c.Records.Record(ctx, key, c.Now())
+		switch {
+		case err != nil:
+			return found, err
+		case r.State == lifecycle.Absent:
+		case found.Instance != "":
+			return found, refuse("several platforms have an instance %q: name one by --platform", v.ID)
+		default:
+			found = key
+		}
+	}
+	if found.Instance == "" {
+		return found, refuse("there is no instance %q: `longshore instances` lists their ids", v.ID)
+	}
+	return found, nil
+}
