@@ -155,7 +155,7 @@ bench: build postgres ## compare with a broker made of brokerapi, and measure da
 
 .PHONY: bench-coldstart
 bench-coldstart: emulator ## measure what the start of each function costs, STARTS (20) times
-	$(GO) test -run '^$$' -bench '^BenchmarkColdStart$$' -benchtime $(or $(STARTS),20)x -v ./internal/app
+	$(GO) test -run '^$$' -bench '^BenchmarkColdStart$$' -benchtime $(or $(STARTS),20)x -v ./internal/app/deployed
 
 # What is known of AWS's resource types is read from the schemas that cfn-lint brings
 # along. Raise the version to learn new types, and commit the file.

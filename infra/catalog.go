@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
+	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/catalog"
 )
 
@@ -19,11 +20,6 @@ const repository = ".."
 
 // readers are the functions that look up plans.
 var readers = []string{FunctionAPI, FunctionProvisioner}
-
-// onRequest names the providers that are offered where the operator asks.
-func onRequest() []string {
-	return slices.DeleteFunc(app.Providers(), func(name string) bool { return !app.OnRequest(name) })
-}
 
 // WriteCatalog compiles the offerings, and writes them beside the program of each
 // function that reads them. So a broken offering is found here, and not by a running
@@ -54,7 +50,7 @@ func WriteCatalog(s Settings) (lacking string, err error) {
 		Withdrawn); len(all.Offerings()) == 0 && !withdrawn {
 		lacking = fmt.Sprintf("There is nothing to offer: give -c %s=DIR, a folder of your offerings (longshore catalog new "+
 			"NAME DIR writes a first one); or, to try a broker, -c NAME=%s for one of: %s.", ContextOfferings, Offered,
-			strings.Join(onRequest(), ", "))
+			strings.Join(providers.Names(), ", "))
 	}
 	for _, name := range readers {
 		if err := os.WriteFile(filepath.Join(s.Code, name, app.CatalogFile), compiled, 0o644); err != nil {

@@ -40,7 +40,7 @@ const (
 	uploaded, recorded = 0.013, 0.02 // GB
 )
 
-// usage is what internal/app counts at the wire.
+// usage is what internal/app/deployed counts at the wire.
 type usage struct {
 	Requests, Waits, Steps, Delays, Transitions int
 	ReadUnits, WriteUnits                       float64
@@ -49,7 +49,7 @@ type usage struct {
 
 func counted(t *testing.T) (sweep, inventory, life usage) {
 	t.Helper()
-	raw, err := os.ReadFile("../internal/app/testdata/usage.json")
+	raw, err := os.ReadFile("../internal/app/deployed/testdata/usage.json")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -33,7 +33,7 @@ func hostedContexts(name string) (one, several, keys string) {
 
 // withHosted adds the rows of the providers on shared servers.
 func withHosted(rows map[string]providerRow) map[string]providerRow {
-	for _, name := range app.HostedProviders() {
+	for _, name := range slices.Sorted(maps.Keys(providers.Servers())) {
 		// The calls are made inside the VPC, where nothing of AWS is reached: who asks
 		// for them reads the secrets, and lists through them as well.
 		secrets := func(stack awscdk.Stack, s Settings) ([]awsiam.PolicyStatement, []exception) {
@@ -41,7 +41,7 @@ func withHosted(rows map[string]providerRow) map[string]providerRow {
 		}
 		rows[name] = providerRow{
 			environment: func(s Settings) map[string]string {
-				return map[string]string{app.EnvSecrets(name): s.Servers[name].Secrets.String()}
+				return map[string]string{providers.Servers()[name].EnvSecrets(): s.Servers[name].Secrets.String()}
 			},
 			things: secrets, inventory: secrets,
 			read:    func(s *Settings, r *reader, state string) { s.readServers(r, name, state) },

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
@@ -63,7 +63,7 @@ func TestServersOfAStack(t *testing.T) {
 	secrets := "big=" + otherSecret + ",default=" + serverSecret
 	for function, told := range map[string]any{"Provisioner": secrets, "Reaper": secrets, "Calls": nil, "Api": nil} {
 		variables := at(made.one(t, "AWS::Lambda::Function", function+"Function"), "Environment", "Variables")
-		if at(variables, app.EnvSecrets("postgres")) != told {
+		if at(variables, providers.Servers()["postgres"].EnvSecrets()) != told {
 			t.Errorf("function %s is told %s", function, plain(variables))
 		}
 	}
@@ -77,7 +77,7 @@ func TestServersOfAStack(t *testing.T) {
 func TestNoServersUnlessAsked(t *testing.T) {
 	for name, variant := range variants {
 		for function, p := range functions(t, must(t, variant)) {
-			if told := at(p, "Environment", "Variables", app.EnvSecrets("postgres")); told != nil {
+			if told := at(p, "Environment", "Variables", providers.Servers()["postgres"].EnvSecrets()); told != nil {
 				t.Errorf("%s: function %q is told %v", name, function, told)
 			}
 		}
@@ -95,7 +95,7 @@ func TestServerSettings(t *testing.T) {
 	if err != nil || one.Servers["postgres"].Secrets.String() != "default="+serverSecret {
 		t.Errorf("one server: %v %v", one.Servers, err)
 	}
-	for _, name := range app.HostedProviders() {
+	for _, name := range slices.Sorted(maps.Keys(providers.Servers())) {
 		context := whole(map[string]any{"postgres": "false", name + "-secret": serverSecret})
 		context[name] = "true"
 		given, err := settingsOf(context)

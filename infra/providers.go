@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// A providerRow is what a provider gets on AWS. The row of the same name in
-// internal/app has what the programs know of it.
+// A providerRow is what a provider gets on AWS. The rows of the same name
+// below internal/app have what the programs know of it.
 type providerRow struct {
 	// contexts are its settings that are chosen at deploy: the names of variables, by the
 	// names of context values.
@@ -56,11 +56,7 @@ const (
 // readProviders reads which providers the stack has, and their settings.
 func (s *Settings) readProviders(r *reader) {
 	for _, name := range slices.Sorted(maps.Keys(providerRows)) {
-		row, unset := providerRows[name], Offered
-		if app.OnRequest(name) {
-			unset = Off
-		}
-		state := r.text(name, unset)
+		row, state := providerRows[name], r.text(name, Off)
 		if state != Offered && state != Withdrawn && state != Off {
 			r.refuse(name, state, Offered+", "+Off+", or "+Withdrawn+" to offer it no more and be able to delete what exists")
 		}

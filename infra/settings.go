@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
 
@@ -327,7 +328,7 @@ func (r *reader) refuse(name, value, want string) {
 
 // check has the settings read as the functions will read them.
 func (r *reader) check(name string, environment map[string]string) {
-	_, err := app.Settings{Listen: ":0", Data: "-"}.Complete(func(name string) string { return environment[name] })
+	_, err := embedded.Settings{Listen: ":0", Data: "-"}.Complete(func(name string) string { return environment[name] })
 	if err != nil {
 		r.wrong("context %s: %w", name, err)
 	}

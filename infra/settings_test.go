@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/providers"
 )
 
 func settingsOf(context map[string]any) (Settings, error) {
@@ -19,7 +20,7 @@ func settingsOf(context map[string]any) (Settings, error) {
 // providersWith are all providers, off but for the demo.
 func providersWith(demo string) map[string]string {
 	all := map[string]string{}
-	for _, name := range app.Providers() {
+	for _, name := range providers.Names() {
 		all[name] = Off
 	}
 	all[app.ProviderDemo] = demo

@@ -200,8 +200,7 @@ func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 					continue
 				}
 				// The command line and infra know an account's names and policies, which are data.
-				if r.path != "internal/app" && !strings.HasPrefix(r.path, "infra") && !strings.HasPrefix(r.path, "cmd/") &&
-					r.path != "internal/app/offeringfiles" {
+				if !below(r.path, "internal/app") && !strings.HasPrefix(r.path, "infra") && !strings.HasPrefix(r.path, "cmd/") {
 					t.Errorf("%q imports %q: only the wiring knows a provider", r.path, imported)
 				}
 			}
@@ -213,7 +212,8 @@ func TestAdaptersDoNotKnowOneAnother(t *testing.T) {
 func TestOnlyAdaptersKnowAWS(t *testing.T) {
 	knowing := []string{
 		"infra", "infra/deployed", "internal/base/outputs", "functions/api", "functions/provisioner", "functions/reaper",
-		"internal/app", "internal/front/gateway", "internal/test/emulator", "internal/base/awserr", "internal/test/faulttest",
+		"internal/app/deployed", "internal/app/providers", "internal/app/console", "internal/app/embedded",
+		"internal/front/gateway", "internal/test/emulator", "internal/base/awserr", "internal/test/faulttest",
 		"internal/records/store/dynamo", "internal/test/dynamotest", "internal/records/vault/kms", "internal/work/stepfunctions",
 		"internal/provider/remote", "internal/test/servicestest",
 		"internal/provider/hosted/secrets",
@@ -253,8 +253,9 @@ func TestProvidersAreNamedByTheWiringAlone(t *testing.T) {
 				if !strings.Contains(string(text), strconv.Quote(name)) {
 					continue
 				}
-				if found[name]++; r.path != "internal/app" {
-					t.Errorf("%s names the provider %q: say it in its row, in internal/app or infra/providers.go", path, name)
+				if found[name]++; !below(r.path, "internal/app") {
+					t.Errorf("%s names the provider %q: say it in its rows, below internal/app and in infra/providers.go",
+						path, name)
 				}
 			}
 		}
@@ -266,33 +267,73 @@ func TestProvidersAreNamedByTheWiringAlone(t *testing.T) {
 	}
 }
 
-// What starts cold imports no compiler of catalogs: a function reads what was
-// compiled when it was deployed. The library for JSON Schema compiles those of
-// all drafts before main.
-func TestFunctionsImportNoCompiler(t *testing.T) {
+// reached are the packages that a package links, with one that imports each.
+func reached(t *testing.T, from string) map[string]string {
+	t.Helper()
 	imports := map[string][]string{}
 	for _, r := range rooms(t) {
 		imports[r.path] = r.imports
 	}
-	for _, function := range []string{"functions/api", "functions/provisioner", "functions/reaper"} {
-		reached, next := map[string]bool{function: true}, []string{function}
-		for len(next) > 0 {
-			var room string
-			room, next = next[0], next[1:]
-			for _, imported := range imports[room] {
-				if banned := []string{"go.yaml.in/", "internal/catalog/compile"}; slices.ContainsFunc(banned,
-					func(b string) bool {
-						return strings.HasPrefix(imported, b)
-					}) {
-					t.Errorf("function %q reaches %q, which %q imports", function, imported, room)
-				}
-				if !reached[imported] {
-					reached[imported], next = true, append(next, imported)
-				}
+	found, next := map[string]string{}, []string{from}
+	for len(next) > 0 {
+		room := next[0]
+		next = next[1:]
+		for _, imported := range imports[room] {
+			if _, again := found[imported]; !again {
+				found[imported], next = room, append(next, imported)
 			}
 		}
-		if !reached["internal/catalog"] && function != "functions/reaper" || len(reached) < 20 {
-			t.Errorf("function %q reaches only %d packages: the test proves nothing", function, len(reached))
+	}
+	return found
+}
+
+// Each function links what it runs, since each cold start loads all of it: a catalog is compiled when it is deployed, the API
+// calls no provider, and the reaper reaches shared servers through the function inside a VPC.
+func TestFunctionsLinkWhatTheyRun(t *testing.T) {
+	compilers := []string{"go.yaml.in/", "internal/catalog/compile", "internal/app/offeringfiles"}
+	oneMachine := []string{"internal/app/embedded", "internal/app/console", "internal/operator", "internal/records/store/bolt",
+		"internal/work/inprocess", "internal/provider/postgres/pgserver", "go.etcd.io/"}
+	drivers := []string{"github.com/jackc/", "github.com/go-sql-driver/", "github.com/valkey-io/", "internal/app/adapters"}
+	services := []string{
+		"internal/provider/cloudformation", "internal/provider/cloudformation/account",
+		"internal/provider/cloudformation/bootstrap", "internal/provider/cloudformation/iampolicy",
+		"internal/provider/cloudformation/plan",
+		"internal/provider/cloudformation/principal", "internal/provider/cloudformation/recent",
+	}
+	outside := append(slices.Clone(services), "internal/provider/demo", "internal/provider/hosted",
+		"internal/provider/hosted/secrets", "internal/provider/remote")
+	for function, tc := range map[string]struct {
+		reason    string
+		providers []string
+		banned    [][]string
+	}{
+		"functions/api": {"the provisioner calls providers", nil,
+			[][]string{compilers, oneMachine, drivers,
+				{"internal/app/providers", "internal/work/worker", "internal/work/reaper"}}},
+		"functions/reaper": {"it lists through the function inside a VPC", outside,
+			[][]string{compilers, oneMachine, drivers, {"internal/work/worker", "internal/front/osb", "internal/front/gateway"}}},
+		"functions/provisioner": {"it calls all providers", append(slices.Clone(outside), "internal/provider/mariadb",
+			"internal/provider/postgres", "internal/provider/postgres/pgconfig", "internal/provider/postgres/pgcopy",
+			"internal/provider/postgres/scram", "internal/provider/valkey"),
+			[][]string{compilers, oneMachine, {"internal/front/osb", "internal/front/gateway"}}},
+	} {
+		found := reached(t, function)
+		var providers []string
+		for path, by := range found {
+			if below(path, "internal/provider") {
+				providers = append(providers, path)
+			}
+			if slices.ContainsFunc(slices.Concat(tc.banned...), func(b string) bool { return below(path, b) }) {
+				t.Errorf("%s links %q, which %q imports: %s", function, path, by, tc.reason)
+			}
+		}
+		slices.Sort(providers)
+		slices.Sort(tc.providers)
+		if !slices.Equal(providers, tc.providers) {
+			t.Errorf("%s links the providers %q, want %q: %s", function, providers, tc.providers, tc.reason)
+		}
+		if _, ok := found["internal/catalog"]; !ok || len(found) < 20 {
+			t.Errorf("%s reaches only %d packages: the test proves nothing", function, len(found))
 		}
 	}
 }
@@ -307,8 +348,9 @@ func TestEveryPackageHasOneDocComment(t *testing.T) {
 
 // The clock is an input everywhere but in the wiring and in adapters.
 func TestOnlyTheWiringReadsTheClock(t *testing.T) {
-	free := []string{"cmd/longshore", "internal/work/stepfunctions", "internal/app", "internal/provider/demo",
-		"internal/work/inprocess", "internal/records/store/dynamo", "internal/provider/cloudformation/bootstrap"}
+	free := []string{"cmd/longshore", "internal/work/stepfunctions", "internal/app", "internal/app/embedded",
+		"internal/provider/demo", "internal/work/inprocess", "internal/records/store/dynamo",
+		"internal/provider/cloudformation/bootstrap"}
 	for _, r := range rooms(t) {
 		dir := r.path
 		if slices.Contains(free, dir) || isSuite(dir) {

@@ -36,7 +36,7 @@ type tenant struct {
 func newTenant(t *testing.T) tenant {
 	t.Helper()
 	n := tenant{platform: newPlatform(t), config: emulator.Config(t),
-		scope: app.ScopeOfStack(cmp.Or(os.Getenv("STACK"), "Longshore"))}
+		scope: plan.ScopeOf(cmp.Or(os.Getenv("STACK"), "Longshore"))}
 	n.broker = newCloud(t).environment(t, "provisioner")[app.EnvBroker]
 	gateway, err := testserver.OverTLS(*n.config.BaseEndpoint)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -28,9 +29,9 @@ const (
 // scope is what the names of all that the broker makes begin with.
 func (p whichBroker) scope() (plan.Scope, error) {
 	if p.stack != "" {
-		return app.ScopeOfStack(p.stack), nil
+		return plan.ScopeOf(p.stack), nil
 	}
-	return app.ScopeOfFolder(p.data)
+	return embedded.Scope(p.data)
 }
 
 func newAWSBootstrap() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/operator/backup"
 )
 
@@ -89,13 +89,13 @@ func save(ctx context.Context, dir string, wish backup.Wish, file string, out, d
 	err := backup.File(file, func(to io.Writer) error {
 		counted.to = to
 		if !wish.All {
-			return app.Backup(ctx, dir, wish, counted)
+			return embedded.Backup(ctx, dir, wish, counted)
 		}
 		packed, err := gzip.NewWriterLevel(counted, gzip.BestSpeed)
 		if err != nil {
 			return err
 		}
-		return errors.Join(app.Backup(ctx, dir, wish, packed), packed.Close())
+		return errors.Join(embedded.Backup(ctx, dir, wish, packed), packed.Close())
 	})
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -31,7 +32,7 @@ func called(t *testing.T, env map[string]string, args ...string) (status int, ou
 
 func serving(t *testing.T, around func(http.Handler) http.Handler) string {
 	t.Helper()
-	broker, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: checkUser,
+	broker, err := embedded.Open(embedded.Settings{Data: t.TempDir(), Username: checkUser,
 		Password: checkPassword, Getenv: quickly},
 		testkit.Shipped(), slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/logs"
 )
@@ -40,7 +41,7 @@ func versionText() string {
 }
 
 func newServe(getenv func(string) string) *cobra.Command {
-	var s app.Settings
+	var s embedded.Settings
 	var own string
 	c := &cobra.Command{
 		Use: "serve", Short: "Run the broker in this process, with no cloud account",
@@ -54,7 +55,7 @@ Settings from the environment:
       what the platform logs in with: the first credential of a new folder,
       generated unless both are set. Later on the folder alone decides: leave
       both unset, or set them to the login that platform default has
-  ` + app.ProviderSettings() + `
+  ` + embedded.Help() + `
   LONGSHORE_REAPER_DRY_RUN
       true has the reaper only report what no record knows of
   LONGSHORE_PLATFORM_RATE
@@ -72,14 +73,14 @@ Settings from the environment:
 	folders(c, "data", "offerings")
 	c.Flags().BoolVar(&s.AWS, "aws", false, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead")
 	s.Servers = map[string]string{}
-	hostedFlags(c, s.Servers, func(f app.HostedFlag) string { return f.Usage })
+	hostedFlags(c, s.Servers, func(f embedded.Flag) string { return f.Usage })
 	return c
 }
 
 // hostedFlags adds the flags that say where the servers of providers are. Nothing shows their
 // values, which may hold passwords.
-func hostedFlags(c *cobra.Command, servers map[string]string, usage func(f app.HostedFlag) string) {
-	for _, f := range app.HostedFlags() {
+func hostedFlags(c *cobra.Command, servers map[string]string, usage func(f embedded.Flag) string) {
+	for _, f := range embedded.Flags() {
 		c.Flags().Func(f.Name, usage(f), func(url string) error {
 			servers[f.Name] = url
 			return nil
@@ -94,7 +95,9 @@ const garbage = 200
 
 // serve runs the embedded broker until the context ends; own is the folder of the
 // operator's own offerings, or empty.
-func serve(ctx context.Context, settings app.Settings, own string, getenv func(string) string, out, diagnostics io.Writer) error {
+func serve(
+	ctx context.Context, settings embedded.Settings, own string, getenv func(string) string, out, diagnostics io.Writer,
+) error {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
@@ -111,19 +114,19 @@ func serve(ctx context.Context, settings app.Settings, own string, getenv func(s
 	if err != nil {
 		return fmt.Errorf("listening: %w: choose another address with --listen", err)
 	}
-	embedded, err := app.OpenEmbedded(settings, all, log)
+	broker, err := embedded.Open(settings, all, log)
 	if err != nil {
 		_ = listener.Close()
 		return err
 	}
-	defer embedded.Close()
-	server := newHTTPServer(ctx, embedded.Handler, log)
-	welcome(out, listener.Addr().String(), embedded, settings)
+	defer broker.Close()
+	server := newHTTPServer(ctx, broker.Handler, log)
+	welcome(out, listener.Addr().String(), broker, settings)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(bounded(listener, maxConnections)) }()
 	checking, stop := context.WithCancel(ctx)
 	defer stop()
-	go embedded.CheckRecords(checking)
+	go broker.CheckRecords(checking)
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving: %w", err)
@@ -140,9 +143,9 @@ func serve(ctx context.Context, settings app.Settings, own string, getenv func(s
 
 // welcome prints where the broker is and how to try it. It prints the password only if
 // that was generated.
-func welcome(out io.Writer, address string, embedded *app.Embedded, s app.Settings) {
-	url, p := "http://"+address, embedded.Default
-	trial := embedded.Trial()
+func welcome(out io.Writer, address string, broker *embedded.Broker, s embedded.Settings) {
+	url, p := "http://"+address, broker.Default
+	trial := broker.Trial()
 	username, password, login := p.Username, p.Password, p.Username+":"+p.Password
 	switch {
 	case !p.Removed.IsZero():
@@ -173,7 +176,7 @@ Stop it with Ctrl-C; what is running goes on at the next start.
 
 // binding says how to get credentials of what was made, and how to connect with
 // them to a database.
-func binding(url, login string, t app.Trial) string {
+func binding(url, login string, t embedded.Trial) string {
 	bind := fmt.Sprintf(`curl -s -u %s -H 'X-Broker-API-Version: 2.17' \
     -X PUT %s/v2/service_instances/trial/service_bindings/trial \
     -d '{"service_id":"%s","plan_id":"%s"}'`, login, url, t.ServiceID, t.PlanID)

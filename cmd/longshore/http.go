@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/front/logins"
 	"github.com/longshore/longshore/internal/front/osb"
 )
@@ -24,7 +24,7 @@ const (
 	maxHeaderBytes = 64 << 10
 	// shutdownTimeout lets requests end that wait for their work: whoever gets no answer
 	// takes what was made for lost.
-	shutdownTimeout = app.LongestRequest
+	shutdownTimeout = embedded.LongestRequest
 	// maxConnections bounds memory and open files; others wait in the system's
 	// queue until one ends.
 	maxConnections = 1024

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
@@ -52,7 +52,8 @@ func TestALostKey(t *testing.T) {
 				has(t, b.operate(1, args...), "restore vault.key from a backup", "longshore rebuild --yes")
 			}
 			var refused *advice.Error
-			if _, err := app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword}, testkit.Demo(),
+			settings := embedded.Settings{Data: b.dir, Username: checkUser, Password: checkPassword}
+			if _, err := embedded.Open(settings, testkit.Demo(),
 				slog.New(slog.DiscardHandler)); !errors.As(err, &refused) {
 				t.Fatalf("the broker starts: %v", err)
 			}

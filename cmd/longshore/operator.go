@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/console"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
@@ -61,10 +62,10 @@ func (p *whichBroker) open(ctx context.Context) (_ operator.Link, closing func()
 		if err != nil {
 			return nil, nil, err
 		}
-		link, err := app.StackConsole(ctx, p.stack, all)
+		link, err := console.Stack(ctx, p.stack, all)
 		return link, func() {}, err
 	}
-	return app.FolderConsole(ctx, p.data, load, p.getenv, p.lost)
+	return embedded.Console(ctx, p.data, load, p.getenv, p.lost)
 }
 
 // ask asks the broker for one thing.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
@@ -25,7 +26,7 @@ import (
 type bench struct {
 	*testing.T
 	dir     string
-	broker  *app.Embedded
+	broker  *embedded.Broker
 	service string
 	plans   map[string]string
 }
@@ -59,7 +60,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) start() {
 	b.Helper()
 	var err error
-	b.broker, err = app.OpenEmbedded(app.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, Getenv: quickly},
+	b.broker, err = embedded.Open(embedded.Settings{Data: b.dir, Username: checkUser, Password: checkPassword, Getenv: quickly},
 		testkit.Shipped(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)

@@ -13,7 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/console"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
@@ -41,13 +42,13 @@ within a minute.`,
 }
 
 // manages makes a command work on the registrar of the broker that its flags name.
-func manages(c *cobra.Command, run func(ctx context.Context, r app.Registrar, args []string) error) *cobra.Command {
+func manages(c *cobra.Command, run func(ctx context.Context, r platforms.Registrar, args []string) error) *cobra.Command {
 	var p whichBroker
 	p.whereabouts(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		registrar, err := app.FolderRegistrar(p.data)
+		registrar, err := embedded.FolderRegistrar(p.data)
 		if p.stack != "" {
-			registrar, err = app.StackRegistrar(c.Context(), p.stack)
+			registrar, err = console.Registrar(c.Context(), p.stack)
 		}
 		if err != nil {
 			return err
@@ -59,7 +60,7 @@ func manages(c *cobra.Command, run func(ctx context.Context, r app.Registrar, ar
 
 func newPlatformList() *cobra.Command {
 	c := &cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees"}
-	return manages(c, func(ctx context.Context, registrar app.Registrar, _ []string) error {
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, _ []string) error {
 		return listPlatforms(ctx, registrar, c.OutOrStdout())
 	})
 }
@@ -89,7 +90,7 @@ operator's commands, such as instances, name it for each record.`,
 		"`NAME[/PLAN]` that it may see, given once for each; everything unless given")
 	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offerings, which --offering may name")
 	folders(c, "offerings")
-	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, args []string) error {
 		p.Name = args[0]
 		if slices.Equal(p.Offerings, []string{""}) {
 			p.Offerings = nil
@@ -121,7 +122,7 @@ that it does not.`,
 	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap,
 		"`DURATION` for which the old password stays valid, 2m or more; 0s ends it at once")
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
-	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, args []string) error {
 		if overlap != 0 && overlap < minOverlap {
 			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows "+
 				"the new password: give %gm or more, or 0s to end the old one at once", overlap, minOverlap.Minutes())}
@@ -134,7 +135,7 @@ func newPlatformRemove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove NAME", Short: "Take a platform's access away; what it made stays", Args: takes(1, 1, aName),
 	}
-	return manages(c, func(ctx context.Context, registrar app.Registrar, args []string) error {
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, args []string) error {
 		return removePlatform(ctx, registrar, args[0], c.OutOrStdout())
 	})
 }
@@ -153,7 +154,7 @@ func checkOfferings(dir string, names []string) error {
 	return err
 }
 
-func listPlatforms(ctx context.Context, registrar app.Registrar, out io.Writer) error {
+func listPlatforms(ctx context.Context, registrar platforms.Registrar, out io.Writer) error {
 	r, err := registrar.Registry(ctx)
 	if err != nil {
 		return err
@@ -183,9 +184,11 @@ func seenBy(p platforms.Platform) string {
 func orDash(s string) string { return cmp.Or(s, "-") }
 
 // addPlatform adds a platform; path and offerings say whether those were given.
-func addPlatform(ctx context.Context, registrar app.Registrar, p platforms.Platform, path, offerings bool, out io.Writer) error {
+func addPlatform(
+	ctx context.Context, registrar platforms.Registrar, p platforms.Platform, path, offerings bool, out io.Writer,
+) error {
 	newID := "p-" + strings.ToLower(rand.Text()[:12])
-	p.Credential = platforms.Credential{Username: p.Name, Password: app.NewPassword()}
+	p.Credential = platforms.Credential{Username: p.Name, Password: platforms.NewPassword()}
 	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
 		p = r.TakenBack(p, path, offerings)
 		return r.Add(p, newID, time.Now())
@@ -211,9 +214,9 @@ The password is shown this once.
 
 // rotatePlatform shows the new password only when every process knows it: whoever uses
 // it then is never refused.
-func rotatePlatform(ctx context.Context, registrar app.Registrar, name string, overlap time.Duration, now bool, out,
+func rotatePlatform(ctx context.Context, registrar platforms.Registrar, name string, overlap time.Duration, now bool, out,
 	diagnostics io.Writer) error {
-	password := app.NewPassword()
+	password := platforms.NewPassword()
 	var until time.Time
 	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
 		at := time.Now()
@@ -260,7 +263,7 @@ func countDown(ctx context.Context, wait time.Duration, what string, diagnostics
 	return nil
 }
 
-func removePlatform(ctx context.Context, registrar app.Registrar, name string, out io.Writer) error {
+func removePlatform(ctx context.Context, registrar platforms.Registrar, name string, out io.Writer) error {
 	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
 		next, err := r.Remove(name, time.Now())
 		if err == nil && !slices.ContainsFunc(next.Platforms, func(p platforms.Platform) bool { return p.Removed.IsZero() }) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/test/testkit"
@@ -22,7 +23,7 @@ import (
 // logged at that.
 type started struct {
 	*testing.T
-	broker *app.Embedded
+	broker *embedded.Broker
 	log    *strings.Builder
 }
 
@@ -32,7 +33,7 @@ func startIn(t *testing.T, dir, username, password string) (*started, error) {
 	t.Helper()
 	s := &started{t, nil, &strings.Builder{}}
 	var err error
-	s.broker, err = app.OpenEmbedded(app.Settings{Data: dir, Username: username, Password: password}, testkit.Demo(),
+	s.broker, err = embedded.Open(embedded.Settings{Data: dir, Username: username, Password: password}, testkit.Demo(),
 		slog.New(slog.NewTextHandler(s.log, nil)))
 	if err == nil {
 		t.Cleanup(s.stop)
@@ -323,7 +324,7 @@ func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 		s := mustStart(t, dir, username, password)
 		defer s.stop()
 		var out strings.Builder
-		welcome(&out, "127.0.0.1:1", s.broker, app.Settings{Username: username, Password: password})
+		welcome(&out, "127.0.0.1:1", s.broker, embedded.Settings{Username: username, Password: password})
 		return out.String()
 	}
 	for _, env := range [][2]string{{"cf", first}, {"", ""}} {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -145,13 +145,13 @@ run again; it says each time all that is lost.`,
 			if p.stack != "" && (aws || len(servers) > 0) {
 				return &usageError{"a stack has its providers: leave out --aws and the servers"}
 			}
-			p.getenv = app.WithFlags(servers, aws, getenv)
+			p.getenv = embedded.WithFlags(servers, aws, getenv)
 			p.lost = func(what string) { _, _ = fmt.Fprintf(c.ErrOrStderr(), "lost: %s\n", what) }
 			return rebuild(c.Context(), p, c.OutOrStdout())
 		},
 	}
 	p.flags(c)
-	hostedFlags(c, servers, func(app.HostedFlag) string { return "`URL` as for serve, or embedded where serve has it" })
+	hostedFlags(c, servers, func(embedded.Flag) string { return "`URL` as for serve, or embedded where serve has it" })
 	c.Flags().BoolVar(&aws, "aws", false, "AWS services were offered, as for serve")
 	c.Flags().BoolVar(&yes, "yes", false, "it is meant: there is no backup")
 	return c

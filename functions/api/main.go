@@ -4,7 +4,8 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/deployed/api"
 )
 
-func main() { lambda.Start(app.ColdStart(app.Deployed.API)) }
+func main() { lambda.Start(deployed.ColdStart(api.New)) }

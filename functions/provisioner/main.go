@@ -5,7 +5,8 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/deployed/provisioner"
 )
 
-func main() { lambda.Start(app.ColdStart(app.Deployed.ProvisionerOrCalls)) }
+func main() { lambda.Start(deployed.ColdStart(provisioner.New)) }

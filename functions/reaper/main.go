@@ -4,7 +4,8 @@ package main
 import (
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/deployed/reaper"
 )
 
-func main() { lambda.Start(app.ColdStart(app.Deployed.Reaper)) }
+func main() { lambda.Start(deployed.ColdStart(reaper.New)) }

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // This program runs where the CDK does, in infra.
@@ -69,7 +70,7 @@ func prepare(ctx context.Context, stack string, values map[string]string, out, d
 		return err
 	}
 	did, err := bootstrap.Run(ctx, bootstrap.Options{
-		Scope: app.ScopeOfStack(stack), Offered: all, Emulated: values["cloudformation-emulator"] != "",
+		Scope: plan.ScopeOf(stack), Offered: all, Emulated: values["cloudformation-emulator"] != "",
 		Say: func(format string, args ...any) { _, _ = fmt.Fprintf(diagnostics, format+"\n", args...) },
 	})
 	if err != nil {

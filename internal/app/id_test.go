@@ -10,7 +10,7 @@ import (
 func TestIDsBeginWithALetter(t *testing.T) {
 	seen := map[string]bool{}
 	for range 10_000 {
-		id := newID()
+		id := NewID()
 		if len(id) != lifecycle.OperationIDLength || !unicode.IsLetter(rune(id[0])) || seen[id] {
 			t.Fatalf("%q", id)
 		}

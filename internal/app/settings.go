@@ -1,11 +1,11 @@
+// Package app is what all programs share: the names of their settings, how these are read, and the times of the functions.
+// It knows no provider but by name. The packages below it wire the other rooms, each for one program.
 package app
 
 import (
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/advice"
@@ -16,12 +16,16 @@ import (
 // only one: whatever sets them uses these names.
 const (
 	// Of the embedded broker.
+	EnvAWS      = "LONGSHORE_AWS" // true: AWS services are offered
 	EnvUsername = "LONGSHORE_USERNAME"
 	EnvPassword = "LONGSHORE_PASSWORD"
 	// Of the embedded broker and of the functions.
 	EnvMinRetryAfter = "LONGSHORE_MIN_RETRY_AFTER" // bounds of Retry-After
 	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
 	EnvPlatformRate  = "LONGSHORE_PLATFORM_RATE"  // requests a second that each platform may send; 0 for as many as it likes
+	EnvDemoDelay     = "LONGSHORE_DEMO_DELAY"     // how long the demo's asynchronous steps take
+	EnvAWSTargets    = "LONGSHORE_AWS_TARGETS"    // bootstrap.Targets as JSON, or the path of a file that holds it
+	EnvAWSEmulated   = "LONGSHORE_AWS_EMULATED"   // true: AWS is emulated by what puts no token on a stack's events
 	EnvReaperDryRun  = "LONGSHORE_REAPER_DRY_RUN" // true: what no record knows of is only reported
 	// Of the functions: where things are.
 	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics, and for its table to say whose it is
@@ -37,34 +41,14 @@ const (
 	EnvProviders    = "LONGSHORE_PROVIDERS"     // names of the providers that the stack has, with commas between them
 )
 
-// RoleCalls is the provisioner's role inside a VPC, where it only makes the calls
-// of providers.
-const RoleCalls = "calls"
-
-// Settings are what the embedded broker is started with.
-type Settings struct {
-	// Listen is HOST:PORT.
-	Listen string
-	// Data is the folder that holds everything the broker keeps.
-	Data string
-	// Username and Password are the platform's credentials; both empty lets
-	// the broker generate and keep them.
-	Username, Password string
-	// Servers are the values of the flags that say where the servers of providers are, by
-	// the names of HostedFlags. They may hold passwords.
-	Servers map[string]string
-	// AWS offers AWS services, as EnvAWS does.
-	AWS bool
-	// Getenv gives the providers' own settings; nil for none.
-	Getenv func(string) string
-	// RetryAfter bounds the Retry-After of answers.
-	RetryAfter RetryAfter
-	// PlatformRate is how many requests a second each platform may send; zero for
-	// as many as it likes.
-	PlatformRate int
-	// ReaperDryRun makes the reaper only report what no record knows of.
-	ReaperDryRun bool
-}
+// The names of the providers in offering files.
+const (
+	ProviderCloudFormation = "cloudformation"
+	ProviderDemo           = "demo"
+	ProviderMariaDB        = "mariadb"
+	ProviderPostgres       = "postgres"
+	ProviderValkey         = "valkey"
+)
 
 // RetryAfter are the bounds of the header Retry-After.
 type RetryAfter struct{ Min, Max time.Duration }
@@ -72,34 +56,21 @@ type RetryAfter struct{ Min, Max time.Duration }
 // maxPlatformRate is more than a broker can answer.
 const maxPlatformRate = 100_000
 
-// Complete adds the environment to the settings of the command line, and checks them
-// all.
-func (s Settings) Complete(getenv func(string) string) (Settings, error) {
-	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		return s, advice.For("--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080")
+// Flag reads a setting that is true or false; unset is false.
+func Flag(getenv func(string) string, name string) (bool, error) {
+	text := getenv(name)
+	if text == "" {
+		return false, nil
 	}
-	if s.Data == "" {
-		return s, advice.For("--data", "is empty", "name the folder in which the broker keeps its records")
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, advice.For(name, fmt.Sprintf("%q is neither true nor false", text), "give one of them, or leave it out")
 	}
-	s.Username, s.Password = getenv(EnvUsername), getenv(EnvPassword)
-	switch {
-	case s.Username == "" && s.Password != "":
-		return s, advice.For(EnvUsername, "is not set although "+EnvPassword+" is", "set both, or neither")
-	case s.Username != "" && s.Password == "":
-		return s, advice.For(EnvPassword, "is not set although "+EnvUsername+" is", "set both, or neither")
-	case strings.Contains(s.Username, ":"): // RFC 7617: the first colon ends the user name
-		return s, advice.For(EnvUsername, "has a colon", "choose a user name without one")
-	}
-	var retryErr, dryErr, rateErr error
-	s.Getenv = WithFlags(s.Servers, s.AWS, getenv)
-	s.RetryAfter, retryErr = retryAfter(getenv)
-	s.ReaperDryRun, dryErr = flagIn(getenv, EnvReaperDryRun)
-	s.PlatformRate, rateErr = platformRate(getenv)
-	return s, errors.Join(checkProviders(s.Getenv), retryErr, dryErr, rateErr)
+	return on, nil
 }
 
-// platformRate reads how many requests a second each platform may send.
-func platformRate(getenv func(string) string) (int, error) {
+// PlatformRate reads how many requests a second each platform may send.
+func PlatformRate(getenv func(string) string) (int, error) {
 	text := getenv(EnvPlatformRate)
 	if text == "" {
 		return 0, nil
@@ -112,8 +83,8 @@ func platformRate(getenv func(string) string) (int, error) {
 	return n, nil
 }
 
-// durationIn reads a duration from least to most; unset is what it is unless it is set.
-func durationIn(getenv func(string) string, name string, unset, least, most time.Duration) (time.Duration, error) {
+// duration reads a duration from least to most; unset is its default.
+func duration(getenv func(string) string, name string, unset, least, most time.Duration) (time.Duration, error) {
 	text := getenv(name)
 	if text == "" {
 		return unset, nil
@@ -126,10 +97,10 @@ func durationIn(getenv func(string) string, name string, unset, least, most time
 	return d, nil
 }
 
-// retryAfter reads the bounds of Retry-After, which counts whole seconds.
-func retryAfter(getenv func(string) string) (RetryAfter, error) {
-	least, err1 := durationIn(getenv, EnvMinRetryAfter, broker.MinRetryAfter, time.Second, time.Hour)
-	most, err2 := durationIn(getenv, EnvMaxRetryAfter, broker.MaxRetryAfter, time.Second, time.Hour)
+// ReadRetryAfter reads the bounds of Retry-After, which counts whole seconds.
+func ReadRetryAfter(getenv func(string) string) (RetryAfter, error) {
+	least, err1 := duration(getenv, EnvMinRetryAfter, broker.MinRetryAfter, time.Second, time.Hour)
+	most, err2 := duration(getenv, EnvMaxRetryAfter, broker.MaxRetryAfter, time.Second, time.Hour)
 	r := RetryAfter{least, most}
 	if err := errors.Join(err1, err2); err != nil {
 		return r, err
@@ -139,4 +110,12 @@ func retryAfter(getenv func(string) string) (RetryAfter, error) {
 			"give the smaller one here")
 	}
 	return r, nil
+}
+
+// DefaultDemoDelay is the demo's delay unless it is set.
+const DefaultDemoDelay = 3 * time.Second
+
+// DemoDelay reads EnvDemoDelay.
+func DemoDelay(getenv func(string) string) (time.Duration, error) {
+	return duration(getenv, EnvDemoDelay, DefaultDemoDelay, 0, 24*time.Hour)
 }

@@ -23,7 +23,7 @@ func TestRequestsEndBeforeTheGatewayGivesUp(t *testing.T) {
 	if left := broker.TimeToAnswer - workflow.HandOver; left < 2*time.Second {
 		t.Errorf("after an operation is handed over, %v are left to answer", left)
 	}
-	for name, wait := range waits {
+	for name, wait := range Waits {
 		if wait <= 0 || wait > wired.MaxWait {
 			t.Errorf("requests for %q wait %v", name, wait)
 		}

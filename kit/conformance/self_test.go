@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/kit/conformance"
 )
@@ -27,15 +28,15 @@ const (
 func delayed(name string) string { return map[string]string{app.EnvDemoDelay: demoDelay}[name] }
 
 // open starts the embedded broker.
-func open(t *testing.T) *app.Embedded {
+func open(t *testing.T) *embedded.Broker {
 	t.Helper()
-	embedded, err := app.OpenEmbedded(app.Settings{Data: t.TempDir(), Username: username, Password: password, Getenv: delayed},
+	broker, err := embedded.Open(embedded.Settings{Data: t.TempDir(), Username: username, Password: password, Getenv: delayed},
 		testkit.Shipped(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatalf("opening the broker: %v", err)
 	}
-	t.Cleanup(embedded.Close)
-	return embedded
+	t.Cleanup(broker.Close)
+	return broker
 }
 
 // notOffered are the cases that no plan of the demo has anything to show for.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/adapters"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
@@ -91,7 +92,7 @@ func folder(dir string) (compile.Source, error) {
 // checks are those of all providers: the app's, which the functions hold too, and
 // those that only a compiler needs.
 func checks() map[string]check.Func {
-	all := app.Checks()
+	all := adapters.Checks()
 	all[app.ProviderCloudFormation] = template.Check
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/adapters"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
@@ -39,7 +40,7 @@ func TestShippedIsCurrent(t *testing.T) {
 // doubtful about one of an operator's would fail here. Only what CloudFormation may
 // also call is not: permissions allow what the templates need, and no more.
 func TestShippedAreCareful(t *testing.T) {
-	checks := app.Checks()
+	checks := adapters.Checks()
 	checks[app.ProviderCloudFormation] = template.Check
 	compiled, err := compile.Compile(compile.Options{Providers: checks, Warn: func(w advice.Error) {
 		if strings.Contains(w.What, "CloudFormation may also call") {

@@ -88,6 +88,19 @@ func (r *Report) restarted(c lifecycle.Record, now time.Time) *int {
 // Empty reports whether the sweep found nothing to do.
 func (r Report) Empty() bool { return r == Report{} }
 
+// Log logs what the sweep did, if it did anything, and the faults that it met.
+func (r Report) Log(log *slog.Logger, err error) {
+	if err != nil {
+		log.Error("sweep met faults", "error", err)
+	}
+	r.Halted, r.Unreached = false, false // the one was said when it happened, the other is among the faults
+	if !r.Empty() {
+		log.Info("swept", "redriven", r.Redriven, "overdue", r.Overdue, "reclaimed", r.Reclaimed, "looks", r.Looks,
+			"orphans", r.Orphans+r.Ended, "quarantined", r.Quarantined, "released", r.Released, "dropped", r.Dropped,
+			"lost", r.Lost, "faults", r.Faults, "busy", r.Busy)
+	}
+}
+
 // Sweep deals with every due record. A record that fails does not stop the rest; the error
 // joins all failures. A sweep that finds nothing to do writes nothing.
 func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {

@@ -1,0 +1,126 @@
+// Package adapters opens the providers: it links the code of all of them, with the drivers of their servers. Only programs
+// that call providers, or check plans, import it.
+package adapters
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
+	"github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/provider/valkey"
+)
+
+// A row is a provider.
+type row struct {
+	// check checks each plan when the catalog is compiled. That of AWS services reads YAML, so
+	// it stands where offerings are compiled.
+	check check.Func
+	// names are those that a thing with these tags has where it was made. Of is what the
+	// names of AWS services begin with: the stack, or the identity of an embedded broker.
+	names func(of string, t provider.Tags) []string
+	// open makes it over shared servers, whose connections Close ends; nil for one that
+	// is on none. It calls no server.
+	open func(o Options) wired.Provider
+}
+
+// rows are all providers, by their names in offering files.
+func rows() map[string]row {
+	on := func(names func(provider.Tags) []string) func(string, provider.Tags) []string {
+		return func(_ string, t provider.Tags) []string { return names(t) }
+	}
+	return map[string]row{
+		app.ProviderCloudFormation: {
+			names: func(of string, t provider.Tags) []string { return plan.ScopeOf(of).Names(t) },
+		},
+		app.ProviderDemo: {check: demo.Check, names: on(demo.Names)},
+		app.ProviderMariaDB: {check: mariadb.Check, names: on(mariadb.Names), open: func(o Options) wired.Provider {
+			return closing(mariadb.New(o.Options))
+		}},
+		app.ProviderPostgres: {check: postgres.Check, names: on(postgres.Names), open: openPostgres},
+		app.ProviderValkey: {check: valkey.Check, names: on(valkey.Names), open: func(o Options) wired.Provider {
+			return closing(valkey.New(o.Options))
+		}},
+	}
+}
+
+// Options are what a provider on shared servers is opened with.
+type Options struct {
+	hosted.Options
+	// Copies says that it may copy databases with the engine's own programs. These are in
+	// the folder Programs, or on the PATH.
+	Copies   bool
+	Programs string
+}
+
+// Open opens a provider on shared servers.
+func Open(name string, o Options) wired.Provider { return rows()[name].open(o) }
+
+// Inside opens a provider for one call, in the function inside a VPC: its connections
+// end with the call.
+func Inside(name string, p deployed.Parts) remote.Open {
+	if name == app.ProviderDemo {
+		return func(json.RawMessage) (wired.Provider, error) { return providers.Demo(p.Getenv, app.Now) }
+	}
+	return func(reach json.RawMessage) (wired.Provider, error) {
+		var accesses hosted.Accesses
+		if json.Unmarshal(reach, &accesses) != nil {
+			return wired.Provider{}, advice.For("what reaches the servers", "cannot be read",
+				"deploy all functions of one version")
+		}
+		return Open(name, Options{Options: hosted.Options{
+			Broker: p.Getenv(app.EnvBroker), Accesses: accesses, Now: app.Now, Log: p.Log,
+		}}), nil
+	}
+}
+
+// Checks are the checks of plans in offering files, by the names of the providers; nil
+// for no check.
+func Checks() map[string]check.Func {
+	all := map[string]check.Func{}
+	for name, r := range rows() {
+		all[name] = r.check
+	}
+	return all
+}
+
+// Names are the names that things have where they were made, by their providers.
+func Names(of string) map[string]func(provider.Tags) []string {
+	all := map[string]func(provider.Tags) []string{}
+	for name, r := range rows() {
+		all[name] = func(t provider.Tags) []string { return r.names(of, t) }
+	}
+	return all
+}
+
+// openPostgres makes the provider. Without programs that copy, it refuses copies and
+// says so.
+func openPostgres(o Options) wired.Provider {
+	options := postgres.Options{Options: o.Options}
+	if o.Copies {
+		options.Programs, _ = pgcopy.Find(context.Background(), o.Programs)
+	}
+	return closing(postgres.New(options))
+}
+
+// closing wires a provider that keeps connections.
+func closing(made interface {
+	provider.Provider
+	Close()
+}) wired.Provider {
+	w := wired.Of(made)
+	w.Close = made.Close
+	return w
+}

@@ -1,0 +1,48 @@
+package adapters
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+)
+
+// Each provider of a stack has an adapter, and each one on shared servers can be opened.
+func TestEachProviderHasAnAdapter(t *testing.T) {
+	if diff := cmp.Diff(providers.Names(), slices.Sorted(maps.Keys(rows()))); diff != "" {
+		t.Errorf("providers, -want +got:\n%s", diff)
+	}
+	servers := providers.Servers()
+	for name, r := range rows() {
+		if _, shared := servers[name]; shared != (r.open != nil) {
+			t.Errorf("%s is on shared servers: %v; it is opened over some: %v", name, shared, r.open != nil)
+		}
+	}
+}
+
+// abilities are what programs find that a provider can do.
+func abilities(w wired.Provider) map[string]bool {
+	return map[string]bool{
+		"inventory": w.Inventory != nil, "identifier": w.Identifier != nil, "refuser": w.Refuser != nil,
+		"quarantiner": w.Quarantiner != nil, "adopter": w.Adopter != nil, "reconciler": w.Reconciler != nil,
+	}
+}
+
+// A function outside of a VPC knows the abilities and the times of a provider on shared servers
+// without its code: what it took for less would be left out of a sweep, or count as done.
+func TestOutsideAProviderCanDoWhatItCanInside(t *testing.T) {
+	outside := wired.Of(providers.Outside{})
+	for name := range providers.Servers() {
+		inside := Open(name, Options{})
+		if diff := cmp.Diff(abilities(inside), abilities(outside)); diff != "" {
+			t.Errorf("%s, -inside +outside:\n%s", name, diff)
+		}
+		if inside.CallTimeout != outside.CallTimeout || inside.Wait != outside.Wait || inside.Targets != nil {
+			t.Errorf("%s has times, or targets, that a function outside does not know: %+v", name, inside)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+// Package console lets an operator's commands into a broker: it makes the consoles of both shapes, and reaches a stack.
+package console
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/adapters"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+)
+
+// New makes a console of what o says; all else is the same in every program.
+func New(
+	records *ledger.Ledger, offered *catalog.Catalog, wired map[string]wired.Provider, o operator.Options,
+) *operator.Console {
+	o.Records, o.Catalog, o.ServiceOf = records, offered.Plan, offered.ServiceOf
+	o.NewID, o.OperationTimeout = app.NewID, app.OperationTimeout
+	o.Inventories, o.Servers = providers.Inventories(records, wired), servers(wired)
+	return operator.New(o)
+}
+
+// Stack leads to a deployed broker, in this process. It uses the caller's own rights: to
+// describe the stack, to read, scan and write its table, to use its key, to start
+// executions, and to list what providers hold.
+func Stack(ctx context.Context, stack string, offered *catalog.Catalog) (operator.Link, error) {
+	cfg, said, err := describe(ctx, stack)
+	if err != nil {
+		return nil, err
+	}
+	machine := said[outputs.StateMachine]
+	if len(strings.Split(machine, ":")) < 6 || said[outputs.Table] == "" || said[outputs.Key] == "" ||
+		said[outputs.Broker] == "" {
+		return nil, fmt.Errorf("stack %q does not say which broker it is, or where its table, its key and its state machine "+
+			"are: deploy it by this version", stack)
+	}
+	set := providers.FromOutputs(stack, said)
+	p := deployed.Parts{
+		Config: cfg, Log: slog.New(slog.DiscardHandler), Invoker: lambda.NewFromConfig(cfg),
+		Getenv:  func(name string) string { return set[name] },
+		Offered: func() (*catalog.Catalog, error) { return offered, nil },
+	}
+	wired, err := providers.Wired(p)
+	if err != nil {
+		return nil, err
+	}
+	engine := stepfunctions.New(sfn.NewFromConfig(cfg), nil, stepfunctions.Options{StateMachine: machine})
+	return New(p.Records(said[outputs.Table]), offered, wired, operator.Options{
+		Platforms: platforms.Names(deployed.NewSecret(cfg, said[outputs.Secret])), Names: adapters.Names(stack),
+		Vault: p.Vault(said[outputs.Key]), Whose: ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]},
+		Now: app.Now, Start: engine.Start,
+	}).Call, nil
+}
+
+// servers are the providers whose targets can be restored.
+func servers(providers map[string]wired.Provider) map[string]wired.Provider {
+	providers = maps.Clone(providers)
+	maps.DeleteFunc(providers, func(_ string, w wired.Provider) bool { return w.Reconciler == nil })
+	return providers
+}
+
+// Registrar keeps the registry of a deployed broker. It uses the caller's own
+// rights: to describe the stack, and to read and write its secret.
+func Registrar(ctx context.Context, stack string) (platforms.Registrar, error) {
+	cfg, said, err := describe(ctx, stack)
+	return deployed.NewSecret(cfg, said[outputs.Secret]), err
+}
+
+// describe has a stack say of itself what it does, in the account that the SDK's settings
+// lead to.
+func describe(ctx context.Context, stack string) (cfg aws.Config, said map[string]string, err error) {
+	if cfg, err = config.LoadDefaultConfig(ctx); err != nil {
+		return cfg, nil, fmt.Errorf("loading the AWS configuration: %w", err)
+	}
+	said, err = outputs.Of(ctx, cloudformation.NewFromConfig(cfg), stack)
+	return cfg, said, err
+}

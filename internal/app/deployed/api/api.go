@@ -1,0 +1,58 @@
+// Package api wires the function of the broker's HTTP API. It links no provider, which each cold start would load: whoever
+// compiled the catalog has checked its plans, and the provisioner calls providers.
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/front/gateway"
+	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/front/rates"
+	"github.com/longshore/longshore/internal/records/vault/kms"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+)
+
+// New makes the handler of functions/api. It has no right to what providers make, nor to IAM.
+func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
+	set, err := p.Required(app.EnvTable, app.EnvKey, app.EnvSecret, app.EnvStateMachine, app.EnvProvisioner, app.EnvBroker)
+	if err != nil {
+		return nil, err
+	}
+	offered, err := p.Offered()
+	if err != nil {
+		return nil, err
+	}
+	bounds, err := app.ReadRetryAfter(p.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	perSecond, err := app.PlatformRate(p.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	secret := deployed.NewSecret(p.Config, set[app.EnvSecret])
+	known, err := platforms.NewKept(ctx, secret.Registry, app.Now, p.Log)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", app.EnvSecret, err)
+	}
+	engine := stepfunctions.New(p.Starter, p.Invoker, stepfunctions.Options{
+		StateMachine: set[app.EnvStateMachine], Provisioner: set[app.EnvProvisioner], Log: p.Log,
+	})
+	decides := app.NewBroker(broker.Options{
+		Identity: set[app.EnvBroker], Records: p.Records(set[app.EnvTable]), Catalog: offered,
+		Vault: p.Vault(set[app.EnvKey]), Engine: engine, Now: app.Now, Log: p.Log, Metrics: p.Metrics,
+	}, bounds)
+	server := osb.New(osb.Options{
+		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, app.Now), Offerings: offered.Offerings, Now: app.Now,
+		NewID: app.NewID, Log: p.Log, Metrics: p.Metrics,
+	})
+	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.ServeHTTP(w, r.WithContext(kms.Together(r.Context())))
+	}), p.Log), nil
+}

@@ -1,0 +1,508 @@
+package deployed_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/dynamotest"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/reaper"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+)
+
+// What a start costs, as far as a machine that is not Lambda can tell: each of
+// the real functions is started again and again, in turn, and asked one thing.
+// No time fails it, since all of them depend on the machine; a function that
+// ends, or answers with an error, does. `make bench-coldstart` runs it.
+func BenchmarkColdStart(b *testing.B) {
+	if runtime.GOOS != "linux" {
+		b.Skip("reads /proc, which only Linux has")
+	}
+	if testing.Short() {
+		b.Skip("needs an emulated AWS, which -short leaves out")
+	}
+	cloud := newWatchedAWS(b)
+	functions := coldStarts(b, cloud)
+	taken := map[string][]start{}
+	for b.Loop() {
+		for _, f := range functions {
+			s, err := f.start(b.Context(), cloud)
+			if err != nil {
+				b.Fatalf("starting %s: %v", f.name, err)
+			}
+			taken[f.name] = append(taken[f.name], s)
+		}
+	}
+	b.ReportMetric(0, "ns/op") // of all together, it says nothing
+	for _, f := range functions {
+		b.ReportMetric(middle(taken[f.name], func(s start) float64 { return s.ready }), f.name+"-ready-ms")
+	}
+	report(os.Stdout, functions, taken)
+}
+
+// A watchedAWS hands calls on to the emulated AWS, and counts them.
+type watchedAWS struct {
+	url, secret, table, key string
+
+	mu     sync.Mutex
+	calls  int
+	waited time.Duration
+}
+
+func newWatchedAWS(b *testing.B) *watchedAWS {
+	b.Helper()
+	ctx, cfg := b.Context(), emulator.Config(b)
+	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
+	if err != nil {
+		b.Fatalf("creating a key: %v", err)
+	}
+	secret, err := secretsmanager.NewFromConfig(cfg).CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"u","password":"p"}`),
+	})
+	if err != nil {
+		b.Fatalf("creating a secret: %v", err)
+	}
+	to, err := url.Parse(*cfg.BaseEndpoint)
+	if err != nil {
+		b.Fatalf("reading the emulator's address: %v", err)
+	}
+	w := &watchedAWS{secret: *secret.ARN, key: *key.KeyMetadata.Arn, table: dynamotest.NewTable(b, dynamodb.NewFromConfig(cfg))}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		proxy.ServeHTTP(rw, r)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.calls, w.waited = w.calls+1, w.waited+time.Since(began)
+	}))
+	b.Cleanup(server.Close)
+	w.url = server.URL
+	return w
+}
+
+// count is what was called since the last time, and how long it took in all.
+func (w *watchedAWS) count() (calls int, waited float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	calls, waited = w.calls, milliseconds(w.waited)
+	w.calls, w.waited = 0, 0
+	return calls, waited
+}
+
+// A coldFunction is a program, and what it is started with and asked.
+type coldFunction struct {
+	name, binary string
+	source       string // of what it is built
+	offerings    int    // in its catalog, of three plans each
+	size         int64  // bytes
+	environment  map[string]string
+	event        any
+	check        func(answer []byte) error
+}
+
+func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
+	b.Helper()
+	const (
+		machine     = "arn:aws:states:us-east-1:000000000000:stateMachine:m"
+		provisioner = "arn:aws:lambda:us-east-1:000000000000:function:f"
+	)
+	absent := lifecycle.Token{Operation: strings.Repeat("a", lifecycle.OperationIDLength),
+		Key: lifecycle.Key{Platform: "p", Instance: "absent"}}
+	functions := []coldFunction{
+		{
+			name: "empty", source: "./testdata/empty", event: struct{}{},
+			check: func(answer []byte) error { return expect(answer, "null") },
+		},
+		{
+			name: "api", source: "../../../functions/api", offerings: 1,
+			environment: map[string]string{
+				app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvSecret: cloud.secret,
+				app.EnvStateMachine: machine, app.EnvProvisioner: provisioner, app.EnvBroker: "identity-of-bench",
+			},
+			event: events.APIGatewayProxyRequest{
+				HTTPMethod: "GET", Path: "/v2/catalog", Resource: "/{proxy+}",
+				MultiValueHeaders: map[string][]string{
+					"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
+					"X-Broker-API-Version": {"2.17"},
+				},
+				RequestContext: events.APIGatewayProxyRequestContext{Path: "/prod/v2/catalog", Stage: "prod", HTTPMethod: "GET"},
+			},
+			check: checkCatalog,
+		},
+		{
+			name: "provisioner", source: "../../../functions/provisioner", offerings: 1,
+			environment: map[string]string{app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvProviders: app.ProviderDemo},
+			event:       stepfunctions.Input{Token: absent.String(), Attempt: 1},
+			check: func(answer []byte) error {
+				var out stepfunctions.Output
+				if err := json.Unmarshal(answer, &out); err != nil || !out.Settled {
+					return fmt.Errorf("an operation that does not exist is not settled: %s: %w", answer, err)
+				}
+				return nil
+			},
+		},
+		{
+			name: "reaper", source: "../../../functions/reaper",
+			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench",
+				app.EnvBroker: "identity-of-bench", app.EnvProviders: app.ProviderDemo},
+			event: events.CloudWatchEvent{Source: "aws.events", DetailType: "Scheduled Event", Detail: json.RawMessage("{}")},
+			check: func(answer []byte) error {
+				var out reaper.Report
+				if err := json.Unmarshal(answer, &out); err != nil || !out.Empty() {
+					return fmt.Errorf("an empty table has work: %s: %w", answer, err)
+				}
+				return nil
+			},
+		},
+	}
+	many := functions[1] // the API again
+	many.name, many.offerings = manyName, 40
+	functions = slices.Insert(functions, 2, many)
+	for i := range functions {
+		functions[i].build(b)
+	}
+	return functions
+}
+
+// manyName is the API with many offerings.
+const manyName = "api-40"
+
+// build builds a function as `make functions` does, for this machine, and lays
+// its catalog beside it as infra does.
+func (f *coldFunction) build(b *testing.B) {
+	b.Helper()
+	dir := b.TempDir()
+	f.binary = filepath.Join(dir, "bootstrap")
+	build := exec.Command("go", "build", "-trimpath", "-tags", "lambda.norpc", "-ldflags", "-s -w", "-o", f.binary, f.source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("building %s: %v\n%s", f.name, err, out)
+	}
+	info, err := os.Stat(f.binary)
+	if err != nil {
+		b.Fatalf("looking at %s: %v", f.name, err)
+	}
+	f.size = info.Size()
+	if err := os.WriteFile(filepath.Join(dir, app.CatalogFile), manyOfferings(b, f.offerings), 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// manyOfferings is a compiled catalog of so many offerings, each with three of
+// the demo's plans and their schemas.
+func manyOfferings(b *testing.B, count int) []byte {
+	b.Helper()
+	demo := testkit.Demo().Offerings()[0]
+	var all []catalog.Offering
+	for i := range count {
+		o := demo
+		o.ID, o.Name, o.Plans = fmt.Sprintf("%s-%d", o.ID, i), fmt.Sprintf("%s-%d", o.Name, i), nil
+		for _, p := range demo.Plans[:3] {
+			p.ID = fmt.Sprintf("%s-%d", p.ID, i)
+			o.Plans = append(o.Plans, p)
+		}
+		all = append(all, o)
+	}
+	compiled, err := catalog.Encode(all, nil)
+	if err != nil {
+		b.Fatalf("compiling a catalog: %v", err)
+	}
+	return compiled
+}
+
+func expect(answer []byte, want string) error {
+	if got := strings.TrimSpace(string(answer)); got != want {
+		return fmt.Errorf("answer %s, want %s", got, want)
+	}
+	return nil
+}
+
+func checkCatalog(answer []byte) error {
+	var response events.APIGatewayProxyResponse
+	if err := json.Unmarshal(answer, &response); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK || !strings.Contains(response.Body, `"services"`) {
+		return fmt.Errorf("status %d: %s", response.StatusCode, response.Body)
+	}
+	return nil
+}
+
+// A start is what one start was measured at: milliseconds, and megabytes of
+// 1024 kB, as Lambda counts them.
+type start struct {
+	ready float64 // from the start of the process until it asks for work
+	cpu   float64 // of all its threads, until then
+	calls int     // of AWS, until then
+	aws   float64 // how long they took
+	rss   float64 // then
+
+	event      float64 // from the event until its answer
+	eventCalls int
+	peak       float64 // the most memory that it had until it asks again
+}
+
+// patience is for a machine on which everything hangs.
+const patience = time.Minute
+
+// start starts the function, has it answer one event, and ends it.
+func (f coldFunction) start(ctx context.Context, cloud *watchedAWS) (s start, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	event, err := json.Marshal(f.event)
+	if err != nil {
+		return s, fmt.Errorf("encoding the event: %w", err)
+	}
+	lambda := newRuntimeAPI(event)
+	server := httptest.NewServer(lambda)
+	defer server.Close()
+	defer server.CloseClientConnections()
+
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, f.binary)
+	cmd.Env = f.environ(strings.TrimPrefix(server.URL, "http://"), cloud.url)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cloud.count()
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return s, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer func() {
+		_ = cmd.Process.Kill() // it may have ended
+		if e := <-ended; err != nil {
+			err = fmt.Errorf("%w (%v): %s", err, e, said.String())
+		}
+	}()
+	next := func(what string, from <-chan moment) (moment, error) {
+		select {
+		case m := <-from:
+			return m, m.err
+		case e := <-ended:
+			ended <- e
+			return moment{}, fmt.Errorf("waiting until it %s: it has ended", what)
+		}
+	}
+
+	asked, err := next("asks for work", lambda.asked)
+	if err != nil {
+		return s, err
+	}
+	s.ready = milliseconds(asked.at.Sub(began))
+	if s.cpu, err = cpu(cmd.Process.Pid); err != nil {
+		return s, err
+	}
+	if s.rss, err = memory(cmd.Process.Pid, "VmRSS"); err != nil {
+		return s, err
+	}
+	s.calls, s.aws = cloud.count()
+
+	given := time.Now()
+	close(lambda.give)
+	answered, err := next("answers", lambda.answered)
+	if err != nil {
+		return s, err
+	}
+	s.event = milliseconds(answered.at.Sub(given))
+	if err := f.check(answered.body); err != nil {
+		return s, err
+	}
+	if _, err := next("asks for more", lambda.asked); err != nil {
+		return s, err
+	}
+	s.eventCalls, _ = cloud.count()
+	s.peak, err = memory(cmd.Process.Pid, "VmHWM")
+	return s, err
+}
+
+// environ is what Lambda gives a function, and the stack's settings.
+func (f coldFunction) environ(runtimeAPI, endpoint string) []string {
+	set := []string{
+		"AWS_LAMBDA_RUNTIME_API=" + runtimeAPI, "AWS_LAMBDA_FUNCTION_NAME=" + f.name, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
+		"_HANDLER=bootstrap", "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
+		"AWS_EXECUTION_ENV=AWS_Lambda_provided.al2023",
+		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_SESSION_TOKEN=test",
+		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=en_US.UTF-8", "TZ=:UTC",
+		"AWS_ENDPOINT_URL=" + endpoint, "AWS_ACCOUNT_ID=000000000000",
+	}
+	for name, value := range f.environment {
+		set = append(set, name+"="+value)
+	}
+	return set
+}
+
+// A moment is when a function did something.
+type moment struct {
+	at   time.Time
+	body []byte
+	err  error
+}
+
+// A runtimeAPI is the side of Lambda that a function talks to. It has one
+// event.
+type runtimeAPI struct {
+	*http.ServeMux
+	asked, answered chan moment
+	give            chan struct{} // closed when the event may be given
+}
+
+func newRuntimeAPI(event []byte) *runtimeAPI {
+	const version = "/2018-06-01/runtime/"
+	l := &runtimeAPI{
+		ServeMux: http.NewServeMux(), asked: make(chan moment, 2), answered: make(chan moment, 1), give: make(chan struct{}),
+	}
+	var once sync.Once
+	l.HandleFunc("GET "+version+"invocation/next", func(w http.ResponseWriter, r *http.Request) {
+		l.asked <- moment{at: time.Now()}
+		var give chan struct{} // the second time there is nothing to give
+		once.Do(func() { give = l.give })
+		select {
+		case <-give:
+		case <-r.Context().Done():
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Lambda-Runtime-Aws-Request-Id", "request")
+		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(app.APITimeout).UnixMilli(), 10))
+		h.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:000000000000:function:f")
+		_, _ = w.Write(event) // whether it arrives shows in the answer
+	})
+	l.HandleFunc("POST "+version+"invocation/request/response", func(w http.ResponseWriter, r *http.Request) {
+		at := time.Now()
+		body, err := io.ReadAll(r.Body)
+		l.answered <- moment{at, body, err}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	l.HandleFunc("POST "+version+"invocation/request/error", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		l.answered <- moment{err: errors.Join(fmt.Errorf("it has failed: %s", body), err)}
+		w.WriteHeader(http.StatusAccepted)
+	})
+	return l
+}
+
+// memory is a member of a process's status.
+func memory(pid int, name string) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			kB, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")))
+			return float64(kB) / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process %d has no %s", pid, name)
+}
+
+// cpu is the time that a process's threads have run for; Go ends none.
+func cpu(pid int) (float64, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(threads) == 0 {
+		return 0, fmt.Errorf("process %d has no threads: %w", pid, err)
+	}
+	var all time.Duration
+	for _, path := range threads {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return 0, err
+		}
+		ran, _, _ := strings.Cut(string(text), " ")
+		nanoseconds, err := strconv.ParseInt(ran, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading %q: %w", path, err)
+		}
+		all += time.Duration(nanoseconds)
+	}
+	return milliseconds(all), nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// ordered is one number of each start, from the smallest to the largest.
+func ordered(starts []start, number func(start) float64) []float64 {
+	var all []float64
+	for _, s := range starts {
+		all = append(all, number(s))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// middle is their median, the lower of two.
+func middle(starts []start, number func(start) float64) float64 {
+	all := ordered(starts, number)
+	return all[(len(all)-1)/2]
+}
+
+// report writes one table, in Markdown. Where it names one number of many, it
+// is the median.
+func report(w io.Writer, functions []coldFunction, taken map[string][]start) {
+	var (
+		ready  = func(s start) float64 { return s.ready }
+		rss    = func(s start) float64 { return s.rss }
+		calls  = func(s start) float64 { return float64(s.calls) }
+		asking = func(s start) float64 { return float64(s.eventCalls) }
+	)
+	least := taken[functions[0].name]
+	leastReady, leastRSS := middle(least, ready), middle(least, rss)
+	_, _ = fmt.Fprintf(w, "\n%s/%s, %d processors, %s, %d starts of each\n\n", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		runtime.Version(), len(least))
+	_, _ = fmt.Fprintln(w,
+		"| function | binary MB | ready ms: min / median / max | to empty | CPU ms | AWS calls: n, ms "+
+			"| first event: ms, AWS calls | memory MB: ready / peak | to empty |")
+	_, _ = fmt.Fprintln(w, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	for _, f := range functions {
+		starts := taken[f.name]
+		times := ordered(starts, ready)
+		_, _ = fmt.Fprintf(w,
+			"| %s | %.1f | %.1f / %.1f / %.1f | ×%.1f | %.1f | %.0f, %.1f | %.1f, %.0f | %.1f / %.1f | ×%.1f |\n",
+			f.name, float64(f.size)/(1<<20), times[0], middle(starts, ready), times[len(times)-1],
+			middle(starts, ready)/leastReady, middle(starts, func(s start) float64 { return s.cpu }),
+			middle(starts, calls), middle(starts, func(s start) float64 { return s.aws }),
+			middle(starts, func(s start) float64 { return s.event }), middle(starts, asking),
+			middle(starts, rss), middle(starts, func(s start) float64 { return s.peak }), middle(starts, rss)/leastRSS)
+	}
+	// On a busy machine the fastest start says more than the median.
+	for what, of := range map[string]func([]start, func(start) float64) float64{
+		"the medians":        middle,
+		"the fastest starts": func(starts []start, number func(start) float64) float64 { return ordered(starts, number)[0] },
+	} {
+		empty, one, many := of(least, ready), of(taken["api"], ready), of(taken[manyName], ready)
+		_, _ = fmt.Fprintf(w, "\nBy %s, the API is ready within ×%.2f of an empty function; with 40 offerings of three plans "+
+			"within ×%.2f of that, and within ×%.2f of what it needs with one.\n", what, one/empty, many/empty, many/one)
+	}
+	_, _ = fmt.Fprintln(w)
+}

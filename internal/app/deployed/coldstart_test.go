@@ -1,0 +1,68 @@
+package deployed_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/app"
+)
+
+// The real functions, started without their settings, end at once and name
+// what is missing.
+func TestColdStartsWithoutSettings(t *testing.T) {
+	for function, name := range map[string]string{"api": app.EnvTable, "provisioner": app.EnvKey, "reaper": app.EnvStateMachine} {
+		t.Run(function, func(t *testing.T) {
+			binary, source := filepath.Join(t.TempDir(), "bootstrap"), "../../../functions/"+function
+			// What a test has read is what the go command keeps its result for.
+			if _, err := os.ReadDir(source); err != nil {
+				t.Fatal(err)
+			}
+			build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, source)
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("building: %v\n%s", err, out)
+			}
+			checkClients(t, binary, clients[function])
+			cmd := exec.Command(binary)
+			cmd.Env = []string{"AWS_REGION=us-east-1", "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true"}
+			out, err := cmd.CombinedOutput()
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), name) {
+				t.Errorf("%v:\n%s", err, out)
+			}
+		})
+	}
+}
+
+// clients are those of AWS services that each function links, beside those that the SDK finds
+// its credentials with: every start loads them.
+var clients = map[string][]string{
+	"api": {"dynamodb", "kms", "lambda", "secretsmanager", "sfn"},
+	"provisioner": {"cloudformation", "dynamodb", "eventbridge", "iam", "kinesis", "kms", "lambda",
+		"resourcegroupstaggingapi", "s3", "secretsmanager", "sqs"},
+	"reaper": {"cloudformation", "dynamodb", "iam", "lambda", "s3", "secretsmanager", "sfn"},
+}
+
+func checkClients(t *testing.T, binary string, want []string) {
+	t.Helper()
+	symbols, err := exec.Command("go", "tool", "nm", binary).Output()
+	if err != nil {
+		t.Fatalf("reading what the program is made of: %v", err)
+	}
+	has := map[string]bool{}
+	for _, found := range regexp.MustCompile(`aws-sdk-go-v2/service/([a-z0-9]+)\.\(\*Client\)`).FindAllSubmatch(symbols, -1) {
+		has[string(found[1])] = true
+	}
+	want = slices.Sorted(slices.Values(append(want, "signin", "sso", "ssooidc", "sts")))
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(has))); diff != "" {
+		t.Errorf("clients, -want +got:\n%s", diff)
+	}
+}

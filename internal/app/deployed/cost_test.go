@@ -1,0 +1,102 @@
+package deployed_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/test/emulator"
+)
+
+// calls counts the calls of services that bill for each.
+type calls struct {
+	next aws.HTTPClient
+
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+func (c *calls) Do(r *http.Request) (*http.Response, error) {
+	service, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if strings.HasPrefix(service, "DynamoDB") || strings.HasPrefix(service, "TrentService") {
+		c.mu.Lock()
+		c.seen[action]++
+		c.mu.Unlock()
+	}
+	return c.next.Do(r)
+}
+
+// taken gives what was counted since it was last asked.
+func (c *calls) taken() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := c.seen
+	c.seen = map[string]int{}
+	return out
+}
+
+// What requests and steps cost at DynamoDB and KMS, counted at the wire. A
+// write is a PutItem, or a transaction where records must change together.
+func TestWhatRequestsCost(t *testing.T) {
+	cfg := emulator.Config(t)
+	counted := &calls{next: cfg.HTTPClient, seen: map[string]int{}}
+	cfg.HTTPClient = counted
+	f := newTogether(t, cfg)
+	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
+	const path, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
+	provision := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1},`+
+		`"context":{"platform":"cloudfoundry","instance_name":"name"}}`, service, plan)
+	ids := "service_id=" + service + "&plan_id=" + plan
+	// The hour's inventory is taken here.
+	if _, err := f.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	counted.taken()
+
+	var operation string
+	steps := []struct {
+		what string
+		do   func()
+		want map[string]int
+	}{
+		{"the catalog", func() { f.call("GET", "/v2/catalog", "", "", 200) }, map[string]int{}},
+		// Its parameters, its context and who asks are sealed together.
+		{"accepting a provision", func() {
+			operation = f.call("PUT", path, "accepts_incomplete=true", provision, 202)["operation"].(string)
+		}, map[string]int{"GenerateDataKey": 1, "GetItem": 1, "PutItem": 1}},
+		{"a poll", func() { f.call("GET", path+"/last_operation", "operation="+operation, "", 200) },
+			map[string]int{"GetItem": 1}},
+		{"the status resource", func() { f.call("GET", "/operations/"+operation, "", "", 202) }, map[string]int{"GetItem": 1}},
+		{"the same provision again", func() { f.call("PUT", path, "accepts_incomplete=true", provision, 202) },
+			map[string]int{"Decrypt": 1, "GetItem": 1}},
+		// Each of two steps reads, leases and records; their one call opens once.
+		{"provisioning, in two steps", func() { f.drive() }, map[string]int{"Decrypt": 1, "GetItem": 2, "PutItem": 4}},
+		{"a fetch", func() { f.call("GET", path, "", "", 200) }, map[string]int{"Decrypt": 1, "GetItem": 1}},
+		{"a wrong request", func() { f.call("PUT", path, "", "{}", 400) }, map[string]int{}},
+		{"a deletion of nothing", func() {
+			f.call("DELETE", "/v2/service_instances/none",
+				"accepts_incomplete=true&"+ids, "", 410)
+		},
+			map[string]int{"GetItem": 1, "PutItem": 1}},
+		{"fetching a binding that is not there", func() { f.call("GET", binding, "", "", 404) }, map[string]int{"GetItem": 1}},
+		{"accepting a deletion", func() { f.call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202) },
+			map[string]int{"GenerateDataKey": 1, "GetItem": 1, "TransactWriteItems": 1}},
+		{"a sweep that finds nothing", func() {
+			if report, err := f.sweep(t.Context()); err != nil || !report.Empty() {
+				t.Fatal(report, err)
+			}
+		}, map[string]int{"Query": 8}},
+	}
+	for _, s := range steps {
+		s.do()
+		if diff := cmp.Diff(s.want, counted.taken()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", s.what, diff)
+		}
+	}
+	f.drive()
+}

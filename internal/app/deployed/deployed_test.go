@@ -1,0 +1,368 @@
+package deployed_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/deployed/api"
+	"github.com/longshore/longshore/internal/app/deployed/provisioner"
+	sweeper "github.com/longshore/longshore/internal/app/deployed/reaper"
+	"github.com/longshore/longshore/internal/app/offeringfiles"
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/gateway"
+	"github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/test/dynamotest"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/reaper"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+)
+
+// here stands in for Step Functions and Lambda: executions are kept for the
+// test to drive, and the provisioner is called in this process.
+type here struct {
+	provisioner provisioner.Steps
+	inside      *remote.Handler // the function inside a VPC; nil for none
+	called      int             // how often that was called
+	started     []stepfunctions.Input
+	invoked     int // how often the API called the provisioner
+}
+
+const callsARN = "arn:aws:lambda:us-east-1:000000000000:function:calls"
+
+func (h *here) StartExecution(_ context.Context, in *sfn.StartExecutionInput,
+	_ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
+	var input stepfunctions.Input
+	if err := json.Unmarshal([]byte(*in.Input), &input); err != nil {
+		return nil, err
+	}
+	h.started = append(h.started, input)
+	return &sfn.StartExecutionOutput{}, nil
+}
+
+func (h *here) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
+	if *in.FunctionName == callsARN {
+		h.called++
+		payload, err := h.inside.Invoke(ctx, in.Payload)
+		return &lambda.InvokeOutput{Payload: payload}, err
+	}
+	var input stepfunctions.Input
+	if err := json.Unmarshal(in.Payload, &input); err != nil {
+		return nil, err
+	}
+	h.invoked++
+	out, err := h.provisioner(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := json.Marshal(out)
+	return &lambda.InvokeOutput{Payload: payload}, err
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+// together are the three functions' handlers over an emulated DynamoDB, KMS,
+// and Secrets Manager: the same rooms as embedded, put together for AWS. What deploys them is not part of this.
+type together struct {
+	*testing.T
+	here   *here
+	api    gateway.Handler
+	sweep  func(context.Context) (reaper.Report, error)
+	counts bytes.Buffer // what the functions measured
+}
+
+func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *together {
+	t.Helper()
+	ctx := t.Context()
+	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := secretsmanager.NewFromConfig(cfg).CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"u","password":"p"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &together{T: t, here: &here{}}
+	set := map[string]string{
+		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)),
+		app.EnvKey:   *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
+		app.EnvStateMachine: "arn:aws:states:us-east-1:000000000000:stateMachine:m",
+		app.EnvProvisioner:  "arn:aws:lambda:us-east-1:000000000000:function:f",
+		app.EnvProviders:    app.ProviderDemo, app.EnvDemoDelay: "200ms", app.EnvStack: "test",
+		app.EnvBroker: "identity-of-test",
+	}
+	for _, more := range more {
+		maps.Copy(set, more)
+	}
+	parts := deployed.Parts{Config: cfg, Getenv: func(name string) string { return set[name] }, Log: quiet(), Starter: f.here,
+		Invoker: f.here,
+		Offered: allOffered, Metrics: metrics.New("test", &f.counts, time.Now)}
+	if set[app.EnvInVPC] != "" {
+		// It is told nothing of records, keys or secrets.
+		told := deployed.Parts{Log: quiet(), Getenv: func(name string) string {
+			return map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: set[app.EnvInVPC], app.EnvStack: "test",
+				app.EnvBroker: set[app.EnvBroker], app.EnvDemoDelay: "200ms"}[name]
+		}}
+		handler, err := provisioner.New(ctx, told)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.here.inside = handler.(*remote.Handler)
+	}
+	if f.api, err = api.New(ctx, parts); err != nil {
+		t.Fatal(err)
+	}
+	if f.here.provisioner, err = provisioner.NewSteps(parts); err != nil {
+		t.Fatal(err)
+	}
+	if f.sweep, err = sweeper.New(ctx, parts); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f *together) call(method, path, query, body string, status int) map[string]any {
+	f.Helper()
+	values := map[string][]string{}
+	for _, pair := range strings.Split(query, "&") {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			values[name] = []string{value}
+		}
+	}
+	response, err := f.api(f.Context(), events.APIGatewayProxyRequest{
+		HTTPMethod: method, Path: path, Body: body, MultiValueQueryStringParameters: values,
+		MultiValueHeaders: map[string][]string{
+			"Authorization":        {"Basic " + base64.StdEncoding.EncodeToString([]byte("u:p"))},
+			"X-Broker-API-Version": {"2.17"},
+			// A platform says with each request who asks.
+			"X-Broker-API-Originating-Identity": {"cloudfoundry " +
+				base64.StdEncoding.EncodeToString([]byte(`{"user_id":"of-a-person"}`))},
+		},
+		RequestContext: events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + path,
+			RequestTimeEpoch: time.Now().UnixMilli()},
+	})
+	if err != nil || response.StatusCode != status {
+		f.Fatalf("%s %s: %d %s %v, want %d", method, path, response.StatusCode, response.Body, err, status)
+	}
+	var out map[string]any
+	if err := json.Unmarshal([]byte(response.Body), &out); method != "HEAD" && err != nil ||
+		method == "HEAD" && response.Body != "" {
+		f.Fatalf("%s %s: %q", method, path, response.Body)
+	}
+	if location := response.MultiValueHeaders["Location"]; status == 202 &&
+		(len(location) != 1 || !strings.HasPrefix(location[0], "/prod/operations/")) {
+		f.Errorf("NFR-04: Location %v", location)
+	}
+	return out
+}
+
+// drive does what the state machine does, and counts the steps that left
+// something to do and those that ended an execution.
+func (f *together) drive() (rounds, executions int) {
+	f.Helper()
+	for ; len(f.here.started) > 0; executions++ {
+		in := f.here.started[0]
+		f.here.started = f.here.started[1:]
+		for tries := 0; ; tries++ {
+			_, err := f.here.provisioner(f.Context(), in)
+			if err == nil {
+				break
+			}
+			if pending := (stepfunctions.Pending{}); !errors.As(err, &pending) || tries == 20 {
+				f.Fatal(err)
+			}
+			rounds++
+		}
+	}
+	return rounds, executions
+}
+
+func TestFunctionsTogether(t *testing.T) { newTogether(t, emulator.Config(t)).live() }
+
+// live goes through the life of an instance and a binding.
+func (f *together) live() {
+	f.Helper()
+	t, call, drive := f.T, f.call, f.drive
+	service, plan := planOf(t, call("GET", "/v2/catalog", "", "", 200), "async")
+	const path = "/v2/service_instances/a%2Fb"
+	ids := "service_id=" + service + "&plan_id=" + plan
+	created := call("PUT", path, "accepts_incomplete=true",
+		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1}}`, service,
+			plan), 202)
+	if p := call("GET", path+"/last_operation", "", "", 200); p["state"] != "in progress" {
+		t.Errorf("state %v", p)
+	}
+	drive()
+	if p := call("GET", path+"/last_operation", "operation="+created["operation"].(string), "", 200); p["state"] != "succeeded" {
+		t.Errorf("state %v", p)
+	}
+	// A bind is synchronous: the API calls the provisioner and waits.
+	bound := call("PUT", path+"/service_bindings/b", "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	if bound["credentials"] == nil {
+		t.Errorf("no credentials")
+	}
+	call("DELETE", path, "accepts_incomplete=true&"+ids, "", 202)
+	drive()
+	call("GET", path, "", "", 404)
+	if report, err := f.sweep(t.Context()); err != nil || !report.Empty() {
+		t.Errorf("nothing was due, but: %+v %v", report, err)
+	}
+	call("GET", "/nope", "", "", 404)
+	call("HEAD", "/v2/catalog", "", "", 200)
+}
+
+// What operators see of one life: each operation begun and ended once, and no
+// text of a user.
+func TestWhatIsCounted(t *testing.T) {
+	f := newTogether(t, emulator.Config(t))
+	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
+	const path = "/v2/service_instances/canary-5d"
+	put := func(parameters string) string {
+		return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"canary-5d","space_guid":"s","parameters":%s}`,
+			service, plan,
+			parameters)
+	}
+	f.counts.Reset()
+	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202)
+	f.call("PUT", path, "accepts_incomplete=true", put(`{"note":"canary-5d"}`), 202) // the same one
+	f.drive()
+	f.call("PUT", path+"/service_bindings/b", "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
+	f.call("DELETE", path, "accepts_incomplete=true&service_id="+service+"&plan_id="+plan, "", 202)
+	f.drive()
+	f.call("PUT", "/v2/service_instances/other", "accepts_incomplete=true", put(`{"fail":true}`), 202)
+	f.drive()
+	f.call("GET", "/v2/nothing", "", "", 404)
+	if _, err := f.sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for line := range strings.Lines(f.counts.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m["Stack"] != "test" {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue} {
+			if n, ok := m[name].(float64); ok {
+				key := strings.TrimSpace(fmt.Sprint(name, " ",
+					strings.TrimSpace(text(m["Kind"])+" "+text(m["Result"])), text(m["Class"])))
+				got[key] += int(n)
+			}
+		}
+	}
+	want := map[string]int{
+		"Accepted provision": 2, "Accepted bind": 1, "Accepted deprovision": 1,
+		"Settled provision succeeded": 1, "Settled provision failed": 1, "Settled bind succeeded": 1,
+		"Settled deprovision succeeded": 1,
+		"Answered 2xx":                  5, "Answered 4xx": 1, // and nothing of a sweep that found nothing
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if strings.Contains(f.counts.String(), "canary") {
+		t.Errorf("a user's text is measured:\n%s", f.counts.String())
+	}
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func planOf(t *testing.T, catalog map[string]any, name string) (service, plan string) {
+	t.Helper()
+	return planIn(t, catalog, "demo", name)
+}
+
+func planIn(t *testing.T, catalog map[string]any, offering, name string) (service, plan string) {
+	t.Helper()
+	services, _ := catalog["services"].([]any)
+	for _, s := range services {
+		s, _ := s.(map[string]any)
+		plans, _ := s["plans"].([]any)
+		for _, p := range plans {
+			if p, _ := p.(map[string]any); s["name"] == offering && p["name"] == name {
+				return s["id"].(string), p["id"].(string)
+			}
+		}
+	}
+	t.Fatalf("%s has no plan %s", offering, name)
+	return "", ""
+}
+
+// A setting that is missing or invalid stops a function at its cold start, and
+// is named.
+func TestFunctionsNameTheirSettings(t *testing.T) {
+	whole := map[string]string{
+		app.EnvTable: "t", app.EnvKey: "k", app.EnvSecret: "s", app.EnvStateMachine: "m", app.EnvProvisioner: "p",
+		app.EnvProviders: app.ProviderDemo, app.EnvStack: "s", app.EnvBroker: "b",
+	}
+	starts := map[string]func(deployed.Parts) error{
+		"API":         func(p deployed.Parts) error { _, err := api.New(t.Context(), p); return err },
+		"Provisioner": func(p deployed.Parts) error { _, err := provisioner.NewSteps(p); return err },
+		"Calls":       func(p deployed.Parts) error { _, err := provisioner.NewCalls(p); return err },
+		"Reaper":      func(p deployed.Parts) error { _, err := sweeper.New(t.Context(), p); return err },
+	}
+	cases := map[string]struct{ function, name, value string }{
+		"APITable":        {"API", app.EnvTable, ""},
+		"APIKey":          {"API", app.EnvKey, ""},
+		"APISecret":       {"API", app.EnvSecret, ""},
+		"APIStateMachine": {"API", app.EnvStateMachine, ""},
+		"APIProvisioner":  {"API", app.EnvProvisioner, ""},
+		"ProvisionerKey":  {"Provisioner", app.EnvKey, ""},
+		"Delay":           {"Provisioner", app.EnvDemoDelay, "soon"},
+		"Rate":            {"API", app.EnvPlatformRate, "fast"},
+		"ReaperTable":     {"Reaper", app.EnvTable, ""},
+		"ReaperMachine":   {"Reaper", app.EnvStateMachine, ""},
+		"ReaperStack":     {"Reaper", app.EnvStack, ""},
+		"ReaperBroker":    {"Reaper", app.EnvBroker, ""},
+		"ReaperDelay":     {"Reaper", app.EnvDemoDelay, "soon"},
+		"ReaperDryRun":    {"Reaper", app.EnvReaperDryRun, "maybe"},
+		"NotInVPC":        {"Provisioner", app.EnvInVPC, "unknown"},
+		"ReaperInVPC":     {"Reaper", app.EnvInVPC, "unknown"},
+		"CallsInVPC":      {"Calls", app.EnvInVPC, ""},
+		"CallsUnknown":    {"Calls", app.EnvInVPC, "demo,unknown"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			err := starts[tc.function](deployed.Parts{Log: quiet(), Offered: demoOffered, Getenv: func(n string) string {
+				if n == tc.name {
+					return tc.value
+				}
+				return whole[n]
+			}})
+			if err == nil || !strings.Contains(err.Error(), tc.name) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// demoOffered is in the place of what is deployed beside a function.
+func demoOffered() (*catalog.Catalog, error) { return testkit.Demo(), nil }
+
+// allOffered is the same with all that ships.
+func allOffered() (*catalog.Catalog, error) { return offeringfiles.Load("") }

@@ -1,0 +1,123 @@
+// Package deployed is what the three Lambda functions share: what each is made of, how it starts, and the secret with the
+// platforms' credentials. Each function has a package of its own below it.
+package deployed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/records/vault/kms"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+)
+
+// Parts are what a function is made of.
+type Parts struct {
+	Config aws.Config
+	Getenv func(string) string
+	Log    *slog.Logger
+	// Metrics are written to the function's log; nil for none.
+	Metrics *metrics.Metrics
+	// Offered gives the catalog; nil in a function that looks up no plan.
+	Offered func() (*catalog.Catalog, error)
+	// Lists is set in a function that lists what providers hold, and changes nothing.
+	Lists bool
+	// Starter and Invoker reach Step Functions and the provisioner.
+	Starter stepfunctions.Starter
+	Invoker stepfunctions.Invoker
+}
+
+// Load reads the function's AWS configuration.
+func Load(ctx context.Context, getenv func(string) string, log *slog.Logger) (Parts, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return Parts{}, fmt.Errorf("loading the AWS configuration: %w", err)
+	}
+	counts := metrics.New(cmp.Or(getenv(app.EnvStack), "longshore"), os.Stdout, app.Now)
+	return Parts{
+		Config: cfg, Getenv: getenv, Log: log, Metrics: counts, Offered: sync.OnceValues(openCatalog),
+		Starter: sfn.NewFromConfig(cfg), Invoker: lambda.NewFromConfig(cfg),
+	}, nil
+}
+
+// ColdStart makes a function's handler. If that fails, it logs why and ends the
+// process: a function without a setting must not answer anything.
+func ColdStart[H any](handler func(context.Context, Parts) (H, error)) H {
+	ctx, log := context.Background(), slog.New(logs.Handler{Handler: slog.NewJSONHandler(os.Stderr, nil)})
+	p, err := Load(ctx, os.Getenv, log)
+	if err == nil {
+		var h H
+		if h, err = handler(ctx, p); err == nil {
+			return h
+		}
+	}
+	log.Error("the function cannot start", "error", err)
+	os.Exit(1)
+	panic("unreachable")
+}
+
+// Required reads settings that must be set; the error names all that are missing.
+func (p Parts) Required(names ...string) (map[string]string, error) {
+	values := map[string]string{}
+	var missing []error
+	for _, name := range names {
+		if values[name] = p.Getenv(name); values[name] == "" {
+			missing = append(missing, advice.For(name, "is not set",
+				"deploy the function with its infrastructure, which sets it"))
+		}
+	}
+	return values, errors.Join(missing...)
+}
+
+// Records are those of a table.
+func (p Parts) Records(table string) *ledger.Ledger {
+	return ledger.New(dynamo.New(dynamodb.NewFromConfig(p.Config), table, dynamo.Options{}), app.NewID)
+}
+
+// Vault seals with a key.
+func (p Parts) Vault(key string) *kms.Vault { return kms.New(awskms.NewFromConfig(p.Config), key) }
+
+// Recovered turns a panic into an error: Lambda would log its value, and Step Functions
+// would keep it.
+func (p Parts) Recovered(ctx context.Context, err *error) {
+	if v := recover(); v != nil {
+		*err = logs.Panicked(ctx, p.Log, v)
+	}
+}
+
+// openCatalog opens the compiled catalog that was deployed with this program.
+func openCatalog() (*catalog.Catalog, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the compiled catalog: %w", err)
+	}
+	path := filepath.Join(filepath.Dir(program), app.CatalogFile)
+	compiled, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the compiled catalog, which is deployed with the function: %w", err)
+	}
+	c, err := catalog.Open(compiled)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}

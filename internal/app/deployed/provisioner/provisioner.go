@@ -1,0 +1,88 @@
+// Package provisioner wires the function that makes the steps of operations and, deployed once more into a VPC, the calls of
+// providers. It alone of the functions links the code of all providers.
+package provisioner
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/adapters"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/waiting"
+	"github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/records/vault/kms"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+	"github.com/longshore/longshore/internal/work/worker"
+)
+
+// New makes the handler of functions/provisioner in the role that it is deployed in.
+func New(_ context.Context, p deployed.Parts) (any, error) {
+	if p.Getenv(app.EnvRole) == app.RoleCalls {
+		return NewCalls(p)
+	}
+	return NewSteps(p)
+}
+
+// Steps does the steps that Step Functions, or the API, asks for.
+type Steps func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error)
+
+// NewSteps makes the handler outside of a VPC.
+func NewSteps(p deployed.Parts) (Steps, error) {
+	set, err := p.Required(app.EnvTable, app.EnvKey)
+	if err != nil {
+		return nil, err
+	}
+	wired, err := providers.Wired(p)
+	if err != nil {
+		return nil, err
+	}
+	offered, err := p.Offered()
+	if err != nil {
+		return nil, err
+	}
+	steps := worker.New(worker.Options{
+		Records: p.Records(set[app.EnvTable]), Vault: p.Vault(set[app.EnvKey]), Plans: offered, Providers: wired,
+		Now: app.Now, NewID: app.NewID, Log: p.Log, Metrics: p.Metrics, HardTimeout: app.ProvisionerTimeout,
+	})
+	return func(ctx context.Context, in stepfunctions.Input) (_ stepfunctions.Output, err error) {
+		defer p.Recovered(ctx, &err)
+		ref, err := in.Ref()
+		if err != nil {
+			return stepfunctions.Output{}, err
+		}
+		outcome, err := steps.Drive(kms.Together(ctx), ref, sleepUntil(in.Until))
+		if err != nil {
+			return stepfunctions.Output{}, err
+		}
+		return stepfunctions.Answer(in, outcome, app.Now())
+	}, nil
+}
+
+// sleepUntil waits, but not past the time at which the caller gives up.
+func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
+	return func(ctx context.Context, d time.Duration) error {
+		if !until.IsZero() && app.Now().Add(d).After(until) {
+			return context.DeadlineExceeded
+		}
+		return waiting.For(ctx, d)
+	}
+}
+
+// NewCalls makes the handler inside a VPC. It has no rights, reads no records, and makes the calls of providers that the
+// functions outside ask for.
+func NewCalls(p deployed.Parts) (*remote.Handler, error) {
+	if _, err := p.Required(app.EnvInVPC); err != nil {
+		return nil, err
+	}
+	names, err := providers.InVPC(p.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	served := map[string]remote.Open{}
+	for _, name := range names {
+		served[name] = adapters.Inside(name, p)
+	}
+	return remote.NewHandler(served, p.Log), nil
+}

@@ -1,0 +1,81 @@
+package deployed
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/emulator"
+)
+
+// AUTH-08: with a stack, the commands change the secret that the functions read:
+// a rotated password logs in beside the old one until the end that is told, the
+// default platform's user name is nobody else's, and of two changes at once one
+// is refused.
+func TestPlatformsOfAStack(t *testing.T) {
+	client := secretsmanager.NewFromConfig(emulator.Config(t))
+	made, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"broker","password":"first"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := Secret{client, *made.ARN}
+	clock := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	known, err := platforms.NewKept(t.Context(), secret.Registry, func() time.Time { return clock },
+		slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lets := func(password string, want bool) {
+		t.Helper()
+		if _, ok := known.Authenticate("broker", password); ok != want {
+			t.Errorf("%v: the password %q is let in: %v", clock, password, ok)
+		}
+	}
+	rotate := func(to string) func(platforms.Registry) (platforms.Registry, error) {
+		return func(r platforms.Registry) (platforms.Registry, error) {
+			return r.Rotate(platforms.Default, to, clock, 2*time.Minute)
+		}
+	}
+	if err := secret.Change(t.Context(), rotate("second")); err != nil {
+		t.Fatal(err)
+	}
+	end := platforms.EndOfOverlap(clock, 2*time.Minute)
+	clock = clock.Add(platforms.Spread)
+	lets("second", true)
+	lets("first", true)
+	clock = end.Add(-time.Second)
+	lets("first", true)
+	clock = end
+	lets("first", false)
+	lets("second", true)
+
+	err = secret.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+		return r.Add(platforms.Platform{Name: "broker", Credential: platforms.Credential{Username: "broker", Password: "x"}},
+			"p-1", clock)
+	})
+	if err == nil || !strings.Contains(err.Error(), "choose another name") {
+		t.Errorf("a platform of the default one's user name: %v", err)
+	}
+	err = secret.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+		if err := secret.Change(context.WithoutCancel(t.Context()), rotate("third")); err != nil {
+			t.Fatal(err)
+		}
+		return r.Rotate(platforms.Default, "lost", clock, 0)
+	})
+	if !errors.Is(err, platforms.ErrChanging) {
+		t.Errorf("of two changes at once the second ended with %v", err)
+	}
+	clock = clock.Add(time.Minute)
+	lets("third", true)
+	lets("lost", false)
+}

@@ -1,0 +1,298 @@
+package deployed_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/work/stepfunctions"
+)
+
+var update = flag.Bool("update", false, "write what is counted to testdata/usage.json, from which docs/costs.md is computed")
+
+// usage is what AWS bills for.
+type usage struct {
+	// Requests are the gateway's, each of which calls the API; Waits are those of
+	// them that waited for the provisioner.
+	Requests, Waits int
+	// Steps are calls of the provisioner, Delays those that wait out the demo's
+	// delay.
+	Steps, Delays int
+	// Transitions are states of Step Functions that were entered.
+	Transitions int
+	// ReadUnits and WriteUnits are DynamoDB's, those of the index among them.
+	ReadUnits, WriteUnits float64
+	// KeyCalls are the vault's to KMS, ThingCalls the demo's to Parameter Store.
+	KeyCalls, ThingCalls int
+	// Metrics are those that were written, each with its dimensions.
+	Metrics int
+	// Others are calls that nobody here can count, such as those that make the
+	// table for a test.
+	Others []string `json:",omitempty"`
+}
+
+// A meter counts at the wire. It knows what each write makes of an item, which
+// DynamoDB bills by the larger of before and after.
+type meter struct {
+	next aws.HTTPClient
+
+	mu    sync.Mutex
+	used  usage
+	items map[string]item
+}
+
+// item is what a table or its index holds of a key.
+type item struct {
+	bytes int
+	due   string // its place in the index; empty for none
+}
+
+func (m *meter) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	response, err := m.next.Do(r)
+	if err == nil {
+		m.count(r.Header.Get("X-Amz-Target"), body, response.StatusCode == http.StatusOK)
+	}
+	return response, err
+}
+
+func (m *meter) count(target string, body []byte, done bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	service, action, _ := strings.Cut(target, ".")
+	var in struct {
+		Item, Key      map[string]map[string]any
+		ConsistentRead bool
+		TransactItems  []map[string]struct{ Item, Key map[string]map[string]any }
+		RequestItems   map[string]struct{ Keys []map[string]map[string]any }
+	}
+	_ = json.Unmarshal(body, &in) // of other services it has none of these
+	switch {
+	case strings.HasPrefix(service, "TrentService"):
+		m.used.KeyCalls++
+	case strings.HasPrefix(service, "AmazonSSM"):
+		m.used.ThingCalls++
+	case !strings.HasPrefix(service, "DynamoDB"):
+	case action == "GetItem":
+		m.used.ReadUnits += m.read(in.Key, in.ConsistentRead)
+	case action == "Query":
+		m.used.ReadUnits += units(0, 1, in.ConsistentRead)
+	case action == "BatchGetItem":
+		for _, keys := range in.RequestItems {
+			for _, key := range keys.Keys {
+				m.used.ReadUnits += m.read(key, true)
+			}
+		}
+	case action == "PutItem":
+		m.used.WriteUnits += m.write(in.Item, in.Item, done)
+	case action == "DeleteItem":
+		m.used.WriteUnits += m.write(in.Key, nil, done)
+	case action == "TransactWriteItems":
+		for _, each := range in.TransactItems {
+			for verb, part := range each {
+				switch verb {
+				case "Put":
+					m.used.WriteUnits += 2 * m.write(part.Item, part.Item, done)
+				case "Delete":
+					m.used.WriteUnits += 2 * m.write(part.Key, nil, done)
+				default: // a check is billed as a write
+					m.used.WriteUnits += 2 * math.Max(1, math.Ceil(float64(m.items[keyOf(part.Key)].bytes)/1024))
+				}
+			}
+		}
+	default:
+		m.used.Others = append(m.used.Others, target)
+	}
+}
+
+func (m *meter) read(key map[string]map[string]any, consistent bool) float64 {
+	return units(m.items[keyOf(key)].bytes, 4096, consistent)
+}
+
+// units are read units: half as many where an answer may be old.
+func units(size, unit int, consistent bool) float64 {
+	n := math.Max(1, math.Ceil(float64(size)/float64(unit)))
+	if !consistent {
+		n /= 2
+	}
+	return n
+}
+
+// write gives the units of replacing an item; nil removes it. A write that is
+// refused is billed all the same.
+func (m *meter) write(key, to map[string]map[string]any, done bool) float64 {
+	before := m.items[keyOf(key)]
+	var after item
+	for name, value := range to {
+		after.bytes += len(name) + sizeOf(value)
+		if name == dynamo.AttributeDue {
+			after.due = fmt.Sprint(value)
+		}
+	}
+	n := math.Max(1, math.Ceil(float64(max(before.bytes, after.bytes))/1024))
+	if !done {
+		return n
+	}
+	m.items[keyOf(key)] = after
+	if before.due != after.due { // one place of the index is emptied, another filled
+		for _, due := range []string{before.due, after.due} {
+			if due != "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func keyOf(attributes map[string]map[string]any) string {
+	return fmt.Sprint(attributes[dynamo.AttributePartition], attributes[dynamo.AttributeSort])
+}
+
+func sizeOf(value map[string]any) int {
+	for kind, v := range value {
+		text := fmt.Sprint(v)
+		if kind == "B" {
+			return base64.StdEncoding.DecodedLen(len(text))
+		}
+		return len(text)
+	}
+	return 0
+}
+
+// taken gives what was counted since it was last asked.
+func (m *meter) taken() usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.used
+	m.used = usage{}
+	return out
+}
+
+// What one instance's life takes, and what the reaper takes while nothing
+// happens, is what docs/costs.md computes its prices from.
+func TestUsage(t *testing.T) {
+	const file = "testdata/usage.json"
+	cfg := emulator.Config(t)
+	m := &meter{next: cfg.HTTPClient, items: map[string]item{}}
+	cfg.HTTPClient = m
+	f := newTogether(t, cfg)
+	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
+	sweep := func() {
+		if _, err := f.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]usage{}
+	m.taken()
+	sweep() // with the inventory of each hour
+	got["inventory"] = m.taken()
+	f.counts.Reset()
+	sweep()
+	idle := m.taken()
+	idle.Metrics = f.written()
+	got["sweep"] = idle
+	got["life"] = f.life(m, service, plan)
+	raw, err := json.MarshalIndent(got, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(file, append(raw, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(raw)+"\n"); d != "" {
+		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file,
+			d)
+	}
+}
+
+// written counts the metrics that the functions wrote.
+func (f *together) written() int {
+	f.Helper()
+	all := map[string]bool{}
+	for line := range strings.Lines(f.counts.String()) {
+		var m struct {
+			AWS struct {
+				CloudWatchMetrics []struct {
+					Dimensions [][]string
+					Metrics    []struct{ Name string }
+				}
+			} `json:"_aws"`
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			f.Fatalf("line %q: %v", line, err)
+		}
+		for _, d := range m.AWS.CloudWatchMetrics {
+			for _, each := range d.Metrics {
+				all[fmt.Sprint(each.Name, d.Dimensions)] = true
+			}
+		}
+	}
+	return len(all)
+}
+
+// life is that of an instance and one binding, as Cloud Foundry has it: it says who
+// asks and in which context, takes 202, and asks about each operation until it is done.
+func (f *together) life(m *meter, service, plan string) usage {
+	var used usage
+	call := func(method, path, query, body string, status int) map[string]any {
+		f.Helper()
+		used.Requests++
+		steps := f.here.invoked
+		out := f.call(method, path, query, body, status)
+		if f.here.invoked > steps {
+			used.Waits++
+			used.Steps++
+		}
+		return out
+	}
+	const path, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
+	ids := "accepts_incomplete=true&service_id=" + service + "&plan_id=" + plan
+	const told = `"context":{"platform":"cloudfoundry","organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d",` +
+		`"organization_name":"org",` +
+		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00","space_name":"space","instance_name":"my-instance"}`
+	order := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"8a9c3d5e-0c1f-4d39-9c5e-5c8f0a1b2c3d",`+
+		`"space_guid":"1b2c3d4e-5f60-4718-89aa-bbccddeeff00","parameters":{"a":1},`+told+`}`, service, plan)
+	settle := func(path string) {
+		f.Helper()
+		call("GET", path+"/last_operation", "", "", 200)
+		rounds, executions := f.drive()
+		used.Steps += rounds + executions
+		used.Delays += executions
+		used.Transitions += rounds*stepfunctions.TransitionsOfRound + executions*stepfunctions.TransitionsOfLast
+		call("GET", path+"/last_operation", "", "", 200)
+	}
+	call("PUT", path, "accepts_incomplete=true", order, 202)
+	settle(path)
+	call("PUT", binding, "accepts_incomplete=true", fmt.Sprintf(`{"service_id":%q,"plan_id":%q,`+told+`}`, service, plan), 201)
+	call("DELETE", binding, ids, "", 200)
+	call("DELETE", path, ids, "", 202)
+	settle(path)
+	counted := m.taken()
+	counted.Requests, counted.Waits, counted.Steps, counted.Delays, counted.Transitions =
+		used.Requests, used.Waits, used.Steps, used.Delays, used.Transitions
+	return counted
+}

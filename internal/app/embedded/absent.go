@@ -1,0 +1,130 @@
+package embedded
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// An absent provider is one that the embedded broker has to do without. Its operations
+// wait, and the log says why.
+type absent struct{ why error }
+
+// An absent provider implements all that a provider may: what it lacked would count as
+// done, as a quarantine does with a provider that cannot do it.
+var (
+	_ provider.Provider  = absent{}
+	_ provider.Inventory = absent{}
+	_ provider.Adopter   = absent{}
+)
+
+func (a absent) step() (provider.Status, error) { return provider.Status{}, a.why }
+
+// Provision implements provider.Provider.
+func (a absent) Provision(context.Context, provider.Instance) (provider.Status, error) {
+	return a.step()
+}
+
+// Update implements provider.Provider.
+func (a absent) Update(context.Context, provider.Instance) (provider.Status, error) { return a.step() }
+
+// Deprovision implements provider.Provider.
+func (a absent) Deprovision(context.Context, provider.Instance) (provider.Status, error) {
+	return a.step()
+}
+
+// Bind implements provider.Provider.
+func (a absent) Bind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
+
+// Unbind implements provider.Provider.
+func (a absent) Unbind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
+
+// Quarantine implements provider.Quarantiner.
+func (a absent) Quarantine(context.Context, provider.Holding) error { return a.why }
+
+// Release implements provider.Quarantiner.
+func (a absent) Release(context.Context, provider.Holding) error { return a.why }
+
+// Adopt implements provider.Adopter.
+func (a absent) Adopt(context.Context, provider.Holding, provider.Tags) error { return a.why }
+
+// List implements provider.Inventory.
+func (a absent) List(context.Context, string) ([]provider.Holding, string, error) {
+	return nil, "", a.why
+}
+
+// without decides about the absent providers. If no record names a provider, its
+// offerings are hidden. Otherwise they stay: whoever has instances can see them, and
+// operations on them wait.
+func without(
+	ctx context.Context, f *folder, providers map[string]wired.Provider, why map[string]error,
+	offered *catalog.Catalog, log *slog.Logger,
+) *catalog.Catalog {
+	// The folder's marker saves reading every record for all other providers.
+	var once, hidden []string
+	for _, name := range slices.Sorted(maps.Keys(why)) {
+		if slices.Contains(f.mark.Providers, name) {
+			once = append(once, name)
+		}
+	}
+	known, live := recorded(ctx, ledger.New(f.records, app.NewID), once, log)
+	for _, name := range slices.Sorted(maps.Keys(why)) {
+		if known[name] {
+			providers[name] = wired.Of(absent{why[name]})
+		}
+		if live[name] {
+			log.Warn("a provider is missing that has instances: what is asked of them waits",
+				"provider", name, "error", why[name])
+			continue
+		}
+		hidden = append(hidden, name)
+		if names := offered.Names(name); names != nil {
+			log.Info("not offered", "offerings", strings.Join(names, ","), "reason", why[name].Error())
+		}
+	}
+	return offered.Without(hidden)
+}
+
+// recorded are the providers that any record names, and those of which an instance
+// exists. If a record cannot be read, all of them are.
+func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *slog.Logger) (known, live map[string]bool) {
+	known, live = map[string]bool{}, map[string]bool{}
+	if names == nil {
+		return known, live
+	}
+	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
+		page, next, err := records.ScanPage(ctx, cursor)
+		return page.Records, next, err
+	}) {
+		if err != nil {
+			log.Error("a record cannot be read: whatever provider it is of is taken to have instances", "error", err)
+			for _, name := range names {
+				known[name], live[name] = true, true
+			}
+			continue
+		}
+		known[r.Provider] = true
+		live[r.Provider] = live[r.Provider] || r.Exists()
+	}
+	return known, live
+}
+
+// used records in the folder that a provider was used in it.
+func (f *folder) used(name string) error {
+	if _, is := providers.Servers()[name]; !is && name != app.ProviderCloudFormation || slices.Contains(f.mark.Providers, name) {
+		return nil
+	}
+	f.mark.Providers = append(f.mark.Providers, name)
+	return writeJSON(f.path(fileMarker), f.mark)
+}

@@ -1,0 +1,103 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/operator/socket"
+)
+
+// A Dumper is a provider that can write the content of an instance, in a form that the
+// engine's own programs read. It returns what to do to restore that.
+type Dumper interface {
+	Dump(ctx context.Context, in provider.Instance, to io.Writer) error
+}
+
+// Backup saves what is wished for from the embedded broker over a data folder. If the
+// broker runs, it is asked to; if not, only a whole folder can be saved.
+func Backup(ctx context.Context, dir string, wish backup.Wish, to io.Writer) error {
+	if _, err := markerOf(dir); err != nil {
+		return err
+	}
+	if running := socket.Dial(filepath.Join(dir, fileControl)); running.Answers(ctx) {
+		return running.Backup(ctx, wish, to)
+	}
+	f, err := openFolder(dir, false)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if !wish.All {
+		return &operator.Refusal{Message: "No broker runs on this data folder, and the database server runs with it: " +
+			"start the broker, and run the command again."}
+	}
+	return f.backup(ctx, new(quiet), nil, to)
+}
+
+// A quiet lets steps through, and can hold them back so that nothing changes.
+type quiet struct{ mu sync.RWMutex }
+
+// step is a step that waits while steps are held back. So a backup has both what the
+// step recorded when it began and what it did when it ended, or neither.
+func (q *quiet) step(do workflow.Step) workflow.Step {
+	return func(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
+		q.mu.RLock()
+		defer q.mu.RUnlock()
+		return do(ctx, ref)
+	}
+}
+
+// hold waits for the running steps, and holds back others until f returns.
+func (q *quiet) hold(f func() error) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return f()
+}
+
+// backup writes all of the folder. Server is the one that the broker runs in it; nil for
+// none. One that lives on since its broker was killed would be copied while it writes.
+func (f *folder) backup(ctx context.Context, q *quiet, server *backup.Server, to io.Writer) error {
+	lives := filepath.Join(f.path(app.ProviderPostgres), "data", "postmaster.pid")
+	if _, err := os.Lstat(lives); server == nil && !errors.Is(err, fs.ErrNotExist) {
+		return &operator.Refusal{Message: "The database server of this data folder runs, or was not stopped: start the broker " +
+			"with " + servers()[app.ProviderPostgres].flag() + " " + URLEmbedded + ", which takes it over, and run the command " +
+			"again."}
+	}
+	return backup.Folder{
+		Dir: f.dir, Records: fileRecords, Snapshot: f.records.Snapshot, Quiet: q.hold, Server: server,
+		Leaves: func(name string) bool {
+			return name == fileLock || name == fileControl || name == fileCredentials+".lock"
+		},
+	}.Write(ctx, to)
+}
+
+// backup writes what is wished for, of the broker that runs.
+func (e *Broker) backup(ctx context.Context, wish backup.Wish, to io.Writer) error {
+	if wish.All {
+		return e.folder.backup(ctx, &e.quiet, e.folder.server, to)
+	}
+	r, err := e.console.Instance(ctx, wish.Platform, wish.Instance)
+	if err != nil {
+		return err
+	}
+	dumper, can := e.providers[r.Provider].Provider.(Dumper)
+	if !can {
+		return &operator.Refusal{Message: fmt.Sprintf("The provider %s cannot save what is in an instance.", r.Provider)}
+	}
+	return dumper.Dump(ctx, provider.Instance{
+		Broker: r.Made.Broker, Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
+		ServiceID: r.Attributes.ServiceID, PlanID: r.Attributes.PlanID, Snapshot: r.Attributes.Snapshot,
+		Target: provider.Target(r.Made.Target),
+	}, to)
+}

@@ -1,0 +1,68 @@
+package embedded
+
+import (
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// The embedded broker's clock never goes back, whatever becomes of the machine's.
+func TestTheClockNeverGoesBack(t *testing.T) {
+	start := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	wall, passed := start, time.Duration(0)
+	c := &clock{wall: func() time.Time { return wall }, elapsed: func() time.Duration { return passed }}
+	c.Now()
+	for _, tc := range []struct {
+		what        string
+		wall, later time.Duration // what the machine's clock shows more, and what really passes
+		want        time.Duration // since the start
+	}{
+		{"it follows the machine's", time.Second, time.Second, time.Second},
+		{"which is set back: it goes on", -time.Hour, time.Second, 2 * time.Second},
+		{"and on", time.Second, time.Second, 3 * time.Second},
+		{"which is set right again", time.Hour + time.Second, time.Second, 4 * time.Second},
+		{"the machine sleeps", 8 * time.Hour, 0, 8*time.Hour + 3*time.Second},
+		{"nothing passes", 0, 0, 8*time.Hour + 3*time.Second},
+	} {
+		wall, passed = wall.Add(tc.wall), passed+tc.later
+		if got := c.Now().Sub(start); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.what, got, tc.want)
+		}
+	}
+	if behind := c.notBefore(wall.Add(-time.Second)); behind != 0 {
+		t.Errorf("it is %v behind what was recorded before", behind)
+	}
+	if behind := c.notBefore(wall.Add(time.Hour)); behind != time.Hour {
+		t.Errorf("it is %v behind, want an hour", behind)
+	}
+	passed += time.Minute
+	if want := wall.Add(time.Hour + time.Minute); !c.Now().Equal(want) {
+		t.Errorf("after a restart with a clock that was set back: %v, want %v", c.Now(), want)
+	}
+}
+
+// The folder keeps the highest time at which anything was committed: after a
+// restart with a clock that was set back meanwhile, times go on from there.
+func TestTheFolderKeepsTheHighestTime(t *testing.T) {
+	dir := t.TempDir()
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ahead := now().Add(time.Hour)
+	f.clock.wall = func() time.Time { return ahead }
+	err = f.records.Commit(t.Context(),
+		store.Put(store.Record{Key: store.Key{Partition: "p", Sort: "s"}, Writer: "w", Schema: 1, Body: []byte("{}")}))
+	f.close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err = openFolder(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	if f.behind < 59*time.Minute || f.clock.Now().Before(ahead) {
+		t.Errorf("it is %v, %v behind; the last commit was at %v", f.clock.Now(), f.behind, ahead)
+	}
+}

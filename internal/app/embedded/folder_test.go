@@ -1,0 +1,493 @@
+package embedded
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/testkit"
+)
+
+// filled is a data folder with instances and bindings, of which each holds
+// something sealed.
+func filled(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	for _, id := range []string{"one", "two"} {
+		record(t, f, f.vault, id)
+	}
+	return dir
+}
+
+// record writes an instance and a binding of it, sealed with the vault.
+func record(t *testing.T, f *folder, v vault.Vault, id string) {
+	t.Helper()
+	at := time.Now().UTC()
+	seal := func(key lifecycle.Key, m vault.Member) lifecycle.Sealed {
+		sealed, err := v.Seal(t.Context(), vault.Label{Key: key, Member: m}, []byte(`{"pin":"4831"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sealed
+	}
+	start := lifecycle.Start{ID: app.NewID(), Now: at, Received: at, Timeout: time.Hour}
+	key := lifecycle.Key{Platform: "default", Instance: id}
+	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
+		lifecycle.Record{Provider: app.ProviderDemo,
+			Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
+	if err == nil {
+		i, err = i.Succeed(at, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	key.Binding = "b"
+	b, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
+		lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: seal(key, vault.Secret)}})
+	if err == nil {
+		b, err = b.Succeed(at, seal(key, vault.Grant))
+	}
+	if err == nil {
+		err = ledger.New(f.records, app.NewID).Commit(t.Context(), ledger.Put(i), ledger.Put(b))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flip changes one bit of the folder's key.
+func flip(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, fileKey)
+	key, err := os.ReadFile(path)
+	if err == nil {
+		key[7] ^= 4
+		err = os.WriteFile(path, key, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// opens requires that the folder opens and all that is sealed in it, and gives
+// how much that is.
+func opens(t *testing.T, dir string) int {
+	t.Helper()
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	sealed, opened, err := f.sealed(t.Context())
+	if err != nil || sealed != opened {
+		t.Errorf("%d of %d sealed values open: %v", opened, sealed, err)
+	}
+	if same, err := vault.IsCheck(t.Context(), f.vault, f.mark.Check); err != nil || !same {
+		t.Errorf("its check value: %v %v", same, err)
+	}
+	return sealed
+}
+
+// refused requires that the folder does not open, that this changes nothing,
+// and that it is said what to do.
+func refused(t *testing.T, dir string, says ...string) {
+	t.Helper()
+	before := contents(t, dir)
+	f, err := openFolder(dir, false)
+	var why *advice.Error
+	if !errors.As(err, &why) {
+		if err == nil {
+			f.close()
+		}
+		t.Fatalf("opened with another key: %v", err)
+	}
+	for _, want := range append(says, "restore "+fileKey+" from a backup", "longshore rebuild --yes") {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say %q: %v", want, err)
+		}
+	}
+	if after := contents(t, dir); after != before {
+		t.Errorf("the folder was changed:\n%s\n%s", before, after)
+	}
+}
+
+// contents are a folder's files.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	all := map[string]string{}
+	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
+		raw, readErr := os.ReadFile(filepath.Join(dir, e.Name()))
+		err = errors.Join(err, readErr)
+		all[e.Name()] = string(raw)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%q", all)
+}
+
+// rebuilt rebuilds the folder.
+func rebuilt(t *testing.T, dir string) operator.Rebuilt {
+	t.Helper()
+	console, closing, err := Console(t.Context(), dir, demoCatalog, nil, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing()
+	found, err := operator.Rebuild.Ask(t.Context(), console, operator.None{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// A folder does not open with a key that is not its own; with its own again it does,
+// and nothing is lost.
+func TestAnotherKeyIsRefused(t *testing.T) {
+	dir := filled(t)
+	flip(t, dir)
+	refused(t, dir)
+	flip(t, dir)
+	if n := opens(t, dir); n != 6 {
+		t.Errorf("%d sealed values are left of 6", n)
+	}
+}
+
+// A folder that a version before the first release wrote is refused with one sentence,
+// also by a rebuild, which leaves it as it is.
+func TestAnOldFolderIsRefused(t *testing.T) {
+	dir := filled(t)
+	old := `{"format": 1, "identity": "of its records", "broker": "b", "check": "AAAA"}`
+	if err := os.WriteFile(filepath.Join(dir, fileMarker), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, dir)
+	open := func(anew bool) error { _, err := openFolder(dir, anew); return err }
+	check := func() error { _, err := CheckFolder(t.Context(), dir); return err }
+	registrar := func() error { _, err := FolderRegistrar(dir); return err }
+	console := func() error {
+		_, _, err := Console(t.Context(), dir, demoCatalog, nil, nil)
+		return err
+	}
+	says := fmt.Sprintf("data folder %q is of a version before the first release, which this program does not read: "+
+		"name an empty folder with --data", dir)
+	for name, err := range map[string]error{
+		"Start": open(false), "Rebuild": open(true), "Fsck": check(), "Platforms": registrar(), "Console": console(),
+	} {
+		if err == nil || err.Error() != says {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after := contents(t, dir); after != before {
+		t.Errorf("the folder was changed:\n%s\n%s", before, after)
+	}
+}
+
+// otherCheck puts another key's check value into the folder's marker.
+func otherCheck(t *testing.T, dir string) {
+	t.Helper()
+	other, err := markerOf(filled(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark, err := markerOf(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark.Check = other.Check
+	if err := writeJSON(filepath.Join(dir, fileMarker), mark); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Where the check value alone is another's, a rebuild keeps the key and all that it
+// opens, and gives up the rest alone.
+func TestAnotherCheckValue(t *testing.T) {
+	dir := filled(t)
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := vault.NewLocal(make([]byte, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(t, f, other, "three")
+	f.close()
+	otherCheck(t, dir)
+	refused(t, dir)
+	found := rebuilt(t, dir)
+	if len(found.Parameters) != 1 || len(found.Rotate) != 1 || found.Rotate[0] != "three/b" {
+		t.Errorf("%+v", found)
+	}
+	if n := opens(t, dir); n != 6 {
+		t.Errorf("%d sealed values are left of 6", n)
+	}
+}
+
+// A key that cannot be read now is not lost: no rebuild replaces it.
+func TestAKeyThatCannotBeRead(t *testing.T) {
+	dir := filled(t)
+	key := filepath.Join(dir, fileKey)
+	if err := errors.Join(os.Rename(key, key+".kept"), os.Mkdir(key, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir)
+	if _, _, err := Console(t.Context(), dir, demoCatalog, nil, func(string) {}); err == nil {
+		t.Error("a rebuild goes on without the key")
+	}
+	if err := errors.Join(os.Remove(key), os.Rename(key+".kept", key)); err != nil {
+		t.Fatal(err)
+	}
+	if n := opens(t, dir); n != 6 {
+		t.Errorf("%d sealed values are left of 6", n)
+	}
+}
+
+// Where what is sealed cannot be counted, the key is not to blame: nobody is told to
+// give up what is sealed with it.
+func TestAnotherFaultIsNotTheKeys(t *testing.T) {
+	dir := filled(t)
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := store.Key{Partition: "damaged", Sort: "INSTANCE"}
+	err = f.records.Commit(t.Context(), store.Put(store.Record{Key: key, Writer: "w", Schema: 1, Body: []byte("no JSON")}))
+	f.close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	otherCheck(t, dir)
+	if f, err = openFolder(dir, true); err == nil {
+		f.close()
+		t.Fatal("it opens")
+	}
+	if strings.Contains(err.Error(), "not the right one") || strings.Contains(err.Error(), "restore "+fileKey) {
+		t.Errorf("the key is blamed: %v", err)
+	}
+}
+
+// dying are records of which no commit comes about after the nth.
+type dying struct {
+	*bolt.Store
+	left int
+}
+
+func (d *dying) Commit(ctx context.Context, changes ...store.Change) error {
+	if d.left--; d.left < 0 {
+		return errors.New("died")
+	}
+	return d.Store.Commit(ctx, changes...)
+}
+
+// A rebuild that replaces a lost key may die after any of its effects: until
+// another one has ended it, no other command opens the folder.
+func TestReplacingAKeyDiesAnywhere(t *testing.T) {
+	part := func(do func(f *folder) error) func(t *testing.T, dir string) {
+		return func(t *testing.T, dir string) {
+			f := &folder{dir: dir}
+			if err := do(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	deaths := map[string]func(t *testing.T, dir string){
+		"Before":      func(*testing.T, string) {},
+		"KeySetAside": part(func(f *folder) error { return f.setAside(fileKey) }),
+		"KeyMade": part(func(f *folder) error {
+			return errors.Join(f.setAside(fileKey), vault.CreateKeyFile(f.path(fileKey)))
+		}),
+		"Opened": func(t *testing.T, dir string) {
+			_, closing, err := Console(t.Context(), dir, demoCatalog, nil, func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closing()
+		},
+	}
+	for n, name := range []string{"NoCommit", "OneCommit", "TwoCommits", "ThreeCommits", "AllCommits", "NoCheckValue"} {
+		deaths[name] = func(t *testing.T, dir string) {
+			f, err := openFolder(dir, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.close()
+			dies, wired, err := f.console(testkit.Demo(), nil, func(string) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeAll(wired)
+			dies.Records = ledger.New(&dying{f.records, n}, app.NewID)
+			dies.Rebuilt = nil // it dies before that, too
+			if _, err := dies.Rebuild(t.Context()); (err == nil) != (name == "NoCheckValue") {
+				t.Fatalf("after %d commits: %v", n, err)
+			}
+		}
+	}
+	for name, die := range deaths {
+		t.Run(name, func(t *testing.T) {
+			dir := filled(t)
+			flip(t, dir)
+			die(t, dir)
+			refused(t, dir)
+			rebuilt(t, dir)
+			if n := opens(t, dir); n != 0 {
+				t.Errorf("%d sealed values are left", n)
+			}
+			aside, err := filepath.Glob(filepath.Join(dir, fileKey+".lost-*"))
+			if err != nil || len(aside) == 0 {
+				t.Errorf("the former key was not set aside: %v", err)
+			}
+		})
+	}
+}
+
+// A broker has one identity for good: it outlives its records and its key.
+func TestTheBrokersIdentity(t *testing.T) {
+	identity := func(dir string, anew bool) string {
+		t.Helper()
+		f, err := openFolder(dir, anew)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.close()
+		if kept, _, err := readMarker(filepath.Join(dir, fileMarker)); err != nil ||
+			kept.Broker != f.mark.Broker || kept.Broker == "" {
+			t.Errorf("the broker is %q, and its folder keeps %q: %v", f.mark.Broker, kept.Broker, err)
+		}
+		return f.whose().Broker
+	}
+	dir := filled(t)
+	was := identity(dir, false)
+	if other := identity(filled(t), false); other == was {
+		t.Error("two brokers have one identity")
+	}
+	if again := identity(dir, false); again != was {
+		t.Errorf("at the next start it is %q, not %q", again, was)
+	}
+	for _, lost := range []string{fileRecords, fileKey} {
+		if err := os.Remove(filepath.Join(dir, lost)); err != nil {
+			t.Fatal(err)
+		}
+		if again := identity(dir, true); again != was {
+			t.Errorf("without %s it is %q, not %q", lost, again, was)
+		}
+	}
+}
+
+// What is damaged where opening does not look is found before anything is rebuilt
+// on it.
+func TestARebuildFindsDamagedRecords(t *testing.T) {
+	dir := filled(t)
+	path := filepath.Join(dir, fileRecords)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damagedRaw := strings.ReplaceAll(string(raw), `"state":"ready"`, `"state":"reedy"`)
+	if err := os.WriteFile(path, []byte(damagedRaw), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openFolder(dir, false)
+	if err != nil {
+		t.Fatalf("opening reads all: %v", err)
+	}
+	f.close()
+	f, err = openFolder(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.close()
+	if aside, _ := filepath.Glob(path + ".lost-*"); len(aside) != 1 {
+		t.Errorf("the damaged records are not set aside: %v", aside)
+	}
+}
+
+// What a later version wrote is sound: nothing says that it is damaged, and no
+// rebuild sets it aside.
+func TestAFolderOfALaterVersion(t *testing.T) {
+	for name, later := range map[string]func(t *testing.T, dir string){
+		"Marker": func(t *testing.T, dir string) {
+			path := filepath.Join(dir, fileMarker)
+			raw, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(raw), `"format": 1`) {
+				t.Fatalf("no format: %v", err)
+			}
+			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), `"format": 1`, `"format": 9`)),
+				0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"Records": func(t *testing.T, dir string) {
+			db, err := bbolt.Open(filepath.Join(dir, fileRecords), 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			about := []byte("about")
+			err = db.Update(func(tx *bbolt.Tx) error {
+				value := bytes.Clone(tx.Bucket(about).Get(about)) // its checksum, and its format
+				value[8] = 9
+				for i, table := range []*crc32.Table{crc32.MakeTable(crc32.Castagnoli), crc32.IEEETable} {
+					sum := crc32.Update(crc32.Update(0, table, about), table, value[8:])
+					binary.BigEndian.PutUint32(value[4*i:], sum)
+				}
+				return tx.Bucket(about).Put(about, value)
+			})
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filled(t)
+			later(t, dir)
+			before := contents(t, dir)
+			for _, anew := range []bool{false, true} {
+				_, err := openFolder(dir, anew)
+				if err == nil || !strings.Contains(err.Error(), "was written by a newer version") ||
+					strings.Contains(err.Error(), "rebuild") {
+					t.Errorf("opening it, anew %v: %v", anew, err)
+				}
+			}
+			if _, err := CheckFolder(t.Context(), dir); err == nil ||
+				!strings.Contains(err.Error(), "was written by a newer version") {
+				t.Errorf("checking it: %v", err)
+			}
+			if after := contents(t, dir); after != before {
+				t.Errorf("the folder was changed:\n%s\n%s", before, after)
+			}
+		})
+	}
+}
+
+// demoCatalog is what is offered if no broker runs.
+func demoCatalog() (*catalog.Catalog, error) { return testkit.Demo(), nil }

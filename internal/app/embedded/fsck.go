@@ -1,0 +1,157 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// A FolderCheck is what CheckFolder found.
+type FolderCheck struct {
+	Records int
+	// Problems are the first of what is damaged; Wrong is how many there are.
+	Problems []error
+	Wrong    int
+}
+
+func (c *FolderCheck) add(problems ...error) {
+	c.Problems = append(c.Problems, problems...)
+	c.Wrong += len(problems)
+}
+
+// Restore is what to do about a folder that is damaged.
+const Restore = restore
+
+// CheckFolder reads all of a data folder and proves that nothing in it is damaged:
+// its marker, its key, the platforms' logins, each page of the records, each record,
+// and that all that is sealed opens. It changes nothing and fails, with an *advice.Error, where there is
+// nothing to judge: no data folder, or one that is in use. What is sealed is opened only
+// where the records are whole.
+func CheckFolder(ctx context.Context, dir string) (out FolderCheck, err error) {
+	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
+	if markErr == nil && !found {
+		return out, notAFolder(dir)
+	}
+	lock, err := lockToRead(filepath.Join(dir, fileLock))
+	if errors.Is(err, fs.ErrNotExist) { // as in a copy: no broker runs on it
+		err = nil
+	}
+	if errors.Is(err, errLocked) {
+		return out, advice.For(dataFolder(dir), "is in use by another process", "stop the broker, and check again")
+	}
+	if err != nil {
+		return out, &advice.Error{Name: dataFolder(dir), What: "cannot be locked", Remedy: "allow it to be read", Cause: err}
+	}
+	defer func() { _ = lock.Close() }()
+	if markErr != nil {
+		out.add(fmt.Errorf("%s: %w", fileMarker, markErr))
+	}
+	key, err := readKey(ctx, dir, mark)
+	if err != nil {
+		out.add(fmt.Errorf("%s: %w", fileKey, err))
+	}
+	_, loginsErr := folderRegistrar{dir}.read()
+	if loginsErr != nil && !errors.Is(loginsErr, fs.ErrNotExist) {
+		out.add(fmt.Errorf("%s: %w", fileCredentials, loginsErr))
+	}
+	records, err := bolt.Check(ctx, filepath.Join(dir, fileRecords))
+	if err == nil && records.Wrong == 0 {
+		err = checkSealed(ctx, key, filepath.Join(dir, fileRecords), &records.Damage)
+	}
+	out.Records = records.Records
+	for _, p := range records.Problems {
+		out.add(fmt.Errorf("%s: %w", fileRecords, p))
+	}
+	out.Wrong += records.Wrong - len(records.Problems)
+	switch other := errors.Join(markErr, loginsErr, err); {
+	case ofAnotherVersion(other):
+		what, mend, cause := unreadable(fileRecords, other)
+		return FolderCheck{}, &advice.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
+	case errors.Is(err, bolt.ErrMissing):
+		out.add(fmt.Errorf("%s: %w", fileRecords, err))
+	case err != nil:
+		return out, err
+	case records.Wrong == 0 && markErr == nil && records.Identity != mark.Records:
+		out.add(fmt.Errorf("%s: %w", fileRecords, errForeign))
+	}
+	return out, nil
+}
+
+// readKey gives the key, if it is the one that the mark proves.
+func readKey(ctx context.Context, dir string, mark marker) (*vault.Local, error) {
+	key, err := vault.ReadKeyFile(filepath.Join(dir, fileKey))
+	if err != nil || mark.Check == nil {
+		return key, err
+	}
+	same, err := vault.IsCheck(ctx, key, mark.Check)
+	if err == nil && !same {
+		err = errOtherKey
+	}
+	if err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+// checkSealed proves that each record can be decoded and what is sealed in it opened;
+// the latter if there is a key.
+func checkSealed(ctx context.Context, key *vault.Local, path string, found *bolt.Damage) (err error) {
+	records, err := bolt.Open(path, bolt.MustExist(), bolt.ReadOnly())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	for r, err := range scan(ctx, records) {
+		if err != nil {
+			return err
+		}
+		if err := checkRecord(ctx, key, r); err != nil {
+			found.Add(err)
+		}
+	}
+	return nil
+}
+
+func checkRecord(ctx context.Context, key *vault.Local, r store.Record) error {
+	values, err := sealedIn(r)
+	if err != nil || key == nil {
+		return err
+	}
+	for _, v := range values {
+		opens, err := vault.Opens(ctx, key, v)
+		if err != nil {
+			return err
+		}
+		if !opens {
+			return fmt.Errorf("what is sealed in record %q of %q does not open with %s", r.Sort, r.Partition, fileKey)
+		}
+	}
+	return nil
+}
+
+// scan gives all records.
+func scan(ctx context.Context, records *bolt.Store) iter.Seq2[store.Record, error] {
+	return paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
+		page, err := records.Scan(ctx, cursor)
+		return page.Records, page.Next, err
+	})
+}
+
+// sealedIn is what is sealed in a record.
+func sealedIn(r store.Record) (values []vault.Value, err error) {
+	all, err := ledger.Decode(r)
+	for _, record := range all.Records {
+		values = append(values, vault.Of(record)...)
+	}
+	return values, err
+}

@@ -1,0 +1,141 @@
+package embedded_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/scram"
+	"github.com/longshore/longshore/internal/test/pgtest"
+)
+
+// blocks are the guide's blocks of a language, in their order.
+func blocks(t *testing.T, language string) (found []string) {
+	t.Helper()
+	guide, err := os.ReadFile("../../../docs/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(string(guide), -1) {
+		found = append(found, m[1])
+	}
+	if found == nil {
+		t.Fatalf("the guide has no block in %s", language)
+	}
+	return found
+}
+
+// guided is a login that the guide's statements have made on a server, and nothing
+// else. Each server of the test has its own, since they name it.
+func guided(t *testing.T, s *pgtest.Server) hosted.Access {
+	t.Helper()
+	a := hosted.Access{Host: s.Host(), Port: s.Port(), User: "longshore", Password: "a password of the broker's login",
+		Database: "longshore",
+		TLS:      hosted.TLSDisable}
+	verifier, err := scram.Verifier(a.Password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := blocks(t, "sql")
+	// What psql asks for the password, it sends as this.
+	statements := strings.ReplaceAll(all[0], `\password longshore`, "ALTER ROLE longshore PASSWORD '"+verifier+"';")
+	for statement := range strings.SplitSeq(statements, ";") {
+		if strings.TrimSpace(statement) != "" {
+			s.Exec("", statement)
+		}
+	}
+	for _, looks := range all[1:] {
+		s.Exec("", looks)
+	}
+	var open []string
+	rows, err := s.Connect("").Query(t.Context(), all[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, name)
+	}
+	if open != nil {
+		t.Errorf("after the guide's statements everybody may still enter %q", open)
+	}
+	return a
+}
+
+// A login that the guide's statements have made is all that the broker needs, on
+// each version; and what the guide tells developers works with what they are given.
+func TestGuide(t *testing.T) {
+	t.Parallel()
+	for _, version := range pgtest.Versions {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.New(t, version)
+			access := guided(t, server)
+			b := newEmbedded(t)
+			b.start(map[string]string{"LONGSHORE_POSTGRES_URL": urlOf(access)})
+			service, plan, _ := b.ids("postgres", "small")
+			b.provision("service_instances/i", service, plan)
+			credentials := b.bind("service_instances/i/service_bindings/b", service, plan)
+			if version == "17" {
+				t.Run("Examples", func(t *testing.T) { examples(t, credentials) })
+			}
+			b.remove("service_instances/i/service_bindings/b", service, plan)
+			b.remove("service_instances/i", service, plan)
+			if databases, roles := server.Made(access.User); databases != 0 || roles != 0 {
+				t.Errorf("%d databases and %d roles are left", databases, roles)
+			}
+		})
+	}
+}
+
+// clients is where `make clients` puts drivers.
+const clients = "../../../.tools/clients-1"
+
+// examples runs the guide's examples with a binding's credentials.
+func examples(t *testing.T, credentials map[string]any) {
+	uri, _ := credentials["uri"].(string)
+	jdbc, _ := credentials["jdbcUrl"].(string)
+	installed, err := filepath.Abs(clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(installed, "installed")); err != nil {
+		t.Fatalf("the drivers that the guide's examples use are not installed: run make clients (%v)", err)
+	}
+	for language, run := range map[string]struct {
+		says, file string
+		command    []string
+	}{
+		"go":     {"go", "example.go", []string{"go", "run"}},
+		"python": {"python", "example.py", []string{filepath.Join(installed, "python", "bin", "python3")}},
+		"js":     {"node", "example.js", []string{"node"}},
+		"java": {"java", "Example.java", []string{
+			"java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(installed, "postgresql.jar")}},
+	} {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), run.file)
+			if err := os.WriteFile(file, []byte(blocks(t, language)[0]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			c := exec.CommandContext(ctx, run.command[0], append(run.command[1:], file)...)
+			c.Env = append(os.Environ(), "DATABASE_URL="+uri, "JDBC_URL="+jdbc,
+				"NODE_PATH="+filepath.Join(installed, "node_modules"))
+			out, err := c.CombinedOutput()
+			if err != nil || strings.TrimSpace(string(out)) != "hello "+run.says {
+				t.Errorf("the example has ended with %v:\n%s", err, out)
+			}
+		})
+	}
+}

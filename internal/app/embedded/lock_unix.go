@@ -1,0 +1,43 @@
+//go:build unix
+
+package embedded
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+var errLocked = errors.New("locked by another process")
+
+// lockFile holds an exclusive lock until the file is closed or the process
+// ends, however it ends.
+func lockFile(path string) (*os.File, error) {
+	return lockAs(path, os.O_CREATE|os.O_RDWR, syscall.LOCK_EX)
+}
+
+// lockToRead keeps out whoever has, or wants, the lock of lockFile. It needs to write
+// nothing.
+func lockToRead(path string) (*os.File, error) { return lockAs(path, os.O_RDONLY, syscall.LOCK_SH) }
+
+func lockAs(path string, flag, how int) (*os.File, error) {
+	f, err := os.OpenFile(path, flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if err == nil {
+		return f, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errLocked
+	}
+	return nil, err
+}
+
+// unwritable reports whether an error says that nothing can be written there.
+func unwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
+}

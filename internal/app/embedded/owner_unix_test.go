@@ -1,0 +1,62 @@
+//go:build unix
+
+package embedded
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/longshore/longshore/internal/front/platforms"
+)
+
+// What commands write that root calls can be read by the broker, which runs as
+// somebody else: a rotation, a check value, a lost key and lost records.
+func TestWhatRootWritesBelongsToTheFoldersOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	const owner = 12345
+	dir := filled(t)
+	each := func(do func(path string) error) {
+		t.Helper()
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return do(path)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	registrar := folderRegistrar{dir}
+	if err := registrar.write(initialRegistry()); err != nil {
+		t.Fatal(err)
+	}
+	rebuilt(t, dir) // the demo's folder is there from the first start on
+	each(func(path string) error { return os.Lchown(path, owner, owner) })
+
+	err := registrar.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+		return r.Rotate(platforms.Default, platforms.NewPassword(), now(), 0)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opens(t, dir)
+	for _, lost := range []string{fileKey, fileRecords} {
+		if err := os.Remove(filepath.Join(dir, lost)); err != nil {
+			t.Fatal(err)
+		}
+		rebuilt(t, dir)
+	}
+	each(func(path string) error {
+		info, err := os.Lstat(path)
+		if err == nil && info.Sys().(*syscall.Stat_t).Uid != owner {
+			t.Errorf("%s is root's", filepath.Base(path))
+		}
+		return err
+	})
+}

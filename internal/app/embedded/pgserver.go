@@ -1,0 +1,90 @@
+package embedded
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
+)
+
+// startPostgres starts the broker's own PostgreSQL, or takes over the one that runs
+// on since the broker was killed.
+func startPostgres(e embedding) (started, error) {
+	s, err := pgserver.Open(context.Background(), pgserver.Options{Dir: e.dir, Getenv: e.getenv, Log: e.log})
+	if err != nil {
+		e.log.Warn("there is no PostgreSQL server: the rest is offered", "error", err)
+		return started{}, err
+	}
+	e.log.Info("PostgreSQL runs", "address", s.Address(), "programs", s.Cluster().Bin)
+	c := s.Cluster()
+	e.serves(backup.Server{Connect: func(ctx context.Context) (*pgx.Conn, error) { return c.Connect(ctx, "") },
+		Data: filepath.Join(filepath.Base(e.dir), filepath.Base(c.Data))})
+	return started{access: s.Access(), programs: c.Bin, stop: func() {
+		if err := s.Close(); err != nil {
+			e.log.Error("the PostgreSQL server cannot be stopped: the next start takes it over", "error", err)
+		}
+	}}, nil
+}
+
+// postgresSettings explains what is set of it.
+const postgresSettings = "\n  " + pgserver.EnvBin + "\n" +
+	"      with --postgres embedded, the folder of PostgreSQL's programs; unless it is\n" +
+	"      set, PATH, where systems put them, and what `make postgres` installed\n  " +
+	pgserver.EnvUser + "\n" +
+	"      with --postgres embedded and as root, the user of this system that the\n" +
+	"      server runs as; postgres unless set. The data folder records it"
+
+// A Trial is what a new user may try the broker with.
+type Trial struct {
+	ServiceID, PlanID string
+	// Psql is the program that connects to what the plan makes, and empty where that
+	// is no database.
+	Psql string
+}
+
+// Trial gives a plan to try the broker with: of databases where it has them, and
+// else the first that answers later where that is allowed.
+func (e *Broker) Trial() Trial {
+	databases := e.providers[app.ProviderPostgres].Close != nil
+	for _, first := range []bool{true, false} { // databases before all others
+		for _, o := range e.offered.Offerings() {
+			if first && (o.Provider != app.ProviderPostgres || !databases) {
+				continue
+			}
+			for _, p := range o.Plans {
+				if p.Asynchronous == catalog.Allowed {
+					t := Trial{ServiceID: o.ID, PlanID: p.ID}
+					if first {
+						t.Psql = e.psql()
+					}
+					return t
+				}
+			}
+		}
+	}
+	return Trial{ServiceID: "SERVICE_ID", PlanID: "PLAN_ID"} // never: what ships has one
+}
+
+// psql is PostgreSQL's own client: where the system has none, that of the broker's
+// own server.
+func (e *Broker) psql() string {
+	const name = "psql"
+	if _, err := exec.LookPath(name); err == nil {
+		return name
+	}
+	c, err := pgserver.Attach(context.Background(), pgserver.Options{
+		Dir: e.folder.path(app.ProviderPostgres), Getenv: e.getenv, Log: e.log,
+	})
+	if err == nil {
+		if path, err := exec.LookPath(filepath.Join(c.Bin, name)); err == nil {
+			return path
+		}
+	}
+	return name
+}

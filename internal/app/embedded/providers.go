@@ -1,0 +1,133 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/waiting"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/operator/backup"
+)
+
+// A row is a provider of the embedded broker.
+type row struct {
+	// build builds it. An unavailable error leaves it out.
+	build func(e embedding) (wired.Provider, error)
+	// settings checks its own settings in the environment; help explains them to
+	// whoever starts the broker.
+	settings func(getenv func(string) string) error
+	help     string
+}
+
+// An embedding is what the embedded broker builds a provider with.
+type embedding struct {
+	dir     string // the provider's own
+	folder  string // the data folder
+	broker  string // the broker's identity
+	used    bool   // the provider was used in that folder before
+	offered *catalog.Catalog
+	log     *slog.Logger
+	getenv  func(string) string
+	now     func() time.Time
+	wait    func(context.Context, time.Duration) error // waiting.For
+	// serves is called with a server that is started in the data folder.
+	serves func(backup.Server)
+}
+
+// rows are all providers, by their names in offering files.
+func rows() map[string]row {
+	all := map[string]row{app.ProviderDemo: demoRow(), app.ProviderCloudFormation: cloudformationRow()}
+	for name, s := range servers() {
+		all[name] = s.row()
+	}
+	return all
+}
+
+func demoRow() row {
+	return row{
+		build: func(e embedding) (wired.Provider, error) { return providers.Demo(e.getenv, e.now) },
+		settings: func(getenv func(string) string) error {
+			_, err := app.DemoDelay(getenv)
+			return err
+		},
+		help: app.EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
+	}
+}
+
+// Help explains the settings of providers in the environment.
+func Help() string {
+	var all []string
+	known := rows()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		all = append(all, known[name].help)
+	}
+	return strings.Join(all, "\n  ")
+}
+
+// checkSettings checks the settings of all providers.
+func checkSettings(getenv func(string) string) error {
+	var problems []error
+	known := rows()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		problems = append(problems, known[name].settings(getenv))
+	}
+	return errors.Join(problems...)
+}
+
+// wiredIn builds the known providers for the embedded broker, in its data folder. It
+// also returns those that are left out, and why. The wired ones are to be closed.
+func wiredIn(
+	known map[string]row, f *folder, offered *catalog.Catalog, getenv func(string) string, log *slog.Logger,
+) (providers map[string]wired.Provider, left map[string]error, err error) {
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	all := map[string]wired.Provider{}
+	defer func() {
+		if err != nil {
+			closeAll(all)
+		}
+	}()
+	left = map[string]error{}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		w, err := known[name].build(embedding{
+			dir: f.path(name), folder: f.dir, broker: f.mark.Broker,
+			used: slices.Contains(f.mark.Providers, name), offered: offered,
+			getenv: getenv, now: f.clock.Now, wait: waiting.For, log: log,
+			serves: func(s backup.Server) { f.server = &s },
+		})
+		if why, leaves := errors.AsType[unavailable](err); leaves {
+			left[name] = why.error
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("opening the folder of the provider %s: %w", name, err)
+		}
+		if w.CallTimeout == 0 {
+			w.CallTimeout = callTimeout
+		}
+		all[name] = w
+		if err := f.used(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	return all, left, wired.Check(all, hardTimeout)
+}
+
+// closeAll closes what providers keep open.
+func closeAll(providers map[string]wired.Provider) {
+	for _, w := range providers {
+		if w.Close != nil {
+			w.Close()
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/adapters"
+	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/secret"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
+)
+
+// A server is a provider on shared servers, of which the broker may start one.
+type server struct {
+	providers.Server
+	// start starts a server of the broker's own, in the provider's folder; nil if there is
+	// none to start. URLEmbedded asks for it. Its stop is called last of all.
+	start func(e embedding) (started, error)
+	// help explains the settings of that server; empty for none.
+	help string
+}
+
+// servers are all of them, by their names.
+func servers() map[string]server {
+	all := map[string]server{}
+	for name, s := range providers.Servers() {
+		all[name] = server{Server: s}
+	}
+	all[app.ProviderPostgres] = server{all[app.ProviderPostgres].Server, startPostgres, postgresSettings}
+	return all
+}
+
+// A started server is one of the broker's own: how to reach it, where its programs are,
+// and how to stop it.
+type started struct {
+	secret.Holder
+	access   hosted.Access
+	programs string
+	stop     func()
+}
+
+// pool is how many connections the embedded broker keeps to a server.
+const pool = 8
+
+// URLEmbedded is given instead of a URL for a server of the broker's own.
+const URLEmbedded = "embedded"
+
+// The names of its settings in the environment.
+func (s server) envURL() string { return "LONGSHORE_" + strings.ToUpper(s.Name) + "_URL" }
+func (s server) envPasswordFile() string {
+	return "LONGSHORE_" + strings.ToUpper(s.Name) + "_PASSWORD_FILE"
+}
+
+// flag is its flag of `longshore serve`.
+func (s server) flag() string { return "--" + s.Name }
+
+// setting is how messages name the setting that says where the server is.
+func (s server) setting() string { return fmt.Sprintf("%s (or %s)", s.flag(), s.envURL()) }
+
+func (s server) row() row {
+	return row{
+		build: s.build,
+		settings: func(getenv func(string) string) error {
+			_, _, err := s.access(getenv)
+			_, err2 := s.Secrets(getenv)
+			return errors.Join(err, err2)
+		},
+		help: s.envURL() + ", " + s.envPasswordFile() + "\n" +
+			"      what " + s.flag() + " says, where other users of the machine do not see it, and the\n" +
+			"      file that holds the password, if the URL has none" + s.help,
+	}
+}
+
+// access reads where the server is; from is "" if the provider is not set up, and
+// URLEmbedded if a server is to be started, of which nothing is known yet.
+func (s server) access(getenv func(string) string) (a hosted.Access, from string, err error) {
+	from, file := getenv(s.envURL()), getenv(s.envPasswordFile())
+	switch {
+	case from == "" && file != "":
+		return a, "", advice.For(s.envPasswordFile(), "is set, and no server", "give "+s.setting()+" too, or leave it out")
+	case from == "":
+		return a, "", nil
+	case from == URLEmbedded && s.start == nil:
+		return a, "", advice.For(s.setting(), "is "+URLEmbedded+", and the broker has no such server of its own",
+			"give the URL of one, such as "+s.Form.Example)
+	case from == URLEmbedded && file != "":
+		return a, "", advice.For(s.envPasswordFile(), "is set beside "+URLEmbedded,
+			"leave it out: the broker's own server needs none")
+	case from == URLEmbedded:
+		return a, from, nil
+	}
+	if a, err = hosted.ParseURL(s.setting(), from, s.Form); err != nil || file == "" {
+		return a, from, err
+	}
+	if a.Password != "" {
+		return a, "", advice.For(s.envPasswordFile(), "is set, and the URL has a password too", "leave it out of the URL")
+	}
+	text, err := os.ReadFile(file)
+	if err == nil && strings.TrimRight(string(text), "\r\n") == "" {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return a, "", &advice.Error{Name: s.envPasswordFile(), What: "names a file without a password",
+			Remedy: "name one that holds it alone, and that the broker may read", Cause: err}
+	}
+	a.Password = strings.TrimRight(string(text), "\r\n")
+	return a, from, nil
+}
+
+// An unavailable error says why the embedded broker goes on without a provider.
+type unavailable struct{ error }
+
+func (u unavailable) Unwrap() error { return u.error }
+
+// embedded wires it in the embedded broker, if it is set up.
+func (s server) build(e embedding) (wired.Provider, error) {
+	access, from, err := s.access(e.getenv)
+	if err != nil {
+		return wired.Provider{}, err
+	}
+	own := started{access: access, programs: e.getenv(pgserver.EnvBin), stop: func() {}}
+	switch from {
+	case "":
+		return wired.Provider{}, unavailable{advice.For(s.flag(), "is not given", "give it, or "+s.envURL())}
+	case URLEmbedded:
+		if own, err = s.start(e); err != nil {
+			return wired.Provider{}, unavailable{err}
+		}
+	}
+	accesses := hosted.Accesses{hosted.DefaultTarget: own.access}
+	w := adapters.Open(s.Name, adapters.Options{
+		Options: hosted.Options{Broker: e.broker, Accesses: accesses, Now: e.now, Log: e.log, Pool: pool},
+		Copies:  true, Programs: own.programs,
+	})
+	disconnect := w.Close
+	w.Targets = accesses.Targets
+	w.Close = func() {
+		disconnect()
+		own.stop()
+	}
+	if from != URLEmbedded { // that one has answered
+		s.greet(w, e.log)
+	}
+	return w, nil
+}
+
+// greetTimeout is how long a server may delay the start of the embedded broker.
+const greetTimeout = 5 * time.Second
+
+// greet tells the operator at the start, rather than at the first operation, what is
+// wrong with a server. The broker goes on: its operations wait until that is mended.
+func (s server) greet(made wired.Provider, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), greetTimeout)
+	defer cancel()
+	if _, _, err := made.Reconciler.Survey(ctx, hosted.DefaultTarget); err != nil {
+		log.Error("the "+s.Title+" server cannot be used: what is asked of it waits until this is mended",
+			"provider", s.Name, "error", err)
+	}
+}
+
+// A Flag is a flag that says where a provider's server is.
+type Flag struct{ Name, Usage string }
+
+// Flags are those of `longshore serve`, in the order of their names.
+func Flags() (all []Flag) {
+	known := servers()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		s := known[name]
+		usage := fmt.Sprintf("`URL` of the %s server to make instances on, %s; without it there are none",
+			s.Title, s.Form.Example)
+		if s.start != nil {
+			usage += ", and with " + URLEmbedded + " the broker starts one"
+		}
+		all = append(all, Flag{name, usage})
+	}
+	return all
+}
+
+// WithFlags is the environment, in which flags take precedence over variables.
+func WithFlags(flags map[string]string, aws bool, getenv func(string) string) func(string) string {
+	given, known := map[string]string{}, servers()
+	if aws {
+		given[app.EnvAWS] = "true"
+	}
+	for name, server := range flags {
+		if server != "" {
+			given[known[name].envURL()] = server
+		}
+	}
+	return func(name string) string {
+		if value, ok := given[name]; ok {
+			return value
+		}
+		return getenv(name)
+	}
+}
+
+// warnOfShown warns of passwords on the command line.
+func warnOfShown(flags map[string]string, log *slog.Logger) {
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		s := servers()[name]
+		if u, err := url.Parse(flags[name]); err == nil && u.User != nil {
+			if _, has := u.User.Password(); has {
+				log.Warn(fmt.Sprintf("every user of this machine can read the password that %s has: give the URL in %s, "+
+					"or the password in the file that %s names", s.flag(), s.envURL(), s.envPasswordFile()))
+			}
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/provider/cloudformation"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/hosted"
+)
+
+func cloudformationRow() row {
+	return row{
+		build: cloudformationEmbedded,
+		settings: func(getenv func(string) string) error {
+			_, err := providers.ReadServices(getenv)
+			return err
+		},
+		help: app.EnvAWS + "\n" +
+			"      true is --aws: AWS services are offered, in the account and the region that\n" +
+			"      the SDK's usual settings lead to (AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL)\n" +
+			"  " + app.EnvAWSTargets + "\n" +
+			"      other accounts, regions and networks, and which plans and platforms use them:\n" +
+			"      JSON, or the path of a file that holds it\n" +
+			"  " + app.EnvAWSEmulated + "\n" +
+			"      true for an emulated AWS that puts no tokens on the events of stacks",
+	}
+}
+
+// awsLook is how long the embedded broker tries to reach AWS before it starts without
+// it.
+const awsLook = 20 * time.Second
+
+// cloudformationEmbedded is the provider in the embedded broker, if it is asked for and
+// its account is prepared. If the provider was used before and AWS does not answer now, or
+// refuses, it is wired all the same: its operations wait, and each step checks the account
+// anew.
+func cloudformationEmbedded(e embedding) (wired.Provider, error) {
+	s, err := providers.ReadServices(e.getenv)
+	if err != nil {
+		return wired.Provider{}, err
+	}
+	if !s.On {
+		return wired.Provider{}, unavailable{advice.For("--aws", "is not given", "give it, or "+app.EnvAWS+"=true")}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), awsLook)
+	defer cancel()
+	scope := plan.ScopeOf(e.broker)
+	var at bootstrap.Session
+	err = whileRefused(ctx, e.wait, func() (err error) {
+		if at, err = bootstrap.Load(ctx); err == nil {
+			err = prepared(ctx, at, scope, s.Targets, e)
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.Caller,
+			"names", string(scope)+"-*")
+	case e.used && at.Config.Region != "":
+		e.log.Warn("AWS does not answer, or refuses: what is asked of it waits", "error", err)
+	default:
+		if awsRefuses(err) {
+			e.log.Warn("AWS refuses the broker: its services are not offered until the broker is started again", "error", err)
+		}
+		return wired.Provider{}, unavailable{err}
+	}
+	return providers.Services(cloudformation.Options{
+		Broker: e.broker, Scope: scope, Targets: providers.TargetsOf(s.Targets, e.offered, e.log), Config: at.Config,
+		Emulated: s.Emulated, File: e.offered.File, Now: e.now, Log: e.log,
+	}), nil
+}
+
+// awsRefuses reports whether AWS has answered, and not as was asked.
+func awsRefuses(err error) bool {
+	_, is := errors.AsType[smithy.APIError](err)
+	return is
+}
+
+// whileRefused looks again where AWS refuses, as long as there is time: a key that is new
+// is not known everywhere yet, and what is throttled passes. The error is that of the last
+// look.
+func whileRefused(ctx context.Context, wait func(context.Context, time.Duration) error, look func() error) error {
+	err := look()
+	for next := time.Second; awsRefuses(err) && wait(ctx, next) == nil; next *= 2 {
+		if seen := look(); seen == nil || ctx.Err() == nil {
+			err = seen
+		}
+	}
+	return err
+}
+
+// prepared checks that the broker's own account is prepared, and warns of other targets
+// that are not.
+func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targets bootstrap.Targets, e embedding) error {
+	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, e); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(targets.Targets)) {
+		if name == hosted.DefaultTarget {
+			continue
+		}
+		other, err := own.In(ctx, scope, targets.Targets[name])
+		if err == nil {
+			err = preparedAt(ctx, other, scope, name, e)
+		}
+		if err != nil {
+			e.log.Warn("a target cannot be used: what is asked of it waits", "target", name, "error", err)
+		}
+	}
+	return nil
+}
+
+func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, target string, e embedding) error {
+	command := "longshore aws bootstrap --data " + e.folder
+	if target != hosted.DefaultTarget {
+		command += " --target " + target
+	}
+	has, found, err := p.Prepared(ctx, scope)
+	if err != nil {
+		return err
+	}
+	lacks, err := has.Lacks(scope, e.offered)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return advice.For(fmt.Sprintf("account %s in %s", p.Account, p.Region), "is not prepared for this broker", "run "+command)
+	case lacks != nil:
+		e.log.Warn("the account is not prepared for all that is offered: run "+command, "target", target,
+			"offerings", strings.Join(lacks, ", "))
+	}
+	return nil
+}
+
+// Scope is the beginning of the names of all AWS services that the broker over a data folder
+// makes. It reads the identity of the folder, and sets the folder up if there is none; a
+// broker may run on it.
+func Scope(dir string) (plan.Scope, error) {
+	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
+	if err != nil || !found {
+		f, err := openFolder(dir, false)
+		if err != nil {
+			return "", err
+		}
+		defer f.close()
+		mark = f.mark
+	}
+	return plan.ScopeOf(mark.Broker), nil
+}

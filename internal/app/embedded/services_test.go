@@ -1,0 +1,155 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/waiting"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/catalogtest"
+	"github.com/longshore/longshore/internal/test/emulator"
+)
+
+func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) bootstrap.Options {
+	return bootstrap.Options{Scope: scope, Offered: offered, Every: time.Millisecond, Say: t.Logf}
+}
+
+// The embedded broker goes on without AWS services until they are asked for and their
+// account is prepared, and says the command. Where they were used before, it waits for
+// an AWS that does not answer.
+func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
+	cfg := emulator.Config(t)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": *cfg.BaseEndpoint, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test",
+		"AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE":       "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "",
+		"AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	set := map[string]string{}
+	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
+	e := embedding{
+		folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler), now: now,
+		getenv: func(name string) string { return set[name] }, wait: waiting.For,
+	}
+	left := func(want string) {
+		t.Helper()
+		_, err := cloudformationEmbedded(e)
+		if why := (unavailable{}); !errors.As(err, &why) || !strings.Contains(why.Error(), want) {
+			t.Errorf("it says %v, want %q", err, want)
+		}
+	}
+	left("--aws is not given")
+	set[app.EnvAWS] = "true"
+	left("longshore aws bootstrap --data here")
+	_, err := bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
+	for tries := 1; err != nil && tries < 3; tries++ { // the emulator may cut off an answer, and the SDK may ask once only
+		t.Log(err)
+		_, err = bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := cloudformationEmbedded(e)
+	if err != nil || w.Provider == nil || w.Inventory == nil || w.Targets == nil ||
+		w.Wait != app.Waits[app.ProviderCloudFormation] {
+		t.Errorf("prepared: %+v, %v", w, err)
+	}
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+	left("it runs where AWS_ENDPOINT_URL says")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	left("set AWS_PROFILE")
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	e.used = true
+	if _, err := cloudformationEmbedded(e); err != nil {
+		t.Errorf("used before, and AWS does not answer: %v", err)
+	}
+	t.Setenv("AWS_REGION", "")
+	t.Setenv("AWS_DEFAULT_REGION", "")
+	left("AWS_REGION is not set")
+}
+
+// A refused call at the start is made again, and costs nobody the offerings: who has used
+// them before keeps them however long it is refused, and who has not is told in the log.
+func TestARefusedStartIsTriedAgain(t *testing.T) {
+	cfg := emulator.Config(t)
+	to, err := url.Parse(*cfg.BaseEndpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refuses atomic.Int32 // so many calls
+	onward := httputil.NewSingleHostReverseProxy(to)
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuses.Add(-1) >= 0 {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w,
+				`<ErrorResponse><Error><Code>InvalidClientTokenId</Code><Message>new</Message></Error></ErrorResponse>`)
+			return
+		}
+		onward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(at.Close)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": at.URL, "AWS_REGION": cfg.Region, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/nowhere", "AWS_PROFILE": "", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
+	broker := emulator.Name("broker")
+	if _, err := bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(broker), offered)); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason       string
+		refused      int32
+		used         bool
+		waits        int
+		wired, warns bool
+	}{
+		"Once":         {"the next call is taken", 1, false, 1, true, false},
+		"ForLong":      {"the offerings of the broker that never had any are left out", 100, false, 5, false, true},
+		"ForLongInUse": {"whoever has instances sees their offerings", 100, true, 5, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var said strings.Builder
+			waited := 0
+			e := embedding{
+				folder: "here", broker: broker, offered: offered, now: now, used: tc.used,
+				log:    slog.New(slog.NewTextHandler(&said, nil)),
+				getenv: func(name string) string { return map[string]string{app.EnvAWS: "true"}[name] },
+				wait: func(context.Context, time.Duration) error {
+					if waited++; waited == 5 {
+						return context.DeadlineExceeded
+					}
+					return nil
+				},
+			}
+			refuses.Store(tc.refused)
+			w, err := cloudformationEmbedded(e)
+			refuses.Store(0)
+			_, left := errors.AsType[unavailable](err)
+			if (w.Provider != nil) != tc.wired || left == tc.wired || waited != tc.waits {
+				t.Errorf("%s: wired %v, error %v, after %d waits", tc.reason, w.Provider, err, waited)
+			}
+			if strings.Contains(said.String(), "level=WARN") != tc.warns {
+				t.Errorf("%s: the log says %s", tc.reason, said.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/advice"
+)
+
+// Settings are what the embedded broker is started with.
+type Settings struct {
+	// Listen is HOST:PORT.
+	Listen string
+	// Data is the folder that holds everything the broker keeps.
+	Data string
+	// Username and Password are the platform's credentials; both empty lets
+	// the broker generate and keep them.
+	Username, Password string
+	// Servers are the values of the flags that say where the servers of providers are, by
+	// the names of Flags. They may hold passwords.
+	Servers map[string]string
+	// AWS offers AWS services, as app.EnvAWS does.
+	AWS bool
+	// Getenv gives the providers' own settings; nil for none.
+	Getenv func(string) string
+	// RetryAfter bounds the Retry-After of answers.
+	RetryAfter app.RetryAfter
+	// PlatformRate is how many requests a second each platform may send; zero for
+	// as many as it likes.
+	PlatformRate int
+	// ReaperDryRun makes the reaper only report what no record knows of.
+	ReaperDryRun bool
+}
+
+// Complete adds the environment to the settings of the command line, and checks them
+// all.
+func (s Settings) Complete(getenv func(string) string) (Settings, error) {
+	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
+		return s, advice.For("--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080")
+	}
+	if s.Data == "" {
+		return s, advice.For("--data", "is empty", "name the folder in which the broker keeps its records")
+	}
+	s.Username, s.Password = getenv(app.EnvUsername), getenv(app.EnvPassword)
+	switch {
+	case s.Username == "" && s.Password != "":
+		return s, advice.For(app.EnvUsername, "is not set although "+app.EnvPassword+" is", "set both, or neither")
+	case s.Username != "" && s.Password == "":
+		return s, advice.For(app.EnvPassword, "is not set although "+app.EnvUsername+" is", "set both, or neither")
+	case strings.Contains(s.Username, ":"): // RFC 7617: the first colon ends the user name
+		return s, advice.For(app.EnvUsername, "has a colon", "choose a user name without one")
+	}
+	var retryErr, dryErr, rateErr error
+	s.Getenv = WithFlags(s.Servers, s.AWS, getenv)
+	s.RetryAfter, retryErr = app.ReadRetryAfter(getenv)
+	s.ReaperDryRun, dryErr = app.Flag(getenv, app.EnvReaperDryRun)
+	s.PlatformRate, rateErr = app.PlatformRate(getenv)
+	return s, errors.Join(checkSettings(s.Getenv), retryErr, dryErr, rateErr)
+}

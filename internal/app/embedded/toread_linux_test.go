@@ -1,0 +1,100 @@
+package embedded
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/longshore/longshore/internal/operator"
+)
+
+// asAnother runs a test's goroutine as a user who may write nothing here; root may write
+// whatever the modes of files say.
+func asAnother(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return
+	}
+	const nobody = 65534
+	runtime.LockOSThread()
+	_ = syscall.Setfsuid(nobody)
+	t.Cleanup(func() {
+		_ = syscall.Setfsuid(0)
+		runtime.UnlockOSThread()
+	})
+}
+
+// A folder that cannot be written, such as a snapshot that is mounted to be read, can be
+// checked, and what it records be listed. Nothing else can be done with it.
+func TestAFolderThatCannotBeWritten(t *testing.T) {
+	for name, lose := range map[string]string{"Whole": "", "WithoutItsLock": fileLock} {
+		t.Run(name, func(t *testing.T) {
+			dir := filled(t)
+			if lose != "" {
+				if err := os.Remove(filepath.Join(dir, lose)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for the other user to pass
+				t.Fatal(err)
+			}
+			before := contents(t, dir)
+			modes := func(folder, file fs.FileMode) {
+				err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+					if e.IsDir() {
+						return errors.Join(err, os.Chmod(path, folder))
+					}
+					return errors.Join(err, os.Chmod(path, file))
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			program, err := os.Executable() // which the check of records starts again
+			if err != nil {
+				t.Fatal(err)
+			}
+			for folder := filepath.Dir(program); folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
+				_ = os.Chmod(folder, 0o755) // where it is not ours, others may pass already
+			}
+			modes(0o555, 0o444)
+			t.Cleanup(func() { modes(0o755, 0o644) })
+			asAnother(t)
+
+			if checked, err := CheckFolder(t.Context(), dir); err != nil || checked.Wrong > 0 || checked.Records == 0 {
+				t.Errorf("checking it: %+v %v", checked, err)
+			}
+			console, closing, err := Console(t.Context(), dir, demoCatalog, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ids []string
+			page, err := operator.List.Ask(t.Context(), console, operator.Query{What: operator.Instances})
+			if err != nil || page.Next != "" {
+				t.Error(page.Next, err)
+			}
+			for _, row := range page.Items {
+				ids = append(ids, row.Instance)
+			}
+			if got := strings.Join(ids, " "); got != "one two" {
+				t.Errorf("it lists %q", got)
+			}
+			_, err = operator.Resume.Ask(t.Context(), console, operator.None{})
+			if err == nil || !strings.Contains(err.Error(), "allow its folder to be written") {
+				t.Errorf("changing it: %v", err)
+			}
+			closing()
+			if _, err := openFolder(dir, false); err == nil || !strings.Contains(err.Error(), "allow it to be written") {
+				t.Errorf("a broker starts on it: %v", err)
+			}
+			if after := contents(t, dir); after != before {
+				t.Errorf("the folder was changed:\n%s\n%s", before, after)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package providers
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/work/reaper"
+)
+
+// inventoryEvery is the time between two comparisons of what exists with what is
+// recorded.
+const inventoryEvery = time.Hour
+
+// Inventory lets the reaper list what the providers hold, and do nothing else with it.
+func Inventory(
+	records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired map[string]wired.Provider,
+) *reaper.InventoryOptions {
+	o := &reaper.InventoryOptions{
+		Records: records, Listers: map[string]reaper.Lister{}, Whose: whose, Every: inventoryEvery, DryRun: dryRun,
+		Targets: map[string]func(context.Context) ([]string, error){},
+	}
+	for name, holds := range Inventories(records, wired) {
+		o.Listers[name] = lister{holds}
+		if targets := wired[name].Targets; targets != nil {
+			o.Targets[name] = targets
+		}
+	}
+	return o
+}
+
+// Inventories list what the providers hold, without targets that were restored or that
+// another broker changes.
+func Inventories(records *ledger.Ledger, providers map[string]wired.Provider) map[string]provider.Inventory {
+	holds := map[string]provider.Inventory{}
+	for name, w := range providers {
+		if w.Inventory == nil { // it holds nothing
+			continue
+		}
+		holds[name] = wired.Guard(w.Inventory, func(ctx context.Context, identity string) (target.Known, error) {
+			known, err := records.Epoch(ctx, name, identity)
+			return target.Known{Epoch: target.Epoch{Line: known.Line, Count: known.Count, Mark: known.Mark},
+				Reserved: known.Reserved}, err
+		})
+	}
+	return holds
+}
+
+// A lister gives the reaper a provider's holdings in its own terms.
+type lister struct{ provider.Inventory }
+
+// List implements reaper.Lister.
+func (l lister) List(ctx context.Context, cursor string) ([]reaper.Thing, string, error) {
+	page, next, err := l.Inventory.List(ctx, cursor)
+	things := make([]reaper.Thing, 0, len(page))
+	for _, h := range page {
+		things = append(things, reaper.Thing{
+			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of,
+			Target: lifecycle.Target(h.Target), State: h.State.Encode(),
+			Origin: lifecycle.Origin(h.Tags.Origin), Created: h.Created, KeptUntil: h.RetainedUntil, PlanID: h.PlanID,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
+		})
+	}
+	return things, next, err
+}

@@ -1,0 +1,142 @@
+// Package providers has what programs know of each provider without the code that calls its servers: how a stack wires it,
+// where its servers are, its settings on AWS. The drivers of servers are in package adapters, which the reaper does not link.
+package providers
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/provider/remote"
+)
+
+// A row is a provider of a stack. The rows of the same name in the packages adapters and
+// embedded, and in infra, have the rest.
+type row struct {
+	// deployed builds it in a function outside of a VPC. Outputs give an operator's command
+	// the settings of those functions, as far as the stack's outputs tell them; nil if
+	// the stack does not have the provider.
+	deployed func(p deployed.Parts) (wired.Provider, error)
+	outputs  func(said map[string]string) map[string]string
+	// inVPC says that it may be called inside a VPC. Reach looks up, outside of it, what is
+	// needed to reach its targets; nil if nothing is.
+	inVPC bool
+	reach func(p deployed.Parts) (remote.Reach, error)
+}
+
+// rows are all providers, by their names in offering files.
+func rows() map[string]row {
+	all := map[string]row{app.ProviderDemo: demoRow(), app.ProviderCloudFormation: cloudformationRow()}
+	for name, s := range Servers() {
+		all[name] = s.row()
+	}
+	return all
+}
+
+func demoRow() row {
+	return row{
+		deployed: func(p deployed.Parts) (wired.Provider, error) { return Demo(p.Getenv, app.Now) },
+		outputs:  func(map[string]string) map[string]string { return nil }, // it holds nothing
+		inVPC:    true,                                                     // for tests of such calls
+	}
+}
+
+// Demo wires the demo.
+func Demo(getenv func(string) string, now func() time.Time) (wired.Provider, error) {
+	delay, err := app.DemoDelay(getenv)
+	return wired.Provider{Provider: demo.New(delay, now)}, err
+}
+
+// Names are the names of all providers, in order.
+func Names() []string { return slices.Sorted(maps.Keys(rows())) }
+
+// Wired builds the providers that the stack has, and has those called inside the VPC
+// that need it.
+func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
+	providers, all := map[string]wired.Provider{}, rows()
+	for name := range strings.SplitSeq(p.Getenv(app.EnvProviders), ",") {
+		r, known := all[name]
+		if name == "" {
+			continue
+		}
+		if !known {
+			return nil, advice.For(app.EnvProviders, fmt.Sprintf("names an unknown provider %q", name),
+				"deploy all functions of one version")
+		}
+		w, err := r.deployed(p)
+		if err != nil {
+			return nil, err
+		}
+		providers[name] = w
+	}
+	if err := throughVPC(p, providers); err != nil {
+		return nil, err
+	}
+	return providers, wired.Check(providers, app.ProvisionerTimeout)
+}
+
+// InVPC names the providers that are called inside a VPC.
+func InVPC(getenv func(string) string) ([]string, error) {
+	if getenv(app.EnvInVPC) == "" {
+		return nil, nil
+	}
+	names, all := strings.Split(getenv(app.EnvInVPC), ","), rows()
+	for _, name := range names {
+		if !all[name].inVPC {
+			return nil, advice.For(app.EnvInVPC, fmt.Sprintf("names %q, which no function inside a VPC can call", name),
+				"deploy all functions of one version")
+		}
+	}
+	return names, nil
+}
+
+// throughVPC replaces the providers that are called inside a VPC with calls of the
+// function there.
+func throughVPC(p deployed.Parts, providers map[string]wired.Provider) error {
+	names, err := InVPC(p.Getenv)
+	if names == nil || err != nil {
+		return err
+	}
+	set, err := p.Required(app.EnvCalls)
+	if err != nil {
+		return err
+	}
+	all := rows()
+	for _, name := range names {
+		o := remote.Options{Provider: name, Function: set[app.EnvCalls], Outside: providers[name]}
+		if reach := all[name].reach; reach != nil {
+			if o.Reach, err = reach(p); err != nil {
+				return err
+			}
+		}
+		providers[name] = remote.New(p.Invoker, o)
+	}
+	return nil
+}
+
+// FromOutputs is the environment of a stack's functions, as far as providers need it
+// for an operator's command; said are the stack's outputs.
+func FromOutputs(stack string, said map[string]string) map[string]string {
+	set := map[string]string{
+		app.EnvStack: stack, app.EnvBroker: said[outputs.Broker], app.EnvCalls: said[outputs.Calls],
+		app.EnvInVPC: said[outputs.InVPC],
+	}
+	var has []string
+	known := rows()
+	for _, name := range Names() {
+		if its := known[name].outputs(said); its != nil {
+			has = append(has, name)
+			maps.Copy(set, its)
+		}
+	}
+	set[app.EnvProviders] = strings.Join(has, ",")
+	return set
+}

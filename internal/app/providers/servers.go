@@ -1,0 +1,120 @@
+package providers
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/hosted/secrets"
+	"github.com/longshore/longshore/internal/provider/remote"
+)
+
+// A Server is a provider on shared servers: what differs between such providers, without
+// the code that calls them.
+type Server struct {
+	Name  string // in offering files, flags, context values and, in capitals, the environment
+	Title string // as people write it
+	Form  hosted.AddressForm
+}
+
+// Servers are all of them, by their names.
+func Servers() map[string]Server {
+	all := map[string]Server{}
+	for _, s := range []Server{{
+		Name: app.ProviderMariaDB, Title: "MariaDB",
+		Form: hosted.AddressForm{
+			Schemes: map[string]string{"mariadb": "", "mysql": ""}, Example: "mariadb://longshore:PASSWORD@HOST:3306/longshore",
+			Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
+		},
+	}, {
+		Name: app.ProviderPostgres, Title: "PostgreSQL",
+		Form: hosted.AddressForm{
+			Schemes: map[string]string{"postgresql": "", "postgres": ""},
+			Example: "postgresql://longshore:PASSWORD@HOST:5432/longshore",
+			Port:    5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
+		},
+	}, {
+		Name: app.ProviderValkey, Title: "Valkey",
+		Form: hosted.AddressForm{
+			Schemes: map[string]string{
+				"redis": hosted.TLSDisable.String(), "valkey": hosted.TLSDisable.String(),
+				"rediss": hosted.TLSVerify.String(), "valkeys": hosted.TLSVerify.String(),
+			},
+			Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true,
+			Names: []string{"valkey", "redis"},
+		},
+	}} {
+		all[s.Name] = s
+	}
+	return all
+}
+
+// EnvSecrets is the variable that tells the functions where the secrets of the servers
+// are.
+func (s Server) EnvSecrets() string { return "LONGSHORE_" + strings.ToUpper(s.Name) + "_SECRETS" }
+
+// Secrets are those that a stack was deployed with; nil for none.
+func (s Server) Secrets(getenv func(string) string) (secrets.ARNs, error) {
+	text := getenv(s.EnvSecrets())
+	if text == "" {
+		return nil, nil
+	}
+	return secrets.Parse(s.EnvSecrets(), text)
+}
+
+func (s Server) row() row {
+	return row{
+		deployed: s.deployed,
+		outputs: func(said map[string]string) map[string]string {
+			if all := said[outputs.Secrets(s.Name)]; all != "" {
+				return map[string]string{s.EnvSecrets(): all}
+			}
+			return nil
+		},
+		inVPC: true, reach: s.reach,
+	}
+}
+
+// Outside is a provider on shared servers as a function outside of their VPC sees it: it has all that hosted.Provider can do,
+// and nothing calls it.
+type Outside struct {
+	provider.Provider
+	provider.Inventory
+	provider.Adopter
+	wired.Reconciler
+}
+
+// deployed is the provider in a function outside the VPC: that never calls it itself,
+// and only passes on what is needed to reach the servers.
+func (s Server) deployed(p deployed.Parts) (wired.Provider, error) {
+	all, err := s.Secrets(p.Getenv)
+	if err != nil {
+		return wired.Provider{}, err
+	}
+	if all == nil || !slices.Contains(strings.Split(p.Getenv(app.EnvInVPC), ","), s.Name) {
+		return wired.Provider{}, advice.For(s.EnvSecrets(), "is not set, or the provider is called outside of a VPC",
+			"deploy the function with its infrastructure, which sets it")
+	}
+	w := wired.Of(Outside{})
+	w.Targets = func(context.Context) ([]string, error) { return all.Names(), nil }
+	return w, nil
+}
+
+// reach looks up how servers are reached, by their secrets.
+func (s Server) reach(p deployed.Parts) (remote.Reach, error) {
+	all, err := s.Secrets(p.Getenv)
+	if err != nil {
+		return remote.Reach{}, err
+	}
+	reader := secrets.NewReader(s.Name, s.Form, all, secretsmanager.NewFromConfig(p.Config), app.Now)
+	return remote.Reach{LookUp: reader.LookUp, Forget: reader.Forget}, nil
+}

@@ -1,0 +1,105 @@
+package providers
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/provider/cloudformation"
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+)
+
+func cloudformationRow() row {
+	return row{
+		deployed: cloudformationDeployed,
+		outputs: func(said map[string]string) map[string]string {
+			if targets := said[outputs.AWSTargets]; targets != "" {
+				return map[string]string{app.EnvAWSTargets: targets}
+			}
+			return nil
+		},
+	}
+}
+
+// ServicesSettings are the settings of the provider of AWS services. Which account it works
+// in, and as whom, is for the SDK's own to say: AWS_PROFILE, AWS_REGION and others.
+type ServicesSettings struct {
+	On       bool // the embedded broker offers it
+	Emulated bool
+	Targets  bootstrap.Targets
+}
+
+// ReadServices reads and checks them.
+func ReadServices(getenv func(string) string) (ServicesSettings, error) {
+	on, err1 := app.Flag(getenv, app.EnvAWS)
+	emulated, err2 := app.Flag(getenv, app.EnvAWSEmulated)
+	targets, err3 := bootstrap.ParseTargets(app.EnvAWSTargets, getenv(app.EnvAWSTargets))
+	return ServicesSettings{on, emulated, targets}, errors.Join(err1, err2, err3)
+}
+
+// TargetsOf are the targets in the terms of the provider. Rules name plans by name; without
+// a catalog, as for a command that only lists, there are no rules.
+func TargetsOf(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
+	out := cloudformation.Targets{Named: t.Targets}
+	if offered == nil {
+		return out
+	}
+	ids := map[string]string{}
+	for _, o := range offered.Offerings() {
+		for _, p := range o.Plans {
+			ids[o.Name+"/"+p.Name] = p.ID
+		}
+	}
+	for _, r := range t.Rules {
+		if r.Plan != "" && ids[r.Plan] == "" {
+			log.Warn("a rule of "+app.EnvAWSTargets+" is of a plan that is not offered", "plan", r.Plan, "target", r.Target)
+			continue
+		}
+		out.Rules = append(out.Rules, plan.TargetRule{Platform: r.Platform, Plan: ids[r.Plan], Target: r.Target})
+	}
+	return out
+}
+
+// Services wires the provider of AWS services.
+func Services(o cloudformation.Options) wired.Provider {
+	made := cloudformation.New(o)
+	w := wired.Of(made)
+	w.Targets, w.Wait = made.Targets, app.Waits[app.ProviderCloudFormation]
+	return w
+}
+
+// cloudformationDeployed is the provider in a function: its account was prepared with
+// the stack.
+func cloudformationDeployed(p deployed.Parts) (wired.Provider, error) {
+	set, err := p.Required(app.EnvStack, app.EnvBroker)
+	if err != nil {
+		return wired.Provider{}, err
+	}
+	s, err := ReadServices(p.Getenv)
+	if err != nil {
+		return wired.Provider{}, err
+	}
+	var offered *catalog.Catalog
+	file := func(string) ([]byte, bool) { return nil, false }
+	if p.Offered != nil {
+		if offered, err = p.Offered(); err != nil {
+			return wired.Provider{}, err
+		}
+		file = offered.File
+	}
+	o := cloudformation.Options{
+		Broker: set[app.EnvBroker], Scope: plan.ScopeOf(set[app.EnvStack]),
+		Targets: TargetsOf(s.Targets, offered, p.Log), Config: p.Config,
+		Emulated: s.Emulated, File: file, Now: app.Now, Log: p.Log,
+	}
+	if p.Lists {
+		o.Session = account.Listing(o.Scope)
+	}
+	return Services(o), nil
+}

@@ -1,0 +1,134 @@
+package providers
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/catalogtest"
+)
+
+// Whatever is wrong is refused with its setting, all of it at once.
+func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  map[string]string
+		want []string
+	}{
+		"Flag":     {map[string]string{app.EnvAWS: "yes please"}, []string{app.EnvAWS, "neither true nor false"}},
+		"Emulated": {map[string]string{app.EnvAWSEmulated: "localstack"}, []string{app.EnvAWSEmulated, "neither true nor false"}},
+		"Targets":  {map[string]string{app.EnvAWSTargets: "{"}, []string{app.EnvAWSTargets, "JSON as it should be"}},
+		"All": {map[string]string{app.EnvAWS: "2", app.EnvAWSTargets: `{"targets": {"a": {"vpc": "x"}, "b": {"region": "y"}}}`},
+			[]string{app.EnvAWS, `target "a"`, `target "b"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ReadServices(func(name string) string { return c.set[name] })
+			if err == nil {
+				t.Fatal("taken")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v\nlacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// Rules name plans as people do; the provider knows them by their ids. Whoever only
+// lists has none.
+func TestRulesOfTargetsNamePlans(t *testing.T) {
+	targets := bootstrap.Targets{Targets: map[string]plan.Target{"default": {}, "other": {Region: "eu-west-1"}},
+		Rules: []plan.TargetRule{
+			{Plan: "queues/small", Target: "other"}, {Plan: "queues/gone", Target: "other"}, {Platform: "p-1", Target: "default"},
+		}}
+	var said strings.Builder
+	log := slog.New(slog.NewTextHandler(&said, nil))
+	got := TargetsOf(targets, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
+	want := []plan.TargetRule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
+	if diff := cmp.Diff(want, got.Rules); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !strings.Contains(said.String(), "queues/gone") || got.Named["other"].Region != "eu-west-1" {
+		t.Errorf("%+v; the log says %s", got, said.String())
+	}
+	if got := TargetsOf(targets, nil, log); got.Rules != nil || len(got.Named) != 2 {
+		t.Errorf("without what is offered: %+v", got)
+	}
+}
+
+// From outside, a stack has the provider where its outputs say so.
+func TestAStackSaysWhetherItHasAWSServices(t *testing.T) {
+	for targets, has := range map[string]bool{"": false, "{}": true} {
+		set := FromOutputs("Longshore", map[string]string{outputs.AWSTargets: targets, outputs.Broker: "b"})
+		if got := strings.Contains(set[app.EnvProviders], app.ProviderCloudFormation); got != has {
+			t.Errorf("with %q it has %v: %v", targets, got, set)
+		}
+	}
+}
+
+// In a function, the provider needs to know whose it is, and takes its targets from
+// its settings; one that looks no plan up has it without a catalog.
+func TestAFunctionHasTheProvider(t *testing.T) {
+	set := map[string]string{app.EnvProviders: app.ProviderCloudFormation, app.EnvStack: "Longshore"}
+	p := deployed.Parts{Getenv: func(name string) string { return set[name] }, Log: slog.New(slog.DiscardHandler)}
+	if _, err := Wired(p); err == nil || !strings.Contains(err.Error(), app.EnvBroker) {
+		t.Errorf("without an identity: %v", err)
+	}
+	set[app.EnvBroker], set[app.EnvAWSTargets] = "b", `{"targets": {"other": {"region": "eu-west-1"}}}`
+	wired, err := Wired(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := wired[app.ProviderCloudFormation].Targets(t.Context())
+	if diff := cmp.Diff([]string{"default", "other"}, names); diff != "" || err != nil {
+		t.Errorf("%v, targets -want +got:\n%s", err, diff)
+	}
+}
+
+// A heard is a way to AWS that ends here: what was asked is kept, and nothing answers.
+type heard struct{ bodies []string }
+
+func (h *heard) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	h.bodies = append(h.bodies, string(body))
+	return nil, errors.Join(errors.New("nothing answers"), err)
+}
+
+// The function that lists what exists takes another account's role for listing alone.
+func TestListingTakesARoleForListing(t *testing.T) {
+	set := map[string]string{app.EnvProviders: app.ProviderCloudFormation, app.EnvStack: "Longshore", app.EnvBroker: "b",
+		app.EnvAWSTargets: `{"targets":
+		{"another": {"role": "arn:aws:iam::222233334444:role/x", "external_id": "ours", "account": "222233334444"}}}`}
+	for _, lists := range []bool{true, false} {
+		h := &heard{}
+		p := deployed.Parts{Getenv: func(name string) string { return set[name] }, Log: slog.New(slog.DiscardHandler),
+			Lists: lists,
+			Config: aws.Config{Region: "eu-central-1", HTTPClient: h,
+				Credentials:      credentials.NewStaticCredentialsProvider("a", "b", ""),
+				RetryMaxAttempts: 1}}
+		wired, err := Wired(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := wired[app.ProviderCloudFormation].Inventory.List(t.Context(), `{"target":"another"}`); err == nil {
+			t.Error("nobody was asked, and something was listed")
+		}
+		asked := strings.Join(h.bodies, " ")
+		if !strings.Contains(asked, "Action=AssumeRole&") || strings.Contains(asked, "&Policy=") != lists ||
+			strings.Contains(asked, "CreateStack") {
+			t.Errorf("lists %v: it asked %q", lists, asked)
+		}
+	}
+}
