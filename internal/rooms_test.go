@@ -348,7 +348,7 @@ func TestEveryPackageHasOneDocComment(t *testing.T) {
 
 // The clock is an input everywhere but in the wiring and in adapters.
 func TestOnlyTheWiringReadsTheClock(t *testing.T) {
-	free := []string{"cmd/longshore", "internal/work/stepfunctions", "internal/app", "internal/app/embedded",
+	free := []string{"cmd/longshore", "internal/work/stepfunctions", "internal/app", "internal/operator/folder",
 		"internal/provider/demo", "internal/work/inprocess", "internal/records/store/dynamo",
 		"internal/provider/cloudformation/bootstrap"}
 	for _, r := range rooms(t) {

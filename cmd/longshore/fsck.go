@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/app/embedded"
+	"github.com/longshore/longshore/internal/operator/folder"
 )
 
 func newFsck() *cobra.Command {
@@ -33,7 +33,7 @@ The exit status is 0 if all is as it was written, 1 if anything is damaged, and
 }
 
 func fsck(ctx context.Context, dir string, out io.Writer) error {
-	checked, err := embedded.CheckFolder(ctx, dir)
+	checked, err := folder.Check(ctx, dir)
 	if err != nil {
 		return &cannotRun{err}
 	}
@@ -44,7 +44,7 @@ func fsck(ctx context.Context, dir string, out io.Writer) error {
 		printf(out, "and %d more\n", more)
 	}
 	if checked.Wrong > 0 {
-		return fmt.Errorf("data folder %q is damaged: keep a copy of it as it is, and %s", dir, embedded.Restore)
+		return fmt.Errorf("data folder %q is damaged: keep a copy of it as it is, and %s", dir, folder.Restore)
 	}
 	_, err = fmt.Fprintf(out, "nothing is damaged: %d records\n", checked.Records)
 	return err

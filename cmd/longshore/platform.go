@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app/console"
-	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/operator/folder"
 )
 
 const (
@@ -46,7 +46,7 @@ func manages(c *cobra.Command, run func(ctx context.Context, r platforms.Registr
 	var p whichBroker
 	p.whereabouts(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		registrar, err := embedded.FolderRegistrar(p.data)
+		registrar, err := folder.LoginsOf(p.data)
 		if p.stack != "" {
 			registrar, err = console.Registrar(c.Context(), p.stack)
 		}

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
@@ -68,17 +68,17 @@ func (a absent) List(context.Context, string) ([]provider.Holding, string, error
 // offerings are hidden. Otherwise they stay: whoever has instances can see them, and
 // operations on them wait.
 func without(
-	ctx context.Context, f *folder, providers map[string]wired.Provider, why map[string]error,
+	ctx context.Context, f *folder.Folder, providers map[string]wired.Provider, why map[string]error,
 	offered *catalog.Catalog, log *slog.Logger,
 ) *catalog.Catalog {
-	// The folder's marker saves reading every record for all other providers.
+	// The folder saves reading every record for all other providers.
 	var once, hidden []string
 	for _, name := range slices.Sorted(maps.Keys(why)) {
-		if slices.Contains(f.mark.Providers, name) {
+		if f.Used(name) {
 			once = append(once, name)
 		}
 	}
-	known, live := recorded(ctx, ledger.New(f.records, app.NewID), once, log)
+	known, live := recorded(ctx, ledger.New(f.Records, app.NewID), once, log)
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		if known[name] {
 			providers[name] = wired.Of(absent{why[name]})
@@ -118,13 +118,4 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 		live[r.Provider] = live[r.Provider] || r.Exists()
 	}
 	return known, live
-}
-
-// used records in the folder that a provider was used in it.
-func (f *folder) used(name string) error {
-	if _, is := providers.Servers()[name]; !is && name != app.ProviderCloudFormation || slices.Contains(f.mark.Providers, name) {
-		return nil
-	}
-	f.mark.Providers = append(f.mark.Providers, name)
-	return writeJSON(f.path(fileMarker), f.mark)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/operator/folder"
 )
 
 // What is asked of an absent provider waits, whatever it is: what was taken for done
@@ -39,16 +40,16 @@ func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
 		return wired.Provider{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
 	}}
 	dir := t.TempDir()
-	f, err := openFolder(dir, false)
+	f, err := folder.Open(dir, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
-	marker := filepath.Join(dir, fileMarker) // which cannot be written any more
+	defer f.Close()
+	marker := filepath.Join(dir, "longshore.json") // which cannot be written any more
 	if err := errors.Join(os.Remove(marker), os.MkdirAll(filepath.Join(marker, "in the way"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := wiredIn(all, f, nil, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
+	if _, _, err := wiredIn(all, f, nil, nil, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
 		t.Errorf("%d opened, %d closed: %v", opened, closed, err)
 	}
 }

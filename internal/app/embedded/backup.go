@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/operator/socket"
 )
 
@@ -27,22 +28,22 @@ type Dumper interface {
 // Backup saves what is wished for from the embedded broker over a data folder. If the
 // broker runs, it is asked to; if not, only a whole folder can be saved.
 func Backup(ctx context.Context, dir string, wish backup.Wish, to io.Writer) error {
-	if _, err := markerOf(dir); err != nil {
+	if err := folder.Begun(dir); err != nil {
 		return err
 	}
-	if running := socket.Dial(filepath.Join(dir, fileControl)); running.Answers(ctx) {
+	if running := socket.Dial(folder.Control(dir)); running.Answers(ctx) {
 		return running.Backup(ctx, wish, to)
 	}
-	f, err := openFolder(dir, false)
+	f, err := folder.Open(dir, inputs)
 	if err != nil {
 		return err
 	}
-	defer f.close()
+	defer f.Close()
 	if !wish.All {
 		return &operator.Refusal{Message: "No broker runs on this data folder, and the database server runs with it: " +
 			"start the broker, and run the command again."}
 	}
-	return f.backup(ctx, new(quiet), nil, to)
+	return all(ctx, f, new(quiet), nil, to)
 }
 
 // A quiet lets steps through, and can hold them back so that nothing changes.
@@ -65,27 +66,22 @@ func (q *quiet) hold(f func() error) error {
 	return f()
 }
 
-// backup writes all of the folder. Server is the one that the broker runs in it; nil for
-// none. One that lives on since its broker was killed would be copied while it writes.
-func (f *folder) backup(ctx context.Context, q *quiet, server *backup.Server, to io.Writer) error {
-	lives := filepath.Join(f.path(app.ProviderPostgres), "data", "postmaster.pid")
+// all writes all of a folder. Server is the one that the broker runs in it; nil for none.
+// One that lives on since its broker was killed would be copied while it writes.
+func all(ctx context.Context, f *folder.Folder, q *quiet, server *backup.Server, to io.Writer) error {
+	lives := filepath.Join(f.Path(app.ProviderPostgres), "data", "postmaster.pid")
 	if _, err := os.Lstat(lives); server == nil && !errors.Is(err, fs.ErrNotExist) {
 		return &operator.Refusal{Message: "The database server of this data folder runs, or was not stopped: start the broker " +
 			"with " + servers()[app.ProviderPostgres].flag() + " " + URLEmbedded + ", which takes it over, and run the command " +
 			"again."}
 	}
-	return backup.Folder{
-		Dir: f.dir, Records: fileRecords, Snapshot: f.records.Snapshot, Quiet: q.hold, Server: server,
-		Leaves: func(name string) bool {
-			return name == fileLock || name == fileControl || name == fileCredentials+".lock"
-		},
-	}.Write(ctx, to)
+	return f.Backup(ctx, q.hold, server, to)
 }
 
 // backup writes what is wished for, of the broker that runs.
 func (e *Broker) backup(ctx context.Context, wish backup.Wish, to io.Writer) error {
 	if wish.All {
-		return e.folder.backup(ctx, &e.quiet, e.folder.server, to)
+		return all(ctx, e.folder, &e.quiet, e.server, to)
 	}
 	r, err := e.console.Instance(ctx, wish.Platform, wish.Instance)
 	if err != nil {

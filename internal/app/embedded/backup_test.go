@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -58,6 +59,20 @@ func begun(t *testing.T, dir string) *Broker {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// withInstances is a data folder with instances of those ids, on which no broker runs.
+func withInstances(t *testing.T, ids ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	e := begun(t, dir)
+	defer e.Close()
+	service, plan := synchronous(t, e)
+	for _, id := range ids {
+		asked(t, e, "PUT", "/v2/service_instances/"+id,
+			`{"service_id":"`+service+`","plan_id":"`+plan+`","organization_guid":"o","space_guid":"s"}`)
+	}
+	return dir
 }
 
 // asked sends a request of the default platform and gives the answer.
@@ -105,7 +120,7 @@ func TestABackupOfAllRestores(t *testing.T) {
 	}
 	for name, packed := range map[string]*bytes.Buffer{"running": &running, "stopped": &stopped} {
 		restored := unpack(t, packed)
-		if checked, err := CheckFolder(t.Context(), restored); err != nil || checked.Wrong > 0 {
+		if checked, err := folder.Check(t.Context(), restored); err != nil || checked.Wrong > 0 {
 			t.Fatalf("%s: the restored folder: %v %v", name, checked.Problems, err)
 		}
 		e := begun(t, restored)
@@ -136,7 +151,7 @@ func TestWhatABackupLeavesIsRemoved(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := os.Lstat(filepath.Join(dir, fileRecords)); err != nil {
+	if _, err := os.Lstat(filepath.Join(dir, "longshore.db")); err != nil {
 		t.Error(err)
 	}
 }

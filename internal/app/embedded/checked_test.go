@@ -16,8 +16,8 @@ import (
 // A broker that runs notices damage that no request has met, says what to do, and then
 // changes nothing.
 func TestDamageStopsChanges(t *testing.T) {
-	dir := filled(t)
-	path := filepath.Join(dir, fileRecords)
+	dir := withInstances(t, "one")
+	path := filepath.Join(dir, "longshore.db")
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -33,8 +33,8 @@ func TestDamageStopsChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	records := ledger.New(e.folder.records, app.NewID)
-	change := ledger.PutReport(ledger.Report{Started: now(), Ended: now()}, "1")
+	records := ledger.New(e.folder.Records, app.NewID)
+	change := ledger.PutReport(ledger.Report{Started: app.Now(), Ended: app.Now()}, "1")
 	if err := records.Commit(t.Context(), change); err != nil {
 		t.Errorf("before the check: %v", err)
 	}
@@ -46,7 +46,7 @@ func TestDamageStopsChanges(t *testing.T) {
 			t.Errorf("%q is not logged: %s", want, log.String())
 		}
 	}
-	change = ledger.PutReport(ledger.Report{Started: now(), Ended: now()}, "2")
+	change = ledger.PutReport(ledger.Report{Started: app.Now(), Ended: app.Now()}, "2")
 	if err := records.Commit(t.Context(), change); err == nil {
 		t.Error("a change was made after the check")
 	}

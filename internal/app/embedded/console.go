@@ -3,8 +3,6 @@ package embedded
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
-	"slices"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/adapters"
@@ -13,12 +11,14 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/operator/socket"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// fileControl is the socket through which a running broker is asked.
-const fileControl = "control.sock"
+// inputs are those of a folder on which no broker runs.
+var inputs = folder.Options{NewID: app.NewID}
 
 // Console is for the embedded broker over a data folder: a running broker is
 // asked, otherwise the folder is opened. Close it in the end. If lost is not nil, lost
@@ -28,55 +28,55 @@ const fileControl = "control.sock"
 func Console(
 	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, lost func(what string),
 ) (_ operator.Link, closing func(), _ error) {
-	if _, err := markerOf(dir); err != nil {
+	if err := folder.Begun(dir); err != nil {
 		return nil, nil, err
 	}
-	if running := socket.Dial(filepath.Join(dir, fileControl)); running.Answers(ctx) {
+	if running := socket.Dial(folder.Control(dir)); running.Answers(ctx) {
 		return running.Call, func() {}, nil
 	}
 	offered, err := load()
 	if err != nil {
 		return nil, nil, err
 	}
-	open := lookInto
+	open := folder.Look
 	if lost != nil {
-		open = func(dir string) (*folder, error) { return openFolder(dir, true) }
+		open = folder.Rebuild
 	}
-	f, err := open(dir)
+	f, err := open(dir, inputs)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, what := range f.damaged {
+	for _, what := range f.Damaged {
 		lost(what)
 	}
-	console, wired, err := f.console(offered, getenv, lost)
+	console, wired, err := consoleOf(f, offered, getenv, lost)
 	if err != nil {
-		f.close()
+		f.Close()
 		return nil, nil, err
 	}
 	return console.Call, func() {
 		closeAll(wired)
-		f.close()
+		f.Close()
 	}, nil
 }
 
-// console makes the console of a folder on which no broker runs.
-func (f *folder) console(offered *catalog.Catalog, getenv func(string) string, lost func(what string)) (
+// consoleOf makes the console of a folder on which no broker runs.
+func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) string, lost func(what string)) (
 	_ *operator.Console, wired map[string]wired.Provider, err error,
 ) {
 	var left map[string]error
-	if !f.toRead { // providers write, and nothing can be done with what they have
-		wired, left, err = wiredIn(rows(), f, offered, getenv, slog.New(slog.DiscardHandler))
+	if !f.ReadOnly { // providers write, and nothing can be done with what they have
+		wired, left, err = wiredIn(rows(), f, offered, getenv, func(backup.Server) {}, slog.New(slog.DiscardHandler))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	console := console.New(ledger.New(f.records, app.NewID), offered, wired, operator.Options{
-		Vault: f.vault, Whose: f.whose(), Now: f.clock.Now, Lost: lost, Damaged: f.damaged, Rebuilt: f.rebuilt,
-		Platforms: platforms.Names(folderRegistrar{f.dir}), Names: adapters.Names(f.mark.Broker),
+	console := console.New(ledger.New(f.Records, app.NewID), offered, wired, operator.Options{
+		Vault: f.Vault, Whose: f.Whose(), Now: f.Now, Lost: lost, Damaged: f.Damaged, Rebuilt: f.Rebuilt,
+		Platforms: platforms.Names(f.Logins()), Names: adapters.Names(f.Whose().Broker),
 	})
 	for name, why := range left {
-		if slices.Contains(f.mark.Providers, name) {
+		if f.Used(name) {
 			console.Inventories[name] = absent{why} // otherwise what it holds would seem to be gone
 		}
 	}

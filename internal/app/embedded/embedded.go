@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
@@ -21,6 +20,8 @@ import (
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/operator/socket"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/work/inprocess"
@@ -39,8 +40,6 @@ const (
 	// LongestRequest is how long a request may take: it reads and writes its records, waits
 	// for its work, and records what became of that.
 	LongestRequest = wired.MaxWait + 2*broker.RecordsTimeout
-	// What its records say whose they are.
-	embeddedDeployment = "embedded"
 )
 
 // A Broker is the whole broker in one process. Close it to stop.
@@ -52,7 +51,8 @@ type Broker struct {
 	offered   *catalog.Catalog
 	console   *operator.Console
 	quiet     quiet
-	folder    *folder
+	folder    *folder.Folder
+	server    *backup.Server // the database server that runs in it; nil for none
 	getenv    func(string) string
 	providers map[string]wired.Provider
 	control   *socket.Server
@@ -67,15 +67,15 @@ type Broker struct {
 // last process ended, and starts the reaper.
 func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, err error) {
 	e := &Broker{log: log, swept: make(chan struct{})}
-	if e.folder, err = openFolder(s.Data, false); err != nil {
+	if e.folder, err = folder.Open(s.Data, folder.Options{NewID: app.NewID, Wall: s.wall}); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			e.folder.close()
+			e.folder.Close()
 		}
 	}()
-	if behind := e.folder.behind; behind > time.Second {
+	if behind := e.folder.Behind; behind > time.Second {
 		log.Warn("the clock is behind the last change in the data folder; times go on from there",
 			"behind", behind.Round(time.Second).String())
 	}
@@ -83,7 +83,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	if err != nil {
 		return nil, err
 	}
-	now := e.folder.clock.Now
+	now := e.folder.Now
 	if err := e.wire(s, offered); err != nil {
 		return nil, err
 	}
@@ -92,9 +92,9 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 			closeAll(e.providers)
 		}
 	}()
-	records := ledger.New(e.folder.records, app.NewID)
+	records := ledger.New(e.folder.Records, app.NewID)
 	steps := worker.New(worker.Options{
-		Records: records, Vault: e.folder.vault, Plans: e.offered, Providers: e.providers,
+		Records: records, Vault: e.folder.Vault, Plans: e.offered, Providers: e.providers,
 		Now: now, NewID: app.NewID, Log: log, HardTimeout: hardTimeout,
 		Alone: true, // the folder is this process's
 	})
@@ -106,17 +106,17 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	}()
 	e.reaper = reaper.New(reaper.Options{
 		Records: records, Start: e.engine.Start, Now: now, NewID: app.NewID, OperationTimeout: app.OperationTimeout, Log: log,
-		Inventory: providers.Inventory(records, e.folder.whose(), s.ReaperDryRun, e.providers),
+		Inventory: providers.Inventory(records, e.folder.Whose(), s.ReaperDryRun, e.providers),
 	})
 	e.Handler = e.handler(s, known, records)
 	if err := e.resume(); err != nil {
 		return nil, err
 	}
 	e.console = console.New(records, e.offered, e.providers, operator.Options{
-		Vault: e.folder.vault, Whose: e.folder.whose(), Now: now, Start: e.engine.Start,
-		Platforms: platforms.Names(folderRegistrar{s.Data}), Names: adapters.Names(e.folder.mark.Broker),
+		Vault: e.folder.Vault, Whose: e.folder.Whose(), Now: now, Start: e.engine.Start,
+		Platforms: platforms.Names(e.folder.Logins()), Names: adapters.Names(e.folder.Whose().Broker),
 	})
-	e.control = socket.Listen(filepath.Join(s.Data, fileControl), e.console.Call, e.backup, log)
+	e.control = socket.Listen(folder.Control(s.Data), e.console.Call, e.backup, log)
 	var ctx context.Context
 	ctx, e.stop = context.WithCancel(context.Background())
 	go e.sweep(ctx)
@@ -126,7 +126,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 // wire builds the providers, and hides the offerings of those that are left out.
 func (e *Broker) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Servers, e.log)
-	providers, left, err := wiredIn(rows(), e.folder, offered, s.Getenv, e.log)
+	providers, left, err := wiredIn(rows(), e.folder, offered, s.Getenv, func(s backup.Server) { e.server = &s }, e.log)
 	if err != nil {
 		return err
 	}
@@ -138,21 +138,21 @@ func (e *Broker) wire(s Settings, offered *catalog.Catalog) error {
 // platforms are the platforms that may log in. They are read by the machine's clock,
 // since rotate says by that until when an old password is valid.
 func (e *Broker) platforms(s Settings) (*platforms.Kept, error) {
-	registry, err := folderRegistrar{s.Data}.first(s, e.log)
+	registry, err := registered(e.folder.Logins(), s, e.log)
 	if err != nil {
 		return nil, err
 	}
 	e.Default = registry.Platforms[0]
 	warnOfShort(registry, s.Data, e.log)
-	return platforms.NewKept(context.Background(), folderRegistrar{s.Data}.Registry, now, e.log)
+	return platforms.NewKept(context.Background(), e.folder.Logins().Registry, app.Now, e.log)
 }
 
 // handler answers platforms.
 func (e *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
-	now := e.folder.clock.Now
+	now := e.folder.Now
 	return osb.New(osb.Options{
 		Broker: app.NewBroker(broker.Options{
-			Identity: e.folder.whose().Broker, Records: records, Catalog: e.offered, Vault: e.folder.vault, Engine: e.engine,
+			Identity: e.folder.Whose().Broker, Records: records, Catalog: e.offered, Vault: e.folder.Vault, Engine: e.engine,
 			Now: now, Log: e.log,
 		}, s.RetryAfter),
 		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: e.offered.Offerings,
@@ -197,12 +197,12 @@ func (e *Broker) sweep(ctx context.Context) {
 // more before the next start; what is whole can still be read.
 func (e *Broker) CheckRecords(ctx context.Context) {
 	for {
-		found, err := e.folder.records.Check(ctx)
+		found, err := e.folder.Records.Check(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case found.Wrong > 0:
-			e.log.Error("the records are damaged, and nothing is changed any more: stop the broker, and "+restore,
+			e.log.Error("the records are damaged, and nothing is changed any more: stop the broker, and "+folder.Restore,
 				"problems", found.Wrong, "first", found.Problems[0])
 			return
 		case err != nil:
@@ -224,5 +224,5 @@ func (e *Broker) Close() {
 	e.control.Close()
 	e.engine.Close()
 	closeAll(e.providers)
-	e.folder.close()
+	e.folder.Close()
 }

@@ -79,7 +79,7 @@ func (e *Broker) psql() string {
 		return name
 	}
 	c, err := pgserver.Attach(context.Background(), pgserver.Options{
-		Dir: e.folder.path(app.ProviderPostgres), Getenv: e.getenv, Log: e.log,
+		Dir: e.folder.Path(app.ProviderPostgres), Getenv: e.getenv, Log: e.log,
 	})
 	if err == nil {
 		if path, err := exec.LookPath(filepath.Join(c.Bin, name)); err == nil {

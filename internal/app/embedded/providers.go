@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/operator/folder"
 )
 
 // A row is a provider of the embedded broker.
@@ -86,7 +87,8 @@ func checkSettings(getenv func(string) string) error {
 // wiredIn builds the known providers for the embedded broker, in its data folder. It
 // also returns those that are left out, and why. The wired ones are to be closed.
 func wiredIn(
-	known map[string]row, f *folder, offered *catalog.Catalog, getenv func(string) string, log *slog.Logger,
+	known map[string]row, f *folder.Folder, offered *catalog.Catalog, getenv func(string) string,
+	serves func(backup.Server), log *slog.Logger,
 ) (providers map[string]wired.Provider, left map[string]error, err error) {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
@@ -100,10 +102,8 @@ func wiredIn(
 	left = map[string]error{}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		w, err := known[name].build(embedding{
-			dir: f.path(name), folder: f.dir, broker: f.mark.Broker,
-			used: slices.Contains(f.mark.Providers, name), offered: offered,
-			getenv: getenv, now: f.clock.Now, wait: waiting.For, log: log,
-			serves: func(s backup.Server) { f.server = &s },
+			dir: f.Path(name), folder: f.Dir, broker: f.Whose().Broker, used: f.Used(name), offered: offered,
+			getenv: getenv, now: f.Now, wait: waiting.For, log: log, serves: serves,
 		})
 		if why, leaves := errors.AsType[unavailable](err); leaves {
 			left[name] = why.error
@@ -116,7 +116,10 @@ func wiredIn(
 			w.CallTimeout = callTimeout
 		}
 		all[name] = w
-		if err := f.used(name); err != nil {
+		if name == app.ProviderDemo { // it is never left out
+			continue
+		}
+		if err := f.Use(name); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -147,17 +147,11 @@ func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, targ
 }
 
 // Scope is the beginning of the names of all AWS services that the broker over a data folder
-// makes. It reads the identity of the folder, and sets the folder up if there is none; a
-// broker may run on it.
+// makes. It sets the folder up if there is none; a broker may run on it.
 func Scope(dir string) (plan.Scope, error) {
-	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
-	if err != nil || !found {
-		f, err := openFolder(dir, false)
-		if err != nil {
-			return "", err
-		}
-		defer f.close()
-		mark = f.mark
+	broker, err := folder.Broker(dir, inputs)
+	if err != nil {
+		return "", err
 	}
-	return plan.ScopeOf(mark.Broker), nil
+	return plan.ScopeOf(broker), nil
 }

@@ -43,7 +43,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	set := map[string]string{}
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	e := embedding{
-		folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler), now: now,
+		folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler), now: app.Now,
 		getenv: func(name string) string { return set[name] }, wait: waiting.For,
 	}
 	left := func(want string) {
@@ -130,7 +130,7 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 			var said strings.Builder
 			waited := 0
 			e := embedding{
-				folder: "here", broker: broker, offered: offered, now: now, used: tc.used,
+				folder: "here", broker: broker, offered: offered, now: app.Now, used: tc.used,
 				log:    slog.New(slog.NewTextHandler(&said, nil)),
 				getenv: func(name string) string { return map[string]string{app.EnvAWS: "true"}[name] },
 				wait: func(context.Context, time.Duration) error {

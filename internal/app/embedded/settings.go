@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
@@ -33,6 +34,8 @@ type Settings struct {
 	PlatformRate int
 	// ReaperDryRun makes the reaper only report what no record knows of.
 	ReaperDryRun bool
+	// wall is the machine's clock; nil for the real one.
+	wall func() time.Time
 }
 
 // Complete adds the environment to the settings of the command line, and checks them

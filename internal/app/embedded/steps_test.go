@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
@@ -17,7 +19,9 @@ import (
 // deletions that must delete, now and after a restart.
 func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
 	const user, password = "platform", "a-password-of-a-platform"
-	settings := Settings{Data: t.TempDir(), Username: user, Password: password}
+	var back atomic.Int64 // how far the machine's clock is set back
+	settings := Settings{Data: t.TempDir(), Username: user, Password: password,
+		wall: func() time.Time { return app.Now().Add(-time.Duration(back.Load())) }}
 	open := func() *Broker {
 		t.Helper()
 		e, err := Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
@@ -54,19 +58,15 @@ func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
 	}
 	ids := `{"service_id":"` + service + `","plan_id":"` + plan + `","organization_guid":"o","space_guid":"s"}`
 	query := "?service_id=" + service + "&plan_id=" + plan
-	setBack := func() {
-		e.folder.clock.mu.Lock()
-		defer e.folder.clock.mu.Unlock()
-		e.folder.clock.wall = func() time.Time { return now().Add(-5 * time.Second) }
-	}
 	for _, restarts := range []bool{false, true} {
 		wants(http.MethodPut, "i", ids, http.StatusCreated)
 		wants(http.MethodPut, "i/service_bindings/b", ids, http.StatusCreated)
 		if restarts {
 			e.Close()
+			back.Store(0)
 			e = open()
 		}
-		setBack()
+		back.Store(int64(5 * time.Second))
 		wants(http.MethodDelete, "i/service_bindings/b"+query, "", http.StatusOK)
 		wants(http.MethodDelete, "i"+query, "", http.StatusOK)
 		wants(http.MethodGet, "i", "", http.StatusNotFound)
@@ -78,13 +78,6 @@ func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
 func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
 	const user, old = "cf", "a-password-of-a-platform"
 	settings := Settings{Data: t.TempDir(), Username: user, Password: old}
-	f, err := openFolder(settings.Data, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.clock.wall = func() time.Time { return now().AddDate(1, 0, 0) }
-	record(t, f, f.vault, "one")
-	f.close()
 	open := func() *Broker {
 		t.Helper()
 		e, err := Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
@@ -93,17 +86,24 @@ func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
 		}
 		return e
 	}
+	settings.wall = func() time.Time { return app.Now().AddDate(1, 0, 0) }
+	e := open()
+	service, plan := synchronous(t, e)
+	asked(t, e, "PUT", "/v2/service_instances/i",
+		`{"service_id":"`+service+`","plan_id":"`+plan+`","organization_guid":"o","space_guid":"s"}`)
+	e.Close()
+	settings.wall = nil
 	open().Close()
-	err = folderRegistrar{settings.Data}.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
-		return r.Rotate(platforms.Default, platforms.NewPassword(), now(), time.Hour)
+	err := e.folder.Logins().Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+		return r.Rotate(platforms.Default, platforms.NewPassword(), app.Now(), time.Hour)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := open()
+	e = open()
 	defer e.Close()
-	if e.folder.behind < time.Hour {
-		t.Fatalf("the clock is %v behind: the test proves nothing", e.folder.behind)
+	if e.folder.Behind < time.Hour {
+		t.Fatalf("the clock is %v behind: the test proves nothing", e.folder.Behind)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/catalog", nil)
 	r.SetBasicAuth(user, old)

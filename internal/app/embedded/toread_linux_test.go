@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/operator/folder"
 )
 
 // asAnother runs a test's goroutine as a user who may write nothing here; root may write
@@ -32,9 +33,9 @@ func asAnother(t *testing.T) {
 // A folder that cannot be written, such as a snapshot that is mounted to be read, can be
 // checked, and what it records be listed. Nothing else can be done with it.
 func TestAFolderThatCannotBeWritten(t *testing.T) {
-	for name, lose := range map[string]string{"Whole": "", "WithoutItsLock": fileLock} {
+	for name, lose := range map[string]string{"Whole": "", "WithoutItsLock": "lock"} {
 		t.Run(name, func(t *testing.T) {
-			dir := filled(t)
+			dir := withInstances(t, "one", "two")
 			if lose != "" {
 				if err := os.Remove(filepath.Join(dir, lose)); err != nil {
 					t.Fatal(err)
@@ -66,7 +67,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			t.Cleanup(func() { modes(0o755, 0o644) })
 			asAnother(t)
 
-			if checked, err := CheckFolder(t.Context(), dir); err != nil || checked.Wrong > 0 || checked.Records == 0 {
+			if checked, err := folder.Check(t.Context(), dir); err != nil || checked.Wrong > 0 || checked.Records == 0 {
 				t.Errorf("checking it: %+v %v", checked, err)
 			}
 			console, closing, err := Console(t.Context(), dir, demoCatalog, nil, nil)
@@ -89,7 +90,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 				t.Errorf("changing it: %v", err)
 			}
 			closing()
-			if _, err := openFolder(dir, false); err == nil || !strings.Contains(err.Error(), "allow it to be written") {
+			if _, err := folder.Open(dir, inputs); err == nil || !strings.Contains(err.Error(), "allow it to be written") {
 				t.Errorf("a broker starts on it: %v", err)
 			}
 			if after := contents(t, dir); after != before {

@@ -1,11 +1,10 @@
-package embedded
+package folder
 
 import (
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
-	"time"
 )
 
 // writeJSON writes a file of a data folder with mode 0600. After a crash the file is
@@ -39,5 +38,3 @@ func syncFolder(path string) error {
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }
-
-func now() time.Time { return time.Now().UTC() }

@@ -1,28 +1,25 @@
-package embedded
+package folder
 
 import (
 	"errors"
 	"io/fs"
-
-	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// lookInto opens the data folder for whoever may have nothing to write: one that cannot
-// be written is opened to be read.
-func lookInto(dir string) (*folder, error) {
-	f, err := openFolder(dir, false)
+// Look is Open for a caller that may have nothing to write: a folder that cannot be written
+// is opened to be read.
+func Look(dir string, o Options) (*Folder, error) {
+	f, err := Open(dir, o)
 	if !unwritable(err) {
 		return f, err
 	}
-	fail := func(what, mend string, cause error) error {
-		return &advice.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
-	}
-	f = &folder{dir: dir, clock: newClock(), toRead: true}
+	fail := fault(dir)
+	f = o.folder(dir)
+	f.ReadOnly = true
 	mark, err := markerOf(dir)
 	if err != nil {
 		return nil, err
 	}
-	f.lock, err = lockToRead(f.path(fileLock))
+	f.lock, err = lockToRead(f.Path(fileLock))
 	if errors.Is(err, errLocked) {
 		return nil, fail("is in use by another process", "stop that one, or name another folder with --data", nil)
 	}
@@ -30,7 +27,7 @@ func lookInto(dir string) (*folder, error) {
 		return nil, fail("cannot be locked", "allow it to be read, or name another with --data", err)
 	}
 	if err := f.openMarked(mark, false, fail); err != nil {
-		f.close()
+		f.Close()
 		return nil, err
 	}
 	return f, nil

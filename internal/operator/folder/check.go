@@ -1,4 +1,4 @@
-package embedded
+package folder
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"iter"
 	"path/filepath"
 
-	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
@@ -16,28 +15,25 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A FolderCheck is what CheckFolder found.
-type FolderCheck struct {
+// A Checked is what Check found.
+type Checked struct {
 	Records int
 	// Problems are the first of what is damaged; Wrong is how many there are.
 	Problems []error
 	Wrong    int
 }
 
-func (c *FolderCheck) add(problems ...error) {
+func (c *Checked) add(problems ...error) {
 	c.Problems = append(c.Problems, problems...)
 	c.Wrong += len(problems)
 }
 
-// Restore is what to do about a folder that is damaged.
-const Restore = restore
-
-// CheckFolder reads all of a data folder and proves that nothing in it is damaged:
+// Check reads all of a data folder and proves that nothing in it is damaged:
 // its marker, its key, the platforms' logins, each page of the records, each record,
 // and that all that is sealed opens. It changes nothing and fails, with an *advice.Error, where there is
 // nothing to judge: no data folder, or one that is in use. What is sealed is opened only
 // where the records are whole.
-func CheckFolder(ctx context.Context, dir string) (out FolderCheck, err error) {
+func Check(ctx context.Context, dir string) (out Checked, err error) {
 	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
 	if markErr == nil && !found {
 		return out, notAFolder(dir)
@@ -47,10 +43,10 @@ func CheckFolder(ctx context.Context, dir string) (out FolderCheck, err error) {
 		err = nil
 	}
 	if errors.Is(err, errLocked) {
-		return out, advice.For(dataFolder(dir), "is in use by another process", "stop the broker, and check again")
+		return out, fault(dir)("is in use by another process", "stop the broker, and check again", nil)
 	}
 	if err != nil {
-		return out, &advice.Error{Name: dataFolder(dir), What: "cannot be locked", Remedy: "allow it to be read", Cause: err}
+		return out, fault(dir)("cannot be locked", "allow it to be read", err)
 	}
 	defer func() { _ = lock.Close() }()
 	if markErr != nil {
@@ -60,7 +56,7 @@ func CheckFolder(ctx context.Context, dir string) (out FolderCheck, err error) {
 	if err != nil {
 		out.add(fmt.Errorf("%s: %w", fileKey, err))
 	}
-	_, loginsErr := folderRegistrar{dir}.read()
+	_, loginsErr := Logins{dir}.read()
 	if loginsErr != nil && !errors.Is(loginsErr, fs.ErrNotExist) {
 		out.add(fmt.Errorf("%s: %w", fileCredentials, loginsErr))
 	}
@@ -75,8 +71,7 @@ func CheckFolder(ctx context.Context, dir string) (out FolderCheck, err error) {
 	out.Wrong += records.Wrong - len(records.Problems)
 	switch other := errors.Join(markErr, loginsErr, err); {
 	case ofAnotherVersion(other):
-		what, mend, cause := unreadable(fileRecords, other)
-		return FolderCheck{}, &advice.Error{Name: dataFolder(dir), What: what, Remedy: mend, Cause: cause}
+		return Checked{}, fault(dir)(unreadable(fileRecords, other))
 	case errors.Is(err, bolt.ErrMissing):
 		out.add(fmt.Errorf("%s: %w", fileRecords, err))
 	case err != nil:

@@ -1,4 +1,4 @@
-package embedded
+package folder
 
 import (
 	"sync"
@@ -17,9 +17,12 @@ type clock struct {
 	at   time.Duration // elapsed, at last
 }
 
-func newClock() *clock {
+func newClock(wall func() time.Time) *clock {
+	if wall == nil {
+		wall = now
+	}
 	began := time.Now()
-	return &clock{wall: now, elapsed: func() time.Duration { return time.Since(began) }}
+	return &clock{wall: wall, elapsed: func() time.Duration { return time.Since(began) }}
 }
 
 // Now is the machine's time, or what has passed since the last one that was
@@ -46,3 +49,5 @@ func (c *clock) notBefore(recorded time.Time) (behind time.Duration) {
 	}
 	return max(recorded.Sub(c.wall()), 0)
 }
+
+func now() time.Time { return time.Now().UTC() }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package embedded
+package folder
 
 import (
 	"io/fs"
@@ -32,14 +32,16 @@ func TestWhatRootWritesBelongsToTheFoldersOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	registrar := folderRegistrar{dir}
-	if err := registrar.write(initialRegistry()); err != nil {
-		t.Fatal(err)
+	logins := Logins{dir}
+	first := platforms.Registry{Platforms: []platforms.Platform{{ID: platforms.Default, Name: platforms.Default,
+		Credential: platforms.Credential{Username: "broker", Password: platforms.NewPassword()}}}}
+	if _, begun, err := logins.Open(first); err != nil || !begun {
+		t.Fatal(begun, err)
 	}
 	rebuilt(t, dir) // the demo's folder is there from the first start on
 	each(func(path string) error { return os.Lchown(path, owner, owner) })
 
-	err := registrar.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+	err := logins.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		return r.Rotate(platforms.Default, platforms.NewPassword(), now(), 0)
 	})
 	if err != nil {

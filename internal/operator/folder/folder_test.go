@@ -1,8 +1,9 @@
-package embedded
+package folder
 
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,9 +16,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -27,24 +26,29 @@ import (
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
+// inputs are those of the folders of tests.
+var inputs = Options{NewID: newID}
+
+func newID() string { return rand.Text()[:lifecycle.OperationIDLength] }
+
 // filled is a data folder with instances and bindings, of which each holds
 // something sealed.
 func filled(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	f, err := openFolder(dir, false)
+	f, err := Open(dir, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
+	defer f.Close()
 	for _, id := range []string{"one", "two"} {
-		record(t, f, f.vault, id)
+		record(t, f, f.Vault, id)
 	}
 	return dir
 }
 
 // record writes an instance and a binding of it, sealed with the vault.
-func record(t *testing.T, f *folder, v vault.Vault, id string) {
+func record(t *testing.T, f *Folder, v vault.Vault, id string) {
 	t.Helper()
 	at := time.Now().UTC()
 	seal := func(key lifecycle.Key, m vault.Member) lifecycle.Sealed {
@@ -54,10 +58,10 @@ func record(t *testing.T, f *folder, v vault.Vault, id string) {
 		}
 		return sealed
 	}
-	start := lifecycle.Start{ID: app.NewID(), Now: at, Received: at, Timeout: time.Hour}
+	start := lifecycle.Start{ID: newID(), Now: at, Received: at, Timeout: time.Hour}
 	key := lifecycle.Key{Platform: "default", Instance: id}
 	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
-		lifecycle.Record{Provider: app.ProviderDemo,
+		lifecycle.Record{Provider: "demo",
 			Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
 	if err == nil {
 		i, err = i.Succeed(at, nil)
@@ -72,7 +76,7 @@ func record(t *testing.T, f *folder, v vault.Vault, id string) {
 		b, err = b.Succeed(at, seal(key, vault.Grant))
 	}
 	if err == nil {
-		err = ledger.New(f.records, app.NewID).Commit(t.Context(), ledger.Put(i), ledger.Put(b))
+		err = ledger.New(f.Records, newID).Commit(t.Context(), ledger.Put(i), ledger.Put(b))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -97,16 +101,16 @@ func flip(t *testing.T, dir string) {
 // how much that is.
 func opens(t *testing.T, dir string) int {
 	t.Helper()
-	f, err := openFolder(dir, false)
+	f, err := Open(dir, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
+	defer f.Close()
 	sealed, opened, err := f.sealed(t.Context())
 	if err != nil || sealed != opened {
 		t.Errorf("%d of %d sealed values open: %v", opened, sealed, err)
 	}
-	if same, err := vault.IsCheck(t.Context(), f.vault, f.mark.Check); err != nil || !same {
+	if same, err := vault.IsCheck(t.Context(), f.Vault, f.mark.Check); err != nil || !same {
 		t.Errorf("its check value: %v %v", same, err)
 	}
 	return sealed
@@ -117,11 +121,11 @@ func opens(t *testing.T, dir string) int {
 func refused(t *testing.T, dir string, says ...string) {
 	t.Helper()
 	before := contents(t, dir)
-	f, err := openFolder(dir, false)
+	f, err := Open(dir, inputs)
 	var why *advice.Error
 	if !errors.As(err, &why) {
 		if err == nil {
-			f.close()
+			f.Close()
 		}
 		t.Fatalf("opened with another key: %v", err)
 	}
@@ -157,16 +161,27 @@ func contents(t *testing.T, dir string) string {
 // rebuilt rebuilds the folder.
 func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 	t.Helper()
-	console, closing, err := Console(t.Context(), dir, demoCatalog, nil, func(string) {})
+	f, err := Rebuild(dir, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closing()
-	found, err := operator.Rebuild.Ask(t.Context(), console, operator.None{})
+	defer f.Close()
+	found, err := operator.Rebuild.Ask(t.Context(), consoleOf(f).Call, operator.None{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// consoleOf is the console of a folder on which no broker runs, and whose provider keeps
+// nothing.
+func consoleOf(f *Folder) *operator.Console {
+	offered := testkit.Demo()
+	return operator.New(operator.Options{
+		Records: ledger.New(f.Records, newID), Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Vault: f.Vault,
+		Whose: f.Whose(), Now: f.Now, NewID: newID, OperationTimeout: time.Hour, Damaged: f.Damaged, Rebuilt: f.Rebuilt,
+		Lost: func(string) {},
+	})
 }
 
 // A folder does not open with a key that is not its own; with its own again it does,
@@ -190,17 +205,14 @@ func TestAnOldFolderIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := contents(t, dir)
-	open := func(anew bool) error { _, err := openFolder(dir, anew); return err }
-	check := func() error { _, err := CheckFolder(t.Context(), dir); return err }
-	registrar := func() error { _, err := FolderRegistrar(dir); return err }
-	console := func() error {
-		_, _, err := Console(t.Context(), dir, demoCatalog, nil, nil)
-		return err
-	}
+	opened := func(open func(string, Options) (*Folder, error)) error { _, err := open(dir, inputs); return err }
+	check := func() error { _, err := Check(t.Context(), dir); return err }
+	logins := func() error { _, err := LoginsOf(dir); return err }
 	says := fmt.Sprintf("data folder %q is of a version before the first release, which this program does not read: "+
 		"name an empty folder with --data", dir)
 	for name, err := range map[string]error{
-		"Start": open(false), "Rebuild": open(true), "Fsck": check(), "Platforms": registrar(), "Console": console(),
+		"Start": opened(Open), "Rebuild": opened(Rebuild), "Look": opened(Look), "Fsck": check(), "Platforms": logins(),
+		"Console": Begun(dir),
 	} {
 		if err == nil || err.Error() != says {
 			t.Errorf("%s: %v", name, err)
@@ -232,7 +244,7 @@ func otherCheck(t *testing.T, dir string) {
 // opens, and gives up the rest alone.
 func TestAnotherCheckValue(t *testing.T) {
 	dir := filled(t)
-	f, err := openFolder(dir, false)
+	f, err := Open(dir, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +253,7 @@ func TestAnotherCheckValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	record(t, f, other, "three")
-	f.close()
+	f.Close()
 	otherCheck(t, dir)
 	refused(t, dir)
 	found := rebuilt(t, dir)
@@ -261,7 +273,7 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, dir)
-	if _, _, err := Console(t.Context(), dir, demoCatalog, nil, func(string) {}); err == nil {
+	if _, err := Rebuild(dir, inputs); err == nil {
 		t.Error("a rebuild goes on without the key")
 	}
 	if err := errors.Join(os.Remove(key), os.Rename(key+".kept", key)); err != nil {
@@ -276,19 +288,19 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 // give up what is sealed with it.
 func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 	dir := filled(t)
-	f, err := openFolder(dir, false)
+	f, err := Open(dir, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := store.Key{Partition: "damaged", Sort: "INSTANCE"}
-	err = f.records.Commit(t.Context(), store.Put(store.Record{Key: key, Writer: "w", Schema: 1, Body: []byte("no JSON")}))
-	f.close()
+	err = f.Records.Commit(t.Context(), store.Put(store.Record{Key: key, Writer: "w", Schema: 1, Body: []byte("no JSON")}))
+	f.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
 	otherCheck(t, dir)
-	if f, err = openFolder(dir, true); err == nil {
-		f.close()
+	if f, err = Rebuild(dir, inputs); err == nil {
+		f.Close()
 		t.Fatal("it opens")
 	}
 	if strings.Contains(err.Error(), "not the right one") || strings.Contains(err.Error(), "restore "+fileKey) {
@@ -312,9 +324,9 @@ func (d *dying) Commit(ctx context.Context, changes ...store.Change) error {
 // A rebuild that replaces a lost key may die after any of its effects: until
 // another one has ended it, no other command opens the folder.
 func TestReplacingAKeyDiesAnywhere(t *testing.T) {
-	part := func(do func(f *folder) error) func(t *testing.T, dir string) {
+	part := func(do func(f *Folder) error) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
-			f := &folder{dir: dir}
+			f := inputs.folder(dir)
 			if err := do(f); err != nil {
 				t.Fatal(err)
 			}
@@ -322,31 +334,27 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 	}
 	deaths := map[string]func(t *testing.T, dir string){
 		"Before":      func(*testing.T, string) {},
-		"KeySetAside": part(func(f *folder) error { return f.setAside(fileKey) }),
-		"KeyMade": part(func(f *folder) error {
-			return errors.Join(f.setAside(fileKey), vault.CreateKeyFile(f.path(fileKey)))
+		"KeySetAside": part(func(f *Folder) error { return f.setAside(fileKey) }),
+		"KeyMade": part(func(f *Folder) error {
+			return errors.Join(f.setAside(fileKey), vault.CreateKeyFile(f.Path(fileKey)))
 		}),
 		"Opened": func(t *testing.T, dir string) {
-			_, closing, err := Console(t.Context(), dir, demoCatalog, nil, func(string) {})
+			f, err := Rebuild(dir, inputs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			closing()
+			f.Close()
 		},
 	}
 	for n, name := range []string{"NoCommit", "OneCommit", "TwoCommits", "ThreeCommits", "AllCommits", "NoCheckValue"} {
 		deaths[name] = func(t *testing.T, dir string) {
-			f, err := openFolder(dir, true)
+			f, err := Rebuild(dir, inputs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.close()
-			dies, wired, err := f.console(testkit.Demo(), nil, func(string) {})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer closeAll(wired)
-			dies.Records = ledger.New(&dying{f.records, n}, app.NewID)
+			defer f.Close()
+			dies := consoleOf(f)
+			dies.Records = ledger.New(&dying{f.Records, n}, newID)
 			dies.Rebuilt = nil // it dies before that, too
 			if _, err := dies.Rebuild(t.Context()); (err == nil) != (name == "NoCheckValue") {
 				t.Fatalf("after %d commits: %v", n, err)
@@ -375,16 +383,16 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 func TestTheBrokersIdentity(t *testing.T) {
 	identity := func(dir string, anew bool) string {
 		t.Helper()
-		f, err := openFolder(dir, anew)
+		f, err := open(dir, anew, inputs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer f.close()
+		defer f.Close()
 		if kept, _, err := readMarker(filepath.Join(dir, fileMarker)); err != nil ||
 			kept.Broker != f.mark.Broker || kept.Broker == "" {
 			t.Errorf("the broker is %q, and its folder keeps %q: %v", f.mark.Broker, kept.Broker, err)
 		}
-		return f.whose().Broker
+		return f.Whose().Broker
 	}
 	dir := filled(t)
 	was := identity(dir, false)
@@ -417,16 +425,16 @@ func TestARebuildFindsDamagedRecords(t *testing.T) {
 	if err := os.WriteFile(path, []byte(damagedRaw), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := openFolder(dir, false)
+	f, err := Open(dir, inputs)
 	if err != nil {
 		t.Fatalf("opening reads all: %v", err)
 	}
-	f.close()
-	f, err = openFolder(dir, true)
+	f.Close()
+	f, err = Rebuild(dir, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.close()
+	f.Close()
 	if aside, _ := filepath.Glob(path + ".lost-*"); len(aside) != 1 {
 		t.Errorf("the damaged records are not set aside: %v", aside)
 	}
@@ -472,13 +480,13 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 			later(t, dir)
 			before := contents(t, dir)
 			for _, anew := range []bool{false, true} {
-				_, err := openFolder(dir, anew)
+				_, err := open(dir, anew, inputs)
 				if err == nil || !strings.Contains(err.Error(), "was written by a newer version") ||
 					strings.Contains(err.Error(), "rebuild") {
 					t.Errorf("opening it, anew %v: %v", anew, err)
 				}
 			}
-			if _, err := CheckFolder(t.Context(), dir); err == nil ||
+			if _, err := Check(t.Context(), dir); err == nil ||
 				!strings.Contains(err.Error(), "was written by a newer version") {
 				t.Errorf("checking it: %v", err)
 			}
@@ -488,6 +496,3 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 		})
 	}
 }
-
-// demoCatalog is what is offered if no broker runs.
-func demoCatalog() (*catalog.Catalog, error) { return testkit.Demo(), nil }

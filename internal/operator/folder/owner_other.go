@@ -1,6 +1,6 @@
 //go:build !unix
 
-package embedded
+package folder
 
 // giveToOwner does nothing: a file is its folder's here.
 func giveToOwner(string) {}

@@ -1,4 +1,4 @@
-package embedded
+package folder
 
 import (
 	"testing"
@@ -46,23 +46,23 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 // restart with a clock that was set back meanwhile, times go on from there.
 func TestTheFolderKeepsTheHighestTime(t *testing.T) {
 	dir := t.TempDir()
-	f, err := openFolder(dir, false)
+	f, err := Open(dir, inputs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ahead := now().Add(time.Hour)
 	f.clock.wall = func() time.Time { return ahead }
-	err = f.records.Commit(t.Context(),
+	err = f.Records.Commit(t.Context(),
 		store.Put(store.Record{Key: store.Key{Partition: "p", Sort: "s"}, Writer: "w", Schema: 1, Body: []byte("{}")}))
-	f.close()
+	f.Close()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, err = openFolder(dir, false); err != nil {
+	if f, err = Open(dir, inputs); err != nil {
 		t.Fatal(err)
 	}
-	defer f.close()
-	if f.behind < 59*time.Minute || f.clock.Now().Before(ahead) {
-		t.Errorf("it is %v, %v behind; the last commit was at %v", f.clock.Now(), f.behind, ahead)
+	defer f.Close()
+	if f.Behind < 59*time.Minute || f.Now().Before(ahead) {
+		t.Errorf("it is %v, %v behind; the last commit was at %v", f.Now(), f.Behind, ahead)
 	}
 }

@@ -1,0 +1,62 @@
+package embedded
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/test/testkit"
+)
+
+// demoCatalog is what is offered if no broker runs.
+func demoCatalog() (*catalog.Catalog, error) { return testkit.Demo(), nil }
+
+// contents are the files that stand in a folder itself.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	var all strings.Builder
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(path + "\n" + string(raw) + "\n")
+	}
+	return all.String()
+}
+
+// A folder that a version before the first release wrote has neither a console nor a
+// backup, and is left as it is.
+func TestCommandsRefuseAnOldFolder(t *testing.T) {
+	dir := withInstances(t, "one")
+	old := `{"format": 1, "identity": "of its records", "broker": "b", "check": "AAAA"}`
+	if err := os.WriteFile(filepath.Join(dir, "longshore.json"), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, dir)
+	console := func(lost func(string)) error {
+		_, _, err := Console(t.Context(), dir, demoCatalog, nil, lost)
+		return err
+	}
+	for name, err := range map[string]error{
+		"Console": console(nil), "Rebuild": console(func(string) {}),
+		"Backup": Backup(t.Context(), dir, backup.Wish{All: true}, nil),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "is of a version before the first release") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if after := contents(t, dir); after != before {
+		t.Errorf("the folder was changed:\n%s\n%s", before, after)
+	}
+}

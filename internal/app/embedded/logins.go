@@ -1,0 +1,90 @@
+package embedded
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+	"unicode/utf8"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/operator/folder"
+)
+
+// first is the default platform alone, with the credential that the settings give, or a
+// generated password.
+func first(s Settings) platforms.Registry {
+	p := platforms.Platform{ID: platforms.Default, Name: platforms.Default,
+		Credential: platforms.Credential{Username: "broker", Password: platforms.NewPassword()}}
+	if s.Username != "" {
+		p.Credential, p.Chosen = platforms.Credential{Username: s.Username, Password: s.Password}, true
+	}
+	return platforms.Registry{Platforms: []platforms.Platform{p}}
+}
+
+// registered is the registry as a broker starts with it. The environment gives the first
+// credential of a new folder. Later the folder alone decides, and the environment must
+// name a login that it knows: otherwise the next start would undo a rotation, and a
+// leaked password would stay valid.
+func registered(logins folder.Logins, s Settings, log *slog.Logger) (platforms.Registry, error) {
+	r, begun, err := logins.Open(first(s))
+	switch {
+	case err != nil:
+		return r, err
+	case !begun:
+		return r, known(r, s, log)
+	case s.Username != "":
+		log.Info("the data folder keeps the user name and the password that are set; from now on it alone decides who may log in",
+			"data", s.Data)
+	}
+	return r, nil
+}
+
+// known refuses an environment that names a login which the folder does not know, or no
+// longer knows.
+func known(r platforms.Registry, s Settings, log *slog.Logger) error {
+	if s.Username == "" {
+		return nil
+	}
+	first := r.Platforms[0]
+	mend := fmt.Sprintf("unset both %s and %s, as the folder keeps its own, or set them to what the platform logs in with now; "+
+		"`longshore platform rotate %s --data %s` gives it a new password", app.EnvUsername, app.EnvPassword, first.Name, s.Data)
+	until, known := first.Until(s.Username, s.Password)
+	switch {
+	case !first.Removed.IsZero():
+		return advice.For(app.EnvUsername,
+			fmt.Sprintf("is set, but platform %q was removed from data folder %q", first.Name, s.Data),
+			fmt.Sprintf("unset both it and %s; `longshore platform add %s --data %s` lets the platform in again",
+				app.EnvPassword, first.Name, s.Data))
+	case s.Username != first.Username:
+		what := fmt.Sprintf("is %q, but in data folder %q platform %q logs in as %q", s.Username, s.Data,
+			first.Name, first.Username)
+		return advice.For(app.EnvUsername, what, mend)
+	case !known:
+		return advice.For(app.EnvPassword,
+			fmt.Sprintf("is not the password of platform %q in data folder %q", first.Name, s.Data), mend)
+	case until.IsZero():
+		return nil
+	case !app.Now().Before(until):
+		return advice.For(app.EnvPassword, fmt.Sprintf(
+			"is the old password of platform %q in data folder %q, which ended at %s", first.Name, s.Data,
+			until.Format(time.RFC3339)), mend)
+	}
+	log.Warn(app.EnvPassword+" is the old password, which a rotation has replaced: set the new one, or unset it and "+
+		app.EnvUsername, "valid_until", until)
+	return nil
+}
+
+// shortPassword is the length below which a password can be guessed.
+const shortPassword = 12
+
+// warnOfShort warns of short passwords.
+func warnOfShort(r platforms.Registry, dir string, log *slog.Logger) {
+	for _, p := range r.Platforms {
+		if p.Removed.IsZero() && utf8.RuneCountInString(p.Password) < shortPassword {
+			log.Warn(fmt.Sprintf("a password has fewer than %d characters, and may be guessed: "+
+				"`longshore platform rotate %s --data %s` gives another", shortPassword, p.Name, dir), "platform", p.Name)
+		}
+	}
+}

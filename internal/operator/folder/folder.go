@@ -1,0 +1,246 @@
+// Package folder is the data folder of a broker on one machine. It owns the files: the records, the vault's key, the logins,
+// the lock and the clock; and it says what to do when one of them is lost or damaged. What records mean it leaves to others.
+package folder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// What the data folder holds.
+const (
+	fileMarker      = "longshore.json" // written last: the folder is whole
+	fileRecords     = "longshore.db"
+	fileKey         = "vault.key"
+	fileLock        = "lock"
+	fileCredentials = "credentials.json"
+	fileControl     = "control.sock" // through which a running broker is asked
+)
+
+// deployment is what records say of where their broker runs.
+const deployment = "embedded"
+
+// A Folder is a data folder, open and locked by this process.
+type Folder struct {
+	Dir     string
+	Records *bolt.Store
+	Vault   *vault.Local
+	// Behind is how far the machine's clock was behind the last commit.
+	Behind time.Duration
+	// ReadOnly says that nothing can be written to it.
+	ReadOnly bool
+	// Damaged names the records that were damaged, and that a rebuild has left out.
+	Damaged []string
+
+	lock  *os.File
+	mark  marker
+	clock *clock
+	newID func() string
+}
+
+// Options are the inputs of a folder.
+type Options struct {
+	NewID func() string
+	// Wall is the machine's clock, which may step; nil for the real one.
+	Wall func() time.Time
+}
+
+func (o Options) folder(dir string) *Folder {
+	return &Folder{Dir: dir, clock: newClock(o.Wall), newID: o.NewID}
+}
+
+// Open opens the data folder, or sets up an empty one. It fails if the records or the key
+// are lost, or the key is another one.
+func Open(dir string, o Options) (*Folder, error) { return open(dir, false, o) }
+
+// Rebuild is Open of a folder whose records or key may be lost or damaged: it sets aside what
+// is left of them, and begins new ones. Until Rebuilt is called, the records may still hold
+// what was sealed with a lost key.
+func Rebuild(dir string, o Options) (*Folder, error) { return open(dir, true, o) }
+
+func open(dir string, anew bool, o Options) (_ *Folder, err error) {
+	f := o.folder(dir)
+	fail := fault(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fail("cannot be made", "name another with --data, or allow this one to be written", err)
+	}
+	f.lock, err = lockFile(filepath.Join(dir, fileLock))
+	if errors.Is(err, errLocked) {
+		return nil, fail("is in use by another process", "stop that one, or name another folder with --data", nil)
+	}
+	if err != nil {
+		return nil, fail("cannot be locked", "allow it to be written, or name another with --data", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+
+	mark, found, err := readMarker(f.Path(fileMarker))
+	if err != nil {
+		return nil, fail(unreadable(fileMarker, err))
+	}
+	if !found {
+		if err := f.setUp(); err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
+	if err := backup.Clear(dir); err != nil {
+		return nil, fail("holds what a backup has left, which cannot be removed", "remove what begins with .backup- in it", err)
+	}
+	if err := f.openMarked(mark, anew, fail); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// openMarked opens a folder that has a marker; fail makes its errors.
+func (f *Folder) openMarked(mark marker, anew bool, fail func(what, mend string, cause error) error) (err error) {
+	f.mark = mark
+	f.Vault, err = vault.ReadKeyFile(f.Path(fileKey))
+	keyLost := errors.Is(err, fs.ErrNotExist) || errors.Is(err, vault.ErrKey)
+	if err != nil && !(anew && keyLost) {
+		return fail("is damaged: the vault's key cannot be read", restoreKey, err)
+	}
+	err = nil
+	if anew {
+		err = f.checkRecords() // opening meets only some of what is damaged
+	}
+	if err == nil {
+		err = f.openRecords(mark)
+	}
+	if anew && errors.Is(err, bolt.ErrDamaged) {
+		err = f.salvageRecords()
+	}
+	if anew && (errors.Is(err, bolt.ErrMissing) || errors.Is(err, bolt.ErrDamaged) || errors.Is(err, errForeign)) {
+		err = f.beginRecords()
+	}
+	if err != nil {
+		return fail(unreadable(fileRecords, err))
+	}
+	if !keyLost {
+		err = f.prove()
+	}
+	if anew && (keyLost || errors.Is(err, errOtherKey)) {
+		err = f.replaceKey()
+	}
+	switch {
+	case errors.Is(err, errOtherKey):
+		return fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
+	case err != nil: // nobody is to give up a key for a full disk
+		return fail("cannot be opened", "put right what is in the way, and try again", err)
+	}
+	return nil
+}
+
+func (f *Folder) openRecords(mark marker) (err error) {
+	how := []bolt.Option{bolt.MustExist(), bolt.Clock(f.clock.Now)}
+	if f.ReadOnly {
+		how = append(how, bolt.ReadOnly())
+	}
+	if f.Records, err = bolt.Open(f.Path(fileRecords), how...); err != nil {
+		return err
+	}
+	if f.Records.Identity() != mark.Records {
+		return errForeign
+	}
+	f.Behind = f.clock.notBefore(f.Records.LastCommit())
+	return nil
+}
+
+// prove makes sure that the key is the one that was used before; otherwise it is
+// errOtherKey.
+func (f *Folder) prove() error {
+	same, err := vault.IsCheck(context.Background(), f.Vault, f.mark.Check)
+	if err == nil && !same {
+		err = errOtherKey
+	}
+	return err
+}
+
+// setUp makes what a new folder holds. It may be stopped at any point and repeated; the
+// marker comes last.
+func (f *Folder) setUp() error {
+	fail := fault(f.Dir)
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil {
+		return fail("cannot be listed", "allow it to be read, or name another with --data", err)
+	}
+	hasRecords, hasKey := false, false
+	for _, e := range entries {
+		hasRecords = hasRecords || e.Name() == fileRecords
+		hasKey = hasKey || e.Name() == fileKey
+		if !slices.Contains([]string{fileLock, fileKey, fileRecords, fileControl}, e.Name()) &&
+			!strings.HasPrefix(e.Name(), ".") {
+			return fail(fmt.Sprintf("has no %s but holds %q", fileMarker, e.Name()),
+				"it is not a data folder, or was damaged; name an empty folder with --data, or restore this one", nil)
+		}
+	}
+	if hasRecords && !hasKey {
+		return fail("is damaged: it has records but no key", Restore, nil)
+	}
+	if err := vault.CreateKeyFile(f.Path(fileKey)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
+	}
+	if f.Vault, err = vault.ReadKeyFile(f.Path(fileKey)); err != nil {
+		return fail("is damaged: the vault's key cannot be read", restoreKey, err)
+	}
+	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
+		return fail("cannot be set up", Restore, err)
+	}
+	f.mark = marker{Format: folderFormat, Records: f.Records.Identity(), Broker: f.newID()}
+	if err := f.keepCheck(context.Background()); err != nil {
+		return fail("cannot be set up", "allow it to be written, or name another with --data", err)
+	}
+	return nil
+}
+
+// Now is the folder's time, which never goes back.
+func (f *Folder) Now() time.Time { return f.clock.Now() }
+
+// Whose is the identity that the records of the folder must have.
+func (f *Folder) Whose() ledger.Identity {
+	return ledger.Identity{Deployment: deployment, Broker: f.mark.Broker}
+}
+
+// Path is that of a file in the folder.
+func (f *Folder) Path(name string) string { return filepath.Join(f.Dir, name) }
+
+// Close closes the records, and gives up the lock.
+func (f *Folder) Close() {
+	if f.Records != nil {
+		_ = f.Records.Close()
+	}
+	if f.lock != nil {
+		_ = f.lock.Close() // which gives up the lock
+	}
+}
+
+// Control is the socket through which a running broker is asked.
+func Control(dir string) string { return filepath.Join(dir, fileControl) }
+
+// Backup writes all of the folder, while hold keeps steps still. Server is the one that the
+// broker runs in it; nil for none.
+func (f *Folder) Backup(ctx context.Context, hold func(func() error) error, server *backup.Server, to io.Writer) error {
+	return backup.Folder{
+		Dir: f.Dir, Records: fileRecords, Snapshot: f.Records.Snapshot, Quiet: hold, Server: server,
+		Leaves: func(name string) bool {
+			return name == fileLock || name == fileControl || name == fileCredentials+".lock"
+		},
+	}.Write(ctx, to)
+}

@@ -1,0 +1,153 @@
+package folder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// A marker says that the folder was set up completely, and which records belong to it.
+// In a folder with a marker, whatever is missing was lost, and is never made anew.
+type marker struct {
+	Format int `json:"format"`
+	// Records is the identity of the file of records.
+	Records string `json:"records"`
+	// Broker is the identity of the broker, which everything that it makes carries. It
+	// outlives the records.
+	Broker string `json:"broker"`
+	// Providers are those that were used in the folder, of the providers that can be left
+	// out.
+	Providers []string `json:"providers,omitempty"`
+	// Check proves the vault's key.
+	Check []byte `json:"check"`
+}
+
+const folderFormat = 1
+
+func readMarker(path string) (m marker, found bool, err error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, err
+	}
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return m, false, err
+	}
+	if m.Format > folderFormat {
+		return m, false, fmt.Errorf("format %d is not %d: %w", m.Format, folderFormat, errNewer)
+	}
+	if m.Format != folderFormat || m.Records == "" || m.Broker == "" || m.Check == nil {
+		return m, false, errOld
+	}
+	return m, true, nil
+}
+
+// markerOf is the marker of a folder in which a broker was started.
+func markerOf(dir string) (marker, error) {
+	m, found, err := readMarker(filepath.Join(dir, fileMarker))
+	if err != nil {
+		return m, fault(dir)(unreadable(fileMarker, err))
+	}
+	if !found {
+		return m, notAFolder(dir)
+	}
+	return m, nil
+}
+
+func notAFolder(dir string) error {
+	return fault(dir)("is not a data folder", "name one with --data in which the broker was started once", nil)
+}
+
+// Begun fails unless a broker was started in the folder once.
+func Begun(dir string) error {
+	_, err := markerOf(dir)
+	return err
+}
+
+// Broker is the identity of the folder's broker. It sets the folder up if there is none; a
+// broker may run on it.
+func Broker(dir string, o Options) (string, error) {
+	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
+	if err != nil || !found {
+		f, err := Open(dir, o)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		mark = f.mark
+	}
+	return mark.Broker, nil
+}
+
+// Used reports whether a provider was used in the folder, of those that can be left out.
+func (f *Folder) Used(provider string) bool { return slices.Contains(f.mark.Providers, provider) }
+
+// Use records that a provider was used in the folder.
+func (f *Folder) Use(provider string) error {
+	if f.Used(provider) {
+		return nil
+	}
+	f.mark.Providers = append(f.mark.Providers, provider)
+	return writeJSON(f.Path(fileMarker), f.mark)
+}
+
+// keepCheck writes the marker with a check value of the key.
+func (f *Folder) keepCheck(ctx context.Context) (err error) {
+	if f.mark.Check, err = vault.NewCheck(ctx, f.Vault); err != nil {
+		return err
+	}
+	return writeJSON(f.Path(fileMarker), f.mark)
+}
+
+// fault makes the errors of a folder.
+func fault(dir string) func(what, mend string, cause error) error {
+	return func(what, mend string, cause error) error {
+		return &advice.Error{Name: fmt.Sprintf("data folder %q", dir), What: what, Remedy: mend, Cause: cause}
+	}
+}
+
+// Restore is what to do about a folder that is damaged.
+const Restore = "restore the folder from a backup; " +
+	"without one, `longshore rebuild --yes` keeps what is whole and gives a record to what exists; " +
+	"to begin anew and forget every instance, name an empty folder with --data"
+
+const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; if the key is lost, longshore rebuild --yes " +
+	"makes a new one and gives up what was sealed with it: the parameters and credentials that users were given"
+
+// unreadable says what to do about a file that cannot be read. A file that another
+// version wrote is not damaged: a rebuild or an empty folder would lose what is in it.
+func unreadable(file string, err error) (what, mend string, cause error) {
+	switch {
+	case errors.Is(err, errOld):
+		return "is of a version before the first release, which this program does not read",
+			"name an empty folder with --data", nil
+	case ofAnotherVersion(err):
+		return "was written by a newer version of this program", "run that version or a later one; nothing is damaged", err
+	default:
+		return "is damaged: " + file + " cannot be read", Restore, err
+	}
+}
+
+var (
+	errOld   = errors.New("a version before the first release wrote it")
+	errNewer = errors.New("a later version wrote it")
+)
+
+func ofAnotherVersion(err error) bool {
+	return errors.Is(err, errOld) || errors.Is(err, errNewer) || errors.Is(err, bolt.ErrNewer)
+}
+
+var errOtherKey = errors.New("it does not open what was sealed in the folder")
+
+var errForeign = errors.New("they belong to another folder")

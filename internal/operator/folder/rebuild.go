@@ -1,0 +1,148 @@
+package folder
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// checkRecords reads all of the records.
+func (f *Folder) checkRecords() error {
+	checked, err := bolt.Check(context.Background(), f.Path(fileRecords))
+	for _, problem := range checked.Problems {
+		f.Damaged = append(f.Damaged, problem.Error())
+	}
+	if err == nil && checked.Wrong > 0 {
+		err = checked.Problems[0]
+	}
+	return err
+}
+
+// fileSalvaged is what the records are salvaged into.
+const fileSalvaged = "." + fileRecords + ".salvaged"
+
+// salvageRecords keeps a copy of damaged records aside and puts what is whole of them in
+// their place, at once. They no longer say whose they are: until a rebuild has ended, the
+// reaper takes nothing that they do not know for an orphan.
+func (f *Folder) salvageRecords() error {
+	if f.Records != nil {
+		_ = f.Records.Close()
+		f.Records = nil
+	}
+	if err := os.Remove(f.Path(fileSalvaged)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	saved, err := bolt.Salvage(f.Path(fileRecords), f.Path(fileSalvaged), f.mark.Records, func(r store.Record) bool {
+		return !ledger.IsIdentity(r)
+	})
+	if err == nil && saved.Identity != "" && saved.Identity != f.mark.Records {
+		err = errForeign
+	}
+	if err != nil {
+		_ = os.Remove(f.Path(fileSalvaged))
+		return err
+	}
+	giveToOwner(f.Path(fileSalvaged))
+	if err := os.Link(f.Path(fileRecords), f.aside(fileRecords)); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Path(fileSalvaged), f.Path(fileRecords)); err != nil {
+		return err
+	}
+	if err := syncFolder(f.Dir); err != nil {
+		return err
+	}
+	return f.openRecords(f.mark)
+}
+
+// beginRecords sets aside what is left of the records and begins new ones. If it is
+// stopped on the way, the next start takes those for another folder's.
+func (f *Folder) beginRecords() (err error) {
+	if f.Records != nil {
+		_ = f.Records.Close()
+		f.Records = nil
+	}
+	if err := f.setAside(fileRecords); err != nil {
+		return err
+	}
+	if f.Records, err = bolt.Open(f.Path(fileRecords), bolt.Clock(f.clock.Now)); err != nil {
+		return err
+	}
+	giveToOwner(f.Path(fileRecords))
+	f.mark.Records = f.Records.Identity()
+	return writeJSON(f.Path(fileMarker), f.mark)
+}
+
+// sealed counts what is sealed in the records, and how much of that opens.
+func (f *Folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
+	for r, err := range scan(ctx, f.Records) {
+		if err != nil {
+			return 0, 0, err
+		}
+		values, err := sealedIn(r)
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, v := range values {
+			opens, err := vault.Opens(ctx, f.Vault, v)
+			if err != nil {
+				return 0, 0, err
+			}
+			if sealed++; opens {
+				opened++
+			}
+		}
+	}
+	return sealed, opened, nil
+}
+
+// replaceKey sets the key aside and makes a new one, unless the key opens some of what
+// is sealed: then it stays, and the check value is the wrong one. That is still of the
+// old key, so that nothing opens the folder before a rebuild has ended (Rebuilt);
+// another rebuild may begin again.
+func (f *Folder) replaceKey() error {
+	if f.Vault != nil {
+		if _, opened, err := f.sealed(context.Background()); err != nil || opened > 0 {
+			return err
+		}
+	}
+	if err := f.setAside(fileKey); err != nil {
+		return err
+	}
+	if err := vault.CreateKeyFile(f.Path(fileKey)); err != nil {
+		return err
+	}
+	giveToOwner(f.Path(fileKey))
+	var err error
+	f.Vault, err = vault.ReadKeyFile(f.Path(fileKey))
+	return err
+}
+
+// Rebuilt ends the replacement of a key: the key opens everything that is left in the
+// records.
+func (f *Folder) Rebuilt(ctx context.Context) error {
+	if err := f.prove(); !errors.Is(err, errOtherKey) {
+		return err
+	}
+	return f.keepCheck(ctx)
+}
+
+// setAside renames what is left of a file.
+func (f *Folder) setAside(name string) error {
+	err := os.Rename(f.Path(name), f.aside(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// aside is the name of what is left of a file.
+func (f *Folder) aside(name string) string {
+	return f.Path(name) + ".lost-" + f.clock.wall().Format("20060102T150405.000")
+}
