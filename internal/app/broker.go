@@ -19,7 +19,7 @@ var Waits = map[string]time.Duration{
 	ProviderCloudFormation: wired.MaxWait, // AWS needs seconds until a new key works
 }
 
-// NewBroker makes a broker of what o says; all else is the same in every program.
+// NewBroker adds to the options those that are the same in every program.
 func NewBroker(o broker.Options, r RetryAfter) *broker.Broker {
 	o.NewID, o.NewSecret = NewID, newSecret
 	o.SynchronousWait, o.Waits, o.OperationTimeout = wired.DefaultWait, Waits, OperationTimeout

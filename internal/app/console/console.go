@@ -27,7 +27,7 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// New makes a console of what o says; all else is the same in every program.
+// New adds to the options of a console those that are the same in every program.
 func New(
 	records *ledger.Ledger, offered *catalog.Catalog, wired map[string]wired.Provider, o operator.Options,
 ) *operator.Console {

@@ -46,8 +46,8 @@ type Parts struct {
 	Invoker stepfunctions.Invoker
 }
 
-// Load reads the function's AWS configuration.
-func Load(ctx context.Context, getenv func(string) string, log *slog.Logger) (Parts, error) {
+// load reads the function's AWS configuration.
+func load(ctx context.Context, getenv func(string) string, log *slog.Logger) (Parts, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		return Parts{}, fmt.Errorf("loading the AWS configuration: %w", err)
@@ -63,7 +63,7 @@ func Load(ctx context.Context, getenv func(string) string, log *slog.Logger) (Pa
 // process: a function without a setting must not answer anything.
 func ColdStart[H any](handler func(context.Context, Parts) (H, error)) H {
 	ctx, log := context.Background(), slog.New(logs.Handler{Handler: slog.NewJSONHandler(os.Stderr, nil)})
-	p, err := Load(ctx, os.Getenv, log)
+	p, err := load(ctx, os.Getenv, log)
 	if err == nil {
 		var h H
 		if h, err = handler(ctx, p); err == nil {

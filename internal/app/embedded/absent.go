@@ -17,12 +17,12 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// An absent provider is one that the embedded broker has to do without. Its operations
-// wait, and the log says why.
+// An absent provider is one that the broker starts without. Its operations wait, and the
+// log says why.
 type absent struct{ why error }
 
-// An absent provider implements all that a provider may: what it lacked would count as
-// done, as a quarantine does with a provider that cannot do it.
+// An absent provider implements all that a provider may. What it lacked would count as done:
+// a provider that cannot quarantine needs no quarantine.
 var (
 	_ provider.Provider  = absent{}
 	_ provider.Inventory = absent{}
@@ -64,14 +64,13 @@ func (a absent) List(context.Context, string) ([]provider.Holding, string, error
 	return nil, "", a.why
 }
 
-// without decides about the absent providers. If no record names a provider, its
-// offerings are hidden. Otherwise they stay: whoever has instances can see them, and
-// operations on them wait.
+// without wires an absent provider where a record names it, and hides the offerings of those
+// without instances. Platforms go on seeing the offerings of their instances.
 func without(
 	ctx context.Context, f *folder.Folder, providers map[string]wired.Provider, why map[string]error,
 	offered *catalog.Catalog, log *slog.Logger,
 ) *catalog.Catalog {
-	// The folder saves reading every record for all other providers.
+	// A provider that was never used has no record: the folder saves reading all of them.
 	var once, hidden []string
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		if f.Used(name) {
@@ -84,7 +83,7 @@ func without(
 			providers[name] = wired.Of(absent{why[name]})
 		}
 		if live[name] {
-			log.Warn("a provider is missing that has instances: what is asked of them waits",
+			log.Warn("a provider that has instances is missing: operations on them wait",
 				"provider", name, "error", why[name])
 			continue
 		}
@@ -96,8 +95,8 @@ func without(
 	return offered.Without(hidden)
 }
 
-// recorded are the providers that any record names, and those of which an instance
-// exists. If a record cannot be read, all of them are.
+// recorded gives the providers that a record names, and those that have an instance. If a
+// record cannot be read, all names count as both.
 func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *slog.Logger) (known, live map[string]bool) {
 	known, live = map[string]bool{}, map[string]bool{}
 	if names == nil {
@@ -108,7 +107,7 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 		return page.Records, next, err
 	}) {
 		if err != nil {
-			log.Error("a record cannot be read: whatever provider it is of is taken to have instances", "error", err)
+			log.Error("a record cannot be read: each provider that was used is taken to have instances", "error", err)
 			for _, name := range names {
 				known[name], live[name] = true, true
 			}

@@ -20,13 +20,13 @@ import (
 )
 
 // A Dumper is a provider that can write the content of an instance, in a form that the
-// engine's own programs read. It returns what to do to restore that.
+// engine's own programs read.
 type Dumper interface {
 	Dump(ctx context.Context, in provider.Instance, to io.Writer) error
 }
 
-// Backup saves what is wished for from the embedded broker over a data folder. If the
-// broker runs, it is asked to; if not, only a whole folder can be saved.
+// Backup saves a data folder, or one instance. A broker that runs on the folder writes the
+// backup; if none runs, only the whole folder can be saved.
 func Backup(ctx context.Context, dir string, wish backup.Wish, to io.Writer) error {
 	if err := folder.Begun(dir); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (q *quiet) hold(f func() error) error {
 	return f()
 }
 
-// all writes all of a folder. Server is the one that the broker runs in it; nil for none.
-// One that lives on since its broker was killed would be copied while it writes.
+// all writes a whole folder. Server is the database server that the broker runs in it; nil
+// for none. One that outlived a killed broker would be copied while it writes.
 func all(ctx context.Context, f *folder.Folder, q *quiet, server *backup.Server, to io.Writer) error {
 	lives := filepath.Join(f.Path(app.ProviderPostgres), "data", "postmaster.pid")
 	if _, err := os.Lstat(lives); server == nil && !errors.Is(err, fs.ErrNotExist) {
@@ -78,16 +78,16 @@ func all(ctx context.Context, f *folder.Folder, q *quiet, server *backup.Server,
 	return f.Backup(ctx, q.hold, server, to)
 }
 
-// backup writes what is wished for, of the broker that runs.
-func (e *Broker) backup(ctx context.Context, wish backup.Wish, to io.Writer) error {
+// backup writes a backup of the running broker.
+func (b *Broker) backup(ctx context.Context, wish backup.Wish, to io.Writer) error {
 	if wish.All {
-		return all(ctx, e.folder, &e.quiet, e.server, to)
+		return all(ctx, b.folder, &b.quiet, b.server, to)
 	}
-	r, err := e.console.Instance(ctx, wish.Platform, wish.Instance)
+	r, err := b.console.Instance(ctx, wish.Platform, wish.Instance)
 	if err != nil {
 		return err
 	}
-	dumper, can := e.providers[r.Provider].Provider.(Dumper)
+	dumper, can := b.providers[r.Provider].Provider.(Dumper)
 	if !can {
 		return &operator.Refusal{Message: fmt.Sprintf("The provider %s cannot save what is in an instance.", r.Provider)}
 	}

@@ -17,14 +17,14 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// inputs are those of a folder on which no broker runs.
+// inputs are those of a folder that a command opens.
 var inputs = folder.Options{NewID: app.NewID}
 
-// Console is for the embedded broker over a data folder: a running broker is
-// asked, otherwise the folder is opened. Close it in the end. If lost is not nil, lost
-// records and a lost key are no error: what is left of them is set aside, new ones are
-// begun, and lost is told at once what a rebuild cannot bring back. The catalog is
-// loaded, and providers are set up by the environment, only if no broker runs.
+// Console leads to the broker over a data folder: to the one that runs, or else to the opened
+// folder, until closing is called. If lost is not nil, lost records and a lost key are no
+// error: Console sets aside what is left of them, begins new ones, and tells lost at once what
+// a rebuild cannot bring back. It loads the catalog, and sets providers up by the environment,
+// only if no broker runs.
 func Console(
 	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, lost func(what string),
 ) (_ operator.Link, closing func(), _ error) {
@@ -65,7 +65,7 @@ func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) s
 	_ *operator.Console, wired map[string]wired.Provider, err error,
 ) {
 	var left map[string]error
-	if !f.ReadOnly { // providers write, and nothing can be done with what they have
+	if !f.ReadOnly { // providers write
 		wired, left, err = wiredIn(rows(), f, offered, getenv, func(backup.Server) {}, slog.New(slog.DiscardHandler))
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ const (
 	// checkEvery is how often all records are checked.
 	checkEvery = 24 * time.Hour
 	// LongestRequest is how long a request may take: it reads and writes its records, waits
-	// for its work, and records what became of that.
+	// for its operation, and records the outcome.
 	LongestRequest = wired.MaxWait + 2*broker.RecordsTimeout
 )
 
@@ -66,116 +66,116 @@ type Broker struct {
 // Open opens the data folder, resumes every operation that was running when the
 // last process ended, and starts the reaper.
 func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, err error) {
-	e := &Broker{log: log, swept: make(chan struct{})}
-	if e.folder, err = folder.Open(s.Data, folder.Options{NewID: app.NewID, Wall: s.wall}); err != nil {
+	b := &Broker{log: log, swept: make(chan struct{})}
+	if b.folder, err = folder.Open(s.Data, folder.Options{NewID: app.NewID, Wall: s.wall}); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			e.folder.Close()
+			b.folder.Close()
 		}
 	}()
-	if behind := e.folder.Behind; behind > time.Second {
+	if behind := b.folder.Behind; behind > time.Second {
 		log.Warn("the clock is behind the last change in the data folder; times go on from there",
 			"behind", behind.Round(time.Second).String())
 	}
-	known, err := e.platforms(s)
+	known, err := b.platforms(s)
 	if err != nil {
 		return nil, err
 	}
-	now := e.folder.Now
-	if err := e.wire(s, offered); err != nil {
+	now := b.folder.Now
+	if err := b.wire(s, offered); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			closeAll(e.providers)
+			closeAll(b.providers)
 		}
 	}()
-	records := ledger.New(e.folder.Records, app.NewID)
+	records := ledger.New(b.folder.Records, app.NewID)
 	steps := worker.New(worker.Options{
-		Records: records, Vault: e.folder.Vault, Plans: e.offered, Providers: e.providers,
+		Records: records, Vault: b.folder.Vault, Plans: b.offered, Providers: b.providers,
 		Now: now, NewID: app.NewID, Log: log, HardTimeout: hardTimeout,
 		Alone: true, // the folder is this process's
 	})
-	e.engine = inprocess.New(e.quiet.step(steps.Step), inprocess.Options{Log: log})
+	b.engine = inprocess.New(b.quiet.step(steps.Step), inprocess.Options{Log: log})
 	defer func() {
 		if err != nil {
-			e.engine.Close()
+			b.engine.Close()
 		}
 	}()
-	e.reaper = reaper.New(reaper.Options{
-		Records: records, Start: e.engine.Start, Now: now, NewID: app.NewID, OperationTimeout: app.OperationTimeout, Log: log,
-		Inventory: providers.Inventory(records, e.folder.Whose(), s.ReaperDryRun, e.providers),
+	b.reaper = reaper.New(reaper.Options{
+		Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID, OperationTimeout: app.OperationTimeout, Log: log,
+		Inventory: providers.Inventory(records, b.folder.Whose(), s.ReaperDryRun, b.providers),
 	})
-	e.Handler = e.handler(s, known, records)
-	if err := e.resume(); err != nil {
+	b.Handler = b.handler(s, known, records)
+	if err := b.resume(); err != nil {
 		return nil, err
 	}
-	e.console = console.New(records, e.offered, e.providers, operator.Options{
-		Vault: e.folder.Vault, Whose: e.folder.Whose(), Now: now, Start: e.engine.Start,
-		Platforms: platforms.Names(e.folder.Logins()), Names: adapters.Names(e.folder.Whose().Broker),
+	b.console = console.New(records, b.offered, b.providers, operator.Options{
+		Vault: b.folder.Vault, Whose: b.folder.Whose(), Now: now, Start: b.engine.Start,
+		Platforms: platforms.Names(b.folder.Logins()), Names: adapters.Names(b.folder.Whose().Broker),
 	})
-	e.control = socket.Listen(folder.Control(s.Data), e.console.Call, e.backup, log)
+	b.control = socket.Listen(folder.Control(s.Data), b.console.Call, b.backup, log)
 	var ctx context.Context
-	ctx, e.stop = context.WithCancel(context.Background())
-	go e.sweep(ctx)
-	return e, nil
+	ctx, b.stop = context.WithCancel(context.Background())
+	go b.sweep(ctx)
+	return b, nil
 }
 
 // wire builds the providers, and hides the offerings of those that are left out.
-func (e *Broker) wire(s Settings, offered *catalog.Catalog) error {
-	warnOfShown(s.Servers, e.log)
-	providers, left, err := wiredIn(rows(), e.folder, offered, s.Getenv, func(s backup.Server) { e.server = &s }, e.log)
+func (b *Broker) wire(s Settings, offered *catalog.Catalog) error {
+	warnOfShown(s.Servers, b.log)
+	providers, left, err := wiredIn(rows(), b.folder, offered, s.Getenv, func(s backup.Server) { b.server = &s }, b.log)
 	if err != nil {
 		return err
 	}
-	e.getenv, e.providers = s.Getenv, providers
-	e.offered = without(context.Background(), e.folder, providers, left, offered, e.log)
+	b.getenv, b.providers = s.Getenv, providers
+	b.offered = without(context.Background(), b.folder, providers, left, offered, b.log)
 	return nil
 }
 
-// platforms are the platforms that may log in. They are read by the machine's clock,
-// since rotate says by that until when an old password is valid.
-func (e *Broker) platforms(s Settings) (*platforms.Kept, error) {
-	registry, err := registered(e.folder.Logins(), s, e.log)
+// platforms are those that may log in. The machine's clock judges old passwords, since
+// rotate says by that clock until when one is valid.
+func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
+	registry, err := registered(b.folder.Logins(), s, b.log)
 	if err != nil {
 		return nil, err
 	}
-	e.Default = registry.Platforms[0]
-	warnOfShort(registry, s.Data, e.log)
-	return platforms.NewKept(context.Background(), e.folder.Logins().Registry, app.Now, e.log)
+	b.Default = registry.Platforms[0]
+	warnOfShort(registry, s.Data, b.log)
+	return platforms.NewKept(context.Background(), b.folder.Logins().Registry, app.Now, b.log)
 }
 
 // handler answers platforms.
-func (e *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
-	now := e.folder.Now
+func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
+	now := b.folder.Now
 	return osb.New(osb.Options{
 		Broker: app.NewBroker(broker.Options{
-			Identity: e.folder.Whose().Broker, Records: records, Catalog: e.offered, Vault: e.folder.Vault, Engine: e.engine,
-			Now: now, Log: e.log,
+			Identity: b.folder.Whose().Broker, Records: records, Catalog: b.offered, Vault: b.folder.Vault, Engine: b.engine,
+			Now: now, Log: b.log,
 		}, s.RetryAfter),
-		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: e.offered.Offerings,
-		Now: now, NewID: app.NewID, Log: e.log,
+		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: b.offered.Offerings,
+		Now: now, NewID: app.NewID, Log: b.log,
 	})
 }
 
-func (e *Broker) resume() error {
-	refs, err := e.reaper.Unsettled(context.Background())
+func (b *Broker) resume() error {
+	refs, err := b.reaper.Unsettled(context.Background())
 	if errors.Is(err, ledger.ErrUnreadable) { // the rest goes on
-		e.log.Error("what runs on these records cannot go on: stop the broker, and restore the folder from a backup "+
+		b.log.Error("what runs on these records cannot go on: stop the broker, and restore the folder from a backup "+
 			"or run `longshore rebuild --yes`", "error", err)
 	} else if err != nil {
 		return fmt.Errorf("finding what was running when the broker stopped: %w", err)
 	}
 	if len(refs) > 0 {
-		e.log.Info("resuming operations", "count", len(refs))
+		b.log.Info("resuming operations", "count", len(refs))
 	}
-	return e.engine.Resume(refs)
+	return b.engine.Resume(refs)
 }
 
-func (e *Broker) sweep(ctx context.Context) {
-	defer close(e.swept)
+func (b *Broker) sweep(ctx context.Context) {
+	defer close(b.swept)
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
@@ -184,29 +184,29 @@ func (e *Broker) sweep(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		report, err := e.reaper.Sweep(ctx)
+		report, err := b.reaper.Sweep(ctx)
 		if ctx.Err() != nil {
 			err = nil // it was told to end
 		}
-		report.Log(e.log, err)
+		report.Log(b.log, err)
 	}
 }
 
-// CheckRecords has all records checked, by a process of its own, at once and then each
-// day until the context ends. Once they are found to be damaged, nothing is changed any
-// more before the next start; what is whole can still be read.
-func (e *Broker) CheckRecords(ctx context.Context) {
+// CheckRecords checks all records in a process of their own, at once and then each day until
+// the context ends. Once it finds damage, the broker changes nothing before the next start;
+// whole records can still be read.
+func (b *Broker) CheckRecords(ctx context.Context) {
 	for {
-		found, err := e.folder.Records.Check(ctx)
+		found, err := b.folder.Records.Check(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case found.Wrong > 0:
-			e.log.Error("the records are damaged, and nothing is changed any more: stop the broker, and "+folder.Restore,
+			b.log.Error("the records are damaged, and nothing is changed any more: stop the broker, and "+folder.Restore,
 				"problems", found.Wrong, "first", found.Problems[0])
 			return
 		case err != nil:
-			e.log.Error("the records could not be checked", "error", err)
+			b.log.Error("the records could not be checked", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -218,11 +218,11 @@ func (e *Broker) CheckRecords(ctx context.Context) {
 
 // Close stops the reaper and the operations after their current call, and releases the
 // data folder. Running operations go on at the next start.
-func (e *Broker) Close() {
-	e.stop()
-	<-e.swept
-	e.control.Close()
-	e.engine.Close()
-	closeAll(e.providers)
-	e.folder.Close()
+func (b *Broker) Close() {
+	b.stop()
+	<-b.swept
+	b.control.Close()
+	b.engine.Close()
+	closeAll(b.providers)
+	b.folder.Close()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
 )
 
-// startPostgres starts the broker's own PostgreSQL, or takes over the one that runs
-// on since the broker was killed.
+// startPostgres starts the broker's own PostgreSQL, or takes over one that outlived a killed
+// broker.
 func startPostgres(e embedding) (started, error) {
 	s, err := pgserver.Open(context.Background(), pgserver.Options{Dir: e.dir, Getenv: e.getenv, Log: e.log})
 	if err != nil {
@@ -32,7 +32,7 @@ func startPostgres(e embedding) (started, error) {
 	}}, nil
 }
 
-// postgresSettings explains what is set of it.
+// postgresSettings explains its settings.
 const postgresSettings = "\n  " + pgserver.EnvBin + "\n" +
 	"      with --postgres embedded, the folder of PostgreSQL's programs; unless it is\n" +
 	"      set, PATH, where systems put them, and what `make postgres` installed\n  " +
@@ -40,20 +40,18 @@ const postgresSettings = "\n  " + pgserver.EnvBin + "\n" +
 	"      with --postgres embedded and as root, the user of this system that the\n" +
 	"      server runs as; postgres unless set. The data folder records it"
 
-// A Trial is what a new user may try the broker with.
+// A Trial is a plan for a new user to try.
 type Trial struct {
 	ServiceID, PlanID string
-	// Psql is the program that connects to what the plan makes, and empty where that
-	// is no database.
+	// Psql is the program that connects to the plan's database; empty if it makes none.
 	Psql string
 }
 
-// Trial gives a plan to try the broker with: of databases where it has them, and
-// else the first that answers later where that is allowed.
-func (e *Broker) Trial() Trial {
-	databases := e.providers[app.ProviderPostgres].Close != nil
+// Trial gives the first plan of databases that may answer later, or else of anything.
+func (b *Broker) Trial() Trial {
+	databases := b.providers[app.ProviderPostgres].Close != nil
 	for _, first := range []bool{true, false} { // databases before all others
-		for _, o := range e.offered.Offerings() {
+		for _, o := range b.offered.Offerings() {
 			if first && (o.Provider != app.ProviderPostgres || !databases) {
 				continue
 			}
@@ -61,7 +59,7 @@ func (e *Broker) Trial() Trial {
 				if p.Asynchronous == catalog.Allowed {
 					t := Trial{ServiceID: o.ID, PlanID: p.ID}
 					if first {
-						t.Psql = e.psql()
+						t.Psql = b.psql()
 					}
 					return t
 				}
@@ -71,15 +69,14 @@ func (e *Broker) Trial() Trial {
 	return Trial{ServiceID: "SERVICE_ID", PlanID: "PLAN_ID"} // never: what ships has one
 }
 
-// psql is PostgreSQL's own client: where the system has none, that of the broker's
-// own server.
-func (e *Broker) psql() string {
+// psql is PostgreSQL's own client: the system's, or else that of the broker's own server.
+func (b *Broker) psql() string {
 	const name = "psql"
 	if _, err := exec.LookPath(name); err == nil {
 		return name
 	}
 	c, err := pgserver.Attach(context.Background(), pgserver.Options{
-		Dir: e.folder.Path(app.ProviderPostgres), Getenv: e.getenv, Log: e.log,
+		Dir: b.folder.Path(app.ProviderPostgres), Getenv: b.getenv, Log: b.log,
 	})
 	if err == nil {
 		if path, err := exec.LookPath(filepath.Join(c.Bin, name)); err == nil {

@@ -23,8 +23,7 @@ import (
 type row struct {
 	// build builds it. An unavailable error leaves it out.
 	build func(e embedding) (wired.Provider, error)
-	// settings checks its own settings in the environment; help explains them to
-	// whoever starts the broker.
+	// settings checks its own settings in the environment; help explains them.
 	settings func(getenv func(string) string) error
 	help     string
 }
@@ -68,7 +67,7 @@ func demoRow() row {
 func Help() string {
 	var all []string
 	known := rows()
-	for _, name := range slices.Sorted(maps.Keys(known)) {
+	for _, name := range providers.Names() {
 		all = append(all, known[name].help)
 	}
 	return strings.Join(all, "\n  ")
@@ -78,14 +77,14 @@ func Help() string {
 func checkSettings(getenv func(string) string) error {
 	var problems []error
 	known := rows()
-	for _, name := range slices.Sorted(maps.Keys(known)) {
+	for _, name := range providers.Names() {
 		problems = append(problems, known[name].settings(getenv))
 	}
 	return errors.Join(problems...)
 }
 
-// wiredIn builds the known providers for the embedded broker, in its data folder. It
-// also returns those that are left out, and why. The wired ones are to be closed.
+// wiredIn builds the known providers in a data folder; the caller closes them. Left says of
+// the others why they are left out.
 func wiredIn(
 	known map[string]row, f *folder.Folder, offered *catalog.Catalog, getenv func(string) string,
 	serves func(backup.Server), log *slog.Logger,

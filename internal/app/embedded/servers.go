@@ -22,7 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
 )
 
-// A server is a provider on shared servers, of which the broker may start one.
+// A server is a provider on shared servers; the broker may start a server for it.
 type server struct {
 	providers.Server
 	// start starts a server of the broker's own, in the provider's folder; nil if there is
@@ -57,7 +57,7 @@ const pool = 8
 // URLEmbedded is given instead of a URL for a server of the broker's own.
 const URLEmbedded = "embedded"
 
-// The names of its settings in the environment.
+// envURL and envPasswordFile name its settings in the environment.
 func (s server) envURL() string { return "LONGSHORE_" + strings.ToUpper(s.Name) + "_URL" }
 func (s server) envPasswordFile() string {
 	return "LONGSHORE_" + strings.ToUpper(s.Name) + "_PASSWORD_FILE"
@@ -83,8 +83,8 @@ func (s server) row() row {
 	}
 }
 
-// access reads where the server is; from is "" if the provider is not set up, and
-// URLEmbedded if a server is to be started, of which nothing is known yet.
+// access reads how the server is reached. From is "" if the provider is not set up, and
+// URLEmbedded if the broker has to start the server, whose address is not known yet.
 func (s server) access(getenv func(string) string) (a hosted.Access, from string, err error) {
 	from, file := getenv(s.envURL()), getenv(s.envPasswordFile())
 	switch {
@@ -124,7 +124,7 @@ type unavailable struct{ error }
 
 func (u unavailable) Unwrap() error { return u.error }
 
-// embedded wires it in the embedded broker, if it is set up.
+// build wires the provider, if it is set up.
 func (s server) build(e embedding) (wired.Provider, error) {
 	access, from, err := s.access(e.getenv)
 	if err != nil {
@@ -160,12 +160,12 @@ func (s server) build(e embedding) (wired.Provider, error) {
 const greetTimeout = 5 * time.Second
 
 // greet tells the operator at the start, rather than at the first operation, what is
-// wrong with a server. The broker goes on: its operations wait until that is mended.
+// wrong with a server. The broker starts all the same: operations wait for the server.
 func (s server) greet(made wired.Provider, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), greetTimeout)
 	defer cancel()
 	if _, _, err := made.Reconciler.Survey(ctx, hosted.DefaultTarget); err != nil {
-		log.Error("the "+s.Title+" server cannot be used: what is asked of it waits until this is mended",
+		log.Error("the "+s.Title+" server cannot be used: its operations wait until this is mended",
 			"provider", s.Name, "error", err)
 	}
 }

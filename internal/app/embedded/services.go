@@ -44,10 +44,9 @@ func cloudformationRow() row {
 // it.
 const awsLook = 20 * time.Second
 
-// cloudformationEmbedded is the provider in the embedded broker, if it is asked for and
-// its account is prepared. If the provider was used before and AWS does not answer now, or
-// refuses, it is wired all the same: its operations wait, and each step checks the account
-// anew.
+// cloudformationEmbedded builds the provider if it is asked for and its account is prepared.
+// One that was used before is built even while AWS does not answer, or refuses: its operations
+// wait, and each step checks the account anew.
 func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 	s, err := providers.ReadServices(e.getenv)
 	if err != nil {
@@ -71,7 +70,7 @@ func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 		e.log.Info("AWS services are made here", "account", at.Account, "region", at.Region, "as", at.Caller,
 			"names", string(scope)+"-*")
 	case e.used && at.Config.Region != "":
-		e.log.Warn("AWS does not answer, or refuses: what is asked of it waits", "error", err)
+		e.log.Warn("AWS does not answer, or refuses: its operations wait", "error", err)
 	default:
 		if awsRefuses(err) {
 			e.log.Warn("AWS refuses the broker: its services are not offered until the broker is started again", "error", err)
@@ -84,15 +83,14 @@ func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 	}), nil
 }
 
-// awsRefuses reports whether AWS has answered, and not as was asked.
+// awsRefuses reports whether AWS has answered with an error.
 func awsRefuses(err error) bool {
 	_, is := errors.AsType[smithy.APIError](err)
 	return is
 }
 
-// whileRefused looks again where AWS refuses, as long as there is time: a key that is new
-// is not known everywhere yet, and what is throttled passes. The error is that of the last
-// look.
+// whileRefused repeats a look that AWS refuses, as long as there is time: a new key is not
+// known everywhere yet, and throttling passes. The error is that of the last look.
 func whileRefused(ctx context.Context, wait func(context.Context, time.Duration) error, look func() error) error {
 	err := look()
 	for next := time.Second; awsRefuses(err) && wait(ctx, next) == nil; next *= 2 {
@@ -118,7 +116,7 @@ func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targ
 			err = preparedAt(ctx, other, scope, name, e)
 		}
 		if err != nil {
-			e.log.Warn("a target cannot be used: what is asked of it waits", "target", name, "error", err)
+			e.log.Warn("a target cannot be used: its operations wait", "target", name, "error", err)
 		}
 	}
 	return nil

@@ -58,8 +58,7 @@ func Demo(getenv func(string) string, now func() time.Time) (wired.Provider, err
 // Names are the names of all providers, in order.
 func Names() []string { return slices.Sorted(maps.Keys(rows())) }
 
-// Wired builds the providers that the stack has, and has those called inside the VPC
-// that need it.
+// Wired builds the stack's providers; those that need it are called inside the VPC.
 func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
 	providers, all := map[string]wired.Provider{}, rows()
 	for name := range strings.SplitSeq(p.Getenv(app.EnvProviders), ",") {
@@ -122,8 +121,8 @@ func throughVPC(p deployed.Parts, providers map[string]wired.Provider) error {
 	return nil
 }
 
-// FromOutputs is the environment of a stack's functions, as far as providers need it
-// for an operator's command; said are the stack's outputs.
+// FromOutputs gives an operator's command the environment that a stack's functions give to
+// providers, as far as the stack's outputs tell it.
 func FromOutputs(stack string, said map[string]string) map[string]string {
 	set := map[string]string{
 		app.EnvStack: stack, app.EnvBroker: said[outputs.Broker], app.EnvCalls: said[outputs.Calls],

@@ -93,8 +93,8 @@ type Outside struct {
 	wired.Reconciler
 }
 
-// deployed is the provider in a function outside the VPC: that never calls it itself,
-// and only passes on what is needed to reach the servers.
+// deployed is the provider in a function outside the VPC, which never calls it itself and
+// only passes on how the servers are reached.
 func (s Server) deployed(p deployed.Parts) (wired.Provider, error) {
 	all, err := s.Secrets(p.Getenv)
 	if err != nil {

@@ -27,8 +27,8 @@ func cloudformationRow() row {
 	}
 }
 
-// ServicesSettings are the settings of the provider of AWS services. Which account it works
-// in, and as whom, is for the SDK's own to say: AWS_PROFILE, AWS_REGION and others.
+// ServicesSettings are the settings of the provider of AWS services. The SDK's own say which
+// account and identity it uses: AWS_PROFILE, AWS_REGION and others.
 type ServicesSettings struct {
 	On       bool // the embedded broker offers it
 	Emulated bool
@@ -74,8 +74,7 @@ func Services(o cloudformation.Options) wired.Provider {
 	return w
 }
 
-// cloudformationDeployed is the provider in a function: its account was prepared with
-// the stack.
+// cloudformationDeployed builds the provider in a function: the stack prepared its account.
 func cloudformationDeployed(p deployed.Parts) (wired.Provider, error) {
 	set, err := p.Required(app.EnvStack, app.EnvBroker)
 	if err != nil {

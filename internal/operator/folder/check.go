@@ -28,11 +28,10 @@ func (c *Checked) add(problems ...error) {
 	c.Wrong += len(problems)
 }
 
-// Check reads all of a data folder and proves that nothing in it is damaged:
-// its marker, its key, the platforms' logins, each page of the records, each record,
-// and that all that is sealed opens. It changes nothing and fails, with an *advice.Error, where there is
-// nothing to judge: no data folder, or one that is in use. What is sealed is opened only
-// where the records are whole.
+// Check reads a whole data folder and proves that nothing in it is damaged: its marker, its
+// key, the platforms' logins, each page of the records, each record and, where all records are
+// whole, each sealed value. It changes nothing. It fails, with an *advice.Error, where there is
+// nothing to judge: no data folder, or one that is in use.
 func Check(ctx context.Context, dir string) (out Checked, err error) {
 	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
 	if markErr == nil && !found {
@@ -98,8 +97,8 @@ func readKey(ctx context.Context, dir string, mark marker) (*vault.Local, error)
 	return key, nil
 }
 
-// checkSealed proves that each record can be decoded and what is sealed in it opened;
-// the latter if there is a key.
+// checkSealed proves that each record can be decoded and, if there is a key, each sealed value
+// opened.
 func checkSealed(ctx context.Context, key *vault.Local, path string, found *bolt.Damage) (err error) {
 	records, err := bolt.Open(path, bolt.MustExist(), bolt.ReadOnly())
 	if err != nil {
@@ -142,7 +141,7 @@ func scan(ctx context.Context, records *bolt.Store) iter.Seq2[store.Record, erro
 	})
 }
 
-// sealedIn is what is sealed in a record.
+// sealedIn gives the sealed values of a record.
 func sealedIn(r store.Record) (values []vault.Value, err error) {
 	all, err := ledger.Decode(r)
 	for _, record := range all.Records {

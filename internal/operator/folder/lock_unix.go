@@ -17,8 +17,7 @@ func lockFile(path string) (*os.File, error) {
 	return lockAs(path, os.O_CREATE|os.O_RDWR, syscall.LOCK_EX)
 }
 
-// lockToRead keeps out whoever has, or wants, the lock of lockFile. It needs to write
-// nothing.
+// lockToRead holds a shared lock, beside which nobody holds that of lockFile. It writes nothing.
 func lockToRead(path string) (*os.File, error) { return lockAs(path, os.O_RDONLY, syscall.LOCK_SH) }
 
 func lockAs(path string, flag, how int) (*os.File, error) {

@@ -117,7 +117,7 @@ func fault(dir string) func(what, mend string, cause error) error {
 	}
 }
 
-// Restore is what to do about a folder that is damaged.
+// Restore says what to do about a damaged folder.
 const Restore = "restore the folder from a backup; " +
 	"without one, `longshore rebuild --yes` keeps what is whole and gives a record to what exists; " +
 	"to begin anew and forget every instance, name an empty folder with --data"

@@ -8,9 +8,8 @@ import (
 	"syscall"
 )
 
-// giveToOwner gives a file of a data folder to whom the folder belongs: where an
-// operator calls a command as root, the broker could not read what it has written.
-// A file that cannot be given stays the caller's.
+// giveToOwner gives a file to the owner of its data folder: the broker could not read what a
+// command that root calls has written. A file that cannot be given stays the caller's.
 func giveToOwner(path string) {
 	if os.Geteuid() != 0 {
 		return

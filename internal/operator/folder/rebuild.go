@@ -27,9 +27,9 @@ func (f *Folder) checkRecords() error {
 // fileSalvaged is what the records are salvaged into.
 const fileSalvaged = "." + fileRecords + ".salvaged"
 
-// salvageRecords keeps a copy of damaged records aside and puts what is whole of them in
-// their place, at once. They no longer say whose they are: until a rebuild has ended, the
-// reaper takes nothing that they do not know for an orphan.
+// salvageRecords keeps a copy of damaged records aside and puts the whole ones in their place,
+// at once. They no longer say whose they are: until a rebuild has ended, the reaper takes
+// nothing that they do not know for an orphan.
 func (f *Folder) salvageRecords() error {
 	if f.Records != nil {
 		_ = f.Records.Close()
@@ -61,8 +61,8 @@ func (f *Folder) salvageRecords() error {
 	return f.openRecords(f.mark)
 }
 
-// beginRecords sets aside what is left of the records and begins new ones. If it is
-// stopped on the way, the next start takes those for another folder's.
+// beginRecords sets aside what is left of the records and begins new ones. If the process dies
+// in between, the next start takes the new ones for another folder's.
 func (f *Folder) beginRecords() (err error) {
 	if f.Records != nil {
 		_ = f.Records.Close()
@@ -79,7 +79,7 @@ func (f *Folder) beginRecords() (err error) {
 	return writeJSON(f.Path(fileMarker), f.mark)
 }
 
-// sealed counts what is sealed in the records, and how much of that opens.
+// sealed counts the sealed values of the records, and those that open.
 func (f *Folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
 	for r, err := range scan(ctx, f.Records) {
 		if err != nil {
@@ -102,10 +102,9 @@ func (f *Folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
 	return sealed, opened, nil
 }
 
-// replaceKey sets the key aside and makes a new one, unless the key opens some of what
-// is sealed: then it stays, and the check value is the wrong one. That is still of the
-// old key, so that nothing opens the folder before a rebuild has ended (Rebuilt);
-// another rebuild may begin again.
+// replaceKey sets the key aside and makes a new one, unless the key opens a sealed value: then
+// it stays, and the check value is the wrong one. The check value stays that of the old key, so
+// that nothing but another rebuild opens the folder before a rebuild has ended (Rebuilt).
 func (f *Folder) replaceKey() error {
 	if f.Vault != nil {
 		if _, opened, err := f.sealed(context.Background()); err != nil || opened > 0 {
@@ -124,8 +123,7 @@ func (f *Folder) replaceKey() error {
 	return err
 }
 
-// Rebuilt ends the replacement of a key: the key opens everything that is left in the
-// records.
+// Rebuilt ends the replacement of a key: the key opens all that the records still hold.
 func (f *Folder) Rebuilt(ctx context.Context) error {
 	if err := f.prove(); !errors.Is(err, errOtherKey) {
 		return err
