@@ -15,11 +15,11 @@ import (
 // The names of the settings that come from the environment. This list is the
 // only one: whatever sets them uses these names.
 const (
-	// Of the embedded broker.
+	// For the embedded broker.
 	EnvAWS      = "LONGSHORE_AWS" // true: AWS services are offered
 	EnvUsername = "LONGSHORE_USERNAME"
 	EnvPassword = "LONGSHORE_PASSWORD"
-	// Of the embedded broker and of the functions.
+	// For the embedded broker and the functions.
 	EnvMinRetryAfter = "LONGSHORE_MIN_RETRY_AFTER" // bounds of Retry-After
 	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
 	EnvPlatformRate  = "LONGSHORE_PLATFORM_RATE"  // requests a second that each platform may send; 0 for as many as it likes
@@ -27,7 +27,7 @@ const (
 	EnvAWSTargets    = "LONGSHORE_AWS_TARGETS"    // bootstrap.Targets as JSON, or the path of a file that holds it
 	EnvAWSEmulated   = "LONGSHORE_AWS_EMULATED"   // true: AWS is emulated by what puts no token on a stack's events
 	EnvReaperDryRun  = "LONGSHORE_REAPER_DRY_RUN" // true: what no record knows of is only reported
-	// Of the functions: where things are.
+	// For the functions: where things are.
 	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics, and for its table to say whose it is
 	EnvBroker       = "LONGSHORE_BROKER"        // the broker's own identity, which its things carry
 	EnvTable        = "LONGSHORE_TABLE"         // name of the table

@@ -39,10 +39,10 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// What a start costs, as far as a machine that is not Lambda can tell: each of
-// the real functions is started again and again, in turn, and asked one thing.
-// No time fails it, since all of them depend on the machine; a function that
-// ends, or answers with an error, does. `make bench-coldstart` runs it.
+// BenchmarkColdStart measures a start, as far as a machine that is not Lambda can: it starts
+// each of the real functions again and again, in turn, and asks one thing. No time fails it,
+// since all of them depend on the machine; a function that ends, or answers with an error,
+// does. `make bench-coldstart` runs it.
 func BenchmarkColdStart(b *testing.B) {
 	if runtime.GOOS != "linux" {
 		b.Skip("reads /proc, which only Linux has")

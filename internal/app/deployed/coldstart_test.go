@@ -16,13 +16,12 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// The real functions, started without their settings, end at once and name
-// what is missing.
+// The real functions, started without their settings, end at once and name a missing one.
 func TestColdStartsWithoutSettings(t *testing.T) {
 	for function, name := range map[string]string{"api": app.EnvTable, "provisioner": app.EnvKey, "reaper": app.EnvStateMachine} {
 		t.Run(function, func(t *testing.T) {
 			binary, source := filepath.Join(t.TempDir(), "bootstrap"), "../../../functions/"+function
-			// What a test has read is what the go command keeps its result for.
+			// The go command keeps the result of a test for the files that the test has read.
 			if _, err := os.ReadDir(source); err != nil {
 				t.Fatal(err)
 			}
@@ -42,8 +41,8 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 	}
 }
 
-// clients are those of AWS services that each function links, beside those that the SDK finds
-// its credentials with: every start loads them.
+// clients are those of AWS services that each function links, beside those by which the SDK
+// finds its credentials: every start loads them.
 var clients = map[string][]string{
 	"api": {"dynamodb", "kms", "lambda", "secretsmanager", "sfn"},
 	"provisioner": {"cloudformation", "dynamodb", "eventbridge", "iam", "kinesis", "kms", "lambda",

@@ -40,7 +40,7 @@ func (c *calls) taken() map[string]int {
 	return out
 }
 
-// What requests and steps cost at DynamoDB and KMS, counted at the wire. A
+// Requests and steps make no more calls of DynamoDB and KMS than these, counted at the wire. A
 // write is a PutItem, or a transaction where records must change together.
 func TestWhatRequestsCost(t *testing.T) {
 	cfg := emulator.Config(t)

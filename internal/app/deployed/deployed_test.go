@@ -84,7 +84,8 @@ func (h *here) Invoke(ctx context.Context, in *lambda.InvokeInput, _ ...func(*la
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
 // together are the three functions' handlers over an emulated DynamoDB, KMS,
-// and Secrets Manager: the same rooms as embedded, put together for AWS. What deploys them is not part of this.
+// and Secrets Manager: the same rooms as embedded, wired for AWS. Their deployment is tested
+// elsewhere.
 type together struct {
 	*testing.T
 	here   *here
@@ -235,8 +236,7 @@ func (f *together) live() {
 	call("HEAD", "/v2/catalog", "", "", 200)
 }
 
-// What operators see of one life: each operation begun and ended once, and no
-// text of a user.
+// Operators see of one life that each operation began and ended once, and no text of a user.
 func TestWhatIsCounted(t *testing.T) {
 	f := newTogether(t, emulator.Config(t))
 	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
@@ -361,7 +361,7 @@ func TestFunctionsNameTheirSettings(t *testing.T) {
 	}
 }
 
-// demoOffered is in the place of what is deployed beside a function.
+// demoOffered is in place of the catalog that is deployed beside a function.
 func demoOffered() (*catalog.Catalog, error) { return testkit.Demo(), nil }
 
 // allOffered is the same with all that ships.

@@ -34,7 +34,7 @@ func (s Secret) read(ctx context.Context) (r platforms.Registry, version string,
 	if err != nil {
 		return r, "", fmt.Errorf("reading the secret: %w", err)
 	}
-	// What is in the secret never gets into an error.
+	// No error repeats the content of the secret.
 	r, err = platforms.Decode([]byte(aws.ToString(out.SecretString)))
 	if err != nil {
 		return r, "", fmt.Errorf("the secret is damaged: %w", err)

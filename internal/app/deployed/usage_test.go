@@ -186,8 +186,8 @@ func (m *meter) taken() usage {
 	return out
 }
 
-// What one instance's life takes, and what the reaper takes while nothing
-// happens, is what docs/costs.md computes its prices from.
+// TestUsage counts what an instance's life takes, and a reaper that finds nothing: docs/costs.md
+// computes its prices from both.
 func TestUsage(t *testing.T) {
 	const file = "testdata/usage.json"
 	cfg := emulator.Config(t)

@@ -13,8 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/operator/folder"
 )
 
-// What is asked of an absent provider waits, whatever it is: what was taken for done
-// would never be done.
+// Everything that is asked of an absent provider waits: nothing is taken for done.
 func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
 	why := errors.New("no server")
 	w := wired.Of(absent{why})

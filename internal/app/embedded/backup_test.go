@@ -137,7 +137,7 @@ func TestABackupOfAllRestores(t *testing.T) {
 	}
 }
 
-// What a backup leaves whose process dies holds secrets: the next start removes it.
+// A backup whose process dies leaves files with secrets: the next start removes them.
 func TestWhatABackupLeavesIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	begun(t, dir).Close()

@@ -43,7 +43,7 @@ func guided(t *testing.T, s *pgtest.Server) hosted.Access {
 		t.Fatal(err)
 	}
 	all := blocks(t, "sql")
-	// What psql asks for the password, it sends as this.
+	// psql asks for the password, and sends this.
 	statements := strings.ReplaceAll(all[0], `\password longshore`, "ALTER ROLE longshore PASSWORD '"+verifier+"';")
 	for statement := range strings.SplitSeq(statements, ";") {
 		if strings.TrimSpace(statement) != "" {

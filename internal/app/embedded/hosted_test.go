@@ -175,8 +175,8 @@ func (b *embeddedBroker) remove(path, service, plan string) {
 }
 
 // `serve --postgres URL`: without it nothing is offered, with it databases work; and
-// once there are some, the offering stays without the server: what is asked waits
-// until it is named again, and the log says what to do.
+// once there are some, the offering stays without the server: operations wait until it is
+// named again, and the log says what to do.
 func TestPostgresByURL(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t, "17")
@@ -269,7 +269,7 @@ func TestAServerThatIsNoGood(t *testing.T) {
 }
 
 // Where a server is comes from a flag before the environment, its password perhaps
-// from a file; what cannot be meant is refused with its remedy, and never repeated.
+// from a file; a setting that cannot be meant is refused with its remedy, and never repeated.
 func TestPostgresSettings(t *testing.T) {
 	t.Parallel()
 	const anURL = "LONGSHORE_POSTGRES_URL"

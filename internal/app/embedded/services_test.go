@@ -84,8 +84,8 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	left("AWS_REGION is not set")
 }
 
-// A refused call at the start is made again, and costs nobody the offerings: who has used
-// them before keeps them however long it is refused, and who has not is told in the log.
+// The start repeats a refused call. A broker that used AWS before keeps its offerings however
+// long AWS refuses; one that did not leaves them out, and says so in the log.
 func TestARefusedStartIsTriedAgain(t *testing.T) {
 	cfg := emulator.Config(t)
 	to, err := url.Parse(*cfg.BaseEndpoint)

@@ -69,7 +69,7 @@ func TestValkeyByTLS(t *testing.T) {
 	b.remove("service_instances/i", service, plan)
 }
 
-// What a URL of Valkey may say; what cannot be meant is refused, and never repeated.
+// A URL of Valkey that cannot be meant is refused, and never repeated.
 func TestValkeySettings(t *testing.T) {
 	t.Parallel()
 	for given, says := range map[string]string{

@@ -70,7 +70,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// What CloudFormation calls is written into the permissions, which are right then.
+// Permit writes into the permissions what CloudFormation calls, and they are right then.
 func TestPermit(t *testing.T) {
 	dir := t.TempDir()
 	path, err := offeringfiles.NewAWS(dir, "first-log")

@@ -20,7 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/test/catalogtest"
 )
 
-// Whatever is wrong is refused with its setting, all of it at once.
+// All that is wrong is refused at once, each with its setting.
 func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  map[string]string
@@ -46,8 +46,8 @@ func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 	}
 }
 
-// Rules name plans as people do; the provider knows them by their ids. Whoever only
-// lists has none.
+// Rules name plans as people do; the provider knows them by their ids. Without a catalog there
+// are no rules.
 func TestRulesOfTargetsNamePlans(t *testing.T) {
 	targets := bootstrap.Targets{Targets: map[string]plan.Target{"default": {}, "other": {Region: "eu-west-1"}},
 		Rules: []plan.TargetRule{
@@ -97,7 +97,7 @@ func TestAFunctionHasTheProvider(t *testing.T) {
 	}
 }
 
-// A heard is a way to AWS that ends here: what was asked is kept, and nothing answers.
+// A heard is a way to AWS that ends here: it keeps the requests, and nothing answers.
 type heard struct{ bodies []string }
 
 func (h *heard) Do(r *http.Request) (*http.Response, error) {

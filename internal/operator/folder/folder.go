@@ -20,7 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// What the data folder holds.
+// The files of a data folder.
 const (
 	fileMarker      = "longshore.json" // written last: the folder is whole
 	fileRecords     = "longshore.db"

@@ -284,8 +284,8 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Where what is sealed cannot be counted, the key is not to blame: nobody is told to
-// give up what is sealed with it.
+// Where the sealed values cannot be counted, the key is not blamed: no message tells the operator
+// to give them up.
 func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 	dir := filled(t)
 	f, err := Open(dir, inputs)
@@ -412,8 +412,7 @@ func TestTheBrokersIdentity(t *testing.T) {
 	}
 }
 
-// What is damaged where opening does not look is found before anything is rebuilt
-// on it.
+// A rebuild finds damage that opening does not meet, before it builds on it.
 func TestARebuildFindsDamagedRecords(t *testing.T) {
 	dir := filled(t)
 	path := filepath.Join(dir, fileRecords)
@@ -440,8 +439,8 @@ func TestARebuildFindsDamagedRecords(t *testing.T) {
 	}
 }
 
-// What a later version wrote is sound: nothing says that it is damaged, and no
-// rebuild sets it aside.
+// A folder that a later version wrote is sound: nothing calls it damaged, and no rebuild sets
+// its files aside.
 func TestAFolderOfALaterVersion(t *testing.T) {
 	for name, later := range map[string]func(t *testing.T, dir string){
 		"Marker": func(t *testing.T, dir string) {

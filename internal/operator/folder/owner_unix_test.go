@@ -12,8 +12,8 @@ import (
 	"github.com/longshore/longshore/internal/front/platforms"
 )
 
-// What commands write that root calls can be read by the broker, which runs as
-// somebody else: a rotation, a check value, a lost key and lost records.
+// The broker, which runs as another user, can read the files that root's commands write: of a
+// rotation, a check value, a lost key and lost records.
 func TestWhatRootWritesBelongsToTheFoldersOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give files away")

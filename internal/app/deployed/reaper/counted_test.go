@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/work/reaper"
 )
 
-// What alarms ring for is counted, without a dimension beside the stack, and nothing
-// is of a sweep that found nothing or did nothing.
+// A sweep counts the cases that alarms ring for, with no dimension beside the stack, and nothing
+// if it found nothing or did nothing.
 func TestSweepsAreCounted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		report reaper.Report
