@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,8 @@ Settings from the environment:
 		},
 	}
 	c.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8080", "where to listen, `HOST:PORT`")
+	c.Flags().StringVar(&s.Origin, "origin", "", "`URL` at which browsers reach the broker, such as https://broker.example.com; "+
+		"unless given, the address that it listens on")
 	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
 	c.Flags().StringVar(&own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
@@ -114,6 +117,9 @@ func serve(
 	if err != nil {
 		return fmt.Errorf("listening: %w: choose another address with --listen", err)
 	}
+	if settings.Origin == "" {
+		settings.Origin = originOf(listener.Addr().String())
+	}
 	broker, err := embedded.Open(settings, all, log)
 	if err != nil {
 		_ = listener.Close()
@@ -139,6 +145,16 @@ func serve(
 		return fmt.Errorf("stopping: %w", errors.Join(err, server.Close()))
 	}
 	return nil
+}
+
+// originOf is where a browser on this machine reaches an address. Browsers trust localhost with
+// cookies that need a safe connection, and a number less often.
+func originOf(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip, parsed := netip.ParseAddr(host); err == nil && parsed == nil && (ip.IsLoopback() || ip.IsUnspecified()) {
+		address = net.JoinHostPort("localhost", port)
+	}
+	return "http://" + address
 }
 
 // welcome prints where the broker is and how to try it. It prints the password only if
@@ -170,6 +186,11 @@ Try it:
     -d '{"service_id":"%[6]s","plan_id":"%[7]s","organization_guid":"o","space_guid":"s"}'
 
   %[8]s
+
+See it in a browser, by a link that opens once:
+
+  longshore dashboard trial --data %[4]s
+
 Stop it with Ctrl-C; what is running goes on at the next start.
 `, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, binding(url, login, trial))
 }

@@ -65,7 +65,7 @@ func Stack(ctx context.Context, stack string, offered *catalog.Catalog) (operato
 	return New(p.Records(said[outputs.Table]), offered, wired, operator.Options{
 		Platforms: platforms.Names(deployed.NewSecret(cfg, said[outputs.Secret])), Names: adapters.Names(stack),
 		Vault: p.Vault(said[outputs.Key]), Whose: ledger.Identity{Deployment: stack, Broker: said[outputs.Broker]},
-		Now: app.Now, Start: engine.Start,
+		Now: app.Now, Start: engine.Start, Origin: said[outputs.URL],
 	}).Call, nil
 }
 

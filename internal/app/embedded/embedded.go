@@ -13,10 +13,12 @@ import (
 	"github.com/longshore/longshore/internal/app/adapters"
 	"github.com/longshore/longshore/internal/app/console"
 	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/app/web"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/operator"
@@ -114,7 +116,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	}
 	b.console = console.New(records, b.offered, b.providers, operator.Options{
 		Vault: b.folder.Vault, Whose: b.folder.Whose(), Now: now, Start: b.engine.Start,
-		Platforms: platforms.Names(b.folder.Logins()), Names: adapters.Names(b.folder.Whose().Broker),
+		Origin: s.Origin, Platforms: platforms.Names(b.folder.Logins()), Names: adapters.Names(b.folder.Whose().Broker),
 	})
 	b.control = socket.Listen(folder.Control(s.Data), b.console.Call, b.backup, log)
 	var ctx context.Context
@@ -147,16 +149,20 @@ func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
 	return platforms.NewKept(context.Background(), b.folder.Logins().Registry, app.Now, b.log)
 }
 
-// handler answers platforms.
+// handler answers platforms and browsers.
 func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
 	now := b.folder.Now
-	return osb.New(osb.Options{
+	api := osb.New(osb.Options{
 		Broker: app.NewBroker(broker.Options{
 			Identity: b.folder.Whose().Broker, Records: records, Catalog: b.offered, Vault: b.folder.Vault, Engine: b.engine,
-			Now: now, Log: b.log,
+			Now: now, Log: b.log, Dashboard: web.Dashboard(s.Origin),
 		}, s.RetryAfter),
 		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: b.offered.Offerings,
 		Now: now, NewID: app.NewID, Log: b.log,
+	})
+	return web.With(api, pages.Options{
+		Records: records, Plans: b.offered, Vault: b.folder.Vault, Keys: &pages.Keys{Records: records, Vault: b.folder.Vault},
+		Now: now, Log: b.log,
 	})
 }
 

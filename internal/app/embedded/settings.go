@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,6 +16,9 @@ import (
 type Settings struct {
 	// Listen is HOST:PORT.
 	Listen string
+	// Origin is where browsers reach the broker, such as https://broker.example.com; empty for
+	// the address that it listens on.
+	Origin string
 	// Data is the folder that holds everything the broker keeps.
 	Data string
 	// Username and Password are the platform's credentials; both empty lets
@@ -46,6 +50,11 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	}
 	if s.Data == "" {
 		return s, advice.For("--data", "is empty", "name the folder in which the broker keeps its records")
+	}
+	if u, err := url.Parse(s.Origin); s.Origin != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https") {
+		return s, advice.For("--origin", fmt.Sprintf("%q is no address of a browser", s.Origin),
+			"give scheme and host, such as https://broker.example.com")
 	}
 	s.Username, s.Password = getenv(app.EnvUsername), getenv(app.EnvPassword)
 	switch {

@@ -63,6 +63,9 @@ func New(next http.Handler, log *slog.Logger) Handler {
 		if !isToken(event.HTTPMethod) {
 			return refuse(http.StatusBadRequest, "The request has no valid method."), nil
 		}
+		if domain := event.RequestContext.DomainName; domain != "" {
+			ctx = osb.WithOrigin(ctx, "https://"+domain+base)
+		}
 		if event.RequestContext.RequestTimeEpoch > 0 {
 			ctx = osb.WithReceived(ctx, time.UnixMilli(event.RequestContext.RequestTimeEpoch).UTC())
 		}

@@ -180,6 +180,19 @@ func WithReceived(ctx context.Context, at time.Time) context.Context {
 	return context.WithValue(ctx, receivedKey{}, at)
 }
 
+type originKey struct{}
+
+// WithOrigin tells where browsers reach the broker: scheme, host and the path before its own.
+func WithOrigin(ctx context.Context, origin string) context.Context {
+	return context.WithValue(ctx, originKey{}, origin)
+}
+
+// OriginIn is where browsers reach the broker; empty if nothing tells.
+func OriginIn(ctx context.Context) string {
+	origin, _ := ctx.Value(originKey{}).(string)
+	return origin
+}
+
 // A response is what a handler answers. A nil body is sent as {}: every body
 // is a JSON object (ERR-01).
 type response struct {

@@ -111,7 +111,7 @@ func ago(at, now time.Time) g.Node {
 		words = "just now"
 	}
 	exact := at.UTC().Format("2 January 2006, 15:04:05 UTC")
-	return h.Time(h.DateTime(at.UTC().Format(time.RFC3339)), h.TitleAttr(exact), g.Text(words))
+	return h.Time(h.DateTime(at.UTC().Format(time.RFC3339)), h.Title(exact), g.Text(words))
 }
 
 // span is a duration in its largest unit, rounded down.
@@ -143,30 +143,6 @@ func dot(tone, word string) g.Node {
 func example(label, content string) g.Node {
 	return h.Div(h.Class("example"),
 		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", label), h.Data("copy", ""), h.Code(g.Text(content))))
-}
-
-// bytes is a size in the largest binary unit.
-func size(n int64) string {
-	units := []string{"bytes", "KiB", "MiB", "GiB", "TiB"}
-	v, u := float64(n), 0
-	for v >= 1024 && u < len(units)-1 {
-		v, u = v/1024, u+1
-	}
-	if u == 0 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	return fmt.Sprintf("%.3g %s", v, units[u])
-}
-
-// usage is an amount against its limit; nil if the limit is not known.
-func usage(label string, used, limit int64, words func(int64) string) g.Node {
-	if limit <= 0 {
-		return text(words(used))
-	}
-	return g.Group{
-		g.Text(words(used) + " of " + words(limit)),
-		h.Progress(h.Value(fmt.Sprint(min(used, limit))), h.Max(fmt.Sprint(limit)), h.Aria("label", label)),
-	}
 }
 
 // first is the first of the texts that is not empty.

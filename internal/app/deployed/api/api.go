@@ -9,9 +9,11 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/web"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/front/gateway"
 	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/records/vault/kms"
@@ -44,13 +46,18 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 	engine := stepfunctions.New(p.Starter, p.Invoker, stepfunctions.Options{
 		StateMachine: set[app.EnvStateMachine], Provisioner: set[app.EnvProvisioner], Log: p.Log,
 	})
+	records, sealing := p.Records(set[app.EnvTable]), p.Vault(set[app.EnvKey])
 	decides := app.NewBroker(broker.Options{
-		Identity: set[app.EnvBroker], Records: p.Records(set[app.EnvTable]), Catalog: offered,
-		Vault: p.Vault(set[app.EnvKey]), Engine: engine, Now: app.Now, Log: p.Log, Metrics: p.Metrics,
+		Identity: set[app.EnvBroker], Records: records, Catalog: offered, Vault: sealing, Engine: engine, Now: app.Now,
+		Log: p.Log, Metrics: p.Metrics, Dashboard: web.Dashboard(""),
 	}, bounds)
-	server := osb.New(osb.Options{
+	api := osb.New(osb.Options{
 		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, app.Now), Offerings: offered.Offerings, Now: app.Now,
 		NewID: app.NewID, Log: p.Log, Metrics: p.Metrics,
+	})
+	server := web.With(api, pages.Options{
+		Records: records, Plans: offered, Vault: sealing, Keys: &pages.Keys{Records: records, Vault: sealing}, Now: app.Now,
+		Log: p.Log,
 	})
 	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(w, r.WithContext(kms.Together(r.Context())))

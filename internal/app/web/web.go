@@ -1,0 +1,76 @@
+// Package web puts the pages beside the API: it says where browsers find them, and how programs
+// connect to each engine.
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// With serves the pages beside the API. The paths of a platform that is called dashboard
+// stay the API's.
+func With(api http.Handler, o pages.Options) http.Handler {
+	o.Samples = samples
+	shown := pages.New(o)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest, ours := strings.CutPrefix(r.URL.Path, pages.Prefix+"/")
+		if next, _, _ := strings.Cut(rest, "/"); ours && next != "v2" && next != "operations" {
+			shown.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+// Dashboard gives the address of an instance's page: below the configured origin, or the one that
+// API Gateway names, and never the one that a client claims.
+func Dashboard(origin string) func(context.Context, lifecycle.Key) string {
+	return func(ctx context.Context, k lifecycle.Key) string {
+		at := origin
+		if at == "" {
+			at = osb.OriginIn(ctx)
+		}
+		if at == "" {
+			return ""
+		}
+		return strings.TrimSuffix(at, "/") + pages.InstancePath(k)
+	}
+}
+
+// samples show how programs connect to an engine.
+var samples = map[string][]pages.Sample{
+	app.ProviderPostgres: {
+		{Name: "psql", Code: `psql "$DATABASE_URL"`},
+		{Name: "Go", Code: "pool, err := pgxpool.New(ctx, os.Getenv(\"DATABASE_URL\"))"},
+		{Name: "Python", Code: "import os, psycopg\nconnection = psycopg.connect(os.environ[\"DATABASE_URL\"])"},
+		{Name: "Node.js",
+			Code: "import pg from \"pg\";\nconst pool = new pg.Pool({ connectionString: process.env.DATABASE_URL });"},
+		{Name: "Java", Code: "var connection = DriverManager.getConnection(System.getenv(\"JDBC_URL\"),\n    " +
+			"System.getenv(\"DB_USERNAME\"), System.getenv(\"DB_PASSWORD\"));"},
+	},
+	app.ProviderMariaDB: {
+		{Name: "mariadb", Code: `mariadb --host="$DB_HOSTNAME" --port="$DB_PORT" --user="$DB_USERNAME" --password "$DB_NAME"`},
+		{Name: "Go", Code: "db, err := sql.Open(\"mysql\", os.Getenv(\"DATABASE_DSN\"))"},
+		{Name: "Python", Code: "import os, pymysql\n" +
+			"connection = pymysql.connect(host=os.environ[\"DB_HOSTNAME\"], user=os.environ[\"DB_USERNAME\"],\n" +
+			"    password=os.environ[\"DB_PASSWORD\"], database=os.environ[\"DB_NAME\"])"},
+		{Name: "Node.js",
+			Code: "import mysql from \"mysql2/promise\";\nconst pool = mysql.createPool(process.env.DATABASE_URL);"},
+		{Name: "Java", Code: "var connection = DriverManager.getConnection(System.getenv(\"JDBC_URL\"),\n    " +
+			"System.getenv(\"DB_USERNAME\"), System.getenv(\"DB_PASSWORD\"));"},
+	},
+	app.ProviderValkey: {
+		{Name: "valkey-cli", Code: `valkey-cli -u "$VALKEY_URL"`},
+		{Name: "Go", Code: "options, err := redis.ParseURL(os.Getenv(\"VALKEY_URL\"))\nclient := redis.NewClient(options)"},
+		{Name: "Python", Code: "import os, redis\nclient = redis.from_url(os.environ[\"VALKEY_URL\"])"},
+		{Name: "Node.js",
+			Code: "import { createClient } from \"redis\";\nconst client = createClient({ url: process.env.VALKEY_URL });"},
+		{Name: "Java", Code: "var client = RedisClient.create(System.getenv(\"VALKEY_URL\"));"},
+	},
+}
