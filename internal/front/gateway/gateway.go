@@ -1,8 +1,7 @@
-// Package gateway turns events of API Gateway into requests of net/http and
-// the answers back. It owns what lies between the two: the escaping of paths,
-// the part of a path that the gateway keeps to itself, the time at which it
-// received the request, and that no event, however it looks, ends in a failed
-// function, which platforms would take for a broker that may have done anything.
+// Package gateway turns events of API Gateway into requests of net/http and the answers back. It
+// owns the escaping of paths, the part of a path that the gateway keeps to itself, and the time at
+// which the gateway received the request. No event ends in a failed function: platforms would take
+// it for a broker that may have done anything.
 package gateway
 
 import (
@@ -11,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -21,18 +21,17 @@ import (
 	"github.com/longshore/longshore/internal/front/osb"
 )
 
-// BasePathVariable is the variable of a stage that says what clients put
-// before the broker's own paths, where neither the stage's name nor nothing at
-// all stands there: the path that a custom domain maps to the stage, or what a
-// proxy before it takes away. It begins with a slash and does not end with one.
+// BasePathVariable is the variable of a stage that names the path which clients put before the
+// broker's own, where it is neither empty nor the stage's name: a custom domain maps it to the
+// stage, or a proxy takes it away. It begins with a slash and does not end with one.
 const BasePathVariable = "basePath"
 
 // A Handler answers events of a REST API's proxy integration. Its error is
 // always nil.
 type Handler func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
 
-// answerTime is how long before the function is stopped a request's time is over: a
-// function that is stopped answers nothing, and its caller is told a 502.
+// answerTime is how long before the function's own end a request's time is over: a function that
+// is stopped answers nothing, and the gateway tells its caller 502.
 const answerTime = time.Second
 
 // New makes a handler that serves events by next.
@@ -75,7 +74,7 @@ func New(next http.Handler, log *slog.Logger) Handler {
 			log.Error("event could not be turned into a request")
 			return refuse(http.StatusBadRequest, "The request could not be read."), nil
 		}
-		// Of a HEAD: the gateway counts bodies by itself, and is given none.
+		// An answer to HEAD has it; the gateway counts bodies by itself.
 		delete(response.MultiValueHeaders, "Content-Length")
 		for i, location := range response.MultiValueHeaders["Location"] {
 			if strings.HasPrefix(location, "/") {
@@ -86,8 +85,7 @@ func New(next http.Handler, log *slog.Logger) Handler {
 	}
 }
 
-// split is what clients put before the paths that the broker sees, and the path
-// after it.
+// split gives what clients put before the broker's paths, and the broker's path.
 func split(event events.APIGatewayProxyRequest) (base, path string) {
 	if base = strings.TrimRight(event.StageVariables[BasePathVariable], "/"); base != "" {
 		// A custom domain leaves it in the path, a proxy does not.
@@ -106,20 +104,17 @@ func split(event events.APIGatewayProxyRequest) (base, path string) {
 	return base, event.Path
 }
 
-// escaped makes a path of an event fit for a URL. REST APIs hand paths over as
-// they were sent, other sources decode them first: whatever can never stand in
-// an encoded path is encoded, so that it cannot be taken for the beginning of
-// a query or a fragment, and a percent sign that encodes nothing is refused. The
-// problem is empty, or what is wrong with the path.
+// escaped makes a path of an event fit for a URL. REST APIs hand paths over as they were sent,
+// other sources decode them first: a character that can never stand in an encoded path is encoded,
+// lest it begin a query or a fragment, and a percent sign that encodes nothing is refused. The
+// problem says what is wrong with the path; empty for nothing.
 func escaped(path string) (_, problem string) {
+	if _, err := url.PathUnescape(path); err != nil {
+		return "", "The path is not valid percent-encoded text."
+	}
 	var b strings.Builder
-	for i := 0; i < len(path); i++ {
-		switch c := path[i]; {
-		case c == '%':
-			if i+2 >= len(path) || !isHex(path[i+1]) || !isHex(path[i+2]) {
-				return "", "The path is not valid percent-encoded text."
-			}
-			b.WriteByte(c)
+	for _, c := range []byte(path) {
+		switch {
 		case c < ' ' || c == 0x7f:
 			return "", "The path has a control character, which none may have."
 		case strings.IndexByte("?#\"<>\\^`{|} ", c) >= 0 || c >= 0x80:
@@ -131,21 +126,14 @@ func escaped(path string) (_, problem string) {
 	return b.String(), ""
 }
 
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
-
 func isToken(method string) bool {
 	return method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-") == ""
 }
 
-// refusal is an answer that is made before net/http is reached. Like every
-// other it carries the request's identity (RID-01).
+// refusal is an answer of the gateway itself. Like every answer it carries the request's identity
+// (RID-01).
 func refusal(event events.APIGatewayProxyRequest, status int, description string) events.APIGatewayProxyResponse {
-	body, err := json.Marshal(map[string]string{"description": description})
-	if err != nil {
-		body = []byte("{}") // never: it is a map of strings
-	}
+	body, _ := json.Marshal(map[string]string{"description": description}) // texts
 	sent := http.Header{}
 	for name, values := range event.MultiValueHeaders {
 		sent[http.CanonicalHeaderKey(name)] = values

@@ -1,8 +1,7 @@
-// Package logins slows down whoever guesses passwords, by the address that
-// requests come from. It stands before a handler, and needs nothing of it but
-// that it answers a failed login with 401. Who may log in is left to the
-// handler: every login is looked at, and one that succeeds is never held up,
-// whatever else comes from its address, which may be a proxy's.
+// Package logins slows down the guessing of passwords, by the address that requests come from. It
+// stands before a handler that answers a failed login with 401, and leaves to it who may log in. A
+// login that succeeds is never held up, even where others from its address fail: the address may
+// be a proxy's.
 package logins
 
 import (
@@ -19,8 +18,7 @@ import (
 )
 
 const (
-	// burst failed logins of an address are answered at once, as while somebody
-	// sets up a platform.
+	// burst failed logins of an address are answered at once: setting up a platform takes some.
 	burst = 10
 	// every is what passes between the answers to later ones.
 	every = 5 * time.Second
@@ -28,11 +26,11 @@ const (
 	maxDelay = 10 * time.Second
 	// maxWaiting answers wait at a time, each with its connection.
 	maxWaiting = 256
-	// maxAddresses are known at a time, of some 200 bytes each. Those beyond them
-	// share one allowance, which costs logins that succeed nothing.
+	// maxAddresses are known at a time, of some 200 bytes each. All others share one allowance,
+	// which costs logins that succeed nothing.
 	maxAddresses = 10_000
-	// smallBody is what is still read of a request that was refused, so that the
-	// connection ends in good order.
+	// smallBody is the largest body that is still read after a refusal, for as long as
+	// smallBodyTime, so that the connection ends in good order.
 	smallBody, smallBodyTime = 16 << 10, time.Second
 )
 
@@ -83,8 +81,8 @@ type responseWriter struct {
 // Unwrap is for http.ResponseController.
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader holds a 401 up. Nothing more of the request is read, and its
-// connection ends: whoever has not logged in keeps none.
+// WriteHeader holds a 401 up. No more of the request is read, and its connection ends: a client
+// that has not logged in keeps none.
 func (w *responseWriter) WriteHeader(status int) {
 	if status != http.StatusUnauthorized {
 		w.ResponseWriter.WriteHeader(status)
@@ -92,7 +90,7 @@ func (w *responseWriter) WriteHeader(status int) {
 	}
 	w.stopReading()
 	w.Header().Set("Connection", "close")
-	// A request without a password, or with what is none, guesses nothing.
+	// A request without a password guesses nothing.
 	if _, guess, _ := w.request.BasicAuth(); guess != "" && !w.guard.delay(w.request) {
 		w.refuse()
 		return
@@ -108,8 +106,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// stopReading keeps the server from waiting, after its answer, for a body that
-// nobody wants: net/http reads up to 256 KiB of it.
+// stopReading keeps net/http from waiting for the body after the answer: it would read up to 256 KiB.
 func (w *responseWriter) stopReading() {
 	n, until := w.request.ContentLength, w.guard.Now()
 	if n == 0 {
@@ -121,8 +118,7 @@ func (w *responseWriter) stopReading() {
 	_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(until) // a recorder has none
 }
 
-// refuse says in place of the 401 that too many fail, where no place is left to
-// wait.
+// refuse says in place of the 401 that too many logins fail: there is no place left to wait.
 func (w *responseWriter) refuse() {
 	w.replaced = true
 	const body = `{"error":"TooManyFailedLogins",` +
@@ -191,8 +187,8 @@ func (g *Guard) limiter(from netip.Prefix, now time.Time) *rate.Limiter {
 	return g.addresses[from]
 }
 
-// address is what one client has: an IPv4 address, or the 64 bits of an IPv6
-// address that are a subscriber's at the least.
+// address is what one client has: an IPv4 address, or the first 64 bits of an IPv6 address, the
+// least that a subscriber gets.
 func address(remote string) netip.Prefix {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {

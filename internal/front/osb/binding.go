@@ -1,77 +1,45 @@
 package osb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/grants"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/lifecycle"
 )
 
 // bind answers a PUT of a binding (BIND-*, ROT-*).
 func (s *Server) bind(ctx context.Context, c *call) (response, error) {
+	b, id := c.body, c.body.required
 	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID()}
-	ids := c.body.required
 	if c.version.knows(renewal) { // to older clients it is a member like any unknown one
-		if err := read(&q.Predecessor, c.body.text, "predecessor_binding_id"); err != nil {
-			return response{}, err
-		}
-		if q.Predecessor != "" {
-			ids = c.body.text // ROT-02
+		if q.Predecessor = b.text("predecessor_binding_id"); q.Predecessor != "" {
+			id = b.text // ROT-02
 		}
 	}
-	err := firstError(
-		read(&q.ServiceID, ids, "service_id"),
-		read(&q.PlanID, ids, "plan_id"),
-		read(&q.AppGUID, c.body.emptied, "app_guid"),
-	)
-	if err != nil {
-		return response{}, err
+	q.ServiceID, q.PlanID, q.AppGUID = id("service_id"), id("plan_id"), b.emptied("app_guid")
+	resource := b.within("bind_resource")
+	app := resource.emptied("app_guid")
+	q.Route = resource.emptied("route")
+	if b.err = resource.err; q.AppGUID != "" && app != "" && q.AppGUID != app { // BIND-09
+		b.refuse("The members app_guid and bind_resource.app_guid differ.")
 	}
-	resource, err := c.body.members("bind_resource")
-	if err != nil {
-		return response{}, err
-	}
-	var app string
-	if err := firstError(read(&app, resource.emptied, "app_guid"), read(&q.Route, resource.emptied, "route")); err != nil {
-		return response{}, err
-	}
-	if q.AppGUID != "" && app != "" && q.AppGUID != app { // BIND-09
-		return response{}, lifecycle.Refuse(lifecycle.BadRequest, "The members app_guid and bind_resource.app_guid differ.")
-	}
-	if q.AppGUID == "" {
-		q.AppGUID = app
-	}
-	if q.Context, err = c.body.context(); err != nil {
-		return response{}, err
-	}
-	if q.Parameters, err = c.body.parameters(); err != nil {
-		return response{}, err
+	q.AppGUID = cmp.Or(q.AppGUID, app)
+	q.Context, q.Parameters = b.object("context", limits.Context), b.object("parameters", limits.Parameters)
+	if b.err != nil {
+		return response{}, b.err
 	}
 	r, err := s.Broker.Bind(ctx, q)
-	if err != nil {
-		return response{}, err
+	answer, err := changed(r.Result, err)
+	if err == nil && r.Effect != broker.Accepted { // which comes without credentials (BIND-21)
+		answer.body = grantBody(r.Grant, c.version)
 	}
-	if r.Effect == broker.Accepted {
-		return s.accepted(r.Result), nil // no credentials (BIND-21)
-	}
-	answer, err := s.changed(r.Result, nil)
-	answer.body = grantBody(r.Grant, c.version)
 	return answer, err
-}
-
-// unbind answers a DELETE of a binding (UNB-*). Which of its refusals comes first
-// depends on what exists, so that the broker checks the ids (UNB-04).
-func (s *Server) unbind(ctx context.Context, c *call) (response, error) {
-	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{
-		Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID(),
-		ServiceID: c.query.Get("service_id"), PlanID: c.query.Get("plan_id"),
-	})
-	return s.changed(r, err)
 }
 
 // getBinding is GETB-01.

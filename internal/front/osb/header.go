@@ -11,36 +11,30 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// HeaderRequestIdentity carries the request identity, both ways.
-const HeaderRequestIdentity = "X-Broker-API-Request-Identity"
-
 // Headers of the API.
 const (
-	headerVersion         = "X-Broker-API-Version"
-	headerIdentity        = "X-Broker-API-Originating-Identity"
-	headerRequestIdentity = HeaderRequestIdentity
+	headerVersion  = "X-Broker-API-Version"
+	headerIdentity = "X-Broker-API-Originating-Identity"
+	// HeaderRequestIdentity carries the request identity, both ways.
+	HeaderRequestIdentity = "X-Broker-API-Request-Identity"
 )
 
-// The same as an http.Header keeps them: it must rewrite any other spelling
-// each time that it is asked.
+// The same in the spelling that an http.Header keeps: it would rewrite any other each time.
 var (
 	keptVersion         = http.CanonicalHeaderKey(headerVersion)
 	keptIdentity        = http.CanonicalHeaderKey(headerIdentity)
-	keptRequestIdentity = http.CanonicalHeaderKey(headerRequestIdentity)
+	keptRequestIdentity = http.CanonicalHeaderKey(HeaderRequestIdentity)
 )
 
 // digits reads a short number of digits only: no sign, no spaces.
 func digits(s string) (int, bool) {
-	if s == "" || len(s) > 6 || strings.Trim(s, "0123456789") != "" {
-		return 0, false
-	}
-	n, err := strconv.Atoi(s)
-	return n, err == nil
+	n, err := strconv.ParseUint(s, 10, 32)
+	return int(n), err == nil && len(s) <= 6
 }
 
-// RequestIdentity is what is echoed of a request with these headers, in every
-// answer, errors included (RID-01), unless it could harm whoever reads it
-// (RID-04). It is for whoever answers in the server's place, too.
+// RequestIdentity gives the identity that every answer to a request with these headers echoes,
+// errors included (RID-01); empty for one that could harm its readers (RID-04). The gateway
+// echoes it where it answers in the server's place.
 func RequestIdentity(h http.Header) string {
 	id := h.Get(keptRequestIdentity)
 	if len(id) > limits.RequestIdentity || !printable(id) {

@@ -15,12 +15,16 @@ import (
 )
 
 func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
-	rep, err := c.shown.as(c.version.knows(rotatable))
+	encoded := c.shown.plain
+	if c.version.knows(rotatable) {
+		encoded = c.shown.rotatable
+	}
+	rep, err := encoded()
 	if err != nil {
 		return response{}, err
 	}
-	// What was kept may be used again once its tag has been asked about: no-store
-	// would have clients throw away what the tag is of (CAT-30).
+	// Clients may use what they keep again after asking about its tag: no-store would have them
+	// throw it away (CAT-30).
 	header := []header{{"ETag", rep.etag}, {"Vary", headerVersion}, {"Cache-Control", "no-cache"}}
 	if noneMatch(c.Header.Values("If-None-Match"), rep.etag) { // CAT-30
 		return response{status: http.StatusNotModified, header: header}, nil
@@ -28,7 +32,7 @@ func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
 	return response{status: http.StatusOK, header: header, raw: rep.body}, nil
 }
 
-// noneMatch reports whether the client has what the tag is of (RFC 9110, section
+// noneMatch reports whether the client has the representation with this tag (RFC 9110, section
 // 13.1.2). Proxies that encode an answer make its tag a weak one.
 func noneMatch(headers []string, etag string) bool {
 	for _, h := range headers {
@@ -43,111 +47,91 @@ func noneMatch(headers []string, etag string) bool {
 
 // provision answers a PUT of an instance (PROV-*).
 func (s *Server) provision(ctx context.Context, c *call) (response, error) {
-	q := broker.ProvisionRequest{Caller: c.Caller, InstanceID: c.instanceID()}
-	err := firstError(
-		read(&q.ServiceID, c.body.required, "service_id"),
-		read(&q.PlanID, c.body.required, "plan_id"),
-		read(&q.OrganizationGUID, c.body.text, "organization_guid"),
-		read(&q.SpaceGUID, c.body.text, "space_guid"),
-	)
-	if err != nil {
-		return response{}, err
+	b := c.body
+	q := broker.ProvisionRequest{
+		Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: b.required("service_id"), PlanID: b.required("plan_id"),
+		OrganizationGUID: b.text("organization_guid"), SpaceGUID: b.text("space_guid"),
+		Context: b.object("context", limits.Context),
 	}
-	if q.Context, err = c.body.context(); err != nil {
-		return response{}, err
-	}
-	if err := placement(&q, c.version, c.body); err != nil {
-		return response{}, err
-	}
-	if q.Parameters, err = c.body.parameters(); err != nil {
-		return response{}, err
-	}
-	if q.MaintenanceVersion, err = c.body.maintenance(c.version); err != nil {
-		return response{}, err
+	placement(&q, c.version, b)
+	q.Parameters, q.MaintenanceVersion = b.object("parameters", limits.Parameters), b.maintenance(c.version)
+	if b.err != nil {
+		return response{}, b.err
 	}
 	r, err := s.Broker.Provision(ctx, q)
-	return s.changed(r, err)
+	return changed(r, err)
 }
 
 // placement requires the two guids, or, from the oldest clients, a context in
 // their place (PROV-15, PROV-16).
-func placement(q *broker.ProvisionRequest, v version, body object) error {
+func placement(q *broker.ProvisionRequest, v version, b *object) {
 	if q.OrganizationGUID != "" && q.SpaceGUID != "" {
-		return nil
+		return
 	}
 	if v.knows(placementRequired) || q.Context == nil {
-		return lifecycle.Refuse(lifecycle.BadRequest, "The members organization_guid and space_guid are required.")
+		b.refuse("The members organization_guid and space_guid are required.")
 	}
-	place, err := body.members("context")
-	if err != nil {
-		return err
-	}
+	place := b.within("context")
 	for name, into := range map[string]*string{"organization_guid": &q.OrganizationGUID, "space_guid": &q.SpaceGUID} {
 		var guid string
 		if raw, ok := place.member(name); ok && *into == "" && json.Unmarshal(raw, &guid) == nil {
 			*into = guid
 		}
-		if err := within("context."+name, len(*into), limits.Identifier); err != nil {
-			return err
-		}
+		b.bound("context."+name, len(*into), limits.Identifier)
 	}
-	return nil
 }
 
 // update answers a PATCH of an instance (UPD-*).
 func (s *Server) update(ctx context.Context, c *call) (response, error) {
-	q := broker.UpdateRequest{Caller: c.Caller, InstanceID: c.instanceID()}
-	err := firstError(
-		read(&q.ServiceID, c.body.required, "service_id"),
-		read(&q.PlanID, c.body.text, "plan_id"),
-	)
-	if err != nil {
-		return response{}, err
+	b := c.body
+	q := broker.UpdateRequest{
+		Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: b.required("service_id"), PlanID: b.text("plan_id"),
+		Context: b.object("context", limits.Context),
 	}
-	if q.Context, err = c.body.context(); err != nil {
-		return response{}, err
-	}
-	// What was before is advice that changes nothing; its type is checked
-	// (UPD-18).
-	if _, err = c.body.object("previous_values"); err != nil {
-		return response{}, err
-	}
-	if q.Parameters, err = c.body.parameters(); err != nil {
-		return response{}, err
-	}
-	if q.MaintenanceVersion, err = c.body.maintenance(c.version); err != nil {
-		return response{}, err
+	b.object("previous_values", limits.Body) // advice that changes nothing: only its type is checked (UPD-18)
+	q.Parameters, q.MaintenanceVersion = b.object("parameters", limits.Parameters), b.maintenance(c.version)
+	if b.err != nil {
+		return response{}, b.err
 	}
 	r, err := s.Broker.Update(ctx, q)
 	if !c.version.knows(updatedDashboard) {
 		r.DashboardURL = ""
 	}
-	return s.changed(r, err)
+	return changed(r, err)
 }
 
 // deprovision answers a DELETE of an instance (DEPR-*).
 func (s *Server) deprovision(ctx context.Context, c *call) (response, error) {
-	service, plan := c.query.Get("service_id"), c.query.Get("plan_id")
-	if service == "" || plan == "" { // DEPR-05
+	if c.query.Get("service_id") == "" || c.query.Get("plan_id") == "" { // DEPR-05
 		return response{}, lifecycle.RefuseIDsMissing()
 	}
-	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: service,
-		PlanID: plan})
-	return s.changed(r, err)
+	return s.delete(ctx, c)
+}
+
+// delete answers a DELETE of a binding (UNB-*), and of an instance. Which refusal of an unbind
+// comes first depends on what exists, so that the broker checks the ids (UNB-04).
+func (s *Server) delete(ctx context.Context, c *call) (response, error) {
+	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{
+		Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID(),
+		ServiceID: c.query.Get("service_id"), PlanID: c.query.Get("plan_id"),
+	})
+	return changed(r, err)
 }
 
 // changed is the answer to a request that changes an instance, or unbinds.
-func (s *Server) changed(r broker.Result, err error) (response, error) {
+func changed(r broker.Result, err error) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	body := changedBody{DashboardURL: r.DashboardURL}
 	switch r.Effect {
 	case broker.Created:
-		return response{status: http.StatusCreated, body: changedBody{DashboardURL: r.DashboardURL}}, nil
-	case broker.Accepted:
-		return s.accepted(r), nil
+		return response{status: http.StatusCreated, body: body}, nil
+	case broker.Accepted: // with the token, and where and when to look (FAC-01)
+		body.Operation = r.Token.String()
+		return response{status: http.StatusAccepted, header: lookAt(r.Token, r.RetryAfter), body: body}, nil
 	default:
-		return response{status: http.StatusOK, body: changedBody{DashboardURL: r.DashboardURL}}, nil
+		return response{status: http.StatusOK, body: body}, nil
 	}
 }
 
@@ -156,14 +140,9 @@ type changedBody struct {
 	Operation    string `json:"operation,omitempty"`
 }
 
-// accepted is a 202: the token, and where and when to look (FAC-01).
-func (s *Server) accepted(r broker.Result) response {
-	token := r.Token.String()
-	return response{
-		status: http.StatusAccepted,
-		header: []header{{"Location", location("operations", token)}, {"Retry-After", seconds(r.RetryAfter)}},
-		body:   changedBody{DashboardURL: r.DashboardURL, Operation: token},
-	}
+// lookAt says where and when to ask how an operation goes.
+func lookAt(token lifecycle.Token, after time.Duration) []header {
+	return []header{{"Location", location("operations", token.String())}, {"Retry-After", seconds(after)}}
 }
 
 // seconds rounds up: polling a little late costs less than once too often.
@@ -191,20 +170,4 @@ func (s *Server) getInstance(ctx context.Context, c *call) (response, error) {
 		body.MaintenanceInfo = &catalog.MaintenanceInfo{Version: v.MaintenanceVersion}
 	}
 	return response{status: http.StatusOK, body: body}, nil
-}
-
-// read reads a member into place, for firstError.
-func read(into *string, from func(string) (string, error), name string) error {
-	s, err := from(name)
-	*into = s
-	return err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -6,9 +6,8 @@ import (
 	"net"
 )
 
-// Listener makes what Go's HTTP server answers by itself, before any handler
-// is reached, a JSON object too (ERR-01): to a path with a malformed escape,
-// headers that are too large, and what is no HTTP at all.
+// Listener makes a JSON object of the answers that net/http gives by itself, before any handler
+// (ERR-01): to a path with a malformed escape, to headers that are too large, to no HTTP at all.
 func Listener(inner net.Listener) net.Listener { return listener{inner} }
 
 type listener struct{ net.Listener }
@@ -21,7 +20,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A conn is a *net.TCPConn, of which net/http uses more than net.Conn has.
+// A conn is a *net.TCPConn: net/http uses more of it than net.Conn has.
 type conn struct{ *net.TCPConn }
 
 // plainHeaders stand in every answer that net/http makes by itself, and in

@@ -24,7 +24,9 @@ type pollBody struct {
 // lastOperation answers a poll (LOP-*, LOB-*): always 200 while the record is known, whatever became of the operation (LOP-03,
 // LOP-04).
 func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
-	token := c.hint("operation")
+	// The token is a hint: a query that is wrong is never a reason to refuse a poll, since platforms
+	// take 400 for the failure of the operation (INP-05).
+	token := c.URL.Query().Get("operation")
 	if len(token) > limits.Token { // LOP-17
 		return response{}, lifecycle.Refuse(lifecycle.BadRequest,
 			"The query parameter operation is longer than %d characters.", limits.Token)
@@ -64,9 +66,8 @@ type statusBody struct {
 	Description string `json:"description,omitempty"`
 }
 
-// A link is what can be done with an operation. Its reference is relative to
-// the resource that it stands on: what a gateway puts before the path is not
-// known here.
+// A link is what can be done with an operation. Its reference is relative to its resource: the
+// server does not know what a gateway puts before the path.
 type link struct {
 	Href   string `json:"href"`
 	Method string `json:"method"`
@@ -101,77 +102,64 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	logs.AddSubject(ctx, p.Token.Key.Platform, p.Token.Key.Instance, p.Token.Key.Binding)
 	logs.AddOperation(ctx, p.Token)
 	op := p.Operation
-	done := condition{Type: "Completed", LastTransitionTime: op.Started.UTC()}
-	if !op.Settled.IsZero() {
-		done.LastTransitionTime = op.Settled.UTC()
-	}
 	switch {
 	case op.Phase == lifecycle.InProgress:
-		return s.pending(p, done), nil
-	case op.Phase == lifecycle.Failed:
-		return failedStatus(op, done), nil
+		return s.pending(p), nil
+	case op.Phase == lifecycle.Failed: // a 4xx each time that it is read (FAC-09, FAC-11)
+		state, code, reason := "Failed", http.StatusUnprocessableEntity, "OperationFailed"
+		if op.Cancelled {
+			state, code, reason = "Cancelled", http.StatusConflict, operationCancelled
+		}
+		body := statusOf(op, state, "False", reason, op.Description)
+		body.Error, body.Description = reason, op.Description
+		return response{status: code, body: body}, nil
 	case op.Kind.Deletes(): // nothing is left to redirect to (FAC-08)
-		return completed(done, "Deleted", http.StatusOK), nil
+		return response{status: http.StatusOK, body: statusOf(op, "Deleted", "True", "Deleted", complete)}, nil
 	default:
-		return completed(done, "Succeeded", http.StatusFound, header{"Location", resource(p.Token.Key)}), nil
+		return response{status: http.StatusFound, header: []header{{"Location", resource(p.Token.Key)}},
+			body: statusOf(op, "Succeeded", "True", "Succeeded", complete)}, nil
 	}
 }
 
-func (s *Server) pending(p broker.Poll, done condition) response {
-	done.Status, done.Reason, done.Message = "False", "InProgress", describe(p.Operation)
-	body := statusBody{Status: status{State: pendingStates[p.Operation.Kind], Conditions: []condition{done}}}
+const (
+	operationCancelled = "OperationCancelled"
+	complete           = "The operation is complete."
+)
+
+// statusOf is an operation's status, with one condition: whether it is completed, and since when.
+func statusOf(op lifecycle.Operation, state, completed, reason, message string) statusBody {
+	since := op.Settled
+	if since.IsZero() {
+		since = op.Started
+	}
+	return statusBody{Status: status{State: state, Conditions: []condition{
+		{Type: "Completed", Status: completed, LastTransitionTime: since.UTC(), Reason: reason, Message: message},
+	}}}
+}
+
+func (s *Server) pending(p broker.Poll) response {
+	body := statusOf(p.Operation, pendingStates[p.Operation.Kind], "False", "InProgress", describe(p.Operation))
 	if expected := p.Operation.Started.Add(p.Operation.Expected).UTC(); expected.After(s.Now()) {
 		body.EstimatedCompletion = &expected
 	}
 	if p.Operation.Kind == lifecycle.Provision || p.Operation.Kind == lifecycle.Bind {
 		body.Links = map[string]link{"cancel": {Href: "./" + url.PathEscape(p.Token.String()), Method: http.MethodDelete}}
 	}
-	return response{
-		status: http.StatusAccepted,
-		header: []header{{"Location", location("operations", p.Token.String())}, {"Retry-After", seconds(p.RetryAfter)}},
-		body:   body,
-	}
+	return response{status: http.StatusAccepted, header: lookAt(p.Token, p.RetryAfter), body: body}
 }
 
-// cancelOperation is FAC-10. While what was made so far is being removed, the
-// answer says where that is seen; the cancelled operation itself has failed
-// already, on this resource as in last_operation (FAC-15).
+// cancelOperation is FAC-10. The cancelled operation has failed already, on this resource as in
+// last_operation (FAC-15); the answer says where to watch the removal of what it has made.
 func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error) {
 	p, deletion, err := s.Broker.Cancel(ctx, c.Caller, c.ids[0])
 	if err != nil {
 		return response{}, err
 	}
 	logs.AddSubject(ctx, p.Token.Key.Platform, p.Token.Key.Instance, p.Token.Key.Binding)
-	done := condition{
-		Type: "Completed", Status: "False", LastTransitionTime: p.Operation.Settled.UTC(), Reason: "OperationCancelled",
-		Message: p.Operation.Description,
-	}
+	body := statusOf(p.Operation, "Cancelled", "False", operationCancelled, p.Operation.Description)
 	if deletion == nil {
-		return response{status: http.StatusOK,
-			body: statusBody{Status: status{State: "Cancelled", Conditions: []condition{done}}}}, nil
+		return response{status: http.StatusOK, body: body}, nil
 	}
-	return response{
-		status: http.StatusAccepted,
-		header: []header{
-			{"Location", location("operations", deletion.Token.String())}, {"Retry-After", seconds(deletion.RetryAfter)},
-		},
-		body: statusBody{Status: status{State: "Cancelling", Conditions: []condition{done}}},
-	}, nil
-}
-
-func completed(done condition, state string, code int, header ...header) response {
-	done.Status, done.Reason, done.Message = "True", state, "The operation is complete."
-	return response{status: code, header: header, body: statusBody{Status: status{State: state, Conditions: []condition{done}}}}
-}
-
-// failedStatus keeps a failure as a 4xx each time it is read (FAC-09, FAC-11).
-func failedStatus(op lifecycle.Operation, done condition) response {
-	state, code, reason := "Failed", http.StatusUnprocessableEntity, "OperationFailed"
-	if op.Cancelled {
-		state, code, reason = "Cancelled", http.StatusConflict, "OperationCancelled"
-	}
-	done.Status, done.Reason, done.Message = "False", reason, op.Description
-	return response{status: code, body: statusBody{
-		Status: status{State: state, Conditions: []condition{done}}, Error: reason, Description: op.Description,
-	}}
+	body.Status.State = "Cancelling"
+	return response{status: http.StatusAccepted, header: lookAt(deletion.Token, deletion.RetryAfter), body: body}, nil
 }

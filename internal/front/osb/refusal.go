@@ -10,7 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// The one place where reasons become status and error code.
+// answers is the one place where reasons become status and error code.
 var answers = map[lifecycle.Reason]struct {
 	status int
 	code   string
@@ -40,26 +40,23 @@ const internalSentence = "The service broker met an internal error."
 // concurrencyPause is when to repeat a request that met another one.
 const concurrencyPause = 5 * time.Second
 
-// statusClientWentAway stands in the log where an answer would: nobody is left to
-// read it. It is what other servers write there.
+// statusClientWentAway stands in the log, as in those of other servers, for an answer that nobody
+// is left to read.
 const statusClientWentAway = 499
 
-// wentAway reports whether a request came to nothing because its client had hung
-// up, which is no fault of the broker's. A deadline is another matter. What was
-// committed goes on.
+// wentAway reports whether a request came to nothing because its client had hung up, which is no
+// fault of the broker's. A deadline is no hang-up. A committed operation goes on.
 func wentAway(r *http.Request, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(r.Context().Err(), context.Canceled)
 }
 
-// tooMany is of a platform that asks more than it may.
-type tooMany struct{ wait time.Duration }
+// A headed refusal's answer has a header of its own.
+type headed struct {
+	*lifecycle.Refusal
+	header header
+}
 
-func (*tooMany) Error() string { return "too many requests" }
-
-// methodNotAllowed carries the Allow header.
-type methodNotAllowed struct{ allow string }
-
-func (*methodNotAllowed) Error() string { return "method not allowed" }
+func (h *headed) Unwrap() error { return h.Refusal }
 
 // A failureBody is the body of every error (ERR-02). The flags are pointers,
 // since false is the value that says something (ERR-10).
@@ -73,21 +70,15 @@ type failureBody struct {
 // refusal turns an error into an answer. What is not a Refusal is internal.
 func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at route) response {
 	var refused *lifecycle.Refusal
-	var method *methodNotAllowed
-	var many *tooMany
+	var own *headed
 	var headers []header
+	if errors.As(err, &own) {
+		headers = []header{own.header}
+	}
 	switch {
 	case wentAway(r, err):
 		s.Log.InfoContext(ctx, "client went away before it was answered", "route", at.name)
 		return response{status: statusClientWentAway}
-	case errors.As(err, &method):
-		headers = []header{{"Allow", method.allow}}
-		refused = lifecycle.Refuse(lifecycle.MethodNotAllowed,
-			"This path does not support the method; it supports %s.", method.allow)
-	case errors.As(err, &many):
-		headers = []header{{"Retry-After", seconds(many.wait)}}
-		refused = lifecycle.Refuse(lifecycle.TooManyRequests,
-			"This platform sends more requests than it may. Repeat this one later.")
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
 		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", at.name, "error", err)
@@ -98,9 +89,6 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	body := failureBody{Error: answer.code, Description: refused.Message}
 	if refused.Reason == lifecycle.ConcurrencyError {
 		headers = []header{{"Retry-After", seconds(concurrencyPause)}} // CONC-04
-	}
-	if refused.Reason == lifecycle.Unauthorized {
-		headers = []header{{"WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`}}
 	}
 	v, err := apiVersion(r.Header)
 	if refused.Reason == lifecycle.AsyncRequired && at.name == "binding" && err == nil && !v.knows(asynchronousBindings) {

@@ -21,12 +21,12 @@ const maxDrain = 16 << 20
 
 var (
 	errTooLarge     = lifecycle.Refuse(lifecycle.TooLarge, "The request body is larger than %d bytes.", limits.Body)
-	errUnauthorized = lifecycle.Refuse(lifecycle.Unauthorized, "The user name or the password is wrong or missing.")
+	errUnauthorized = &headed{lifecycle.Refuse(lifecycle.Unauthorized, "The user name or the password is wrong or missing."),
+		header{"WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`}}
 )
 
-// innermost is the server's own writer, whatever stands before it: told of a body
-// that is too large, net/http lets the client read the answer before it resets
-// the connection.
+// innermost is net/http's own writer, below all that wrap it: told of a body that is too large, it
+// lets the client read the answer before it resets the connection.
 func innermost(w http.ResponseWriter) http.ResponseWriter {
 	for {
 		around, ok := w.(interface{ Unwrap() http.ResponseWriter })
@@ -43,14 +43,14 @@ func drain(w http.ResponseWriter, r *http.Request) {
 
 // parse checks the syntax of the request: query, body, types (step 5).
 func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) error {
-	if isPoll(c) { // all that it reads of the query is a hint
+	if isPoll(c) { // it takes nothing but hints
 		return nil
 	}
 	var err error
 	if c.query, err = url.ParseQuery(c.URL.RawQuery); err != nil {
 		return lifecycle.Refuse(lifecycle.BadRequest, "The query of the URL is malformed.")
 	}
-	if c.Method != http.MethodGet { // which begins nothing that is kept
+	if c.Method != http.MethodGet { // a GET records nobody
 		if err := checkIdentity(c.Request); err != nil {
 			return err
 		}
@@ -73,27 +73,6 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 
 func isPoll(c *call) bool { return strings.HasSuffix(c.at.name, "last operation") }
 
-// hint is a parameter of a poll's query, as url.ParseQuery has it. Whatever else is
-// wrong with the query, polls are never refused for what is only a hint: platforms
-// take 400 there for the failure of the operation (INP-05).
-func (c *call) hint(name string) string {
-	for rest := c.URL.RawQuery; rest != ""; {
-		var pair string
-		pair, rest, _ = strings.Cut(rest, "&")
-		key, value, _ := strings.Cut(pair, "=")
-		if strings.Contains(pair, ";") {
-			continue
-		}
-		if key, err := url.QueryUnescape(key); err != nil || key != name {
-			continue
-		}
-		if value, err := url.QueryUnescape(value); err == nil {
-			return value
-		}
-	}
-	return ""
-}
-
 // acceptsIncomplete reads the client's permission: the query decides, and the
 // body where the query is silent (INP-09, INP-10).
 func (c *call) acceptsIncomplete() (bool, error) {
@@ -110,22 +89,22 @@ func (c *call) acceptsIncomplete() (bool, error) {
 		return false, lifecycle.Refuse(lifecycle.BadRequest,
 			"The query parameter accepts_incomplete must be true or false, and given once.")
 	}
-	raw, ok := c.body.member(name)
-	if !ok {
+	if c.body == nil {
 		return false, nil
 	}
 	var permitted bool
-	if json.Unmarshal(raw, &permitted) != nil {
-		return false, wrongType(name, "a boolean")
-	}
-	return permitted, nil
+	c.body.read(name, &permitted, "a boolean")
+	return permitted, c.body.err
 }
 
 // An object is a JSON object whose member names are compared exactly; unknown
-// ones are never looked at (INP-06).
-type object map[string]json.RawMessage
+// ones are never looked at (INP-06). Its methods read one member each.
+type object struct {
+	members map[string]json.RawMessage
+	err     error // what is wrong with the first member that cannot be read
+}
 
-func readObject(w http.ResponseWriter, r *http.Request) (object, error) {
+func readObject(w http.ResponseWriter, r *http.Request) (*object, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(innermost(w), r.Body, limits.Body))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		drain(w, r)
@@ -141,13 +120,13 @@ func readObject(w http.ResponseWriter, r *http.Request) (object, error) {
 		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body is nested more than %d levels deep.", limits.Depth)
 	}
 	var o object
-	if err := json.Unmarshal(body, &o); err != nil || o == nil {
+	if err := json.Unmarshal(body, &o.members); err != nil || o.members == nil {
 		return nil, lifecycle.Refuse(lifecycle.BadRequest, "The request body must be one JSON object.")
 	}
-	return o, nil
+	return &o, nil
 }
 
-// tooDeep counts the levels of what may or may not be JSON (INP-15).
+// tooDeep counts the levels of a text that may be no JSON (INP-15).
 func tooDeep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
@@ -168,73 +147,82 @@ func tooDeep(body []byte) bool {
 	return false
 }
 
+// refuse says what is wrong with the object, unless that is said already.
+func (o *object) refuse(format string, args ...any) {
+	if o.err == nil {
+		o.err = lifecycle.Refuse(lifecycle.BadRequest, format, args...)
+	}
+}
+
 // member gives a member that is there and not null: null is as absent
 // (INP-07).
-func (o object) member(name string) (json.RawMessage, bool) {
-	raw, ok := o[name]
-	if !ok || bytes.Equal(raw, []byte("null")) {
-		return nil, false
+func (o *object) member(name string) (raw json.RawMessage, found bool) {
+	raw, found = o.members[name]
+	return raw, found && string(raw) != "null"
+}
+
+// read reads an optional member into a value of its type, and reports whether it is there.
+func (o *object) read(name string, into any, wanted string) bool {
+	raw, found := o.member(name)
+	if found && json.Unmarshal(raw, into) != nil {
+		o.refuse("The member %s must be %s.", name, wanted)
 	}
-	return raw, true
+	return found
+}
+
+// bound refuses a member that has more bytes than a record may hold of it.
+func (o *object) bound(name string, length, most int) {
+	if length > most {
+		o.refuse("The member %s is larger than %d bytes.", name, most)
+	}
 }
 
 // text reads an optional string; one that is there is not empty (INP-05).
-func (o object) text(name string) (string, error) {
-	raw, ok := o.member(name)
-	if !ok {
-		return "", nil
+func (o *object) text(name string) (s string) {
+	if o.read(name, &s, "a string") && s == "" {
+		o.refuse("The member %s must not be empty.", name)
 	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return "", wrongType(name, "a string")
-	}
-	if s == "" {
-		return "", lifecycle.Refuse(lifecycle.BadRequest, "The member %s must not be empty.", name)
-	}
-	return s, within(name, len(s), limits.Identifier)
+	o.bound(name, len(s), limits.Identifier)
+	return s
 }
 
 // emptied reads an optional string which is as absent when it is empty: clients
 // that are written in Go send such members always (INP-05).
-func (o object) emptied(name string) (string, error) {
-	if string(o[name]) == `""` {
-		return "", nil
+func (o *object) emptied(name string) string {
+	if string(o.members[name]) == `""` {
+		return ""
 	}
 	return o.text(name)
 }
 
 // required reads a string that must be there (INP-04).
-func (o object) required(name string) (string, error) {
-	s, err := o.text(name)
-	if err == nil && s == "" {
-		return "", lifecycle.Refuse(lifecycle.BadRequest, "The member %s is required.", name)
+func (o *object) required(name string) string {
+	s := o.text(name)
+	if s == "" {
+		o.refuse("The member %s is required.", name)
 	}
-	return s, err
+	return s
 }
 
-// object reads an optional object as it came.
-func (o object) object(name string) (json.RawMessage, error) {
-	raw, ok := o.member(name)
-	if !ok {
-		return nil, nil
+// object reads an optional object of so many bytes at most, as it came.
+func (o *object) object(name string, most int) json.RawMessage {
+	raw, found := o.member(name)
+	if !found {
+		return nil
 	}
 	if !isObject(raw) {
-		return nil, wrongType(name, "an object")
+		o.refuse("The member %s must be an object.", name)
 	}
-	return raw, nil
+	o.bound(name, len(raw), most)
+	return raw
 }
 
-// members reads the members of an optional object.
-func (o object) members(name string) (object, error) {
-	raw, err := o.object(name)
-	if raw == nil || err != nil {
-		return nil, err
-	}
-	var members object
-	if json.Unmarshal(raw, &members) != nil {
-		return nil, wrongType(name, "an object")
-	}
-	return members, nil
+// within gives the members of an optional object, to be read in the place of this one's.
+func (o *object) within(name string) *object {
+	inner := &object{}
+	o.read(name, &inner.members, "an object")
+	inner.err = o.err
+	return inner
 }
 
 // isObject reports whether a valid JSON value is an object.
@@ -242,49 +230,19 @@ func isObject(raw []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
-// bounded reads an optional object of so many bytes at most.
-func (o object) bounded(name string, most int) (json.RawMessage, error) {
-	raw, err := o.object(name)
-	if err == nil {
-		err = within(name, len(raw), most)
-	}
-	return raw, err
-}
-
-// parameters reads the user's parameters.
-func (o object) parameters() (json.RawMessage, error) {
-	return o.bounded("parameters", limits.Parameters)
-}
-
-// context reads the platform's context.
-func (o object) context() (json.RawMessage, error) { return o.bounded("context", limits.Context) }
-
-// within refuses a member that has more bytes than a record may hold of it.
-func within(name string, length, most int) error {
-	if length > most {
-		return lifecycle.Refuse(lifecycle.BadRequest, "The member %s is larger than %d bytes.", name, most)
-	}
-	return nil
-}
-
 // maintenance reads maintenance_info.version for clients that know it. An empty
 // object is as none (CLI-04).
-func (o object) maintenance(v version) (*string, error) {
+func (o *object) maintenance(v version) *string {
 	if !v.knows(maintenanceInfo) {
-		return nil, nil
+		return nil
 	}
-	info, err := o.members("maintenance_info")
-	if err != nil || len(info) == 0 {
-		return nil, err
+	info := o.within("maintenance_info")
+	if o.err = info.err; len(info.members) == 0 {
+		return nil
 	}
-	version, err := info.text("version")
-	if err != nil || version == "" {
-		return nil, lifecycle.Refuse(lifecycle.BadRequest,
-			"The member maintenance_info.version must be a string that is not empty.")
+	version := info.text("version")
+	if info.err != nil || version == "" {
+		o.refuse("The member maintenance_info.version must be a string that is not empty.")
 	}
-	return &version, nil
-}
-
-func wrongType(name, want string) error {
-	return lifecycle.Refuse(lifecycle.BadRequest, "The member %s must be %s.", name, want)
+	return &version
 }

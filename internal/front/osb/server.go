@@ -25,37 +25,22 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// Instances is what the routes of service instances need. The methods' own
-// comments are in package broker.
-type Instances interface {
+// A Broker decides what the routes answer; the methods' own comments are in package broker. Errors
+// are *lifecycle.Refusal where the client is to learn why; any other is answered as an internal error.
+type Broker interface {
 	Provision(ctx context.Context, q broker.ProvisionRequest) (broker.Result, error)
 	Update(ctx context.Context, q broker.UpdateRequest) (broker.Result, error)
 	Delete(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
 	Instance(ctx context.Context, c broker.Caller, id string) (broker.InstanceView, error)
-}
-
-// Bindings is what the routes of service bindings need.
-type Bindings interface {
 	Bind(ctx context.Context, q broker.BindRequest) (broker.BindResult, error)
 	Binding(ctx context.Context, c broker.Caller, instance, id string) (broker.BindingView, error)
-}
-
-// Operations is what polling needs.
-type Operations interface {
 	LastOperation(ctx context.Context, key lifecycle.Key, token string) (broker.Poll, error)
 	Operation(ctx context.Context, c broker.Caller, token string) (broker.Poll, error)
 	Cancel(ctx context.Context, c broker.Caller, token string) (cancelled broker.Poll, deletion *broker.Poll, err error)
-}
-
-// A Broker decides what the routes answer. Errors are *lifecycle.Refusal where
-// the client is to learn why; any other is answered as an internal error.
-type Broker interface {
-	Instances
-	Bindings
-	Operations
 }
 
 // An Authenticator knows the platforms. It compares in constant time.
@@ -64,20 +49,13 @@ type Authenticator interface {
 	Authenticate(username, password string) (platforms.Identity, bool)
 }
 
-// A Throttle holds platforms to a number of requests a second.
-type Throttle interface {
-	// Take counts a request of a platform. It gives zero, or how long it is until
-	// there is room for one, which is then not counted.
-	Take(platform string) time.Duration
-}
-
 // Options are what a Server is made of.
 type Options struct {
 	Broker    Broker
 	Platforms Authenticator
-	Throttle  Throttle // nil for none
-	// Offerings are what is offered, the same each time; asked for with the
-	// first request that shows the catalog.
+	Throttle  *rates.Limiter
+	// Offerings gives the same offerings each time. The first request that shows the catalog
+	// calls it.
 	Offerings func() []catalog.Offering
 	Now       func() time.Time
 	NewID     func() string // names an internal error in the answer and the log
@@ -91,16 +69,14 @@ type Server struct {
 	parts sync.Map // of *shown, by the names of what may be seen
 }
 
-// A shown catalog is what a platform may see of it.
+// A shown catalog is what a platform may see of it, encoded once for clients that know
+// binding_rotatable and once for others.
 type shown struct {
-	view *catalog.View
-	// catalog encodes it, once for clients that know binding_rotatable and once
-	// for others.
-	catalog [2]func() (representation, error)
+	view             *catalog.View
+	plain, rotatable func() (representation, error)
 }
 
-// A representation is an encoded catalog: it is encoded once, not for each
-// request.
+// A representation is an encoded catalog.
 type representation struct {
 	body []byte
 	etag string
@@ -108,14 +84,6 @@ type representation struct {
 
 // New makes a server.
 func New(o Options) *Server { return &Server{Options: o} }
-
-// as is the catalog for a client.
-func (s *shown) as(rotation bool) (representation, error) {
-	if rotation {
-		return s.catalog[1]()
-	}
-	return s.catalog[0]()
-}
 
 func (s *Server) show(view *catalog.View) *shown {
 	encode := func(rotation bool) func() (representation, error) {
@@ -128,11 +96,11 @@ func (s *Server) show(view *catalog.View) *shown {
 			return representation{body: body, etag: `"` + hex.EncodeToString(sum[:16]) + `"`}, nil
 		})
 	}
-	return &shown{view: view, catalog: [2]func() (representation, error){encode(false), encode(true)}}
+	return &shown{view: view, plain: encode(false), rotatable: encode(true)}
 }
 
-// shownTo is what a platform may see of the catalog, worked out once. A name
-// that is of nothing any more shows nothing.
+// shownTo is what a platform may see of the catalog, worked out once. The name of an offering
+// that the catalog no longer has shows nothing.
 func (s *Server) shownTo(p platforms.Identity) *shown {
 	key := strings.Join(p.Offerings, "\n") // empty for everything
 	if found, ok := s.parts.Load(key); ok {
@@ -149,9 +117,9 @@ func (s *Server) shownTo(p platforms.Identity) *shown {
 	return found.(*shown)
 }
 
-// emitted is the catalog: only binding_rotatable depends on the version (CAT-25,
-// CAT-31). Each plan says whether it is bindable, since there are
-// platforms that take a plan without a word for one that is not (CAT-15).
+// emitted is the catalog as clients get it: only binding_rotatable depends on the version (CAT-25,
+// CAT-31). Each plan says whether it is bindable: some platforms take a plan that does not say so
+// for one that is not (CAT-15).
 func emitted(offerings []catalog.Offering, rotation bool) []catalog.Offering {
 	out := make([]catalog.Offering, len(offerings)) // an empty array, never null (CAT-01)
 	for i, o := range offerings {
@@ -172,10 +140,9 @@ func emitted(offerings []catalog.Offering, rotation bool) []catalog.Offering {
 
 type receivedKey struct{}
 
-// WithReceived tells the server when a request reached what stands before it,
-// such as an API gateway; without it, a request is received when it is served.
-// A PUT that was received before a DELETE of the same id begins nothing after
-// it (ORB-03).
+// WithReceived tells the server when a request reached the API gateway before it; without it, a
+// request is received when it is served. A PUT that was received before a DELETE of the same id
+// begins nothing after it (ORB-03).
 func WithReceived(ctx context.Context, at time.Time) context.Context {
 	return context.WithValue(ctx, receivedKey{}, at)
 }
@@ -215,7 +182,7 @@ type call struct {
 	shown   *shown    // to the platform
 	ids     [2]string // the identifiers of the path, each decoded once (INP-11)
 	query   url.Values
-	body    object // of PUT and PATCH
+	body    *object // of PUT and PATCH
 }
 
 type handler func(s *Server, ctx context.Context, c *call) (response, error)
@@ -284,7 +251,7 @@ func (r *response) write(w http.ResponseWriter, prefix string, body bool) {
 	}
 	if r.status != http.StatusNotModified {
 		h["Content-Type"] = isJSON
-		if !body { // else whoever sends it counts
+		if !body { // with one, net/http counts it
 			h.Set("Content-Length", strconv.Itoa(len(r.raw)))
 		}
 	}
@@ -294,7 +261,7 @@ func (r *response) write(w http.ResponseWriter, prefix string, body bool) {
 	}
 }
 
-// encode makes the body what is sent, before anything of the answer is.
+// encode makes the text of the body, before any part of the answer is sent.
 func (r *response) encode() error {
 	if r.raw != nil || r.status == http.StatusNotModified {
 		return nil
@@ -324,10 +291,9 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return response{}, errUnauthorized // nothing is read of the body
 	}
 	logs.AddSubject(ctx, platform.ID, "", "")
-	if s.Throttle != nil {
-		if wait := s.Throttle.Take(platform.ID); wait > 0 {
-			return response{}, &tooMany{wait} // nor is anything here
-		}
+	if wait := s.Throttle.Take(platform.ID); wait > 0 { // nor is anything here
+		return response{}, &headed{lifecycle.Refuse(lifecycle.TooManyRequests,
+			"This platform sends more requests than it may. Repeat this one later."), header{"Retry-After", seconds(wait)}}
 	}
 	if r.ContentLength > limits.Body {
 		drain(w, r)
@@ -366,8 +332,8 @@ func underV2(r *http.Request) bool {
 	return path == "/v2" || strings.HasPrefix(path, "/v2/")
 }
 
-// location is a path of the server. Whatever hides a part of the path from it,
-// such as a gateway's stage, puts that part before it on the way out.
+// location is a path of the server. A gateway that keeps a part of the path to itself, such as
+// its stage, puts that part back on the way out.
 func location(segments ...string) string {
 	var b strings.Builder
 	for _, segment := range segments {

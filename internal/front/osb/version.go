@@ -17,8 +17,7 @@ const (
 	newest version = 17
 )
 
-// A feature is the version that brought something: to clients of older versions
-// it does not exist.
+// A feature is the version that brought it: to clients of older versions it does not exist.
 type feature version
 
 // The features. No other place says which version brought what.

@@ -1,8 +1,7 @@
-// Package rates holds each platform to a number of requests a second, so that
-// one that asks without end does not use up what the others need. It counts in
-// this process alone: of the functions on AWS, each environment counts by
-// itself. It needs a clock, and leaves to others who a platform is and what one
-// that asks too much is told.
+// Package rates holds each platform to a number of requests a second, so that one platform that
+// asks without end does not use up what the others need. It counts in this process alone: on AWS,
+// each environment of the function counts by itself. It leaves to others who a platform is, and
+// what one that asks too much is told.
 package rates
 
 import (
@@ -12,8 +11,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// burst is how many seconds' requests may come at once, such as when a platform
-// that was away catches up.
+// burst is how many seconds' requests may come at once, as from a platform that catches up.
 const burst = 2
 
 // A Limiter counts the requests of platforms. The nil Limiter lets all pass.
@@ -34,8 +32,8 @@ func New(perSecond int, now func() time.Time) *Limiter {
 	return &Limiter{perSecond: perSecond, now: now, platforms: map[string]*rate.Limiter{}}
 }
 
-// Take counts a request of a platform that has logged in, and gives zero, or how
-// long it is until there is room for one; that one is then not counted.
+// Take counts a request of a platform that has logged in and gives zero; or it gives the time
+// until there is room for one, and counts nothing.
 func (l *Limiter) Take(platform string) time.Duration {
 	if l == nil {
 		return 0
