@@ -1,7 +1,6 @@
-// Package platforms knows who may use the broker: the platforms' credentials,
-// compared in constant time, and read again from where they are kept so that a
-// password can be rotated while requests are served. Where they are kept is
-// left to the caller.
+// Package platforms knows who may use the broker: it compares the platforms' credentials in
+// constant time, and reads them again so that a password can be rotated while requests are served.
+// It leaves to its caller where they are kept.
 package platforms
 
 import (
@@ -44,8 +43,8 @@ type Identity struct {
 	Offerings []string // what it may see; empty is everything
 }
 
-// authenticate finds the platform whose credentials these are, and looks at
-// every platform in any case.
+// authenticate finds the platform whose credentials these are. It compares with every platform's,
+// even after one has matched.
 func (r Registry) authenticate(username, password string, now time.Time) (Identity, bool) {
 	var id Identity
 	found := false
@@ -58,7 +57,7 @@ func (r Registry) authenticate(username, password string, now time.Time) (Identi
 }
 
 const (
-	// keep is how long the registry is believed without reading it again.
+	// keep is how long a registry is used before it is read again.
 	keep = time.Minute
 	// betweenReads is the least time between two readings that failed logins cause:
 	// a new password works at once, and wrong ones do not load the source.
@@ -82,8 +81,7 @@ type Kept struct {
 	tried   time.Time
 }
 
-// NewKept reads the registry once, so that a source that cannot be read is
-// seen at the start.
+// NewKept reads the registry once, so that the start fails if the source cannot be read.
 func NewKept(ctx context.Context, fetch func(ctx context.Context) (Registry, error), now func() time.Time,
 	log *slog.Logger) (*Kept, error) {
 	k := &Kept{fetch: fetch, now: now, log: log}
@@ -93,8 +91,8 @@ func NewKept(ctx context.Context, fetch func(ctx context.Context) (Registry, err
 	return k, nil
 }
 
-// Authenticate implements osb.Authenticator. While the source cannot be read,
-// what was read last goes on being valid.
+// Authenticate implements osb.Authenticator. While the source cannot be read, the last registry
+// stays valid.
 func (k *Kept) Authenticate(username, password string) (Identity, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,8 +110,8 @@ func (k *Kept) Authenticate(username, password string) (Identity, bool) {
 	return k.current.authenticate(username, password, now)
 }
 
-// due reports whether so much time has passed. A clock that was set back has
-// lost the time: a password must not stay valid until it has caught up.
+// due reports whether so much time has passed, or the clock was set back: a password must not stay
+// valid until the clock has caught up.
 func due(since, now time.Time, after time.Duration) bool {
 	passed := now.Sub(since)
 	return passed < 0 || passed >= after

@@ -33,8 +33,8 @@ type Platform struct {
 	// Offerings are what it may see: names of offerings, or of one plan as
 	// offering/plan. Empty is everything.
 	Offerings []string `json:"offerings,omitempty"`
-	// Removed is when it lost its access; zero for one that has it. What it
-	// made is still its own, should it come back.
+	// Removed is when it lost its access; zero while it has it. Should it come back, it still owns
+	// what it made.
 	Removed time.Time `json:"removed,omitzero"`
 }
 
@@ -45,7 +45,7 @@ type Previous struct {
 	Until    time.Time `json:"until"`
 }
 
-// matches compares with every password that is valid, and always with all.
+// matches compares with every password that is valid, even after one has matched.
 func (p Platform) matches(username, password string, now time.Time) bool {
 	ok := p.Credential.matches(username, password)
 	for _, old := range p.Previous {
@@ -56,9 +56,8 @@ func (p Platform) matches(username, password string, now time.Time) bool {
 	return ok && p.Removed.IsZero()
 }
 
-// Until says how long a login of the platform is valid, and whether it is one
-// that it has, or had until its last rotation. The time is zero for the current
-// password, which has no end.
+// Until says until when a login is valid, and whether the platform has it, or had it before a
+// rotation. The time is zero for the current password, which has no end.
 func (p Platform) Until(username, password string) (until time.Time, known bool) {
 	if !p.Removed.IsZero() {
 		return time.Time{}, false
@@ -74,9 +73,8 @@ func (p Platform) Until(username, password string) (until time.Time, known bool)
 	return until, known
 }
 
-// A Registry is the platforms, the default one first. It is kept as one
-// document, in which the default platform's members stand by themselves: a
-// document with nothing but a user name and a password is one platform.
+// A Registry is the platforms, the default one first. It is kept as one document, whose own members
+// are the default platform's: a document with a user name and a password alone is one platform.
 type Registry struct{ Platforms []Platform }
 
 type document struct {
@@ -84,8 +82,7 @@ type document struct {
 	Platforms []Platform `json:"platforms,omitempty"`
 }
 
-// ErrDocument: what was read is no registry. What it holds is never in an
-// error.
+// ErrDocument says that a document is no registry. No error tells what it holds.
 var ErrDocument = errors.New(`not a JSON object with "username" and "password"`)
 
 // Decode reads a registry.
@@ -138,7 +135,7 @@ func (r Registry) check() error {
 	return nil
 }
 
-// valid reports whether it can be an id or a name, or a path behind its slash.
+// valid reports whether a text can be an id, a name, or a path behind its slash.
 func valid(name string) bool {
 	return name != "" && len(name) <= 40 && name[0] != '-' && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
@@ -173,8 +170,8 @@ func (r Registry) userOf(username string) (name string, found bool) {
 
 func (r Registry) clone() Registry { return Registry{Platforms: slices.Clone(r.Platforms)} }
 
-// TakenBack is the platform with what one of its name had that was removed, if
-// there is one: its path and what it may see, where those are not given anew.
+// TakenBack gives the platform the path and the offerings of the removed one of its name, if there
+// is one, except for those of the two that are given anew.
 func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
 	i, err := r.find(p.Name)
 	if err != nil || r.Platforms[i].Removed.IsZero() {
@@ -189,10 +186,9 @@ func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
 	return p
 }
 
-// Add gives a new platform access. One that was removed comes back under its
-// name, with what it made, and with a new password. With an ID, the platform is
-// the one that has records under it, of which this registry may know nothing;
-// without one it gets newID.
+// Add gives a platform access. A removed one comes back under its name, with what it made and a
+// new password. An ID is that of a platform with records, which this registry may not know; without
+// one the platform gets newID.
 func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error) {
 	if !valid(p.Name) {
 		return r, fmt.Errorf("name %q is not valid: give up to 40 small letters, digits and hyphens", p.Name)
@@ -245,8 +241,8 @@ func (r Registry) checkID(id string) error {
 	return nil
 }
 
-// EndOfOverlap is until when a password is valid that is rotated now: a whole
-// second, as it is printed.
+// EndOfOverlap is until when a password stays valid that is rotated now: a whole second, as it is
+// printed.
 func EndOfOverlap(now time.Time, overlap time.Duration) time.Time {
 	return now.Add(overlap).UTC().Truncate(time.Second)
 }
@@ -272,8 +268,7 @@ func (r Registry) Rotate(name, password string, now time.Time, overlap time.Dura
 	return r, r.check()
 }
 
-// Remove takes a platform's access away. Its id stays taken: what it made is
-// nobody else's.
+// Remove takes a platform's access away. Its id stays taken: nobody else may own what it made.
 func (r Registry) Remove(name string, now time.Time) (Registry, error) {
 	i, err := r.find(name)
 	if err != nil {
