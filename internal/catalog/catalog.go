@@ -130,6 +130,30 @@ type BindingSchemas struct {
 	Create *ParametersSchema `json:"create,omitempty"`
 }
 
+// For gives the schema of a verb's parameters; nil allows everything.
+func (s *Schemas) For(v Verb) *ParametersSchema {
+	switch {
+	case s == nil:
+	case v == Bind && s.ServiceBinding != nil:
+		return s.ServiceBinding.Create
+	case v == Create && s.ServiceInstance != nil:
+		return s.ServiceInstance.Create
+	case v == Update && s.ServiceInstance != nil:
+		return s.ServiceInstance.Update
+	}
+	return nil
+}
+
+// A Verb is what parameters are given for.
+type Verb string
+
+// The verbs that have schemas.
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Bind   Verb = "bind"
+)
+
 // A ParametersSchema wraps one schema.
 type ParametersSchema struct {
 	Parameters json.RawMessage `json:"parameters"`

@@ -16,31 +16,32 @@ import (
 // A Catalog is what a broker offers. It never changes once opened: any number
 // of requests may use it at once.
 type Catalog struct {
-	entries  []entry
-	services map[string]int // index of the entry, by the offering's id
-	plans    map[string]int // the same, by the plan's
-	decode   []func() Offering
+	entries  []*entry
+	services map[string]*entry // by the offering's id
+	plans    map[string]*entry // by the plan's
 	files    map[string][]byte // by digest
 	schemas  sync.Map          // of *schema.Schema, by schemaKey
 }
 
-// An entry is what the index of a compiled catalog has of an offering.
+// An entry is an offering in the index of a compiled catalog.
 type entry struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Provider string   `json:"provider"`
 	Plans    []string `json:"plans"` // their ids
 	Size     int      `json:"size"`  // of its record, in bytes; records follow on one another
+	// offering decodes the record when it is first called.
+	offering func() Offering
 }
 
 // An index is what opening a compiled catalog reads.
 type index struct {
-	Entries []entry `json:"entries"`
-	Files   []file  `json:"files,omitempty"` // which follow on the records
-	Sum     uint32  `json:"sum"`             // of all the records and files: CRC-32, IEEE
+	Entries []*entry `json:"entries"`
+	Files   []file   `json:"files,omitempty"` // which follow on the records
+	Sum     uint32   `json:"sum"`             // of all the records and files: CRC-32, IEEE
 }
 
-// A file is what the index has of a file that a provider has kept.
+// A file is a file that a provider has kept, in the index.
 type file struct {
 	Digest string `json:"digest"`
 	Size   int    `json:"size"`
@@ -71,7 +72,7 @@ func Encode(offerings []Offering, files map[string][]byte) ([]byte, error) {
 	var records []byte
 	for _, o := range offerings {
 		r := record{Offering: o, DashboardURL: o.DashboardURL, Provider: o.Provider}
-		e := entry{ID: o.ID, Name: o.Name, Provider: o.Provider}
+		e := &entry{ID: o.ID, Name: o.Name, Provider: o.Provider}
 		for _, p := range o.Plans {
 			e.Plans = append(e.Plans, p.ID)
 			r.Plans = append(r.Plans, planRecord{p, p.Unpublished})
@@ -107,11 +108,18 @@ func Open(compiled []byte) (*Catalog, error) {
 	if json.Unmarshal(line, &i) != nil || crc32.ChecksumIEEE(records) != i.Sum {
 		return nil, errors.New("the compiled catalog is damaged: build and deploy the functions again")
 	}
-	c := &Catalog{services: map[string]int{}, plans: map[string]int{}, files: map[string][]byte{}}
+	c := newCatalog(map[string][]byte{})
 	for _, e := range i.Entries {
 		text := records[:e.Size]
 		records = records[e.Size:]
-		c.add(e, sync.OnceValue(func() Offering { return decode(text) }))
+		e.offering = sync.OnceValue(func() Offering {
+			o, err := Decode(text)
+			if err != nil { // the sum says that it is as it was written
+				panic(fmt.Sprintf("a record of the compiled catalog that is not damaged cannot be read: %v", err))
+			}
+			return o
+		})
+		c.add(e)
 	}
 	for _, f := range i.Files {
 		c.files[f.Digest] = records[:f.Size:f.Size]
@@ -120,22 +128,16 @@ func Open(compiled []byte) (*Catalog, error) {
 	return c, nil
 }
 
-// add puts an offering at the end.
-func (c *Catalog) add(e entry, decode func() Offering) {
-	c.services[e.ID] = len(c.entries)
-	for _, id := range e.Plans {
-		c.plans[id] = len(c.entries)
-	}
-	c.entries, c.decode = append(c.entries, e), append(c.decode, decode)
+func newCatalog(files map[string][]byte) *Catalog {
+	return &Catalog{services: map[string]*entry{}, plans: map[string]*entry{}, files: files}
 }
 
-// decode reads a record, which the sum says is as it was written.
-func decode(text []byte) Offering {
-	o, err := Decode(text)
-	if err != nil {
-		panic(fmt.Sprintf("a record of the compiled catalog that is not damaged cannot be read: %v", err))
+// add puts an offering at the end.
+func (c *Catalog) add(e *entry) {
+	c.entries, c.services[e.ID] = append(c.entries, e), e
+	for _, id := range e.Plans {
+		c.plans[id] = e
 	}
-	return o
 }
 
 // Decode reads an offering with the broker's own members, which stand among
@@ -158,32 +160,11 @@ type schemaKey struct {
 	plan string
 }
 
-// A Verb is what parameters are given for.
-type Verb string
-
-// The verbs that have schemas.
-const (
-	Create Verb = "create"
-	Update Verb = "update"
-	Bind   Verb = "bind"
-)
-
 // schema is a plan's schema, compiled when it is first asked for; nil allows
 // everything.
 func (c *Catalog) schema(v Verb, serviceID, planID string) (*schema.Schema, error) {
-	_, plan, ok := c.Plan(serviceID, planID)
-	if !ok || plan.Schemas == nil {
-		return nil, nil
-	}
-	var p *ParametersSchema
-	switch instance, binding := plan.Schemas.ServiceInstance, plan.Schemas.ServiceBinding; {
-	case v == Bind && binding != nil:
-		p = binding.Create
-	case v == Create && instance != nil:
-		p = instance.Create
-	case v == Update && instance != nil:
-		p = instance.Update
-	}
+	_, plan, _ := c.Plan(serviceID, planID)
+	p := plan.Schemas.For(v)
 	if p == nil {
 		return nil, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,7 +21,7 @@ const maxViolations = 5
 // member's name other than those of the schema: parameters can hold secrets.
 // Only CheckResult names what an instance has had already.
 type ParameterError struct {
-	// Violations are the first five in the order of schema.Compare, at least one.
+	// Violations are the first five in the order of schema.Sorted, at least one.
 	Violations []schema.Violation
 	// omitted counts those beyond.
 	omitted int
@@ -102,8 +101,7 @@ func newParameterError(violations []schema.Violation) error {
 	if len(violations) == 0 {
 		return nil
 	}
-	slices.SortFunc(violations, schema.Compare)
-	violations = slices.Compact(violations)
+	violations = schema.Sorted(violations)
 	told := min(len(violations), maxViolations)
 	return &ParameterError{violations[:told], len(violations) - told}
 }

@@ -9,25 +9,26 @@ import (
 // A View is the part of the catalog that one platform may see. The nil View is
 // all of it.
 type View struct {
-	plans map[planKey]bool
+	plans map[string]map[string]bool // ids, by those of their offerings
 }
 
-type planKey struct{ service, plan string }
-
 // NewView shows what the names name: an offering with all of its plans, or one
-// plan as offering/plan. The error tells which names are of nothing; the view
-// holds the others.
+// plan as offering/plan. The error tells which names the catalog does not have;
+// the view holds the others.
 func NewView(offerings []Offering, names []string) (*View, error) {
-	v := &View{plans: map[planKey]bool{}}
+	v := &View{plans: map[string]map[string]bool{}}
 	var unknown []string
 	for _, name := range names {
 		found := false
 		for _, o := range offerings {
 			for _, p := range o.Plans {
-				if name == o.Name || name == o.Name+"/"+p.Name {
-					v.plans[planKey{o.ID, p.ID}] = true
-					found = true
+				if name != o.Name && name != o.Name+"/"+p.Name {
+					continue
 				}
+				if found = true; v.plans[o.ID] == nil {
+					v.plans[o.ID] = map[string]bool{}
+				}
+				v.plans[o.ID][p.ID] = true
 			}
 		}
 		if !found {
@@ -41,24 +42,12 @@ func NewView(offerings []Offering, names []string) (*View, error) {
 }
 
 // Shows reports whether a plan may be seen.
-func (v *View) Shows(serviceID, planID string) bool {
-	return v == nil || v.plans[planKey{serviceID, planID}]
-}
+func (v *View) Shows(serviceID, planID string) bool { return v == nil || v.plans[serviceID][planID] }
 
 // ShowsOffering reports whether any of an offering's plans may be seen.
-func (v *View) ShowsOffering(serviceID string) bool {
-	if v == nil {
-		return true
-	}
-	for k := range v.plans {
-		if k.service == serviceID {
-			return true
-		}
-	}
-	return false
-}
+func (v *View) ShowsOffering(serviceID string) bool { return v == nil || v.plans[serviceID] != nil }
 
-// Of is what may be seen of the offerings, in their order.
+// Of leaves of the offerings what may be seen, in their order.
 func (v *View) Of(offerings []Offering) []Offering {
 	if v == nil {
 		return offerings

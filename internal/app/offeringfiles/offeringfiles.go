@@ -1,6 +1,6 @@
-// Package offeringfiles compiles what a broker offers: the offerings that ship, and
-// the operator's own beside them. Whatever starts cold is given the result; the
-// functions import neither this package nor what it needs.
+// Package offeringfiles compiles what a broker offers: the offerings that ship, and the operator's
+// own beside them. Programs that start cold hold the result, and import neither this package nor
+// what it needs.
 package offeringfiles
 
 import (
@@ -25,7 +25,11 @@ func Load(dir string) (*catalog.Catalog, error) {
 	if dir == "" {
 		return catalog.Open(offerings.Catalog)
 	}
-	return opened(Compile(dir, nil))
+	compiled, err := Compile(dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	return catalog.Open(compiled)
 }
 
 // Compile is Load without opening, and without the providers that are off. Off says what
@@ -35,7 +39,16 @@ func Compile(dir string, off map[string]string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compiled(dir, compile.Options{Providers: checks(), Off: off, Beside: shipped.Without(slices.Collect(maps.Keys(off)))})
+	var own []compile.Source
+	if dir != "" {
+		source, err := folder(dir)
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, source)
+	}
+	beside := shipped.Without(slices.Collect(maps.Keys(off)))
+	return compile.Compile(compile.Options{Providers: checks(), Off: off, Beside: beside}, own...)
 }
 
 // Validate is Load that reads what ships anew, and warns of what is no reason to refuse the
@@ -45,35 +58,15 @@ func Validate(dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
 }
 
 func validated(dir string, checks map[string]check.Func, warn func(advice.Error)) (*catalog.Catalog, error) {
-	shipped, err := opened(ship(checks))
+	shipped, err := compile.Load(compile.Options{Providers: checks}, compile.Source{Name: "offerings", FS: offerings.FS})
 	if err != nil || dir == "" {
 		return shipped, err
 	}
-	return opened(compiled(dir, compile.Options{Providers: checks, Beside: shipped, Warn: warn}))
-}
-
-// ship compiles what ships.
-func ship(checks map[string]check.Func) ([]byte, error) {
-	return compile.Compile(compile.Options{Providers: checks}, compile.Source{Name: "offerings", FS: offerings.FS})
-}
-
-func opened(compiled []byte, err error) (*catalog.Catalog, error) {
+	own, err := folder(dir)
 	if err != nil {
 		return nil, err
 	}
-	return catalog.Open(compiled)
-}
-
-func compiled(dir string, o compile.Options) ([]byte, error) {
-	var sources []compile.Source
-	if dir != "" {
-		own, err := folder(dir)
-		if err != nil {
-			return nil, err
-		}
-		sources = append(sources, own)
-	}
-	return compile.Compile(o, sources...)
+	return compile.Load(compile.Options{Providers: checks, Beside: shipped, Warn: warn}, own)
 }
 
 // folder is the operator's own.
@@ -89,8 +82,8 @@ func folder(dir string) (compile.Source, error) {
 	return compile.Source{Name: dir, FS: os.DirFS(dir)}, nil
 }
 
-// checks are those of all providers: the app's, which the functions hold too, and
-// those that only a compiler needs.
+// checks are those of all providers: the app's, which the functions hold too, and that of
+// CloudFormation, which only a compiler needs.
 func checks() map[string]check.Func {
 	all := adapters.Checks()
 	all[app.ProviderCloudFormation] = template.Check

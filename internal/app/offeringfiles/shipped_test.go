@@ -9,7 +9,6 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/adapters"
-	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
@@ -21,12 +20,22 @@ import (
 
 var update = flag.Bool("update", false, "write the compiled catalog anew")
 
-// The program has what ships as its files say it.
-func TestShippedIsCurrent(t *testing.T) {
-	compiled, err := offeringfiles.Ship()
+// ship compiles what ships.
+func ship(t *testing.T, warn func(advice.Error)) []byte {
+	t.Helper()
+	checks := adapters.Checks()
+	checks[app.ProviderCloudFormation] = template.Check
+	compiled, err := compile.Compile(compile.Options{Providers: checks, Warn: warn},
+		compile.Source{Name: "offerings", FS: offerings.FS})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return compiled
+}
+
+// The program has what ships as its files say it.
+func TestShippedIsCurrent(t *testing.T) {
+	compiled := ship(t, nil)
 	if *update {
 		if err := os.WriteFile("../../../offerings/catalog.dat", compiled, 0o600); err != nil {
 			t.Fatal(err)
@@ -40,9 +49,7 @@ func TestShippedIsCurrent(t *testing.T) {
 // doubtful about one of an operator's would fail here. Only what CloudFormation may
 // also call is not: permissions allow what the templates need, and no more.
 func TestShippedAreCareful(t *testing.T) {
-	checks := adapters.Checks()
-	checks[app.ProviderCloudFormation] = template.Check
-	compiled, err := compile.Compile(compile.Options{Providers: checks, Warn: func(w advice.Error) {
+	c, err := catalog.Open(ship(t, func(w advice.Error) {
 		if strings.Contains(w.What, "CloudFormation may also call") {
 			return
 		}
@@ -50,11 +57,7 @@ func TestShippedAreCareful(t *testing.T) {
 			return // a publisher's bindings make rules
 		}
 		t.Error(w.Error())
-	}}, compile.Source{Name: "offerings", FS: offerings.FS})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := catalog.Open(compiled)
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

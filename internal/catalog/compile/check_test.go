@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/test/catalogtest"
 )
 
 // A provider looks at each plan when the catalog is compiled, and says where it
@@ -149,7 +150,7 @@ func offerings(t *testing.T, o compile.Options, source compile.Source) []byte {
 
 // An operator who names a provider that is off is told what to do.
 func TestProvidersThatAreOff(t *testing.T) {
-	o := compile.Known("demo", "real")
+	o := catalogtest.Providers("demo", "real")
 	o.Off = map[string]string{"demo": "turn it on"}
 	_, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
 	want := []found{{"mine/a/offering.yaml", 4, "turn it on"}}

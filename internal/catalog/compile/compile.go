@@ -20,6 +20,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/schema"
 	"github.com/longshore/longshore/offerings"
@@ -53,15 +54,6 @@ type Options struct {
 	Warn func(advice.Error)
 }
 
-// Known are options with providers that check nothing.
-func Known(providers ...string) Options {
-	o := Options{Providers: map[string]check.Func{}}
-	for _, name := range providers {
-		o.Providers[name] = nil
-	}
-	return o
-}
-
 // Load compiles the offerings of all sources and opens the result.
 func Load(o Options, sources ...Source) (*catalog.Catalog, error) {
 	compiled, err := Compile(o, sources...)
@@ -84,8 +76,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 		c.source(source)
 	}
 	if len(sources) == 0 && o.Beside == nil {
-		c.problems = append(c.problems, advice.Error{File: "offerings",
-			What: "there is no folder of offerings", Remedy: "name at least one"})
+		c.problem("offerings", "there is no folder of offerings", "name at least one", nil)
 	}
 	c.beside()
 	c.problems = append(c.problems, duplicates(c.drafts)...)
@@ -121,18 +112,22 @@ type compiler struct {
 	locks    map[string][]byte // lock files to write, by name; nil to hold plans against those that are there
 }
 
+// problem notes what is wrong with a folder or a file as a whole.
+func (c *compiler) problem(file, what, remedy string, cause error) {
+	c.problems = append(c.problems, advice.Error{File: file, What: what, Remedy: remedy, Cause: cause})
+}
+
 // source reads one folder.
 func (c *compiler) source(source Source) {
-	names, misplaced, err := offeringFiles(source)
+	before := len(c.problems)
+	names, err := c.offeringFiles(source)
 	switch {
 	case err != nil:
-		misplaced = append(misplaced, advice.Error{File: source.Name,
-			What: "the folder cannot be read: " + err.Error(), Remedy: "check that it exists and may be read"})
-	case len(names)+len(misplaced) == 0:
-		misplaced = append(misplaced, advice.Error{File: source.Name, What: "the folder holds no offering",
-			Remedy: "add NAME/" + OfferingFile + " for each offering: `longshore catalog new NAME` writes a first one"})
+		c.problem(source.Name, "the folder cannot be read: "+err.Error(), "check that it exists and may be read", nil)
+	case len(names) == 0 && len(c.problems) == before:
+		c.problem(source.Name, "the folder holds no offering",
+			"add NAME/"+OfferingFile+" for each offering: `longshore catalog new NAME` writes a first one", nil)
 	}
-	c.problems = append(c.problems, misplaced...)
 	for _, name := range names {
 		d, problems := c.file(source, name)
 		c.problems = append(c.problems, problems...)
@@ -200,46 +195,48 @@ func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
 
 // provider checks that what is to make the instances is known, and offered.
 func (c *compiler) provider(r *reader, name string) {
-	known := slices.Sorted(maps.Keys(c.Providers))
 	switch remedy, off := c.Off[name]; {
 	case name == "": // which is noted already
 	case off:
 		r.about("/provider", "is not offered by this broker", remedy)
-	case !slices.Contains(known, name):
-		r.about("/provider", "names an unknown provider", choose(name, known))
+	default:
+		if _, known := c.Providers[name]; !known {
+			all := slices.Sorted(maps.Keys(c.Providers))
+			r.about("/provider", "names an unknown provider", suggest.Meant(name, all, "choose one of: "+strings.Join(all, ", ")))
+		}
 	}
 }
 
-// offeringFiles names the offering files of a folder, sorted, and what looks
+// offeringFiles names the offering files of a folder, sorted, and notes what looks
 // like one in a place where none is read.
-func offeringFiles(source Source) (names []string, misplaced []advice.Error, err error) {
+func (c *compiler) offeringFiles(source Source) (names []string, err error) {
 	if isFile(source.FS, OfferingFile) {
-		return []string{OfferingFile}, nil, nil
+		return []string{OfferingFile}, nil
 	}
 	entries, err := fs.ReadDir(source.FS, ".")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, e := range entries {
 		name, extension := e.Name(), path.Ext(e.Name())
-		at := path.Join(source.Name, name)
-		_, inside := fs.Stat(source.FS, path.Join(name, OfferingFile))
-		switch info, err := fs.Stat(source.FS, name); { // of what a symbolic link names
+		at, within := path.Join(source.Name, name), path.Join(name, OfferingFile)
+		_, inside := fs.Stat(source.FS, within)
+		info, gone := fs.Stat(source.FS, name) // of what a symbolic link names
+		folder := gone == nil && info.IsDir()
+		switch {
 		case strings.HasPrefix(name, "."):
 		case errors.Is(inside, fs.ErrPermission):
-			misplaced = append(misplaced, advice.Error{File: at, What: "the folder cannot be read",
-				Remedy: "let the user that runs this read it and what is in it", Cause: inside})
-		case err == nil && info.IsDir() && isFile(source.FS, path.Join(name, OfferingFile)):
-			names = append(names, path.Join(name, OfferingFile))
-		case err == nil && info.IsDir():
-			misplaced = append(misplaced, advice.Error{File: at, What: "the folder holds no " + OfferingFile,
-				Remedy: "add one, or move the folder elsewhere"})
+			c.problem(at, "the folder cannot be read", "let the user that runs this read it and what is in it", inside)
+		case folder && isFile(source.FS, within):
+			names = append(names, within)
+		case folder:
+			c.problem(at, "the folder holds no "+OfferingFile, "add one, or move the folder elsewhere", nil)
 		case strings.EqualFold(extension, ".yaml") || strings.EqualFold(extension, ".yml"):
-			misplaced = append(misplaced, advice.Error{File: at, What: "the file stands outside of an offering's folder",
-				Remedy: "move it to " + path.Join(strings.TrimSuffix(at, extension), OfferingFile)})
+			c.problem(at, "the file stands outside of an offering's folder",
+				"move it to "+path.Join(strings.TrimSuffix(at, extension), OfferingFile), nil)
 		}
 	}
-	return names, misplaced, nil
+	return names, nil
 }
 
 func isFile(folder fs.FS, name string) bool {

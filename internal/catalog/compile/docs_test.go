@@ -7,6 +7,7 @@ import (
 	"testing/fstest"
 
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/test/catalogtest"
 )
 
 // The example in the documentation is a file that loads.
@@ -20,7 +21,7 @@ func TestDocumentedFile(t *testing.T) {
 	if !found {
 		t.Fatal("there is no example")
 	}
-	c, err := compile.Load(compile.Known("demo"),
+	c, err := compile.Load(catalogtest.Providers("demo"),
 		compile.Source{Name: "docs", FS: fstest.MapFS{"cache/offering.yaml": {Data: []byte(file)}}})
 	if err != nil {
 		t.Fatal(err)

@@ -66,9 +66,9 @@ func (l *lock) check(p catalog.Plan, digest string) error {
 
 // Lock gives the lock files of a folder's offerings, by their names in it: of those with
 // a plan that has a version, and files that it stands for.
-func Lock(o Options, source Source) (map[string][]byte, error) {
+func Lock(o Options, folder Source) (map[string][]byte, error) {
 	c := compiler{Options: o, kept: map[string][]byte{}, locks: map[string][]byte{}}
-	c.source(source)
+	c.source(folder)
 	if len(c.problems) > 0 {
 		return nil, sorted(c.problems)
 	}

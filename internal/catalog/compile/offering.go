@@ -17,7 +17,6 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider/check"
-	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/schema"
 )
@@ -128,18 +127,18 @@ func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
 	if _, said := r.places["/bindable"]; o.PlanBindable(p) || p.Bindable == nil && !said {
 		return
 	}
-	const remedy = "remove it, or set bindable: true on the plan"
-	if p.AsynchronousBinding != catalog.Never {
-		r.about(at+"/asynchronous_binding", "is set on a plan that is not bindable", remedy)
-	}
-	if p.BindingRotatable != nil && *p.BindingRotatable {
-		r.about(at+"/binding_rotatable", "is true on a plan that is not bindable", remedy)
-	}
-	if p.RequiresApp {
-		r.about(at+"/requires_app", "is true on a plan that is not bindable", remedy)
-	}
-	if p.Schemas != nil && p.Schemas.ServiceBinding != nil {
-		r.about(at+"/schemas", "describes bindings on a plan that is not bindable", remedy)
+	for _, set := range []struct {
+		member, what string
+		is           bool
+	}{
+		{"/asynchronous_binding", "is set", p.AsynchronousBinding != catalog.Never},
+		{"/binding_rotatable", "is true", p.BindingRotatable != nil && *p.BindingRotatable},
+		{"/requires_app", "is true", p.RequiresApp},
+		{"/schemas", "describes bindings", p.Schemas != nil && p.Schemas.ServiceBinding != nil},
+	} {
+		if set.is {
+			r.about(at+set.member, set.what+" on a plan that is not bindable", "remove it, or set bindable: true on the plan")
+		}
 	}
 }
 
@@ -242,40 +241,23 @@ func (r *reader) located(e advice.Error, at string) advice.Error {
 	return advice.Error{File: r.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
 }
 
-// choose is the remedy for a value outside a known set.
-func choose(v string, known []string) string {
-	if near := suggest.Nearest(v, known); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return "choose one of: " + strings.Join(known, ", ")
-}
-
-// A claim is the first use of something that must be unique.
-type claim struct {
-	file string
-	line int
-}
-
 // duplicates notes every second use of what must be unique (CAT-04).
 func duplicates(drafts []draft) []advice.Error {
 	var problems []advice.Error
-	claims := map[string]claim{}
-	// The first parameter says within what the value is unique.
+	first := map[string]string{} // where a value is used, by its scope and itself
+	// Within its scope, a value is unique.
 	unique := func(scope, kind, value string, d draft, at, mend string) {
-		if value == "" {
-			return // missing or wrong, which is noted already
-		}
-		key := scope + "\x00" + value
-		if first, taken := claims[key]; taken {
-			by := first.file
-			if first.line > 0 {
-				by += fmt.Sprintf(":%d", first.line)
-			}
-			problems = append(problems, advice.Error{File: d.file, Line: d.places[at].line,
+		key, line := scope+"\x00"+value, d.places[at].line
+		switch by, taken := first[key]; {
+		case value == "": // missing or wrong, which is noted already
+		case taken:
+			problems = append(problems, advice.Error{File: d.file, Line: line,
 				What: fmt.Sprintf("%s %q is used already (%s)", kind, value, by), Remedy: mend})
-			return
+		case line > 0:
+			first[key] = fmt.Sprintf("%s:%d", d.file, line)
+		default:
+			first[key] = d.file
 		}
-		claims[key] = claim{d.file, d.places[at].line}
 	}
 	const (
 		newID   = "give each offering and each plan an id of its own, best a new UUID"

@@ -14,15 +14,14 @@ const maxSchema = 64 << 10
 // schemas checks a plan's schemas (CAT-20). That each begins with a draft and
 // is of an object, the schema of offering files says.
 func (r *reader) schemas(s *catalog.Schemas, at string) {
-	if s == nil {
-		return
-	}
-	if i := s.ServiceInstance; i != nil {
-		r.parameters(i.Create, at+"/service_instance/create/parameters")
-		r.parameters(i.Update, at+"/service_instance/update/parameters")
-	}
-	if b := s.ServiceBinding; b != nil {
-		r.parameters(b.Create, at+"/service_binding/create/parameters")
+	for _, of := range []struct {
+		verb  catalog.Verb
+		below string
+	}{
+		{catalog.Create, "/service_instance/create"}, {catalog.Update, "/service_instance/update"},
+		{catalog.Bind, "/service_binding/create"},
+	} {
+		r.parameters(s.For(of.verb), at+of.below+"/parameters")
 	}
 }
 

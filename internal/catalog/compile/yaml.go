@@ -100,7 +100,7 @@ func people(at string) string {
 	}
 	var b strings.Builder
 	for token := range strings.SplitSeq(at[1:], "/") {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		token = schema.Unescape(token)
 		switch _, err := strconv.Atoi(token); {
 		case err == nil:
 			b.WriteString("[" + token + "]")

@@ -153,7 +153,7 @@ func (c *compiler) at(pointer string) any {
 	for _, token := range strings.Split(pointer, "/")[1:] {
 		switch in := v.(type) {
 		case map[string]any:
-			v = in[strings.NewReplacer("~1", "/", "~0", "~").Replace(token)]
+			v = in[Unescape(token)]
 		case []any:
 			n, err := strconv.Atoi(token)
 			if err != nil || n < 0 || n >= len(in) {

@@ -135,7 +135,10 @@ func (n *node) says() string {
 	return ""
 }
 
-var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+var escapes, plains = strings.NewReplacer("~", "~0", "/", "~1"), strings.NewReplacer("~1", "/", "~0", "~")
 
 // Escape makes a token of a JSON pointer.
 func Escape(name string) string { return escapes.Replace(name) }
+
+// Unescape makes the name of it again.
+func Unescape(token string) string { return plains.Replace(token) }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -31,14 +32,18 @@ func (v Violation) Clause() string {
 	return "parameter " + v.Member + " " + v.Rule
 }
 
-// Compare orders violations by their members, then by their rules.
-func Compare(a, b Violation) int {
-	return strings.Compare(a.Member+"\x00"+a.Rule, b.Member+"\x00"+b.Rule)
+// Sorted orders violations by their members, then by their rules, each once.
+func Sorted(all []Violation) []Violation {
+	slices.SortFunc(all, func(a, b Violation) int {
+		return cmp.Or(strings.Compare(a.Member, b.Member), strings.Compare(a.Rule, b.Rule))
+	})
+	return slices.Compact(all)
 }
 
 // unknown tells each kept member by itself, and the others together: which are
 // allowed, and which were perhaps meant.
 func (t *visit) unknown(names []string) {
+	allowed := slices.Sorted(maps.Keys(t.n.properties))
 	var given []string
 	for _, name := range names {
 		at := t.in(name)
@@ -47,7 +52,8 @@ func (t *visit) unknown(names []string) {
 			t.found = append(t.found, Violation{Member: t.member(at),
 				Rule: "is not a parameter of the plan; give it as null to remove it"})
 		case t.open:
-			t.found = append(t.found, Violation{t.member(at), "is an unknown member", t.choose(name)})
+			t.found = append(t.found, Violation{t.member(at), "is an unknown member",
+				suggest.Meant(name, allowed, "remove it; known here: "+strings.Join(allowed, ", "))})
 		default:
 			given = append(given, name)
 		}
@@ -55,7 +61,6 @@ func (t *visit) unknown(names []string) {
 	if len(given) == 0 {
 		return
 	}
-	allowed := slices.Sorted(maps.Keys(t.n.properties))
 	var patterns []string
 	for pattern := range t.n.patterns {
 		patterns = append(patterns, "names that match "+strconv.Quote(pattern.String()))
@@ -79,15 +84,6 @@ func (t *visit) unknown(names []string) {
 	t.tell("%s)", rule)
 }
 
-// choose is the remedy for a member that is not known.
-func (t *visit) choose(name string) string {
-	known := slices.Sorted(maps.Keys(t.n.properties))
-	if near := suggest.Nearest(name, known); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return "remove it; known here: " + strings.Join(known, ", ")
-}
-
 // alternatives tells the forms of which the member must have one, by what each
 // lacks.
 func (t *visit) alternatives(forms [][]Violation) {
@@ -95,8 +91,7 @@ func (t *visit) alternatives(forms [][]Violation) {
 	var here, all []string
 	total, elsewhere := 0, false
 	for _, found := range forms {
-		slices.SortFunc(found, Compare)
-		found = slices.Compact(found)
+		found = Sorted(found)
 		total += len(found)
 		clauses := make([]string, len(found))
 		for i, v := range found {

@@ -7,12 +7,22 @@ import (
 	"strings"
 	"testing/fstest"
 
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
 // Known are the providers that the tests know.
-var Known = compile.Known("demo", "cloudformation")
+var Known = Providers("demo", "cloudformation")
+
+// Providers are options with providers that check nothing.
+func Providers(names ...string) compile.Options {
+	o := compile.Options{Providers: map[string]check.Func{}}
+	for _, name := range names {
+		o.Providers[name] = nil
+	}
+	return o
+}
 
 // Sound is an offering without a problem; tests spoil single lines of it.
 const Sound = `id: offering-1

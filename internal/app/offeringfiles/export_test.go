@@ -1,4 +1,0 @@
-package offeringfiles
-
-// Ship compiles what ships, as Load has it.
-func Ship() ([]byte, error) { return ship(checks()) }
