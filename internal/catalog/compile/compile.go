@@ -164,10 +164,14 @@ func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
 	if r.nodes > maxNodes {
 		return draft{}, r.problems
 	}
-	for _, broken := range ofOfferings().Explain(v) {
-		if !r.bad[broken.Member] {
-			r.about(broken.Member, broken.Rule, broken.Remedy)
+	broken := ofOfferings().Explain(v)
+	for _, b := range broken {
+		if !r.bad[b.Member] {
+			r.about(b.Member, b.Rule, b.Remedy)
 		}
+	}
+	for _, b := range broken {
+		r.bad[b.Member] = true
 	}
 	share(v)
 	d := r.draft(v)
@@ -202,7 +206,8 @@ func (c *compiler) provider(r *reader, name string) {
 	default:
 		if _, known := c.Providers[name]; !known {
 			all := slices.Sorted(maps.Keys(c.Providers))
-			r.about("/provider", "names an unknown provider", suggest.Meant(name, all, "choose one of: "+strings.Join(all, ", ")))
+			r.about("/provider", fmt.Sprintf("names an unknown provider, %q", name),
+				suggest.Meant(name, all, "choose one of: "+strings.Join(all, ", ")))
 		}
 	}
 }
@@ -230,7 +235,11 @@ func (c *compiler) offeringFiles(source Source) (names []string, err error) {
 		case folder && isFile(source.FS, within):
 			names = append(names, within)
 		case folder:
-			c.problem(at, "the folder holds no "+OfferingFile, "add one, or move the folder elsewhere", nil)
+			remedy := "add one, or move the folder elsewhere"
+			if isFile(source.FS, path.Join(name, "offering.yml")) {
+				remedy = "rename offering.yml"
+			}
+			c.problem(at, "the folder holds no "+OfferingFile, remedy, nil)
 		case strings.EqualFold(extension, ".yaml") || strings.EqualFold(extension, ".yml"):
 			c.problem(at, "the file stands outside of an offering's folder",
 				"move it to "+path.Join(strings.TrimSuffix(at, extension), OfferingFile), nil)

@@ -184,7 +184,7 @@ func refusedFiles() map[string]refusal {
 		"TextIsEmpty": {
 			reason: "CAT-02: required strings are not empty, nor blank.",
 			text:   spoil(map[int]string{1: `id: ""`, 3: `description: "  "`}),
-			want:   []found{in(1, "id must match"), in(3, "description must match")},
+			want:   []found{in(1, "id is empty"), in(3, "description is empty")},
 		},
 	}
 }
@@ -204,7 +204,7 @@ func refusedMembers() map[string]refusal {
 		"UnfriendlyName": {
 			reason: "CAT-05: names are typed at command lines.",
 			text:   spoil(map[int]string{2: "name: My Service", 9: "  name: Small"}),
-			want:   []found{in(2, "name must match"), in(9, "plans[0].name must match")},
+			want:   []found{in(2, "name has the wrong form"), in(9, "plans[0].name has the wrong form")},
 		},
 		"TooLong": {
 			reason: "CAT-26: names end at 255 characters, descriptions at 10 000.",
@@ -246,7 +246,7 @@ func refusedMembers() map[string]refusal {
 		"DashboardOfAll": {
 			reason: "PROV-24: an instance's dashboard is its own.",
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/all"}),
-			want:   []found{in(6, "dashboard_url must match")},
+			want:   []found{in(6, "dashboard_url has the wrong form")},
 		},
 		"DashboardTooLong": {
 			reason: "NFR-10: an instance's record holds its dashboard, with its id in it wherever it is named.",
@@ -263,12 +263,12 @@ func refusedMembers() map[string]refusal {
 		"DashboardNoAddress": {
 			reason: "PROV-24: a user follows it.",
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: http://example.com/{instance_id}"}),
-			want:   []found{in(6, "dashboard_url must match")},
+			want:   []found{in(6, "dashboard_url has the wrong form")},
 		},
 		"DashboardOtherPlaceholder": {
 			reason: "PROV-24: nothing else is put in.",
 			text:   spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/{plan}"}),
-			want:   []found{in(6, "dashboard_url must match")},
+			want:   []found{in(6, "dashboard_url has the wrong form")},
 		},
 		"MetadataNull": {
 			reason: "CAT-27: null is not emitted inside metadata either.",
@@ -314,7 +314,7 @@ func refusedPlans() map[string]refusal {
 			reason: "CAT-24: Semantic Versioning 2.0.",
 			text: spoil(map[int]string{10: "  description: d\n  maintenance_info: {version: \"1.02.0\"}",
 				13: "  description: d\n  maintenance_info:\n    version: 1.0"}),
-			want: []found{in(11, "semver"), in(16, "quotes")},
+			want: []found{in(11, "version has the wrong form"), in(16, "quotes")},
 		},
 		"MaintenanceTooLong": {
 			reason: "CAT-24: 2000 characters of JSON.",

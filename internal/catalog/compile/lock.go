@@ -57,7 +57,7 @@ func (l *lock) check(p catalog.Plan, digest string) error {
 		return nil
 	case was.Version == is.Version:
 		return advice.For("/maintenance_info",
-			fmt.Sprintf("has still the version %s, and the template has changed since", is.Version),
+			fmt.Sprintf("still has the version %s, but the template has changed since", is.Version),
 			"raise the version, and run longshore catalog lock DIR")
 	}
 	return advice.For("/maintenance_info",

@@ -58,7 +58,7 @@ func (r *reader) draft(v any) draft {
 	if utf8.RuneCountInString(strings.Join(o.Tags, "")) > maxTags {
 		r.about("/tags", fmt.Sprintf("holds more than %d characters", maxTags), "use fewer or shorter tags")
 	}
-	if o.DashboardURL != "" {
+	if o.DashboardURL != "" && !r.bad["/dashboard_url"] {
 		r.dashboard(*o)
 	}
 	for i := range o.Plans {

@@ -114,9 +114,9 @@ func TestLock(t *testing.T) {
 
 	digest = "two"
 	_, err = compile.Load(o, mine())
-	refused("changed", err, "mine/a/offering.yaml", 11, "has still the version 1.0.0")
+	refused("changed", err, "mine/a/offering.yaml", 11, "still has the version 1.0.0")
 	_, err = compile.Lock(o, mine())
-	refused("locked again", err, "mine/a/offering.yaml", 11, "has still the version 1.0.0")
+	refused("locked again", err, "mine/a/offering.yaml", 11, "still has the version 1.0.0")
 
 	files["a/offering.yaml"] = strings.Replace(files["a/offering.yaml"], "1.0.0", "1.1.0", 1)
 	_, err = compile.Load(o, mine())

@@ -40,7 +40,7 @@ type reader struct {
 	depth    int            // of the value being read
 	// places are where each value stands, by its JSON pointer.
 	places map[string]position
-	// bad are values that cannot be read, by their pointers.
+	// bad are values that cannot be read or were refused, by their pointers.
 	bad map[string]bool
 	// noted are problems of values that aliases share, by node and words.
 	noted map[problemKey]bool

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/longshore/longshore/internal/base/suggest"
 )
@@ -114,8 +115,12 @@ func (j *judge) node(n *node, v any, at *location, above *trail) ([]Violation, j
 	case []any:
 		t.array(v)
 	case string:
-		if n.pattern != nil && !n.pattern.MatchString(v) {
-			t.tell("must match the pattern %q", n.pattern)
+		switch {
+		case n.pattern == nil || n.pattern.MatchString(v):
+		case t.open && strings.TrimSpace(v) == "":
+			t.tell("is empty")
+		default:
+			t.form("must match the pattern %q", n.pattern)
 		}
 	}
 	t.combined()
@@ -127,7 +132,15 @@ func (t *visit) tell(format string, args ...any) {
 	t.found = append(t.found, Violation{t.member(t.at), fmt.Sprintf(format, args...), t.remedy(t.n)})
 }
 
-// remedy is what is said by a schema within this one, by this one, or by those of what the
+// form tells which form a text must have, unless the remedy says so in plain words.
+func (t *visit) form(rule string, form any) {
+	if t.remedy(t.n) != "" {
+		rule, form = "has the wrong %s", "form"
+	}
+	t.tell(rule, form)
+}
+
+// remedy is the description of a schema within this one, of this one, or of those of what the
 // value is in.
 func (t *visit) remedy(of *node) string {
 	switch said := cmp.Or(of.says(), t.n.says()); {
@@ -184,7 +197,7 @@ func (t *visit) plain() bool {
 			t.found[len(t.found)-1].Remedy = fmt.Sprintf("did you mean %q?", near)
 		}
 	case isText && judges != nil && !judges(text):
-		t.tell("must have the format %q", n.format)
+		t.form("must have the format %q", n.format)
 	default:
 		return true
 	}

@@ -121,7 +121,7 @@ func Check(plan check.Plan) (json.RawMessage, error) {
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
 		value := plan.Settings[name]
 		if _, err := settingsOf(map[string]any{name: value}); err != nil || value == nil || value == "" {
-			return nil, &advice.Error{Name: name, What: "the demo has no such setting, or it does not understand the value",
+			return nil, &advice.Error{Name: name, What: "is no setting of the demo, or has a value that it does not understand",
 				Remedy: "write delay_seconds, a number from 0 to 604800; fail, one of provision, update, deprovision, bind and " +
 					"unbind, or a list of them; grant, one of volume, route and syslog; or valid_days, a number up to 3650"}
 		}
