@@ -26,6 +26,12 @@ func (s *scene) refused(a response, what string, any ...int) bool {
 	return true
 }
 
+// did sends a request, checks the answer, and waits for what was accepted.
+func (s *scene) did(q request, w want, path string) bool {
+	a, ok := s.send(q)
+	return ok && s.checked(a, w) && s.done(a, path)
+}
+
 // nothingAt wants a deletion to find nothing at the path of an instance or of a
 // binding. Of a broker that takes the deletion of what never was, that tells nothing.
 func (s *scene) nothingAt(path string) bool {
@@ -105,7 +111,7 @@ func (s *scene) send(q request) (response, bool) {
 // checked compares an answer with what is wanted. It is false if the status is
 // another, so that what follows makes no sense.
 func (s *scene) checked(a response, w want) bool {
-	code, _ := a.body["error"].(string)
+	code := text(a.body, "error")
 	switch {
 	case len(w.status) > 0 && !slices.Contains(w.status, a.status):
 		s.atOnce = s.doneAtOnce(a, w.status)
@@ -181,7 +187,7 @@ func (s *scene) poll(path string) string {
 	odd := 0
 	for pause := firstPause; ; pause = min(pause*3/2, lastPause) {
 		a, ok := s.exchange(get(path))
-		switch state, _ := a.body["state"].(string); {
+		switch state := text(a.body, "state"); {
 		case !ok:
 			if odd++; odd == oddPolls || s.ctx.Err() != nil {
 				s.block("%s: no answer: %s", a.request, a.fault)

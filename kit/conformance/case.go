@@ -52,13 +52,15 @@ type Case struct {
 	speaks int
 
 	// needs are what a plan must be able to do.
-	needs []need
-	// given is what the case begins with; steps are asked there.
+	needs needs
+	// given is what the case begins with; there one request is asked, or several steps.
 	given given
+	ask   request
+	want  want
 	steps []step
-	// story is what does not fit steps; it comes after them.
+	// story is what does not fit a request and its answer; it comes after them.
 	story func(s *scene)
-	// watched rules hold for every answer of the run.
+	// watched rules hold for every answer of the run. A case that says no more goes on a tour.
 	watched bool
 	// settles says that the steps end the operation that runs.
 	settles bool
@@ -103,8 +105,14 @@ func Cases() []Case {
 	} {
 		for _, c := range section.cases {
 			c.Section = section.name
+			switch {
+			case c.ask.method != "":
+				c.steps = []step{{c.ask, c.want}}
+			case c.watched && c.steps == nil && c.story == nil:
+				c.needs, c.story = needs{inCatalog}, tour
+			}
 			if slices.ContainsFunc(c.steps, func(s step) bool { return s.ask.method == http.MethodPatch }) {
-				c.needs = append(c.needs[:len(c.needs):len(c.needs)], updatable)
+				c = c.needing(updatable)
 			}
 			c.Sources = sourcesOf(c.ID)
 			c.Since = max(c.Since, c.Sources[0].From)
@@ -163,6 +171,17 @@ func patch(path string, content any) request {
 }
 func remove(path string) request { return request{method: "DELETE", path: path} }
 
+// Requests that may be answered later.
+func toProvision(content any) request { return set(instance+async, content) }
+func toUpdate(content any) request    { return patch(instance+async, content) }
+func toBind(content any) request      { return set(binding+async, content) }
+
+var (
+	toDeprovision = remove(instance + asyncIDs)
+	toUnbind      = remove(binding + asyncIDs)
+	toPoll        = get(instanceOperation + ofOperation)
+)
+
 // with sets one header; an empty value leaves it out.
 func (q request) with(name, value string) request {
 	header := map[string]string{name: value}
@@ -204,13 +223,14 @@ func (b body) without(names ...string) body {
 	}
 }
 
+// cloudFoundry is the context that it gives.
+var cloudFoundry = object{"platform": "cloudfoundry", "organization_guid": "$organization", "space_guid": "$space"}
+
 // provision is the usual body of a PUT of an instance.
-func provision(s *scene) object {
+var provision body = func(s *scene) object {
 	o := object{
 		"service_id": s.value("service"), "plan_id": s.value("plan"),
-		"organization_guid": s.value("organization"), "space_guid": s.value("space"),
-		"context": object{"platform": "cloudfoundry", "organization_guid": s.value("organization"),
-			"space_guid": s.value("space")},
+		"organization_guid": s.value("organization"), "space_guid": s.value("space"), "context": s.fill(cloudFoundry),
 	}
 	if s.plan != nil && len(s.plan.parameters) > 0 {
 		o["parameters"] = normal(s.plan.parameters)
@@ -219,7 +239,7 @@ func provision(s *scene) object {
 }
 
 // bind is the usual body of a PUT of a binding, of an application.
-func bind(s *scene) object {
+var bind body = func(s *scene) object {
 	o := object{
 		"service_id": s.value("service"), "plan_id": s.value("plan"),
 		"app_guid": s.value("app"), "bind_resource": object{"app_guid": s.value("app")},
@@ -229,6 +249,9 @@ func bind(s *scene) object {
 	}
 	return o
 }
+
+// update is the body of a PATCH that asks for nothing.
+var update = members(object{"service_id": "$service"})
 
 // change is a change of the instance that the plan is known to take; a second
 // one differs.
@@ -288,20 +311,25 @@ var anything = want{}
 
 // running is the state of an operation that has just been accepted: it may have
 // ended in the meantime.
-var running = status(200).that(func(_ *scene, a response) (string, string) {
-	if state := text(a.body, "state"); state != inProgress && state != succeeded {
-		return "state to be in progress", a.String()
-	}
-	return "", ""
-})
+var running = status(200).that(holds("state to be in progress", func(a response) bool {
+	state := text(a.body, "state")
+	return state == inProgress || state == succeeded
+}))
 
 // nothingThere wants a deletion to find nothing.
-var nothingThere = anything.that(func(_ *scene, a response) (string, string) {
-	if a.status == http.StatusOK || a.status == http.StatusAccepted {
-		return "nothing to delete", a.String()
+var nothingThere = anything.that(holds("nothing to delete", func(a response) bool {
+	return a.status != http.StatusOK && a.status != http.StatusAccepted
+}))
+
+// holds is a test which one sentence tells of.
+func holds(wanted string, met func(a response) bool) test {
+	return func(_ *scene, a response) (string, string) {
+		if met(a) {
+			return "", ""
+		}
+		return wanted, a.String()
 	}
-	return "", ""
-})
+}
 
 func (w want) that(t test) want {
 	tests := make([]test, 0, len(w.tests)+1)
@@ -345,24 +373,20 @@ func (w want) says(member string, value any) want {
 // lacks wants members to be absent.
 func (w want) lacks(members ...string) want {
 	for _, member := range members {
-		w = w.that(func(_ *scene, a response) (string, string) {
-			if _, ok := find(a.body, member); ok {
-				return "no member " + member, a.String()
-			}
-			return "", ""
-		})
+		w = w.that(holds("no member "+member, func(a response) bool {
+			_, found := find(a.body, member)
+			return !found
+		}))
 	}
 	return w
 }
 
 // typed wants a member, if it is there, to be of a JSON type.
 func (w want) typed(member, jsonType string) want {
-	return w.that(func(_ *scene, a response) (string, string) {
-		if v, _ := find(a.body, member); v != nil && typeOf(v) != jsonType {
-			return member + " to be of type " + jsonType, a.String()
-		}
-		return "", ""
-	})
+	return w.that(holds(member+" to be of type "+jsonType, func(a response) bool {
+		v, _ := find(a.body, member)
+		return v == nil || typeOf(v) == jsonType
+	}))
 }
 
 // header wants a header of a value; an empty value wants it absent.
@@ -382,7 +406,7 @@ var grantMembers = []string{"credentials", "syslog_drain_url", "route_service_ur
 // broker need not give tokens.
 func (w want) sameOperation() want {
 	return w.that(func(_ *scene, a response) (string, string) {
-		if got, _ := a.body["operation"].(string); a.running != "" && got != a.running {
+		if got := text(a.body, "operation"); a.running != "" && got != a.running {
 			return "the same operation as the first answer had", "another"
 		}
 		return "", ""

@@ -26,20 +26,20 @@ func catalogNameCases() []Case {
 			return "", ""
 		}),
 		looks("CAT-02/texts", 0, "offerings have an id, a name and a description",
-			each("services", texts("id", "name", "description"))),
-		looks("CAT-02/bindable", 0, "offerings say whether they are bindable", each("services", func(o object) string {
+			everyOf("services", texts("id", "name", "description"))),
+		looks("CAT-02/bindable", 0, "offerings say whether they are bindable", everyOf("services", func(o object) string {
 			if typeOf(o["bindable"]) != "boolean" {
 				return "bindable to be true or false"
 			}
 			return ""
 		})),
-		looks("CAT-02/plans", 0, "offerings have plans", each("services", func(o object) string {
+		looks("CAT-02/plans", 0, "offerings have plans", everyOf("services", func(o object) string {
 			if len(list(o["plans"])) == 0 {
 				return "an array of one plan or more"
 			}
 			return ""
 		})),
-		looks("CAT-03", 0, "plans have an id, a name and a description", each("plans", texts("id", "name", "description"))),
+		looks("CAT-03", 0, "plans have an id, a name and a description", everyOf("plans", texts("id", "name", "description"))),
 		looks("CAT-04/service-ids", 0, "the ids of offerings are unique", unique("the ids of offerings", pickOf("id"))),
 		looks("CAT-04/service-names", 0, "the names of offerings are unique", unique("the names of offerings", pickOf("name"))),
 		looks("CAT-04/plan-ids", 0, "the ids of plans are unique", unique("the ids of plans", func(services []object) []string {
@@ -49,7 +49,7 @@ func catalogNameCases() []Case {
 			}
 			return out
 		})),
-		looks("CAT-04/plan-names", 0, "the names of an offering's plans are unique", each("services", func(o object) string {
+		looks("CAT-04/plan-names", 0, "the names of an offering's plans are unique", everyOf("services", func(o object) string {
 			wanted, _ := unique("the names of plans",
 				func([]object) []string { return pickOf("name")(list(o["plans"])) })(nil, response{})
 			return wanted
@@ -68,7 +68,7 @@ func catalogNameCases() []Case {
 			func(services []object) []string {
 				return slices.DeleteFunc(pickOf("dashboard_client.id")(services), func(id string) bool { return id == "" })
 			})),
-		looks("CAT-05", 0, "names can be typed on a command line", each("services", names), each("plans", names)),
+		looks("CAT-05", 0, "names can be typed on a command line", everyOf("services", names), everyOf("plans", names)),
 	}
 }
 
@@ -80,8 +80,8 @@ func catalogMemberCases() []Case {
 		return ""
 	}
 	served := func(id string, since int, title string, promise need) Case {
-		return Case{ID: id, Since: since, Title: title, given: ready, needs: []need{promise}, story: func(s *scene) {
-			if a, ok := s.send(patch(instance+async, members(object{"service_id": "$service"})).silent()); ok && a.unserved() {
+		return Case{ID: id, Since: since, Title: title, given: ready, needs: needs{promise}, story: func(s *scene) {
+			if a, ok := s.send(toUpdate(update).silent()); ok && a.unserved() {
 				s.fail(s.Rule(), a.request, "an update endpoint, which the catalog promises", a.String())
 			}
 		}}
@@ -94,22 +94,23 @@ func catalogMemberCases() []Case {
 				s.fail("CAT-07", second.request, "the same ids as before", "others")
 			}
 		}},
-		looks("CAT-08", 0, "tags are texts", each("services", serviceTags)),
-		looks("CAT-08/length", 0, "tags have 2048 characters at most together", each("services", tagLengths)),
-		looks("CAT-09", 0, "requires names permissions that exist", each("services", serviceRequires)),
-		looks("CAT-11", 0, "metadata are objects", each("services", typed("object", "metadata")),
-			each("plans", typed("object", "metadata"))),
-		looks("CAT-12", 0, "a dashboard client is complete", each("services", dashboardClient)),
+		looks("CAT-08", 0, "tags are texts", everyOf("services", serviceTags)),
+		looks("CAT-08/length", 0, "tags have 2048 characters at most together", everyOf("services", tagLengths)),
+		looks("CAT-09", 0, "requires names permissions that exist", everyOf("services", serviceRequires)),
+		looks("CAT-11", 0, "metadata are objects", everyOf("services", typed("object", "metadata")),
+			everyOf("plans", typed("object", "metadata"))),
+		looks("CAT-12", 0, "a dashboard client is complete", everyOf("services", dashboardClient)),
 		looks("CAT-13", 0, "plan_updateable of an offering is true or false",
-			each("services", typed("boolean", "plan_updateable"))),
+			everyOf("services", typed("boolean", "plan_updateable"))),
 		served("CAT-13/endpoint", 0, "plan_updateable is true of a broker that serves updates", promised),
-		looks("CAT-14", 15, "plan_updateable of a plan is true or false", each("plans", typed("boolean", "plan_updateable"))),
-		looks("CAT-15", 11, "bindable of a plan is true or false", each("plans", typed("boolean", "bindable"))),
-		looks("CAT-16", 0, "free is true or false", each("plans", typed("boolean", "free"))),
+		looks("CAT-14", 15, "plan_updateable of a plan is true or false", everyOf("plans", typed("boolean", "plan_updateable"))),
+		looks("CAT-15", 11, "bindable of a plan is true or false", everyOf("plans", typed("boolean", "bindable"))),
+		looks("CAT-16", 0, "free is true or false", everyOf("plans", typed("boolean", "free"))),
 		looks("CAT-17", 14, "instances_retrievable is true or false",
-			each("services", typed("boolean", "instances_retrievable"))),
-		looks("CAT-18", 14, "bindings_retrievable is true or false", each("services", typed("boolean", "bindings_retrievable"))),
-		{ID: "CAT-18/async", Since: 14, Title: "bindings that are made asynchronously can be fetched", needs: []need{bindAsync},
+			everyOf("services", typed("boolean", "instances_retrievable"))),
+		looks("CAT-18", 14, "bindings_retrievable is true or false",
+			everyOf("services", typed("boolean", "bindings_retrievable"))),
+		{ID: "CAT-18/async", Since: 14, Title: "bindings that are made asynchronously can be fetched", needs: needs{bindAsync},
 			story: func(s *scene) {
 				if !s.plan.service.bindingsRetrievable {
 					s.fail("CAT-18", "GET "+catalog,
@@ -118,26 +119,25 @@ func catalogMemberCases() []Case {
 				}
 			}},
 		looks("CAT-19", 15, "allow_context_updates is true or false",
-			each("services", typed("boolean", "allow_context_updates"))),
+			everyOf("services", typed("boolean", "allow_context_updates"))),
 		served("CAT-19/endpoint", 15, "allow_context_updates is true of a broker that serves updates", contextUpdates),
 		looks("CAT-20", 13, "schemas are objects",
-			each("plans", typed("object", "schemas", "schemas.service_instance", "schemas.service_binding"))),
+			everyOf("plans", typed("object", "schemas", "schemas.service_instance", "schemas.service_binding"))),
 		looks("CAT-21", 13, "schemas name their draft, refer to nothing outside, and are at most 64 kB",
-			each("plans", planSchemas)),
-		looks("CAT-23", 15, "maximum_polling_duration is in seconds", each("plans", duration)),
-		looks("CAT-24", 15, "maintenance_info has a semantic version", each("plans", planMaintenance)),
-		looks("CAT-25", 17, "binding_rotatable is true or false", each("plans", typed("boolean", "binding_rotatable"))),
+			everyOf("plans", planSchemas)),
+		looks("CAT-23", 15, "maximum_polling_duration is in seconds", everyOf("plans", duration)),
+		looks("CAT-24", 15, "maintenance_info has a semantic version", everyOf("plans", planMaintenance)),
+		looks("CAT-25", 17, "binding_rotatable is true or false", everyOf("plans", typed("boolean", "binding_rotatable"))),
 		{ID: "CAT-25/old", Since: 17, speaks: 16, Title: "clients before 2.17 do not see binding_rotatable",
-			steps: []step{{get(catalog).as(16),
-				status(200).that(each("plans", func(o object) string {
-					if _, ok := o["binding_rotatable"]; ok {
-						return "no binding_rotatable"
-					}
-					return ""
-				}))}}},
-		looks("CAT-26", 14, "names and descriptions have at most 255 characters", each("services", lengths),
-			each("plans", lengths)),
-		looks("CAT-27", 0, "nothing is null", each("services", func(o object) string {
+			ask: get(catalog).as(16), want: status(200).that(everyOf("plans", func(o object) string {
+				if _, ok := o["binding_rotatable"]; ok {
+					return "no binding_rotatable"
+				}
+				return ""
+			}))},
+		looks("CAT-26", 14, "names and descriptions have at most 255 characters", everyOf("services", lengths),
+			everyOf("plans", lengths)),
+		looks("CAT-27", 0, "nothing is null", everyOf("services", func(o object) string {
 			if at := nothing(o, ""); at != "" {
 				return "no null, but " + strings.TrimPrefix(at, ".") + " left out"
 			}
@@ -184,7 +184,7 @@ func looks(id string, since int, title string, tests ...test) Case {
 	for _, t := range tests {
 		w = w.that(t)
 	}
-	return Case{ID: id, Since: since, Title: title, steps: []step{{get(catalog), w}}}
+	return Case{ID: id, Since: since, Title: title, ask: get(catalog), want: w}
 }
 
 func pickOf(member string) func(objects []object) []string {

@@ -35,7 +35,7 @@ func statusOf(w want, state string) want {
 func location() request { return get("$location") }
 
 func atStatus(id string, title string, g given, q request, w want, needs ...need) Case {
-	return Case{ID: id, Title: title, given: g, needs: append([]need{facade}, needs...), steps: []step{{q, w}}}
+	return Case{ID: id, Title: title, given: g, needs: append([]need{facade}, needs...), ask: q, want: w}
 }
 
 func tellsWhenToAsk(_ *scene, a response) (string, string) {
@@ -64,17 +64,17 @@ func facadeCases() []Case { return slices.Concat(operationStatusCases(), statusR
 // operationStatusCases are of the course of an operation, seen at its status resource.
 func operationStatusCases() []Case {
 	return []Case{
-		atStatus("FAC-01", "a 202 names a status resource, and when to ask it", given{}, anew(provisionBody),
+		atStatus("FAC-01", "a 202 names a status resource, and when to ask it", given{}, toProvision(provision),
 			status(202).that(tellsWhereToAsk), asynchronous),
-		atStatus("FAC-01/delete", "so does the 202 of a deletion", ready, remove(instance+asyncIDs),
-			status(202).that(tellsWhereToAsk), deletedAsync),
-		atStatus("FAC-02", "a request that is refused has no status resource", given{}, anew(provisionBody.without("plan_id")),
+		atStatus("FAC-01/delete", "so does the 202 of a deletion", ready, toDeprovision, status(202).that(tellsWhereToAsk),
+			deletedAsync),
+		atStatus("FAC-02", "a request that is refused has no status resource", given{}, toProvision(provision.without("plan_id")),
 			status(400).header("Location", "")),
 		atStatus("FAC-03", "a pending operation is 202", provisioning, location(),
 			statusOf(status(202, 200), "").that(tellsWhenToAsk)),
 		atStatus("FAC-04", "the body tells state and conditions", provisioning, location(),
 			statusOf(status(202, 200), "Creating")),
-		{ID: "FAC-06", Title: "a finished provision leads to the instance", given: readyLater, needs: []need{facade, fetchable},
+		{ID: "FAC-06", Title: "a finished provision leads to the instance", given: readyLater, needs: needs{facade, fetchable},
 			story: func(s *scene) {
 				a, ok := s.send(location())
 				if !ok || !s.checked(a, statusOf(status(302, 303), "")) {
@@ -84,8 +84,7 @@ func operationStatusCases() []Case {
 				s.asked(location(), status(200).has("plan_id", "$plan"))
 			}},
 		{ID: "FAC-07", Title: "a finished bind leads to the binding", given: bound,
-			needs: []need{facade, bindAsync, bindFetchable},
-			story: func(s *scene) {
+			needs: needs{facade, bindAsync, bindFetchable}, story: func(s *scene) {
 				a, ok := s.send(location())
 				if !ok || !s.checked(a, status(302, 303)) {
 					return
@@ -93,32 +92,30 @@ func operationStatusCases() []Case {
 				s.remember("location", a.header.Get("Location"))
 				s.asked(location(), status(200).that(sameGrant))
 			}},
-		{ID: "FAC-08", Title: "a finished deletion is 200", given: ready, needs: []need{facade, deletedAsync},
+		{ID: "FAC-08", Title: "a finished deletion is 200", given: ready, needs: needs{facade, deletedAsync},
 			story: func(s *scene) {
-				if s.asked(remove(instance+asyncIDs), status(202)) && s.ends(instanceOperation, succeeded, gone) {
+				if s.asked(toDeprovision, status(202)) && s.ends(instanceOperation, succeeded, gone) {
 					s.asked(location(), status(200, 204).header("Location", ""))
 				}
 			}},
 		atStatus("FAC-09", "a failure stays a 4xx", provisionFailed, location(),
 			statusOf(status(422, 400, 404, 409, 410, 424), "Failed")),
 		{ID: "FAC-10", Title: "a pending provision can be cancelled", given: provisioning, settles: true,
-			needs: []need{facade, anyPlan},
-			story: func(s *scene) {
+			needs: needs{facade, anyPlan}, story: func(s *scene) {
 				if cancelled(s) {
 					s.asked(get(instance), status(404))
-					s.asked(get(instanceOperation+ofOperation), status(200, 410, 404))
+					s.asked(toPoll, status(200, 410, 404))
 				}
 			}},
 		atStatus("FAC-10/finished", "a finished operation cannot be cancelled", readyLater, remove("$location"),
 			status(409, 404, 405, 410)),
 		{ID: "FAC-11", Title: "the status of a cancelled operation says so", given: provisioning, settles: true,
-			needs: []need{facade, anyPlan},
-			story: func(s *scene) {
+			needs: needs{facade, anyPlan}, story: func(s *scene) {
 				if cancelled(s) {
 					s.asked(location(), statusOf(status(409, 410, 422), "Cancelled"))
 				}
 			}},
-		{ID: "FAC-12", Title: "an unknown status resource is 404", given: provisioning, settles: true, needs: []need{facade},
+		{ID: "FAC-12", Title: "an unknown status resource is 404", given: provisioning, settles: true, needs: needs{facade},
 			story: func(s *scene) {
 				v := s.value("location")
 				s.remember("location", v[:len(v)-len(v)/8]+"x")
@@ -130,8 +127,8 @@ func operationStatusCases() []Case {
 // statusResourceCases are of the status resource itself.
 func statusResourceCases() []Case {
 	return []Case{
-		atStatus("FAC-13", "a status resource wants credentials", provisioning,
-			location().with("Authorization", ""), status(401)),
+		atStatus("FAC-13", "a status resource wants credentials", provisioning, location().with("Authorization", ""),
+			status(401)),
 		atStatus("FAC-13/version", "a status resource wants no version", provisioning, location().with(versionHeader, ""),
 			status(202, 200, 412)),
 		atStatus("FAC-14", "a status is not to be cached", provisioning, location(),
@@ -142,15 +139,14 @@ func statusResourceCases() []Case {
 				return "", ""
 			})),
 		{ID: "FAC-15", Title: "the status resource agrees with the last operation", given: provisioning,
-			needs: []need{facade, anyPlan, fetchable}, settles: true, story: func(s *scene) {
+			needs: needs{facade, anyPlan, fetchable}, settles: true, story: func(s *scene) {
 				if s.ends(instanceOperation, succeeded) {
 					s.asked(location(), status(302, 303))
 				}
 			}},
 		atStatus("FAC-17", "a status outlives the operation", readyLater, location(), status(302, 303), fetchable),
-		{ID: "FAC-18", Title: "asking for a status changes nothing", given: provisioning, needs: []need{facade, anyPlan},
-			settles: true,
-			story: func(s *scene) {
+		{ID: "FAC-18", Title: "asking for a status changes nothing", given: provisioning, needs: needs{facade, anyPlan},
+			settles: true, story: func(s *scene) {
 				s.all(5, func(int) { s.asked(location(), status(202, 200, 302, 303)) })
 				s.ends(instanceOperation, succeeded)
 			}},
@@ -158,9 +154,8 @@ func statusResourceCases() []Case {
 		atStatus("FAC-19/update", "an update that runs is Updating", updating, location(),
 			statusOf(status(202, 200), "Updating")),
 		atStatus("FAC-19/bind", "a bind that runs is Binding", bindRunning, location(), statusOf(status(202, 200), "Binding")),
-		atStatus("FAC-20", "an answer that is final names no time to ask again", given{}, set(instance, provisionBody),
-			status(201).that(tellsNoTime),
-			synchronous),
+		atStatus("FAC-20", "an answer that is final names no time to ask again", given{}, set(instance, provision),
+			status(201).that(tellsNoTime), synchronous),
 	}
 }
 

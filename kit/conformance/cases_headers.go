@@ -7,12 +7,6 @@ import (
 	"strings"
 )
 
-// Bodies that most cases begin with.
-var (
-	provisionBody = body(provision)
-	bindBody      = body(bind)
-)
-
 // Answers that say that something was made, now or later.
 var (
 	made    = status(201, 202)
@@ -25,18 +19,18 @@ var (
 var routes = []struct {
 	name  string
 	ask   request
-	needs []need
+	needs needs
 }{
 	{"catalog", get(catalog), nil},
-	{"provision", set(instance, provisionBody), []need{inCatalog}},
-	{"update", patch(instance, members(object{"service_id": "$service"})), []need{updatable}},
-	{"deprovision", remove(instance + ids), []need{inCatalog}},
-	{"fetch-instance", get(instance), []need{fetchable}},
-	{"instance-last-operation", get(instanceOperation), []need{asynchronous}},
-	{"bind", set(binding, bindBody), []need{saysBindable}},
-	{"unbind", remove(binding + ids), []need{saysBindable}},
-	{"fetch-binding", get(binding), []need{saysBindable, bindFetchable}},
-	{"binding-last-operation", get(bindingOperation), []need{bindAsync}},
+	{"provision", set(instance, provision), needs{inCatalog}},
+	{"update", patch(instance, update), needs{updatable}},
+	{"deprovision", remove(instance + ids), needs{inCatalog}},
+	{"fetch-instance", get(instance), needs{fetchable}},
+	{"instance-last-operation", get(instanceOperation), needs{asynchronous}},
+	{"bind", set(binding, bind), needs{saysBindable}},
+	{"unbind", remove(binding + ids), needs{saysBindable}},
+	{"fetch-binding", get(binding), needs{saysBindable, bindFetchable}},
+	{"binding-last-operation", get(bindingOperation), needs{bindAsync}},
 }
 
 func versionCases() []Case {
@@ -50,7 +44,7 @@ func versionCases() []Case {
 			story: func(s *scene) { served(s, minor) }})
 	}
 	speaking := func(id, version string, title string, w want) Case {
-		return Case{ID: id, Title: title, steps: []step{{get(catalog).with(versionHeader, version), w}}}
+		return Case{ID: id, Title: title, ask: get(catalog).with(versionHeader, version), want: w}
 	}
 	out = append(out,
 		speaking("HDR-03/2.18", "2.18", "the next minor version is served", status(200).has("services", present)),
@@ -83,15 +77,13 @@ func versionCases() []Case {
 			}})
 	}
 	return append(out,
-		Case{ID: "HDR-07/body", Title: "the version is checked before the body", needs: []need{inCatalog},
-			steps: []step{{set(instance, raw("{")).with(versionHeader, "3.0"), status(412)}}},
+		Case{ID: "HDR-07/body", Title: "the version is checked before the body", needs: needs{inCatalog},
+			ask: set(instance, raw("{")).with(versionHeader, "3.0"), want: status(412)},
 		Case{ID: "HDR-10", Title: "a binding is never answered 202 before version 2.14", watched: true, given: ready,
-			needs:  []need{bindable},
-			speaks: 13,
-			story: func(s *scene) {
-				a, ok := s.send(set(binding+async, bindBody).as(13))
+			needs: needs{bindable}, speaks: 13, story: func(s *scene) {
+				a, ok := s.send(toBind(bind).as(13))
 				if ok && s.checked(a, status(201, 422)) && a.status == 201 {
-					s.asked(remove(binding+asyncIDs).as(13), status(200))
+					s.asked(toUnbind.as(13), status(200))
 				}
 			}},
 	)
@@ -123,7 +115,7 @@ func authenticationCases() []Case {
 	var out []Case
 	for _, route := range routes {
 		out = append(out, Case{ID: "AUTH-01/" + route.name, Title: "no route answers without credentials", needs: route.needs,
-			steps: []step{{route.ask.with("Authorization", ""), status(401)}}})
+			ask: route.ask.with("Authorization", ""), want: status(401)})
 	}
 	for _, q := range []struct{ name, value, title string }{
 		{"AUTH-02/user", login("longshore-nobody", "longshore-nothing"), "an unknown user is refused"},
@@ -135,7 +127,7 @@ func authenticationCases() []Case {
 		{"AUTH-03/scheme", "Bearer x", "another scheme is refused"},
 	} {
 		out = append(out, Case{ID: q.name, Title: q.title,
-			steps: []step{{get(catalog).with("Authorization", q.value), status(401)}}})
+			ask: get(catalog).with("Authorization", q.value), want: status(401)})
 	}
 	return append(out,
 		Case{ID: "AUTH-02/password", Title: "a wrong password is refused", story: func(s *scene) {
@@ -150,23 +142,23 @@ func authenticationCases() []Case {
 				s.fail("AUTH-02", a.request, "the same answer as to a wrong user", a.String())
 			}
 		}},
-		Case{ID: "AUTH-04", Title: "unknown paths want credentials too",
-			steps: []step{{get("/v2/nothing-here").with("Authorization", ""), status(401)}}},
+		Case{ID: "AUTH-04", Title: "unknown paths want credentials too", ask: get("/v2/nothing-here").with("Authorization", ""),
+			want: status(401)},
 		Case{ID: "AUTH-04/version", Title: "credentials are checked before the version",
-			steps: []step{{get(catalog).with("Authorization", "").with(versionHeader, "abc"), status(401)}}},
+			ask: get(catalog).with("Authorization", "").with(versionHeader, "abc"), want: status(401)},
 		Case{ID: "AUTH-05", Title: "the case of the scheme does not matter",
-			steps: []step{{get(catalog).with("Authorization", "basic $login"), status(200)}}},
-		Case{ID: "AUTH-06", Title: "a 401 names the scheme that is wanted",
-			steps: []step{{get(catalog).with("Authorization", ""), status(401).that(func(_ *scene, a response) (string, string) {
+			ask: get(catalog).with("Authorization", "basic $login"), want: status(200)},
+		Case{ID: "AUTH-06", Title: "a 401 names the scheme that is wanted", ask: get(catalog).with("Authorization", ""),
+			want: status(401).that(func(_ *scene, a response) (string, string) {
 				if h := a.header.Get("WWW-Authenticate"); !strings.HasPrefix(strings.ToLower(h), "basic") {
 					return "the header WWW-Authenticate with the scheme Basic", fmt.Sprintf("%q", h)
 				}
 				return "", ""
-			})}}},
-		Case{ID: "AUTH-07", Title: "what is refused for its credentials changes nothing", needs: []need{inCatalog},
+			})},
+		Case{ID: "AUTH-07", Title: "what is refused for its credentials changes nothing", needs: needs{inCatalog},
 			story: func(s *scene) {
 				// That it is refused, and with 401, is AUTH-02.
-				a, ok := s.send(set(instance+async, provisionBody).with("Authorization", login("longshore-nobody", "x")))
+				a, ok := s.send(toProvision(provision).with("Authorization", login("longshore-nobody", "x")))
 				if ok && !s.taken(a, "a provision with a wrong password") {
 					s.nothingAt(instance)
 				}
@@ -180,8 +172,8 @@ func identityOf(platform, claims string) string {
 
 func identityCases() []Case {
 	with := func(id, header, value string, since int, title string, w want) Case {
-		return Case{ID: id, Since: since, Title: title, needs: []need{anyPlan},
-			steps: []step{{set(instance+async, provisionBody).with(header, value), w}}}
+		return Case{ID: id, Since: since, Title: title, needs: needs{anyPlan},
+			ask: toProvision(provision).with(header, value), want: w}
 	}
 	return []Case{
 		with("OID-01/cloudfoundry", identityHeader,
@@ -198,31 +190,27 @@ func identityCases() []Case {
 			status(201, 202, 400)),
 		with("OID-03/object", identityHeader, identityOf("cloudfoundry", "[1]"), 13, "an identity that is no object does no harm",
 			status(201, 202, 400)),
-		{ID: "OID-04", Since: 13, Title: "a deletion needs no originating identity", given: ready,
-			steps: []step{{remove(instance + asyncIDs), removed}}},
-		{ID: "RID-01", Since: 15, Title: "the request identity comes back with every answer", watched: true,
-			needs: []need{inCatalog},
-			story: tour},
+		{ID: "OID-04", Since: 13, Title: "a deletion needs no originating identity", given: ready, ask: toDeprovision,
+			want: removed},
+		{ID: "RID-01", Since: 15, Title: "the request identity comes back with every answer", watched: true},
 		{ID: "RID-03", Since: 15, Title: "no request identity is made up", watched: true,
 			steps: []step{{get(catalog).with(requestHeader, ""), anything}, {get(instance).with(requestHeader, ""), anything}}},
 		{ID: "RID-04", Since: 15, Title: "a very long request identity does no harm",
-			steps: []step{{get(catalog).with(requestHeader, strings.Repeat("x", 8<<10)), status(200, 400, 431)}}},
+			ask: get(catalog).with(requestHeader, strings.Repeat("x", 8<<10)), want: status(200, 400, 431)},
 		with("MISC-01/none", "User-Agent", "", 0, "an empty User-Agent does not matter", made),
 		with("MISC-01/any", "User-Agent", "(a) strange/0.1 agent", 0, "a strange User-Agent does not matter", made),
 		with("MISC-02", "X-Api-Info-Location", "api.example.com/v2/info", 0, "X-Api-Info-Location does not matter", made),
 		with("MISC-03/vcap", "X-Vcap-Request-Id", "7c2b53d1::b1", 0, "X-Vcap-Request-Id does not matter", made),
 		with("MISC-03/trace", "X-B3-TraceId", "80f198ee56343ba8", 0, "X-B3-TraceId does not matter", made),
 		with("MISC-03/accept", "Accept", "application/json", 0, "Accept does not matter", made),
-		{ID: "MISC-04", Since: 14, Title: "every answer is application/json", watched: true,
-			needs: []need{inCatalog}, story: tour},
+		{ID: "MISC-04", Since: 14, Title: "every answer is application/json", watched: true},
 		with("MISC-05/charset", "Content-Type", "application/json; charset=utf-8", 0,
 			"a charset in the content type does not matter", made),
 		with("MISC-05/none", "Content-Type", "", 0, "a request without a content type is processed, or refused with 400",
 			status(201, 202, 400)),
 		with("MISC-06", "Content-Type", "application/x-www-form-urlencoded", 0,
-			"curl's default content type is processed, or refused with 400",
-			status(201, 202, 400)),
-		{ID: "MISC-07", Title: "XML is refused with 400", needs: []need{inCatalog},
-			steps: []step{{anew(raw("<instance/>")).with("Content-Type", "text/xml"), status(400)}}},
+			"curl's default content type is processed, or refused with 400", status(201, 202, 400)),
+		{ID: "MISC-07", Title: "XML is refused with 400", needs: needs{inCatalog},
+			ask: toProvision(raw("<instance/>")).with("Content-Type", "text/xml"), want: status(400)},
 	}
 }

@@ -9,32 +9,30 @@ import (
 func idempotencyCases() []Case {
 	return []Case{
 		{ID: "IDEM-02", Title: "a repeated request is compared with what the instance is now", given: ready,
-			needs: []need{plansChange},
-			story: func(s *scene) {
+			needs: needs{plansChange}, story: func(s *scene) {
 				if s.toOther() {
-					s.asked(set(instance+async, provisionBody), status(409))
+					s.asked(toProvision(provision), status(409))
 				}
 			}},
-		{ID: "IDEM-02/same", Title: "what the instance is now is an identical request", given: ready, needs: []need{plansChange},
+		{ID: "IDEM-02/same", Title: "what the instance is now is an identical request", given: ready, needs: needs{plansChange},
 			story: func(s *scene) {
 				if s.toOther() {
-					s.asked(set(instance+async, provisionBody.with("plan_id", "$otherplan")), status(200))
+					s.asked(toProvision(provision.with("plan_id", "$otherplan")), status(200))
 				}
 			}},
 		{ID: "IDEM-03/sequence", Title: "ten identical requests make one instance", given: ready, story: func(s *scene) {
 			for range 10 {
-				if !s.asked(set(instance+async, provisionBody), status(200)) {
+				if !s.asked(toProvision(provision), status(200)) {
 					return
 				}
 			}
 		}},
-		{ID: "IDEM-03/parallel", Title: "ten identical requests at once begin one provision",
-			needs:   []need{asynchronous, anyPlan},
+		{ID: "IDEM-03/parallel", Title: "ten identical requests at once begin one provision", needs: needs{asynchronous, anyPlan},
 			settles: true, story: func(s *scene) {
 				var mu sync.Mutex
 				tokens := map[string]bool{}
 				s.all(10, func(int) {
-					a, ok := s.send(anew(provisionBody))
+					a, ok := s.send(toProvision(provision))
 					if !ok || !s.checked(a, status(202, 200, 422)) || a.status != http.StatusAccepted {
 						return
 					}
@@ -47,43 +45,41 @@ func idempotencyCases() []Case {
 				}
 				s.ends(instanceOperation, succeeded)
 			}},
-		{ID: "IDEM-05", Title: "a repeated request is answered as the first was", needs: []need{synchronous},
+		{ID: "IDEM-05", Title: "a repeated request is answered as the first was", needs: needs{synchronous},
 			story: func(s *scene) {
-				first, ok := s.send(set(instance, provisionBody))
-				again, sent := s.send(set(instance, provisionBody))
+				first, ok := s.send(set(instance, provision))
+				again, sent := s.send(set(instance, provision))
 				if ok && sent && s.checked(first, status(201)) && s.checked(again, status(200)) && !same(first.body, again.body) {
 					s.fail("IDEM-05", again.request, "the body of the 201", again.String())
 				}
 			}},
 		{ID: "IDEM-06/name", Since: 15, Title: "a changed name of the instance does not make a request another", given: ready,
-			story: asIdentical(provisionBody.with("context.instance_name", "renamed"))},
+			story: asIdentical(provision.with("context.instance_name", "renamed"))},
 		{ID: "IDEM-06/identity", Since: 13, Title: "another originating identity does not make a request another", given: ready,
-			steps: []step{
-				{set(instance+async, provisionBody).with(identityHeader, identityOf("cloudfoundry", `{"user_id":"another"}`)),
-					status(200)}}},
+			ask:  toProvision(provision).with(identityHeader, identityOf("cloudfoundry", `{"user_id":"another"}`)),
+			want: status(200)},
 		{ID: "IDEM-08", Title: "an application at either place is the same application", given: bound,
-			steps: []step{{set(binding+async, bindBody.without("bind_resource")), status(200)},
-				{set(binding+async, bindBody.without("app_guid")), status(200)}}},
+			steps: []step{{toBind(bind.without("bind_resource")), status(200)}, {toBind(bind.without("app_guid")), status(200)}}},
 		{ID: "IDEM-09", Title: "the id of a deleted binding can be used again, with new credentials", given: unbound,
-			needs: []need{bindSync, withGrant}, story: func(s *scene) {
-				a, ok := s.send(set(binding, bindBody))
+			needs: needs{bindSync, withGrant}, story: func(s *scene) {
+				a, ok := s.send(set(binding, bind))
 				if ok && s.checked(a, status(201)) && same(a.body["credentials"], s.grant["credentials"]) {
 					s.fail("IDEM-09", a.request, "new credentials", "those that were deleted")
 				}
 			}},
 		{ID: "IDEM-07", Since: 14, Title: "a bind while the binding is being deleted is refused", given: unbinding,
-			steps: []step{{set(binding+async, bindBody), refused(concurrencyError)}}},
+			ask: toBind(bind), want: refused(concurrencyError)},
 	}
 }
 
 func concurrencyCases() []Case {
 	return []Case{
-		{ID: "PROV-31", Title: "two first requests at once make one instance", needs: []need{synchronous, anyPlan},
+		{ID: "PROV-31", Title: "two first requests at once make one instance", needs: needs{synchronous, anyPlan},
 			story: func(s *scene) {
 				var mu sync.Mutex
 				var statuses []int
 				s.all(4, func(int) {
-					if a, ok := s.send(set(instance, provisionBody)); ok && s.checked(a, status(201, 200, 409, 422)) {
+					if a, ok := s.send(set(instance, provision)); ok && s.checked(a, status(201, 200, 409, 422)) {
 						mu.Lock()
 						defer mu.Unlock()
 						statuses = append(statuses, a.status)
@@ -95,12 +91,12 @@ func concurrencyCases() []Case {
 					s.fail("PROV-31", "PUT "+s.text(instance)+", four at once", "exactly one 201", alternatives(statuses))
 				}
 			}},
-		{ID: "PROV-31/bind", Title: "two first binds at once make one binding", given: ready, needs: []need{bindSync, withGrant},
+		{ID: "PROV-31/bind", Title: "two first binds at once make one binding", given: ready, needs: needs{bindSync, withGrant},
 			story: func(s *scene) {
 				var mu sync.Mutex
 				var grants []any
 				s.all(4, func(int) {
-					if a, ok := s.send(set(binding, bindBody)); ok && s.checked(a, status(201, 200, 422)) && a.status < 300 {
+					if a, ok := s.send(set(binding, bind)); ok && s.checked(a, status(201, 200, 422)) && a.status < 300 {
 						mu.Lock()
 						defer mu.Unlock()
 						grants = append(grants, a.body["credentials"])
@@ -113,37 +109,33 @@ func concurrencyCases() []Case {
 				}
 			}},
 		{ID: "CONC-01", Since: 14, Title: "while an update runs, all that changes is refused for now", given: updating,
-			needs: []need{bindable},
-			steps: []step{
-				{patch(instance+async, change(1)), refused(concurrencyError)},
-				{set(binding+async, bindBody), refused(concurrencyError)},
-				{remove(instance + asyncIDs), refused(concurrencyError)},
-			}},
+			needs: needs{bindable},
+			steps: []step{{toUpdate(change(1)), refused(concurrencyError)}, {toBind(bind), refused(concurrencyError)},
+				{toDeprovision, refused(concurrencyError)}}},
 		{ID: "CONC-02", Title: "refusing an update does not disturb the one that runs", given: updating, settles: true,
 			story: func(s *scene) {
-				if a, ok := s.send(patch(instance+async, change(1))); ok && a.status == 422 {
+				if a, ok := s.send(toUpdate(change(1))); ok && a.status == 422 {
 					s.ends(instanceOperation, succeeded)
 				}
 			}},
 		{ID: "CONC-03", Title: "polls and the catalog are answered while an operation runs", given: provisioning,
-			steps: []step{{get(instanceOperation + ofOperation), status(200)}, {get(catalog), status(200)}}},
-		{ID: "CONC-05", Title: "when an update has ended the next is accepted", given: updated, needs: []need{twoChanges},
-			steps: []step{{patch(instance+async, change(1)), changed}}},
+			steps: []step{{toPoll, status(200)}, {get(catalog), status(200)}}},
+		{ID: "CONC-05", Title: "when an update has ended the next is accepted", given: updated, needs: needs{twoChanges},
+			ask: toUpdate(change(1)), want: changed},
 		{ID: "CONC-06", Title: "an instance that is busy does not block another", given: provisioning, settles: true,
 			story: func(s *scene) {
-				s.asked(set("/v2/service_instances/$instance2"+async, provisionBody), made)
+				s.asked(set("/v2/service_instances/$instance2"+async, provision), made)
 			}},
-		{ID: "CONC-08", Since: 14,
-			Title: "an unbind while the instance is being updated is refused for now, or done", given: bound,
-			needs: []need{twoChanges, changedAsync}, story: func(s *scene) {
-				if s.asked(patch(instance+async, change(0)), status(202)) && s.runs(instanceOperation) {
-					s.asked(remove(binding+asyncIDs), status(422, 200, 202))
+		{ID: "CONC-08", Since: 14, Title: "an unbind while the instance is being updated is refused for now, or done",
+			given: bound, needs: needs{twoChanges, changedAsync}, story: func(s *scene) {
+				if s.asked(toUpdate(change(0)), status(202)) && s.runs(instanceOperation) {
+					s.asked(toUnbind, status(422, 200, 202))
 				}
 			}},
 		{ID: "CONC-09", Since: 15, Title: "a provision that a deletion overtook does not come back", given: provisioning,
-			needs: []need{anyPlan}, settles: true, story: func(s *scene) {
+			needs: needs{anyPlan}, settles: true, story: func(s *scene) {
 				s.underWay()
-				a, ok := s.send(remove(instance + asyncIDs))
+				a, ok := s.send(toDeprovision)
 				if !ok || !s.checked(a, status(202, 200, 422)) || a.status == 422 || !s.ends(instanceOperation, succeeded, gone) {
 					return
 				}
@@ -154,12 +146,11 @@ func concurrencyCases() []Case {
 				}
 			}},
 		{ID: "CONC-07", Since: 14, Title: "of two updates at once, one is refused", given: ready,
-			needs: []need{twoChanges, changedAsync},
-			story: func(s *scene) {
+			needs: needs{twoChanges, changedAsync}, story: func(s *scene) {
 				var mu sync.Mutex
 				accepted := 0
 				s.all(2, func(n int) {
-					a, ok := s.send(patch(instance+async, change(n)))
+					a, ok := s.send(toUpdate(change(n)))
 					if ok && s.checked(a, status(202, 200, 422)) && a.status != 422 {
 						mu.Lock()
 						defer mu.Unlock()

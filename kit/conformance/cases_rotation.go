@@ -7,7 +7,7 @@ import (
 
 func rotationCases() []Case {
 	successor := body(func(s *scene) object { return object{"predecessor_binding_id": s.value("binding")} })
-	named := bindBody.without("app_guid", "bind_resource", "parameters").with("predecessor_binding_id", "$binding")
+	named := bind.without("app_guid", "bind_resource", "parameters").with("predecessor_binding_id", "$binding")
 	rotate := func(s *scene) bool {
 		a, ok := s.send(set(binding2+async, successor))
 		if !ok || !s.checked(a, made) {
@@ -16,54 +16,52 @@ func rotationCases() []Case {
 		return a.status != http.StatusAccepted || s.ends(binding2Operation, succeeded)
 	}
 	return []Case{
-		{ID: "ROT-01", Since: 17, Title: "a successor is made of a binding", given: bound, needs: []need{rotatable},
-			steps: []step{{set(binding2+async, successor), made}}},
+		{ID: "ROT-01", Since: 17, Title: "a successor is made of a binding", given: bound, needs: needs{rotatable},
+			ask: set(binding2+async, successor), want: made},
 		{ID: "ROT-01/credentials", Since: 17, Title: "a successor has credentials of its own", given: bound,
-			needs: []need{rotatable, bindSync, withGrant}, story: func(s *scene) {
+			needs: needs{rotatable, bindSync, withGrant}, story: func(s *scene) {
 				a, ok := s.send(set(binding2, successor))
 				if ok && s.checked(a, status(201).has("credentials", present)) &&
 					same(a.body["credentials"], s.grant["credentials"]) {
 					s.fail("ROT-01", a.request, "other credentials than the predecessor's", "the same")
 				}
 			}},
-		{ID: "ROT-02", Since: 17, Title: "a successor may name its offering and plan", given: bound, needs: []need{rotatable},
-			steps: []step{{set(binding2+async, named), made}}},
+		{ID: "ROT-02", Since: 17, Title: "a successor may name its offering and plan", given: bound, needs: needs{rotatable},
+			ask: set(binding2+async, named), want: made},
 		{ID: "ROT-02/other", Since: 17, Title: "a successor of another plan is refused", given: bound,
-			needs: []need{rotatable, withSibling},
-			steps: []step{{set(binding2+async, named.with("plan_id", "$otherplan")), status(400, 422)}}},
-		{ID: "ROT-03", Since: 17, Title: "both bindings can be fetched", given: bound, needs: []need{rotatable, bindFetchable},
+			needs: needs{rotatable, withSibling}, ask: set(binding2+async, named.with("plan_id", "$otherplan")),
+			want: status(400, 422)},
+		{ID: "ROT-03", Since: 17, Title: "both bindings can be fetched", given: bound, needs: needs{rotatable, bindFetchable},
 			story: func(s *scene) {
 				if rotate(s) {
 					s.asked(get(binding), status(200))
 					s.asked(get(binding2), status(200))
 				}
 			}},
-		{ID: "ROT-04", Since: 17, Title: "a successor of an unknown binding is refused", given: bound, needs: []need{rotatable},
-			steps: []step{{set(binding2+async, named.with("predecessor_binding_id", "$unknown")), status(400, 404, 422)}}},
-		{ID: "ROT-05", Since: 17, Title: "a plan that does not rotate refuses", given: bound, needs: []need{notRotatable},
-			steps: []step{{set(binding2+async, named), status(400, 422)}}},
+		{ID: "ROT-04", Since: 17, Title: "a successor of an unknown binding is refused", given: bound, needs: needs{rotatable},
+			ask: set(binding2+async, named.with("predecessor_binding_id", "$unknown")), want: status(400, 404, 422)},
+		{ID: "ROT-05", Since: 17, Title: "a plan that does not rotate refuses", given: bound, needs: needs{notRotatable},
+			ask: set(binding2+async, named), want: status(400, 422)},
 		{ID: "ROT-06", Since: 17, Title: "a successor of a binding that is being made is refused for now", given: bindRunning,
-			needs: []need{rotatable}, steps: []step{{set(binding2+async, named), refused(concurrencyError)}}},
-		{ID: "ROT-07", Since: 17, Title: "an identical rotation is answered 200", given: bound, needs: []need{rotatable},
+			needs: needs{rotatable}, ask: set(binding2+async, named), want: refused(concurrencyError)},
+		{ID: "ROT-07", Since: 17, Title: "an identical rotation is answered 200", given: bound, needs: needs{rotatable},
 			story: func(s *scene) {
 				if rotate(s) {
 					s.asked(set(binding2+async, successor), status(200))
 				}
 			}},
 		{ID: "ROT-07/other", Since: 17, Title: "a rotation of another binding under the same id conflicts", given: bound,
-			needs: []need{rotatable}, story: func(s *scene) {
+			needs: needs{rotatable}, story: func(s *scene) {
 				if rotate(s) {
 					s.asked(set(binding2+async,
 						body(func(s *scene) object { return object{"predecessor_binding_id": s.value("unknown")} })),
 						status(409, 400))
 				}
 			}},
-		{ID: "ROT-08", Since: 17, Title: "clients before 2.17 know no rotation", given: bound,
-			needs: []need{rotatable}, speaks: 16,
-			steps: []step{{set(binding2+async, successor).as(16), status(400)}}},
+		{ID: "ROT-08", Since: 17, Title: "clients before 2.17 know no rotation", given: bound, needs: needs{rotatable},
+			speaks: 16, ask: set(binding2+async, successor).as(16), want: status(400)},
 		{ID: "ROT-09", Since: 17, Title: "a successor ends later than its predecessor", given: bound,
-			needs: []need{rotatable, bindSync},
-			story: func(s *scene) {
+			needs: needs{rotatable, bindSync}, story: func(s *scene) {
 				// Times are told to the tenth of a second, by some to the second.
 				if !sleep(s.ctx, 1100*time.Millisecond) {
 					return
@@ -79,12 +77,8 @@ func rotationCases() []Case {
 				}
 			}},
 		{ID: "UNB-12", Since: 17, Title: "a predecessor can be unbound, and its successor stays", given: bound,
-			needs: []need{rotatable, bindFetchable}, story: func(s *scene) {
-				if !rotate(s) {
-					return
-				}
-				a, ok := s.send(remove(binding + asyncIDs))
-				if ok && s.checked(a, removed) && s.done(a, bindingOperation) {
+			needs: needs{rotatable, bindFetchable}, story: func(s *scene) {
+				if rotate(s) && s.did(toUnbind, removed, bindingOperation) {
 					s.asked(get(binding2), status(200))
 				}
 			}},

@@ -145,7 +145,7 @@ func planMaintenance(o object) string {
 		return ""
 	}
 	info, ok := v.(object)
-	switch version, _ := info["version"].(string); {
+	switch version := text(info, "version"); {
 	case !ok:
 		return "maintenance_info to be an object"
 	case !semantic.MatchString(version):

@@ -5,9 +5,8 @@
 // cases are named by rules (PROV-08 and so on; docs/conformance.md), and
 // stand in tables, one file for each section of the list.
 //
-// What it makes, it removes, also when it is interrupted. How a broker works
-// inside it does not know: it asks any broker. How a report is written it
-// leaves to package report.
+// It removes what it makes, also when it is interrupted. It knows nothing of how a broker works
+// inside, and leaves to package report how a report is written.
 package conformance
 
 import (
@@ -18,6 +17,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,29 +69,35 @@ type Options struct {
 	Observe func(Progress)
 }
 
+// minor is the minor version that is spoken.
+func (o Options) minor() int { return cmp.Or(o.Minor, NewestMinor) }
+
 // Takes gives a case as it is in the version that is spoken, and reports
 // whether it is among those that were chosen.
 func (o Options) Takes(c Case) (Case, bool) {
-	if o.Minor == 0 {
-		o.Minor = NewestMinor
-	}
-	if s, ok := c.At(o.Minor); ok {
+	if s, ok := c.At(o.minor()); ok {
 		c.Level = s.Level
 	}
 	return c, c.Level >= o.Level && (o.Only == nil || o.Only.MatchString(c.ID+" "+c.Title))
 }
 
-// Cases are the cases that the options leave and the version knows.
-func (o Options) Cases() []Case {
-	o.Minor = cmp.Or(o.Minor, NewestMinor)
+// chosen are the cases that the options leave.
+func (o Options) chosen() []Case {
 	var out []Case
 	for _, c := range Cases() {
-		_, known := c.At(o.Minor)
-		if c, ok := o.Takes(c); ok && known {
+		if c, ok := o.Takes(c); ok {
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// Cases are the cases that the options leave and the version knows.
+func (o Options) Cases() []Case {
+	return slices.DeleteFunc(o.chosen(), func(c Case) bool {
+		_, known := c.At(o.minor())
+		return !known
+	})
 }
 
 // Versions of the API that the kit knows, and limits.
@@ -173,9 +179,17 @@ type Hazard struct {
 
 // Count is how many cases had the outcome.
 func (r Report) Count(o Outcome) int {
-	n := 0
-	for _, result := range r.Results {
-		if result.Outcome == o {
+	return r.count(func(c Result) bool { return c.Outcome == o })
+}
+
+// Failures is how many cases of a level failed.
+func (r Report) Failures(l Level) int {
+	return r.count(func(c Result) bool { return c.Outcome == Failed && c.Level == l })
+}
+
+func (r Report) count(is func(c Result) bool) (n int) {
+	for _, c := range r.Results {
+		if is(c) {
 			n++
 		}
 	}
@@ -186,17 +200,6 @@ func (r Report) Count(o Outcome) int {
 // blocked, nothing was or may be left behind, and everything was asked.
 func (r Report) Conforms() bool {
 	return r.Failures(Must) == 0 && r.Count(Blocked) == 0 && len(r.Left)+len(r.Unsure) == 0 && !r.Interrupted
-}
-
-// Failures is how many cases of a level failed.
-func (r Report) Failures(l Level) int {
-	n := 0
-	for _, result := range r.Results {
-		if result.Outcome == Failed && result.Level == l {
-			n++
-		}
-	}
-	return n
 }
 
 // Progress tells how far a run is.
@@ -278,15 +281,8 @@ func newRunner(target Target, o Options) (*runner, error) {
 	case base.User != nil:
 		return nil, fmt.Errorf("%w: give the credentials apart from the URL", ErrUnusable)
 	}
-	if o.Parallel == 0 {
-		o.Parallel = parallel
-	}
-	if o.Minor == 0 {
-		o.Minor = NewestMinor
-	}
-	if o.OperationTimeout == 0 {
-		o.OperationTimeout = defaultWait
-	}
+	o.Parallel, o.Minor = cmp.Or(o.Parallel, parallel), o.minor()
+	o.OperationTimeout = cmp.Or(o.OperationTimeout, defaultWait)
 	client := &http.Client{}
 	if o.Client != nil {
 		*client = *o.Client
@@ -309,17 +305,6 @@ func (r *runner) observe(p Progress) {
 	r.observing.Lock()
 	defer r.observing.Unlock()
 	r.Observe(p)
-}
-
-// chosen are the cases that the options leave.
-func (r *runner) chosen() []Case {
-	var out []Case
-	for _, c := range Cases() {
-		if c, ok := r.Takes(c); ok {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // ask runs the cases, a few at a time. Those that a run has no time for any

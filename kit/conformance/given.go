@@ -9,25 +9,25 @@ import (
 // reached.
 type given struct {
 	name  string
-	needs []need
+	needs needs
 	reach func(s *scene) bool
 }
 
 var (
-	ready      = given{"an instance that is ready", []need{anyPlan}, (*scene).provisioned}
-	readyLater = given{"an instance that was provisioned asynchronously", []need{asynchronous, anyPlan},
+	ready      = given{"an instance that is ready", needs{anyPlan}, (*scene).provisioned}
+	readyLater = given{"an instance that was provisioned asynchronously", needs{asynchronous, anyPlan},
 		(*scene).provisionedLater}
-	provisioning    = given{"an instance that is being provisioned", []need{asynchronous}, (*scene).beingProvisioned}
-	provisionFailed = given{"an instance whose provision failed", []need{failing}, (*scene).provisionedBadly}
-	updating        = given{"an instance that is being updated", []need{twoChanges, changedAsync}, (*scene).beingUpdated}
-	updated         = given{"an instance that was updated", []need{changeable}, (*scene).changed}
-	updateFailed    = given{"an instance whose update failed", []need{changeFailing}, (*scene).changedBadly}
-	deleting        = given{"an instance that is being deleted", []need{deletedAsync}, (*scene).beingDeleted}
-	deleted         = given{"an instance that was deleted", []need{anyPlan}, (*scene).deleted}
-	bound           = given{"a binding of a ready instance", []need{bindable}, (*scene).bound}
-	bindRunning     = given{"a binding that is being made", []need{bindAsync}, (*scene).beingBound}
-	unbound         = given{"a binding that was deleted", []need{bindable}, (*scene).unbound}
-	unbinding       = given{"a binding that is being deleted", []need{bindAsync}, (*scene).beingUnbound}
+	provisioning    = given{"an instance that is being provisioned", needs{asynchronous}, (*scene).beingProvisioned}
+	provisionFailed = given{"an instance whose provision failed", needs{failing}, (*scene).provisionedBadly}
+	updating        = given{"an instance that is being updated", needs{twoChanges, changedAsync}, (*scene).beingUpdated}
+	updated         = given{"an instance that was updated", needs{changeable}, (*scene).changed}
+	updateFailed    = given{"an instance whose update failed", needs{changeFailing}, (*scene).changedBadly}
+	deleting        = given{"an instance that is being deleted", needs{deletedAsync}, (*scene).beingDeleted}
+	deleted         = given{"an instance that was deleted", needs{anyPlan}, (*scene).deleted}
+	bound           = given{"a binding of a ready instance", needs{bindable}, (*scene).bound}
+	bindRunning     = given{"a binding that is being made", needs{bindAsync}, (*scene).beingBound}
+	unbound         = given{"a binding that was deleted", needs{bindable}, (*scene).unbound}
+	unbinding       = given{"a binding that is being deleted", needs{bindAsync}, (*scene).beingUnbound}
 )
 
 // permitted adds the permission to answer later if a plan needs it.
@@ -49,14 +49,57 @@ func (s *scene) done(a response, path string) bool {
 	return true
 }
 
+// reaches sends a request, and waits for what was accepted.
+func (s *scene) reaches(path string, q request, any ...int) bool {
+	a, ok := s.must(q, any...)
+	return ok && s.done(a, path)
+}
+
+// begins sends a request that begins an operation, and marks it as running.
+func (s *scene) begins(path string, q request) bool {
+	_, ok := s.must(q, 202)
+	return ok && s.runs(path)
+}
+
+// fails sends a request whose operation is to fail.
+func (s *scene) fails(what string, q request) bool {
+	if _, ok := s.must(q, 202); !ok {
+		return false
+	}
+	if state := s.settle(instanceOperation); state != failed {
+		return s.block("the %s ended: %s", what, state)
+	}
+	return true
+}
+
 func (s *scene) provisioned() bool {
-	a, ok := s.must(set(permitted(instance, !s.plan.sync), body(provision)), 201, 200, 202)
-	return ok && s.done(a, instanceOperation)
+	return s.reaches(instanceOperation, set(permitted(instance, !s.plan.sync), provision), 201, 200, 202)
 }
 
 func (s *scene) provisionedLater() bool {
-	a, ok := s.must(set(instance+async, body(provision)), 202)
-	return ok && s.done(a, instanceOperation)
+	return s.reaches(instanceOperation, toProvision(provision), 202)
+}
+
+func (s *scene) beingProvisioned() bool { return s.begins(instanceOperation, toProvision(provision)) }
+
+func (s *scene) provisionedBadly() bool { return s.fails("provision", toProvision(provision)) }
+
+func (s *scene) beingUpdated() bool {
+	return s.provisioned() && s.begins(instanceOperation, toUpdate(change(0)))
+}
+
+func (s *scene) changed() bool {
+	return s.provisioned() && s.reaches(instanceOperation, toUpdate(change(0)), 200, 202)
+}
+
+func (s *scene) changedBadly() bool { return s.provisioned() && s.fails("update", toUpdate(change(0))) }
+
+func (s *scene) beingDeleted() bool {
+	return s.provisioned() && s.begins(instanceOperation, toDeprovision)
+}
+
+func (s *scene) deleted() bool {
+	return s.provisioned() && s.reaches(instanceOperation, toDeprovision, 200, 202)
 }
 
 // runs marks the operation at a path as running.
@@ -68,71 +111,11 @@ func (s *scene) runs(path string) bool {
 	return true
 }
 
-func (s *scene) beingProvisioned() bool {
-	_, ok := s.must(set(instance+async, body(provision)), 202)
-	return ok && s.runs(instanceOperation)
-}
-
-func (s *scene) provisionedBadly() bool {
-	if _, ok := s.must(set(instance+async, body(provision)), 202); !ok {
-		return false
-	}
-	if state := s.settle(instanceOperation); state != failed {
-		return s.block("the provision ended: %s", state)
-	}
-	return true
-}
-
-func (s *scene) beingUpdated() bool {
-	if !s.provisioned() {
-		return false
-	}
-	_, ok := s.must(patch(instance+async, change(0)), 202)
-	return ok && s.runs(instanceOperation)
-}
-
-func (s *scene) changed() bool {
-	if !s.provisioned() {
-		return false
-	}
-	a, ok := s.must(patch(instance+async, change(0)), 200, 202)
-	return ok && s.done(a, instanceOperation)
-}
-
-func (s *scene) changedBadly() bool {
-	if !s.provisioned() {
-		return false
-	}
-	if _, ok := s.must(patch(instance+async, change(0)), 202); !ok {
-		return false
-	}
-	if state := s.settle(instanceOperation); state != failed {
-		return s.block("the update ended: %s", state)
-	}
-	return true
-}
-
-func (s *scene) beingDeleted() bool {
-	if !s.provisioned() {
-		return false
-	}
-	_, ok := s.must(remove(instance+asyncIDs), 202)
-	return ok && s.runs(instanceOperation)
-}
-
-func (s *scene) deleted() bool {
-	if !s.provisioned() {
-		return false
-	}
-	a, ok := s.must(remove(instance+asyncIDs), 200, 202)
-	return ok && s.done(a, instanceOperation)
-}
-
 func (s *scene) bound() bool {
 	if !s.provisioned() {
 		return false
 	}
-	a, ok := s.must(set(permitted(binding, !s.plan.bindSync), body(bind)), 201, 200, 202)
+	a, ok := s.must(set(permitted(binding, !s.plan.bindSync), bind), 201, 200, 202)
 	if !ok || !s.done(a, bindingOperation) {
 		return false
 	}
@@ -142,32 +125,12 @@ func (s *scene) bound() bool {
 	return ok
 }
 
-func (s *scene) beingBound() bool {
-	if !s.provisioned() {
-		return false
-	}
-	_, ok := s.must(set(binding+async, body(bind)), 202)
-	return ok && s.runs(bindingOperation)
-}
+func (s *scene) beingBound() bool { return s.provisioned() && s.begins(bindingOperation, toBind(bind)) }
 
-func (s *scene) unbound() bool {
-	if !s.bound() {
-		return false
-	}
-	a, ok := s.must(remove(binding+asyncIDs), 200, 202)
-	return ok && s.done(a, bindingOperation)
-}
+func (s *scene) unbound() bool { return s.bound() && s.reaches(bindingOperation, toUnbind, 200, 202) }
 
 func (s *scene) beingUnbound() bool {
-	if !s.provisioned() {
-		return false
-	}
-	a, ok := s.must(set(binding+async, body(bind)), 201, 202)
-	if !ok || !s.done(a, bindingOperation) {
-		return false
-	}
-	_, ok = s.must(remove(binding+asyncIDs), 202)
-	return ok && s.runs(bindingOperation)
+	return s.provisioned() && s.reaches(bindingOperation, toBind(bind), 201, 202) && s.begins(bindingOperation, toUnbind)
 }
 
 // begun is how long an operation usually takes to be begun not only on paper.

@@ -87,8 +87,8 @@ func (l *lawful) change(q *http.Request, r *reply) {
 	}
 }
 
-// Whatever a document permits is no failure of a MUST, in each version that is
-// asked for; what is only recommended is reported as such.
+// An answer that a document permits fails no MUST, in each version that is asked for; a
+// recommendation is reported as one.
 func TestWhatIsPermittedIsNoFailure(t *testing.T) {
 	for _, minor := range []int{17, 14, 12, 9} {
 		t.Run(fmt.Sprintf("2.%d", minor), func(t *testing.T) {

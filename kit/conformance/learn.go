@@ -66,21 +66,21 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 		k.plans = nil // nothing needs one
 		return k, nil
 	}
-	r.each(k.plans, func(p *plan) { r.try(ctx, p) })
-	r.each(k.plans, func(p *plan) { r.tryPlanChange(ctx, p) })
+	each(r.Parallel, k.plans, func(p *plan) { r.try(ctx, p) })
+	each(r.Parallel, k.plans, func(p *plan) { r.tryPlanChange(ctx, p) })
 	slices.SortStableFunc(k.plans, func(a, b *plan) int { return a.slowness() - b.slowness() })
 	return k, ctx.Err()
 }
 
-// each visits all plans, a few at a time.
-func (r *runner) each(plans []*plan, visit func(p *plan)) {
-	limit := make(chan struct{}, r.Parallel)
+// each visits all, a few at a time.
+func each[T any](few int, all []T, visit func(T)) {
+	limit := make(chan struct{}, few)
 	var group sync.WaitGroup
-	for _, p := range plans {
+	for _, one := range all {
 		limit <- struct{}{}
 		group.Go(func() {
 			defer func() { <-limit }()
-			visit(p)
+			visit(one)
 		})
 	}
 	group.Wait()
@@ -102,7 +102,7 @@ func (r *runner) try(ctx context.Context, p *plan) {
 	if p.bindable {
 		s.tryBind()
 	}
-	a, ok := s.tried(remove(instance + asyncIDs))
+	a, ok := s.tried(toDeprovision)
 	p.deleteAsync = ok && a.status == http.StatusAccepted
 }
 
@@ -130,11 +130,11 @@ func (s *scene) tried(q request) (response, bool) {
 func (s *scene) tryProvision() bool {
 	p := s.plan
 	for _, free := range []bool{true, false} {
-		content := body(provision)
+		content := provision
 		if free {
 			content = content.with("parameters."+probe, 1)
 		}
-		a, ok := s.exchange(set(instance+async, content).silent())
+		a, ok := s.exchange(toProvision(content).silent())
 		switch {
 		case ok && free && (a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity):
 			continue
@@ -159,7 +159,7 @@ func (s *scene) tryProvision() bool {
 		break
 	}
 	if p.async {
-		a, ok := s.tried(set("/v2/service_instances/$instance2", body(provision)))
+		a, ok := s.tried(set("/v2/service_instances/$instance2", provision))
 		p.sync = ok && a.status == http.StatusCreated
 		p.asyncOnly = ok && a.status == http.StatusUnprocessableEntity
 	}
@@ -185,7 +185,7 @@ func (s *scene) tryChange() {
 	case s.plan.freeParameters:
 		changes = []object{{"parameters": object{probe: 2}}, {"parameters": object{probe: 3}}}
 	default: // nothing is known to change: only whether updates are served is learned
-		a, ok := s.tried(patch(instance+async, change(0)))
+		a, ok := s.tried(toUpdate(change(0)))
 		s.plan.noUpdates = ok && a.unserved()
 		if ok && a.status == http.StatusAccepted {
 			s.settle(instanceOperation)
@@ -197,7 +197,7 @@ func (s *scene) tryChange() {
 
 func (s *scene) tryChanges(changes []object) {
 	s.plan.changes = changes
-	a, ok := s.exchange(patch(instance+async, change(0)).silent())
+	a, ok := s.exchange(toUpdate(change(0)).silent())
 	switch {
 	case ok && a.status == http.StatusOK:
 	case ok && a.status == http.StatusAccepted:
@@ -237,11 +237,11 @@ func (r *runner) tryPlanChange(ctx context.Context, p *plan) {
 func (s *scene) tryBind() {
 	p := s.plan
 	for _, free := range []bool{true, false} {
-		content := body(bind)
+		content := bind
 		if free {
 			content = content.with("parameters."+probe, 1)
 		}
-		a, ok := s.exchange(set(binding+async, content).silent())
+		a, ok := s.exchange(toBind(content).silent())
 		switch {
 		case ok && free && (a.status == http.StatusBadRequest ||
 			a.status == http.StatusUnprocessableEntity && a.body["error"] != asyncRequired):
@@ -266,11 +266,11 @@ func (s *scene) tryBind() {
 	}
 	p.credentials = s.grant["credentials"] != nil
 	if p.bindAsync {
-		a, ok := s.tried(set(instance+"/service_bindings/$binding2", body(bind)))
+		a, ok := s.tried(set(instance+"/service_bindings/$binding2", bind))
 		p.bindSync = ok && a.status == http.StatusCreated
 		p.bindAsyncOnly = ok && a.status == http.StatusUnprocessableEntity
 	}
-	a, ok := s.tried(set(instance+"/service_bindings/$binding3"+async, body(bind).without("app_guid", "bind_resource")))
+	a, ok := s.tried(set(instance+"/service_bindings/$binding3"+async, bind.without("app_guid", "bind_resource")))
 	p.requiresApp = ok && a.status == http.StatusUnprocessableEntity
 	if ok && a.status == http.StatusAccepted {
 		s.settle(instance + "/service_bindings/$binding3/last_operation")

@@ -43,8 +43,8 @@ func (s *scene) register(a response) {
 	if len(segments) != 4 && len(segments) != 6 || segments[1] != "v2" || segments[len(segments)-1] == "" {
 		return
 	}
-	plan, _ := a.content["plan_id"].(string)
-	service, _ := a.content["service_id"].(string)
+	plan := text(a.content, "plan_id")
+	service := text(a.content, "service_id")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.made {
@@ -81,7 +81,7 @@ func (s *scene) follow(a response) {
 		}
 		operation := a.status == http.StatusAccepted || a.body["operation"] != nil // of a wrong status
 		r.busy = r.busy || operation && a.method != http.MethodDelete
-		switch plan, _ := a.content["plan_id"].(string); {
+		switch plan := text(a.content, "plan_id"); {
 		case a.method == http.MethodPut && a.fault == "" && a.status/100 == 2 && a.body != nil:
 			r.made = true
 		case a.method == http.MethodPut && !a.unmade():
@@ -186,27 +186,13 @@ func (r *runner) sweep(ctx context.Context) {
 	defer cancel()
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()
-	rest := r.ledger.made
-	limit := make(chan struct{}, r.Parallel)
 	for _, bindings := range []bool{true, false} {
-		var group sync.WaitGroup
-		for _, made := range rest {
-			if made.ofBinding() == bindings && !made.isGone() {
-				limit <- struct{}{}
-				group.Go(func() {
-					defer func() { <-limit }()
-					r.removeOne(ctx, made)
-				})
+		each(r.Parallel, r.ledger.made, func(made *resource) {
+			if made.ofBinding() == bindings {
+				r.removeOne(ctx, made)
 			}
-		}
-		group.Wait()
+		})
 	}
-}
-
-func (r *resource) isGone() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.gone
 }
 
 // left lists what was made and could not be removed, and why; and apart from it

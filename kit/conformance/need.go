@@ -12,6 +12,8 @@ type need struct {
 	met  func(p *plan) bool
 }
 
+type needs []need
+
 var (
 	inCatalog     = need{"a plan", func(*plan) bool { return true }}
 	saysBindable  = need{"a plan that the catalog says can be bound", func(p *plan) bool { return p.bindable }}
@@ -96,10 +98,7 @@ const updateEndpoint = "an update endpoint: a well-formed PATCH of an instance t
 // choose gives the plans that a case can be asked of: those that can do all that
 // it needs, the quick ones first. Without one, it says why.
 func (k *Knowledge) choose(c Case) ([]*plan, string) {
-	needs := c.needs
-	for _, n := range c.given.needs {
-		needs = append(needs[:len(needs):len(needs)], n)
-	}
+	needs := slices.Concat(c.needs, c.given.needs)
 	if len(needs) == 0 {
 		return nil, ""
 	}

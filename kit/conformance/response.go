@@ -187,8 +187,6 @@ func (s *scene) build(q request, a *response) (*http.Request, error) {
 		content = strings.NewReader(s.text(string(c)))
 	case body:
 		a.content = c(s)
-	case func(*scene) object:
-		a.content = c(s)
 	case object:
 		a.content = normal(s.fill(c)).(object)
 	default:

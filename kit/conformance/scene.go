@@ -165,7 +165,7 @@ func (s *scene) ended() bool {
 		return false
 	}
 	a, ok := s.exchange(get(s.running).silent())
-	state, _ := a.body["state"].(string)
+	state := text(a.body, "state")
 	return ok && (a.gone() || state == succeeded || state == failed)
 }
 
