@@ -33,11 +33,8 @@ func (c *Client) Bind(ctx context.Context, q BindRequest) (map[string]any, error
 	if c.minor() >= 13 {
 		body["context"] = i.context()
 	}
-	if q.Parameters != nil {
-		body["parameters"] = q.Parameters
-	}
 	service, _, _ := c.plan(i.ServiceID, i.PlanID)
-	a, err := c.create(ctx, t, b, c.asked(http.MethodPut, k, Bind, body), service.Requires)
+	a, err := c.create(ctx, t, b, c.asked(http.MethodPut, k, Bind, body, q.Parameters), service.Requires)
 	if err != nil || a.status != http.StatusAccepted {
 		return a.body, err
 	}

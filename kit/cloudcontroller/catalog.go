@@ -1,6 +1,7 @@
 package cloudcontroller
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -68,17 +69,16 @@ func (p Plan) IsFree() bool { return p.Free == nil || *p.Free }
 
 // CanBind reports whether instances of the plan can be bound.
 func (s Service) CanBind(p Plan) bool {
-	if p.Bindable != nil {
-		return *p.Bindable
-	}
-	return s.Bindable
+	return either(p.Bindable, s.Bindable)
 }
 
-func (s Service) canChange(p Plan) bool {
-	if p.PlanUpdateable != nil {
-		return *p.PlanUpdateable
+func (s Service) canChange(p Plan) bool { return either(p.PlanUpdateable, s.PlanUpdateable) }
+
+func either(plan *bool, service bool) bool {
+	if plan != nil {
+		return *plan
 	}
-	return s.PlanUpdateable
+	return service
 }
 
 // Catalog fetches the catalog. It is kept only if it is valid (SIM-01).
@@ -126,13 +126,13 @@ func (c Catalog) valid() (problem string) {
 	var ids, names []string
 	for _, s := range c.Services {
 		if s.ID == "" || s.Name == "" || s.Description == "" || len(s.Plans) == 0 {
-			return fmt.Sprintf("Service %q needs an id, a name, a description and a plan.", or(s.Name, s.ID))
+			return fmt.Sprintf("Service %q needs an id, a name, a description and a plan.", cmp.Or(s.Name, s.ID))
 		}
 		ids, names = append(ids, s.ID), append(names, s.Name)
 		var plans []string
 		for _, p := range s.Plans {
 			if p.ID == "" || p.Name == "" || p.Description == "" {
-				return fmt.Sprintf("Plan %q of service %q needs an id, a name and a description.", or(p.Name, p.ID), s.Name)
+				return fmt.Sprintf("Plan %q of service %q needs an id, a name and a description.", cmp.Or(p.Name, p.ID), s.Name)
 			}
 			ids, plans = append(ids, p.ID), append(plans, p.Name)
 		}
@@ -173,7 +173,7 @@ func (c *Client) plan(serviceID, planID string) (Service, Plan, bool) {
 
 // limit is how long an operation on a plan is polled (POLL-05).
 func (c *Client) limit(i Instance) time.Duration {
-	out := or(c.PollLimit, pollLimit)
+	out := cmp.Or(c.PollLimit, pollLimit)
 	if _, p, ok := c.plan(i.ServiceID, i.PlanID); ok && p.MaximumPollingDuration > 0 {
 		out = min(out, time.Duration(p.MaximumPollingDuration)*time.Second)
 	}

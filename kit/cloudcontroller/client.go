@@ -9,6 +9,7 @@
 package cloudcontroller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,7 +17,7 @@ import (
 	"time"
 )
 
-// What Cloud Controller is set to unless its operator says otherwise.
+// Cloud Controller has these settings unless its operator says otherwise.
 const (
 	NewestMinor = 17
 	// requestTimeout is how long a platform waits for an answer (SIM-17).
@@ -100,15 +101,7 @@ type Client struct {
 	secrets secrets
 }
 
-func or[T comparable](given, otherwise T) T {
-	var zero T
-	if given == zero {
-		return otherwise
-	}
-	return given
-}
-
-func (c *Client) minor() int { return or(c.APIVersion, NewestMinor) }
+func (c *Client) minor() int { return cmp.Or(c.APIVersion, NewestMinor) }
 
 // mayWait reports whether requests of a kind allow the broker to answer later.
 func (c *Client) mayWait(k Kind) bool { return !c.Synchronous && k.follows(c.minor()) }

@@ -1,6 +1,7 @@
 package cloudcontroller
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,8 +18,10 @@ type verdict struct {
 
 // judge decides by the status, the shape of the body and the version (ORP-01).
 // Every row of the orphan table is here; what no row names is taken for a
-// broker that does not know what it does, as a 5xx is.
-func judge(k Kind, minor int, a response, shape string) verdict {
+// broker that does not know what it does, as a 5xx is. Requires are the permissions of the service
+// that is bound (SIM-14).
+func judge(k Kind, minor int, a response, requires []string) verdict {
+	shape := a.shape(k, requires)
 	// Deletions are repeated like orphans from 2.15 on, where a platform reads so.
 	again := k.creates() || k.deletes() && minor >= 15
 	malformed := "The broker's answer cannot be understood: " + shape
@@ -52,17 +55,17 @@ func judge(k Kind, minor int, a response, shape string) verdict {
 const maxToken = 10000
 
 // shape says what is wrong with the body of a successful answer; nothing if
-// empty. Requires are the permissions of the service that is bound (SIM-14).
+// empty.
 func (a response) shape(k Kind, requires []string) string {
 	if a.body == nil {
 		return "the body is not a JSON object"
 	}
-	if t, given := a.body["operation"]; given && t != nil {
+	if t := a.body["operation"]; t != nil {
 		if token, ok := t.(string); !ok || len(token) > maxToken {
 			return "operation is not a text of at most 10000 characters"
 		}
 	}
-	if u, given := a.body["dashboard_url"]; given && u != nil {
+	if u := a.body["dashboard_url"]; u != nil {
 		if _, ok := u.(string); !ok {
 			return "dashboard_url is not a text"
 		}
@@ -75,14 +78,14 @@ func (a response) shape(k Kind, requires []string) string {
 
 // grantShape says what is wrong with what a binding gives.
 func grantShape(body map[string]any, requires []string) string {
-	if c, given := body["credentials"]; given && c != nil {
+	if c := body["credentials"]; c != nil {
 		if _, ok := c.(map[string]any); !ok {
 			return "credentials is not an object"
 		}
 	}
 	for _, m := range [][2]string{{"syslog_drain_url", "syslog_drain"}, {"route_service_url", "route_forwarding"},
 		{"volume_mounts", "volume_mount"}} {
-		if v, given := body[m[0]]; given && v != nil && !slices.Contains(requires, m[1]) {
+		if v := body[m[0]]; v != nil && !slices.Contains(requires, m[1]) {
 			if list, ok := v.([]any); ok && len(list) == 0 {
 				continue
 			}
@@ -94,15 +97,8 @@ func grantShape(body map[string]any, requires []string) string {
 
 // failure is what the user is told of an answer (SIM-18).
 func (a response) failure(k Kind, v verdict) *Failure {
-	f := &Failure{Kind: k, Status: a.status, Description: v.problem}
-	f.Code, _ = a.body["error"].(string)
-	if f.Description == "" {
-		f.Description, _ = a.body["description"].(string)
-	}
-	if f.Description == "" {
-		f.Description = fmt.Sprintf("The broker answered %d and did not say why.", a.status)
-	}
-	return f
+	return &Failure{Kind: k, Status: a.status, Code: a.text("error"), Description: cmp.Or(v.problem, a.text("description"),
+		fmt.Sprintf("The broker answered %d and did not say why.", a.status))}
 }
 
 // object decodes a JSON object and nothing else; nil if it is none.

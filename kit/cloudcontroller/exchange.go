@@ -2,6 +2,7 @@ package cloudcontroller
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -52,12 +53,18 @@ type response struct {
 	told        Exchange
 }
 
+// text is a member of the body; empty if it is none.
+func (a response) text(name string) string {
+	text, _ := a.body[name].(string)
+	return text
+}
+
 // send makes one request. It is not given up when the context ends, but by its
 // own timeout: of one that was sent and not waited for, nobody knows what it
 // has made.
 func (c *Client) send(ctx context.Context, q request) response {
 	a := response{told: Exchange{Began: c.Now(), Method: q.method, Path: q.target()}}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), or(c.Timeout, requestTimeout))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(c.Timeout, requestTimeout))
 	defer cancel()
 	hr, err := c.build(ctx, q)
 	if err == nil {

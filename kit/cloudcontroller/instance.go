@@ -1,6 +1,7 @@
 package cloudcontroller
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -29,13 +30,10 @@ func (c *Client) Provision(ctx context.Context, q ProvisionRequest) error {
 		"service_id": q.ServiceID, "plan_id": q.PlanID, "organization_guid": q.OrganizationGUID, "space_guid": q.SpaceGUID,
 		"context": i.context(),
 	}
-	if q.Parameters != nil {
-		body["parameters"] = q.Parameters
-	}
 	if _, p, ok := c.plan(q.ServiceID, q.PlanID); ok && p.MaintenanceInfo != nil && c.minor() >= 15 {
 		body["maintenance_info"] = map[string]any{"version": p.MaintenanceInfo.Version}
 	}
-	_, err = c.create(ctx, t, i, c.asked(http.MethodPut, t.key, Provision, body), nil)
+	_, err = c.create(ctx, t, i, c.asked(http.MethodPut, t.key, Provision, body, q.Parameters), nil)
 	return err
 }
 
@@ -46,7 +44,10 @@ func (i Instance) context() map[string]any {
 }
 
 // asked is a request for the user, with permission to be answered later.
-func (c *Client) asked(method string, k key, kind Kind, body map[string]any) request {
+func (c *Client) asked(method string, k key, kind Kind, body, parameters map[string]any) request {
+	if parameters != nil {
+		body["parameters"] = parameters
+	}
 	q := request{method: method, path: k.path(), body: body, user: true, query: url.Values{}}
 	if c.mayWait(kind) {
 		q.query.Set("accepts_incomplete", "true")
@@ -58,7 +59,7 @@ func (c *Client) asked(method string, k key, kind Kind, body map[string]any) req
 func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requires []string) (response, error) {
 	k := t.create()
 	a := c.send(ctx, q)
-	v := judge(k, c.minor(), a, a.shape(k, requires))
+	v := judge(k, c.minor(), a, requires)
 	if v.accepted && !c.mayWait(k) {
 		v = verdict{mitigate: true, problem: "The broker answers later, which it was not allowed to."}
 	}
@@ -71,7 +72,7 @@ func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requ
 		c.tell(a, "the %s has succeeded", k)
 		c.now(t, func(i *Instance) {
 			i.State = Ready
-			i.DashboardURL, _ = a.body["dashboard_url"].(string)
+			i.DashboardURL = a.text("dashboard_url")
 		})
 		return a, nil
 	}
@@ -100,7 +101,7 @@ func (c *Client) created(ctx context.Context, t turn, i Instance, accepted respo
 		}
 		return accepted, nil
 	}
-	failure := &Failure{Kind: k, Status: end.status, Code: end.code, Description: end.description}
+	failure := end.failure(k)
 	if c.KeepFailed && end.status != 0 { // it has ended, which a limit does not say
 		c.state(t, CreateFailed)
 		failure.Then = thenUser
@@ -129,16 +130,13 @@ func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
 		return &Refused{"The service does not support changing plans."} // SIM-11
 	}
 	body := map[string]any{
-		"service_id": i.ServiceID, "plan_id": or(q.PlanID, i.PlanID), "context": i.context(),
+		"service_id": i.ServiceID, "plan_id": cmp.Or(q.PlanID, i.PlanID), "context": i.context(),
 		"previous_values": map[string]any{
 			"service_id": i.ServiceID, "plan_id": i.PlanID, "organization_id": i.OrganizationGUID, "space_id": i.SpaceGUID,
 		},
 	}
-	if q.Parameters != nil {
-		body["parameters"] = q.Parameters
-	}
-	a := c.send(ctx, c.asked(http.MethodPatch, t.key, Update, body))
-	v := judge(Update, c.minor(), a, a.shape(Update, nil))
+	a := c.send(ctx, c.asked(http.MethodPatch, t.key, Update, body, q.Parameters))
+	v := judge(Update, c.minor(), a, nil)
 	failure := a.failure(Update, v)
 	if v.accepted {
 		c.tell(a, "polls")
@@ -148,7 +146,7 @@ func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
 			return err
 		}
 		v.done = end.succeeded
-		failure = &Failure{Kind: Update, Status: end.status, Code: end.code, Description: end.description}
+		failure = end.failure(Update)
 	} else if v.done {
 		c.tell(a, "the update has succeeded")
 	} else {
@@ -156,7 +154,7 @@ func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
 	}
 	c.now(t, func(i *Instance) {
 		if i.State = Ready; v.done { // POLL-09
-			i.PlanID = or(q.PlanID, i.PlanID)
+			i.PlanID = cmp.Or(q.PlanID, i.PlanID)
 		}
 	})
 	if v.done {
@@ -187,7 +185,7 @@ func (c *Client) remove(ctx context.Context, what key) error {
 		return err
 	}
 	a := c.send(ctx, c.deletion(what, i, c.mayWait(k), true))
-	v := judge(k, c.minor(), a, a.shape(k, nil))
+	v := judge(k, c.minor(), a, nil)
 	failure := a.failure(k, v)
 	switch {
 	case v.accepted:
@@ -198,7 +196,7 @@ func (c *Client) remove(ctx context.Context, what key) error {
 			return err
 		}
 		v.done = end.succeeded
-		failure = &Failure{Kind: k, Status: end.status, Code: end.code, Description: end.description}
+		failure = end.failure(k)
 	case v.done:
 		c.tell(a, "the %s has succeeded", k)
 	default:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What the platform does about a failure.
+// The sentences say what the platform does about a failure.
 const (
 	thenNothing = "The platform takes it that nothing was made, and deletes nothing."
 	thenKept    = "The platform keeps it; the user can ask again."
@@ -51,7 +51,7 @@ func (c *Client) mitigate(ctx context.Context, t turn, i Instance) string {
 func (c *Client) deleteOrphan(ctx context.Context, t turn, i Instance) (deleted bool, err error) {
 	k := t.remove()
 	a := c.send(ctx, c.deletion(t.key, i, k.follows(c.minor()), false))
-	v := judge(k, c.minor(), a, a.shape(k, nil))
+	v := judge(k, c.minor(), a, nil)
 	switch {
 	case v.done:
 		c.tell(a, "the orphan is gone")

@@ -31,8 +31,8 @@ func (s *script) known(t *testing.T, requires string) *cloudcontroller.Client {
 	})
 }
 
-// What the platform refuses by itself, without asking the broker (SIM-05,
-// SIM-06, SIM-07, SIM-11).
+// The platform refuses some requests by itself, without asking the broker (SIM-05, SIM-06, SIM-07,
+// SIM-11).
 func TestRefusedByThePlatform(t *testing.T) {
 	s := &script{answers: []string{"200 {}"}}
 	c := s.known(t, "[]")
@@ -69,7 +69,7 @@ func refused(err error, why string) bool {
 	return errors.As(err, &r) && strings.Contains(r.Why, why)
 }
 
-// What requests carry (SIM-15, SIM-19), and in which order deletions are sent
+// Requests carry all that Cloud Controller sends (SIM-15, SIM-19), and deletions come in its order
 // (SIM-20).
 func TestRequests(t *testing.T) {
 	s := &script{answers: []string{"200 {}"}}
@@ -106,8 +106,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What a binding may give (SIM-14): a URL that the service has no permission for
-// is an invalid answer.
+// A binding that gives a URL without the service's permission is an invalid answer (SIM-14).
 func TestGrants(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer, requires string
@@ -167,7 +166,7 @@ func TestPlanAfterUpdate(t *testing.T) {
 	}
 }
 
-// What failed is left to the user where the platform is set so (ORP-08, ORP-09).
+// A platform that is set so leaves what failed to its user (ORP-08, ORP-09).
 func TestKeeping(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(c *cloudcontroller.Client)

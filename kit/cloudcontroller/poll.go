@@ -1,6 +1,7 @@
 package cloudcontroller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,13 @@ type ending struct {
 	description string
 }
 
+func (e ending) failure(k Kind) *Failure {
+	return &Failure{Kind: k, Status: e.status, Code: e.code, Description: e.description}
+}
+
 // clamped is a pause between two polls within its bounds.
 func (c *Client) clamped(d time.Duration) time.Duration {
-	return max(or(c.MinInterval, minInterval), min(or(c.MaxInterval, maxInterval), d))
+	return max(cmp.Or(c.MinInterval, minInterval), min(cmp.Or(c.MaxInterval, maxInterval), d))
 }
 
 // poll asks about an accepted operation until it has ended, a limit is reached
@@ -34,14 +39,14 @@ func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted 
 	if token, _ := accepted.body["operation"].(string); token != "" {
 		query.Set("operation", token)
 	}
-	last, floor := accepted, or(c.MinInterval, minInterval)
+	last, floor := accepted, cmp.Or(c.MinInterval, minInterval)
 	for n := 0; ; n++ {
 		if n > 0 || c.PollAfterPause {
-			pause := max(c.clamped(last.retryAfter()), min(floor, or(c.MaxInterval, maxInterval)))
+			pause := max(c.clamped(last.retryAfter()), min(floor, cmp.Or(c.MaxInterval, maxInterval)))
 			if err := c.Sleep(ctx, pause); err != nil {
 				return ending{}, err
 			}
-			floor = time.Duration(float64(floor) * or(c.Backoff, 1))
+			floor = time.Duration(float64(floor) * cmp.Or(c.Backoff, 1))
 		}
 		if !c.now(t, nil) {
 			return ending{}, errOvertaken
@@ -59,8 +64,8 @@ func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted 
 // polled reads the answer to a poll (POLL-07): only three states, and the
 // absence of what is to be deleted, mean anything.
 func (c *Client) polled(t turn, k Kind, a response) (ending, bool) {
-	state, _ := a.body["state"].(string)
-	description, _ := a.body["description"].(string)
+	state := a.text("state")
+	description := a.text("description")
 	switch {
 	case a.status == http.StatusGone && k.deletes():
 		c.tell(a, "gone")
@@ -78,9 +83,9 @@ func (c *Client) polled(t turn, k Kind, a response) (ending, bool) {
 		return ending{succeeded: true}, true
 	case "failed":
 		c.tell(a, "the %s has failed", k)
-		code, _ := a.body["error"].(string)
+		code := a.text("error")
 		return ending{status: a.status, code: code,
-			description: or(description, "The operation failed; the broker did not say why.")}, true
+			description: cmp.Or(description, "The operation failed; the broker did not say why.")}, true
 	case "in progress":
 		c.tell(a, "asks again in %v", c.clamped(a.retryAfter()))
 	default:
