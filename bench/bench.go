@@ -247,7 +247,7 @@ func (b *bench) together() (*section, error) {
 		name := fmt.Sprintf("%d clients", clients)
 		err := alternate(b.rounds, by(clients), by(1), func(many, one loadResult) {
 			out.add(name, "provisions/s", many.perSecond, one.perSecond)
-			out.add(name, "median, milliseconds", microseconds(many.median)/1e3, microseconds(one.median)/1e3)
+			out.add(name, "median, milliseconds", milliseconds(many.median), milliseconds(one.median))
 			out.add(name, "p99, milliseconds", microseconds(many.p99)/1e3, microseconds(one.p99)/1e3)
 		})
 		if err != nil {
@@ -299,7 +299,7 @@ func (b *bench) starts() (*section, error) {
 			}
 		}
 		err := alternate(2*b.rounds, measured(how.mine), measured(b.startPeer), func(mine, other *process) {
-			out.add(how.name, "milliseconds", microseconds(mine.started)/1e3, microseconds(other.started)/1e3)
+			out.add(how.name, "milliseconds", milliseconds(mine.started), milliseconds(other.started))
 			out.add(how.name, "resident MB", mine.resident/1e6, other.resident/1e6)
 		})
 		if err != nil {

@@ -92,7 +92,7 @@ func (b *bench) full() (_ *section, err error) {
 // sampledSteps are in the order in which a sample takes them.
 var sampledSteps = []string{"provision", "update", "bind", "bind, read only", "unbind", "unbind, read only", "deprovision"}
 
-// What an inventory takes, of whatever there is.
+// The steps of an inventory.
 const (
 	sweepWhole = "inventory, all of it"
 	sweepPage  = "inventory, by the page"

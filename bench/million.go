@@ -163,7 +163,7 @@ func (b *bench) opened(dir string, records int) (out opened, err error) {
 		return nil, err
 	}
 	defer p.kill()
-	add("start to the first answer", "milliseconds", microseconds(p.started)/1e3)
+	add("start to the first answer", "milliseconds", milliseconds(p.started))
 	add("memory at the first answer", "resident MB", p.resident/1e6)
 	began := time.Now()
 	add("memory of the check at the start", "MB of its own", child(p.cmd.Process.Pid)/1e6)
@@ -196,7 +196,7 @@ func (b *bench) opened(dir string, records int) (out opened, err error) {
 	p.kill()
 	began = time.Now()
 	check := exec.Command(b.longshore, "fsck", "--data", dir)
-	// What is sealed in a copy is the original's.
+	// A copy has the secrets of the original, which do not open for it.
 	if out, err := check.CombinedOutput(); err != nil && !strings.Contains(string(out), "does not open") {
 		return nil, fmt.Errorf("checking the folder: %w: %s", err, out)
 	}

@@ -1,6 +1,6 @@
 // Package offerings embeds the offerings that ship with the broker: the folders, one for
 // each with offering.yaml and what its provider reads beside it, and what they compile to.
-// What they mean, and whether they are right, is the catalog package's.
+// It leaves to package catalog what they mean, and whether they are right.
 package offerings
 
 import "embed"
@@ -16,8 +16,8 @@ var FS embed.FS
 //go:embed catalog.dat
 var Catalog []byte
 
-// Schema is the JSON Schema of offering.yaml, for editors and for whoever loads
-// one. A member's description says what to write.
+// Schema is the JSON Schema of offering.yaml, for editors and for the compiler. A member's
+// description says what to write.
 //
 //go:embed offering.schema.json
 var Schema []byte

@@ -220,8 +220,8 @@ func TestShippedSchemas(t *testing.T) {
 	}
 }
 
-// What a plan of databases lets users ask for is what its schemas take: neither more,
-// which would fail later, nor less.
+// The schemas of a plan of databases take what users may ask for: neither more, which would fail
+// later, nor less.
 func TestPostgresSchemas(t *testing.T) {
 	c := shipped(t, "postgres")
 	o := c.Offerings()[0]

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// What platforms log in with.
+// The login of platforms.
 const (
 	Username = "platform"
 	Password = "bench-password-51c7"

@@ -77,8 +77,8 @@ type Plan struct {
 
 // Unpublished is what platforms are not told of a plan.
 type Unpublished struct {
-	// TypicalDuration is how long a provision takes, in seconds; 0 if that is
-	// not known. Clients are told to ask first when it is over.
+	// TypicalDuration is how long a provision takes, in seconds; 0 if that is not known. Clients are
+	// told to poll first after it.
 	TypicalDuration int `json:"typical_duration,omitempty"`
 	// Asynchronous and AsynchronousBinding say how the plan's operations on
 	// instances and on bindings answer.
@@ -92,8 +92,7 @@ type Unpublished struct {
 	// Settings is what the operator fixes; users can never override it. Its
 	// members belong to the provider, and are as encoding/json decodes them.
 	Settings map[string]any `json:"settings,omitempty"`
-	// Snapshot is what the plan means to its provider, for an instance to
-	// record; nil for nothing.
+	// Snapshot is the plan in its provider's own form, for an instance to record; nil for none.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 }
 

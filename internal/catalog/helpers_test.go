@@ -2,7 +2,7 @@ package catalog_test
 
 import "github.com/longshore/longshore/internal/test/catalogtest"
 
-// What the tests of the catalog and of its compiler share.
+// The tests of the catalog and of its compiler share these.
 const sound = catalogtest.Sound
 
 var spoil, load = catalogtest.Spoil, catalogtest.Load

@@ -71,7 +71,7 @@ type checkTest struct {
 	want   []broken
 }
 
-// What is no JSON object, or no parameters at all.
+// Absent parameters are {}, and parameters that are no JSON object are refused.
 func inputTests() map[string]checkTest {
 	return map[string]checkTest{
 		"Absent": {"INP-07: absent parameters are {}.", draft04, ``, "", nil},
@@ -102,7 +102,7 @@ func inputTests() map[string]checkTest {
 	}
 }
 
-// What a schema says of them.
+// Each keyword of a schema is judged and told.
 func schemaTests() map[string]checkTest {
 	return map[string]checkTest{
 		"Type": {"The type is told.", draft04, `"properties": {"a": {"type": "integer"}}`, `{"a":"x"}`,
@@ -313,8 +313,8 @@ func TestCheckPicksTheSchema(t *testing.T) {
 	}
 }
 
-// What an instance has after an update is judged as a whole, by the plan that it
-// has then (UPD-12).
+// The parameters that an instance has after an update are judged as a whole, by its plan of then
+// (UPD-12).
 func TestCheckResult(t *testing.T) {
 	const (
 		strict = `"properties": {"size": {"type": "integer", "maximum": 9}, "zone": {"type": "string"}}, ` +

@@ -47,7 +47,7 @@ func (v *View) Shows(serviceID, planID string) bool { return v == nil || v.plans
 // ShowsOffering reports whether any of an offering's plans may be seen.
 func (v *View) ShowsOffering(serviceID string) bool { return v == nil || v.plans[serviceID] != nil }
 
-// Of leaves of the offerings what may be seen, in their order.
+// Of gives the offerings that may be seen, with the plans that may, in their order.
 func (v *View) Of(offerings []Offering) []Offering {
 	if v == nil {
 		return offerings

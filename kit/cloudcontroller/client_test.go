@@ -208,8 +208,8 @@ func TestUnexpected202(t *testing.T) {
 	}
 }
 
-// What is deleted again and again: at once, then after 2, 4, 8 … minutes, ten
-// times, which is 34 hours (ORP-02, ORP-03, ORP-04, ORP-05, ORP-07, SIM-19).
+// An orphan is deleted at once, then after 2, 4, 8 … minutes, ten times, which is 34 hours (ORP-02,
+// ORP-03, ORP-04, ORP-05, ORP-07, SIM-19).
 func TestMitigationSchedule(t *testing.T) {
 	s := &script{answers: []string{"500 {}"}}
 	c := s.client()
@@ -237,8 +237,8 @@ func TestMitigationSchedule(t *testing.T) {
 	}
 }
 
-// What the answers to polls mean (POLL-06, POLL-07, POLL-08): requests are those
-// until the end; "" is failure, a state is what is believed then.
+// Each answer to a poll has its meaning (POLL-06, POLL-07, POLL-08). The table counts the requests
+// until the end, and names the state that is believed then; "" is failure.
 func TestPolls(t *testing.T) {
 	ends := `200 {"state":"succeeded"}`
 	for name, tc := range map[string]struct {

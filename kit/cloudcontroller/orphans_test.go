@@ -307,8 +307,8 @@ func chosen(all []history) (out []history) {
 	return out
 }
 
-// Whatever goes wrong between a platform and the broker, at whichever exchange,
-// in the end both sides hold nothing (ORB-01, ORB-02, ORB-03, DEPR-15).
+// After any fault between a platform and the broker, at any exchange, both sides hold nothing in
+// the end (ORB-01, ORB-02, ORB-03, DEPR-15).
 func TestNothingIsLeftBehind(t *testing.T) {
 	var sum tally
 	t.Run("histories", func(t *testing.T) {

@@ -137,7 +137,7 @@ func (h *recording) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Handler.ServeHTTP(w, r)
 }
 
-// What was made is removed, also when the run is interrupted in its midst.
+// A run that is interrupted removes what it has made.
 func TestAnInterruptedRunRemovesWhatItMade(t *testing.T) {
 	for name, at := range map[string]int{"WhileTrying": 5, "WhileAsking": 60, "Late": 150} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestAnInterruptedRunRemovesWhatItMade(t *testing.T) {
 	}
 }
 
-// What cannot be removed is told, and the broker does not conform.
+// A run tells what it cannot remove, and the broker does not conform.
 func TestWhatIsLeftBehindIsTold(t *testing.T) {
 	broker := open(t).Handler
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -224,7 +224,7 @@ func TestABrokerThatMakesNothing(t *testing.T) {
 	}
 }
 
-// Of a service that is left out, no plan is tried.
+// No plan is tried of a service that is left out.
 func TestWithout(t *testing.T) {
 	var tried atomic.Int64
 	broker := open(t).Handler
@@ -245,7 +245,7 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-// What cannot be asked at all is an error of its own.
+// A broker that cannot be asked at all is an ErrUnusable.
 func TestUnusableBrokers(t *testing.T) {
 	answering := func(status int, body string) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -397,7 +397,7 @@ func TestOrdinaryWordsAreNoSecrets(t *testing.T) {
 	}
 }
 
-// Whatever a broker answers, the kit comes to an end, and does not pass it.
+// A broker that answers anything at all ends the run, and does not pass it.
 func TestBrokersThatAnswerAnything(t *testing.T) {
 	const oneService = `{"services":[{"id":"s","name":"s","description":"d","bindable":true,"plan_updateable":true,
 		"instances_retrievable":true,"bindings_retrievable":true,

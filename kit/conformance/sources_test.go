@@ -42,8 +42,7 @@ func TestEachCaseHasItsSource(t *testing.T) {
 	}
 }
 
-// What our own broker promises beyond the documents is not asked of others at a
-// level that binds.
+// Promises of our own broker beyond the documents bind no other broker.
 func TestWhatIsLeftOpenDoesNotBind(t *testing.T) {
 	left := []string{
 		"HDR-01", "HDR-02", "HDR-09", "BIND-17", "DEPR-09", "CONC-01", "GETI-04", "PROV-25/apart", "AUTH-04", "IDEM-08",

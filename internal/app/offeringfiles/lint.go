@@ -23,9 +23,9 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 )
 
-// Linted is Validate, and has cfn-lint look at the templates: it knows the properties and
-// the attributes of all types, which no check here does. The program is its name or path.
-// Errors that it finds are compile.Problems, too; its warnings are given to warn.
+// Linted is Validate, and has cfn-lint, by its name or path, look at the templates: it knows the
+// properties and the attributes of all types, as no check here does. Its errors are
+// compile.Problems, too; warn is told of its warnings.
 func Linted(ctx context.Context, program, dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
 	var l linter
 	all := checks()
@@ -44,8 +44,7 @@ func Linted(ctx context.Context, program, dir string, warn func(advice.Error)) (
 	return c, l.run(ctx, program, warn)
 }
 
-// A linter collects templates, and has all of them looked at by one call: most of a call
-// is its start.
+// A linter collects templates for one call of cfn-lint: most of the time of a call is its start.
 type linter struct {
 	shown []string // as problems show them
 	texts [][]byte
@@ -70,7 +69,7 @@ type finding struct {
 	Rule                     struct{ ID string }
 }
 
-// run calls cfn-lint for copies of the templates, since those that ship lie in no folder.
+// run calls cfn-lint with copies of the templates, since those that ship lie in no folder.
 func (l *linter) run(ctx context.Context, program string, warn func(advice.Error)) error {
 	folder, err := os.MkdirTemp("", "longshore-lint")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 )
 
-// Lock writes the lock files of the offerings in a folder, and gives the paths of those
-// that have changed. A version stands for what it did: for more, it has to be raised.
+// Lock writes the lock files of the offerings in a folder, and gives the paths of those that have
+// changed. A version goes on to stand for the same files: for others, the operator raises it.
 func Lock(dir string) (changed []string, err error) {
 	source, err := folder(dir)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestProviderChecks(t *testing.T) {
 	}
 }
 
-// What the provider says a plan means is in the catalog, for instances to record.
+// The catalog has the snapshot that a provider makes of a plan, for instances to record.
 func TestSnapshots(t *testing.T) {
 	judge := func(p check.Plan) (json.RawMessage, error) {
 		return json.Marshal(map[string]string{"plan": p.Plan})

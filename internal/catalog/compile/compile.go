@@ -3,9 +3,8 @@
 // each plan checked by its provider. A program that is deployed holds what it
 // made; nothing that starts cold imports it.
 //
-// What an offering file may hold stands in the JSON Schema that is published
-// with the shipped offerings. Here stands only what a schema cannot say. The
-// rules are CAT-*.
+// The JSON Schema that is published with the shipped offerings says what an offering file may hold.
+// Here stands only what a schema cannot say. The rules are CAT-*.
 package compile
 
 import (
@@ -39,18 +38,17 @@ type Source struct {
 	FS   fs.FS
 }
 
-// Options say what offerings may be of.
+// Options say what offerings may name, and who checks them.
 type Options struct {
-	// Providers are those that an offering may name, with what checks their
-	// plans; nil for nothing.
+	// Providers are those that an offering may name, with the checks of their plans; nil for none.
 	Providers map[string]check.Func
-	// Off are those of them that are not offered, with what offers them.
+	// Off are the providers of them that this broker does not offer, with what turns each on.
 	Off map[string]string
 	// Beside is a compiled catalog that the result begins with: no id and no name of it is
 	// used twice. Nil for none.
 	Beside *catalog.Catalog
-	// Warn is told, with file, line and remedy, what is no reason to refuse an
-	// offering; nil for nobody.
+	// Warn is told, with file, line and remedy, of doubts that are no reason to refuse an offering;
+	// nil for nobody.
 	Warn func(advice.Error)
 }
 
@@ -66,10 +64,9 @@ func Load(o Options, sources ...Source) (*catalog.Catalog, error) {
 // Compile reads the offerings of all sources, a later one adding to the
 // earlier, checks them, and gives the compiled catalog.
 //
-// What is wrong with the files is Problems: everything at once, and nothing is
-// compiled then. A broken offering is refused as a whole catalog because ids
-// must be unique across it (CAT-04), and because half a catalog would take
-// plans away from instances that use them.
+// Errors are Problems: all that is wrong with the files, at once. One broken offering refuses the
+// whole catalog: ids must be unique across it (CAT-04), and half a catalog would take plans away
+// from instances that use them.
 func Compile(o Options, sources ...Source) ([]byte, error) {
 	c := compiler{Options: o, kept: map[string][]byte{}}
 	for _, source := range sources {
@@ -90,7 +87,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 	return catalog.Encode(all, c.kept)
 }
 
-// beside puts the offerings that are compiled already before those that were read.
+// beside puts the offerings of the compiled catalog before those that were read.
 func (c *compiler) beside() {
 	if c.Beside == nil {
 		return
@@ -197,7 +194,7 @@ func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
 	return d, r.problems
 }
 
-// provider checks that what is to make the instances is known, and offered.
+// provider checks that the offering's provider is known, and that this broker offers it.
 func (c *compiler) provider(r *reader, name string) {
 	switch remedy, off := c.Off[name]; {
 	case name == "": // which is noted already

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/test/catalogtest"
 )
 
-// What the tests of the catalog and of its compiler share.
+// The tests of the catalog and of its compiler share these.
 const sound = catalogtest.Sound
 
 var known, spoil, folder, load = catalogtest.Known, catalogtest.Spoil, catalogtest.Folder, catalogtest.Load

@@ -25,10 +25,10 @@ type locked struct {
 // A lock is the lock file of an offering, by the ids of its plans.
 type lock struct {
 	was, is map[string]locked
-	renew   bool // takes versions that are new
+	renew   bool // new versions are taken
 }
 
-// readLock reads an offering's; what is not there has locked nothing.
+// readLock reads the lock file of an offering; a missing one has locked nothing.
 func readLock(folder fs.FS, renew bool) (*lock, error) {
 	l := &lock{was: map[string]locked{}, is: map[string]locked{}, renew: renew}
 	text, err := fs.ReadFile(folder, LockFile)
@@ -64,8 +64,8 @@ func (l *lock) check(p catalog.Plan, digest string) error {
 		fmt.Sprintf("has the version %s, which %s does not have", is.Version, LockFile), "run longshore catalog lock DIR")
 }
 
-// Lock gives the lock files of a folder's offerings, by their names in it: of those with
-// a plan that has a version, and files that it stands for.
+// Lock gives the lock files of a folder's offerings, by their names in it. An offering has one if
+// a plan of it has a version, and files that the version stands for.
 func Lock(o Options, folder Source) (map[string][]byte, error) {
 	c := compiler{Options: o, kept: map[string][]byte{}, locks: map[string][]byte{}}
 	c.source(folder)

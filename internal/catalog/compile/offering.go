@@ -51,7 +51,7 @@ func (r *reader) draft(v any) draft {
 	if err != nil {
 		return d
 	}
-	// What is of another type has been refused, and is left out.
+	// A member of another type has been refused, and is left out.
 	d.offering, _ = catalog.Decode(text)
 	o := &d.offering
 	o.Metadata = given(o.Metadata)
@@ -85,7 +85,7 @@ func given(metadata json.RawMessage) json.RawMessage {
 	return metadata
 }
 
-// sizes checks what is bounded as JSON.
+// sizes checks the members that are bounded by the length of their JSON.
 func (r *reader) sizes(p catalog.Plan, at string) {
 	if text, err := json.Marshal(p.Settings); err != nil || len(text) > limits.Settings {
 		r.about(at+"/settings", fmt.Sprintf("is larger than %d bytes of JSON", limits.Settings), "shorten it")
@@ -110,9 +110,9 @@ func (r *reader) dashboard(o catalog.Offering) {
 	}
 }
 
-// agree notes where a plan contradicts its offering or itself. What would
-// have no effect is refused as well: the operator meant something by it. An
-// offering that does not say whether it is bindable contradicts nothing.
+// agree notes where a plan contradicts its offering or itself. A member without effect is refused as
+// well: the operator meant something by it. An offering that does not say whether it is bindable
+// contradicts nothing.
 func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
 	if p.AsynchronousBinding != catalog.Never && !o.BindingsRetrievable {
 		// CAT-18: a binding made asynchronously has its credentials fetched.

@@ -59,7 +59,7 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 	}
 }
 
-// What no draft allows behind a keyword is found where it stands.
+// A value that no draft allows behind a keyword is found where it stands.
 func TestKeywords(t *testing.T) {
 	for text, at := range map[string]string{
 		`"additionalProperties": 1`: "additionalProperties", `"not": []`: "not", `"items": "x"`: "items",
@@ -97,7 +97,7 @@ func TestKeywords(t *testing.T) {
 	}
 }
 
-// What is wrong is said at once: what no draft allows, and what refers to nothing.
+// One run tells all that is wrong: values that no draft allows, and references to nothing.
 func TestAllThatIsWrongWithASchema(t *testing.T) {
 	broken := violationsOf([]byte(`{"$schema": "http://json-schema.org/draft-04/schema#", "type": "object", "properties":
 		{"a": {"type": "strng"}, "b": {"$ref": "#/definitions/b"}, "c": {"pattern": "(?=x)"}}, "exclusiveMinimum": 1}`))

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog/compile"
 )
 
-// What stands at the offering holds for each plan that does not say otherwise.
+// A member of the offering holds for each plan that does not say otherwise.
 func TestShared(t *testing.T) {
 	c, err := load(map[string]string{"a/offering.yaml": spoil(map[int]string{
 		5: "bindable: true\nfree: false\nmaintenance_info: {version: 1.0.0, description: d}\n" +

@@ -103,8 +103,8 @@ func (u unreadable) Open(name string) (fs.File, error) {
 	return u.FS.Open(name)
 }
 
-// What stands beside an offering is its provider's, whatever its name; the
-// folder of one offering is a source too.
+// Other files beside an offering are its provider's, whatever their names; the folder of one
+// offering is a source too.
 func TestLoadLeavesOtherFiles(t *testing.T) {
 	one := map[string]string{"offering.yaml": sound, "template.yaml": "Resources: [", "policies/deep/offering.yaml": "{"}
 	within := map[string]string{}

@@ -156,7 +156,7 @@ func (t *visit) remedy(of *node) string {
 // same has another schema judge the same value.
 func (t *visit) same(n *node) { t.found = append(t.found, t.tries(n)...) }
 
-// tries has another schema judge the same value without consequence.
+// tries has another schema judge the same value, and tells nothing of it.
 func (t *visit) tries(n *node) []Violation {
 	found, seen := t.node(n, t.v, t.at, t.trail)
 	if len(found) == 0 && t.seen != nil {
@@ -180,7 +180,7 @@ func (t *visit) in(key any) *location {
 	return &location{above: t.at, key: key, remedy: t.remedy(of)}
 }
 
-// plain judges what is about the value as such. What breaks it says all.
+// plain judges the value as such. One that breaks this is judged no further.
 func (t *visit) plain() bool {
 	n := t.n
 	text, isText := t.v.(string)

@@ -84,8 +84,8 @@ func (t *visit) unknown(names []string) {
 	t.tell("%s)", rule)
 }
 
-// alternatives tells the forms of which the member must have one, by what each
-// lacks.
+// alternatives tells the forms of which the member must have one, by the rules of each that it
+// breaks.
 func (t *visit) alternatives(forms [][]Violation) {
 	const most = 6 // violations; more would bury the user
 	var here, all []string

@@ -94,7 +94,7 @@ func split(event events.APIGatewayProxyRequest) (base, path string) {
 		}
 		return base, event.Path
 	}
-	// What the client sent ends with what the function is given.
+	// The path that the client sent ends with the path that the function is given.
 	if base, ok := strings.CutSuffix(event.RequestContext.Path, event.Path); ok {
 		return strings.TrimRight(base, "/"), event.Path
 	}

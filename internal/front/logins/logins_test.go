@@ -156,7 +156,7 @@ func TestWaitsEndWithTheirClients(t *testing.T) {
 	}
 }
 
-// What an attacker with many addresses takes is bounded, and freed again.
+// The memory that an attacker with many addresses takes is bounded, and freed again.
 func TestAddressesAreBounded(t *testing.T) {
 	w := newWorld()
 	for n := range 3 * maxAddresses {

@@ -12,8 +12,8 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 )
 
-// Whatever a record keeps of a request has a bound: what is beyond it is 400
-// before anything is written, and what just fits goes through (INP-13, INP-14).
+// Each member that a record keeps has a bound: a longer one is answered 400 before anything is
+// written, and one that just fits goes through (INP-13, INP-14).
 func TestEveryMemberIsBounded(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	object := func(n int) string { return `{"x":"` + long(n-len(`{"x":""}`)) + `"}` }

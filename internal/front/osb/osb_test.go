@@ -336,8 +336,8 @@ func TestVersionHeader(t *testing.T) {
 	}
 }
 
-// Of several refusals, the first in the order of docs/divergences.md is given. Nothing is
-// read of a body, and nothing told about it, to who has not logged in.
+// The first of several refusals, in the order of docs/divergences.md, is the answer. Without a
+// login, no body is read.
 func TestEvaluationOrder(t *testing.T) {
 	big := strings.Repeat("x", 300<<10)
 	cases := map[string]struct {
@@ -395,7 +395,7 @@ func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
 	}
 }
 
-// What stands before the server knows better when a request arrived (ORB-03).
+// The gateway before the server knows better when a request arrived (ORB-03).
 func TestReceivedComesFromTheGateway(t *testing.T) {
 	earlier := epoch.Add(-time.Minute)
 	for name, want := range map[string]time.Time{"Gateway": earlier, "Server": epoch} {
@@ -957,7 +957,7 @@ func TestRequestIdentity(t *testing.T) {
 	}
 }
 
-// What is kept of an originating identity is an object, or nothing.
+// An originating identity that is no object is not kept.
 func TestOriginatingIdentity(t *testing.T) {
 	cases := map[string]struct{ reason, json, want string }{
 		"Object":      {"OID-02", `{"user_id":"u"}`, `{"user_id":"u"}`},
@@ -1027,7 +1027,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// Whatever is sent, the answer is a JSON object and no fault of ours.
+// Every request is answered by a JSON object, and none by an internal error.
 func FuzzServer(f *testing.F) {
 	for _, path := range []string{
 		"/v2/catalog", "/v2/service_instances/i", "/v2/service_instances/i/last_operation?operation=x",

@@ -117,8 +117,7 @@ func TestAddIsRefused(t *testing.T) {
 	}
 }
 
-// What a removed platform made is its own when it comes back, and nobody
-// else's.
+// A removed platform that comes back owns what it made; no other platform does.
 func TestRemoveKeepsTheID(t *testing.T) {
 	r, err := two(t).Remove("cf-eu", epoch)
 	if err != nil {
@@ -235,7 +234,7 @@ func TestRotationLosesNoRequest(t *testing.T) {
 			registry.Store(&next)
 		}
 		for n, k := range processes {
-			// Somebody tries passwords all the time.
+			// An attacker tries passwords all the time.
 			k.Authenticate("u", "wrong")
 			if _, ok := k.Authenticate("u", "old"); !ok {
 				t.Fatalf("process %d refused the old password at second %d", n, second)

@@ -455,7 +455,7 @@ func (r *runOf) bring(g given) {
 	}
 }
 
-// What this broker promises beyond the rules that the kit proves.
+// This broker keeps its promises beyond the rules that the kit proves.
 func TestHTTPCases(t *testing.T) {
 	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	known := catalogIDs(t, p.url)

@@ -78,7 +78,7 @@ var known = strings.Fields(`
 	C1 C2 C3 C4 C5 C6 C7 C8 C9 C10 C11 C12 C13
 	G1 G2`)
 
-// What others get wrong is right here.
+// This broker gets right what other brokers get wrong.
 func TestPeers(t *testing.T) {
 	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	catalog := catalogIDs(t, p.url)

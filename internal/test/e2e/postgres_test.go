@@ -168,7 +168,7 @@ func (o *own) offers(t *testing.T) bool {
 func TestOwnPostgres(t *testing.T) {
 	t.Parallel()
 	o := startOwn(t, pgtest.Programs(t, "17"))
-	// What is printed is given to a shell at once, as somebody does who pastes it.
+	// A shell gets the printed commands at once, as when a user pastes them.
 	_, printed, _ := strings.Cut(o.out.String(), "Try it:")
 	printed, _, _ = strings.Cut(printed, "Stop it")
 	shell := exec.Command("sh", "-c", "set -e; export PGCONNECT_TIMEOUT=10; "+strings.TrimSpace(printed)+

@@ -36,8 +36,8 @@ func keeping(t *testing.T, dir, name string) {
 	}
 }
 
-// What was deleted is had back by whoever orders with what the operator gives, in the
-// same space, and by nobody else; on a real MariaDB and a real Valkey.
+// An order in the same space, with what the operator gives, gets a deleted instance back; any other
+// order does not. On a real MariaDB and a real Valkey.
 func TestUndelete(t *testing.T) {
 	database, keys := mariadbtest.Start(t).Access(t), valkeytest.Start(t, "e2e").Access()
 	dir, data := t.TempDir(), t.TempDir()

@@ -209,7 +209,7 @@ func TestEveryRuleIsHeld(t *testing.T) {
 	}
 }
 
-// What code, comments and pages cite is a rule, and a rule that nobody cites says why.
+// Code, comments and pages cite existing rules, and a rule that nobody cites says why.
 func TestWhatIsCitedIsARule(t *testing.T) {
 	rules := readRules(t)
 	cited := map[string]bool{}
@@ -233,7 +233,7 @@ func TestWhatIsCitedIsARule(t *testing.T) {
 	}
 }
 
-// What a document asks of any broker, in a version, is no later here, and no decision of our own.
+// A rule that a document asks of any broker has no later version here, and is no decision of our own.
 func TestSourcesAgreeWithTheKit(t *testing.T) {
 	rules := readRules(t)
 	for _, c := range conformance.Cases() {
