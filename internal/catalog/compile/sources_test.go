@@ -36,7 +36,8 @@ func TestLoadSources(t *testing.T) {
 			reason: "What looks like an offering and would not be read is told of, and where it belongs.",
 			sources: []compile.Source{{Name: "mine",
 				FS: folder(map[string]string{"a.yaml": sound, "b/offering.yml": other, "c/offering.yaml": sound})}},
-			want: []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"}, {"mine/b", 0, "holds no offering.yaml; rename offering.yml"}},
+			want: []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"},
+				{"mine/b", 0, "holds no offering.yaml; rename offering.yml"}},
 		},
 		"UnreadableFolder": {
 			reason: "A folder that its owner alone may read is not taken for an empty one.",
