@@ -58,15 +58,20 @@ const (
 	boundAsync     given = "a binding of async-bind"
 	notBindable    given = "a ready instance of not-bindable"
 	notUpdateable  given = "a ready instance of not-updateable"
-	volume         given = "a ready instance of demo-volume"
 	maintained     given = "a ready instance of maintenance"
 	asyncBindable  given = "a ready instance of async-bind"
 )
 
+// demoOf is the body of a provision of the demo.
+func demoOf(plan, parameters string) string {
+	if parameters != "" {
+		parameters = `,"parameters":` + parameters
+	}
+	return `{"service_id":"$demo","plan_id":"$` + plan + `",` + place + parameters + `}`
+}
+
 const (
 	place    = `"organization_guid":"o","space_guid":"s"`
-	sync1    = `{"service_id":"$demo","plan_id":"$sync",` + place + `,"parameters":{"a":1,"b":"x"}}`
-	long1    = `{"service_id":"$demo","plan_id":"$async-only",` + place + `,"parameters":{"delay_seconds":30}}`
 	bind1    = `{"service_id":"$demo","plan_id":"$sync","bind_resource":{"app_guid":"app"},"app_guid":"app"}`
 	bindSlow = `{"service_id":"$demo","plan_id":"$async-bind","parameters":{"delay_seconds":30}}`
 	ids      = "service_id=$demo&plan_id=$sync"
@@ -76,45 +81,47 @@ const (
 
 func conflictError(code string) []string { return []string{`error="` + code + `"`, "description"} }
 
+var (
+	sync1 = demoOf("sync", `{"a":1,"b":"x"}`)
+	long1 = demoOf("async-only", `{"delay_seconds":30}`)
+)
+
 // steps are the requests that bring about each given; the last one's operation
 // is polled to its end unless the given is in the making.
 var steps = map[given][]httpCase{
 	ready: {{method: "PUT", path: "I", body: sync1, status: 201}},
 	readyAsync: {{method: "PUT", path: "I" + async,
-		body: `{"service_id":"$demo","plan_id":"$async-only",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202},
+		body: demoOf("async-only", `{"delay_seconds":0}`), status: 202},
 		{path: "poll"}},
 	provisioning: {{method: "PUT", path: "I" + async, body: long1, status: 202}},
 	provisionedBad: {{method: "PUT", path: "I" + async,
-		body: `{"service_id":"$demo","plan_id":"$fail",` + place + `,"parameters":{"delay_seconds":0}}`, status: 202},
+		body: demoOf("fail", `{"delay_seconds":0}`), status: 202},
 		{path: "poll"}},
-	updatedBad: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$update-fail",` + place +
-		`,"parameters":{"a":1}}`,
+	updatedBad: {{method: "PUT", path: "I", body: demoOf("update-fail", `{"a":1}`),
 		status: 201}, {method: "PATCH", path: "I" + async,
 		body: `{"service_id":"$demo","parameters":{"a":2,"delay_seconds":0}}`, status: 202},
 		{path: "poll"}},
-	deleting: {{method: "PUT", path: "I" + async, body: `{"service_id":"$demo","plan_id":"$async",` + place + `}`, status: 202},
+	deleting: {{method: "PUT", path: "I" + async, body: demoOf("async", ""), status: 202},
 		{path: "poll"}, {method: "PATCH", path: "I",
 			body: `{"service_id":"$demo","parameters":{"delay_seconds":2}}`, status: 200},
 		{method: "DELETE", path: "I" + async + "&" + idsLong, status: 202}},
 	deleted: {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "DELETE", path: "I?" + ids, status: 200}},
 	deletedBad: {{method: "PUT", path: "I",
-		body: `{"service_id":"$demo","plan_id":"$async",` + place + `,"parameters":{"fail":"deprovision"}}`, status: 201},
+		body: demoOf("async", `{"fail":"deprovision"}`), status: 201},
 		{method: "DELETE", path: "I" + async + "&" + ids, status: 202}, {path: "poll"}},
 	bound: {{method: "PUT", path: "I", body: sync1, status: 201},
 		{method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}},
-	binding: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201},
+	binding: {{method: "PUT", path: "I", body: demoOf("async-bind", ""), status: 201},
 		{method: "PUT", path: "I/service_bindings/B" + async, body: bindSlow, status: 202}},
-	boundAsync: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`, status: 201},
+	boundAsync: {{method: "PUT", path: "I", body: demoOf("async-bind", ""), status: 201},
 		{method: "PUT", path: "I/service_bindings/B" + async,
 			body: `{"service_id":"$demo","plan_id":"$async-bind"}`, status: 202},
 		{path: "poll binding"}},
-	notBindable: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-bindable",` + place + `}`,
+	notBindable: {{method: "PUT", path: "I", body: demoOf("not-bindable", ""),
 		status: 201}},
-	notUpdateable: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$not-updateable",` + place + `}`,
+	notUpdateable: {{method: "PUT", path: "I", body: demoOf("not-updateable", ""),
 		status: 201}},
-	volume: {{method: "PUT", path: "I", body: `{"service_id":"$demo-volume","plan_id":"$demo-volume/default",` + place + `}`,
-		status: 201}},
-	asyncBindable: {{method: "PUT", path: "I", body: `{"service_id":"$demo","plan_id":"$async-bind",` + place + `}`,
+	asyncBindable: {{method: "PUT", path: "I", body: demoOf("async-bind", ""),
 		status: 201}},
 	maintained: {{method: "PUT", path: "I",
 		body:   `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`,
@@ -138,7 +145,7 @@ var bindTwoSteps = httpCase{
 
 // restoring is a provision that is restored from another instance.
 func restoring(from string) string {
-	return `{"service_id":"$demo","plan_id":"$restorable",` + place + `,"parameters":{"restore_from":"` + from + `"}}`
+	return demoOf("restorable", `{"restore_from":"`+from+`"}`)
 }
 
 var restores = []httpCase{
@@ -163,8 +170,6 @@ func requestCases() []httpCase {
 		{rule: "MISC-06 curl's default content type", given: ready, method: "PUT", path: "I/service_bindings/B", body: bind1,
 			header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, status: 201,
 			has: []string{"credentials"}},
-		{rule: "MISC-07", method: "PUT", path: "I", body: "<a/>",
-			header: map[string]string{"Content-Type": "text/xml"}, status: 400},
 		{rule: "INP-09 empty", method: "PUT", path: "I?accepts_incomplete=", body: long1, status: 400, then: noInstance},
 		{rule: "INP-09 twice", method: "PUT", path: "I?accepts_incomplete=true&accepts_incomplete=true", body: long1, status: 400,
 			then: noInstance},
@@ -172,25 +177,12 @@ func requestCases() []httpCase {
 			body: strings.Replace(long1, "{", `{"accepts_incomplete":true,`, 1), status: 202},
 		{rule: "INP-10 the query wins", method: "PUT", path: "I?accepts_incomplete=false",
 			body: strings.Replace(long1, "{", `{"accepts_incomplete":true,`, 1), status: 422},
-		{rule: "INP-13 long", method: "PUT", path: "I" + strings.Repeat("x", 260), body: sync1, status: 201},
-		{rule: "INP-13 too long", method: "PUT", path: "I" + strings.Repeat("x", 800), body: sync1, status: 400},
 		{rule: "INP-14, NFR-10: body over 256 KiB", method: "PUT", path: "I",
 			body: `{"x":"` + strings.Repeat("a", 256<<10) + `"}`, status: 413,
 			then: noInstance},
 		{rule: "INP-14 body of 12 MiB", method: "PUT", path: "I",
 			body: `{"x":"` + strings.Repeat("a", 12<<20) + `"}`, status: 413,
 			then: noInstance},
-		{rule: "INP-14 parameters over 64 KiB", method: "PUT", path: "I",
-			body: `{"service_id":"$demo","plan_id":"$sync",` + place + `,"parameters":{"x":"` + strings.Repeat("a", 64<<10) +
-				`"}}`, status: 400,
-			then: noInstance},
-		{rule: "INP-14 context over 32 KiB", method: "PUT", path: "I",
-			body: strings.Replace(sync1, "{", `{"context":{"x":"`+strings.Repeat("a", 32<<10)+`"},`, 1), status: 400,
-			then: noInstance},
-		{rule: "INP-14 context of 195 KB with an update", given: ready, method: "PATCH", path: "I",
-			body: `{"service_id":"$demo","parameters":{"a":2},"context":{"x":"` + strings.Repeat("a", 195_000) +
-				`"}}`, status: 400,
-			then: stillReady},
 		{rule: "INP-15 context", method: "PUT", path: "I",
 			body: strings.Replace(sync1, "{", `{"context":{"x":`+strings.Repeat("[", 9990)+strings.Repeat("]", 9990)+`},`,
 				1), status: 400,
@@ -215,9 +207,6 @@ func requestCases() []httpCase {
 		{rule: "PROV-33 a provider's failure", method: "PUT", path: "I",
 			body: strings.Replace(sync1, `"a":1`, `"fail":true`, 1), status: 500,
 			has: []string{"description"}, then: &then{path: "I/last_operation", status: 200, has: []string{`state="failed"`}}},
-		{rule: "GETI-09, INP-05 empty hints", given: ready, method: "GET", path: "I?service_id=&plan_id=", status: 200},
-		{rule: "GETB-04, INP-05 empty hints", given: bound, method: "GET",
-			path: "I/service_bindings/B?service_id=&plan_id=", status: 200},
 		{rule: "INP-05 a service key as Go clients ask for it", given: ready, method: "PUT", path: "I/service_bindings/B",
 			body: `{"service_id":"$demo","plan_id":"$sync","app_guid":"","context":{},` +
 				`"bind_resource":{"app_guid":"","route":""}}`,
@@ -261,7 +250,6 @@ func changeCases() []httpCase {
 			lacks: []string{"description"}},
 		{rule: "LOP-17", given: ready, method: "GET",
 			path: "I/last_operation?operation=" + strings.Repeat("x", 10_001), status: 400},
-		{rule: "INP-05 an empty hint", given: ready, method: "GET", path: "I/last_operation?operation=&service_id=", status: 200},
 		{rule: "LOP-10", given: deleted, method: "GET", path: "I/last_operation", status: 200,
 			has: []string{`state="succeeded"`}},
 		{rule: "DEPR-13", given: deletedBad, method: "GET", path: "I/last_operation", status: 200,
@@ -282,8 +270,6 @@ func changeCases() []httpCase {
 			status: 422, has: conflictError(asyncReq)},
 		{rule: "BIND-33", given: ready, method: "PUT", path: "I/service_bindings/B",
 			body: `{"service_id":"$demo","plan_id":"$sync","bind_resource":{"route":"r.example.com"}}`, status: 400},
-		{rule: "UNB-04 exists", given: bound, method: "DELETE", path: "I/service_bindings/B?service_id=$demo", status: 400,
-			then: &then{path: "I/service_bindings/B", status: 200}},
 		{rule: "UNB-04 only the instance", given: ready, method: "DELETE", path: "I/service_bindings/B", status: 410},
 		{rule: "UNB-04 neither", method: "DELETE", path: "I/service_bindings/B", status: 400},
 		{rule: "DEPR-08", given: provisioning, method: "DELETE", path: "I?" + idsLong, status: 422, has: conflictError(asyncReq)},
