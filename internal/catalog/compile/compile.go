@@ -8,6 +8,7 @@
 package compile
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,9 +93,9 @@ func (c *compiler) beside() {
 	if c.Beside == nil {
 		return
 	}
-	var all []draft
+	var all []*draft
 	for _, o := range c.Beside.Offerings() {
-		all = append(all, draft{offering: o, file: "the offering " + o.Name + " that ships"})
+		all = append(all, &draft{offering: o, file: "the offering " + o.Name + " that ships"})
 	}
 	c.drafts = append(all, c.drafts...)
 	maps.Copy(c.kept, c.Beside.Files())
@@ -104,7 +105,7 @@ func (c *compiler) beside() {
 type compiler struct {
 	Options
 	problems []advice.Error
-	drafts   []draft
+	drafts   []*draft
 	kept     map[string][]byte // files of the providers', by digest
 	locks    map[string][]byte // lock files to write, by name; nil to hold plans against those that are there
 }
@@ -126,12 +127,12 @@ func (c *compiler) source(source Source) {
 			"add NAME/"+OfferingFile+" for each offering: `longshore catalog new NAME` writes a first one", nil)
 	}
 	for _, name := range names {
-		d, problems := c.file(source, name)
-		c.problems = append(c.problems, problems...)
-		if d.file != "" {
+		d := &draft{file: path.Join(source.Name, name), places: map[string]position{}, bad: map[string]bool{},
+			noted: map[problemKey]bool{}}
+		if c.file(d, source.FS, name) {
 			c.drafts = append(c.drafts, d)
-			maps.Copy(c.kept, d.kept)
 		}
+		c.problems = append(c.problems, d.problems...)
 	}
 }
 
@@ -149,61 +150,67 @@ func compiled(of string, text []byte) func() *schema.Schema {
 	})
 }
 
-// file reads one offering; the draft has no file where it cannot be read at all.
-func (c *compiler) file(source Source, name string) (draft, []advice.Error) {
-	r := newReader(path.Join(source.Name, name))
-	root, ok := r.parse(source.FS, name)
+// file reads one offering, and reports whether it can be read at all.
+func (c *compiler) file(d *draft, files fs.FS, name string) bool {
+	root, ok := d.parse(files, name)
 	if !ok {
-		return draft{}, r.problems
+		return false
 	}
-	r.places[""] = position{root.Line, root}
-	v := r.value(root, "")
-	if r.nodes > maxNodes {
-		return draft{}, r.problems
+	d.places[""] = position{root.Line, root}
+	v := d.value(root, "")
+	if d.nodes > maxNodes {
+		return false
 	}
 	broken := ofOfferings().Explain(v)
 	for _, b := range broken {
-		if !r.bad[b.Member] {
-			r.about(b.Member, b.Rule, b.Remedy)
+		if !d.bad[b.Member] {
+			d.about(b.Member, b.Rule, b.Remedy)
 		}
 	}
 	for _, b := range broken {
-		r.bad[b.Member] = true
+		d.bad[b.Member] = true
 	}
 	share(v)
-	d := r.draft(v)
-	c.provider(r, d.offering.Provider)
-	d.offering.Plans = slices.Clone(d.offering.Plans)
-	folder, err := fs.Sub(source.FS, path.Dir(name))
-	if judge := c.Providers[d.offering.Provider]; judge != nil && err == nil && len(r.problems) == 0 {
+	d.fill(v)
+	c.provider(d)
+	folder, err := fs.Sub(files, path.Dir(name))
+	if judge := c.Providers[d.offering.Provider]; judge != nil && err == nil && len(d.problems) == 0 {
 		l, err := readLock(folder, c.locks != nil)
 		if err != nil {
-			r.refused(err, d.offering.Provider, "")
-			return d, r.problems
+			d.refused(err, "")
+			return true
 		}
 		for i := range d.offering.Plans {
-			r.check(judge, d.offering, i, l, check.Plan{Files: folder, Folder: path.Dir(r.file), Keep: d.keep})
+			d.check(judge, i, l, check.Plan{Files: folder, Folder: path.Dir(d.file), Keep: c.keep})
 		}
 		c.relock(name, l)
 	}
 	if c.Warn != nil {
-		for _, w := range sorted(r.warnings) {
+		for _, w := range sorted(d.warnings) {
 			c.Warn(w)
 		}
 	}
-	return d, r.problems
+	return true
+}
+
+// keep is check.Plan's Keep.
+func (c *compiler) keep(content []byte) string {
+	digest := fmt.Sprintf("%x", sha256.Sum256(content))
+	c.kept[digest] = content
+	return digest
 }
 
 // provider checks that the offering's provider is known, and that this broker offers it.
-func (c *compiler) provider(r *reader, name string) {
+func (c *compiler) provider(d *draft) {
+	name := d.offering.Provider
 	switch remedy, off := c.Off[name]; {
 	case name == "": // which is noted already
 	case off:
-		r.about("/provider", "is not offered by this broker", remedy)
+		d.about("/provider", "is not offered by this broker", remedy)
 	default:
 		if _, known := c.Providers[name]; !known {
 			all := slices.Sorted(maps.Keys(c.Providers))
-			r.about("/provider", fmt.Sprintf("names an unknown provider, %q", name),
+			d.about("/provider", fmt.Sprintf("names an unknown provider, %q", name),
 				suggest.Meant(name, all, "choose one of: "+strings.Join(all, ", ")))
 		}
 	}

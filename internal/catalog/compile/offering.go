@@ -2,8 +2,6 @@ package compile
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,40 +24,22 @@ const (
 	maxMaintenance = 2000 // characters of the member's JSON (CAT-24)
 )
 
-// A draft is an offering as it was read, perhaps with problems, and where its
-// members stand.
-type draft struct {
-	offering catalog.Offering
-	file     string
-	places   map[string]position // by JSON pointer
-	kept     map[string][]byte   // files of the provider's, by digest
-}
-
-// keep is check.Plan's Keep.
-func (d draft) keep(content []byte) string {
-	sum := sha256.Sum256(content)
-	digest := hex.EncodeToString(sum[:])
-	d.kept[digest] = content
-	return digest
-}
-
-// draft makes an offering of a value, and checks what the schema of offering
+// fill makes the offering of a value, and checks what the schema of offering
 // files cannot say.
-func (r *reader) draft(v any) draft {
-	d := draft{file: r.file, places: r.places, kept: map[string][]byte{}}
+func (d *draft) fill(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return d
+		return
 	}
 	// A member of another type has been refused, and is left out.
 	d.offering, _ = catalog.Decode(text)
 	o := &d.offering
 	o.Metadata = given(o.Metadata)
 	if utf8.RuneCountInString(strings.Join(o.Tags, "")) > maxTags {
-		r.about("/tags", fmt.Sprintf("holds more than %d characters", maxTags), "use fewer or shorter tags")
+		d.about("/tags", fmt.Sprintf("holds more than %d characters", maxTags), "use fewer or shorter tags")
 	}
-	if o.DashboardURL != "" && !r.bad["/dashboard_url"] {
-		r.dashboard(*o)
+	if o.DashboardURL != "" && !d.bad["/dashboard_url"] {
+		d.dashboard()
 	}
 	for i := range o.Plans {
 		p, at := &o.Plans[i], fmt.Sprintf("/plans/%d", i)
@@ -70,11 +50,10 @@ func (r *reader) draft(v any) draft {
 		if p.AsynchronousBinding == "" {
 			p.AsynchronousBinding = catalog.Never
 		}
-		r.sizes(*p, at)
-		r.agree(*o, *p, at)
-		r.schemas(p.Schemas, at+"/schemas")
+		d.sizes(*p, at)
+		d.agree(*p, at)
+		d.schemas(p.Schemas, at+"/schemas")
 	}
-	return d
 }
 
 // given leaves out an empty object.
@@ -86,25 +65,25 @@ func given(metadata json.RawMessage) json.RawMessage {
 }
 
 // sizes checks the members that are bounded by the length of their JSON.
-func (r *reader) sizes(p catalog.Plan, at string) {
+func (d *draft) sizes(p catalog.Plan, at string) {
 	if text, err := json.Marshal(p.Settings); err != nil || len(text) > limits.Settings {
-		r.about(at+"/settings", fmt.Sprintf("is larger than %d bytes of JSON", limits.Settings), "shorten it")
+		d.about(at+"/settings", fmt.Sprintf("is larger than %d bytes of JSON", limits.Settings), "shorten it")
 	}
 	if text, err := json.Marshal(p.MaintenanceInfo); err != nil || utf8.RuneCount(text) > maxMaintenance {
-		r.about(at+"/maintenance_info", fmt.Sprintf("is longer than %d characters of JSON", maxMaintenance),
+		d.about(at+"/maintenance_info", fmt.Sprintf("is longer than %d characters of JSON", maxMaintenance),
 			"shorten the description")
 	}
 }
 
 // dashboard checks each instance's own address, which users follow (PROV-24).
-func (r *reader) dashboard(o catalog.Offering) {
-	u, err := url.Parse(o.DashboardOf("i"))
+func (d *draft) dashboard() {
+	u, err := url.Parse(d.offering.DashboardOf("i"))
 	if err != nil || u.Host == "" {
-		r.about("/dashboard_url", "is not an https address",
+		d.about("/dashboard_url", "is not an https address",
 			"write an address such as https://dashboard.example.com/instances/"+catalog.InstancePlaceholder)
 	}
-	if len(o.DashboardOf(strings.Repeat("%", limits.Identifier))) > limits.DashboardURL {
-		r.about("/dashboard_url", fmt.Sprintf("can become longer than %d bytes: an instance's id may have %d, "+
+	if len(d.offering.DashboardOf(strings.Repeat("%", limits.Identifier))) > limits.DashboardURL {
+		d.about("/dashboard_url", fmt.Sprintf("can become longer than %d bytes: an instance's id may have %d, "+
 			"each of which may become three",
 			limits.DashboardURL, limits.Identifier), "shorten it, and name "+catalog.InstancePlaceholder+" once")
 	}
@@ -113,18 +92,18 @@ func (r *reader) dashboard(o catalog.Offering) {
 // agree notes where a plan contradicts its offering or itself. A member without effect is refused as
 // well: the operator meant something by it. An offering that does not say whether it is bindable
 // contradicts nothing.
-func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
-	if p.AsynchronousBinding != catalog.Never && !o.BindingsRetrievable {
+func (d *draft) agree(p catalog.Plan, at string) {
+	if p.AsynchronousBinding != catalog.Never && !d.offering.BindingsRetrievable {
 		// CAT-18: a binding made asynchronously has its credentials fetched.
-		r.about(at+"/asynchronous_binding", fmt.Sprintf("is %s, but the offering's bindings cannot be fetched",
+		d.about(at+"/asynchronous_binding", fmt.Sprintf("is %s, but the offering's bindings cannot be fetched",
 			p.AsynchronousBinding),
 			"set bindings_retrievable: true on the offering")
 	}
 	if most := p.MaximumPollingDuration; most > 0 && p.TypicalDuration > most {
-		r.about(at+"/typical_duration", "is longer than maximum_polling_duration, the deadline",
+		d.about(at+"/typical_duration", "is longer than maximum_polling_duration, the deadline",
 			"make it shorter, or the deadline longer")
 	}
-	if _, said := r.places["/bindable"]; o.PlanBindable(p) || p.Bindable == nil && !said {
+	if _, said := d.places["/bindable"]; d.offering.PlanBindable(p) || p.Bindable == nil && !said {
 		return
 	}
 	for _, set := range []struct {
@@ -137,29 +116,30 @@ func (r *reader) agree(o catalog.Offering, p catalog.Plan, at string) {
 		{"/schemas", "describes bindings", p.Schemas != nil && p.Schemas.ServiceBinding != nil},
 	} {
 		if set.is {
-			r.about(at+set.member, set.what+" on a plan that is not bindable", "remove it, or set bindable: true on the plan")
+			d.about(at+set.member, set.what+" on a plan that is not bindable", "remove it, or set bindable: true on the plan")
 		}
 	}
 }
 
 // check has the provider look at a plan, and keeps its snapshot.
-func (r *reader) check(judge check.Func, o catalog.Offering, plan int, l *lock, asked check.Plan) {
+func (d *draft) check(judge check.Func, plan int, l *lock, asked check.Plan) {
+	o := d.offering
 	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
 	asked.Offering, asked.Plan, asked.ServiceID, asked.PlanID = o.Name, p.Name, o.ID, p.ID
 	asked.Settings, asked.Bindable = p.Settings, o.PlanBindable(*p)
 	asked.Deadline = time.Duration(p.MaximumPollingDuration) * time.Second
 	asked.Lock = func(digest string) error { return l.check(*p, digest) }
-	asked.Describe = func(all check.Parameters) { p.Schemas = r.described(*p, asked.Bindable, at, all) }
-	asked.Warn = func(w advice.Error) { r.warnings = append(r.warnings, r.located(w, at)) }
+	asked.Describe = func(all check.Parameters) { p.Schemas = d.described(*p, asked.Bindable, at, all) }
+	asked.Warn = func(w advice.Error) { d.warnings = append(d.warnings, d.located(w, at)) }
 	snapshot, err := judge(asked)
 	switch {
 	case err != nil:
-		r.refused(err, o.Provider, at)
+		d.refused(err, at)
 	case len(snapshot) > limits.Snapshot:
-		r.about(at+"/settings", fmt.Sprintf("make a snapshot that is larger than %d bytes", limits.Snapshot),
+		d.about(at+"/settings", fmt.Sprintf("make a snapshot that is larger than %d bytes", limits.Snapshot),
 			"shorten them, and the files that they name")
 	case snapshot != nil && !json.Valid(snapshot):
-		r.about(at+"/settings", "make a snapshot that is not JSON", "report this fault of the provider "+o.Provider)
+		d.about(at+"/settings", "make a snapshot that is not JSON", "report this fault of the provider "+o.Provider)
 	default:
 		p.Snapshot = snapshot
 	}
@@ -167,23 +147,23 @@ func (r *reader) check(judge check.Func, o catalog.Offering, plan int, l *lock, 
 
 // described makes the schemas of a plan whose provider says what users may set. They are
 // of draft-04, by its very URL: the only draft that every Cloud Controller takes.
-func (r *reader) described(p catalog.Plan, bindable bool, at string, all check.Parameters) *catalog.Schemas {
+func (d *draft) described(p catalog.Plan, bindable bool, at string, all check.Parameters) *catalog.Schemas {
 	if p.Schemas != nil {
-		r.about(at+"/schemas", "says what users may set, which follows from the settings and the files beside them",
+		d.about(at+"/schemas", "says what users may set, which follows from the settings and the files beside them",
 			"remove it: settings may narrow what follows")
 		return p.Schemas
 	}
 	schemas := &catalog.Schemas{ServiceInstance: &catalog.InstanceSchemas{
-		Create: r.schemaOf(at, all.Properties, nil, all.Required), Update: r.schemaOf(at, all.Properties, all.Fixed, nil),
+		Create: d.schemaOf(at, all.Properties, nil, all.Required), Update: d.schemaOf(at, all.Properties, all.Fixed, nil),
 	}}
 	if bindable {
-		schemas.ServiceBinding = &catalog.BindingSchemas{Create: r.schemaOf(at, nil, nil, nil)}
+		schemas.ServiceBinding = &catalog.BindingSchemas{Create: d.schemaOf(at, nil, nil, nil)}
 	}
 	return schemas
 }
 
 // schemaOf makes a schema of properties, without some of them.
-func (r *reader) schemaOf(at string, properties map[string]any, without, required []string) *catalog.ParametersSchema {
+func (d *draft) schemaOf(at string, properties map[string]any, without, required []string) *catalog.ParametersSchema {
 	left := map[string]any{}
 	for name, property := range properties {
 		if !slices.Contains(without, name) {
@@ -198,35 +178,35 @@ func (r *reader) schemaOf(at string, properties map[string]any, without, require
 	}
 	text, err := json.Marshal(object)
 	if err != nil {
-		r.about(at+"/settings", "make a schema that is no JSON: "+err.Error(), "correct them")
+		d.about(at+"/settings", "make a schema that is no JSON: "+err.Error(), "correct them")
 	}
 	for _, v := range violationsOf(text) {
-		r.about(at+"/settings", "make a schema in which "+v.Clause(), v.Remedy)
+		d.about(at+"/settings", "make a schema in which "+v.Clause(), v.Remedy)
 	}
 	return &catalog.ParametersSchema{Parameters: text}
 }
 
 // refused notes each error of a provider about a plan.
-func (r *reader) refused(err error, provider, at string) {
+func (d *draft) refused(err error, at string) {
 	var wrong *advice.Error
 	joined, several := err.(interface{ Unwrap() []error })
 	switch {
 	case several:
 		for _, one := range joined.Unwrap() {
-			r.refused(one, provider, at)
+			d.refused(one, at)
 		}
 	case errors.As(err, &wrong):
-		r.problems = append(r.problems, r.located(*wrong, at))
+		d.problems = append(d.problems, d.located(*wrong, at))
 	default:
-		r.about(at+"/settings", "are refused by the provider "+provider+": "+err.Error(), "correct them")
+		d.about(at+"/settings", "are refused by the provider "+d.offering.Provider+": "+err.Error(), "correct them")
 	}
 }
 
 // located gives a provider's words about a plan their place: a file beside the
 // offering's, a setting, or what a pointer names in the plan.
-func (r *reader) located(e advice.Error, at string) advice.Error {
+func (d *draft) located(e advice.Error, at string) advice.Error {
 	if e.File != "" {
-		return advice.Error{File: path.Join(path.Dir(r.file), e.File), Line: e.Line, What: e.What, Remedy: e.Remedy}
+		return advice.Error{File: path.Join(path.Dir(d.file), e.File), Line: e.Line, What: e.What, Remedy: e.Remedy}
 	}
 	switch {
 	case strings.HasPrefix(e.Name, "/"):
@@ -236,17 +216,17 @@ func (r *reader) located(e advice.Error, at string) advice.Error {
 	default:
 		at += "/settings"
 	}
-	at = r.stands(at)
-	p, _ := r.nearest(at)
-	return advice.Error{File: r.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
+	at = d.stands(at)
+	p, _ := d.nearest(at)
+	return advice.Error{File: d.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
 }
 
 // duplicates notes every second use of what must be unique (CAT-04).
-func duplicates(drafts []draft) []advice.Error {
+func duplicates(drafts []*draft) []advice.Error {
 	var problems []advice.Error
 	first := map[string]string{} // where a value is used, by its scope and itself
 	// Within its scope, a value is unique.
-	unique := func(scope, kind, value string, d draft, at, mend string) {
+	unique := func(scope, kind, value string, d *draft, at, mend string) {
 		key, line := scope+"\x00"+value, d.places[at].line
 		switch by, taken := first[key]; {
 		case value == "": // missing or wrong, which is noted already

@@ -13,7 +13,7 @@ const maxSchema = 64 << 10
 
 // schemas checks a plan's schemas (CAT-20). That each begins with a draft and
 // is of an object, the schema of offering files says.
-func (r *reader) schemas(s *catalog.Schemas, at string) {
+func (d *draft) schemas(s *catalog.Schemas, at string) {
 	for _, of := range []struct {
 		verb  catalog.Verb
 		below string
@@ -21,21 +21,20 @@ func (r *reader) schemas(s *catalog.Schemas, at string) {
 		{catalog.Create, "/service_instance/create"}, {catalog.Update, "/service_instance/update"},
 		{catalog.Bind, "/service_binding/create"},
 	} {
-		r.parameters(s.For(of.verb), at+of.below+"/parameters")
+		d.parameters(s.For(of.verb), at+of.below+"/parameters")
 	}
 }
 
-// parameters checks one schema, once where aliases share it.
-func (r *reader) parameters(p *catalog.ParametersSchema, at string) {
-	if p == nil || p.Parameters == nil || r.compiled[r.places[at].value] {
+// parameters checks one schema.
+func (d *draft) parameters(p *catalog.ParametersSchema, at string) {
+	if p == nil || p.Parameters == nil {
 		return
 	}
-	r.compiled[r.places[at].value] = true
 	if len(p.Parameters) > maxSchema {
-		r.about(at, fmt.Sprintf("is larger than %d bytes of JSON", maxSchema), "shorten it")
+		d.about(at, fmt.Sprintf("is larger than %d bytes of JSON", maxSchema), "shorten it")
 	}
 	for _, v := range violationsOf(p.Parameters) {
-		r.about(at+v.Member, v.Rule, v.Remedy)
+		d.about(at+v.Member, v.Rule, v.Remedy)
 	}
 }
 

@@ -60,17 +60,17 @@ func patched(of, own any) any {
 
 // stands is where the file has what a pointer names: what a plan takes from its
 // offering stands there.
-func (r *reader) stands(at string) string {
+func (d *draft) stands(at string) string {
 	_, below, _ := strings.Cut(strings.TrimPrefix(at, "/plans/"), "/")
 	member, _, _ := strings.Cut(below, "/")
 	if !strings.HasPrefix(at, "/plans/") || !slices.Contains(shared, member) {
 		return at
 	}
 	for end := len(below); end > 0; end = strings.LastIndexByte(below[:end], '/') {
-		if r.places[at[:len(at)-len(below)+end]].value != nil {
+		if d.places[at[:len(at)-len(below)+end]].value != nil {
 			return at
 		}
-		if r.places["/"+below[:end]].value != nil {
+		if d.places["/"+below[:end]].value != nil {
 			return "/" + below
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
@@ -29,11 +30,12 @@ const (
 	maxDepth = 100     // values within values
 )
 
-// A reader turns the one YAML document of a file into a value as package schema
-// judges it, and notes each problem with its line. A value that has a problem is
-// read as null, and reading goes on, so that one run finds everything.
-type reader struct {
+// A draft is an offering file as it is read. It turns the one YAML document of the file into a
+// value as package schema judges it, and notes each problem with its line. A value that has a
+// problem is read as null, and reading goes on, so that one run finds everything.
+type draft struct {
 	file     string
+	offering catalog.Offering // perhaps with problems
 	problems []advice.Error
 	warnings []advice.Error // of a provider
 	nodes    int            // visited so far
@@ -44,13 +46,6 @@ type reader struct {
 	bad map[string]bool
 	// noted are problems of values that aliases share, by node and words.
 	noted map[problemKey]bool
-	// compiled are the users' schemas that have been looked at.
-	compiled map[*yaml.Node]bool
-}
-
-func newReader(file string) *reader {
-	return &reader{file: file, places: map[string]position{}, bad: map[string]bool{}, noted: map[problemKey]bool{},
-		compiled: map[*yaml.Node]bool{}}
 }
 
 // A position is where a member or an item stands.
@@ -64,31 +59,31 @@ type problemKey struct {
 	what string
 }
 
-func (r *reader) problem(line int, what, mend string) {
-	if r.nodes > maxNodes {
+func (d *draft) problem(line int, what, mend string) {
+	if d.nodes > maxNodes {
 		return // what follows from giving up is no news
 	}
-	r.problems = append(r.problems, advice.Error{File: r.file, Line: line, What: what, Remedy: mend})
+	d.problems = append(d.problems, advice.Error{File: d.file, Line: line, What: what, Remedy: mend})
 }
 
-// about notes a problem of what a pointer names, or would: once where aliases
-// share it.
-func (r *reader) about(at, what, remedy string) {
-	at = r.stands(at)
-	p, nearest := r.nearest(at)
+// about notes a problem of the member that a pointer names, or would name if it were there: once
+// where aliases share it.
+func (d *draft) about(at, what, remedy string) {
+	at = d.stands(at)
+	p, nearest := d.nearest(at)
 	key := problemKey{p.value, at[len(nearest):] + " " + what}
-	if !r.noted[key] {
-		r.noted[key] = true
-		r.problem(p.line, people(at)+" "+what, remedy)
+	if !d.noted[key] {
+		d.noted[key] = true
+		d.problem(p.line, people(at)+" "+what, remedy)
 	}
 }
 
-// nearest is the place of what a pointer names, or else of what it would stand in.
-func (r *reader) nearest(at string) (position, string) {
-	p := r.places[at]
+// nearest is the place of what a pointer names, or else of the nearest thing around it.
+func (d *draft) nearest(at string) (position, string) {
+	p := d.places[at]
 	for p.value == nil && at != "" {
 		at = at[:strings.LastIndexByte(at, '/')]
-		p = r.places[at]
+		p = d.places[at]
 	}
 	return p, at
 }
@@ -113,24 +108,23 @@ func people(at string) string {
 	return b.String()
 }
 
-// visit reports whether the reader may look at one more node. Once it may
-// not, the file is given up.
-func (r *reader) visit(n *yaml.Node) bool {
+// visit reports whether one more node may be read. Once it may not, the file is given up.
+func (d *draft) visit(n *yaml.Node) bool {
 	switch {
-	case r.nodes == maxNodes:
-		r.problem(n.Line, fmt.Sprintf("the file expands to more than %d values", maxNodes),
+	case d.nodes == maxNodes:
+		d.problem(n.Line, fmt.Sprintf("the file expands to more than %d values", maxNodes),
 			"use fewer aliases, and none that contains itself")
-	case r.depth > maxDepth && r.nodes < maxNodes:
-		r.problem(n.Line, fmt.Sprintf("the file nests more than %d values", maxDepth),
+	case d.depth > maxDepth && d.nodes < maxNodes:
+		d.problem(n.Line, fmt.Sprintf("the file nests more than %d values", maxDepth),
 			"flatten it, and let no alias contain itself")
-		r.nodes = maxNodes
+		d.nodes = maxNodes
 	}
-	r.nodes++
-	return r.nodes <= maxNodes
+	d.nodes++
+	return d.nodes <= maxNodes
 }
 
 // parse reads a file's one document.
-func (r *reader) parse(folder fs.FS, name string) (*yaml.Node, bool) {
+func (d *draft) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 	f, err := folder.Open(name)
 	var data []byte
 	if err == nil {
@@ -139,10 +133,10 @@ func (r *reader) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 	}
 	switch {
 	case err != nil:
-		r.problem(0, "the file cannot be read: "+err.Error(), "check that it may be read")
+		d.problem(0, "the file cannot be read: "+err.Error(), "check that it may be read")
 		return nil, false
 	case len(data) > maxFile:
-		r.problem(1, fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
+		d.problem(1, fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
 		return nil, false
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -153,13 +147,13 @@ func (r *reader) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 	}
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && isEmpty(&document):
-		r.problem(1, "the file is empty", "write an offering into it, or remove its folder")
+		d.problem(1, "the file is empty", "write an offering into it, or remove its folder")
 	case err != nil:
-		r.syntax(data, err)
+		d.syntax(data, err)
 	case end == nil:
-		r.problem(next.Line, "the file holds several documents", "put each offering into a folder of its own")
+		d.problem(next.Line, "the file holds several documents", "put each offering into a folder of its own")
 	case !errors.Is(end, io.EOF):
-		r.syntax(data, end)
+		d.syntax(data, end)
 	default:
 		return resolve(document.Content[0]), true
 	}
@@ -177,7 +171,7 @@ var (
 )
 
 // syntax notes what the YAML library refused; its line is in its words.
-func (r *reader) syntax(data []byte, err error) {
+func (d *draft) syntax(data []byte, err error) {
 	what, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
 	if m := yamlLine.FindStringSubmatch(what); m != nil {
 		line, _ = strconv.Atoi(m[1])
@@ -186,7 +180,7 @@ func (r *reader) syntax(data []byte, err error) {
 		before, _, _ := bytes.Cut(data, []byte("*"+m[1]))
 		line = 1 + bytes.Count(before, []byte("\n"))
 	}
-	r.problem(line, "the file is not YAML: "+what,
+	d.problem(line, "the file is not YAML: "+what,
 		"correct this line or one next to it; indent with spaces, quote text that holds \": \" or \"#\"")
 }
 
@@ -206,22 +200,22 @@ func resolve(n *yaml.Node) *yaml.Node {
 
 // members reads a mapping in file order, merge keys included. Names given
 // twice and names that are no strings are problems.
-func (r *reader) members(n *yaml.Node, at string) []member {
+func (d *draft) members(n *yaml.Node, at string) []member {
 	var own []member
 	var merged []*yaml.Node
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := resolve(n.Content[i]), resolve(n.Content[i+1])
-		if !r.visit(key) {
+		if !d.visit(key) {
 			return nil
 		}
 		switch {
 		case key.ShortTag() == "!!merge":
 			merged = append(merged, value)
 		case key.Kind != yaml.ScalarNode || key.ShortTag() != "!!str":
-			r.problem(key.Line, people(at)+" has a member whose name is not a string", "put the name in quotes")
+			d.problem(key.Line, people(at)+" has a member whose name is not a string", "put the name in quotes")
 		case seen[key.Value] != 0:
-			r.problem(key.Line, fmt.Sprintf("%s is given twice, first on line %d",
+			d.problem(key.Line, fmt.Sprintf("%s is given twice, first on line %d",
 				people(at+"/"+schema.Escape(key.Value)), seen[key.Value]),
 				"remove one of the two")
 		default:
@@ -230,7 +224,7 @@ func (r *reader) members(n *yaml.Node, at string) []member {
 		}
 	}
 	for _, from := range merged {
-		for _, m := range r.merge(from, at) {
+		for _, m := range d.merge(from, at) {
 			if seen[m.name] == 0 {
 				seen[m.name] = m.line
 				own = append(own, m)
@@ -241,48 +235,48 @@ func (r *reader) members(n *yaml.Node, at string) []member {
 }
 
 // merge reads what a merge key names: a mapping, or a list of them.
-func (r *reader) merge(n *yaml.Node, at string) []member {
-	r.depth++
-	defer func() { r.depth-- }()
+func (d *draft) merge(n *yaml.Node, at string) []member {
+	d.depth++
+	defer func() { d.depth-- }()
 	switch {
-	case !r.visit(n):
+	case !d.visit(n):
 		return nil
 	case n.Kind == yaml.MappingNode:
-		return r.members(n, at)
+		return d.members(n, at)
 	case n.Kind == yaml.SequenceNode:
 		var all []member
 		for _, item := range n.Content {
-			all = append(all, r.merge(resolve(item), at)...)
+			all = append(all, d.merge(resolve(item), at)...)
 		}
 		return all
 	}
-	r.problem(n.Line, people(at)+" merges what is no mapping", "let << name mappings only")
+	d.problem(n.Line, people(at)+" merges what is no mapping", "let << name mappings only")
 	return nil
 }
 
 // value reads any value that JSON can express, at a JSON pointer.
-func (r *reader) value(n *yaml.Node, at string) any {
-	r.depth++
-	defer func() { r.depth-- }()
+func (d *draft) value(n *yaml.Node, at string) any {
+	d.depth++
+	defer func() { d.depth-- }()
 	n = resolve(n)
-	if !r.visit(n) {
+	if !d.visit(n) {
 		return nil
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
 		object := map[string]any{}
-		for _, m := range r.members(n, at) {
+		for _, m := range d.members(n, at) {
 			below := at + "/" + schema.Escape(m.name)
-			r.places[below] = position{m.line, m.value}
-			object[m.name] = r.value(m.value, below)
+			d.places[below] = position{m.line, m.value}
+			object[m.name] = d.value(m.value, below)
 		}
 		return object
 	case yaml.SequenceNode:
 		list := make([]any, 0, len(n.Content))
 		for i, item := range n.Content {
 			below := at + "/" + strconv.Itoa(i)
-			r.places[below] = position{item.Line, resolve(item)}
-			list = append(list, r.value(item, below))
+			d.places[below] = position{item.Line, resolve(item)}
+			list = append(list, d.value(item, below))
 		}
 		return list
 	}
@@ -301,8 +295,8 @@ func (r *reader) value(n *yaml.Node, at string) any {
 			return v
 		}
 	}
-	r.about(at, "is no value that JSON can express", "write text, a number, true or false, a list or a mapping")
-	r.bad[at] = true
+	d.about(at, "is no value that JSON can express", "write text, a number, true or false, a list or a mapping")
+	d.bad[at] = true
 	return nil
 }
 

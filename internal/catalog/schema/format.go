@@ -20,8 +20,8 @@ var formats = map[string]func(string) bool{
 	"hostname":              isHostname,
 	"ipv4":                  func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() },
 	"ipv6":                  func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is6() && a.Zone() == "" },
-	"uri":                   func(s string) bool { u, err := url.Parse(s); return err == nil && u.IsAbs() },
-	"iri":                   func(s string) bool { u, err := url.Parse(s); return err == nil && u.IsAbs() },
+	"uri":                   isAbsolute,
+	"iri":                   isAbsolute,
 	"uri-reference":         isReference,
 	"iri-reference":         isReference,
 	"uri-template":          matching(`^([^{}]|\{[^{}]*\})*$`),
@@ -82,6 +82,11 @@ func isEmail(s string) bool {
 }
 
 func isHostname(s string) bool { return hostname(s) && len(strings.TrimSuffix(s, ".")) <= 253 }
+
+func isAbsolute(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.IsAbs()
+}
 
 func isReference(s string) bool {
 	_, err := url.Parse(s)
