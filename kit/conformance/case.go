@@ -176,6 +176,8 @@ func toUpdate(content any) request    { return patch(instance+async, content) }
 func toBind(content any) request      { return set(binding+async, content) }
 
 var (
+	provisionAtOnce = set(instance, provision) // of a client that cannot wait
+
 	toDeprovision = remove(instance + asyncIDs)
 	toUnbind      = remove(binding + asyncIDs)
 	toPoll        = get(instanceOperation + ofOperation)

@@ -78,9 +78,7 @@ func bindStateCases() []Case {
 	return []Case{
 		{ID: "BIND-13", Title: "a plan that is not bindable refuses", given: ready, needs: needs{notBindable}, ask: toBind(bind),
 			want: status(400, 422)},
-		bindTo("BIND-14", 13, "the context of a bind is accepted",
-			bind.with("context", cloudFoundry),
-			made),
+		bindTo("BIND-14", 13, "the context of a bind is accepted", bind.with("context", cloudFoundry), made),
 		{ID: "BIND-15", Since: 13, Title: "parameters of a bind that violate the schema are refused", given: ready,
 			needs: needs{bindSchema}, story: func(s *scene) {
 				s.asked(toBind(bind.with("parameters", s.plan.wrong("service_binding", "create"))), status(400))
@@ -102,11 +100,11 @@ func bindStateCases() []Case {
 				}
 			}},
 		{ID: "BIND-17/provisioning", Since: 14, Title: "a bind while the instance is being provisioned is refused",
-			given: provisioning, needs: needs{bindable}, ask: toBind(bind), want: refused(concurrencyError)},
+			given: provisioning, needs: needs{bindable}, ask: toBind(bind), want: busy},
 		{ID: "BIND-17/updating", Since: 14, Title: "a bind while the instance is being updated is refused", given: updating,
-			needs: needs{bindable}, ask: toBind(bind), want: refused(concurrencyError)},
+			needs: needs{bindable}, ask: toBind(bind), want: busy},
 		{ID: "BIND-17/deleting", Since: 14, Title: "a bind while the instance is being deleted is refused", given: deleting,
-			needs: needs{bindable}, ask: toBind(bind), want: refused(concurrencyError)},
+			needs: needs{bindable}, ask: toBind(bind), want: busy},
 		{ID: "BIND-17/failed", Title: "a bind of an instance whose provision failed is refused", given: provisionFailed,
 			ask: toBind(bind), want: status(422, 404, 400)},
 		{ID: "BIND-19", Title: "the id of a binding does not serve another instance", given: bound, needs: needs{withGrant},
@@ -130,7 +128,7 @@ func bindStateCases() []Case {
 		{ID: "BIND-20", speaks: 9, Title: "a bind of a client before 2.14 is not answered 202", given: ready,
 			needs: needs{bindable}, ask: toBind(bind).as(9), want: status(201, 422)},
 		{ID: "BIND-20/async-only", speaks: 13, Title: "a plan that binds only asynchronously refuses clients before 2.14",
-			given: ready, needs: needs{bindAsyncOnly}, ask: toBind(bind).as(13), want: refused(asyncRequired)},
+			given: ready, needs: needs{bindAsyncOnly}, ask: toBind(bind).as(13), want: cannotWait},
 		{ID: "BIND-21", Since: 14, Title: "an asynchronous bind is answered 202, without what it gives", given: ready,
 			needs: needs{bindAsync}, watched: true, story: func(s *scene) {
 				if s.asked(toBind(bind), status(202).lacks(grantMembers...)) {
@@ -138,7 +136,7 @@ func bindStateCases() []Case {
 				}
 			}},
 		{ID: "BIND-22", Since: 14, Title: "a plan that binds only asynchronously refuses a client that cannot wait", given: ready,
-			needs: needs{bindAsyncOnly}, ask: set(binding, bind), want: refused(asyncRequired)},
+			needs: needs{bindAsyncOnly}, ask: set(binding, bind), want: cannotWait},
 		{ID: "BIND-23", Since: 14, Title: "an identical bind while it runs names the same operation", given: bindRunning,
 			ask: toBind(bind), want: status(202).sameOperation().lacks("credentials")},
 		{ID: "BIND-23/other", Since: 15, Title: "another bind while one runs conflicts: application", given: bindRunning,

@@ -33,7 +33,7 @@ func unbindCases() []Case {
 		{ID: "UNB-06/refused", Since: 14, Title: "a plan that unbinds only asynchronously refuses a client that cannot wait",
 			given: bound, needs: needs{bindAsyncOnly}, story: func(s *scene) {
 				if a, ok := s.send(remove(binding + ids)); ok && a.status != http.StatusOK {
-					s.checked(a, refused(asyncRequired))
+					s.checked(a, cannotWait)
 				}
 			}},
 		{ID: "UNB-06/again", Since: 14, Title: "an unbind that is sent again while it runs names the same operation",
@@ -94,11 +94,11 @@ func deprovisionCases() []Case {
 		missing("DEPR-05/both", "a deprovision without either is refused", async),
 		missing("DEPR-05/empty", "a deprovision with an empty service_id is refused", async+"&service_id=&plan_id=$plan"),
 		{ID: "DEPR-06", Title: "a plan that is only asynchronous refuses a client that cannot wait", given: ready,
-			needs: needs{asyncOnly, deletedAsync}, ask: remove(instance + ids), want: refused(asyncRequired)},
+			needs: needs{asyncOnly, deletedAsync}, ask: remove(instance + ids), want: cannotWait},
 		{ID: "DEPR-07", Since: 14, Title: "a deprovision that is sent again while it runs names the same operation",
 			given: deleting, ask: toDeprovision, want: status(202).sameOperation()},
 		{ID: "DEPR-07/refused", Title: "it is refused to a client that cannot wait", given: deleting, needs: needs{asyncOnly},
-			ask: remove(instance + ids), want: refused(asyncRequired)},
+			ask: remove(instance + ids), want: cannotWait},
 		{ID: "DEPR-08", Since: 15, Title: "a deprovision while provisioning is accepted, or refused for now", given: provisioning,
 			settles: true, story: func(s *scene) {
 				s.underWay()
@@ -112,7 +112,7 @@ func deprovisionCases() []Case {
 				s.nothingAt(instance)
 			}},
 		{ID: "DEPR-09", Since: 14, Title: "a deprovision while updating is refused", given: updating, ask: toDeprovision,
-			want: refused(concurrencyError)},
+			want: busy},
 		{ID: "DEPR-10", Title: "an instance with bindings is deprovisioned with them, or refused", given: bound,
 			needs: needs{bindSync}, story: func(s *scene) {
 				a, ok := s.send(toDeprovision)

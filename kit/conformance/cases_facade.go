@@ -154,7 +154,7 @@ func statusResourceCases() []Case {
 		atStatus("FAC-19/update", "an update that runs is Updating", updating, location(),
 			statusOf(status(202, 200), "Updating")),
 		atStatus("FAC-19/bind", "a bind that runs is Binding", bindRunning, location(), statusOf(status(202, 200), "Binding")),
-		atStatus("FAC-20", "an answer that is final names no time to ask again", given{}, set(instance, provision),
+		atStatus("FAC-20", "an answer that is final names no time to ask again", given{}, provisionAtOnce,
 			status(201).that(tellsNoTime), synchronous),
 	}
 }

@@ -22,7 +22,7 @@ var routes = []struct {
 	needs needs
 }{
 	{"catalog", get(catalog), nil},
-	{"provision", set(instance, provision), needs{inCatalog}},
+	{"provision", provisionAtOnce, needs{inCatalog}},
 	{"update", patch(instance, update), needs{updatable}},
 	{"deprovision", remove(instance + ids), needs{inCatalog}},
 	{"fetch-instance", get(instance), needs{fetchable}},

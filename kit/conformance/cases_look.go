@@ -19,7 +19,7 @@ func fetchInstanceCases() []Case {
 			status(200).has("service_id", "$service").has("plan_id", "$plan")),
 		fetch("GETI-02", 14, "an unknown instance is 404", given{}, status(404)),
 		fetch("GETI-03", 14, "an instance that is being provisioned is 404", provisioning, status(404)),
-		fetch("GETI-04", 14, "an instance that is being updated cannot be fetched now", updating, refused(concurrencyError)),
+		fetch("GETI-04", 14, "an instance that is being updated cannot be fetched now", updating, busy),
 		{ID: "GETI-05", Since: 14, Title: "an instance that is being deleted cannot be fetched", given: deleting,
 			needs: needs{fetchable}, ask: get(instance), want: status(422, 404)},
 		fetch("GETI-06", 14, "a deleted instance is 404", deleted, status(404)),

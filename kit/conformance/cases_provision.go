@@ -18,10 +18,10 @@ func repeatedProvisionCases() []Case {
 		return Case{ID: id, Title: title, given: ready, needs: needs, ask: toProvision(content), want: status(409)}
 	}
 	return []Case{
-		{ID: "PROV-01", Title: "a synchronous provision is answered 201", needs: needs{synchronous},
-			ask: set(instance, provision), want: status(201)},
+		{ID: "PROV-01", Title: "a synchronous provision is answered 201", needs: needs{synchronous}, ask: provisionAtOnce,
+			want: status(201)},
 		{ID: "PROV-01/2.9", speaks: 9, Title: "a synchronous provision of version 2.9 is answered 201", needs: needs{synchronous},
-			ask: set(instance, provision).as(9), want: status(201)},
+			ask: provisionAtOnce.as(9), want: status(201)},
 		{ID: "PROV-02", Title: "an asynchronous provision is answered 202, and succeeds", needs: needs{asynchronous, anyPlan},
 			story: func(s *scene) {
 				if s.asked(toProvision(provision), status(202)) {
@@ -32,26 +32,25 @@ func repeatedProvisionCases() []Case {
 			want: status(202).has("operation", present)},
 		{ID: "PROV-03", Title: "a plan that is only asynchronous is refused to a client that cannot wait",
 			needs: needs{asyncOnly}, story: func(s *scene) {
-				if s.asked(set(instance, provision), refused(asyncRequired)) {
+				if s.asked(provisionAtOnce, cannotWait) {
 					s.nothingAt(instance)
 				}
 			}},
 		{ID: "PROV-03/2.9", speaks: 9, Title: "the same for a client of version 2.9", needs: needs{asyncOnly},
-			ask: set(instance, provision).as(9), want: refused(asyncRequired)},
+			ask: provisionAtOnce.as(9), want: cannotWait},
 		{ID: "PROV-04", Title: "a plan that can be asynchronous is done synchronously for a client that cannot wait",
-			needs: needs{asynchronous, synchronous}, ask: set(instance, provision), want: status(201)},
+			needs: needs{asynchronous, synchronous}, ask: provisionAtOnce, want: status(201)},
 		{ID: "PROV-05", Title: "a synchronous plan is provisioned also for a client that can wait",
 			needs: needs{synchronous, anyPlan}, ask: toProvision(provision), want: made},
 		{ID: "PROV-06", Title: "no 202 without permission", watched: true, needs: needs{anyPlan},
-			steps: []step{{set(instance, provision), anything}, {set(instance, provision), anything},
-				{remove(instance + ids), anything}}},
+			steps: []step{{provisionAtOnce, anything}, {provisionAtOnce, anything}, {remove(instance + ids), anything}}},
 		{ID: "PROV-07", Title: "an identical request for a ready instance is answered 200", given: ready,
 			ask: toProvision(provision), want: status(200)},
 		{ID: "PROV-07/sync", Title: "an identical request without permission is answered 200", given: ready,
-			needs: needs{synchronous}, ask: set(instance, provision), want: status(200)},
+			needs: needs{synchronous}, ask: provisionAtOnce, want: status(200)},
 		{ID: "PROV-07/async-only",
 			Title: "also by a plan that is only asynchronous, or it is refused to a client that cannot wait", given: ready,
-			needs: needs{asyncOnly}, ask: set(instance, provision), want: status(200, 422)},
+			needs: needs{asyncOnly}, ask: provisionAtOnce, want: status(200, 422)},
 		{ID: "PROV-07/2.9", speaks: 9, Title: "an identical request of version 2.9 is answered 200, or conflicts", given: ready,
 			ask: toProvision(provision).as(9), want: status(200, 409)},
 		conflict("PROV-08/parameters", "another request for a ready instance conflicts: parameters",
@@ -91,7 +90,7 @@ func repeatedProvisionCases() []Case {
 		{ID: "PROV-11/plan", Since: 15, Title: "another request while provisioning conflicts: plan", given: provisioning,
 			needs: needs{withSibling}, ask: toProvision(provision.with("plan_id", "$otherplan")), want: status(409)},
 		{ID: "PROV-12", Title: "an identical request while provisioning is refused to a client that cannot wait",
-			given: provisioning, needs: needs{asyncOnly}, ask: set(instance, provision), want: refused(asyncRequired)},
+			given: provisioning, needs: needs{asyncOnly}, ask: provisionAtOnce, want: cannotWait},
 	}
 }
 
@@ -185,7 +184,7 @@ func provisionAnswerCases() []Case {
 		{ID: "PROV-28", Title: "the id of a deleted instance can be used again", given: deleted, ask: toProvision(provision),
 			want: status(201, 202, 400, 409, 422)},
 		{ID: "PROV-29", Since: 14, Title: "a provision while the instance is being deleted is refused", given: deleting,
-			ask: toProvision(provision), want: refused(concurrencyError)},
+			ask: toProvision(provision), want: busy},
 		{ID: "PROV-30", Title: "another request after a failed provision conflicts", given: provisionFailed,
 			ask: toProvision(provision.with("space_guid", "$space2").with("context.space_guid", "$space2")), want: status(409)},
 		{ID: "PROV-30/again", Title: "an identical request after a failed provision begins again, or is told of the failure",

@@ -43,7 +43,7 @@ func rotationCases() []Case {
 		{ID: "ROT-05", Since: 17, Title: "a plan that does not rotate refuses", given: bound, needs: needs{notRotatable},
 			ask: set(binding2+async, named), want: status(400, 422)},
 		{ID: "ROT-06", Since: 17, Title: "a successor of a binding that is being made is refused for now", given: bindRunning,
-			needs: needs{rotatable}, ask: set(binding2+async, named), want: refused(concurrencyError)},
+			needs: needs{rotatable}, ask: set(binding2+async, named), want: busy},
 		{ID: "ROT-07", Since: 17, Title: "an identical rotation is answered 200", given: bound, needs: needs{rotatable},
 			story: func(s *scene) {
 				if rotate(s) {

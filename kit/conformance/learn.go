@@ -132,7 +132,7 @@ func (s *scene) tryProvision() bool {
 	for _, free := range []bool{true, false} {
 		content := provision
 		if free {
-			content = content.with("parameters."+probe, 1)
+			content = content.with(freeParameter, 1)
 		}
 		a, ok := s.exchange(toProvision(content).silent())
 		switch {
@@ -239,7 +239,7 @@ func (s *scene) tryBind() {
 	for _, free := range []bool{true, false} {
 		content := bind
 		if free {
-			content = content.with("parameters."+probe, 1)
+			content = content.with(freeParameter, 1)
 		}
 		a, ok := s.exchange(toBind(content).silent())
 		switch {

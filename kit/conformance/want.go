@@ -35,6 +35,12 @@ func refused(code string) want {
 	return want{status: []int{422}, code: code}
 }
 
+// Refusals for now, and of a client that cannot wait.
+var (
+	busy       = refused(concurrencyError)
+	cannotWait = refused(asyncRequired)
+)
+
 // refusedOr is a 422 with a reserved code, or another answer that the broker
 // may choose.
 func refusedOr(code string, others ...int) want {
