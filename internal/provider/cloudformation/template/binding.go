@@ -5,39 +5,38 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // binding reads the policy of a binding, and checks all texts that are filled in.
-func (c *checker) binding(m *plan.Settings, known map[string]bool) {
-	if c.policy == "" {
+func (c *checker) binding(known map[string]bool) {
+	if c.policyName == "" {
 		if _, err := fs.Stat(c.Files, policyFile); err != nil && !c.Bindable {
 			return
 		}
 	}
-	d := c.file(c.policy, policyFile)
+	d := c.file(c.policyName, policyFile)
 	if d == nil || known == nil {
 		return
 	}
-	text, err := json.Marshal(d.value)
+	var err error
+	c.Policy, err = json.Marshal(d.value)
 	c.add(err)
-	m.Policy = text
 	c.bindingPolicy(d, known)
-	c.add(plan.CheckPolicySize(c.principal, text))
-	for _, name := range slices.Sorted(maps.Keys(c.credentials)) {
-		c.text("credentials."+name, c.credentials[name], known)
+	c.add(plan.CheckPolicySize(c.Principal, c.Policy))
+	for name, text := range sorted.Map(c.Credentials) {
+		c.text("credentials."+name, text, known)
 	}
-	if p := c.proof; p != nil {
+	if p := c.Proof; p != nil {
 		c.text("proof.path", p.Path, known)
 		c.text("proof.body", p.Body, known)
-		for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
-			c.text("proof.headers."+name, p.Headers[name], known)
+		for name, text := range sorted.Map(p.Headers) {
+			c.text("proof.headers."+name, text, known)
 		}
-	} else if c.Bindable && c.principal == plan.User {
+	} else if c.Bindable && c.Principal == plan.User {
 		c.warn(advice.For("", "have no proof of a binding's key: it is shown to be the user's, not to be of use",
 			"add proof: one call that the policy allows, such as {service: s3, method: GET, path: \"/${BucketName}\"}"))
 	}
@@ -50,7 +49,7 @@ func (c *checker) text(setting, text string, known map[string]bool) {
 // times refuses a stack operation that outlasts the operation that it is for: the
 // platform would hear of a failure while CloudFormation still works.
 func (c *checker) times() {
-	if most := int(c.Deadline.Minutes()); c.Deadline > 0 && cmp.Or(c.minutes, plan.DefaultMinutes) >= most && c.existing == nil {
+	if most := int(c.Deadline.Minutes()); c.Deadline > 0 && cmp.Or(c.Minutes, plan.DefaultMinutes) >= most && c.Existing == nil {
 		c.about("minutes", fmt.Sprintf("has to be less than the %d of the plan's maximum_polling_duration; %d unless given", most,
 			plan.DefaultMinutes),
 			"write fewer, or raise that")

@@ -2,9 +2,10 @@ package template
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
+
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // A rule is what a careful engineer writes into a resource of a type: the value of a
@@ -37,23 +38,22 @@ var careful = []rule{
 
 // care warns of what a careful engineer would not leave so: it is the operator's to
 // decide. What depends on who orders is left alone.
-func (c *checker) care(t *model, e *evaluator) {
-	for _, name := range slices.Sorted(maps.Keys(t.resources)) {
-		r := t.resources[name]
-		if r.condition != "" && e.condition(r.condition) == false {
+func (c *checker) care() {
+	for name, r := range sorted.Map(c.resources) {
+		if r.condition != "" && c.condition(r.condition) == false {
 			continue
 		}
-		properties := e.resolve(r.properties)
+		properties := c.resolve(r.properties)
 		at := "/Resources" + slot(name) + "/Properties"
 		for _, rule := range careful {
 			if rule.kind == r.kind && !satisfied(properties, rule) {
 				first, _, _ := strings.Cut(rule.path, "|")
-				c.warn(t.problem(at+"/"+first, fmt.Sprintf("%s has no safe %s", name, strings.ReplaceAll(rule.path, "|", " or ")),
+				c.warn(c.problem(at+"/"+first, fmt.Sprintf("%s has no safe %s", name, strings.ReplaceAll(rule.path, "|", " or ")),
 					rule.mend))
 			}
 		}
-		c.tls(t, name, r)
-		c.opened(t, at, name, r, properties)
+		c.tls(name, r)
+		c.opened(at, name, r, properties)
 	}
 }
 
@@ -81,12 +81,12 @@ var policies = map[string]struct{ kind, of string }{
 
 // tls warns of what can be reached without encryption: these services answer on plain
 // HTTP, too, unless a policy denies it.
-func (c *checker) tls(t *model, name string, r resource) {
+func (c *checker) tls(name string, r resource) {
 	policy, has := policies[r.kind]
 	if !has {
 		return
 	}
-	for _, other := range t.resources {
+	for _, other := range c.resources {
 		if other.kind != policy.kind || !refersTo(other.properties[policy.of], name) {
 			continue
 		}
@@ -96,7 +96,7 @@ func (c *checker) tls(t *model, name string, r resource) {
 			}
 		}
 	}
-	c.warn(t.problem("/Resources"+slot(name), name+" can be used without TLS",
+	c.warn(c.problem("/Resources"+slot(name), name+" can be used without TLS",
 		"add a "+policy.kind+" that denies all where aws:SecureTransport is false"))
 }
 
@@ -106,14 +106,10 @@ func refersTo(v any, name string) (found bool) {
 }
 
 // statementsOf gives the statements of a policy document in a template.
-func statementsOf(document any) (all []map[string]any) {
-	object, _ := document.(map[string]any)
-	list, isList := object["Statement"].([]any)
-	if !isList {
-		list = []any{object["Statement"]}
-	}
-	for _, item := range list {
-		if s, is := item.(map[string]any); is {
+func statementsOf(document any) (all []mapping) {
+	object, _ := document.(mapping)
+	for _, item := range items(object["Statement"]) {
+		if s, is := item.(mapping); is {
 			all = append(all, s)
 		}
 	}
@@ -121,12 +117,12 @@ func statementsOf(document any) (all []map[string]any) {
 }
 
 // opened warns of policies that let everybody in, and of networks that are open to all.
-func (c *checker) opened(t *model, at, name string, r resource, properties any) {
+func (c *checker) opened(at, name string, r resource, properties any) {
 	walk(properties, at, func(at string, v any) {
-		object, _ := v.(map[string]any)
+		object, _ := v.(mapping)
 		for _, s := range statementsOf(object) {
 			if s["Effect"] == "Allow" && anybody(s["Principal"]) && s["Condition"] == nil {
-				c.warn(t.problem(at, name+" is open to everybody", "name the principals, or bound them by a Condition"))
+				c.warn(c.problem(at, name+" is open to everybody", "name the principals, or bound them by a Condition"))
 			}
 		}
 		cidr := object["CidrIp"]
@@ -135,7 +131,7 @@ func (c *checker) opened(t *model, at, name string, r resource, properties any) 
 		}
 		if cidr == "0.0.0.0/0" || cidr == "::/0" {
 			if strings.HasSuffix(r.kind, "Ingress") || strings.Contains(at, "Ingress") {
-				c.warn(t.problem(at, name+" lets in the whole internet",
+				c.warn(c.problem(at, name+" lets in the whole internet",
 					"name the networks: a parameter may be from target: cidrs"))
 			}
 		}
@@ -143,11 +139,8 @@ func (c *checker) opened(t *model, at, name string, r resource, properties any) 
 }
 
 func anybody(principal any) bool {
-	if object, is := principal.(map[string]any); is {
+	if object, is := principal.(mapping); is {
 		principal = object["AWS"]
 	}
-	if list, is := principal.([]any); is {
-		return slices.Contains(list, any("*"))
-	}
-	return principal == "*"
+	return slices.Contains(items(principal), any("*"))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -26,39 +27,35 @@ const (
 	shapeExisting = "existing"
 )
 
-// A checker collects what is wrong with a plan and its files.
+// A checker reads a plan and its files, and collects what is wrong with them.
 type checker struct {
 	check.Plan
 	settings
+	*model           // of the template; empty for a plan of something that exists
+	memo     mapping // see once
 	problems []error
 }
 
 // Check is a check.Func. The snapshot is a plan.Settings, and the template and the
 // permissions are kept as files of the compiled catalog, as JSON without spaces.
 func Check(checked check.Plan) (json.RawMessage, error) {
-	c := checker{Plan: checked}
+	c := checker{Plan: checked, model: &model{}}
 	c.settings, c.problems = readSettings(checked.Settings)
-	m := plan.Settings{
-		Format: plan.Format, Offering: c.Offering, Parameters: c.parameters, Credentials: c.credentials,
-		Principal: c.principal, Assume: c.assume, Proof: c.proof, OnDelete: c.onDelete, Existing: c.existing, Minutes: c.minutes,
-	}
-	if len(m.Parameters) == 0 {
-		m.Parameters = nil
-	}
-	known := values(c.existing)
-	if c.existing == nil {
-		known = c.stack(&m)
+	c.settings.Offering = checked.Offering
+	known := values(c.Existing)
+	if c.Existing == nil {
+		known = c.stack()
 	} else {
-		m.Shape = shapeExisting
-		c.users(&model{}, nil)
+		c.Shape = shapeExisting
+		c.users()
 	}
-	c.binding(&m, known)
+	c.binding(known)
 	c.times()
 	if len(c.problems) > 0 {
 		return nil, errors.Join(c.problems...)
 	}
 	c.unmet()
-	return json.Marshal(m)
+	return json.Marshal(c.settings.Settings)
 }
 
 func (c *checker) add(err error) {
@@ -68,6 +65,9 @@ func (c *checker) add(err error) {
 }
 
 func (c *checker) about(setting, what, mend string) { c.add(advice.For(setting, what, mend)) }
+
+// wrong notes what is wrong with the template.
+func (c *checker) wrong(at, what, mend string) { c.add(c.problem(at, what, mend)) }
 
 // values are the names of Values that a plan's texts may have, beside outputs.
 func values(existing *plan.Existing) map[string]bool {
@@ -135,54 +135,50 @@ func named(setting string, files fs.FS) string {
 // taken; empty for a plan of something that exists.
 func FileOf(checked check.Plan) string {
 	s, _ := readSettings(checked.Settings)
-	if s.existing != nil {
+	if s.Existing != nil {
 		return ""
 	}
-	return named(s.template, checked.Files)
+	return named(s.templateName, checked.Files)
 }
 
 // stack reads what an instance's stack is made by, and gives the names that texts may
 // have: its outputs beside the values that all have.
-func (c *checker) stack(m *plan.Settings) map[string]bool {
-	d := c.file(named(c.template, c.Files), templateFile)
-	permissions := c.file(c.permissions, permissionsFile)
+func (c *checker) stack() map[string]bool {
+	d := c.file(named(c.templateName, c.Files), templateFile)
+	permissions := c.file(c.permissionsName, permissionsFile)
 	if d == nil || permissions == nil {
 		return nil
 	}
 	before := len(c.problems)
-	t := newModel(d, c.problemOf(d))
-	if len(c.problems) > before {
+	if c.load(d); len(c.problems) > before {
 		return nil
 	}
-	c.refuse(t)
-	c.sources(t)
-	c.secrets(t)
-	c.serviceRole(permissions, t)
-	m.Resources = map[string]string{}
-	for name, r := range t.resources {
-		m.Resources[name] = r.kind
+	c.refuse()
+	c.sourced()
+	c.secrets()
+	c.serviceRole(permissions)
+	c.Resources = map[string]string{}
+	for name, r := range c.resources {
+		c.Resources[name] = r.kind
 	}
-	for name, s := range m.Parameters {
-		s.Secret = t.parameters[name].secret
-		m.Parameters[name] = s
-	}
-	m.Accepts = accepts(m.Parameters)
-	e := &evaluator{model: t, sources: c.parameters}
-	m.Fixed, m.Shape = e.change()
-	for _, name := range c.fixed {
-		if !slices.Contains(m.Fixed, name) {
-			m.Fixed = append(m.Fixed, name)
+	c.Accepts = []string{} // never nil: that would be any
+	for name, s := range c.Parameters {
+		s.Secret = c.declared[name].secret
+		c.Parameters[name] = s
+		if s.Parameter != "" {
+			c.Accepts = append(c.Accepts, s.Parameter)
 		}
 	}
-	slices.Sort(m.Fixed)
-	c.users(t, m.Fixed)
-	c.care(t, e)
-	c.deletion(m, t)
-	m.Template, m.Permissions = c.keep(t.value), c.keep(permissions.value)
+	c.Accepts = unique(c.Accepts)
+	c.change()
+	c.users()
+	c.care()
+	c.deletion()
+	c.Template, c.Permissions = c.keep(c.value), c.keep(permissions.value)
 	if c.Lock != nil {
-		c.add(c.Lock(m.Template))
+		c.add(c.Lock(c.Template))
 	}
-	return c.outputs(t, e)
+	return c.outputNames()
 }
 
 // looked are the types of resources whose contents a deletion looks at.
@@ -190,42 +186,23 @@ var looked = []string{"AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::DynamoDB::Tabl
 
 // deletion refuses a rule that nothing would follow. Unless a plan has one, nothing
 // that holds data goes.
-func (c *checker) deletion(m *plan.Settings, t *model) {
-	can := false
-	for _, r := range t.resources {
-		can = can || slices.Contains(looked, r.kind)
-	}
+func (c *checker) deletion() {
+	can := slices.ContainsFunc(slices.Collect(maps.Values(c.Resources)), func(kind string) bool {
+		return slices.Contains(looked, kind)
+	})
 	switch {
-	case can && m.OnDelete == "":
-		m.OnDelete = plan.Refuse
-	case !can && (m.OnDelete == "" || m.OnDelete == plan.Refuse):
-		c.about("on_delete", "has to say what becomes of what an instance holds: the template has none of "+strings.Join(looked,
-			", ")+
-			", and whether others are empty cannot be seen", "write on_delete: empty, or retain")
+	case can && c.OnDelete == "":
+		c.OnDelete = plan.Refuse
+	case !can && (c.OnDelete == "" || c.OnDelete == plan.Refuse):
+		c.about("on_delete", "has to say what becomes of what an instance holds: the template has none of "+
+			strings.Join(looked, ", ")+", and whether others are empty cannot be seen", "write on_delete: empty, or retain")
 	}
 }
 
-func (c *checker) problemOf(d *document) func(at, what, mend string) {
-	return func(at, what, mend string) { c.add(d.problem(at, what, mend)) }
-}
-
-// accepts are the user's parameters, never nil: that would be any.
-func accepts(sources map[string]plan.Source) []string {
-	all := []string{}
-	for _, s := range sources {
-		if s.Parameter != "" && !slices.Contains(all, s.Parameter) {
-			all = append(all, s.Parameter)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// sources refuses parameters without values, and values without parameters.
-func (c *checker) sources(t *model) {
-	for _, name := range slices.Sorted(maps.Keys(c.parameters)) {
-		p, there := t.parameters[name]
-		s := c.parameters[name]
+// sourced refuses parameters without values, and values without parameters.
+func (c *checker) sourced() {
+	for name, s := range sorted.Map(c.Parameters) {
+		p, there := c.declared[name]
 		switch {
 		case !there:
 			c.about("parameters."+name, "is no parameter of the template", "declare it there, or remove it here")
@@ -237,10 +214,10 @@ func (c *checker) sources(t *model) {
 				"leave it out: a secret is a user's to give, or made in the stack")
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.parameters)) {
-		if _, given := c.parameters[name]; !given && t.parameters[name].fallback == nil {
-			c.add(t.problem("/Parameters"+slot(name), "parameter "+name+" has neither a default nor a source in the settings",
-				"give it a Default, or write parameters: {"+name+": {value: …}} in the plan"))
+	for name, p := range sorted.Map(c.declared) {
+		if _, given := c.Parameters[name]; !given && p.fallback == nil {
+			c.wrong("/Parameters"+slot(name), "parameter "+name+" has neither a default nor a source in the settings",
+				"give it a Default, or write parameters: {"+name+": {value: …}} in the plan")
 		}
 	}
 }

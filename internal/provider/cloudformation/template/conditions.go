@@ -2,66 +2,67 @@ package template
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
+
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// A condition is that of a statement, as it is written: by operators and keys, the
-// values. The case of operators and keys does not count.
-type condition map[string]any
+// A condition is that of a statement: all its tests hold. The case of operators and keys
+// does not count.
+type condition []test
+
+type test struct {
+	operator, key string // the operator in lower case
+	values        any
+}
+
+func conditionOf(written any) (c condition) {
+	operators, _ := written.(mapping)
+	for operator, keys := range sorted.Map(operators) {
+		keys, _ := keys.(mapping)
+		for key, values := range sorted.Map(keys) {
+			c = append(c, test{strings.ToLower(operator), key, values})
+		}
+	}
+	return c
+}
 
 // bounds reports whether the condition holds keys to values that somebody has chosen:
 // operators that are true without the key, or of others than the values, do not. That
 // one of several values is as asked is enough of what a resource has, and not of what a
 // call names.
 func (c condition) bounds(key func(lower string) bool, oneIsEnough bool) bool {
-	for operator, keys := range c {
-		operator = strings.ToLower(operator)
-		if operator == "null" || strings.Contains(operator, "not") || strings.HasSuffix(operator, "ifexists") ||
-			strings.HasPrefix(operator, "foranyvalue:") && !oneIsEnough {
-			continue
+	return slices.ContainsFunc(c, func(t test) bool {
+		if t.operator == "null" || strings.Contains(t.operator, "not") || strings.HasSuffix(t.operator, "ifexists") ||
+			strings.HasPrefix(t.operator, "foranyvalue:") && !oneIsEnough {
+			return false
 		}
-		members, _ := keys.(map[string]any)
-		for name, v := range members {
-			chosen := texts(v)
-			if !key(strings.ToLower(name)) || len(chosen) == 0 || slices.ContainsFunc(chosen, isAny) {
-				continue
-			}
-			if !strings.HasPrefix(operator, "forallvalues:") || c.present(name) {
-				return true
-			}
-		}
-	}
-	return false
+		chosen := texts(t.values)
+		return key(strings.ToLower(t.key)) && len(chosen) > 0 && !slices.ContainsFunc(chosen, isAny) &&
+			(!t.ofAll() || c.present(t.key))
+	})
 }
+
+// ofAll reports whether the test holds of a call that lacks the key.
+func (t test) ofAll() bool { return strings.HasPrefix(t.operator, "forallvalues:") }
 
 // isAny reports whether a value of a condition is as good as none.
 func isAny(value string) bool { return strings.Trim(value, "*?") == "" || isEverything(value) }
 
 // present reports whether the condition asks that a call has the key.
 func (c condition) present(key string) bool {
-	for operator, keys := range c {
-		members, _ := keys.(map[string]any)
-		for name, v := range members {
-			if strings.EqualFold(operator, "null") && strings.EqualFold(name, key) &&
-				strings.Trim(fmt.Sprint(v), "[]") == "false" {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c, func(t test) bool {
+		return t.operator == "null" && strings.EqualFold(t.key, key) && strings.Trim(fmt.Sprint(t.values), "[]") == "false"
+	})
 }
 
 // vacuous are the keys of which the condition asks something for all values, and does
 // not ask that there are any.
 func (c condition) vacuous() (all []string) {
-	for _, operator := range slices.Sorted(maps.Keys(c)) {
-		members, _ := c[operator].(map[string]any)
-		for _, key := range slices.Sorted(maps.Keys(members)) {
-			if strings.HasPrefix(strings.ToLower(operator), "forallvalues:") && !c.present(key) {
-				all = append(all, key)
-			}
+	for _, t := range c {
+		if t.ofAll() && !c.present(t.key) {
+			all = append(all, t.key)
 		}
 	}
 	return all
@@ -98,7 +99,7 @@ var deputies = []deputy{
 }
 
 // deputies refuses a binding what would have other services act for it anywhere.
-func (c *checker) deputies(d *document, s statement) {
+func (c *checker) deputies(s statement) {
 	for i, action := range s.actions {
 		for _, one := range deputies {
 			_, verb, _ := strings.Cut(action, ":")
@@ -106,9 +107,8 @@ func (c *checker) deputies(d *document, s statement) {
 			if !s.allows || wide || !covers(action, one.action) {
 				continue
 			}
-			at := s.at + "/Action" + slot(fmt.Sprint(i))
 			if len(one.keys) == 0 {
-				c.warn(d.problem(at,
+				c.warn(s.ofAction(i,
 					one.action+" has another service act for the binding, and no condition of AWS bounds what that reaches",
 					"leave it to the template"))
 			}
@@ -116,7 +116,7 @@ func (c *checker) deputies(d *document, s statement) {
 				return s.condition.bounds(func(lower string) bool { return lower == strings.ToLower(key) }, false)
 			})
 			if len(missing) > 0 {
-				c.add(d.problem(at, one.action+" has another service act for the binding, on anything that trusts that service",
+				c.add(s.ofAction(i, one.action+" has another service act for the binding, on anything that trusts that service",
 					"bound it by a Condition on "+strings.Join(missing, " and ")))
 			}
 		}

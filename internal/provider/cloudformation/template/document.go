@@ -42,7 +42,11 @@ func (d *document) problem(at, what, mend string) *advice.Error {
 	for at != "" && d.lines[at] == 0 {
 		at = at[:strings.LastIndexByte(at, '/')]
 	}
-	return &advice.Error{File: d.file, Line: d.lines[at], What: what, Remedy: mend}
+	return d.inLine(d.lines[at], what, mend)
+}
+
+func (d *document) inLine(line int, what, mend string) *advice.Error {
+	return &advice.Error{File: d.file, Line: line, What: what, Remedy: mend}
 }
 
 var escapes = strings.NewReplacer("~", "~0", "/", "~1")
@@ -81,8 +85,7 @@ func (d *document) cannot(err error) *advice.Error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return &advice.Error{File: d.file, What: "the file cannot be read: " + err.Error(),
-		Remedy: "put it beside the offering's file"}
+	return d.inLine(0, "the file cannot be read: "+err.Error(), "put it beside the offering's file")
 }
 
 // json reads a file of JSON: its values are told apart from YAML's by tabs, which
@@ -102,8 +105,7 @@ func (d *document) json(text []byte) error {
 	if errors.As(err, &told) {
 		return told
 	}
-	return &advice.Error{File: d.file, Line: r.line(), What: "the file is not JSON: " + err.Error(),
-		Remedy: "correct this line or one next to it"}
+	return d.inLine(r.line(), "the file is not JSON: "+err.Error(), "correct this line or one next to it")
 }
 
 type jsonReader struct {
@@ -130,7 +132,7 @@ func (r *jsonReader) next(at string, depth int) (any, error) {
 	}
 	switch token {
 	case json.Delim('{'):
-		object := map[string]any{}
+		object := mapping{}
 		for r.More() {
 			key, err := r.Token()
 			if err != nil {
@@ -189,7 +191,7 @@ func (d *document) yaml(text []byte) error {
 	if err == nil {
 		switch err = decoder.Decode(&next); {
 		case err == nil:
-			return &advice.Error{File: d.file, Line: next.Line, What: "the file holds several documents", Remedy: "leave one"}
+			return d.inLine(next.Line, "the file holds several documents", "leave one")
 		case errors.Is(err, io.EOF):
 			d.value, err = d.node(root.Content[0], "", 0)
 			return err
@@ -200,8 +202,8 @@ func (d *document) yaml(text []byte) error {
 		line, _ = strconv.Atoi(m[1])
 		what = what[len(m[0]):]
 	}
-	return &advice.Error{File: d.file, Line: line, What: "the file is not YAML: " + what,
-		Remedy: "correct this line or one next to it; indent with spaces, quote text that holds \": \" or \"#\""}
+	return d.inLine(line, "the file is not YAML: "+what,
+		"correct this line or one next to it; indent with spaces, quote text that holds \": \" or \"#\"")
 }
 
 func (d *document) node(n *yaml.Node, at string, depth int) (any, error) {
@@ -234,17 +236,15 @@ func (d *document) node(n *yaml.Node, at string, depth int) (any, error) {
 }
 
 func (d *document) mapping(n *yaml.Node, at string, depth int) (any, error) {
-	object := make(map[string]any, len(n.Content)/2)
+	object := make(mapping, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-			return nil, &advice.Error{File: d.file, Line: key.Line, What: "a name is no text",
-				Remedy: "write it out: CloudFormation knows no other names, and no <<"}
+			return nil, d.inLine(key.Line, "a name is no text", "write it out: CloudFormation knows no other names, and no <<")
 		}
 		below := at + slot(key.Value)
 		if _, twice := object[key.Value]; twice {
-			return nil, &advice.Error{File: d.file, Line: key.Line, What: fmt.Sprintf("%q is given twice", key.Value),
-				Remedy: "remove one of the two"}
+			return nil, d.inLine(key.Line, fmt.Sprintf("%q is given twice", key.Value), "remove one of the two")
 		}
 		d.lines[below] = key.Line
 		var err error
@@ -287,9 +287,8 @@ var tags = []string{
 func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 	name := n.Tag[1:]
 	if !slices.Contains(tags, n.Tag) {
-		return nil, &advice.Error{File: d.file, Line: n.Line,
-			What:   fmt.Sprintf("%q is no function that templates without transforms have", n.Tag),
-			Remedy: suggest.Meant(n.Tag, tags, "write one of CloudFormation's, such as !Ref")}
+		return nil, d.inLine(n.Line, fmt.Sprintf("%q is no function that templates without transforms have", n.Tag),
+			suggest.Meant(n.Tag, tags, "write one of CloudFormation's, such as !Ref"))
 	}
 	long := "Fn::" + name
 	if name == "Ref" || name == "Condition" {
@@ -310,5 +309,5 @@ func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 		resource, attribute, _ := strings.Cut(text, ".")
 		v = []any{resource, attribute}
 	}
-	return map[string]any{long: v}, err
+	return mapping{long: v}, err
 }

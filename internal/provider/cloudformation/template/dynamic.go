@@ -2,6 +2,7 @@ package template
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,34 +15,32 @@ var reference = regexp.MustCompile(`\{\{resolve:[A-Za-z0-9_.:/=+@-]+\}\}`)
 //
 // Hazard: CloudFormation resolves them in whatever functions make of their arguments,
 // by the service role. Where a user's value is in it, the user names the secret.
-func (c *checker) dynamic(t *model) {
-	root, _ := t.value.(map[string]any)
+func (c *checker) dynamic() {
 	inside := "-" // the text that is put together, which was looked at as a whole
 	for _, section := range []string{"Resources", "Outputs", "Conditions"} {
-		walk(root[section], slot(section), func(at string, v any) {
+		walk(c.root[section], slot(section), func(at string, v any) {
 			if strings.HasPrefix(at, inside+"/") {
 				return
 			}
-			if name, argument, _ := call(v); name == "Fn::Split" {
-				c.split(t, at, argument)
-			}
-			if name, argument, _ := call(v); name == "Fn::Sub" || name == "Fn::Join" {
+			switch name, argument, _ := call(v); name {
+			case "Fn::Split":
+				c.split(at, argument)
+			case "Fn::Sub", "Fn::Join":
 				inside = at
-				c.assembled(t, at, name, argument)
+				c.assembled(at, name, argument)
 				return
 			}
 			text, is := v.(string)
-			if is && strings.Contains(text, "{{resolve:") && strings.Contains(reference.ReplaceAllString(text, ""),
-				"{{resolve:") {
-				c.add(t.problem(at, "a dynamic reference is not written out",
-					"write all of {{resolve:SERVICE:NAME}} in one text"))
+			if is && strings.Contains(reference.ReplaceAllString(text, ""), "{{resolve:") {
+				c.wrong(at, "a dynamic reference is not written out",
+					"write all of {{resolve:SERVICE:NAME}} in one text")
 			}
 			if is && section == "Outputs" && strings.Contains(text, "{{resolve:") {
-				c.add(t.problem(at, "an output holds a secret", "remove it: outputs can be read by all who see the stack"))
+				c.wrong(at, "an output holds a secret", "remove it: outputs can be read by all who see the stack")
 			}
 		})
 	}
-	for name, s := range c.parameters {
+	for name, s := range c.Parameters {
 		if s.Value != nil && strings.Contains(*s.Value, "{{resolve:") {
 			c.about("parameters."+name+".value", "is a dynamic reference", "write it into the template, where it is used")
 		}
@@ -50,27 +49,24 @@ func (c *checker) dynamic(t *model) {
 
 // split refuses a text of a user's that is taken apart at anything but commas, at which
 // the user's values are looked at, too: joined again, its parts could open a reference.
-func (c *checker) split(t *model, at string, argument any) {
+func (c *checker) split(at string, argument any) {
 	if list, _ := argument.([]any); len(list) == 2 && list[0] != "," && c.foreign(list[1]) {
-		c.add(t.problem(at, "what a user gives is split at something else than a comma",
-			"have the user give a list: joined again, the parts could become a reference to a secret"))
+		c.wrong(at, "what a user gives is split at something else than a comma",
+			"have the user give a list: joined again, the parts could become a reference to a secret")
 	}
 }
 
 // assembled looks at a text that a function puts together.
-func (c *checker) assembled(t *model, at, name string, argument any) {
+func (c *checker) assembled(at, name string, argument any) {
+	var pieces []string
 	walk(argument, at, func(at string, v any) {
 		if name, argument, _ := call(v); name == "Fn::Split" {
-			c.split(t, at, argument)
+			c.split(at, argument)
 		}
-	})
-	var pieces []string
-	walk(argument, "", func(_ string, v any) {
 		if text, is := v.(string); is {
 			pieces = append(pieces, text)
 		}
 	})
-	open := false
 	if name == "Fn::Sub" {
 		text, _ := substitution(argument)
 		names, parts := placeholders(text)
@@ -79,16 +75,16 @@ func (c *checker) assembled(t *model, at, name string, argument any) {
 		}
 		pieces = append(pieces, parts...)
 	}
-	for _, piece := range pieces {
-		open = open || opening.MatchString(reference.ReplaceAllString(piece, ""))
-	}
+	open := slices.ContainsFunc(pieces, func(piece string) bool {
+		return opening.MatchString(reference.ReplaceAllString(piece, ""))
+	})
 	if open && strings.Contains(strings.Join(pieces, ""), "resolve") {
-		c.add(t.problem(at, "a dynamic reference is put together by a function",
-			"write it out, with no parameter in it: who gives the parameter names the secret"))
+		c.wrong(at, "a dynamic reference is put together by a function",
+			"write it out, with no parameter in it: who gives the parameter names the secret")
 	} else if open && c.foreign(argument) {
-		c.add(t.problem(at, "what a user gives stands behind an opening brace",
+		c.wrong(at, "what a user gives stands behind an opening brace",
 			"keep {{ and a user's parameters in different texts: CloudFormation could "+
-				"take them for a reference to a secret"))
+				"take them for a reference to a secret")
 	}
 }
 
@@ -109,6 +105,6 @@ func (c *checker) foreign(v any) (found bool) {
 }
 
 func (c *checker) isForeign(parameter string) bool {
-	s := c.parameters[parameter]
+	s := c.Parameters[parameter]
 	return s.Parameter != "" || s.Context != ""
 }

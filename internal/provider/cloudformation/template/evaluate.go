@@ -10,16 +10,9 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// An evaluator works out what values of a template come to under a plan: what the
-// operator fixed is put in, conditions that follow from it are decided, and what
-// users, platforms and targets give stays open.
-type evaluator struct {
-	*model
-	sources map[string]plan.Source
-	// memo are what resources and conditions came to, nil for what is being worked
-	// out: each once, however many refer to it.
-	memo map[string]any
-}
+// This file evaluates a template under its plan: it puts in the values that the operator
+// fixed, decides the conditions that follow from them, and leaves open what users, platforms
+// and targets give.
 
 // A digest stands for what is open and stands elsewhere, so that what many refer to is
 // not written out for each.
@@ -44,16 +37,16 @@ func digestOf(v any) digest {
 }
 
 // once works something out, unless that is done, or under way: then it is nil.
-func (e *evaluator) once(key string, work func() any) any {
-	if v, there := e.memo[key]; there {
+func (c *checker) once(key string, work func() any) any {
+	if v, there := c.memo[key]; there {
 		return v
 	}
-	if e.memo == nil {
-		e.memo = map[string]any{}
+	if c.memo == nil {
+		c.memo = mapping{}
 	}
-	e.memo[key] = nil
-	e.memo[key] = work()
-	return e.memo[key]
+	c.memo[key] = nil
+	c.memo[key] = work()
+	return c.memo[key]
 }
 
 // open stands for a value that the plan leaves open.
@@ -67,23 +60,23 @@ type absent struct{}
 func (absent) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
 // resolve works out a value.
-func (e *evaluator) resolve(v any) any {
+func (c *checker) resolve(v any) any {
 	switch v := v.(type) {
 	case []any:
 		list := make([]any, 0, len(v))
 		for _, item := range v {
-			if item = e.resolve(item); !isAbsent(item) {
+			if item = c.resolve(item); !isAbsent(item) {
 				list = append(list, item)
 			}
 		}
 		return list
-	case map[string]any:
+	case mapping:
 		if name, argument, ok := call(v); ok {
-			return e.function(name, argument)
+			return c.function(name, argument)
 		}
-		object := make(map[string]any, len(v))
+		object := make(mapping, len(v))
 		for name, member := range v {
-			if member = e.resolve(member); !isAbsent(member) {
+			if member = c.resolve(member); !isAbsent(member) {
 				object[name] = member
 			}
 		}
@@ -96,46 +89,46 @@ func isAbsent(v any) bool { _, is := v.(absent); return is }
 
 // function works out a function; what stays open is the function of what was worked
 // out of its arguments.
-func (e *evaluator) function(name string, argument any) any {
+func (c *checker) function(name string, argument any) any {
 	switch name {
 	case "Ref":
 		text, _ := argument.(string)
-		return e.ref(text)
+		return c.ref(text)
 	case "Condition":
 		text, _ := argument.(string)
-		return e.condition(text)
+		return c.condition(text)
 	case "Fn::GetAtt":
-		return map[string]any{name: argument, "of": e.made(argument)}
+		return mapping{name: argument, "of": c.made(argument)}
 	case "Fn::If":
-		return e.choose(argument)
+		return c.choose(argument)
 	case "Fn::Sub":
-		return e.sub(argument)
+		return c.sub(argument)
 	}
-	list, _ := e.resolve(argument).([]any)
+	list, _ := c.resolve(argument).([]any)
 	if v, done := computed(name, list); done {
 		return v
 	}
 	if name == "Fn::FindInMap" && len(list) >= 3 {
-		if v, found := e.find(list); found {
+		if v, found := c.find(list); found {
 			return v // mappings hold no functions
 		}
 	}
 	if list == nil {
-		return map[string]any{name: e.resolve(argument)}
+		return mapping{name: c.resolve(argument)}
 	}
-	return map[string]any{name: list}
+	return mapping{name: list}
 }
 
 // ref is what Ref gives.
-func (e *evaluator) ref(name string) any {
+func (c *checker) ref(name string) any {
 	if name == "AWS::NoValue" {
 		return absent{}
 	}
-	p, is := e.parameters[name]
+	p, is := c.declared[name]
 	if !is {
-		return map[string]any{"Ref": name, "of": e.made([]any{name})}
+		return mapping{"Ref": name, "of": c.made([]any{name})}
 	}
-	s := e.sources[name]
+	s := c.Parameters[name]
 	if s.Value == nil && p.fallback != nil {
 		text, _ := valueText(p.fallback)
 		s.Value = &text
@@ -149,7 +142,7 @@ func (e *evaluator) ref(name string) any {
 
 // made is what a resource is made of that others refer to: another one is made when
 // that changes.
-func (e *evaluator) made(argument any) any {
+func (c *checker) made(argument any) any {
 	name := ""
 	switch a := argument.(type) {
 	case string:
@@ -159,21 +152,21 @@ func (e *evaluator) made(argument any) any {
 			name, _ = a[0].(string)
 		}
 	}
-	r, is := e.resources[name]
+	r, is := c.resources[name]
 	if !is {
 		return nil
 	}
-	return e.once("resource "+name, func() any { return digestOf(e.essence(r)) })
+	return c.once("resource "+name, func() any { return digestOf(c.essence(r)) })
 }
 
 // essence is all of a resource that cannot change in place, with its type and its
 // condition. Of a custom resource, and of a type that is not known, that is all.
-func (e *evaluator) essence(r resource) any {
-	all := map[string]any{"type": r.kind}
+func (c *checker) essence(r resource) any {
+	all := mapping{"type": r.kind}
 	if r.condition != "" {
-		all["if"] = e.condition(r.condition)
+		all["if"] = c.condition(r.condition)
 	}
-	properties := e.resolve(r.properties)
+	properties := c.resolve(r.properties)
 	s, known := schemaOf(r.kind)
 	if !known || isCustom(r.kind) {
 		all["properties"] = properties
@@ -207,10 +200,10 @@ func project(v any, path []string) any {
 		if list != nil {
 			return list
 		}
-	case map[string]any:
+	case mapping:
 		if name, argument, ok := call(v); ok {
 			if list, _ := argument.([]any); name == "Fn::If" && len(list) == 3 {
-				return map[string]any{name: []any{list[0], project(list[1], path), project(list[2], path)}}
+				return mapping{name: []any{list[0], project(list[1], path), project(list[2], path)}}
 			}
 			return v
 		}
@@ -220,7 +213,7 @@ func project(v any, path []string) any {
 			}
 			return absent{}
 		}
-		object := map[string]any{}
+		object := mapping{}
 		for name, member := range v {
 			if member = project(member, path[1:]); !isAbsent(member) {
 				object[name] = member
@@ -236,9 +229,9 @@ func project(v any, path []string) any {
 }
 
 // condition works out one by its name: true, false, or what it depends on.
-func (e *evaluator) condition(name string) any {
-	return e.once("condition "+name, func() any {
-		v := e.resolve(e.conditions[name])
+func (c *checker) condition(name string) any {
+	return c.once("condition "+name, func() any {
+		v := c.resolve(c.conditions[name])
 		if _, decided := v.(bool); decided {
 			return v
 		}
@@ -246,23 +239,23 @@ func (e *evaluator) condition(name string) any {
 	})
 }
 
-func (e *evaluator) choose(argument any) any {
+func (c *checker) choose(argument any) any {
 	list, _ := argument.([]any)
 	if len(list) != 3 {
 		return nil
 	}
 	name, _ := list[0].(string)
-	switch decided := e.condition(name); decided {
+	switch decided := c.condition(name); decided {
 	case true:
-		return e.resolve(list[1])
+		return c.resolve(list[1])
 	case false:
-		return e.resolve(list[2])
+		return c.resolve(list[2])
 	default:
-		return map[string]any{"Fn::If": []any{decided, e.resolve(list[1]), e.resolve(list[2])}}
+		return mapping{"Fn::If": []any{decided, c.resolve(list[1]), c.resolve(list[2])}}
 	}
 }
 
-func (e *evaluator) sub(argument any) any {
+func (c *checker) sub(argument any) any {
 	text, own := substitution(argument)
 	names, pieces := placeholders(text)
 	joined := []any{pieces[0]}
@@ -270,24 +263,24 @@ func (e *evaluator) sub(argument any) any {
 		v, is := own[name]
 		switch resource, attribute, dotted := strings.Cut(name, "."); {
 		case is:
-			v = e.resolve(v)
+			v = c.resolve(v)
 		case dotted:
-			v = e.function("Fn::GetAtt", []any{resource, attribute})
+			v = c.function("Fn::GetAtt", []any{resource, attribute})
 		default:
-			v = e.ref(name)
+			v = c.ref(name)
 		}
 		joined = append(joined, v, pieces[i+1])
 	}
 	if v, done := computed("Fn::Join", []any{"", joined}); done {
 		return v
 	}
-	return map[string]any{"Fn::Join": []any{"", joined}}
+	return mapping{"Fn::Join": []any{"", joined}}
 }
 
-func (e *evaluator) find(list []any) (any, bool) {
-	var v any = e.mappings
+func (c *checker) find(list []any) (any, bool) {
+	var v any = c.mappings
 	for _, key := range list[:3] {
-		object, _ := v.(map[string]any)
+		object, _ := v.(mapping)
 		text, ok := scalarText(key)
 		if v, ok = object[text], ok && object[text] != nil; !ok {
 			return nil, false
@@ -307,7 +300,7 @@ func opens(v any) (all []plan.Source) {
 		for _, item := range v {
 			all = append(all, opens(item)...)
 		}
-	case map[string]any:
+	case mapping:
 		for _, member := range v {
 			all = append(all, opens(member)...)
 		}
@@ -315,24 +308,22 @@ func opens(v any) (all []plan.Source) {
 	return all
 }
 
-// change says what an update of an instance of the plan cannot change: the user's
+// change records what an update of an instance of the plan cannot change: the user's
 // parameters that reach it, and a word for each resource that holds something.
-func (e *evaluator) change() (fixed []string, shape string) {
-	fixed = []string{}
+func (c *checker) change() {
 	words := []string{shapeStack}
-	for name, r := range e.resources {
-		if holdsNothing(r.kind) || r.condition != "" && e.condition(r.condition) == false {
+	for name, r := range c.resources {
+		if holdsNothing(r.kind) || r.condition != "" && c.condition(r.condition) == false {
 			continue
 		}
-		made := e.made(name).(digest)
+		made := c.made(name).(digest)
 		for _, s := range made.sources {
-			if s.Parameter != "" && !slices.Contains(fixed, s.Parameter) {
-				fixed = append(fixed, s.Parameter)
+			if s.Parameter != "" {
+				c.Fixed = append(c.Fixed, s.Parameter)
 			}
 		}
 		words = append(words, name+"="+made.Sum)
 	}
-	slices.Sort(fixed)
 	slices.Sort(words)
-	return fixed, strings.Join(words, " ")
+	c.Fixed, c.Shape = unique(c.Fixed), strings.Join(words, " ")
 }

@@ -1,35 +1,48 @@
 package template
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// A model is a template as this package reads it. Whatever is of another form than
-// CloudFormation's has been refused.
+// A mapping is an object of JSON, or of YAML.
+type mapping = map[string]any
+
+// items are those of a list; a single value is a list of one.
+func items(v any) []any {
+	list, is := v.([]any)
+	if v != nil && !is {
+		return []any{v}
+	}
+	return list
+}
+
+// A model is a template as this package reads it: load has refused other forms than
+// CloudFormation's.
 type model struct {
 	*document
-	parameters map[string]parameter
+	root       mapping
+	declared   map[string]parameter // its parameters
 	resources  map[string]resource
-	conditions map[string]any
-	mappings   map[string]any
-	outputs    map[string]map[string]any
+	conditions mapping
+	mappings   mapping
+	outputs    map[string]mapping
 }
 
 type parameter struct {
 	kind     string // its Type
 	fallback any    // its Default, nil for none
 	secret   bool
-	members  map[string]any
+	members  mapping
 }
 
 type resource struct {
 	kind       string // its Type
 	condition  string
-	properties map[string]any
-	members    map[string]any
+	properties mapping
+	members    mapping
 }
 
 // sections of templates that are read, and those that are left alone.
@@ -38,17 +51,16 @@ var sections = []string{"AWSTemplateFormatVersion", "Description", "Metadata", "
 	"Outputs"}
 
 // section gives a part of a template as objects by their names.
-func (m *model) section(name string, problem func(at, what, mend string)) map[string]map[string]any {
-	root, _ := m.value.(map[string]any)
-	members, ok := root[name].(map[string]any)
-	if root[name] != nil && !ok {
-		problem(slot(name), name+" is no mapping", "write NAME: and below it what it is")
+func (c *checker) section(name string) map[string]mapping {
+	members, ok := c.root[name].(mapping)
+	if c.root[name] != nil && !ok {
+		c.wrong(slot(name), name+" is no mapping", "write NAME: and below it what it is")
 	}
-	all := make(map[string]map[string]any, len(members))
-	for _, member := range slices.Sorted(maps.Keys(members)) {
-		object, ok := members[member].(map[string]any)
+	all := make(map[string]mapping, len(members))
+	for member, v := range sorted.Map(members) {
+		object, ok := v.(mapping)
 		if !ok {
-			problem(slot(name)+slot(member), member+" is no mapping", "write its members below it")
+			c.wrong(slot(name)+slot(member), member+" is no mapping", "write its members below it")
 			continue
 		}
 		all[member] = object
@@ -56,39 +68,38 @@ func (m *model) section(name string, problem func(at, what, mend string)) map[st
 	return all
 }
 
-// newModel reads a template's sections.
-func newModel(d *document, problem func(at, what, mend string)) *model {
-	m := &model{document: d, parameters: map[string]parameter{}, resources: map[string]resource{}}
-	root, ok := d.value.(map[string]any)
-	if !ok {
-		problem("", "the template is no mapping", "write Resources: and below it what an instance is made of")
+// load reads a template's sections.
+func (c *checker) load(d *document) {
+	c.model = &model{document: d, declared: map[string]parameter{}, resources: map[string]resource{}}
+	var ok bool
+	if c.root, ok = d.value.(mapping); !ok {
+		c.wrong("", "the template is no mapping", "write Resources: and below it what an instance is made of")
 	}
-	for name, object := range m.section("Parameters", problem) {
+	for name, object := range c.section("Parameters") {
 		p := parameter{fallback: object["Default"], members: object}
 		p.kind, _ = object["Type"].(string)
 		echo, plain := scalarText(object["NoEcho"])
 		p.secret = strings.EqualFold(echo, "true") // as CloudFormation reads it
 		if object["NoEcho"] != nil && (!plain || !p.secret && !strings.EqualFold(echo, "false")) {
-			problem("/Parameters"+slot(name)+"/NoEcho", "NoEcho of "+name+" is neither true nor false",
+			c.wrong("/Parameters"+slot(name)+"/NoEcho", "NoEcho of "+name+" is neither true nor false",
 				"write true, or leave it out")
 		}
-		m.parameters[name] = p
+		c.declared[name] = p
 	}
-	for name, object := range m.section("Resources", problem) {
+	for name, object := range c.section("Resources") {
 		r := resource{members: object}
 		r.kind, _ = object["Type"].(string)
 		r.condition, _ = object["Condition"].(string)
-		r.properties, ok = object["Properties"].(map[string]any)
+		r.properties, ok = object["Properties"].(mapping)
 		if object["Properties"] != nil && !ok {
-			problem("/Resources"+slot(name)+"/Properties", "the properties of "+name+" are no mapping",
+			c.wrong("/Resources"+slot(name)+"/Properties", "the properties of "+name+" are no mapping",
 				"write each as NAME: VALUE")
 		}
-		m.resources[name] = r
+		c.resources[name] = r
 	}
-	m.conditions, _ = root["Conditions"].(map[string]any)
-	m.mappings, _ = root["Mappings"].(map[string]any)
-	m.outputs = m.section("Outputs", problem)
-	return m
+	c.conditions, _ = c.root["Conditions"].(mapping)
+	c.mappings, _ = c.root["Mappings"].(mapping)
+	c.outputs = c.section("Outputs")
 }
 
 // walk visits every value below one, each with its pointer, the outer before the
@@ -96,9 +107,9 @@ func newModel(d *document, problem func(at, what, mend string)) *model {
 func walk(v any, at string, visit func(at string, v any)) {
 	visit(at, v)
 	switch v := v.(type) {
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			walk(v[name], at+slot(name), visit)
+	case mapping:
+		for name, member := range sorted.Map(v) {
+			walk(member, at+slot(name), visit)
 		}
 	case []any:
 		for i, item := range v {
@@ -110,7 +121,7 @@ func walk(v any, at string, visit func(at string, v any)) {
 // call reads an intrinsic function: an object with one member whose name is Ref,
 // Condition or begins with Fn::.
 func call(v any) (name string, argument any, ok bool) {
-	object, isObject := v.(map[string]any)
+	object, isObject := v.(mapping)
 	if !isObject || len(object) != 1 {
 		return "", nil, false
 	}
@@ -139,14 +150,14 @@ func placeholders(text string) (names, pieces []string) {
 }
 
 // substitution reads the argument of Fn::Sub.
-func substitution(argument any) (text string, own map[string]any) {
+func substitution(argument any) (text string, own mapping) {
 	switch a := argument.(type) {
 	case string:
 		return a, nil
 	case []any:
 		if len(a) == 2 {
 			text, _ = a[0].(string)
-			own, _ = a[1].(map[string]any)
+			own, _ = a[1].(mapping)
 		}
 	}
 	return text, own

@@ -2,20 +2,20 @@ package template
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
+
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // exports refuses a fixed name of an export: the second instance of a region could not
 // be made.
-func (c *checker) exports(t *model) {
-	for _, name := range slices.Sorted(maps.Keys(t.outputs)) {
-		export, given := t.outputs[name]["Export"]
-		if object, _ := export.(map[string]any); given && !c.ofStack(t, object["Name"]) {
-			c.add(t.problem("/Outputs"+slot(name)+"/Export",
+func (c *checker) exports() {
+	for name, output := range sorted.Map(c.outputs) {
+		export, given := output["Export"]
+		if object, _ := export.(mapping); given && !c.ofStack(object["Name"]) {
+			c.wrong("/Outputs"+slot(name)+"/Export",
 				"the export of output "+name+" has a name that is not made of the stack's",
-				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none"))
+				"write !Sub \"${AWS::StackName}-…\", or remove the export: bindings need none")
 		}
 	}
 }
@@ -23,18 +23,18 @@ func (c *checker) exports(t *model) {
 // names refuses physical names: two instances would want the same, a replacement could
 // not be made beside what it replaces, and rights end at names that CloudFormation
 // makes of the stack's. A name that a type must have is made of the stack's, too.
-func (c *checker) names(t *model, name string, r resource, s schema) {
-	for _, property := range slices.Sorted(maps.Keys(s.names)) {
+func (c *checker) names(name string, r resource, s schema) {
+	for property, must := range sorted.Map(s.names) {
 		v, given := r.properties[property]
 		at := "/Resources" + slot(name) + "/Properties" + slot(property)
 		switch {
 		case !given:
-		case !s.names[property] && !ownNames[r.kind]:
-			c.add(t.problem(at, fmt.Sprintf("%s has a name of its own, %s", name, property),
-				"remove it: CloudFormation makes one of the stack's name"))
-		case !c.ofStack(t, v):
-			c.add(t.problem(at, fmt.Sprintf("%s of %s is not made of the stack's name", property, name),
-				`write !Ref AWS::StackName, or !Sub "${AWS::StackName}-…" with nothing of a user's in it`))
+		case !must && !ownNames[r.kind]:
+			c.wrong(at, fmt.Sprintf("%s has a name of its own, %s", name, property),
+				"remove it: CloudFormation makes one of the stack's name")
+		case !c.ofStack(v):
+			c.wrong(at, fmt.Sprintf("%s of %s is not made of the stack's name", property, name),
+				`write !Ref AWS::StackName, or !Sub "${AWS::StackName}-…" with nothing of a user's in it`)
 		}
 	}
 }
@@ -50,18 +50,18 @@ var ownNames = map[string]bool{
 
 // ofStack reports whether a value is made of the stack's name, and of nothing that
 // users or platforms give.
-func (c *checker) ofStack(t *model, v any) bool {
+func (c *checker) ofStack(v any) bool {
 	if name, argument, is := call(v); is && name == "Fn::If" {
 		list, _ := argument.([]any)
-		return len(list) == 3 && c.ofStack(t, list[1]) && c.ofStack(t, list[2])
+		return len(list) == 3 && c.ofStack(list[1]) && c.ofStack(list[2])
 	}
 	uses := false
 	own := true
 	walk(v, "", func(_ string, v any) {
 		for _, ref := range refs(v) {
 			uses = uses || ref == "AWS::StackName"
-			s := c.parameters[ref]
-			own = own && s.Parameter == "" && s.Context == "" && (strings.HasPrefix(ref, "AWS::") || t.parameters[ref].kind != "")
+			s := c.Parameters[ref]
+			own = own && s.Parameter == "" && s.Context == "" && (strings.HasPrefix(ref, "AWS::") || c.declared[ref].kind != "")
 		}
 	})
 	return uses && own

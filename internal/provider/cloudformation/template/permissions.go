@@ -2,17 +2,20 @@ package template
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // A statement of a policy, with where it stands.
 type statement struct {
+	*document
 	at        string
 	allows    bool
 	actions   []string
@@ -21,48 +24,54 @@ type statement struct {
 	more      []string // actions to add
 }
 
+// problem is an error about a member of the statement.
+func (s statement) problem(member, what, mend string) *advice.Error {
+	return s.document.problem(s.at+member, what, mend)
+}
+
+// ofAction is a problem of the action at an index.
+func (s statement) ofAction(i int, what, mend string) *advice.Error {
+	return s.problem("/Action/"+strconv.Itoa(i), what, mend)
+}
+
 // statements reads a policy document of an identity, and refuses what such documents
 // cannot have.
 func (c *checker) statements(d *document) (all []statement) {
-	problem := c.problemOf(d)
-	root, _ := d.value.(map[string]any)
+	root, _ := d.value.(mapping)
 	if root["Version"] != "2012-10-17" {
-		problem("/Version", "the policy has not the version 2012-10-17",
-			`write "Version": "2012-10-17": in an older one, ${…} means nothing`)
+		c.add(d.problem("/Version", "the policy has not the version 2012-10-17",
+			`write "Version": "2012-10-17": in an older one, ${…} means nothing`))
 	}
-	list, isList := root["Statement"].([]any)
-	if one, is := root["Statement"].(map[string]any); is {
-		list, isList = []any{one}, true
-	}
-	if !isList || len(list) == 0 {
-		problem("/Statement", "the policy has no statements", "list them below Statement")
+	list := items(root["Statement"])
+	_, several := root["Statement"].([]any)
+	if len(list) == 0 {
+		c.add(d.problem("/Statement", "the policy has no statements", "list them below Statement"))
 	}
 	for i, item := range list {
-		at := fmt.Sprintf("/Statement/%d", i)
-		if _, alone := root["Statement"].(map[string]any); alone {
-			at = "/Statement"
+		at := "/Statement"
+		if several {
+			at += "/" + strconv.Itoa(i)
 		}
-		object, _ := item.(map[string]any)
-		s := statement{at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]),
+		object, _ := item.(mapping)
+		s := statement{document: d, at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]),
 			resources: texts(object["Resource"])}
-		s.condition, _ = object["Condition"].(map[string]any)
-		for _, member := range slices.Sorted(maps.Keys(object)) {
+		s.condition = conditionOf(object["Condition"])
+		for member := range sorted.Map(object) {
 			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) &&
-				(s.allows || !strings.HasPrefix(member,
-					"Not")) {
-				problem(at+slot(member), member+" is nothing that a statement here may have",
-					"name the actions and resources that are meant")
+				(s.allows || !strings.HasPrefix(member, "Not")) {
+				c.add(s.problem(slot(member), member+" is nothing that a statement here may have",
+					"name the actions and resources that are meant"))
 			}
 		}
 		if object["Effect"] != "Allow" && object["Effect"] != "Deny" {
-			problem(at, "a statement has no effect", "write Allow or Deny")
+			c.add(s.problem("", "a statement has no effect", "write Allow or Deny"))
 		}
 		if s.allows && (len(s.actions) == 0 || len(s.resources) == 0) {
-			problem(at, "a statement allows no action, or on no resource", "write both as texts, or as lists of them")
+			c.add(s.problem("", "a statement allows no action, or on no resource", "write both as texts, or as lists of them"))
 		}
 		for _, key := range s.condition.vacuous() {
 			if s.allows {
-				problem(at+"/Condition", "ForAllValues holds of a call that has no "+key, `add "Null": {"`+key+`": "false"}`)
+				c.add(s.problem("/Condition", "ForAllValues holds of a call that has no "+key, `add "Null": {"`+key+`": "false"}`))
 			}
 		}
 		all = append(all, s)
@@ -71,34 +80,29 @@ func (c *checker) statements(d *document) (all []statement) {
 }
 
 func texts(v any) (all []string) {
-	switch v := v.(type) {
-	case string:
-		return []string{v}
-	case []any:
-		for _, item := range v {
-			text, ok := item.(string)
-			if !ok {
-				return nil
-			}
-			all = append(all, text)
+	for _, item := range items(v) {
+		text, ok := item.(string)
+		if !ok {
+			return nil
 		}
+		all = append(all, text)
 	}
 	return all
 }
 
 // actions refuses and warns of actions that are wider than anybody means.
-func (c *checker) actions(d *document, s statement) {
+func (c *checker) actions(s statement) {
 	for i, action := range s.actions {
 		service, verb, ok := strings.Cut(action, ":")
 		switch {
 		case !s.allows:
 		case action == "*" || ok && strings.Trim(verb, "*") == "" || strings.ContainsAny(service, "*?"):
-			c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q allows everything of a service", action),
+			c.add(s.ofAction(i, fmt.Sprintf("%q allows everything of a service", action),
 				"name the actions that are needed"))
 		case !ok:
-			c.add(d.problem(s.at+"/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION"))
+			c.add(s.problem("/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION"))
 		case strings.ContainsAny(verb, "*?"):
-			c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)), fmt.Sprintf("%q may allow more than is needed, and more in time",
+			c.warn(s.ofAction(i, fmt.Sprintf("%q may allow more than is needed, and more in time",
 				action),
 				"name the actions"))
 		}
@@ -119,13 +123,13 @@ func withoutResources(action string) bool {
 }
 
 // everything refuses statements that allow something on everything there is.
-func (c *checker) everything(d *document, s statement) {
+func (c *checker) everything(s statement) {
 	if !s.allows || s.condition.bounds(ofResources, true) || !slices.ContainsFunc(s.resources, isEverything) {
 		return
 	}
 	for _, action := range s.actions {
 		if !withoutResources(action) {
-			c.add(d.problem(s.at+"/Resource", fmt.Sprintf("%s is allowed on everything in the account", action),
+			c.add(s.problem("/Resource", fmt.Sprintf("%s is allowed on everything in the account", action),
 				"name the resources, or bound it by a Condition, such as one on aws:ResourceTag"))
 			return
 		}
@@ -170,29 +174,29 @@ const prefix = "${" + plan.ValuePrefix + "}"
 
 // serviceRole checks what CloudFormation may do for the offering, against what its
 // handlers call for the template's resources.
-func (c *checker) serviceRole(d *document, t *model) {
+func (c *checker) serviceRole(d *document) {
 	all := c.statements(d)
 	known := values(nil)
 	delete(known, plan.ValueSuffix)
 	delete(known, plan.ValueSpacePrefix)
 	for _, s := range all {
-		c.actions(d, s)
-		c.everything(d, s)
+		c.actions(s)
+		c.everything(s)
 		for _, resource := range s.resources {
 			c.fill(resource, known, func(what, _ string) {
-				c.add(d.problem(s.at+"/Resource", fmt.Sprintf("%q %s", resource, what),
+				c.add(s.problem("/Resource", fmt.Sprintf("%q %s", resource, what),
 					"write ${Prefix}, ${AWS::Region}, ${AWS::AccountId} and ${AWS::Partition} only"))
 			})
 			if s.allows && !strings.Contains(resource, prefix) && slices.ContainsFunc(s.actions, func(action string) bool {
 				return isGuarded(action) && !(isInvoke(action) && oneFunction.MatchString(resource))
 			}) {
-				c.add(d.problem(s.at+"/Resource", fmt.Sprintf("%q lets the role reach what is not of this broker", resource),
+				c.add(s.problem("/Resource", fmt.Sprintf("%q lets the role reach what is not of this broker", resource),
 					"put "+prefix+" into the name"))
 			}
 		}
 	}
-	c.missing(d, t, all)
-	c.foreignServices(d, t, all)
+	c.missing(d, all)
+	c.foreignServices(d, all)
 }
 
 // covers reports whether a pattern has an action: the case does not count.
@@ -213,10 +217,10 @@ func allowed(all []statement, action string) bool {
 // missing compares permissions with what CloudFormation's handlers call. What makes or
 // removes the resource itself must be there; the rest depends on which properties a
 // template sets, and is told.
-func (c *checker) missing(d *document, t *model, all []statement) {
+func (c *checker) missing(d *document, all []statement) {
 	seen := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(t.resources)) {
-		kind := t.resources[name].kind
+	for _, r := range sorted.Map(c.resources) {
+		kind := r.kind
 		s, known := schemaOf(kind)
 		if seen[kind] || !known || strings.HasPrefix(kind, "AWS::CloudFormation::") || isCustom(kind) {
 			continue
@@ -245,25 +249,28 @@ func without(all []statement, calls []string) []string {
 	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return allowed(all, call) })
 }
 
-func list(all []string) string {
+// unique sorts texts, and leaves each once.
+func unique(all []string) []string {
 	slices.Sort(all)
-	return strings.Join(slices.Compact(all), ", ")
+	return slices.Compact(all)
 }
 
+func list(all []string) string { return strings.Join(unique(all), ", ") }
+
 // foreignServices tells of actions that no handler of the template's resources calls.
-func (c *checker) foreignServices(d *document, t *model, all []statement) {
+func (c *checker) foreignServices(d *document, all []statement) {
 	var calls []string
-	for _, r := range t.resources {
+	for _, r := range c.resources {
 		s, known := schemaOf(r.kind)
 		if !known || isCustom(r.kind) || len(s.create) == 0 {
 			return // what it needs cannot be said
 		}
-		calls = slices.Concat(calls, s.create, s.read, s.update, s.remove)
+		calls = append(calls, s.calls()...)
 	}
 	for _, s := range all {
 		for i, action := range s.actions {
 			if s.allows && !slices.ContainsFunc(calls, func(call string) bool { return covers(action, call) }) {
-				c.warn(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)),
+				c.warn(s.ofAction(i,
 					fmt.Sprintf("CloudFormation never calls %q for the template's resources", action),
 					"remove it, unless bindings need what it is on: they are bounded by that"))
 			}
@@ -279,27 +286,27 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 	all := c.statements(d)
 	c.proves(all)
 	for _, s := range all {
-		c.actions(d, s)
-		c.everything(d, s)
-		c.deputies(d, s)
+		c.actions(s)
+		c.everything(s)
+		c.deputies(s)
 		for i, action := range s.actions {
 			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
-				c.add(d.problem(s.at+"/Action"+slot(fmt.Sprint(i)),
+				c.add(s.ofAction(i,
 					fmt.Sprintf("%q would let a binding make itself more than it is", action),
 					"remove it"))
 			}
 		}
 		for i, resource := range s.resources {
-			at := s.at + "/Resource" + slot(fmt.Sprint(i))
+			at := "/Resource/" + strconv.Itoa(i)
 			names := plan.Names(resource)
 			own := slices.ContainsFunc(names, func(name string) bool { return !values(nil)[name] })
 			switch {
 			case !s.allows || own || strings.Trim(resource, "*") == "":
 			case slices.Contains(names, plan.ValuePrefix), slices.Contains(names, plan.ValueSpacePrefix):
-				c.add(d.problem(at, fmt.Sprintf("%q is of all instances", resource),
+				c.add(s.problem(at, fmt.Sprintf("%q is of all instances", resource),
 					"name the instance's own, by an output: ${NAME}"))
 			default:
-				c.warn(d.problem(at, fmt.Sprintf("%q is the same for every instance", resource),
+				c.warn(s.problem(at, fmt.Sprintf("%q is the same for every instance", resource),
 					"name the instance's own, by an output: ${NAME}"))
 			}
 		}

@@ -29,12 +29,12 @@ type Permit struct {
 // less. No Resource and no Condition is touched: what the role reaches is the operator's.
 func (all Permits) Add(checked check.Plan) error {
 	s, _ := readSettings(checked.Settings)
-	if s.existing != nil {
+	if s.Existing != nil {
 		return nil
 	}
-	c := &checker{Plan: checked, settings: s}
-	file := cmp.Or(s.permissions, permissionsFile)
-	t, d := c.file(named(s.template, c.Files), templateFile), c.file(file, permissionsFile)
+	c := &checker{Plan: checked, settings: s, model: &model{}}
+	file := cmp.Or(s.permissionsName, permissionsFile)
+	t, d := c.file(named(s.templateName, c.Files), templateFile), c.file(file, permissionsFile)
 	if len(c.problems) > 0 {
 		return c.problems[0]
 	}
@@ -46,14 +46,15 @@ func (all Permits) Add(checked check.Plan) error {
 	} else if d.json(p.Text) != nil {
 		return fmt.Errorf("%s: what was added made it something else than JSON", at)
 	}
+	c.load(t)
 	var calls []string
-	for _, r := range newModel(t, c.problemOf(t)).resources {
+	for _, r := range c.resources {
 		if known, _ := schemaOf(r.kind); !isCustom(r.kind) && !strings.HasPrefix(r.kind, "AWS::CloudFormation::") {
-			calls = slices.Concat(calls, known.create, known.read, known.update, known.remove)
+			calls = append(calls, known.calls()...)
 		}
 	}
 	statements := c.statements(d)
-	for _, action := range slices.Compact(slices.Sorted(slices.Values(without(statements, calls)))) {
+	for _, action := range unique(without(statements, calls)) {
 		i := slices.IndexFunc(statements, func(s statement) bool { return takes(s, action) })
 		switch {
 		case i >= 0 && !isGuarded(action) && d.text != nil:

@@ -85,10 +85,10 @@ func objectAction(p plan.Proof) string {
 // proves refuses a proof that the plan's policy does not allow: each bind would wait for
 // a key that never proves itself, and then fail.
 func (c *checker) proves(all []statement) {
-	if c.proof == nil {
+	if c.Proof == nil {
 		return
 	}
-	action := actionOf(*c.proof)
+	action := actionOf(*c.Proof)
 	denied := slices.ContainsFunc(all, func(s statement) bool {
 		everywhere := s.condition == nil && slices.ContainsFunc(s.resources, isEverything)
 		return !s.allows && everywhere && s.covers(action)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -17,38 +18,36 @@ import (
 const maxTemplate = 1_000_000
 
 // refuse notes what no offering's template may have.
-func (c *checker) refuse(t *model) {
-	problem := c.problemOf(t.document)
-	root, _ := t.value.(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(root)) {
+func (c *checker) refuse() {
+	for name := range sorted.Map(c.root) {
 		if !slices.Contains(sections, name) {
-			problem(slot(name), name+" is no part of templates that offerings have",
+			c.wrong(slot(name), name+" is no part of templates that offerings have",
 				"remove it: transforms, macros, hooks and rules are not allowed")
 		}
 	}
-	if len(t.resources) == 0 {
-		problem("/Resources", "the template has no resources", "write Resources: and below it what an instance is made of")
+	if len(c.resources) == 0 {
+		c.wrong("/Resources", "the template has no resources", "write Resources: and below it what an instance is made of")
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.resources)) {
-		c.resource(t, name, t.resources[name])
+	for name, r := range sorted.Map(c.resources) {
+		c.resource(name, r)
 	}
-	walk(root, "", func(at string, v any) {
+	walk(c.root, "", func(at string, v any) {
 		if text, _ := v.(string); strings.ContainsFunc(text, plan.Unwritable) {
-			problem(at, "the text has a control character", "remove it: what AWS tells of such a stack cannot be read")
+			c.wrong(at, "the text has a control character", "remove it: what AWS tells of such a stack cannot be read")
 		}
-		object, _ := v.(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(object)) {
+		object, _ := v.(mapping)
+		for name := range sorted.Map(object) {
 			if strings.HasPrefix(name, "Fn::") && (!slices.Contains(tags, "!"+name[len("Fn::"):]) || name == "Fn::Transform") {
-				problem(at+slot(name), name+" is no function that templates without transforms have", "write what it would make")
+				c.wrong(at+slot(name), name+" is no function that templates without transforms have", "write what it would make")
 			}
 		}
 	})
-	c.references(t)
-	c.dynamic(t)
-	c.parameterTypes(t)
-	c.exports(t)
-	if text, err := json.Marshal(t.value); err != nil || len(text) > maxTemplate {
-		problem("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate),
+	c.references()
+	c.dynamic()
+	c.parameterTypes()
+	c.exports()
+	if text, err := json.Marshal(c.value); err != nil || len(text) > maxTemplate {
+		c.wrong("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate),
 			"shorten it, or offer its parts apart")
 	}
 }
@@ -59,50 +58,49 @@ var attributes = []string{
 	"UpdatePolicy",
 }
 
-func (c *checker) resource(t *model, name string, r resource) {
+func (c *checker) resource(name string, r resource) {
 	at := "/Resources" + slot(name)
-	problem := c.problemOf(t.document)
-	for _, member := range slices.Sorted(maps.Keys(r.members)) {
+	for member := range sorted.Map(r.members) {
 		if !slices.Contains(attributes, member) {
-			problem(at+slot(member), member+" is no attribute of a resource", "remove it, or put it below Properties")
+			c.wrong(at+slot(member), member+" is no attribute of a resource", "remove it, or put it below Properties")
 		}
 	}
 	s, known := schemaOf(r.kind)
 	switch {
 	case r.kind == "":
-		problem(at, "resource "+name+" has no Type", "write one, such as AWS::SQS::Queue")
+		c.wrong(at, "resource "+name+" has no Type", "write one, such as AWS::SQS::Queue")
 		return
 	case r.kind == "AWS::CloudFormation::Stack":
-		problem(at+"/Type", name+" is a nested stack",
+		c.wrong(at+"/Type", name+" is a nested stack",
 			"write its resources into this template: what is nested has no service role and no digest of its own")
 		return
 	case strings.HasPrefix(r.kind, "AWS::CloudFormation::") && !isCustom(r.kind) &&
 		!strings.HasPrefix(r.kind, "AWS::CloudFormation::Wait"):
-		problem(at+"/Type", name+" is of "+r.kind+", which changes more than its stack", "remove it")
+		c.wrong(at+"/Type", name+" is of "+r.kind+", which changes more than its stack", "remove it")
 		return
 	case r.kind == "AWS::IAM::AccessKey":
-		problem(at+"/Type", name+" is an access key", "remove it: each binding gets a principal of its own")
+		c.wrong(at+"/Type", name+" is an access key", "remove it: each binding gets a principal of its own")
 	case !known && strings.HasPrefix(r.kind, "AWS::") && suggest.Nearest(r.kind, kinds()) != "":
-		problem(at+"/Type", r.kind+" is no type of AWS's that is known",
+		c.wrong(at+"/Type", r.kind+" is no type of AWS's that is known",
 			fmt.Sprintf("did you mean %q?", suggest.Nearest(r.kind, kinds())))
 	case !known:
-		c.warn(t.problem(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
+		c.warn(c.problem(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
 			"leave parameters of it out of updates"))
 	}
-	c.names(t, name, r, s)
+	c.names(name, r, s)
 	if policy, given := r.members["DeletionPolicy"]; given && policy != "Delete" || !given && snapshots(r) {
-		problem(at+"/DeletionPolicy", name+" outlives its stack, and nobody would find it",
+		c.wrong(at+"/DeletionPolicy", name+" outlives its stack, and nobody would find it",
 			"write DeletionPolicy: Delete, and on_delete: retain in the settings of plans whose instances are to be retained")
 	}
 	if isCustom(r.kind) {
 		timeout, _ := scalarText(r.properties["ServiceTimeout"])
 		if n, err := strconv.Atoi(timeout); err != nil || n < 1 || n > 3600 {
-			problem(at+"/Properties/ServiceTimeout", name+" is a custom resource without a ServiceTimeout",
+			c.wrong(at+"/Properties/ServiceTimeout", name+" is a custom resource without a ServiceTimeout",
 				"write the seconds, 1 to 3600, after which it has failed: a stack hangs for an hour otherwise")
 		}
 	}
 	if r.kind == "AWS::IAM::Role" || r.kind == "AWS::IAM::User" {
-		c.bounded(t, name, r)
+		c.bounded(name, r)
 	}
 }
 
@@ -114,23 +112,23 @@ func snapshots(r resource) bool {
 
 // bounded refuses a principal without the boundary of the offering: the service role may
 // make none with another.
-func (c *checker) bounded(t *model, name string, r resource) {
+func (c *checker) bounded(name string, r resource) {
 	at, named := "/Resources"+slot(name)+"/Properties", plan.Scope("").Boundary(c.Offering, "")
 	mend := "give it the offering's: without one, the service role may not make it"
 	boundary, given := r.properties["PermissionsBoundary"]
 	if !given {
-		c.add(t.problem(at, name+" has no PermissionsBoundary", mend))
+		c.wrong(at, name+" has no PermissionsBoundary", mend)
 		return
 	}
 	is := false
-	walk((&evaluator{model: t, sources: c.parameters}).resolve(boundary), "", func(_ string, v any) {
+	walk(c.resolve(boundary), "", func(_ string, v any) {
 		text, _ := v.(string)
 		is = is || strings.Contains(text, named)
 	})
 	if !is {
-		c.add(t.problem(at+"/PermissionsBoundary", name+" has a PermissionsBoundary that is not the offering's",
+		c.wrong(at+"/PermissionsBoundary", name+" has a PermissionsBoundary that is not the offering's",
 			"write !Sub [\"arn:${AWS::Partition}:iam::${AWS::AccountId}:policy/longshore/${Scope}-fixed/longshore-${Scope}"+named+
-				"${AWS::Region}\", {Scope: !Select [1, !Split [\"-\", !Ref AWS::StackName]]}]"))
+				"${AWS::Region}\", {Scope: !Select [1, !Split [\"-\", !Ref AWS::StackName]]}]")
 	}
 }
 
@@ -162,17 +160,16 @@ var pseudo = []string{
 }
 
 // references refuses names that are of nothing.
-func (c *checker) references(t *model) {
-	known := slices.Concat(pseudo, slices.Collect(maps.Keys(t.parameters)), slices.Collect(maps.Keys(t.resources)))
+func (c *checker) references() {
+	known := slices.Concat(pseudo, slices.Collect(maps.Keys(c.declared)), slices.Collect(maps.Keys(c.resources)))
 	slices.Sort(known)
-	conditions := slices.Sorted(maps.Keys(t.conditions))
+	conditions := slices.Sorted(maps.Keys(c.conditions))
 	missing := func(at, name string, of []string) {
-		c.add(t.problem(at, fmt.Sprintf("%q is nothing that the template has", name),
-			suggest.Meant(name, of, "declare it, or remove what refers to it")))
+		c.wrong(at, fmt.Sprintf("%q is nothing that the template has", name),
+			suggest.Meant(name, of, "declare it, or remove what refers to it"))
 	}
-	root, _ := t.value.(map[string]any)
 	for _, section := range []string{"Conditions", "Resources", "Outputs"} {
-		walk(root[section], slot(section), func(at string, v any) {
+		walk(c.root[section], slot(section), func(at string, v any) {
 			for _, ref := range refs(v) {
 				if !slices.Contains(known, ref) {
 					missing(at, ref, known)
@@ -188,8 +185,7 @@ func (c *checker) references(t *model) {
 			}
 		})
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.resources)) {
-		r := t.resources[name]
+	for name, r := range sorted.Map(c.resources) {
 		if r.condition != "" && !slices.Contains(conditions, r.condition) {
 			missing("/Resources"+slot(name)+"/Condition", r.condition, conditions)
 		}
@@ -200,46 +196,46 @@ func (c *checker) references(t *model) {
 // the account.
 var plainTypes = []string{"String", "Number", "CommaDelimitedList", "List<Number>"}
 
-func (c *checker) parameterTypes(t *model) {
-	for _, name := range slices.Sorted(maps.Keys(t.parameters)) {
-		p, at := t.parameters[name], "/Parameters"+slot(name)
+func (c *checker) parameterTypes() {
+	for name, p := range sorted.Map(c.declared) {
+		at := "/Parameters" + slot(name)
 		switch {
 		case p.kind == "":
-			c.add(t.problem(at, "parameter "+name+" has no Type", "write one, such as String"))
+			c.wrong(at, "parameter "+name+" has no Type", "write one, such as String")
 		case strings.Contains(p.kind, "SSM::Parameter") && c.isForeign(name):
-			c.add(t.problem(at+"/Type", "parameter "+name+" is read from Systems Manager by a name that a user gives",
-				"make it a String"))
+			c.wrong(at+"/Type", "parameter "+name+" is read from Systems Manager by a name that a user gives",
+				"make it a String")
 		case !slices.Contains(plainTypes, p.kind) && c.isForeign(name):
-			c.add(t.problem(at+"/Type", "parameter "+name+" names something of the account, and a user gives it",
-				"make it one of "+strings.Join(plainTypes, ", ")+", or let the operator choose: target, or value"))
+			c.wrong(at+"/Type", "parameter "+name+" names something of the account, and a user gives it",
+				"make it one of "+strings.Join(plainTypes, ", ")+", or let the operator choose: target, or value")
 		}
 		if def, _ := p.fallback.(string); strings.Contains(def, "{{resolve:") {
-			c.add(t.problem(at+"/Default", "a default is a dynamic reference", "write it into the template, where it is used"))
+			c.wrong(at+"/Default", "a default is a dynamic reference", "write it into the template, where it is used")
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.outputs)) {
-		walk(t.outputs[name]["Value"], "/Outputs"+slot(name)+"/Value", func(at string, v any) {
+	for name, output := range sorted.Map(c.outputs) {
+		walk(output["Value"], "/Outputs"+slot(name)+"/Value", func(at string, v any) {
 			for _, ref := range refs(v) {
-				if t.parameters[ref].secret {
-					c.add(t.problem(at, "output "+name+" shows the secret parameter "+ref,
-						"remove it: outputs can be read by all who see the stack"))
+				if c.declared[ref].secret {
+					c.wrong(at, "output "+name+" shows the secret parameter "+ref,
+						"remove it: outputs can be read by all who see the stack")
 				}
 			}
 		})
 	}
 }
 
-// outputs are the names of those that there will be: a condition that the plan decides
+// outputNames are the names of the outputs that there will be: a condition that the plan decides
 // may leave one out, and one that it leaves open makes it uncertain.
-func (c *checker) outputs(t *model, e *evaluator) (known map[string]bool) {
+func (c *checker) outputNames() (known map[string]bool) {
 	known = values(nil)
-	for name, output := range t.outputs {
+	for name, output := range c.outputs {
 		if known[name] {
-			c.add(t.problem("/Outputs"+slot(name), "output "+name+" has the name of what every text may have",
-				"give it another name"))
+			c.wrong("/Outputs"+slot(name), "output "+name+" has the name of what every text may have",
+				"give it another name")
 		}
 		condition, _ := output["Condition"].(string)
-		known[name] = condition == "" || e.condition(condition) == true
+		known[name] = condition == "" || c.condition(condition) == true
 	}
 	return known
 }

@@ -31,6 +31,9 @@ type schema struct {
 	create, read, update, remove []string
 }
 
+// calls are all that CloudFormation makes.
+func (s schema) calls() []string { return slices.Concat(s.create, s.read, s.update, s.remove) }
+
 // lines are those of the data, by their order.
 var lines = sync.OnceValue(func() []string {
 	r, err := gzip.NewReader(bytes.NewReader(resources))

@@ -3,7 +3,6 @@ package template
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/big"
 	"regexp"
 	"slices"
@@ -11,17 +10,17 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // users tells what users may set: the bounds are those of the template's parameters,
 // which a plan may narrow, and an update offers only what can change in place.
-func (c *checker) users(t *model, fixed []string) {
-	all := check.Parameters{Properties: map[string]any{}, Fixed: fixed}
+func (c *checker) users() {
+	all := check.Parameters{Properties: mapping{}, Fixed: c.Fixed}
 	taken := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(c.parameters)) {
-		s := c.parameters[name]
-		p, there := t.parameters[name]
+	for name, s := range sorted.Map(c.Parameters) {
+		p, there := c.declared[name]
 		if s.Parameter == "" || !there || !slices.Contains(plainTypes, p.kind) {
 			continue // which is noted already
 		}
@@ -34,7 +33,7 @@ func (c *checker) users(t *model, fixed []string) {
 		if needsUser(s, p) {
 			all.Required = append(all.Required, s.Parameter)
 		}
-		all.Properties[s.Parameter] = c.property(t, name, p, s)
+		all.Properties[s.Parameter] = c.property(name, p, s)
 	}
 	if c.Describe != nil {
 		c.Describe(all)
@@ -47,9 +46,9 @@ func needsUser(s plan.Source, p parameter) bool {
 }
 
 // property is the JSON Schema of what users may give for a template's parameter.
-func (c *checker) property(t *model, name string, p parameter, s plan.Source) map[string]any {
+func (c *checker) property(name string, p parameter, s plan.Source) mapping {
 	problem := func(what, mend string) {
-		c.add(t.problem("/Parameters"+slot(name), "parameter "+name+" "+what, mend))
+		c.wrong("/Parameters"+slot(name), "parameter "+name+" "+what, mend)
 	}
 	property := bounds(p, problem)
 	narrow(property, c.narrowed[name], func(keyword, what, mend string) {
@@ -76,15 +75,15 @@ func (c *checker) property(t *model, name string, p parameter, s plan.Source) ma
 var limits = map[string]string{"minimum": "MinValue", "maximum": "MaxValue", "minLength": "MinLength", "maxLength": "MaxLength"}
 
 // bounds are those of a template's parameter, in the words of JSON Schema.
-func bounds(p parameter, problem func(what, mend string)) map[string]any {
-	property := map[string]any{}
+func bounds(p parameter, problem func(what, mend string)) mapping {
+	property := mapping{}
 	if text, is := p.members["Description"].(string); is {
 		property["description"] = text
 	}
 	item := property
 	switch p.kind {
 	case "CommaDelimitedList", "List<Number>":
-		item = map[string]any{}
+		item = mapping{}
 		property["type"], property["items"] = "array", item
 	}
 	item["type"] = "string"
@@ -166,9 +165,9 @@ func common(pattern string) bool {
 
 // narrow puts a plan's own keywords into a property. What the template does not take,
 // CloudFormation would refuse when somebody orders.
-func narrow(property, own map[string]any, wrong func(keyword, what, mend string)) {
-	for _, keyword := range slices.Sorted(maps.Keys(own)) {
-		v, was := own[keyword], property[keyword]
+func narrow(property, own mapping, wrong func(keyword, what, mend string)) {
+	for keyword, v := range sorted.Map(own) {
+		was := property[keyword]
 		ok := true
 		switch {
 		case was == nil || keyword == "description":
@@ -199,7 +198,7 @@ const utf8Most = 4 // bytes of a character
 
 // longest is how many bytes a value that a property takes can have as CloudFormation
 // takes it; or why it cannot be said.
-func longest(s map[string]any) (most int, why, mend string) {
+func longest(s mapping) (most int, why, mend string) {
 	if list, ok := s["enum"].([]any); ok {
 		for _, item := range list {
 			text, _ := valueText(item)
@@ -223,7 +222,7 @@ func longest(s map[string]any) (most int, why, mend string) {
 		return n * utf8Most, "", ""
 	case "array":
 		n, ok := count(s["maxItems"])
-		items, _ := s["items"].(map[string]any)
+		items, _ := s["items"].(mapping)
 		if !ok || items == nil {
 			return 0, "takes a user's list without a bound", "write schema: {maxItems: …} beside parameter in the settings"
 		}
@@ -260,16 +259,16 @@ func count(v any) (int, bool) {
 var hidden = []string{"password", "passphrase", "secret", "token", "private_key", "api_key"}
 
 // secrets refuses a template's parameter that shows what users give as a secret.
-func (c *checker) secrets(t *model) {
-	for _, name := range slices.Sorted(maps.Keys(c.parameters)) {
-		s, own := c.parameters[name], c.narrowed[name]
+func (c *checker) secrets() {
+	for name, s := range sorted.Map(c.Parameters) {
+		own := c.narrowed[name]
 		is := own["format"] == "password" || own["writeOnly"] == true
 		for _, part := range hidden {
 			is = is || s.Parameter != "" && strings.Contains(strings.ToLower(s.Parameter), part)
 		}
-		if p, there := t.parameters[name]; is && there && !p.secret {
-			c.add(t.problem("/Parameters"+slot(name),
-				fmt.Sprintf("parameter %s takes the secret %s, and shows it", name, s.Parameter), "add NoEcho: true"))
+		if p, there := c.declared[name]; is && there && !p.secret {
+			c.wrong("/Parameters"+slot(name),
+				fmt.Sprintf("parameter %s takes the secret %s, and shows it", name, s.Parameter), "add NoEcho: true")
 		}
 	}
 }

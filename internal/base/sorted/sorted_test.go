@@ -1,0 +1,22 @@
+package sorted_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/longshore/longshore/internal/base/sorted"
+)
+
+// A walk has the order of the keys, and ends where its caller ends it.
+func TestMap(t *testing.T) {
+	said := ""
+	for key, value := range sorted.Map(map[string]int{"c": 3, "a": 1, "d": 4, "b": 2}) {
+		said += fmt.Sprintf("%s%d ", key, value)
+		if key == "c" {
+			break
+		}
+	}
+	if said != "a1 b2 c3 " {
+		t.Errorf("the walk was %q", said)
+	}
+}
