@@ -2,8 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"github.com/longshore/longshore/internal/base/secret"
 )
@@ -32,11 +30,6 @@ type Key struct {
 	Secret string `json:"secret,omitempty"` // in State only until the grant is recorded
 }
 
-func (k Key) state() *State {
-	data, _ := json.Marshal(k) // two texts
-	return &State{Format: keyFormat, Data: data}
-}
-
 // OneKey gives a binding its one key in two steps. The first makes a key and has its
 // secret be recorded: the status is not done. A later one finds it in the binding's
 // state, tries it, and is done: the caller puts the key into the grant.
@@ -45,14 +38,7 @@ func (k Key) state() *State {
 // secret of such a key, and somebody may yet have it: each step deletes all keys but the
 // recorded one.
 func OneKey(ctx context.Context, was State, keys Keys) (st Status, k Key, err error) {
-	switch was.Format {
-	case 0:
-	case keyFormat:
-		err = json.Unmarshal(was.Data, &k)
-	default: // a deployment is under way
-		err = fmt.Errorf("the state of a key has format %d, and this program knows %d", was.Format, keyFormat)
-	}
-	if err != nil {
+	if err := was.Read(keyFormat, &k); err != nil {
 		return Status{}, k, err
 	}
 	opens := false
@@ -77,10 +63,10 @@ func OneKey(ctx context.Context, was State, keys Keys) (st Status, k Key, err er
 		}
 	}
 	if opens {
-		return Status{Done: true, Percent: 100, State: Key{ID: k.ID}.state()}, k, nil
+		return Status{Done: true, Percent: 100, State: StateOf(keyFormat, Key{ID: k.ID})}, k, nil
 	}
 	if k, err = keys.Create(ctx); err != nil {
 		return Status{}, k, err
 	}
-	return Status{Percent: 80, Description: "Creating the key", State: k.state()}, k, nil
+	return Status{Percent: 80, Description: "Creating the key", State: StateOf(keyFormat, k)}, k, nil
 }

@@ -174,6 +174,27 @@ func ParseState(raw []byte) (State, error) {
 	return State{Format: int(format), Data: raw[n:]}, nil
 }
 
+// StateOf is a state of a format, whose data is JSON.
+func StateOf(format int, data any) *State {
+	raw, _ := json.Marshal(data) // texts, numbers and times
+	return &State{Format: format, Data: raw}
+}
+
+// Read reads what StateOf has written; of no state, it reads nothing. The state of a later
+// program is an error that passes: a deployment is under way.
+func (s State) Read(format int, into any) error {
+	switch s.Format {
+	case 0:
+		return nil
+	case format:
+		if err := json.Unmarshal(s.Data, into); err != nil {
+			return fmt.Errorf("reading a provider's state: %w", err)
+		}
+		return nil
+	}
+	return fmt.Errorf("a provider's state has format %d, and this program knows %d", s.Format, format)
+}
+
 // A Place is where an instance was ordered, for tags that people read. Each
 // member may be empty, and may hold any characters.
 type Place struct {

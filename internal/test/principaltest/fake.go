@@ -249,7 +249,7 @@ func (c *Client) on(ctx context.Context, kind plan.Principal, name string, call 
 }
 
 func (f *Fake) found(e *entity) principal.Found {
-	return principal.Found{Name: e.name, ARN: f.arn(e), Path: e.path, Created: e.created.Truncate(time.Second)}
+	return principal.Found{Kind: e.kind, Name: e.name, ARN: f.arn(e), Path: e.path, Created: e.created.Truncate(time.Second)}
 }
 
 // List implements principal.Principals.

@@ -59,6 +59,7 @@ type Keys interface {
 
 // Found is a user or role that is there.
 type Found struct {
+	Kind            plan.Principal
 	Name, ARN, Path string
 	Created         time.Time // UTC
 	Tags            map[string]string

@@ -40,14 +40,14 @@ func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holdi
 		return nil, "", fmt.Errorf("listing %ss: %w", kind, err)
 	}
 	for _, f := range listed {
-		tags, err := k.tagsOf(ctx, found{plan.Principal(kind), f})
+		tags, err := k.tagsOf(ctx, f)
 		if err != nil {
 			return nil, "", err
 		}
 		if tags.Broker != k.Broker || tags.Binding == "" {
 			continue // not ours, or it went meanwhile
 		}
-		if err := k.lookLate(ctx, found{plan.Principal(kind), f}); err != nil {
+		if err := k.lookLate(ctx, f); err != nil {
 			return nil, "", err
 		}
 		page = append(page, provider.Holding{Name: f.Name, Tags: tags, Created: f.Created.UTC()})
@@ -74,10 +74,10 @@ const (
 // lookLate tells the log of keys beside the recorded one. Whoever lists may delete
 // nothing: they go with the next step on the binding. Keys that cannot be read are
 // looked at by the next sweep: an inventory without them is complete all the same.
-func (k *Keeper) lookLate(ctx context.Context, f found) error {
+func (k *Keeper) lookLate(ctx context.Context, f Found) error {
 	age := k.Now().Sub(f.Created)
 	looked, _ := k.looked.Get(f.ARN)
-	if f.kind != plan.User || age < lateAfter || age > lateUntil || looked.Equal(f.Created) {
+	if f.Kind != plan.User || age < lateAfter || age > lateUntil || looked.Equal(f.Created) {
 		return nil
 	}
 	if err := k.Reads.Wait(ctx); err != nil {
@@ -86,7 +86,7 @@ func (k *Keeper) lookLate(ctx context.Context, f found) error {
 	keys, err := k.IAM.Keys(ctx, f.Name)
 	var full Found
 	if err == nil && len(keys) > 1 {
-		full, err = k.IAM.Get(ctx, f.kind, f.Name)
+		full, err = k.IAM.Get(ctx, f.Kind, f.Name)
 	}
 	if err != nil {
 		if absentIsFine(err) != nil {
@@ -108,7 +108,7 @@ func (k *Keeper) lookLate(ctx context.Context, f found) error {
 // tagsOf gives whose a principal is; zero for what went or cannot be read as tags. They
 // never change while it lives, so that a process reads them once. Whoever removes it
 // reads them again.
-func (k *Keeper) tagsOf(ctx context.Context, f found) (provider.Tags, error) {
+func (k *Keeper) tagsOf(ctx context.Context, f Found) (provider.Tags, error) {
 	id := f.ARN + f.Created.String()
 	tags, ok := k.read.Get(id)
 	if ok {
@@ -117,12 +117,12 @@ func (k *Keeper) tagsOf(ctx context.Context, f found) (provider.Tags, error) {
 	if err := k.Reads.Wait(ctx); err != nil {
 		return tags, err
 	}
-	full, err := k.IAM.Get(ctx, f.kind, f.Name)
+	full, err := k.IAM.Get(ctx, f.Kind, f.Name)
 	if awserr.Is(err, awserr.Absent) {
 		return tags, nil
 	}
 	if err != nil {
-		return tags, fmt.Errorf("reading the tags of a %s: %w", f.kind, err)
+		return tags, fmt.Errorf("reading the tags of a %s: %w", f.Kind, err)
 	}
 	if tags, err = label.Read(full.Tags); err != nil {
 		return provider.Tags{}, nil
@@ -138,34 +138,28 @@ const (
 	noKeys          = "-"
 )
 
-// inventoried finds what an inventory has listed; ok is false where it is gone, or of
+// inventoried finds a principal that an inventory has listed; nil where it is gone, or of
 // another incarnation.
-func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (f found, ok bool, err error) {
-	for _, kind := range kinds {
-		full, err := k.IAM.Get(ctx, kind, h.Name)
-		if awserr.Is(err, awserr.Absent) {
-			continue
-		}
-		if err != nil {
-			return f, false, fmt.Errorf("reading a %s: %w", kind, err)
-		}
-		if tags, err := label.Read(full.Tags); err == nil && tags == h.Tags {
-			return found{kind, full}, true, nil
+func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (*Found, error) {
+	all, err := k.named(ctx, h.Name)
+	for _, f := range all {
+		if tags, err := label.Read(f.Tags); err == nil && tags == h.Tags {
+			return &f, nil
 		}
 	}
-	return f, false, nil
+	return nil, err
 }
 
 // Quarantine has a principal open nothing, as provider.Quarantiner has it: its keys are
 // made inactive, and it is denied everything, sessions that were begun before included.
 // What is to be undone stands in a tag before anything is done.
 func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
-	f, ok, err := k.inventoried(ctx, h)
-	if err != nil || !ok {
+	f, err := k.inventoried(ctx, h)
+	if err != nil || f == nil {
 		return err
 	}
 	var active []string
-	if f.kind == plan.User {
+	if f.Kind == plan.User {
 		keys, err := k.IAM.Keys(ctx, f.Name)
 		if err != nil {
 			return absentIsFine(err)
@@ -178,11 +172,11 @@ func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
 	}
 	if f.Tags[quarantineLabel] == "" {
 		mark := label.Label{Name: quarantineLabel, Value: cmp.Or(strings.Join(active, " "), noKeys)}
-		if err := k.IAM.SetTags(ctx, f.kind, f.Name, []label.Label{mark}); err != nil {
+		if err := k.IAM.SetTags(ctx, f.Kind, f.Name, []label.Label{mark}); err != nil {
 			return absentIsFine(err)
 		}
 	}
-	if err := k.IAM.PutPolicy(ctx, f.kind, f.Name, denyName, plan.DenyAll); err != nil {
+	if err := k.IAM.PutPolicy(ctx, f.Kind, f.Name, denyName, plan.DenyAll); err != nil {
 		return absentIsFine(err)
 	}
 	return k.setKeys(ctx, f.Name, active, false)
@@ -190,11 +184,11 @@ func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
 
 // Release ends a quarantine: everything is as it was before.
 func (k *Keeper) Release(ctx context.Context, h provider.Holding) error {
-	f, ok, err := k.inventoried(ctx, h)
-	if err != nil || !ok || f.Tags[quarantineLabel] == "" {
+	f, err := k.inventoried(ctx, h)
+	if err != nil || f == nil || f.Tags[quarantineLabel] == "" {
 		return err
 	}
-	if err := k.IAM.DeletePolicy(ctx, f.kind, f.Name, denyName); absentIsFine(err) != nil {
+	if err := k.IAM.DeletePolicy(ctx, f.Kind, f.Name, denyName); absentIsFine(err) != nil {
 		return err
 	}
 	if were := f.Tags[quarantineLabel]; were != noKeys {
@@ -202,7 +196,7 @@ func (k *Keeper) Release(ctx context.Context, h provider.Holding) error {
 			return err
 		}
 	}
-	return absentIsFine(k.IAM.DropTags(ctx, f.kind, f.Name, quarantineLabel))
+	return absentIsFine(k.IAM.DropTags(ctx, f.Kind, f.Name, quarantineLabel))
 }
 
 func (k *Keeper) setKeys(ctx context.Context, user string, ids []string, active bool) error {

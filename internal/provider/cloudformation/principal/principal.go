@@ -9,11 +9,11 @@
 package principal
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -94,21 +94,7 @@ type bindingState struct {
 	At     time.Time `json:"at,omitzero"`
 }
 
-func (r bindingState) state() *provider.State {
-	data, _ := json.Marshal(r) // texts, times and a number only
-	return &provider.State{Format: stateFormat, Data: data}
-}
-
-func readState(s provider.State) (r bindingState, err error) {
-	switch s.Format {
-	case 0:
-		return r, nil
-	case stateFormat:
-		return r, json.Unmarshal(s.Data, &r)
-	default: // of a later program: a deploy is under way
-		return r, fmt.Errorf("state has format %d, and this program knows %d", s.Format, stateFormat)
-	}
-}
+func (r bindingState) state() *provider.State { return provider.StateOf(stateFormat, r) }
 
 // A task is one step of a bind.
 type task struct {
@@ -130,15 +116,12 @@ type task struct {
 // from the state. A role takes two.
 func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status,
 	error) {
-	was, err := readState(b.State)
-	if err != nil {
+	var was bindingState
+	if err := b.State.Read(stateFormat, &was); err != nil {
 		return provider.Status{}, err
 	}
-	t := &task{Keeper: k, b: b, m: m, kind: plan.User, tags: provider.BindingTagsOf(b), values: values}
+	t := &task{Keeper: k, b: b, m: m, kind: cmp.Or(m.Principal, plan.User), tags: provider.BindingTagsOf(b), values: values}
 	t.name = k.Scope.Binding(t.tags)
-	if m.Principal == plan.Role {
-		t.kind = plan.Role
-	}
 	if err := t.fill(); err != nil { // before anything is made
 		return provider.Status{}, err
 	}
@@ -146,6 +129,7 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, 
 		return provider.Status{}, errors.New("a binding without a secret cannot be bound")
 	}
 	var st provider.Status
+	var err error
 	if was.Secret != "" && t.kind == plan.User {
 		st, err = t.prove(ctx, was)
 	} else {
@@ -220,7 +204,7 @@ func (t *task) make(ctx context.Context) (provider.Status, error) {
 
 // find gives this binding's principal, nil if the lists do not show it, and one of the
 // other kind, from before its plan was changed. Anything else under its path is a failure.
-func (t *task) find(ctx context.Context) (mine *Found, others []found, err error) {
+func (t *task) find(ctx context.Context) (mine *Found, others []Found, err error) {
 	all, err := t.listed(ctx, t.Scope.BindingPath(t.tags))
 	if err != nil {
 		return nil, nil, err
@@ -230,7 +214,7 @@ func (t *task) find(ctx context.Context) (mine *Found, others []found, err error
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case f.kind == t.kind && f.Name == t.name:
+		case f.Kind == t.kind && f.Name == t.name:
 			mine = &full
 		default:
 			others = append(others, f)
@@ -240,7 +224,7 @@ func (t *task) find(ctx context.Context) (mine *Found, others []found, err error
 }
 
 // clear removes principals of the other kind, unless finding them has failed.
-func (t *task) clear(ctx context.Context, others []found, err error) error {
+func (t *task) clear(ctx context.Context, others []Found, err error) error {
 	for _, f := range others {
 		if err == nil {
 			err = t.remove(ctx, f)
@@ -268,7 +252,7 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 	}
 	err := t.IAM.Create(ctx, t.kind, w)
 	if awserr.Is(err, awserr.Exists) {
-		full, err := t.owned(ctx, found{kind: t.kind, Found: Found{Name: t.name}}, t.tags)
+		full, err := t.owned(ctx, Found{Kind: t.kind, Name: t.name}, t.tags)
 		return &full, err
 	}
 	return &Found{Name: t.name, Created: t.Now()}, err

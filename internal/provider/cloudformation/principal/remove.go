@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -15,26 +16,30 @@ import (
 // kinds are those of principals.
 var kinds = []plan.Principal{plan.User, plan.Role}
 
-// found is a principal with its kind.
-type found struct {
-	kind plan.Principal
-	Found
-}
-
 // listed gives all below a path, of both kinds.
-func (k *Keeper) listed(ctx context.Context, path string) (all []found, err error) {
+func (k *Keeper) listed(ctx context.Context, path string) (all []Found, err error) {
 	for _, kind := range kinds {
-		for cursor := ""; ; {
-			page, next, err := k.IAM.List(ctx, kind, path, cursor, listMost)
+		for f, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]Found, string, error) {
+			return k.IAM.List(ctx, kind, path, cursor, listMost)
+		}) {
 			if err != nil {
 				return nil, fmt.Errorf("listing %ss: %w", kind, err)
 			}
-			for _, f := range page {
-				all = append(all, found{kind, f})
-			}
-			if cursor = next; next == "" {
-				break
-			}
+			all = append(all, f)
+		}
+	}
+	return all, nil
+}
+
+// named gives what has a name: a user, a role, or both.
+func (k *Keeper) named(ctx context.Context, name string) (all []Found, err error) {
+	for _, kind := range kinds {
+		f, err := k.IAM.Get(ctx, kind, name)
+		switch {
+		case err == nil:
+			all = append(all, f)
+		case !awserr.Is(err, awserr.Absent):
+			return nil, fmt.Errorf("reading a %s: %w", kind, err)
 		}
 	}
 	return all, nil
@@ -45,10 +50,10 @@ const listMost = 1000
 
 // owned gives a principal with its tags if it is of the binding; anything else is a
 // failure, and stays as it is.
-func (k *Keeper) owned(ctx context.Context, f found, tags provider.Tags) (Found, error) {
-	full, err := k.IAM.Get(ctx, f.kind, f.Name)
+func (k *Keeper) owned(ctx context.Context, f Found, tags provider.Tags) (Found, error) {
+	full, err := k.IAM.Get(ctx, f.Kind, f.Name)
 	if err != nil {
-		return full, fmt.Errorf("reading a %s: %w", f.kind, err)
+		return full, fmt.Errorf("reading a %s: %w", f.Kind, err)
 	}
 	of, err := label.Read(full.Tags)
 	if err != nil || of != tags {
@@ -89,41 +94,31 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 
 // principalsOf gives the principals of a binding: those that the lists show, or else the
 // one of its name, which they may not show yet.
-func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]found, error) {
+func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]Found, error) {
 	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
 	if err != nil || len(all) > 0 {
 		return all, err
 	}
-	for _, kind := range kinds {
-		f, err := k.IAM.Get(ctx, kind, k.Scope.Binding(tags))
-		if awserr.Is(err, awserr.Absent) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading a %s: %w", kind, err)
-		}
-		all = append(all, found{kind, f})
-	}
-	return all, nil
+	return k.named(ctx, k.Scope.Binding(tags))
 }
 
 // remove deletes what is ours: its keys first, so that it opens nothing from then on.
 // What others have hung on it goes too, where IAM would not let it be deleted; then
 // it is deleted when this is called again.
-func (k *Keeper) remove(ctx context.Context, f found) error {
-	if f.kind == plan.User {
+func (k *Keeper) remove(ctx context.Context, f Found) error {
+	if f.Kind == plan.User {
 		if _, err := k.revoke(ctx, f.Name, ""); err != nil {
 			return absentIsFine(err)
 		}
 	}
-	if err := k.IAM.DeletePolicy(ctx, f.kind, f.Name, policyName); absentIsFine(err) != nil {
+	if err := k.IAM.DeletePolicy(ctx, f.Kind, f.Name, policyName); absentIsFine(err) != nil {
 		return err
 	}
-	err := k.IAM.Delete(ctx, f.kind, f.Name)
+	err := k.IAM.Delete(ctx, f.Kind, f.Name)
 	if !awserr.Is(err, awserr.Busy) {
 		return absentIsFine(err)
 	}
-	hanging, err := k.IAM.Attachments(ctx, f.kind, f.Name)
+	hanging, err := k.IAM.Attachments(ctx, f.Kind, f.Name)
 	if err != nil {
 		return absentIsFine(err)
 	}

@@ -25,7 +25,7 @@ func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Setti
 	r := &rewriting{Keeper: k, of: of, m: m, partition: values[plan.ValuePartition]}
 	changed := 0
 	for _, f := range all {
-		document, err := plan.FillPolicy(f.kind, m.Policy, values)
+		document, err := plan.FillPolicy(f.Kind, m.Policy, values)
 		if err == nil && m.Principal == plan.Role {
 			_, err = trust(m.Assume, r.partition, "x")
 		}
@@ -57,16 +57,16 @@ type rewriting struct {
 
 // principal changes one principal if it is otherwise, and reports whether it did. A key
 // beside the recorded one goes with it.
-func (r *rewriting) principal(ctx context.Context, f found, document string) (bool, error) {
-	has, err := r.IAM.Policy(ctx, f.kind, f.Name, policyName)
+func (r *rewriting) principal(ctx context.Context, f Found, document string) (bool, error) {
+	has, err := r.IAM.Policy(ctx, f.Kind, f.Name, policyName)
 	if absentIsFine(err) != nil {
 		return false, err
 	}
 	equal := err == nil && plan.SamePolicy(has, document)
-	if equal && f.kind == plan.User {
+	if equal && f.Kind == plan.User {
 		return false, nil
 	}
-	full, err := r.IAM.Get(ctx, f.kind, f.Name)
+	full, err := r.IAM.Get(ctx, f.Kind, f.Name)
 	if err != nil {
 		return false, err
 	}
@@ -75,7 +75,7 @@ func (r *rewriting) principal(ctx context.Context, f found, document string) (bo
 		r.Log.Warn("something that is not ours stands among the principals of an instance: it was left as it is", "name", f.Name)
 		return false, nil
 	}
-	if f.kind == plan.Role && r.m.Principal == plan.Role {
+	if f.Kind == plan.Role && r.m.Principal == plan.Role {
 		changed, err := r.entrust(ctx, full, r.m, r.partition)
 		if err != nil || equal {
 			return changed, err
@@ -89,5 +89,5 @@ func (r *rewriting) principal(ctx context.Context, f found, document string) (bo
 	if equal {
 		return false, nil
 	}
-	return true, r.IAM.PutPolicy(ctx, f.kind, f.Name, policyName, document)
+	return true, r.IAM.PutPolicy(ctx, f.Kind, f.Name, policyName, document)
 }

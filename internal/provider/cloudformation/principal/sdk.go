@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -19,12 +20,23 @@ func NewIAM(cfg aws.Config) IAM { return sdk{iam.NewFromConfig(cfg)} }
 // sdk is IAM by AWS's SDK, which repeats what it may.
 type sdk struct{ c *iam.Client }
 
+// either makes the call of a role, or that of a user.
+func either[RoleIn, RoleOut, UserIn, UserOut any](ctx context.Context, kind plan.Principal,
+	ofRole call[RoleIn, RoleOut], role RoleIn, ofUser call[UserIn, UserOut], user UserIn) (err error) {
+	if kind == plan.Role {
+		_, err = ofRole(ctx, &role)
+	} else {
+		_, err = ofUser(ctx, &user)
+	}
+	return err
+}
+
 // List implements Principals.
 func (s sdk) List(ctx context.Context, kind plan.Principal, path, cursor string, most int) (page []Found, next string,
 	err error) {
-	var marker *string
-	if cursor != "" {
-		marker = &cursor
+	marker := &cursor
+	if cursor == "" {
+		marker = nil
 	}
 	items := aws.Int32(int32(most))
 	if kind == plan.Role {
@@ -66,27 +78,20 @@ func (s sdk) Get(ctx context.Context, kind plan.Principal, name string) (Found, 
 }
 
 func foundUser(u *types.User) Found {
-	return Found{
-		Name: aws.ToString(u.UserName), ARN: aws.ToString(u.Arn), Path: aws.ToString(u.Path),
-		Created: aws.ToTime(u.CreateDate).UTC(),
-		Tags:    tagsOf(u.Tags),
-	}
+	return foundOf(plan.User, u.UserName, u.Arn, u.Path, u.CreateDate, u.Tags)
 }
 
 func foundRole(r *types.Role) Found {
-	return Found{
-		Name: aws.ToString(r.RoleName), ARN: aws.ToString(r.Arn), Path: aws.ToString(r.Path),
-		Created: aws.ToTime(r.CreateDate).UTC(),
-		Tags:    tagsOf(r.Tags),
-	}
+	return foundOf(plan.Role, r.RoleName, r.Arn, r.Path, r.CreateDate, r.Tags)
 }
 
-func tagsOf(tags []types.Tag) map[string]string {
-	out := make(map[string]string, len(tags))
+func foundOf(kind plan.Principal, name, arn, path *string, created *time.Time, tags []types.Tag) Found {
+	f := Found{Kind: kind, Name: aws.ToString(name), ARN: aws.ToString(arn), Path: aws.ToString(path),
+		Created: aws.ToTime(created).UTC(), Tags: map[string]string{}}
 	for _, t := range tags {
-		out[aws.ToString(t.Key)] = aws.ToString(t.Value)
+		f.Tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
 	}
-	return out
+	return f
 }
 
 func toTags(labels []label.Label) []types.Tag {
@@ -98,18 +103,15 @@ func toTags(labels []label.Label) []types.Tag {
 }
 
 // Create implements Principals.
-func (s sdk) Create(ctx context.Context, kind plan.Principal, w Wanted) (err error) {
+func (s sdk) Create(ctx context.Context, kind plan.Principal, w Wanted) error {
 	if w.Boundary == "" {
 		return fmt.Errorf("%s %q has no boundary", kind, w.Name)
 	}
-	if kind == plan.Role {
-		_, err = s.c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: &w.Name, Path: &w.Path, Tags: toTags(w.Tags),
-			PermissionsBoundary: &w.Boundary, AssumeRolePolicyDocument: &w.Trust})
-		return err
-	}
-	_, err = s.c.CreateUser(ctx, &iam.CreateUserInput{UserName: &w.Name, Path: &w.Path, Tags: toTags(w.Tags),
-		PermissionsBoundary: &w.Boundary})
-	return err
+	return either(ctx, kind,
+		s.c.CreateRole, iam.CreateRoleInput{RoleName: &w.Name, Path: &w.Path, Tags: toTags(w.Tags),
+			PermissionsBoundary: &w.Boundary, AssumeRolePolicyDocument: &w.Trust},
+		s.c.CreateUser, iam.CreateUserInput{UserName: &w.Name, Path: &w.Path, Tags: toTags(w.Tags),
+			PermissionsBoundary: &w.Boundary})
 }
 
 // SetTrust implements Principals.
@@ -119,72 +121,49 @@ func (s sdk) SetTrust(ctx context.Context, role, document string) error {
 }
 
 // SetTags implements Principals.
-func (s sdk) SetTags(ctx context.Context, kind plan.Principal, name string, tags []label.Label) (err error) {
-	if kind == plan.Role {
-		_, err = s.c.TagRole(ctx, &iam.TagRoleInput{RoleName: &name, Tags: toTags(tags)})
-	} else {
-		_, err = s.c.TagUser(ctx, &iam.TagUserInput{UserName: &name, Tags: toTags(tags)})
-	}
-	return err
+func (s sdk) SetTags(ctx context.Context, kind plan.Principal, name string, tags []label.Label) error {
+	return either(ctx, kind, s.c.TagRole, iam.TagRoleInput{RoleName: &name, Tags: toTags(tags)},
+		s.c.TagUser, iam.TagUserInput{UserName: &name, Tags: toTags(tags)})
 }
 
 // DropTags implements Principals.
-func (s sdk) DropTags(ctx context.Context, kind plan.Principal, name string, tags ...string) (err error) {
-	if kind == plan.Role {
-		_, err = s.c.UntagRole(ctx, &iam.UntagRoleInput{RoleName: &name, TagKeys: tags})
-	} else {
-		_, err = s.c.UntagUser(ctx, &iam.UntagUserInput{UserName: &name, TagKeys: tags})
-	}
-	return err
+func (s sdk) DropTags(ctx context.Context, kind plan.Principal, name string, tags ...string) error {
+	return either(ctx, kind, s.c.UntagRole, iam.UntagRoleInput{RoleName: &name, TagKeys: tags},
+		s.c.UntagUser, iam.UntagUserInput{UserName: &name, TagKeys: tags})
 }
 
 // Delete implements Principals.
-func (s sdk) Delete(ctx context.Context, kind plan.Principal, name string) (err error) {
-	if kind == plan.Role {
-		_, err = s.c.DeleteRole(ctx, &iam.DeleteRoleInput{RoleName: &name})
-	} else {
-		_, err = s.c.DeleteUser(ctx, &iam.DeleteUserInput{UserName: &name})
-	}
-	return err
+func (s sdk) Delete(ctx context.Context, kind plan.Principal, name string) error {
+	return either(ctx, kind, s.c.DeleteRole, iam.DeleteRoleInput{RoleName: &name},
+		s.c.DeleteUser, iam.DeleteUserInput{UserName: &name})
 }
 
 // Policy implements Policies.
 func (s sdk) Policy(ctx context.Context, kind plan.Principal, name, policy string) (string, error) {
-	var document *string
 	if kind == plan.Role {
 		out, err := s.c.GetRolePolicy(ctx, &iam.GetRolePolicyInput{RoleName: &name, PolicyName: &policy})
 		if err != nil {
 			return "", err
 		}
-		document = out.PolicyDocument
-	} else {
-		out, err := s.c.GetUserPolicy(ctx, &iam.GetUserPolicyInput{UserName: &name, PolicyName: &policy})
-		if err != nil {
-			return "", err
-		}
-		document = out.PolicyDocument
+		return url.QueryUnescape(aws.ToString(out.PolicyDocument))
 	}
-	return url.QueryUnescape(aws.ToString(document))
+	out, err := s.c.GetUserPolicy(ctx, &iam.GetUserPolicyInput{UserName: &name, PolicyName: &policy})
+	if err != nil {
+		return "", err
+	}
+	return url.QueryUnescape(aws.ToString(out.PolicyDocument))
 }
 
 // PutPolicy implements Policies.
-func (s sdk) PutPolicy(ctx context.Context, kind plan.Principal, name, policy, document string) (err error) {
-	if kind == plan.Role {
-		_, err = s.c.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: &name, PolicyName: &policy, PolicyDocument: &document})
-	} else {
-		_, err = s.c.PutUserPolicy(ctx, &iam.PutUserPolicyInput{UserName: &name, PolicyName: &policy, PolicyDocument: &document})
-	}
-	return err
+func (s sdk) PutPolicy(ctx context.Context, kind plan.Principal, name, policy, document string) error {
+	return either(ctx, kind, s.c.PutRolePolicy, iam.PutRolePolicyInput{RoleName: &name, PolicyName: &policy, PolicyDocument: &document},
+		s.c.PutUserPolicy, iam.PutUserPolicyInput{UserName: &name, PolicyName: &policy, PolicyDocument: &document})
 }
 
 // DeletePolicy implements Policies.
-func (s sdk) DeletePolicy(ctx context.Context, kind plan.Principal, name, policy string) (err error) {
-	if kind == plan.Role {
-		_, err = s.c.DeleteRolePolicy(ctx, &iam.DeleteRolePolicyInput{RoleName: &name, PolicyName: &policy})
-	} else {
-		_, err = s.c.DeleteUserPolicy(ctx, &iam.DeleteUserPolicyInput{UserName: &name, PolicyName: &policy})
-	}
-	return err
+func (s sdk) DeletePolicy(ctx context.Context, kind plan.Principal, name, policy string) error {
+	return either(ctx, kind, s.c.DeleteRolePolicy, iam.DeleteRolePolicyInput{RoleName: &name, PolicyName: &policy},
+		s.c.DeleteUserPolicy, iam.DeleteUserPolicyInput{UserName: &name, PolicyName: &policy})
 }
 
 // Keys implements Keys.
@@ -232,8 +211,6 @@ func (s sdk) Usage(ctx context.Context, kind plan.Principal) (made, most int, er
 	if err != nil {
 		return 0, 0, err
 	}
-	if kind == plan.Role {
-		return int(out.SummaryMap["Roles"]), int(out.SummaryMap["RolesQuota"]), nil
-	}
-	return int(out.SummaryMap["Users"]), int(out.SummaryMap["UsersQuota"]), nil
+	all := map[plan.Principal]string{plan.User: "Users", plan.Role: "Roles"}[kind]
+	return int(out.SummaryMap[all]), int(out.SummaryMap[all+"Quota"]), nil
 }
