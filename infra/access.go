@@ -21,7 +21,7 @@ func onlyFrom(cidrs []string) awsiam.PolicyDocument {
 		})
 	}
 	elsewhere := map[string]any{"NotIpAddress": map[string]any{"aws:SourceIp": cidrs}}
-	return policy([]awsiam.PolicyStatement{statement(awsiam.Effect_ALLOW, nil), statement(awsiam.Effect_DENY, &elsewhere)})
+	return policy(Grants{statement(awsiam.Effect_ALLOW, nil), statement(awsiam.Effect_DENY, &elsewhere)})
 }
 
 // WebACLBuilt, instead of an ARN, makes a web ACL in the stack.
@@ -38,12 +38,12 @@ func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, s Settings
 	if s.WebACL == "" {
 		return false
 	}
-	scope = constructs.NewConstruct(scope, jsii.String("WebACL"))
+	scope = subscope(scope, "WebACL")
 	arn := &s.WebACL
 	if s.WebACL == WebACLBuilt {
 		arn = newRateACL(scope, s.PlatformRate).AttrArn()
 	}
-	awswafv2.NewCfnWebACLAssociation(scope, jsii.String("Association"), &awswafv2.CfnWebACLAssociationProps{
+	awswafv2.NewCfnWebACLAssociation(scope, new("Association"), &awswafv2.CfnWebACLAssociationProps{
 		WebAclArn: arn, ResourceArn: stage.StageArn(),
 	})
 	return true
@@ -54,36 +54,36 @@ func newRateACL(scope constructs.Construct, rate int) awswafv2.CfnWebACL {
 	unseen := func(name string) *awswafv2.CfnWebACL_VisibilityConfigProperty {
 		// Metrics of its own would cost, and samples would show logins.
 		return &awswafv2.CfnWebACL_VisibilityConfigProperty{
-			MetricName: &name, CloudWatchMetricsEnabled: jsii.Bool(false), SampledRequestsEnabled: jsii.Bool(false),
+			MetricName: &name, CloudWatchMetricsEnabled: new(false), SampledRequestsEnabled: new(false),
 		}
 	}
-	return awswafv2.NewCfnWebACL(scope, jsii.String("ACL"), &awswafv2.CfnWebACLProps{
-		Scope:            jsii.String("REGIONAL"),
-		Description:      jsii.String("Bounds how much each platform may ask"),
+	return awswafv2.NewCfnWebACL(scope, new("ACL"), &awswafv2.CfnWebACLProps{
+		Scope:            new("REGIONAL"),
+		Description:      new("Bounds how much each platform may ask"),
 		DefaultAction:    &awswafv2.CfnWebACL_DefaultActionProperty{Allow: &awswafv2.CfnWebACL_AllowActionProperty{}},
 		VisibilityConfig: unseen("longshore"),
 		CustomResponseBodies: &map[string]any{tooMany: &awswafv2.CfnWebACL_CustomResponseBodyProperty{
-			ContentType: jsii.String("APPLICATION_JSON"),
-			Content:     jsii.String(describing("This platform sends too many requests. Repeat this one after a minute.")),
+			ContentType: new("APPLICATION_JSON"),
+			Content:     new(describing("This platform sends too many requests. Repeat this one after a minute.")),
 		}},
 		Rules: &[]any{&awswafv2.CfnWebACL_RuleProperty{
-			Name: jsii.String("each-login"), Priority: jsii.Number(0), VisibilityConfig: unseen("each-login"),
+			Name: new("each-login"), Priority: jsii.Number(0), VisibilityConfig: unseen("each-login"),
 			Action: &awswafv2.CfnWebACL_RuleActionProperty{Block: &awswafv2.CfnWebACL_BlockActionProperty{
 				CustomResponse: &awswafv2.CfnWebACL_CustomResponseProperty{
-					ResponseCode: jsii.Number(429), CustomResponseBodyKey: jsii.String(tooMany),
+					ResponseCode: jsii.Number(429), CustomResponseBodyKey: new(tooMany),
 					ResponseHeaders: &[]any{&awswafv2.CfnWebACL_CustomHTTPHeaderProperty{
-						Name: jsii.String("Retry-After"), Value: jsii.String("60"),
+						Name: new("Retry-After"), Value: new("60"),
 					}},
 				},
 			}},
 			Statement: &awswafv2.CfnWebACL_StatementProperty{RateBasedStatement: &awswafv2.CfnWebACL_RateBasedStatementProperty{
 				Limit: jsii.Number(rate * windowSeconds), EvaluationWindowSec: jsii.Number(windowSeconds),
-				AggregateKeyType: jsii.String("CUSTOM_KEYS"),
+				AggregateKeyType: new("CUSTOM_KEYS"),
 				CustomKeys: &[]any{&awswafv2.CfnWebACL_RateBasedStatementCustomKeyProperty{
 					Header: &awswafv2.CfnWebACL_RateLimitHeaderProperty{
-						Name: jsii.String("authorization"),
+						Name: new("authorization"),
 						TextTransformations: &[]any{&awswafv2.CfnWebACL_TextTransformationProperty{
-							Priority: jsii.Number(0), Type: jsii.String("NONE"),
+							Priority: jsii.Number(0), Type: new("NONE"),
 						}},
 					}}},
 			}},

@@ -33,7 +33,7 @@ type Alarms struct {
 // NewAlarms makes the alarms.
 func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestApi, reaper awslambda.Function,
 	operators *Operators) *Alarms {
-	a := &Alarms{scope: constructs.NewConstruct(scope, jsii.String("Alarms")), operators: operators}
+	a := &Alarms{scope: subscope(scope, "Alarms"), operators: operators}
 	// A function that fails, that Lambda refuses to run, or whose table or key
 	// cannot be used ends in this.
 	a.add("Failing", "Requests end in a 5xx", &awscloudwatch.AlarmProps{
@@ -77,14 +77,14 @@ func own(stack, name, statistic string, dimensions map[string]string) awscloudwa
 		all[k] = &v
 	}
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String(metrics.Namespace), MetricName: &name, Statistic: &statistic, DimensionsMap: &all,
+		Namespace: new(metrics.Namespace), MetricName: &name, Statistic: &statistic, DimensionsMap: &all,
 		Period: awscdk.Duration_Minutes(jsii.Number(5)),
 	})
 }
 
 // add makes an alarm. Unless it says otherwise, no data is a good sign.
 func (a *Alarms) add(id, what string, props *awscloudwatch.AlarmProps) {
-	props.AlarmDescription = jsii.String(fmt.Sprintf("%s. See %s#%s", what, runbook, strings.ToLower(id)))
+	props.AlarmDescription = new(fmt.Sprintf("%s. See %s#%s", what, runbook, strings.ToLower(id)))
 	props.ComparisonOperator = awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD
 	if props.TreatMissingData == "" {
 		props.TreatMissingData = awscloudwatch.TreatMissingData_NOT_BREACHING

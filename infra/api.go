@@ -30,23 +30,23 @@ type API struct {
 
 // NewAPI makes the REST API and its one stage.
 func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function) *API {
-	scope = constructs.NewConstruct(scope, jsii.String("API"))
-	rest := awsapigateway.NewRestApi(scope, jsii.String("REST"), &awsapigateway.RestApiProps{
+	scope = subscope(scope, "API")
+	rest := awsapigateway.NewRestApi(scope, new("REST"), &awsapigateway.RestApiProps{
 		RestApiName:   &s.Stack,
-		Description:   jsii.String("The service broker's HTTP API"),
+		Description:   new("The service broker's HTTP API"),
 		EndpointTypes: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
 		// That role would be the account's, not this stack's.
-		CloudWatchRole: jsii.Bool(false),
+		CloudWatchRole: new(false),
 		Policy:         onlyFrom(s.Allowed),
 		DeployOptions: &awsapigateway.StageOptions{
-			StageName:            jsii.String(Stage),
+			StageName:            new(Stage),
 			ThrottlingRateLimit:  jsii.Number(s.ThrottleRate),
 			ThrottlingBurstLimit: jsii.Number(s.ThrottleBurst),
 			// Requests and answers hold secrets.
-			DataTraceEnabled: jsii.Bool(false),
+			DataTraceEnabled: new(false),
 			LoggingLevel:     awsapigateway.MethodLoggingLevel_OFF,
-			TracingEnabled:   jsii.Bool(bool(s.Tracing)),
-			MetricsEnabled:   jsii.Bool(false),
+			TracingEnabled:   new(bool(s.Tracing)),
+			MetricsEnabled:   new(false),
 		},
 	})
 	if s.BasePath != "" {
@@ -55,27 +55,27 @@ func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function)
 		})
 	}
 	// Its own output says the same as ours, with a slash at the end.
-	rest.Node().TryRemoveChild(jsii.String("Endpoint"))
+	rest.Node().TryRemoveChild(new("Endpoint"))
 	integration := awsapigateway.NewLambdaIntegration(function, &awsapigateway.LambdaIntegrationOptions{
-		Proxy: jsii.Bool(true), AllowTestInvoke: jsii.Bool(false),
+		Proxy: new(true), AllowTestInvoke: new(false),
 	})
-	rest.Root().AddMethod(jsii.String("ANY"), integration, nil)
-	rest.Root().AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: integration})
+	rest.Root().AddMethod(new("ANY"), integration, nil)
+	rest.Root().AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: new(true), DefaultIntegration: integration})
 	for _, r := range refusals() {
-		rest.AddGatewayResponse(jsii.String("Refusal-"+*r.kind.ResponseType()), r.options())
+		rest.AddGatewayResponse(new("Refusal-"+*r.kind.ResponseType()), r.options())
 	}
 	acl := NewWebACL(scope, rest.DeploymentStage(), s)
 	exceptOfAPI(rest, acl)
 	api := &API{REST: rest}
 	if s.Domain != "" {
 		api.DomainTarget = mapDomain(scope, rest, s)
-		api.URL = jsii.String("https://" + s.Domain + s.BasePath)
+		api.URL = new("https://" + s.Domain + s.BasePath)
 		return api
 	}
 	stack := awscdk.Stack_Of(scope)
-	host := awscdk.Fn_Join(jsii.String("."), &[]*string{rest.RestApiId(), jsii.String("execute-api"), stack.Region(),
+	host := awscdk.Fn_Join(new("."), &[]*string{rest.RestApiId(), new("execute-api"), stack.Region(),
 		stack.UrlSuffix()})
-	api.URL = awscdk.Fn_Join(jsii.String(""), &[]*string{jsii.String("https://"), host, jsii.String("/" + Stage)})
+	api.URL = awscdk.Fn_Join(new(""), &[]*string{new("https://"), host, new("/" + Stage)})
 	return api
 }
 
@@ -88,7 +88,7 @@ func placed(basePath string, api *string) *string {
 		}
 		parts = append(parts, &part)
 	}
-	return awscdk.Fn_Join(jsii.String(""), &parts)
+	return awscdk.Fn_Join(new(""), &parts)
 }
 
 // exceptOfAPI gives the reasons why the gateway neither authorizes nor logs nor

@@ -43,9 +43,9 @@ func NewDashboard(scope constructs.Construct, stack string, raised *Alarms, dead
 		})
 	}
 	alarms := awscloudwatch.NewAlarmStatusWidget(&awscloudwatch.AlarmStatusWidgetProps{
-		Alarms: &raised.All, Title: jsii.String("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3),
+		Alarms: &raised.All, Title: new("Alarms"), Width: jsii.Number(24), Height: jsii.Number(3),
 	})
-	awscloudwatch.NewDashboard(constructs.NewConstruct(scope, jsii.String("Dashboard")), jsii.String("Dashboard"),
+	awscloudwatch.NewDashboard(subscope(scope, "Dashboard"), new("Dashboard"),
 		&awscloudwatch.DashboardProps{
 			DashboardName: &stack,
 			Widgets: &[]*[]awscloudwatch.IWidget{

@@ -4,7 +4,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
@@ -23,17 +22,17 @@ type DeadLetters struct {
 
 // NewDeadLetters makes the queue.
 func NewDeadLetters(scope constructs.Construct) *DeadLetters {
-	scope = constructs.NewConstruct(scope, jsii.String("DeadLetters"))
-	return &DeadLetters{scope: scope, Queue: awssqs.NewQueue(scope, jsii.String("Queue"), &awssqs.QueueProps{
+	scope = subscope(scope, "DeadLetters")
+	return &DeadLetters{scope: scope, Queue: awssqs.NewQueue(scope, new("Queue"), &awssqs.QueueProps{
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
 		Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
-		EnforceSSL:      jsii.Bool(true),
+		EnforceSSL:      new(true),
 	})}
 }
 
 // Sending is for a function whose failed calls go to the queue.
-func (d *DeadLetters) Sending() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("DeadLetters", d.Queue.QueueArn(), "sqs:SendMessage")}
+func (d *DeadLetters) Sending() Grants {
+	return allow("DeadLetters", d.Queue.QueueArn(), "sqs:SendMessage")
 }
 
 // OfFunction sends to the queue the failed calls of a function that nobody waits for.
@@ -44,8 +43,8 @@ func (d *DeadLetters) OfFunction(f awslambda.Function) {
 
 // OfExecutions sends to the queue the executions that did not succeed.
 func (d *DeadLetters) OfExecutions(machine awsstepfunctions.StateMachine) {
-	awsevents.NewRule(d.scope, jsii.String("Abandoned"), &awsevents.RuleProps{
-		Description: jsii.String("Tells of executions that ended without settling their operation"),
+	awsevents.NewRule(d.scope, new("Abandoned"), &awsevents.RuleProps{
+		Description: new("Tells of executions that ended without settling their operation"),
 		EventPattern: &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.states"),
 			DetailType: jsii.Strings("Step Functions Execution Status Change"),

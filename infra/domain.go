@@ -7,29 +7,28 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsroute53"
 	"github.com/aws/constructs-go/constructs/v10"
-	"github.com/aws/jsii-runtime-go"
 )
 
 // mapDomain maps a domain of the operator's own to the API, and records it if it is given
 // a zone. The domain stays the same when the API is another one, such as in a stack that
 // goes on with a former one's state. It gives what the domain is to point at.
 func mapDomain(scope constructs.Construct, rest awsapigateway.RestApi, s Settings) (target *string) {
-	scope = constructs.NewConstruct(scope, jsii.String("Domain"))
-	name := awsapigateway.NewDomainName(scope, jsii.String("Name"), &awsapigateway.DomainNameProps{
+	scope = subscope(scope, "Domain")
+	name := awsapigateway.NewDomainName(scope, new("Name"), &awsapigateway.DomainNameProps{
 		DomainName: &s.Domain,
-		Certificate: awscertificatemanager.Certificate_FromCertificateArn(scope, jsii.String("Certificate"),
+		Certificate: awscertificatemanager.Certificate_FromCertificateArn(scope, new("Certificate"),
 			&s.Certificate),
 		EndpointType:   awsapigateway.EndpointType_REGIONAL,
 		SecurityPolicy: awsapigateway.SecurityPolicy_TLS_1_2,
 	})
 	mapping := &awsapigateway.BasePathMappingOptions{Stage: rest.DeploymentStage()}
 	if s.BasePath != "" {
-		mapping.BasePath = jsii.String(strings.TrimPrefix(s.BasePath, "/"))
+		mapping.BasePath = new(strings.TrimPrefix(s.BasePath, "/"))
 	}
 	name.AddBasePathMapping(rest, mapping)
 	if s.HostedZone != "" {
-		awsroute53.NewCfnRecordSet(scope, jsii.String("Record"), &awsroute53.CfnRecordSetProps{
-			HostedZoneId: &s.HostedZone, Name: &s.Domain, Type: jsii.String("A"),
+		awsroute53.NewCfnRecordSet(scope, new("Record"), &awsroute53.CfnRecordSetProps{
+			HostedZoneId: &s.HostedZone, Name: &s.Domain, Type: new("A"),
 			AliasTarget: &awsroute53.CfnRecordSet_AliasTargetProperty{
 				DnsName: name.DomainNameAliasDomainName(), HostedZoneId: name.DomainNameAliasHostedZoneId(),
 			},

@@ -42,7 +42,7 @@ type FunctionProps struct {
 	// Environment leaves out what is nil.
 	Environment map[string]*string
 	// Grants are all that it may do, beside writing its log.
-	Grants []awsiam.PolicyStatement
+	Grants Grants
 	// Exceptions are those of its role.
 	Exceptions []exception
 	// NoRetry has an event that it fails on, or that waits, dropped.
@@ -54,8 +54,8 @@ type FunctionProps struct {
 // New makes a function, its role and its log.
 func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambda.Function {
 	id := strings.ToUpper(props.Name[:1]) + props.Name[1:]
-	scope = constructs.NewConstruct(scope, jsii.String(id+"Function"))
-	log := awslogs.NewLogGroup(scope, jsii.String("Log"), &awslogs.LogGroupProps{
+	scope = subscope(scope, id+"Function")
+	log := awslogs.NewLogGroup(scope, new("Log"), &awslogs.LogGroupProps{
 		Retention: retentions[f.Settings.LogDays], RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
 	tracing := f.Settings.Tracing
@@ -63,12 +63,10 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 		tracing = false // it has no rights, and no way out
 	}
 	writing := allow("Log", log.LogGroupArn(), "logs:CreateLogStream", "logs:PutLogEvents")
-	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
-		Description: jsii.String("All that the function " + props.Name + " may do"),
-		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(grants([]awsiam.PolicyStatement{writing},
-			tracing.Grants(),
-			props.Grants))},
+	role := awsiam.NewRole(scope, new("Role"), &awsiam.RoleProps{
+		Description:    new("All that the function " + props.Name + " may do"),
+		AssumedBy:      awsiam.NewServicePrincipal(new("lambda.amazonaws.com"), nil),
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Grants": policy(writing, tracing.Grants(), props.Grants)},
 	})
 	if exceptions := merged(append(tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
 		except(role, exceptions...)
@@ -83,8 +81,8 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	function := &awslambda.FunctionProps{
 		Description: &props.Description,
 		Runtime:     awslambda.Runtime_PROVIDED_AL2023(),
-		Handler:     jsii.String(handler),
-		Code: awslambda.Code_FromAsset(jsii.String(filepath.Join(f.Settings.Code,
+		Handler:     new(handler),
+		Code: awslambda.Code_FromAsset(new(filepath.Join(f.Settings.Code,
 			cmp.Or(props.Program, props.Name))), nil),
 		Architecture:  architecture,
 		Timeout:       awscdk.Duration_Millis(jsii.Number(props.Timeout.Milliseconds())),
@@ -100,10 +98,10 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	if props.NoRetry {
 		function.RetryAttempts, function.MaxEventAge = jsii.Number(0), awscdk.Duration_Minutes(jsii.Number(1))
 	}
-	made := awslambda.NewFunction(scope, jsii.String("Function"), function)
+	made := awslambda.NewFunction(scope, new("Function"), function)
 	resource := made.Node().DefaultChild().(awslambda.CfnFunction)
 	if tracing {
-		resource.SetTracingConfig(&awslambda.CfnFunction_TracingConfigProperty{Mode: jsii.String("Active")})
+		resource.SetTracingConfig(&awslambda.CfnFunction_TracingConfigProperty{Mode: new("Active")})
 	}
 	if props.VPC.Subnets != nil {
 		resource.SetVpcConfig(&awslambda.CfnFunction_VpcConfigProperty{

@@ -9,25 +9,35 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// allow is a statement that allows actions on one resource, and says what for.
-func allow(what string, resource *string, actions ...string) awsiam.PolicyStatement {
-	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+// Grants are statements of a policy.
+type Grants []awsiam.PolicyStatement
+
+// allow allows actions on one resource, and says what for.
+func allow(what string, resource *string, actions ...string) Grants {
+	return Grants{awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: &what, Resources: &[]*string{resource}, Actions: jsii.Strings(actions...),
-	})
+	})}
+}
+
+// when bounds what allow has allowed by a condition.
+func (g Grants) when(operator string, keys map[string]any) Grants {
+	g[0].AddCondition(&operator, keys)
+	return g
 }
 
 // service is how a condition names a service that uses a key for its caller.
 func service(scope constructs.IConstruct, name string) *string {
 	stack := awscdk.Stack_Of(scope)
-	return awscdk.Fn_Join(jsii.String("."), &[]*string{&name, stack.Region(), stack.UrlSuffix()})
+	return awscdk.Fn_Join(new("."), &[]*string{&name, stack.Region(), stack.UrlSuffix()})
 }
 
-// grants puts together what a function may do.
-func grants(parts ...[]awsiam.PolicyStatement) []awsiam.PolicyStatement {
-	return slices.Concat(parts...)
+// policy is a document of all these grants.
+func policy(parts ...Grants) awsiam.PolicyDocument {
+	all := []awsiam.PolicyStatement(slices.Concat(parts...))
+	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &all})
 }
 
-// policy is a document of statements.
-func policy(statements []awsiam.PolicyStatement) awsiam.PolicyDocument {
-	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &statements})
+// subscope is a scope of its own inside another.
+func subscope(scope constructs.Construct, id string) constructs.Construct {
+	return constructs.NewConstruct(scope, &id)
 }

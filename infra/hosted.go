@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
-	"github.com/aws/jsii-runtime-go"
 
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/outputs"
@@ -36,7 +34,7 @@ func withHosted(rows map[string]providerRow) map[string]providerRow {
 	for _, name := range slices.Sorted(maps.Keys(providers.Servers())) {
 		// The calls are made inside the VPC, where nothing of AWS is reached: who asks
 		// for them reads the secrets, and lists through them as well.
-		secrets := func(stack awscdk.Stack, s Settings) ([]awsiam.PolicyStatement, []exception) {
+		secrets := func(stack awscdk.Stack, s Settings) (Grants, []exception) {
 			return reading(stack, name, s.Servers[name]), nil
 		}
 		rows[name] = providerRow{
@@ -87,17 +85,16 @@ func (s *Settings) readServers(r *reader, name, state string) {
 
 // reading is for reading the secrets of servers, and for their keys by way of
 // Secrets Manager.
-func reading(stack awscdk.Stack, name string, servers Servers) (all []awsiam.PolicyStatement) {
+func reading(stack awscdk.Stack, name string, servers Servers) (all Grants) {
 	for i, arn := range slices.Sorted(maps.Values(servers.Secrets)) {
-		all = append(all, allow(fmt.Sprintf("Server%s%d", outputs.Title(name), i), &arn, "secretsmanager:GetSecretValue"))
+		all = append(all, allow(fmt.Sprintf("Server%s%d", outputs.Title(name), i), &arn, "secretsmanager:GetSecretValue")...)
 	}
 	for i, key := range servers.Keys {
 		opening := allow(fmt.Sprintf("ServerKey%s%d", outputs.Title(name), i), &key, "kms:Decrypt")
-		opening.AddCondition(jsii.String("StringEquals"), map[string]any{
+		all = append(all, opening.when("StringEquals", map[string]any{
 			"kms:ViaService":                  service(stack, "secretsmanager"),
 			"kms:EncryptionContext:SecretARN": slices.Sorted(maps.Values(servers.Secrets)),
-		})
-		all = append(all, opening)
+		})...)
 	}
 	return all
 }

@@ -27,7 +27,7 @@ func main() {
 // is no error: others may have put theirs beside ours.
 func warnOfUnknown(stack awscdk.Stack, given []string) {
 	if names := unknown(given); len(names) > 0 {
-		awscdk.Annotations_Of(stack).AddWarningV2(jsii.String("longshore:unknown"), jsii.String(fmt.Sprintf(
+		awscdk.Annotations_Of(stack).AddWarningV2(new("longshore:unknown"), new(fmt.Sprintf(
 			"Context values that this stack does not know: %s. It knows: %s", strings.Join(names, ", "),
 			strings.Join(contextNames(), ", "))))
 	}

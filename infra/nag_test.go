@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/constructs-go/constructs/v10"
-	"github.com/aws/jsii-runtime-go"
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 	"github.com/google/go-cmp/cmp"
 )
@@ -22,7 +21,7 @@ func inspected(t *testing.T, context map[string]any, props cdknag.NagPackProps) 
 	if err != nil {
 		t.Fatalf("making the stack: %v", err)
 	}
-	props.Reports = jsii.Bool(false)
+	props.Reports = new(false)
 	awscdk.Aspects_Of(stack).Add(cdknag.NewAwsSolutionsChecks(&props), nil)
 	return stack
 }
@@ -35,7 +34,7 @@ var ruled = regexp.MustCompile(`^(AwsSolutions-[A-Z0-9]+(\[.*?\])?): `)
 // given as it is.
 func findings(t *testing.T, stack awscdk.Stack) []string {
 	t.Helper()
-	said, every, whatever := assertions.Annotations_FromStack(stack), jsii.String("*"), assertions.Match_AnyValue()
+	said, every, whatever := assertions.Annotations_FromStack(stack), new("*"), assertions.Match_AnyValue()
 	// The type that CDK gives them is deprecated, its JSON is not.
 	text, err := json.Marshal(slices.Concat(*said.FindError(every, whatever), *said.FindWarning(every, whatever)))
 	if err != nil {
@@ -69,7 +68,7 @@ func exceptions(t *testing.T, stack awscdk.Stack) []string {
 		if !ok {
 			continue
 		}
-		rules, _ := at(resource.GetMetadata(jsii.String("cdk_nag")), "rules_to_suppress").([]any)
+		rules, _ := at(resource.GetMetadata(new("cdk_nag")), "rules_to_suppress").([]any)
 		for _, r := range rules {
 			rule := "/" + *resource.Node().Path() + " " + fmt.Sprint(at(r, "id"))
 			if reason, _ := at(r, "reason").(string); len(reason) < 60 {
@@ -97,7 +96,7 @@ func TestEveryFindingIsAnException(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw := inspected(t, context,
-				cdknag.NagPackProps{SuppressionIgnoreCondition: cdknag.NewSuppressionIgnoreAlways(jsii.String("to see all"))})
+				cdknag.NagPackProps{SuppressionIgnoreCondition: cdknag.NewSuppressionIgnoreAlways(new("to see all"))})
 			found := findings(t, raw)
 			if len(found) == 0 {
 				t.Fatal("cdk-nag finds nothing at all: it has not looked")

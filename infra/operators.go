@@ -23,19 +23,19 @@ type Operators struct {
 // has confirmed that. If there is neither topic nor address, the
 // deployment warns of it.
 func NewOperators(scope constructs.Construct, s Settings) *Operators {
-	o := &Operators{scope: constructs.NewConstruct(scope, jsii.String("Operators"))}
+	o := &Operators{scope: subscope(scope, "Operators")}
 	switch {
 	case s.AlarmTopic != "":
-		o.Topic = awssns.Topic_FromTopicArn(o.scope, jsii.String("Topic"), &s.AlarmTopic)
+		o.Topic = awssns.Topic_FromTopicArn(o.scope, new("Topic"), &s.AlarmTopic)
 	case s.AlarmEmail != "":
-		topic := awssns.NewTopic(o.scope, jsii.String("Topic"), &awssns.TopicProps{
-			DisplayName: jsii.String("Alarms of the service broker"), EnforceSSL: jsii.Bool(true),
+		topic := awssns.NewTopic(o.scope, new("Topic"), &awssns.TopicProps{
+			DisplayName: new("Alarms of the service broker"), EnforceSSL: new(true),
 		})
 		// A policy of its own takes the place of the one that lets the account's
 		// alarms write.
 		topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Sid: jsii.String("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: &[]*string{topic.TopicArn()},
-			Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("cloudwatch.amazonaws.com"), nil)},
+			Sid: new("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: &[]*string{topic.TopicArn()},
+			Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(new("cloudwatch.amazonaws.com"), nil)},
 			Conditions: &map[string]any{
 				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(o.scope).Account()},
 			},
@@ -43,7 +43,7 @@ func NewOperators(scope constructs.Construct, s Settings) *Operators {
 		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(&s.AlarmEmail, nil))
 		o.Topic = topic
 	default:
-		awscdk.Annotations_Of(o.scope).AddWarningV2(jsii.String("longshore:nobody"), jsii.String(
+		awscdk.Annotations_Of(o.scope).AddWarningV2(new("longshore:nobody"), new(
 			"Alarms reach nobody: they are only shown in CloudWatch. Deploy with -c "+ContextAlarmEmail+"=ADDRESS or -c "+
 				ContextAlarmTopic+"=ARN"))
 	}
@@ -58,8 +58,8 @@ func (o *Operators) WatchKey(key awskms.IKey) {
 	if o.Topic == nil {
 		return
 	}
-	rule := awsevents.NewRule(o.scope, jsii.String("Key"), &awsevents.RuleProps{
-		Description: jsii.String("Tells of the key's being disabled, or its deletion planned"),
+	rule := awsevents.NewRule(o.scope, new("Key"), &awsevents.RuleProps{
+		Description: new("Tells of the key's being disabled, or its deletion planned"),
 		EventPattern: &awsevents.EventPattern{
 			Source:     jsii.Strings("aws.kms"),
 			DetailType: jsii.Strings("AWS API Call via CloudTrail"),
@@ -73,5 +73,5 @@ func (o *Operators) WatchKey(key awskms.IKey) {
 	})
 	// Where the stack comes to be is not known here; the topic's ARN says where
 	// that is.
-	awscdk.Annotations_Of(rule).AcknowledgeWarning(jsii.String("@aws-cdk/aws-events:ruleUnresolvedEnvironment"), nil)
+	awscdk.Annotations_Of(rule).AcknowledgeWarning(new("@aws-cdk/aws-events:ruleUnresolvedEnvironment"), nil)
 }

@@ -2,15 +2,13 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
-	"github.com/aws/jsii-runtime-go"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // A providerRow is what a provider gets on AWS. The rows of the same name
@@ -34,7 +32,7 @@ type providerRow struct {
 }
 
 // rights are statements, and what the role that has them is an exception of.
-type rights func(stack awscdk.Stack, s Settings) ([]awsiam.PolicyStatement, []exception)
+type rights func(stack awscdk.Stack, s Settings) (Grants, []exception)
 
 // providerRows are all providers.
 var providerRows = withHosted(map[string]providerRow{
@@ -55,16 +53,16 @@ const (
 
 // readProviders reads which providers the stack has, and their settings.
 func (s *Settings) readProviders(r *reader) {
-	for _, name := range slices.Sorted(maps.Keys(providerRows)) {
-		row, state := providerRows[name], r.text(name, Off)
+	for name, row := range sorted.Map(providerRows) {
+		state := r.text(name, Off)
 		if state != Offered && state != Withdrawn && state != Off {
 			r.refuse(name, state, Offered+", "+Off+", or "+Withdrawn+" to offer it no more and be able to delete what exists")
 		}
 		s.Providers[name] = state
-		for _, context := range slices.Sorted(maps.Keys(row.contexts)) {
+		for context, variable := range sorted.Map(row.contexts) {
 			if value := r.text(context, ""); value != "" {
-				s.ProviderSettings[row.contexts[context]] = value
-				r.check(context, map[string]string{row.contexts[context]: value})
+				s.ProviderSettings[variable] = value
+				r.check(context, map[string]string{variable: value})
 			}
 		}
 		if row.read != nil {
@@ -83,8 +81,8 @@ func (s *Settings) readProviders(r *reader) {
 // providers are the names of the providers in the stack, in order.
 func (s Settings) providers() []string {
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(s.Providers)) {
-		if s.Providers[name] != Off {
+	for name, state := range sorted.Map(s.Providers) {
+		if state != Off {
 			names = append(names, name)
 		}
 	}
@@ -105,7 +103,7 @@ func (s Settings) off() map[string]string {
 // environment adds to it what the functions that call providers are told.
 func (s Settings) environment(of map[string]*string) map[string]*string {
 	if names := s.providers(); len(names) > 0 {
-		of[app.EnvProviders] = jsii.String(strings.Join(names, ","))
+		of[app.EnvProviders] = new(strings.Join(names, ","))
 	}
 	for _, name := range s.providers() {
 		if its := providerRows[name].environment; its != nil {
@@ -129,7 +127,7 @@ func (s Settings) chosen(names []string, to map[string]*string) map[string]*stri
 
 // rights are those of all providers of the stack: to make and remove what they make, or to
 // list it.
-func (s Settings) rights(stack awscdk.Stack, of func(providerRow) rights) (all []awsiam.PolicyStatement, exceptions []exception) {
+func (s Settings) rights(stack awscdk.Stack, of func(providerRow) rights) (all Grants, exceptions []exception) {
 	for _, name := range s.providers() {
 		if its := of(providerRows[name]); its != nil {
 			statements, more := its(stack, s)

@@ -13,10 +13,10 @@ import (
 // schedule has the reaper called each minute. Calls that could not be made are dead
 // letters.
 func schedule(scope constructs.Construct, reaper awslambda.Function, deadLetters awssqs.IQueue) {
-	scope = constructs.NewConstruct(scope, jsii.String("Schedule"))
+	scope = subscope(scope, "Schedule")
 	minute := awscdk.Duration_Minutes(jsii.Number(1))
-	awsevents.NewRule(scope, jsii.String("Rule"), &awsevents.RuleProps{
-		Description: jsii.String("Has what is past due looked at"),
+	awsevents.NewRule(scope, new("Rule"), &awsevents.RuleProps{
+		Description: new("Has what is past due looked at"),
 		Schedule:    awsevents.Schedule_Rate(minute),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(reaper, &awseventstargets.LambdaFunctionProps{
 			RetryAttempts: jsii.Number(0), MaxEventAge: minute, DeadLetterQueue: deadLetters,

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
-	"github.com/aws/jsii-runtime-go"
 )
 
 // A refusal is an answer of the gateway itself, before the function is called or after
@@ -34,18 +33,16 @@ func (r refusal) options() *awsapigateway.GatewayResponseOptions {
 	// As in the broker's own answers (RID-01); of a request without one it is
 	// left out.
 	headers := map[string]*string{
-		"X-Broker-API-Request-Identity": jsii.String("method.request.header.X-Broker-API-Request-Identity"),
-		"Cache-Control":                 jsii.String("'no-store'"),
+		"X-Broker-API-Request-Identity": new("method.request.header.X-Broker-API-Request-Identity"),
+		"Cache-Control":                 new("'no-store'"),
 	}
 	if r.retryAfter != "" {
-		headers["Retry-After"] = jsii.String("'" + r.retryAfter + "'")
+		headers["Retry-After"] = new("'" + r.retryAfter + "'")
 	}
 	return &awsapigateway.GatewayResponseOptions{
-		Type: r.kind, ResponseHeaders: &headers, Templates: &map[string]*string{"application/json": jsii.String(r.body())},
+		Type: r.kind, ResponseHeaders: &headers, Templates: &map[string]*string{"application/json": new(describing(r.description))},
 	}
 }
-
-func (r refusal) body() string { return describing(r.description) }
 
 // describing is the body of an error.
 func describing(description string) string {

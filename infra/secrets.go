@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/constructs-go/constructs/v10"
@@ -31,17 +30,17 @@ func FoundSecrets(scope constructs.Construct, arn string, key awskms.IKey) *Secr
 // NewSecrets makes the first platform's login. AWS chooses the name of the secret, so
 // that it never collides with one that was kept.
 func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
-	scope = constructs.NewConstruct(scope, jsii.String("Secrets"))
-	secret := awssecretsmanager.NewSecret(scope, jsii.String("Platform"), &awssecretsmanager.SecretProps{
-		Description:   jsii.String("What platforms log in to the broker with, and their ids"),
+	scope = subscope(scope, "Secrets")
+	secret := awssecretsmanager.NewSecret(scope, new("Platform"), &awssecretsmanager.SecretProps{
+		Description:   new("What platforms log in to the broker with, and their ids"),
 		EncryptionKey: key,
 		RemovalPolicy: awscdk.RemovalPolicy_RETAIN,
 		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{
-			SecretStringTemplate: jsii.String(`{"username":"` + username + `"}`),
-			GenerateStringKey:    jsii.String("password"),
+			SecretStringTemplate: new(`{"username":"` + username + `"}`),
+			GenerateStringKey:    new("password"),
 			PasswordLength:       jsii.Number(40),
 			// Platforms and shells take letters and digits as they are.
-			ExcludePunctuation: jsii.Bool(true),
+			ExcludePunctuation: new(true),
 		},
 	})
 	except(secret, exception{rule: "AwsSolutions-SMG4",
@@ -55,20 +54,19 @@ func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
 }
 
 // Reading is for reading the credential, by way of Secrets Manager alone.
-func (s *Secrets) Reading() []awsiam.PolicyStatement {
-	opening := allow("CredentialKey", s.key.KeyArn(), "kms:Decrypt")
-	opening.AddCondition(jsii.String("StringEquals"), map[string]*string{
+func (s *Secrets) Reading() Grants {
+	opening := allow("CredentialKey", s.key.KeyArn(), "kms:Decrypt").when("StringEquals", map[string]any{
 		"kms:ViaService": service(s.key, "secretsmanager"), "kms:EncryptionContext:SecretARN": s.ARN,
 	})
-	return []awsiam.PolicyStatement{allow("Credential", s.ARN, "secretsmanager:GetSecretValue"), opening}
+	return append(allow("Credential", s.ARN, "secretsmanager:GetSecretValue"), opening...)
 }
 
 // Register is the command by which Cloud Foundry is told of the broker. The user
 // name and the password are read when it runs, and are not in it.
 func (s *Secrets) Register(url *string) *string {
-	return awscdk.Fn_Join(jsii.String(""), &[]*string{
-		jsii.String(`login="$(aws secretsmanager get-secret-value --region `), s.region, jsii.String(` --secret-id `), s.ARN,
-		jsii.String(` --query SecretString --output text)"; ` +
+	return awscdk.Fn_Join(new(""), &[]*string{
+		new(`login="$(aws secretsmanager get-secret-value --region `), s.region, new(` --secret-id `), s.ARN,
+		new(` --query SecretString --output text)"; ` +
 			`cf create-service-broker longshore "$(jq -r .username <<<"$login")" "$(jq -r .password <<<"$login")" `),
 		url,
 	})

@@ -48,7 +48,7 @@ var servicesRow = providerRow{
 
 // rightsOf are rights of package account.
 func rightsOf(all func(plan.Scope, account.Options) []iampolicy.Statement) rights {
-	return func(stack awscdk.Stack, s Settings) ([]awsiam.PolicyStatement, []exception) {
+	return func(stack awscdk.Stack, s Settings) (Grants, []exception) {
 		its := all(plan.ScopeOf(s.Stack), s.Services.options())
 		return statements(stack, its), wildcards(its)
 	}
@@ -106,7 +106,7 @@ func readServices(s *Settings, r *reader, state string) {
 }
 
 // statements are those of package account, in the stack's own place.
-func statements(stack awscdk.Stack, all []iampolicy.Statement) (out []awsiam.PolicyStatement) {
+func statements(stack awscdk.Stack, all []iampolicy.Statement) (out Grants) {
 	here := plan.Location{Partition: *stack.Partition(), Account: *stack.Account(), Region: *stack.Region()}
 	for _, s := range account.Fill(all, here) {
 		props := map[string]any{"Sid": s.Sid, "Effect": s.Effect, "Action": []string(s.Action), "Resource": []string(s.Resource)}

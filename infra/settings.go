@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/embedded"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
 
@@ -306,7 +307,7 @@ func (s Settings) checkState(r *reader) {
 // numbers lists the keys of a table in order.
 func numbers[V any](table map[int]V) string {
 	var out []string
-	for _, n := range slices.Sorted(maps.Keys(table)) {
+	for n := range sorted.Map(table) {
 		out = append(out, strconv.Itoa(n))
 	}
 	return strings.Join(out, ", ")

@@ -21,7 +21,7 @@ const envAccount = "AWS_ACCOUNT_ID"
 // NewStack puts the concerns together. It holds only what one of them needs of another.
 func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	props := &awscdk.StackProps{
-		Description: jsii.String("Longshore, a service broker"),
+		Description: new("Longshore, a service broker"),
 		Tags:        &map[string]*string{"longshore:stack": &s.Stack},
 	}
 	if s.CLICredentials {
@@ -79,7 +79,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(),
 			app.EnvInVPC: d.calls.Providers(),
 		}),
-		Grants:     grants(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
+		Grants:     slices.Concat(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
 		Exceptions: exceptions,
 	})
 	d.workflow = NewWorkflow(stack, d.provisioner, s.Tracing)
@@ -89,9 +89,9 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN,
 			app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(), app.EnvProvisioner: d.provisioner.FunctionArn(),
 			app.EnvMinRetryAfter: text(s.MinRetryAfter), app.EnvMaxRetryAfter: text(s.MaxRetryAfter),
-			app.EnvPlatformRate: jsii.String(strconv.Itoa(s.PlatformRate)),
+			app.EnvPlatformRate: new(strconv.Itoa(s.PlatformRate)),
 		},
-		Grants: grants(state.Records(), state.Sealing(), secrets.Reading(), d.workflow.Starting(), d.workflow.Finishing()),
+		Grants: slices.Concat(state.Records(), state.Sealing(), secrets.Reading(), d.workflow.Starting(), d.workflow.Finishing()),
 	})
 	d.reaper = factory.New(stack, &FunctionProps{
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,
@@ -101,7 +101,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
 			app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
 		}),
-		Grants: grants(state.Records(), state.Due(), state.Reapers(), state.Removal(), d.workflow.Starting(),
+		Grants: slices.Concat(state.Records(), state.Due(), state.Reapers(), state.Removal(), d.workflow.Starting(),
 			inventory, d.calls.Calling(), dead.Sending()),
 		Exceptions: seen,
 	})
@@ -129,7 +129,7 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 	for _, name := range s.providers() {
 		if secrets := s.Servers[name].Secrets; secrets != nil {
 			output(outputs.Secrets(name), "The secrets that say how the servers of "+name+" are reached",
-				jsii.String(secrets.String()))
+				new(secrets.String()))
 		}
 	}
 	if slices.Contains(s.providers(), app.ProviderCloudFormation) {
@@ -148,7 +148,7 @@ func identity(stack awscdk.Stack, given string) *string {
 	if given != "" {
 		return &given
 	}
-	return awscdk.Fn_Select(jsii.Number(2), awscdk.Fn_Split(jsii.String("/"), stack.StackId(), nil))
+	return awscdk.Fn_Select(jsii.Number(2), awscdk.Fn_Split(new("/"), stack.StackId(), nil))
 }
 
 // text is nil for what is not set.

@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -27,41 +26,41 @@ type State struct {
 // FoundState is the state that another stack left, by the name of its table and the ARN
 // of its key. This stack owns neither.
 func FoundState(scope constructs.Construct, table, key string) *State {
-	scope = constructs.NewConstruct(scope, jsii.String("State"))
+	scope = subscope(scope, "State")
 	return &State{
-		Table: awsdynamodb.Table_FromTableName(scope, jsii.String("Table"), &table),
-		Key:   awskms.Key_FromKeyArn(scope, jsii.String("Key"), &key),
+		Table: awsdynamodb.Table_FromTableName(scope, new("Table"), &table),
+		Key:   awskms.Key_FromKeyArn(scope, new("Key"), &key),
 	}
 }
 
 // NewState makes the table, as the store describes it, and its key, which is rotated after
 // so many days. Each rotation adds a dollar a month, up to the second one.
 func NewState(scope constructs.Construct, keyRotation int) *State {
-	scope = constructs.NewConstruct(scope, jsii.String("State"))
-	key := awskms.NewKey(scope, jsii.String("Key"), &awskms.KeyProps{
-		Description:       jsii.String("Seals what the broker's records hold in secret, and encrypts its table"),
-		EnableKeyRotation: jsii.Bool(true),
+	scope = subscope(scope, "State")
+	key := awskms.NewKey(scope, new("Key"), &awskms.KeyProps{
+		Description:       new("Seals what the broker's records hold in secret, and encrypts its table"),
+		EnableKeyRotation: new(true),
 		RotationPeriod:    awscdk.Duration_Days(jsii.Number(keyRotation)),
 		RemovalPolicy:     awscdk.RemovalPolicy_RETAIN,
 	})
 	attribute := func(name string, kind awsdynamodb.AttributeType) *awsdynamodb.Attribute {
 		return &awsdynamodb.Attribute{Name: &name, Type: kind}
 	}
-	table := awsdynamodb.NewTable(scope, jsii.String("Table"), &awsdynamodb.TableProps{
+	table := awsdynamodb.NewTable(scope, new("Table"), &awsdynamodb.TableProps{
 		PartitionKey:        attribute(dynamo.AttributePartition, awsdynamodb.AttributeType_STRING),
 		SortKey:             attribute(dynamo.AttributeSort, awsdynamodb.AttributeType_STRING),
-		TimeToLiveAttribute: jsii.String(dynamo.AttributeExpires),
+		TimeToLiveAttribute: new(dynamo.AttributeExpires),
 		BillingMode:         awsdynamodb.BillingMode_PAY_PER_REQUEST,
 		Encryption:          awsdynamodb.TableEncryption_CUSTOMER_MANAGED,
 		EncryptionKey:       key,
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
-			PointInTimeRecoveryEnabled: jsii.Bool(true),
+			PointInTimeRecoveryEnabled: new(true),
 		},
-		DeletionProtection: jsii.Bool(true),
+		DeletionProtection: new(true),
 		RemovalPolicy:      awscdk.RemovalPolicy_RETAIN,
 	})
 	table.AddGlobalSecondaryIndex(&awsdynamodb.GlobalSecondaryIndexProps{
-		IndexName:      jsii.String(dynamo.IndexDue),
+		IndexName:      new(dynamo.IndexDue),
 		PartitionKey:   attribute(dynamo.AttributeShard, awsdynamodb.AttributeType_NUMBER),
 		SortKey:        attribute(dynamo.AttributeDue, awsdynamodb.AttributeType_NUMBER),
 		ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
@@ -72,57 +71,50 @@ func NewState(scope constructs.Construct, keyRotation int) *State {
 // Records is for reading records by their keys and committing changes: of a
 // transaction, AWS asks for the rights of each of its parts. The table's key
 // may be used by way of the table and of nothing else.
-func (s *State) Records() []awsiam.PolicyStatement {
+func (s *State) Records() Grants {
 	throughTable := allow("TableKey", s.Key.KeyArn(),
 		"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext",
-		"kms:ReEncryptFrom", "kms:ReEncryptTo")
-	throughTable.AddCondition(jsii.String("StringEquals"), map[string]*string{"kms:ViaService": service(s.Table, "dynamodb")})
-	return []awsiam.PolicyStatement{
-		allow("Records", s.Table.TableArn(), "dynamodb:ConditionCheckItem", "dynamodb:GetItem", "dynamodb:PutItem"),
-		throughTable,
-	}
+		"kms:ReEncryptFrom", "kms:ReEncryptTo").
+		when("StringEquals", map[string]any{"kms:ViaService": service(s.Table, "dynamodb")})
+	records := allow("Records", s.Table.TableArn(), "dynamodb:ConditionCheckItem", "dynamodb:GetItem", "dynamodb:PutItem")
+	return append(records, throughTable...)
 }
 
 // Bindings is for listing an instance's bindings.
-func (s *State) Bindings() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("Bindings", s.Table.TableArn(), "dynamodb:Query")}
+func (s *State) Bindings() Grants {
+	return allow("Bindings", s.Table.TableArn(), "dynamodb:Query")
 }
 
 // Reapers is for listing the records that are the reaper's own, and no others.
-func (s *State) Reapers() []awsiam.PolicyStatement {
-	own := allow("Own", s.Table.TableArn(), "dynamodb:Query")
-	s.only(own, "dynamodb:LeadingKeys", []string{ledger.ReaperPartition})
-	return []awsiam.PolicyStatement{own}
+func (s *State) Reapers() Grants {
+	return s.only(allow("Own", s.Table.TableArn(), "dynamodb:Query"), "dynamodb:LeadingKeys", []string{ledger.ReaperPartition})
 }
 
 // Removal is for removing records that are no longer needed.
-func (s *State) Removal() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("Removal", s.Table.TableArn(), "dynamodb:DeleteItem")}
+func (s *State) Removal() Grants {
+	return allow("Removal", s.Table.TableArn(), "dynamodb:DeleteItem")
 }
 
 // Due is for listing what is due, and reading it.
-func (s *State) Due() []awsiam.PolicyStatement {
-	index := awscdk.Fn_Join(jsii.String("/index/"), &[]*string{s.Table.TableArn(), jsii.String(dynamo.IndexDue)})
-	return []awsiam.PolicyStatement{
-		allow("Due", index, "dynamodb:Query"),
-		allow("DueRecords", s.Table.TableArn(), "dynamodb:BatchGetItem"),
-	}
+func (s *State) Due() Grants {
+	index := awscdk.Fn_Join(new("/index/"), &[]*string{s.Table.TableArn(), new(dynamo.IndexDue)})
+	return append(allow("Due", index, "dynamodb:Query"), allow("DueRecords", s.Table.TableArn(), "dynamodb:BatchGetItem")...)
 }
 
 // Sealing is for sealing and opening the secret parts of records. It allows the
 // encryption contexts of the vault and no others, so it does not open what the table or
 // Secrets Manager has encrypted with the same key, nor what has no context.
-func (s *State) Sealing() []awsiam.PolicyStatement {
+func (s *State) Sealing() Grants {
 	sealing := allow("Sealing", s.Key.KeyArn(), "kms:Decrypt", "kms:GenerateDataKey")
-	s.only(sealing, "kms:EncryptionContextKeys", kms.ContextKeys)
-	return []awsiam.PolicyStatement{sealing}
+	return s.only(sealing, "kms:EncryptionContextKeys", kms.ContextKeys)
 }
 
-// only has a statement allow calls whose values of a key are all among these. Of a call
-// without the key that would hold, too.
-func (s *State) only(of awsiam.PolicyStatement, key string, values []string) {
-	of.AddCondition(jsii.String("ForAllValues:StringEquals"), map[string]any{key: values})
-	if !s.Emulated {
-		of.AddCondition(jsii.String("Null"), map[string]any{key: "false"})
+// only has a grant allow calls whose values of a key are all among these. Hazard: that
+// alone holds of a call without the key, too.
+func (s *State) only(of Grants, key string, values []string) Grants {
+	of = of.when("ForAllValues:StringEquals", map[string]any{key: values})
+	if s.Emulated {
+		return of
 	}
+	return of.when("Null", map[string]any{key: "false"})
 }

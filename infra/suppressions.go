@@ -5,7 +5,6 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/constructs-go/constructs/v10"
-	"github.com/aws/jsii-runtime-go"
 )
 
 // An exception is a rule of cdk-nag that a resource breaks on purpose.
@@ -42,5 +41,5 @@ func except(of constructs.IConstruct, exceptions ...exception) {
 		}
 		rules = append(rules, rule)
 	}
-	of.Node().DefaultChild().(awscdk.CfnResource).AddMetadata(jsii.String("cdk_nag"), map[string]any{"rules_to_suppress": rules})
+	of.Node().DefaultChild().(awscdk.CfnResource).AddMetadata(new("cdk_nag"), map[string]any{"rules_to_suppress": rules})
 }

@@ -1,23 +1,17 @@
 package main
 
-import (
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
-	"github.com/aws/jsii-runtime-go"
-)
-
 // Tracing is whether X-Ray sees how requests and executions pass: which part
 // took how long, and which failed. It sees no bodies.
 type Tracing bool
 
-var everything = jsii.String("*")
+var everything = new("*")
 
 // Grants are for writing traces.
-func (t Tracing) Grants(more ...string) []awsiam.PolicyStatement {
+func (t Tracing) Grants(more ...string) Grants {
 	if !t {
 		return nil
 	}
-	return []awsiam.PolicyStatement{allow("Traces", everything,
-		append([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, more...)...)}
+	return allow("Traces", everything, append([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, more...)...)
 }
 
 // Exceptions say why who has Grants may reach everything.

@@ -64,7 +64,7 @@ func NewCalls(scope constructs.Construct, f *Factory) *Calls {
 	c.Function = f.New(scope, &FunctionProps{
 		Name: FunctionCalls, Program: FunctionProvisioner, Description: "The calls of providers inside a VPC",
 		Timeout: app.CallsTimeout, MemoryMB: 256, VPC: s.VPC,
-		Environment: s.chosen(s.InVPC, map[string]*string{app.EnvRole: jsii.String(app.RoleCalls), app.EnvInVPC: c.Providers()}),
+		Environment: s.chosen(s.InVPC, map[string]*string{app.EnvRole: new(app.RoleCalls), app.EnvInVPC: c.Providers()}),
 		Grants:      interfaces(),
 		Exceptions: []exception{{
 			rule: "AwsSolutions-IAM5", findings: []string{"Resource::*"},
@@ -84,15 +84,13 @@ var networkActions = []string{
 // interfaces lets Lambda manage the function's network interfaces, which it does with
 // the function's role, and denies the same to the program. The condition tells them
 // apart: only calls from a function's code carry the ARN of a function.
-func interfaces() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{
-		allow("Interfaces", everything, networkActions...),
+func interfaces() Grants {
+	return append(allow("Interfaces", everything, networkActions...),
 		awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Sid: jsii.String("NotTheProgram"), Effect: awsiam.Effect_DENY, Resources: &[]*string{everything},
+			Sid: new("NotTheProgram"), Effect: awsiam.Effect_DENY, Resources: &[]*string{everything},
 			Actions:    jsii.Strings(networkActions...),
 			Conditions: &map[string]any{"Null": map[string]string{"lambda:SourceFunctionArn": "false"}},
-		}),
-	}
+		}))
 }
 
 // ARN is where to call; nil without a function.
@@ -108,13 +106,13 @@ func (c *Calls) Providers() *string {
 	if c == nil {
 		return nil
 	}
-	return jsii.String(strings.Join(c.providers, ","))
+	return new(strings.Join(c.providers, ","))
 }
 
 // Calling is for calling it.
-func (c *Calls) Calling() []awsiam.PolicyStatement {
+func (c *Calls) Calling() Grants {
 	if c == nil {
 		return nil
 	}
-	return []awsiam.PolicyStatement{allow("Calls", c.ARN(), "lambda:InvokeFunction")}
+	return allow("Calls", c.ARN(), "lambda:InvokeFunction")
 }

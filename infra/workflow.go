@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/constructs-go/constructs/v10"
-	"github.com/aws/jsii-runtime-go"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
@@ -31,21 +30,21 @@ type Workflow struct {
 
 // NewWorkflow makes the state machine and its role, which may call the provisioner.
 func NewWorkflow(scope constructs.Construct, provisioner awslambda.Function, tracing Tracing) *Workflow {
-	scope = constructs.NewConstruct(scope, jsii.String("Workflow"))
+	scope = subscope(scope, "Workflow")
 	w := &Workflow{provisioner: provisioner}
-	role := awsiam.NewRole(scope, jsii.String("Role"), &awsiam.RoleProps{
-		Description: jsii.String("Drives the broker's operations"),
-		AssumedBy: awsiam.NewServicePrincipal(jsii.String("states.amazonaws.com"), &awsiam.ServicePrincipalOpts{
+	role := awsiam.NewRole(scope, new("Role"), &awsiam.RoleProps{
+		Description: new("Drives the broker's operations"),
+		AssumedBy: awsiam.NewServicePrincipal(new("states.amazonaws.com"), &awsiam.ServicePrincipalOpts{
 			// Nobody else's state machine may take this role.
 			Conditions: &map[string]any{
 				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()},
 			},
 		}),
-		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(grants(w.Finishing(),
-			tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets")))},
+		InlinePolicies: &map[string]awsiam.PolicyDocument{"Steps": policy(w.Finishing(),
+			tracing.Grants("xray:GetSamplingRules", "xray:GetSamplingTargets"))},
 	})
 	definition := stepfunctions.Definition(*provisioner.FunctionArn(), stepLimit, executionLimit)
-	w.StateMachine = awsstepfunctions.NewStateMachine(scope, jsii.String("StateMachine"), &awsstepfunctions.StateMachineProps{
+	w.StateMachine = awsstepfunctions.NewStateMachine(scope, new("StateMachine"), &awsstepfunctions.StateMachineProps{
 		StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
 		DefinitionBody:   awsstepfunctions.DefinitionBody_FromString(&definition),
 		Role:             role,
@@ -53,7 +52,7 @@ func NewWorkflow(scope constructs.Construct, provisioner awslambda.Function, tra
 	if exceptions := tracing.Exceptions(); exceptions != nil {
 		except(role, exceptions...)
 		w.StateMachine.Node().DefaultChild().(awsstepfunctions.CfnStateMachine).SetTracingConfiguration(
-			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
+			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: new(true)})
 	}
 	unlogged := []exception{
 		{rule: "AwsSolutions-SF1",
@@ -70,11 +69,11 @@ func NewWorkflow(scope constructs.Construct, provisioner awslambda.Function, tra
 }
 
 // Starting is for starting executions.
-func (w *Workflow) Starting() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("Start", w.StateMachine.StateMachineArn(), "states:StartExecution")}
+func (w *Workflow) Starting() Grants {
+	return allow("Start", w.StateMachine.StateMachineArn(), "states:StartExecution")
 }
 
 // Finishing is for calling the provisioner, and waiting for it.
-func (w *Workflow) Finishing() []awsiam.PolicyStatement {
-	return []awsiam.PolicyStatement{allow("Step", w.provisioner.FunctionArn(), "lambda:InvokeFunction")}
+func (w *Workflow) Finishing() Grants {
+	return allow("Step", w.provisioner.FunctionArn(), "lambda:InvokeFunction")
 }

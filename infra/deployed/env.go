@@ -27,7 +27,7 @@ const apiPlace = "{api}"
 // env prints one line for a shell to evaluate. Without a URL it is the
 // stack's own.
 func env(ctx context.Context, client Secrets, said map[string]string, url string, out io.Writer) error {
-	secret, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: aws.String(said[outputs.Secret])})
+	secret, err := client.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: new(said[outputs.Secret])})
 	if err != nil {
 		return fmt.Errorf("reading the platform's credential: %w", err)
 	}

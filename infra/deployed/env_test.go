@@ -24,7 +24,7 @@ func (s safe) GetSecretValue(_ context.Context, in *secretsmanager.GetSecretValu
 	if out := s[aws.ToString(in.SecretId)]; out != nil {
 		return out, nil
 	}
-	return nil, &types.ResourceNotFoundException{Message: aws.String("no such secret")}
+	return nil, &types.ResourceNotFoundException{Message: new("no such secret")}
 }
 
 func holding(content string) safe {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -56,7 +57,7 @@ func run(ctx context.Context, args []string, out, diagnostics io.Writer) error {
 	if len(args) == 0 {
 		return misuse("say what to ask")
 	}
-	if args[0] != "state" && args[0] != "kept" && args[0] != "env" && args[0] != "prepare" {
+	if !slices.Contains([]string{"state", "kept", "prepare", "env"}, args[0]) {
 		return misuse(fmt.Sprintf("unknown question %q", args[0]))
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)

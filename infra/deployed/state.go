@@ -10,8 +10,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/smithy-go"
 
+	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/outputs"
 )
 
@@ -65,20 +65,13 @@ func templateOf(ctx context.Context, client Stacks, stack string) (template, err
 	return t, nil
 }
 
-// isAbsent reports whether there is no stack of the name.
-func isAbsent(err error) bool {
-	var refused smithy.APIError
-	return errors.As(err, &refused) && refused.ErrorCode() == "ValidationError" &&
-		strings.Contains(refused.ErrorMessage(), "does not exist")
-}
-
 // state prints what a deployment is to be told, so that the stack goes on with
 // the state that it has. A stack that took over another one's is told each
 // time: without that it would be given a new table, and know nothing. One that
 // does not exist yet, or whose first deployment failed, has none.
 func state(ctx context.Context, client Stacks, stack string, out, diagnostics io.Writer) error {
 	said, err := outputs.Of(ctx, client, stack)
-	if isAbsent(err) || errors.Is(err, outputs.ErrNone) {
+	if awserr.Is(err, awserr.Absent) || errors.Is(err, outputs.ErrNone) {
 		return nil
 	}
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
@@ -122,7 +121,7 @@ func (a awayStacks) DescribeStacks(context.Context, *cloudformation.DescribeStac
 
 func (a awayStacks) GetTemplate(context.Context, *cloudformation.GetTemplateInput,
 	...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error) {
-	return &cloudformation.GetTemplateOutput{TemplateBody: aws.String("{}")}, a.err
+	return &cloudformation.GetTemplateOutput{TemplateBody: new("{}")}, a.err
 }
 
 // What is said before a stack goes is what the next deployment takes, and what
