@@ -95,42 +95,42 @@ var (
 
 // Provision implements provider.Provider.
 func (c *client) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.step(ctx, targetsOf(in), request{Verb: verbProvision, Instance: &in})
+	return c.step(ctx, request{Verb: verbProvision, Instance: &in})
 }
 
 // Update implements provider.Provider.
 func (c *client) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.step(ctx, targetsOf(in), request{Verb: verbUpdate, Instance: &in})
+	return c.step(ctx, request{Verb: verbUpdate, Instance: &in})
 }
 
 // Deprovision implements provider.Provider.
 func (c *client) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return c.step(ctx, targetsOf(in), request{Verb: verbDeprovision, Instance: &in})
+	return c.step(ctx, request{Verb: verbDeprovision, Instance: &in})
 }
 
 // Refuses implements provider.Refuser.
 func (c *client) Refuses(ctx context.Context, in provider.Instance) error {
-	_, err := c.step(ctx, targetsOf(in), request{Verb: verbRefuses, Instance: &in})
+	_, err := c.step(ctx, request{Verb: verbRefuses, Instance: &in})
 	return err
 }
 
 // Bind implements provider.Provider.
 func (c *client) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return c.step(ctx, targetsOf(b.Instance), request{Verb: verbBind, Binding: &b})
+	return c.step(ctx, request{Verb: verbBind, Binding: &b})
 }
 
 // Unbind implements provider.Provider.
 func (c *client) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return c.step(ctx, targetsOf(b.Instance), request{Verb: verbUnbind, Binding: &b})
+	return c.step(ctx, request{Verb: verbUnbind, Binding: &b})
 }
 
 // List implements provider.Inventory.
 func (c *client) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	return c.page(ctx, nil, request{Verb: verbList, Cursor: cursor})
+	return c.page(ctx, request{Verb: verbList, Cursor: cursor})
 }
 
-func (c *client) page(ctx context.Context, targets []provider.Target, r request) ([]provider.Holding, string, error) {
-	a, err := c.call(ctx, targets, r)
+func (c *client) page(ctx context.Context, r request) ([]provider.Holding, string, error) {
+	a, err := c.call(ctx, r)
 	switch {
 	case a.Page != nil: // perhaps beside an error: one target of several did not answer
 		return a.Page.Holdings, a.Page.Next, err
@@ -142,26 +142,26 @@ func (c *client) page(ctx context.Context, targets []provider.Target, r request)
 
 // Quarantine implements provider.Quarantiner.
 func (c *client) Quarantine(ctx context.Context, h provider.Holding) error {
-	_, err := c.step(ctx, []provider.Target{h.Target}, request{Verb: verbQuarantine, Holding: &h})
+	_, err := c.step(ctx, request{Verb: verbQuarantine, Holding: &h})
 	return err
 }
 
 // Release implements provider.Quarantiner.
 func (c *client) Release(ctx context.Context, h provider.Holding) error {
-	_, err := c.step(ctx, []provider.Target{h.Target}, request{Verb: verbRelease, Holding: &h})
+	_, err := c.step(ctx, request{Verb: verbRelease, Holding: &h})
 	return err
 }
 
 // Adopt implements provider.Adopter.
 func (c *client) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
-	_, err := c.step(ctx, []provider.Target{h.Target}, request{Verb: verbAdopt, Holding: &h, Former: &former})
+	_, err := c.step(ctx, request{Verb: verbAdopt, Holding: &h, Former: &former})
 	return err
 }
 
 // Survey implements wired.Reconciler.
 func (c *client) Survey(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
 	t := provider.Target{Name: name}
-	a, err := c.call(ctx, []provider.Target{t}, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
+	a, err := c.call(ctx, request{Verb: verbSurvey, Epochs: &epochs{Target: t}})
 	if err == nil && (a.Status == nil || a.Status.Target == nil) {
 		err = errVersion
 	}
@@ -174,29 +174,20 @@ func (c *client) Survey(ctx context.Context, name string) (provider.Target, targ
 // Holdings implements wired.Reconciler.
 func (c *client) Holdings(ctx context.Context, target, cursor string) ([]provider.Holding, string, error) {
 	t := provider.Target{Name: target}
-	return c.page(ctx, []provider.Target{t}, request{Verb: verbHoldings, Cursor: cursor, Epochs: &epochs{Target: t}})
+	return c.page(ctx, request{Verb: verbHoldings, Cursor: cursor, Epochs: &epochs{Target: t}})
 }
 
 // Advance implements wired.Reconciler.
 func (c *client) Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error) {
-	a, err := c.call(ctx, []provider.Target{t}, request{Verb: verbAdvance, Epochs: &epochs{Target: t, From: from, To: to}})
+	a, err := c.call(ctx, request{Verb: verbAdvance, Epochs: &epochs{Target: t, From: from, To: to}})
 	if err == nil && a.Status == nil {
 		err = errVersion
 	}
 	return a.Epoch, err
 }
 
-// targetsOf are those that a step of the instance names.
-func targetsOf(in provider.Instance) []provider.Target {
-	targets := []provider.Target{in.Target}
-	if in.Source != nil && in.Source.Target != in.Target {
-		targets = append(targets, in.Source.Target)
-	}
-	return targets
-}
-
-func (c *client) step(ctx context.Context, targets []provider.Target, r request) (provider.Status, error) {
-	a, err := c.call(ctx, targets, r)
+func (c *client) step(ctx context.Context, r request) (provider.Status, error) {
+	a, err := c.call(ctx, r)
 	switch {
 	case err != nil:
 		return provider.Status{}, err
@@ -209,14 +200,14 @@ func (c *client) step(ctx context.Context, targets []provider.Target, r request)
 }
 
 // call is one Invoke.
-func (c *client) call(ctx context.Context, targets []provider.Target, r request) (answer, error) {
+func (c *client) call(ctx context.Context, r request) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
 	}
 	r.Version, r.Provider = version, c.Provider
 	if c.Reach.LookUp != nil {
 		var err error
-		if r.Reach, err = c.Reach.LookUp(ctx, targets); err != nil {
+		if r.Reach, err = c.Reach.LookUp(ctx, r.targets()); err != nil {
 			return answer{}, fmt.Errorf("looking up how provider %q reaches its target: %w", c.Provider, err)
 		}
 	}

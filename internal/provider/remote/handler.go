@@ -121,15 +121,8 @@ func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 
 // prove has a step go no further where it has learnt its target, or is at another one.
 func prove(ctx context.Context, w wired.Provider, r request) (provider.Status, error) {
-	var in provider.Instance
-	switch {
-	case r.Instance != nil:
-		in = *r.Instance
-	case r.Binding != nil:
-		in = r.Binding.Instance
-	case r.Holding != nil:
-		in.Target = r.Holding.Target
-	default:
+	in, is := r.instance()
+	if !is {
 		return provider.Status{}, nil
 	}
 	learnt, err := w.Prove(ctx, in)

@@ -56,6 +56,35 @@ type request struct {
 	Epochs   *epochs            `json:"epochs,omitempty"`
 }
 
+// instance is the one that a step is about, as far as the call tells it; false for a call
+// about none.
+func (r request) instance() (provider.Instance, bool) {
+	switch {
+	case r.Instance != nil:
+		return *r.Instance, true
+	case r.Binding != nil:
+		return r.Binding.Instance, true
+	case r.Holding != nil:
+		return provider.Instance{Target: r.Holding.Target}, true
+	}
+	return provider.Instance{}, false
+}
+
+// targets are those that the call names.
+func (r request) targets() (all []provider.Target) {
+	if r.Epochs != nil {
+		return append(all, r.Epochs.Target)
+	}
+	in, is := r.instance()
+	if is {
+		all = append(all, in.Target)
+	}
+	if in.Source != nil && in.Source.Target != in.Target {
+		all = append(all, in.Source.Target)
+	}
+	return all
+}
+
 // epochs are what the verbs of a reconciler take.
 type epochs struct {
 	Target provider.Target `json:"target"`
