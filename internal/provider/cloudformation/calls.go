@@ -39,7 +39,7 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 		// An update has asked CloudFormation for the mark, which not all types pass on.
 		names, err := s.spare(ctx, s.now.stack, s.retained())
 		if err != nil {
-			return s.p.explain(ctx, s.name, err)
+			return s.explain(ctx, err)
 		}
 		if s.now.spares() {
 			o.spared = names
@@ -150,7 +150,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 	if !ok {
 		var err error
 		if body, err = s.fetch(ctx, s.bucket(), digest); err != nil {
-			return s.p.explain(ctx, s.name, err)
+			return s.explain(ctx, err)
 		}
 		if body == nil {
 			return fmt.Errorf("this program does not know the template %s: a deployment is under way, or its bucket was emptied",
@@ -163,7 +163,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew",
 					s.bucket())}
 			}
-			return s.p.explain(ctx, s.name, err)
+			return s.explain(ctx, err)
 		}
 		s.p.saved.Put(s.name+"/"+digest, true)
 	}
@@ -183,7 +183,7 @@ func (s *step) bucket() string { return s.p.scope.Bucket(s.who.Account, s.who.Re
 func (s *step) fillRetention(ctx context.Context, o *order) error {
 	body, err := s.current(ctx, s.now.stack.id)
 	if err != nil {
-		return s.p.explain(ctx, s.name, err)
+		return s.explain(ctx, err)
 	}
 	if body, err = retaining(body); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (s *step) fillRetention(ctx context.Context, o *order) error {
 	if o.body = string(body); len(body) > inline {
 		digest := plan.Digest(body)
 		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
-			return s.p.explain(ctx, s.name, err)
+			return s.explain(ctx, err)
 		}
 		o.body, o.url = "", s.address(s.who, s.bucket(), digest)
 	}

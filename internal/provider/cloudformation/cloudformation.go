@@ -53,7 +53,7 @@ type Provider struct {
 	log      *slog.Logger
 	// open is the way to a target; a test has another one.
 	open  func(name string, t plan.Target) (cloud, func(plan.Location) principals)
-	sites sites
+	sites recent.Values[site] // that are open, by their names
 	saved recent.Values[bool] // templates by targets and digests
 	rooms recent.Values[room] // by targets
 }
@@ -81,8 +81,7 @@ func New(o Options) *Provider {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Provider{
 		broker: o.Broker, scope: o.Scope, targets: o.Targets, region: o.Config.Region, emulated: o.Emulated, file: o.File,
-		now: o.Now,
-		log: o.Log, sites: sites{opened: map[string]opened{}},
+		now: o.Now, log: o.Log,
 	}
 	p.open = func(_ string, t plan.Target) (cloud, func(plan.Location) principals) { return openAWS(o, t) }
 	return p
@@ -93,9 +92,9 @@ func (p *Provider) Targets(context.Context) ([]string, error) { return p.targets
 
 // Provision implements provider.Provider.
 func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	s, learnt, err := p.begin(ctx, in)
-	if err != nil || learnt != nil {
-		return or(learnt), err
+	s, st, err := p.begin(ctx, in)
+	if s == nil {
+		return st, err
 	}
 	switch {
 	case in.Source != nil:
@@ -109,9 +108,9 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 
 // Update implements provider.Provider.
 func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	s, learnt, err := p.begin(ctx, in)
-	if err != nil || learnt != nil {
-		return or(learnt), err
+	s, st, err := p.begin(ctx, in)
+	if s == nil {
+		return st, err
 	}
 	if former, err := plan.Parse(in.Former); err == nil && (former.Existing == nil) != (s.m.Existing == nil) {
 		// Its stack would stay behind: nobody looks for one of what exists already.
@@ -129,9 +128,9 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 
 // Deprovision implements provider.Provider.
 func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	s, learnt, err := p.begin(ctx, in)
-	if err != nil || learnt != nil {
-		return or(learnt), err
+	s, st, err := p.begin(ctx, in)
+	if s == nil {
+		return st, err
 	}
 	if s.m.Existing != nil {
 		return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
@@ -145,8 +144,8 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 // Refuses implements provider.Refuser: what an instance holds is looked at before its
 // bindings end.
 func (p *Provider) Refuses(ctx context.Context, in provider.Instance) error {
-	s, learnt, err := p.begin(ctx, in)
-	if err != nil || learnt != nil || s.m.Existing != nil || in.Unfinished {
+	s, _, err := p.begin(ctx, in)
+	if s == nil || s.m.Existing != nil || in.Unfinished {
 		return err
 	}
 	if err := s.see(ctx); err != nil {
@@ -160,9 +159,9 @@ func (p *Provider) Refuses(ctx context.Context, in provider.Instance) error {
 
 // Bind implements provider.Provider.
 func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	s, learnt, err := p.begin(ctx, b.Instance)
-	if err != nil || learnt != nil {
-		return or(learnt), err
+	s, st, err := p.begin(ctx, b.Instance)
+	if s == nil {
+		return st, err
 	}
 	if s.m.Existing != nil {
 		values, err := s.existing(ctx)
@@ -185,23 +184,16 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 
 func (s *step) bind(ctx context.Context, b provider.Binding, values map[string]string) (provider.Status, error) {
 	st, err := s.principals.Bind(ctx, b, s.m, values)
-	return st, s.p.explain(ctx, s.name, err)
+	return st, s.explain(ctx, err)
 }
 
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	b.Instance.Snapshot = nil // a principal is found by its tags
-	s, learnt, err := p.begin(ctx, b.Instance)
-	if err != nil || learnt != nil {
-		return or(learnt), err
+	s, st, err := p.begin(ctx, b.Instance)
+	if s == nil {
+		return st, err
 	}
-	st, err := s.principals.Unbind(ctx, b)
-	return st, p.explain(ctx, s.name, err)
-}
-
-func or(st *provider.Status) provider.Status {
-	if st == nil {
-		return provider.Status{}
-	}
-	return *st
+	st, err = s.principals.Unbind(ctx, b)
+	return st, s.explain(ctx, err)
 }

@@ -15,7 +15,7 @@ func (s *step) existing(ctx context.Context) (map[string]string, error) {
 	if len(e.Exports) > 0 {
 		all, err := s.exports(ctx)
 		if err != nil {
-			return nil, s.p.explain(ctx, s.name, err)
+			return nil, s.explain(ctx, err)
 		}
 		for name, export := range e.Exports {
 			value, ok := all[export]
@@ -28,7 +28,7 @@ func (s *step) existing(ctx context.Context) (map[string]string, error) {
 	if e.Tag != "" {
 		arns, err := s.tagged(ctx, e.Tag, e.Type)
 		if err != nil {
-			return nil, s.p.explain(ctx, s.name, err)
+			return nil, s.explain(ctx, err)
 		}
 		if len(arns) != 1 {
 			return nil, s.missing(ctx, fmt.Sprintf("tag on exactly one %s (%d found)", e.Type, len(arns)), e.Tag)

@@ -19,8 +19,7 @@ func (s *step) refused(err error) error {
 	if !errors.As(err, &why) {
 		return err
 	}
-	s.now.Work.Failed = &provider.Failure{Message: string(why), InstanceUsable: yes(), UpdateRepeatable: yes()}
-	return s.now.failure()
+	return s.fail(provider.Failure{Message: string(why), InstanceUsable: yes(), UpdateRepeatable: yes()})
 }
 
 // why records how an operation has failed, and in words for a developer why. A
@@ -38,8 +37,7 @@ func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
 	s.now.Work.Failed = &f
 	switch kind := s.in.Operation.Kind; {
 	case kind == operation.Provision && s.now.ours() && spoilt(s.now.stack.status):
-		st := provider.Status{Percent: 50, Description: "It failed: removing what was made", After: soon, State: s.now.state()}
-		return st, nil
+		return s.working(50, "It failed: removing what was made", soon), nil
 	case kind == operation.Update && *f.InstanceUsable:
 		f.Message += " The instance is as it was before."
 	case kind == operation.Update:
@@ -53,7 +51,7 @@ func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
 func (s *step) reason(ctx context.Context) (string, error) {
 	events, err := s.story(ctx, s.now.stack.id, starts)
 	if err != nil {
-		return "", s.p.explain(ctx, s.name, err)
+		return "", s.explain(ctx, err)
 	}
 	if begun := slices.IndexFunc(events, starts); begun >= 0 {
 		events = events[:begun+1] // what is earlier is of other operations
@@ -81,17 +79,17 @@ func starts(e event) bool {
 }
 
 // explain adds to an error what an operator can do about it.
-func (p *Provider) explain(ctx context.Context, name string, err error) error {
+func (s *site) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
 	switch awserr.Of(err) {
 	case awserr.Denied:
-		return &target.Trouble{Kind: target.Rights, Target: name, Err: err,
+		return &target.Trouble{Kind: target.Rights, Target: s.name, Err: err,
 			Message: "the broker may not make a call that it needs: deploy its roles anew, " +
 				"or run `longshore aws bootstrap` in that account"}
 	case awserr.Login:
-		return &target.Trouble{Kind: target.Login, Target: name, Err: err,
+		return &target.Trouble{Kind: target.Login, Target: s.name, Err: err,
 			Message: "the account refuses the broker's credentials: renew them, or name the right profile or role"}
 	}
 	return err
@@ -100,12 +98,11 @@ func (p *Provider) explain(ctx context.Context, name string, err error) error {
 // judge says what an error of a call that changes a stack means. What AWS can never
 // do, and what only an operator can mend, ends the operation: the user is told what
 // they may know, and the log what the operator must do.
-func (p *Provider) judge(ctx context.Context, s *step, err error) error {
+func (s *step) judge(ctx context.Context, err error) error {
 	end := func(text, remedy string) error {
-		p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
+		s.p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
 			"remedy", remedy, "error", err)
-		s.now.Work.Failed = &provider.Failure{Message: text, InstanceUsable: yes(), UpdateRepeatable: yes()}
-		return s.now.failure()
+		return s.fail(provider.Failure{Message: text, InstanceUsable: yes(), UpdateRepeatable: yes()})
 	}
 	switch awserr.Of(err) {
 	case awserr.Quota:
@@ -115,13 +112,13 @@ func (p *Provider) judge(ctx context.Context, s *step, err error) error {
 		return end("The service's template does not take these values. Check the parameters, or ask the operator of the service.",
 			"see whether the template, the values or the service role is wrong")
 	case awserr.Denied:
-		if p.now().Sub(s.in.Operation.Started) > patience {
+		if s.p.now().Sub(s.in.Operation.Started) > patience {
 			return end("The service's account does not allow this. Ask the operator of the service.",
 				"deploy the broker's roles anew, or run `longshore aws bootstrap` in that account: "+
 					"the service role of the offering may be missing")
 		}
 	}
-	return p.explain(ctx, s.name, err)
+	return s.explain(ctx, err)
 }
 
 // patience is how long a right that is missing may still be on its way: IAM needs a

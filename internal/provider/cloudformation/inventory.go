@@ -63,11 +63,11 @@ func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider
 		if next.Cursor == "" {
 			next = sweep{}
 		}
-		return page, next, p.explain(ctx, s.name, err)
+		return page, next, s.explain(ctx, err)
 	}
 	stacks, cursor, err := s.list(ctx, func(name string) bool { return strings.HasPrefix(name, p.scope.Stacks()) }, at.Cursor)
 	if err != nil {
-		return nil, sweep{}, p.explain(ctx, s.name, err)
+		return nil, sweep{}, s.explain(ctx, err)
 	}
 	for _, found := range stacks {
 		space, ours := p.scope.SpaceIn(found.name, found.tags)
@@ -98,7 +98,7 @@ func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 	if err != nil || s == nil {
 		return err
 	}
-	return p.explain(ctx, s.name, s.principals.Quarantine(ctx, h))
+	return s.explain(ctx, s.principals.Quarantine(ctx, h))
 }
 
 // Release implements provider.Quarantiner.
@@ -107,7 +107,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 	if err != nil || s == nil {
 		return err
 	}
-	return p.explain(ctx, s.name, s.principals.Release(ctx, h))
+	return s.explain(ctx, s.principals.Release(ctx, h))
 }
 
 // holder is where a principal is; nil for what is a stack.

@@ -11,7 +11,7 @@ import (
 // progress tells how many resources are ready, and the name of one that is not.
 func (s *step) progress() provider.Status {
 	status := s.now.stack.status
-	st := provider.Status{Percent: 3, Description: doing(status), After: s.pause(), State: s.now.state()}
+	st := s.working(3, doing(status), s.pause())
 	total := len(s.m.Resources)
 	if total == 0 {
 		return st

@@ -3,7 +3,6 @@ package cloudformation
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -74,26 +73,15 @@ func (w work) token() string {
 
 // readState reads a state, for a step of an operation.
 func readState(s provider.State, operation string) (m instanceState, err error) {
-	switch s.Format {
-	case 0:
-	case stateFormat:
-		if err := json.Unmarshal(s.Data, &m); err != nil {
-			return m, fmt.Errorf("reading the state of an instance: %w", err)
-		}
-	default: // of a later program: a deployment is under way
-		return m, fmt.Errorf("the state of an instance has format %d, and this program knows %d", s.Format, stateFormat)
-	}
+	err = s.Read(stateFormat, &m)
 	if m.Work.Operation != operation {
 		m.Work = work{Operation: operation}
 	}
-	return m, nil
+	return m, err
 }
 
 // state is how it is recorded.
-func (m instanceState) state() *provider.State {
-	data, _ := json.Marshal(m) // texts and numbers
-	return &provider.State{Format: stateFormat, Data: data}
-}
+func (m instanceState) state() *provider.State { return provider.StateOf(stateFormat, m) }
 
 // failure is how the operation ends.
 func (m instanceState) failure() *provider.Failure {

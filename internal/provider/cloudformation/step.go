@@ -23,38 +23,40 @@ type step struct {
 	now observed
 }
 
-// begin reads what a step is given, and reaches its target. A status says that the
-// target had to be learnt first.
-func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, *provider.Status, error) {
+// begin reads what a step is given, and reaches its target. Without a step, there is an
+// error, or the status of one that has learnt the target and does no more.
+func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, provider.Status, error) {
+	var none provider.Status
 	m := plan.Settings{Format: plan.Format}
 	if len(in.Snapshot) > 0 {
 		var err error
 		if m, err = plan.Parse(in.Snapshot); err != nil {
-			return nil, nil, err
+			return nil, none, err
 		}
 	}
 	recorded, err := readState(in.State, in.Operation.ID)
 	if err != nil {
-		return nil, nil, err
+		return nil, none, err
 	}
 	s, learnt, err := p.at(ctx, in)
 	if err != nil {
-		return nil, nil, err
+		return nil, none, err
 	}
 	st := &step{site: s, p: p, in: in, m: m, now: observed{instanceState: recorded, tags: provider.TagsOf(in), rule: m.OnDelete}}
 	if learnt == nil {
-		return st, nil, nil
+		return st, none, nil
 	}
 	if in.Operation.Kind == operation.Provision && m.Existing == nil { // the first call is recorded with it
 		st.now.Space = plan.SpaceOf(in)
 		st.now.Calls++
 		st.now.Work.Call = call{Verb: callCreate, Number: st.now.Calls}
 	}
-	found := &provider.Status{Target: learnt, Description: "Found the account", After: time.Millisecond}
-	if in.Operation.Kind != operation.Bind && in.Operation.Kind != operation.Unbind {
-		found.State = st.now.state()
+	found := st.working(0, "Found the account", soon)
+	found.Target = learnt
+	if in.Operation.Kind == operation.Bind || in.Operation.Kind == operation.Unbind {
+		found.State = nil // it would be the binding's
 	}
-	return st, found, nil
+	return nil, found, nil
 }
 
 // locate finds the space of a stack where no state tells it, since the key that sealed it
@@ -67,7 +69,7 @@ func (s *step) locate(ctx context.Context) error {
 		return s.list(ctx, func(name string) bool { _, is := s.p.scope.SpaceIn(name, s.now.tags); return is }, cursor)
 	}) {
 		if err != nil {
-			return s.p.explain(ctx, s.name, err)
+			return s.explain(ctx, err)
 		}
 		s.now.Space, _ = s.p.scope.SpaceIn(found.name, s.now.tags)
 		return nil
@@ -88,13 +90,13 @@ func (s *step) see(ctx context.Context) error {
 	}
 	found, err := s.look(ctx, s.stackName())
 	if err != nil {
-		return s.p.explain(ctx, s.name, err)
+		return s.explain(ctx, err)
 	}
 	c := s.now.Work.Call
 	id := cmp.Or(c.Stack, s.now.Stack)
 	if found == nil && id != "" { // an absence is confirmed by the id, which no other stack ever has
 		if found, err = s.look(ctx, id); err != nil {
-			return s.p.explain(ctx, s.name, err)
+			return s.explain(ctx, err)
 		}
 	}
 	s.now.stack = found
@@ -143,11 +145,21 @@ func (s *step) advance(ctx context.Context, next func(observed) decision) (provi
 	case actExplain:
 		return s.why(ctx, d)
 	case actFail:
-		s.now.Work.Failed = &d.failed
-		return provider.Status{}, s.now.failure()
+		return provider.Status{}, s.fail(d.failed)
 	default:
 		return s.progress(), nil
 	}
+}
+
+// working is the status of an operation that goes on.
+func (s *step) working(percent int, description string, after time.Duration) provider.Status {
+	return provider.Status{Percent: percent, Description: description, After: after, State: s.now.state()}
+}
+
+// fail ends the operation for good.
+func (s *step) fail(f provider.Failure) error {
+	s.now.Work.Failed = &f
+	return s.now.failure()
 }
 
 func (s *step) done() provider.Status {
@@ -162,10 +174,10 @@ func (s *step) done() provider.Status {
 func (s *step) rewrite(ctx context.Context, values map[string]string) (provider.Status, error) {
 	done, err := s.principals.Rewrite(ctx, s.in, s.m, values)
 	if err != nil {
-		return provider.Status{}, s.p.explain(ctx, s.name, err)
+		return provider.Status{}, s.explain(ctx, err)
 	}
 	if !done {
-		return provider.Status{Percent: 95, Description: "Updating the bindings", After: time.Second, State: s.now.state()}, nil
+		return s.working(95, "Updating the bindings", time.Second), nil
 	}
 	return s.done(), nil
 }
@@ -177,8 +189,10 @@ const soon = time.Millisecond
 // or removed, before a deletion is.
 func (s *step) record(ctx context.Context, d decision) (provider.Status, error) {
 	if d.verb == callDelete {
-		if st, err := s.prepare(ctx); st != nil || err != nil {
-			return or(st), err
+		if ready, err := s.prepare(ctx); err != nil {
+			return provider.Status{}, err
+		} else if !ready {
+			return provider.Status{Percent: 5, Description: "Removing what is in it", After: time.Second}, nil
 		}
 		if last := s.now.Work.Call; last.Verb == callDelete && s.now.carried {
 			s.now.Work.Tries++
@@ -205,7 +219,7 @@ func (s *step) record(ctx context.Context, d decision) (provider.Status, error) 
 	if d.verb == callCreate { // the stack that was there is gone
 		s.now.Stack = ""
 	}
-	return provider.Status{State: s.now.state(), After: soon, Percent: 1, Description: begun[d.verb]}, nil
+	return s.working(1, begun[d.verb], soon), nil
 }
 
 // What is shown while a call is made.
@@ -214,38 +228,30 @@ var begun = map[verb]string{
 	callContinue: "Undoing the update", callRetain: "Marking what is to be retained",
 }
 
-// prepare sees to what the instance holds, by the plan's rule. A status says that more
-// is to be done.
-func (s *step) prepare(ctx context.Context) (*provider.Status, error) {
+// prepare sees to what the instance holds, by the plan's rule. Not ready means that it is to
+// be called again.
+func (s *step) prepare(ctx context.Context) (ready bool, err error) {
 	switch s.now.rule {
 	case plan.Refuse:
-		if err := s.full(ctx); err != nil {
-			return nil, err
-		}
+		return true, s.full(ctx)
 	case plan.Empty, "":
-		done, err := s.empty(ctx, s.now.stack.id)
-		if err != nil {
-			return nil, s.p.explain(ctx, s.name, err)
-		}
-		if !done {
-			return &provider.Status{Percent: 5, Description: "Removing what is in it", After: time.Second}, nil
-		}
+		ready, err = s.empty(ctx, s.now.stack.id)
+		return ready, s.explain(ctx, err)
 	}
-	return nil, nil
+	return true, nil
 }
 
 // full is a failure if the instance holds something.
 func (s *step) full(ctx context.Context) error {
 	what, err := s.holds(ctx, s.now.stack.id)
 	if err != nil {
-		return s.p.explain(ctx, s.name, err)
+		return s.explain(ctx, err)
 	}
 	if what == "" {
 		return nil
 	}
-	s.now.Work.Failed = &provider.Failure{InstanceUsable: yes(), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
-		"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.", what)}
-	return s.now.failure()
+	return s.fail(provider.Failure{InstanceUsable: yes(), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
+		"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.", what)})
 }
 
 // call makes the recorded call.
@@ -255,17 +261,16 @@ func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
 		return provider.Status{}, s.refused(err)
 	}
 	err := s.send(ctx, o)
-	again := provider.Status{Percent: 2, Description: begun[v], After: time.Second, State: s.now.state()}
+	again := s.working(2, begun[v], time.Second)
 	switch class := awserr.Of(err); {
 	case err == nil:
 		return again, nil
 	case class == awserr.Unchanged && v == callUpdate:
 		return s.rewrite(ctx, s.stackValues())
 	case class == awserr.Denied && protection.MatchString(err.Error()):
-		s.now.Work.Failed = &provider.Failure{Message: textProtected, InstanceUsable: yes()}
-		return provider.Status{}, s.now.failure()
+		return provider.Status{}, s.fail(provider.Failure{Message: textProtected, InstanceUsable: yes()})
 	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
 		return again, nil // it is looked at again
 	}
-	return provider.Status{}, s.p.judge(ctx, s, err)
+	return provider.Status{}, s.judge(ctx, err)
 }

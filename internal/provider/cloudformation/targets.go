@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -52,22 +51,21 @@ func (t Targets) named(name string) (plan.Target, error) {
 }
 
 func (t Targets) names() []string {
-	all := maps.Clone(t.Named)
-	if all == nil {
-		all = map[string]plan.Target{}
-	}
-	all[DefaultTarget] = t.Named[DefaultTarget]
-	return slices.Sorted(maps.Keys(all))
+	all := append(slices.Collect(maps.Keys(t.Named)), DefaultTarget)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // A site is a target whose identity is proven, in one step.
 type site struct {
 	cloud
 	principals
+	enter  func(plan.Location) principals // gives those of an account
 	scope  plan.Scope
 	name   string
 	target plan.Target
 	who    plan.Location
+	proven time.Time
 }
 
 func (s *site) recorded() provider.Target {
@@ -96,20 +94,6 @@ func (s *step) stackValues() map[string]string {
 // account that they led to.
 const proofTime = time.Minute
 
-// sites are the ways to targets that a process has opened.
-type sites struct {
-	mu     sync.Mutex
-	opened map[string]opened
-}
-
-type opened struct {
-	cloud      cloud
-	enter      func(plan.Location) principals
-	principals principals
-	who        plan.Location
-	proven     time.Time
-}
-
 // reach is the way to the target of a name, proven a moment ago at most.
 func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	if err := ctx.Err(); err != nil {
@@ -119,45 +103,29 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Region = cmp.Or(t.Region, p.region)
-	o, err := p.prove(ctx, name, t)
-	if err != nil {
-		return nil, err
+	s, opened := p.sites.Get(name)
+	if !opened {
+		t.Region = cmp.Or(t.Region, p.region)
+		s = site{scope: p.scope, name: name, target: t}
+		s.cloud, s.enter = p.open(name, t)
 	}
-	who := o.who
-	s := &site{cloud: o.cloud, principals: o.principals, scope: p.scope, name: name, target: t, who: who}
-	if t.Account != "" && t.Account != who.Account {
+	if now := p.now(); now.Sub(s.proven) >= proofTime || now.Before(s.proven) {
+		who, err := s.identify(ctx)
+		if err != nil {
+			return nil, s.explain(ctx, err)
+		}
+		if who != s.who {
+			s.principals = s.enter(who)
+		}
+		s.who, s.proven = who, now
+		p.sites.Put(name, s)
+	}
+	if account := s.target.Account; account != "" && account != s.who.Account {
 		return nil, &target.Trouble{Kind: target.Other, Target: name, Message: fmt.Sprintf(
-			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", who.Account,
-			t.Account)}
+			"its credentials are of the account %q, and the settings say %q: have its role lead to the right one", s.who.Account,
+			account)}
 	}
-	return s, nil
-}
-
-// prove opens the way to a target, and asks whose account it leads to.
-func (p *Provider) prove(ctx context.Context, name string, t plan.Target) (opened, error) {
-	p.sites.mu.Lock()
-	o, ok := p.sites.opened[name]
-	p.sites.mu.Unlock()
-	if !ok {
-		o.cloud, o.enter = p.open(name, t)
-	}
-	now := p.now()
-	if ok && now.Sub(o.proven) < proofTime && !now.Before(o.proven) {
-		return o, nil
-	}
-	who, err := o.cloud.identify(ctx)
-	if err != nil {
-		return o, p.explain(ctx, name, err)
-	}
-	if who != o.who {
-		o.principals = o.enter(who)
-	}
-	o.who, o.proven = who, now
-	p.sites.mu.Lock()
-	defer p.sites.mu.Unlock()
-	p.sites.opened[name] = o
-	return o, nil
+	return &s, nil
 }
 
 // at reaches the target of an instance. The first step of an instance learns its
@@ -179,7 +147,6 @@ func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provid
 		return s, &is, nil
 	}
 	return nil, nil, &target.Trouble{Kind: target.Other, Target: name,
-		Message: fmt.Sprintf("it answers as %q, and this was "+
-			"made in %q: other credentials, or another region. Have the settings lead to the right one", is.Identity,
-			in.Target.Identity)}
+		Message: fmt.Sprintf("it answers as %q, and this was made in %q: other credentials, or another region. "+
+			"Have the settings lead to the right one", is.Identity, in.Target.Identity)}
 }
