@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
@@ -42,22 +43,25 @@ type Trust struct {
 	ExternalID string
 }
 
+// A mapping is an object of JSON.
+type mapping = map[string]any
+
 // A Resource is one of a template. What it is needed for may outlive an offering, and
 // the stack itself.
 type Resource struct {
 	Type                string
 	DeletionPolicy      string
 	UpdateReplacePolicy string
-	Properties          map[string]any
+	Properties          mapping
 }
 
 // kept is a resource that stays when its template lets it go, unless what was to make
 // it has failed: its name is fixed, and what was left of a failed attempt would have
 // every later one fail.
-func kept(kind string, properties map[string]any) Resource {
+func kept(kind string, properties mapping) Resource {
 	return Resource{
 		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
-		Properties: render(object(properties)).(map[string]any),
+		Properties: render(object(properties)).(mapping),
 	}
 }
 
@@ -74,9 +78,7 @@ const (
 // Options.Trust the role that the broker takes.
 func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Resource, error) {
 	all := map[string]Resource{}
-	for id, r := range templates(scope) {
-		all[id] = r
-	}
+	maps.Copy(all, templates(scope))
 	for _, offering := range offerings {
 		role, err := serviceRole(scope, offering)
 		if err != nil {
@@ -114,46 +116,47 @@ func letters(name string) string {
 // none is ever replaced unseen.
 func templates(scope plan.Scope) map[string]Resource {
 	name := scope.Bucket(Here.Account, Here.Region)
-	insecure := iampolicy.Statement{
-		Sid: "OnlyTLS", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope),
-		Condition: iampolicy.Condition{"Bool": {"aws:SecureTransport": {"false"}}},
-	}
+	insecure := where(deny("OnlyTLS", bucketARNs(scope), "s3:*"), "Bool", "aws:SecureTransport", "false")
 	return map[string]Resource{
-		"Templates": kept("AWS::S3::Bucket", map[string]any{
+		"Templates": kept("AWS::S3::Bucket", mapping{
 			"BucketName": name,
-			"BucketEncryption": map[string]any{"ServerSideEncryptionConfiguration": []any{
-				map[string]any{"ServerSideEncryptionByDefault": map[string]any{"SSEAlgorithm": "AES256"}},
+			"BucketEncryption": mapping{"ServerSideEncryptionConfiguration": []any{
+				mapping{"ServerSideEncryptionByDefault": mapping{"SSEAlgorithm": "AES256"}},
 			}},
-			"OwnershipControls": map[string]any{"Rules": []any{map[string]any{"ObjectOwnership": "BucketOwnerEnforced"}}},
-			"PublicAccessBlockConfiguration": map[string]any{
+			"OwnershipControls": mapping{"Rules": []any{mapping{"ObjectOwnership": "BucketOwnerEnforced"}}},
+			"PublicAccessBlockConfiguration": mapping{
 				"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
 			},
-			"VersioningConfiguration": map[string]any{"Status": "Enabled"},
+			"VersioningConfiguration": mapping{"Status": "Enabled"},
 		}),
-		"TemplatesPolicy": kept("AWS::S3::BucketPolicy", map[string]any{
-			"Bucket": name, "PolicyDocument": map[string]any{"Version": iampolicy.Version,
-				"Statement": []any{withPrincipal(insecure, "*")}},
+		"TemplatesPolicy": kept("AWS::S3::BucketPolicy", mapping{
+			"Bucket": name, "PolicyDocument": about("*", insecure),
 		}),
 	}
 }
 
-// withPrincipal is a statement that says of whom it is.
-func withPrincipal(s iampolicy.Statement, principal any) map[string]any {
-	out := object(s)
-	out["Principal"] = principal
-	if principal != "*" {
-		delete(out, "Resource") // a role's own policy names none
-	}
-	return out
+// about is a policy with one statement about a principal, as buckets and roles have it.
+func about(principal any, s iampolicy.Statement) mapping {
+	statement := object(s)
+	statement["Principal"] = principal
+	return mapping{"Version": iampolicy.Version, "Statement": []any{statement}}
+}
+
+// role is a role that an operator makes, with the policy in it.
+func role(scope plan.Scope, name, description string, trust mapping, policyName string, policy mapping) Resource {
+	return kept("AWS::IAM::Role", mapping{
+		"RoleName": name, "Path": scope.FixedPath(), "Description": description, "AssumeRolePolicyDocument": trust,
+		"Policies": []any{mapping{"PolicyName": policyName, "PolicyDocument": policy}},
+	})
 }
 
 // object is anything as JSON has it.
-func object(value any) map[string]any {
+func object(value any) mapping {
 	raw, err := json.Marshal(value)
 	if err != nil {
 		panic(err) // texts and lists of them
 	}
-	var out map[string]any
+	var out mapping
 	if err := json.Unmarshal(raw, &out); err != nil {
 		panic(err)
 	}
@@ -166,20 +169,16 @@ func render(value any) any {
 	case string:
 		if strings.Contains(v, "${AWS::") {
 			// Sub would look for the variables of policies too.
-			return map[string]any{"Fn::Sub": strings.ReplaceAll(strings.ReplaceAll(v, "${", "${!"), "${!AWS::", "${AWS::")}
+			return mapping{"Fn::Sub": strings.ReplaceAll(strings.ReplaceAll(v, "${", "${!"), "${!AWS::", "${AWS::")}
 		}
-	case map[string]any:
-		out := make(map[string]any, len(v))
+	case mapping:
 		for key, part := range v {
-			out[key] = render(part)
+			v[key] = render(part)
 		}
-		return out
 	case []any:
-		out := make([]any, len(v))
 		for i, part := range v {
-			out[i] = render(part)
+			v[i] = render(part)
 		}
-		return out
 	}
 	return value
 }
@@ -198,7 +197,7 @@ func Fill(all []iampolicy.Statement, p plan.Location) []iampolicy.Statement {
 var longest = plan.Location{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
 
 // document is a policy for a template; it has to fit where it goes.
-func document(all []iampolicy.Statement, most int) (map[string]any, error) {
+func document(all []iampolicy.Statement, most int) (mapping, error) {
 	raw, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: Fill(all, longest)})
 	if err != nil {
 		return nil, err
@@ -221,17 +220,9 @@ func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 	if err != nil {
 		return Resource{}, fmt.Errorf("the access role: %w", err)
 	}
-	return kept("AWS::IAM::Role", map[string]any{
-		"RoleName":    scope.Access(Here.Region),
-		"Path":        scope.FixedPath(),
-		"Description": "What a service broker of another account does here",
-		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version,
-			"Statement": []any{withPrincipal(iampolicy.Statement{
-				Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
-				Condition: iampolicy.Condition{"StringEquals": {"sts:ExternalId": {t.ExternalID}}},
-			}, map[string]any{"AWS": t.Principals})}},
-		"Policies": []any{map[string]any{"PolicyName": "Broker", "PolicyDocument": policy}},
-	}), nil
+	taking := where(allow("", nil, "sts:AssumeRole"), "StringEquals", "sts:ExternalId", t.ExternalID)
+	return role(scope, scope.Access(Here.Region), "What a service broker of another account does here",
+		about(mapping{"AWS": t.Principals}, taking), "Broker", policy), nil
 }
 
 // Template is a whole template of CloudFormation with these resources.
@@ -240,7 +231,7 @@ func Template(scope plan.Scope, offerings []Offering, o Options) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	return json.MarshalIndent(map[string]any{
+	return json.MarshalIndent(mapping{
 		"AWSTemplateFormatVersion": "2010-09-09",
 		"Description":              "What a service broker needs in this account and region to make AWS services",
 		"Resources":                resources,

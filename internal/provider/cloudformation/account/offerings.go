@@ -43,10 +43,10 @@ func OfferingsOf(c *catalog.Catalog) ([]Offering, error) {
 		seen := map[string]bool{}
 		for _, p := range o.Plans {
 			m, err := plan.Parse(p.Snapshot)
-			if err != nil {
-				return nil, fmt.Errorf("plan %s of offering %s: %w", p.Name, o.Name, err)
+			if err == nil {
+				err = one.add(c, m, seen)
 			}
-			if err := one.add(c, m, seen); err != nil {
+			if err != nil {
 				return nil, fmt.Errorf("plan %s of offering %s: %w", p.Name, o.Name, err)
 			}
 		}
@@ -95,18 +95,10 @@ func serviceRole(scope plan.Scope, o Offering) (Resource, error) {
 	if err != nil {
 		return Resource{}, fmt.Errorf("its service role: %w", err)
 	}
-	return kept("AWS::IAM::Role", map[string]any{
-		"RoleName":    scope.ServiceRole(o.Name, Here.Region),
-		"Path":        scope.FixedPath(),
-		"Description": "What CloudFormation does for instances of " + o.Name,
-		"AssumeRolePolicyDocument": map[string]any{"Version": iampolicy.Version,
-			"Statement": []any{withPrincipal(iampolicy.Statement{
-				Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"sts:AssumeRole"},
-				// CloudFormation does not promise to say for whom it asks.
-				Condition: iampolicy.Condition{"StringEqualsIfExists": {"aws:SourceAccount": {Here.Account}}},
-			}, map[string]any{"Service": "cloudformation.amazonaws.com"})}},
-		"Policies": []any{map[string]any{"PolicyName": "Permissions", "PolicyDocument": policy}},
-	}), nil
+	// CloudFormation does not promise to say for whom it asks.
+	taking := where(allow("", nil, "sts:AssumeRole"), "StringEqualsIfExists", "aws:SourceAccount", Here.Account)
+	return role(scope, scope.ServiceRole(o.Name, Here.Region), "What CloudFormation does for instances of "+o.Name,
+		about(mapping{"Service": "cloudformation.amazonaws.com"}, taking), "Permissions", policy), nil
 }
 
 // ServiceRights are what an offering's service role may do: what its permissions say,
@@ -117,37 +109,22 @@ func ServiceRights(scope plan.Scope, o Offering) []iampolicy.Statement {
 
 // guards are denials that no permissions can undo.
 func guards(scope plan.Scope) []iampolicy.Statement {
-	secret, parameter := arn("secretsmanager", "secret:"), arn("ssm", "parameter/")
+	// CloudFormation reads {{resolve:…}} in a template by this role.
+	secrets := deny("OtherSecrets", nil, "secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue",
+		"ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:GetParameterHistory")
+	secrets.NotResource = iampolicy.Texts{contents(scope, "secretsmanager", "secret:"), contents(scope, "ssm", "parameter/")}
 	return []iampolicy.Statement{
-		// What stands in a template as {{resolve:…}} is read by this role.
-		{
-			Sid: "OtherSecrets", Effect: iampolicy.EffectDeny,
-			Action: iampolicy.Texts{"secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue",
-				"ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:GetParameterHistory"},
-			NotResource: iampolicy.Texts{secret + string(scope) + "-i-*", parameter + string(scope) + "-i-*"},
-		},
-		{
-			Sid: "Unbounded", Effect: iampolicy.EffectDeny,
-			Action: iampolicy.Texts{"iam:CreateUser", "iam:CreateRole", "iam:PutUserPolicy", "iam:PutRolePolicy",
-				"iam:AttachUserPolicy",
-				"iam:AttachRolePolicy", "iam:PutUserPermissionsBoundary", "iam:PutRolePermissionsBoundary"},
-			Resource:  iampolicy.Texts{"*"},
-			Condition: iampolicy.Condition{"StringNotLike": {keyBoundary: {boundaries(scope)}}},
-		},
-		{
-			Sid: "Boundaries", Effect: iampolicy.EffectDeny,
-			Action:   iampolicy.Texts{"iam:DeleteUserPermissionsBoundary", "iam:DeleteRolePermissionsBoundary", "sts:AssumeRole"},
-			Resource: iampolicy.Texts{"*"},
-		},
-		{
-			Sid: "Fixed", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"iam:*"},
-			Resource: slices.Concat(principals(scope, "user"), principals(scope, "role"), iampolicy.Texts{
-				iamARN("role" + scope.FixedPath() + "*"), iamARN("policy" + scope.FixedPath() + "*"),
-				iamARN("role/" + string(scope) + "-s-*"),
-				iamARN("role/" + string(scope) + "-a-*"),
-			}),
-		},
-		{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"}, Resource: bucketARNs(scope)},
+		secrets,
+		where(deny("Unbounded", everything, "iam:CreateUser", "iam:CreateRole", "iam:PutUserPolicy", "iam:PutRolePolicy",
+			"iam:AttachUserPolicy", "iam:AttachRolePolicy", "iam:PutUserPermissionsBoundary",
+			"iam:PutRolePermissionsBoundary"), "StringNotLike", keyBoundary, boundaries(scope)),
+		deny("Boundaries", everything, "iam:DeleteUserPermissionsBoundary", "iam:DeleteRolePermissionsBoundary",
+			"sts:AssumeRole"),
+		deny("Fixed", slices.Concat(principals(scope, "user"), principals(scope, "role"), iampolicy.Texts{
+			iamARN("role" + scope.FixedPath() + "*"), iamARN("policy" + scope.FixedPath() + "*"),
+			iamARN("role/" + string(scope) + "-s-*"), iamARN("role/" + string(scope) + "-a-*"),
+		}), "iam:*"),
+		deny("Templates", bucketARNs(scope), "s3:*"),
 		others(scope),
 	}
 }
@@ -156,10 +133,7 @@ func guards(scope plan.Scope) []iampolicy.Statement {
 // it is, and two brokers may offer keys by the same offering.
 func others(scope plan.Scope) iampolicy.Statement {
 	const tag = "aws:ResourceTag/" + plan.LabelScope
-	return iampolicy.Statement{
-		Sid: "OtherBrokers", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"},
-		Condition: iampolicy.Condition{"Null": {tag: {"false"}}, "StringNotEquals": {tag: {string(scope)}}},
-	}
+	return where(where(deny("OtherBrokers", everything, "*"), "Null", tag, "false"), "StringNotEquals", tag, string(scope))
 }
 
 // boundary is the policy that bounds the principals of an offering's bindings.
@@ -172,7 +146,7 @@ func boundary(scope plan.Scope, o Offering) (Resource, error) {
 	if err != nil {
 		return Resource{}, fmt.Errorf("its boundary: %w", err)
 	}
-	return kept("AWS::IAM::ManagedPolicy", map[string]any{
+	return kept("AWS::IAM::ManagedPolicy", mapping{
 		"ManagedPolicyName": scope.Boundary(o.Name, Here.Region),
 		"Path":              scope.FixedPath(),
 		"Description":       "The most that bindings of " + o.Name + " may do",
@@ -214,12 +188,8 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 		bounds = append(bounds, s)
 	}
 	return append(bounds,
-		iampolicy.Statement{
-			Sid: "Principals", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"iam:*", "sts:*", "cloudformation:*"},
-			Resource: iampolicy.Texts{"*"},
-		},
-		iampolicy.Statement{Sid: "Templates", Effect: iampolicy.EffectDeny, Action: iampolicy.Texts{"s3:*"},
-			Resource: bucketARNs(scope)},
+		deny("Principals", everything, "iam:*", "sts:*", "cloudformation:*"),
+		deny("Templates", bucketARNs(scope), "s3:*"),
 		others(scope),
 	), nil
 }

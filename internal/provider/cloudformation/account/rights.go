@@ -69,16 +69,24 @@ func allow(sid string, resource iampolicy.Texts, actions ...string) iampolicy.St
 	return iampolicy.Statement{Sid: sid, Effect: iampolicy.EffectAllow, Action: actions, Resource: resource}
 }
 
+func deny(sid string, resource iampolicy.Texts, actions ...string) iampolicy.Statement {
+	return iampolicy.Statement{Sid: sid, Effect: iampolicy.EffectDeny, Action: actions, Resource: resource}
+}
+
+// where has a statement count under one more condition.
+func where(s iampolicy.Statement, operator, key string, values ...string) iampolicy.Statement {
+	condition := iampolicy.Condition{operator: {key: values}}
+	maps.Copy(condition, s.Condition)
+	s.Condition = condition
+	return s
+}
+
+// only is where, unless an emulator does not know the key.
 func (o Options) only(s iampolicy.Statement, operator, key string, values ...string) iampolicy.Statement {
 	if o.Emulated && slices.Contains(UnknownKeys, key) {
 		return s
 	}
-	s.Condition = maps.Clone(s.Condition)
-	if s.Condition == nil {
-		s.Condition = iampolicy.Condition{}
-	}
-	s.Condition[operator] = map[string]iampolicy.Texts{key: values}
-	return s
+	return where(s, operator, key, values...)
 }
 
 var everything = iampolicy.Texts{"*"}

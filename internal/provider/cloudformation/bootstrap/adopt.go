@@ -17,39 +17,32 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/base/waiting"
 )
 
-// A stray is a resource that exists but is not in the stack that prepares the account.
-// All resources of that stack outlive it, and their names are fixed, so no other stack
-// could make them.
-type stray struct {
-	id, kind string
-	// key and name tell CloudFormation which resource it is.
-	key, name string
-}
-
-// An adoption is by which of its properties a resource of a type is named, and how one
-// is looked for.
+// An adoption is how a resource of a type is taken into the stack: which of its properties
+// names it, by which key CloudFormation is told of it, and how one is looked for.
 type adoption struct {
-	named string
-	look  func(ctx context.Context, p preparation, name string) (key, id string, err error)
+	named, key string
+	// look gives the value of the key.
+	look func(ctx context.Context, p preparation, name string) (id string, err error)
 }
 
 // adoptions are those of the types that the stack has. As a variable, it would link the
 // clients of IAM and S3 into each program that has this package.
 func adoptions() map[string]adoption {
 	return map[string]adoption{
-		"AWS::S3::Bucket": {"BucketName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+		"AWS::S3::Bucket": {"BucketName", "BucketName", func(ctx context.Context, p preparation, name string) (string, error) {
 			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.location.Account})
-			return "BucketName", name, err
+			return name, err
 		}},
-		"AWS::S3::BucketPolicy": {"Bucket", func(ctx context.Context, p preparation, name string) (string, string, error) {
+		"AWS::S3::BucketPolicy": {"Bucket", "Bucket", func(ctx context.Context, p preparation, name string) (string, error) {
 			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name,
 				ExpectedBucketOwner: &p.location.Account})
-			return "Bucket", name, err
+			return name, err
 		}},
-		"AWS::IAM::Role": {"RoleName", func(ctx context.Context, p preparation, name string) (string, string, error) {
+		"AWS::IAM::Role": {"RoleName", "RoleName", func(ctx context.Context, p preparation, name string) (string, error) {
 			out, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
 			// Hazard: names of roles are of all paths, and a broker makes roles on its own. What it
 			// has made there is not for an operator to take over.
@@ -57,39 +50,43 @@ func adoptions() map[string]adoption {
 				err = advice.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
 					aws.ToString(out.Role.Path)), "find out who has made it, and delete it")
 			}
-			return "RoleName", name, err
+			return name, err
 		}},
-		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", func(ctx context.Context, p preparation, name string) (string, string,
+		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", "PolicyArn", func(ctx context.Context, p preparation, name string) (string,
 			error) {
 			id := "arn:" + p.location.Partition + ":iam::" + p.location.Account + ":policy" + p.fixed + name
 			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
-			return "PolicyArn", id, err
+			return id, err
 		}},
 	}
 }
 
-// strays are the wanted resources that exist and are not in the stack.
-func (p preparation) strays(ctx context.Context, want, has parsed) (found []stray, err error) {
-	types := adoptions()
-	for _, id := range slices.Sorted(maps.Keys(want.resources)) {
+// strays are the wanted resources that exist, but not in the stack that prepares the
+// account. All resources of that stack outlive it, and their names are fixed, so no other
+// stack could make them.
+func (p preparation) strays(ctx context.Context, want, has parsed) (found []types.ResourceToImport, err error) {
+	known := adoptions()
+	for id, resource := range sorted.Map(want.resources) {
 		var r struct {
 			Type       string
 			Properties map[string]json.RawMessage
 		}
-		if err := json.Unmarshal(want.resources[id], &r); err != nil {
+		if err := json.Unmarshal(resource, &r); err != nil {
 			return nil, fmt.Errorf("reading resource %s of a template: %w", id, err)
 		}
-		kind, known := types[r.Type]
-		if _, stands := has.resources[id]; stands || !known || slices.Contains(p.unadopted, r.Type) {
+		kind, adoptable := known[r.Type]
+		if _, stands := has.resources[id]; stands || !adoptable || slices.Contains(p.unadopted, r.Type) {
 			continue
 		}
-		key, name, err := kind.look(ctx, p, p.inPlace(r.Properties[kind.named]))
+		name, err := kind.look(ctx, p, p.inPlace(r.Properties[kind.named]))
 		switch {
 		case awserr.Is(err, awserr.Absent):
 		case err != nil:
 			return nil, fmt.Errorf("looking whether the %s of resource %s is there: %w", r.Type, id, err)
 		default:
-			found = append(found, stray{id, r.Type, key, name})
+			found = append(found, types.ResourceToImport{
+				LogicalResourceId: &id, ResourceType: &r.Type, ResourceIdentifier: map[string]string{kind.key: name},
+			})
 		}
 	}
 	return found, nil
@@ -120,18 +117,16 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 		after.resources = map[string]json.RawMessage{}
 	}
 	in := &cloudformation.CreateChangeSetInput{
-		StackName: &p.name, ChangeSetName: aws.String("adopt"), ChangeSetType: types.ChangeSetTypeImport,
-		Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam},
+		StackName: &p.name, ChangeSetName: new("adopt"), ChangeSetType: types.ChangeSetTypeImport,
+		Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam}, ResourcesToImport: found,
 	}
 	var names []string
 	for _, s := range found {
-		if after.resources[s.id], err = bare(want.resources[s.id]); err != nil {
+		id := *s.LogicalResourceId
+		if after.resources[id], err = bare(want.resources[id]); err != nil {
 			return nil, err
 		}
-		in.ResourcesToImport = append(in.ResourcesToImport, types.ResourceToImport{
-			LogicalResourceId: &s.id, ResourceType: &s.kind, ResourceIdentifier: map[string]string{s.key: s.name},
-		})
-		ids, names = append(ids, s.id), append(names, s.name)
+		ids, names = append(ids, id), slices.AppendSeq(names, maps.Values(s.ResourceIdentifier))
 	}
 	body, err := after.body()
 	if err != nil {

@@ -33,6 +33,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -143,11 +144,7 @@ func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found 
 		return m, false, fmt.Errorf("reading what the account was prepared for: %w", err)
 	}
 	defer func() { _ = out.Body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(out.Body, 1<<20))
-	if err != nil {
-		return m, false, fmt.Errorf("reading what the account was prepared for: %w", err)
-	}
-	if err := json.Unmarshal(raw, &m); err != nil {
+	if err := json.NewDecoder(io.LimitReader(out.Body, 1<<20)).Decode(&m); err != nil {
 		return m, false, fmt.Errorf("reading what the account was prepared for: %w", err)
 	}
 	return m, true, nil
@@ -160,8 +157,8 @@ func (m Mark) Lacks(scope plan.Scope, offered *catalog.Catalog) (names []string,
 		return nil, err
 	}
 	want, err := markOf(scope, offerings)
-	for _, name := range slices.Sorted(maps.Keys(want.Offerings)) {
-		if m.Offerings[name] != want.Offerings[name] {
+	for name, needs := range sorted.Map(want.Offerings) {
+		if m.Offerings[name] != needs {
 			names = append(names, name)
 		}
 	}
@@ -245,10 +242,8 @@ func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 	if err != nil {
 		return err
 	}
-	all := maps.Clone(has.Offerings) // what is offered no more is still there
-	if all == nil {
-		all = map[string]string{}
-	}
+	all := map[string]string{}
+	maps.Copy(all, has.Offerings) // what is offered no more is still there
 	maps.Copy(all, m.Offerings)
 	if found && maps.Equal(all, has.Offerings) {
 		return nil
@@ -298,9 +293,8 @@ func (p Session) access(o Options) (*account.Trust, *Targets, error) {
 		}
 		trust.Principals = append(trust.Principals, who)
 	}
-	role := "arn:" + p.Partition + ":iam::" + p.Account + ":role" + o.Scope.FixedPath() + o.Scope.Access(p.Region)
 	return &trust, &Targets{Targets: map[string]plan.Target{
-		o.Target: {Account: p.Account, Region: p.Region, Role: role, ExternalID: trust.ExternalID},
+		o.Target: {Account: p.Account, Region: p.Region, Role: o.Scope.AccessARN(p.Location), ExternalID: trust.ExternalID},
 	}}, nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
@@ -105,17 +106,17 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 		return out, err
 	}
 	exists = exists || out.Adopted != nil
-	for _, id := range slices.Sorted(maps.Keys(want.resources)) {
+	for id, wanted := range sorted.Map(want.resources) {
 		switch was, known := has.resources[id]; {
 		case !known:
 			out.Made = append(out.Made, id)
-		case !sameJSON(was, want.resources[id]):
+		case !sameJSON(was, wanted):
 			out.Changed = append(out.Changed, id)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(has.resources)) {
+	for id, was := range sorted.Map(has.resources) {
 		if _, wanted := want.resources[id]; !wanted {
-			want.resources[id] = has.resources[id]
+			want.resources[id] = was
 			out.Kept = append(out.Kept, id)
 		}
 	}
@@ -159,14 +160,14 @@ func (p preparation) bucketFirst(ctx context.Context, want parsed) error {
 // that, by where it was written.
 func (p preparation) source(ctx context.Context, body []byte) (inline, url *string, err error) {
 	if len(body) <= mostInline {
-		return aws.String(string(body)), nil, nil
+		return new(string(body)), nil, nil
 	}
 	key := "account/" + plan.Digest(body) + ".json"
 	if _, err := p.objects.PutObject(ctx, &s3.PutObjectInput{Bucket: &p.bucket, Key: &key,
 		Body: bytes.NewReader(body)}); err != nil {
 		return nil, nil, fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
 	}
-	return nil, aws.String(p.location.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key)), nil
+	return nil, new(p.location.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key)), nil
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -327,7 +328,7 @@ func (p preparation) protect(ctx context.Context, s *types.Stack) error {
 		return nil
 	}
 	_, err := p.stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
-		StackName: &p.name, EnableTerminationProtection: aws.Bool(true),
+		StackName: &p.name, EnableTerminationProtection: new(true),
 	})
 	if err != nil {
 		return fmt.Errorf("protecting the stack %s from its deletion: %w", p.name, err)

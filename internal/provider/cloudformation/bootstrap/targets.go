@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/base/suggest"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -85,7 +86,7 @@ func decodeStrictly(setting string, text []byte, into any) error {
 // check finds all that is wrong with the targets.
 func (t Targets) check(setting string) error {
 	var problems []error
-	for _, name := range slices.Sorted(maps.Keys(t.Targets)) {
+	for name, one := range sorted.Map(t.Targets) {
 		wrong := func(member, what, mend string) {
 			problems = append(problems, advice.For(fmt.Sprintf("%s: target %q", setting, name),
 				strings.TrimSpace(member+" "+what), mend))
@@ -93,7 +94,7 @@ func (t Targets) check(setting string) error {
 		if !hosted.TargetName.MatchString(name) {
 			wrong("", "has a name that no plan can give", "name it by lower-case letters, digits and hyphens, 32 at most")
 		}
-		checkTarget(t.Targets[name], name == hosted.DefaultTarget, wrong)
+		checkTarget(one, name == hosted.DefaultTarget, wrong)
 	}
 	names := slices.Sorted(maps.Keys(t.Targets))
 	for n, r := range t.Rules {
