@@ -36,31 +36,23 @@ func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestAp
 	a := &Alarms{scope: subscope(scope, "Alarms"), operators: operators}
 	// A function that fails, that Lambda refuses to run, or whose table or key
 	// cannot be used ends in this.
-	a.add("Failing", "Requests end in a 5xx", &awscloudwatch.AlarmProps{
-		Metric: rest.MetricServerError(each("Sum")), Threshold: jsii.Number(5), EvaluationPeriods: jsii.Number(1),
-	})
-	a.add("Stuck", "Operations are started again and again", &awscloudwatch.AlarmProps{
-		Metric: own(s.Stack, metrics.PastDue, "Maximum", nil), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(3),
-	})
+	a.add("Failing", "Requests end in a 5xx", rest.MetricServerError(each("Sum")), 5, 1)
+	a.add("Stuck", "Operations are started again and again", own(s.Stack, metrics.PastDue, "Maximum", nil), 1, 3)
 	// The metric is 0 for a sweep that went well and 1 for one that failed, so
 	// its minimum is 1 if all have failed; if none has run, there is no data.
-	a.add("NoReaper", "No sweep of the reaper has come to its end without a fault", &awscloudwatch.AlarmProps{
-		Metric: reaper.MetricErrors(each("Minimum")), Threshold: jsii.Number(1), EvaluationPeriods: jsii.Number(2),
-		TreatMissingData: awscloudwatch.TreatMissingData_BREACHING,
-	})
+	a.add("NoReaper", "No sweep of the reaper has come to its end without a fault", reaper.MetricErrors(each("Minimum")), 1, 2,
+		func(props *awscloudwatch.AlarmProps) {
+			props.TreatMissingData = awscloudwatch.TreatMissingData_BREACHING
+		})
 	a.add("ReaperHalted",
 		"The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise",
-		&awscloudwatch.AlarmProps{
-			Metric: own(s.Stack, metrics.Halted, "Maximum", nil), Threshold: jsii.Number(1),
-			EvaluationPeriods: jsii.Number(1),
-		})
+		own(s.Stack, metrics.Halted, "Maximum", nil), 1, 1)
 	if slices.ContainsFunc(s.providers(), func(name string) bool { return providerRows[name].targets }) {
 		// A server that restarts is met once. What lasts is written every ten minutes, by
 		// operations that wait and by inventories, so that two are in any half hour.
-		a.add("Waiting", "Operations wait for a server or an account that cannot be used", &awscloudwatch.AlarmProps{
-			Metric: own(s.Stack, metrics.Trouble, "Maximum", nil), Threshold: jsii.Number(1),
-			EvaluationPeriods: jsii.Number(6), DatapointsToAlarm: jsii.Number(2),
-		})
+		a.add("Waiting", "Operations wait for a server or an account that cannot be used",
+			own(s.Stack, metrics.Trouble, "Maximum", nil), 1, 6,
+			func(props *awscloudwatch.AlarmProps) { props.DatapointsToAlarm = jsii.Number(2) })
 	}
 	return a
 }
@@ -82,12 +74,18 @@ func own(stack, name, statistic string, dimensions map[string]string) awscloudwa
 	})
 }
 
-// add makes an alarm. Unless it says otherwise, no data is a good sign.
-func (a *Alarms) add(id, what string, props *awscloudwatch.AlarmProps) {
-	props.AlarmDescription = new(fmt.Sprintf("%s. See %s#%s", what, runbook, strings.ToLower(id)))
-	props.ComparisonOperator = awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-	if props.TreatMissingData == "" {
-		props.TreatMissingData = awscloudwatch.TreatMissingData_NOT_BREACHING
+// add makes an alarm for a metric that has reached a threshold for some periods. Unless a
+// change says otherwise, no data is a good sign.
+func (a *Alarms) add(id, what string, metric awscloudwatch.IMetric, threshold, periods int,
+	changes ...func(*awscloudwatch.AlarmProps)) {
+	props := &awscloudwatch.AlarmProps{
+		AlarmDescription: new(fmt.Sprintf("%s. See %s#%s", what, runbook, strings.ToLower(id))),
+		Metric:           metric, Threshold: jsii.Number(threshold), EvaluationPeriods: jsii.Number(periods),
+		ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+		TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
+	}
+	for _, change := range changes {
+		change(props)
 	}
 	alarm := awscloudwatch.NewAlarm(a.scope, &id, props)
 	if a.operators.Topic != nil {

@@ -149,7 +149,7 @@ func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 		}
 	}
 	slices.Sort(kinds)
-	// What has none of its own is answered by that of its class.
+	// A refusal without an entry has the answer of its class.
 	if d := cmp.Diff([]string{"DEFAULT_4XX", "DEFAULT_5XX", "THROTTLED"}, kinds); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}

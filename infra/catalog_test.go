@@ -11,7 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 )
 
-// What is offered lies beside each function that reads it, and is what was asked
+// The catalog lies beside each function that reads it, and has the offerings that were asked
 // for.
 func TestWriteCatalog(t *testing.T) {
 	mine := t.TempDir()

@@ -14,16 +14,16 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/costs.md")
 
-// What is promised.
+// The limits that the documentation promises.
 const (
 	mostIdle = 2.00   // dollars a month
 	mostLife = 0.0003 // dollars
-	// What an AWS service's life may cost that settles within a minute, or ten: both
-	// its provision and its deprovision.
+	// The life of an AWS service may cost this much if it settles within a minute, or ten: its
+	// provision and its deprovision together.
 	mostOfMinute, mostOfTenMinutes = 0.001, 0.004 // dollars
 )
 
-// What is assumed, since no emulator measures it.
+// Assumptions, since no emulator measures these.
 const (
 	hoursAMonth = 730
 	// sweepTime is that of a sweep that finds nothing: eight queries.

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What came to no end is told of, for two weeks, by those alone who may say so.
+// The queue keeps dead letters for two weeks, and takes them from those alone who may send
+// them.
 func TestDeadLetters(t *testing.T) {
 	made := must(t, usual)
 	queue := made.one(t, "AWS::SQS::Queue", "")

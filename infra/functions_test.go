@@ -63,7 +63,7 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 				}
 			}
 			for function, p := range functions(t, made) {
-				// What is asked for without waiting is told of when it fails.
+				// A failed call that nobody waits for becomes a dead letter.
 				if dead := plain(at(p, "DeadLetterConfig",
 					"TargetArn")); (dead == "<DeadLettersQueue.Arn>") != (function == FunctionReaper) {
 					t.Errorf("function %q has dead letters %q", function, dead)
@@ -129,8 +129,8 @@ func TestConcurrencyIsReservedOnlyWhereItIsChosen(t *testing.T) {
 	}
 }
 
-// What is in the environment can be read by whoever may look at a function:
-// these say where things are, and none of them is secret.
+// Everyone who may look at a function can read its environment: the variables say where things
+// are, and none of them is secret.
 func TestEnvironment(t *testing.T) {
 	const account, key, table, machine = "<AWS::AccountId>", "<StateKey.Arn>", "<StateTable>", "<WorkflowStateMachine>"
 	const identity = stackIdentity

@@ -81,8 +81,8 @@ const (
 	theStateMachine = "<WorkflowStateMachine>"
 	theProvisioner  = "<ProvisionerFunction.Arn>"
 
-	// What the vault seals goes by names of its own, and the password by way of
-	// Secrets Manager.
+	// The vault has encryption contexts of its own, and the password is read by way of Secrets
+	// Manager.
 	asVault = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding" +
 		" and kms:EncryptionContextKeys Null false"
 	throughSecret = "kms:EncryptionContext:SecretARN StringEquals " + theSecret +
@@ -269,7 +269,7 @@ func TestTheVaultsNamesAreThese(t *testing.T) {
 	}
 }
 
-// What a role may do stands in it and nowhere else.
+// A role has all its rights in itself: no policy is attached beside it.
 func TestRolesHaveNothingBeside(t *testing.T) {
 	made := must(t, usual)
 	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::RolePolicy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User",

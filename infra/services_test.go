@@ -97,7 +97,7 @@ func TestWhoMakesServices(t *testing.T) {
 		"key":  {Action: "iam:CreateAccessKey", Resource: user},
 		"list": {Action: "iam:ListUsers", Resource: "*"},
 		"take": {Action: "sts:AssumeRole", Resource: "arn:aws:iam::222233334444:role/longshore/broker"},
-		// What nobody can.
+		// No function may do these.
 		"alone": {Action: "cloudformation:CreateStack", Resource: stack},
 		"free":  {Action: "iam:CreateUser", Resource: user},
 		"wider": {Action: "iam:CreatePolicyVersion", Resource: bound},
@@ -171,7 +171,7 @@ func TestServicesSettings(t *testing.T) {
 		if (err != nil) != (test.want != "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
-		// What this leaves out, and that it is all, is tested in package account.
+		// Package account tests what this leaves out.
 		if err == nil && s.Services.options().Emulated != (name == "OnEmulator") {
 			t.Errorf("%s: it is for an emulator: %t", name, s.Services.options().Emulated)
 		}

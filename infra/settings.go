@@ -146,7 +146,7 @@ var retentions = map[int]awslogs.RetentionDays{
 	150: awslogs.RetentionDays_FIVE_MONTHS, 180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
 }
 
-// What values look like.
+// The patterns of values.
 var (
 	// basePath is also what the value of a stage's variable may hold, and mapped
 	// what a domain can map to an API.

@@ -78,7 +78,7 @@ func TestTheTableIsTheStores(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("table: -tested +deployed:\n%s", d)
 	}
-	// What was compared is what the store's constants say.
+	// The store's constants name the projection and the attribute of the time to live.
 	index := at(deployed["GlobalSecondaryIndexes"].([]any)[0], "Projection", "ProjectionType")
 	if expires := at(deployed, "TimeToLiveSpecification", "AttributeName"); index != "KEYS_ONLY" ||
 		expires != dynamo.AttributeExpires {
@@ -155,8 +155,8 @@ func TestTheKeyTrustsTheAccountOnly(t *testing.T) {
 	}
 }
 
-// What a removed stack left behind is gone on with: it is used as one's own,
-// and never becomes this stack's to remove.
+// A stack goes on with the state that another one left: it uses that as its own, and never
+// owns it, so that its removal removes none of it.
 func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 	const table, key = "Longshore-StateTable962DE04C-ABC", "arn:aws:kms:eu-central-1:111122223333:key/1234"
 	const secret = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:SecretsPlatform1234-Ab/1+=.@_-AbC123"

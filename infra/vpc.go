@@ -16,7 +16,7 @@ import (
 // themselves which VPC they belong to.
 type VPC struct{ Subnets, SecurityGroups []string }
 
-// What ids look like.
+// The patterns of ids.
 var (
 	subnetID        = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
 	securityGroupID = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)

@@ -94,7 +94,7 @@ func noRights(t *testing.T, made template) {
 	}
 }
 
-// Those who drive providers may call it, and nobody else.
+// The functions that drive providers may call it, and no other.
 func TestWhoMayCallInsideTheVPC(t *testing.T) {
 	made := must(t, called)
 	var callers []string

@@ -35,7 +35,7 @@ func NewWorkflow(scope constructs.Construct, provisioner awslambda.Function, tra
 	role := awsiam.NewRole(scope, new("Role"), &awsiam.RoleProps{
 		Description: new("Drives the broker's operations"),
 		AssumedBy: awsiam.NewServicePrincipal(new("states.amazonaws.com"), &awsiam.ServicePrincipalOpts{
-			// Nobody else's state machine may take this role.
+			// No other account's state machine may take this role.
 			Conditions: &map[string]any{
 				"StringEquals": map[string]*string{"aws:SourceAccount": awscdk.Stack_Of(scope).Account()},
 			},

@@ -10,8 +10,8 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// What the definition does is proved beside it; this is that it is deployed
-// whole, for the deployed provisioner, with limits that hold.
+// The stack deploys the whole definition, for the deployed provisioner, with limits that hold.
+// Package stepfunctions tests what the definition does.
 func TestTheStateMachineIsTheWorkflows(t *testing.T) {
 	made := must(t, usual)
 	machine := made.one(t, "AWS::StepFunctions::StateMachine", "")

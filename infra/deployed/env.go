@@ -32,7 +32,7 @@ func env(ctx context.Context, client Secrets, said map[string]string, url string
 		return fmt.Errorf("reading the platform's credential: %w", err)
 	}
 	var c platforms.Credential
-	// What is in the secret never gets into an error.
+	// The error repeats nothing of the secret.
 	if json.Unmarshal([]byte(aws.ToString(secret.SecretString)), &c) != nil || c.Username == "" || c.Password == "" {
 		return errors.New(`the secret is not a JSON object with "username" and "password"`)
 	}

@@ -75,7 +75,7 @@ func TestEnv(t *testing.T) {
 	}
 }
 
-// What is wrong with the secret is said without what is in it.
+// The error about a wrong secret repeats nothing of it.
 func TestEnvKeepsTheSecret(t *testing.T) {
 	const canary = "c4n4ry"
 	tests := map[string]struct {

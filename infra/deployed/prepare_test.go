@@ -12,7 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/test/emulator"
 )
 
-// What the CDK is told is read as the CDK reads it.
+// Context values are read as the CDK reads them.
 func TestContextOf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cdk.json")
 	if err := os.WriteFile(file, []byte(`{"app":"x","context":{"cloudformation":true,"offerings":"mine"}}`), 0o600); err != nil {

@@ -101,7 +101,7 @@ func TestStateIsNotForgotten(t *testing.T) {
 			}
 		})
 	}
-	// What cannot be asked is no reason to make a new state.
+	// A stack that cannot be asked is no reason to make a new state.
 	away := errors.New("no credentials")
 	if err := state(t.Context(), awayStacks{away}, "S", &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, away) {
 		t.Errorf("error %v, want %v", err, away)
@@ -124,8 +124,8 @@ func (a awayStacks) GetTemplate(context.Context, *cloudformation.GetTemplateInpu
 	return &cloudformation.GetTemplateOutput{TemplateBody: new("{}")}, a.err
 }
 
-// What is said before a stack goes is what the next deployment takes, and what
-// its last deployment would have deleted is said in time.
+// Kept prints what the next deployment takes, and names the parts that the removal would
+// delete.
 func TestKeptSaysHowToGoOn(t *testing.T) {
 	unkept := maps.Clone(ownState)
 	unkept["AWS::SecretsManager::Secret"] = ""

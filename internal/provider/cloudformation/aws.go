@@ -155,10 +155,7 @@ func (a *account) story(ctx context.Context, id string, done func(event) bool) (
 }
 
 func (a *account) send(ctx context.Context, o order) (err error) {
-	var role *string
-	if o.role != "" {
-		role = &o.role
-	}
+	role := text(o.role)
 	switch o.verb {
 	case callCreate:
 		_, err = a.stacks.CreateStack(ctx, &cfn.CreateStackInput{
@@ -168,9 +165,13 @@ func (a *account) send(ctx context.Context, o order) (err error) {
 			TimeoutInMinutes: &o.minutes,
 		})
 	case callUpdate, callRetain:
+		var previous *bool
+		if o.body+o.url == "" {
+			previous = new(true)
+		}
 		_, err = a.stacks.UpdateStack(ctx, &cfn.UpdateStackInput{
 			StackName: &o.id, ClientRequestToken: &o.token, TemplateBody: text(o.body), TemplateURL: text(o.url),
-			UsePreviousTemplate: previous(o), Parameters: o.values(), Tags: o.tags(), RoleARN: role, Capabilities: o.allowed(),
+			UsePreviousTemplate: previous, Parameters: o.values(), Tags: o.tags(), RoleARN: role, Capabilities: o.allowed(),
 		})
 	case callDelete:
 		_, err = a.stacks.DeleteStack(ctx, &cfn.DeleteStackInput{
@@ -195,18 +196,11 @@ func text(s string) *string {
 	return &s
 }
 
-func previous(o order) *bool {
-	if o.body != "" || o.url != "" {
-		return nil
-	}
-	return aws.Bool(true)
-}
-
 func (o order) values() (out []types.Parameter) {
 	for _, p := range o.parameters {
 		one := types.Parameter{ParameterKey: &p.name, ParameterValue: &p.value}
 		if p.keep {
-			one = types.Parameter{ParameterKey: &p.name, UsePreviousValue: aws.Bool(true)}
+			one = types.Parameter{ParameterKey: &p.name, UsePreviousValue: new(true)}
 		}
 		out = append(out, one)
 	}
@@ -332,7 +326,7 @@ func key(digest string) string { return "templates/" + digest + ".json" }
 
 func (a *account) save(ctx context.Context, bucket, digest string, body []byte) error {
 	_, err := a.s3.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &bucket, Key: aws.String(key(digest)), Body: bytes.NewReader(body), ContentType: aws.String("application/json"),
+		Bucket: &bucket, Key: new(key(digest)), Body: bytes.NewReader(body), ContentType: new("application/json"),
 	})
 	if err != nil {
 		return fmt.Errorf("saving template %s: %w", digest, err)
@@ -341,7 +335,7 @@ func (a *account) save(ctx context.Context, bucket, digest string, body []byte) 
 }
 
 func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, error) {
-	out, err := a.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: aws.String(key(digest))})
+	out, err := a.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: new(key(digest))})
 	if awserr.Is(err, awserr.Absent) {
 		return nil, nil
 	}

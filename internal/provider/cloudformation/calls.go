@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -24,12 +25,8 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 		o.role = s.now.stack.role
 	}
 	switch o.verb {
-	case callCreate:
-		o.labels = labelsOf(s.in, s.m, s.p.scope)
-		return s.fillCreation(ctx, o)
-	case callUpdate:
-		o.labels = labelsOf(s.in, s.m, s.p.scope)
-		return s.fillUpdate(ctx, o)
+	case callCreate, callUpdate:
+		return s.fillWhole(ctx, o)
 	case callRetain:
 		return s.fillRetention(ctx, o)
 	case callDelete:
@@ -51,22 +48,6 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 // retained is the tag of what outlives its stack.
 func (s *step) retained() label.Label {
 	return label.Label{Name: plan.LabelRetained, Value: s.p.now().UTC().Format("2006-01-02")}
-}
-
-func (s *step) fillCreation(ctx context.Context, o *order) error {
-	i, err := inputsOf(s.in, s.target)
-	if err != nil {
-		return err
-	}
-	if o.parameters, err = i.created(s.m); err != nil {
-		return err
-	}
-	o.minutes = s.minutes()
-	o.capabilities = identities(s.m.Resources)
-	if err := s.roomy(ctx); err != nil {
-		return err
-	}
-	return s.template(ctx, o, s.m.Template)
 }
 
 // minutes is how long a creation may take: it ends before its operation does, whatever
@@ -98,37 +79,44 @@ func (s *step) late() bool {
 	return op.Kind == operation.Update && !s.p.now().Before(end)
 }
 
-func (s *step) fillUpdate(ctx context.Context, o *order) error {
+// fillWhole gives a creation or an update what the stack is to be.
+func (s *step) fillWhole(ctx context.Context, o *order) error {
+	o.labels = labelsOf(s.in, s.m, s.p.scope)
 	i, err := inputsOf(s.in, s.target)
 	if err != nil {
 		return err
 	}
-	former := s.m
-	if len(s.in.Former) > 0 {
+	former, changes := s.m, len(s.in.Former) > 0
+	if changes {
 		if former, err = plan.Parse(s.in.Former); err != nil {
 			return err
 		}
 	}
-	same := len(s.in.Former) == 0 || slices.Equal(s.in.Former, s.in.Snapshot)
-	if o.parameters, err = i.updated(s.m, same, s.now.stack.parameters); err != nil {
+	var has map[string]bool
+	if o.verb == callUpdate {
+		has = s.now.stack.parameters
+	}
+	if o.parameters, err = i.passed(s.m, !changes || slices.Equal(s.in.Former, s.in.Snapshot), has); err != nil {
 		return err
 	}
 	o.capabilities = identities(s.m.Resources) || identities(former.Resources)
-	if len(s.in.Former) > 0 && former.Template == s.m.Template && !s.p.emulated {
+	if o.verb == callCreate {
+		o.minutes = s.minutes()
+		if err := s.roomy(ctx); err != nil {
+			return err
+		}
+	} else if changes && former.Template == s.m.Template && !s.p.emulated {
 		return nil // it keeps its own
 	}
-	// Of one whose record was derived again, nobody knows which it has.
+	// A stack whose record was derived again may have any template.
 	return s.template(ctx, o, s.m.Template)
 }
 
 // identities reports whether a template has what needs CAPABILITY_IAM.
 func identities(resources map[string]string) bool {
-	for kind := range maps.Values(resources) {
-		if strings.HasPrefix(kind, "AWS::IAM::") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(resources)), func(kind string) bool {
+		return strings.HasPrefix(kind, "AWS::IAM::")
+	})
 }
 
 // role is the service role that CloudFormation works by for the offering.
@@ -198,10 +186,10 @@ func (s *step) fillRetention(ctx context.Context, o *order) error {
 	labels := maps.Clone(s.now.stack.labels)
 	mark := s.retained()
 	labels[mark.Name] = mark.Value
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		o.labels = append(o.labels, label.Label{Name: name, Value: labels[name]})
+	for name, value := range sorted.Map(labels) {
+		o.labels = append(o.labels, label.Label{Name: name, Value: value})
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.now.stack.parameters)) {
+	for name := range sorted.Map(s.now.stack.parameters) {
 		o.parameters = append(o.parameters, parameter{name: name, keep: true})
 	}
 	o.capabilities = true

@@ -91,14 +91,14 @@ func New(o Options) *Provider {
 func (p *Provider) Targets(context.Context) ([]string, error) { return p.targets.names(), nil }
 
 // Provision implements provider.Provider.
-func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
+func (p *Provider) Provision(ctx context.Context, in provider.Instance) (st provider.Status, err error) {
 	s, st, err := p.begin(ctx, in)
 	if s == nil {
 		return st, err
 	}
 	switch {
 	case in.Source != nil:
-		return provider.Status{}, provider.Failf("This service cannot restore an instance from another one. Order a new one.")
+		return st, provider.Failf("This service cannot restore an instance from another one. Order a new one.")
 	case s.m.Existing != nil:
 		_, err := s.existing(ctx)
 		return provider.Status{Done: err == nil, Percent: 100}, err
@@ -107,19 +107,19 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provide
 }
 
 // Update implements provider.Provider.
-func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
+func (p *Provider) Update(ctx context.Context, in provider.Instance) (st provider.Status, err error) {
 	s, st, err := p.begin(ctx, in)
 	if s == nil {
 		return st, err
 	}
 	if former, err := plan.Parse(in.Former); err == nil && (former.Existing == nil) != (s.m.Existing == nil) {
 		// Its stack would stay behind: nobody looks for one of what exists already.
-		return provider.Status{}, &provider.Failure{Message: textMoved, InstanceUsable: yes(), UpdateRepeatable: no()}
+		return st, &provider.Failure{Message: textMoved, InstanceUsable: yes(), UpdateRepeatable: no()}
 	}
 	if s.m.Existing != nil {
 		values, err := s.existing(ctx)
 		if err != nil {
-			return provider.Status{}, err
+			return st, err
 		}
 		return s.rewrite(ctx, values)
 	}
@@ -158,7 +158,7 @@ func (p *Provider) Refuses(ctx context.Context, in provider.Instance) error {
 }
 
 // Bind implements provider.Provider.
-func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+func (p *Provider) Bind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
 	s, st, err := p.begin(ctx, b.Instance)
 	if s == nil {
 		return st, err
@@ -166,15 +166,15 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 	if s.m.Existing != nil {
 		values, err := s.existing(ctx)
 		if err != nil {
-			return provider.Status{}, err
+			return st, err
 		}
 		return s.bind(ctx, b, values)
 	}
 	if err := s.see(ctx); err != nil {
-		return provider.Status{}, err
+		return st, err
 	}
 	if f := s.now.bind(); f != nil {
-		return provider.Status{}, f
+		return st, f
 	}
 	if !made(s.now.stack.status) {
 		return provider.Status{Description: "The instance is not ready yet"}, nil

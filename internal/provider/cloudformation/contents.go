@@ -148,7 +148,7 @@ func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err 
 			return true, nil
 		}
 		out, err := a.s3.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &name,
-			Delete: &s3types.Delete{Objects: all, Quiet: aws.Bool(true)}})
+			Delete: &s3types.Delete{Objects: all, Quiet: new(true)}})
 		if err != nil {
 			return false, fmt.Errorf("emptying bucket %q: %w", name, err)
 		}

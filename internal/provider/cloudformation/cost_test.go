@@ -265,7 +265,7 @@ func wholeLife(t *testing.T, within time.Duration) usage {
 	return l.used
 }
 
-// What an instance's life takes is what docs/costs.md computes its price from.
+// TestUsage counts the calls of one instance's life: docs/costs.md computes its price from them.
 func TestUsage(t *testing.T) {
 	const file = "testdata/usage.json"
 	raw, err := json.MarshalIndent(map[string]usage{

@@ -24,12 +24,11 @@ func (s *step) refused(err error) error {
 
 // why records how an operation has failed, and in words for a developer why. A
 // provision goes on to remove what it has made.
-func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
+func (s *step) why(ctx context.Context, d decision) (st provider.Status, err error) {
 	why := s.now.Work.Why
 	if why == "" {
-		var err error
 		if why, err = s.reason(ctx); err != nil {
-			return provider.Status{}, err
+			return st, err
 		}
 	}
 	f := d.failed
@@ -43,7 +42,7 @@ func (s *step) why(ctx context.Context, d decision) (provider.Status, error) {
 	case kind == operation.Update:
 		f.Message += " It could not be undone either: the instance may not work. Ask the operator of the service."
 	}
-	return provider.Status{}, s.now.failure()
+	return st, s.now.failure()
 }
 
 // reason is why the last operation of the stack has failed, from the first resource's

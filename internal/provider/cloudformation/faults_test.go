@@ -136,8 +136,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// What AWS refuses for good fails with words for the user, and others for the operator;
-// what an operator can mend waits a while.
+// A refusal of AWS that is final fails the operation, with words for the user and others for
+// the operator. One that an operator can mend waits a while.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		err          smithy.GenericAPIError
@@ -174,7 +174,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What only reading is refused waits for the operator.
+// An operation whose reads are refused waits for the operator.
 func TestTrouble(t *testing.T) {
 	for code, kind := range map[string]string{"AccessDenied": target.Rights, "ExpiredToken": target.Login} {
 		b := newBench(t)
@@ -361,8 +361,8 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// What CloudFormation fails at is gone on with as far as it can be, and the next
-// operation begins where this one has ended.
+// After a failure of CloudFormation, the operation goes on as far as it can, and the next one
+// begins where it ended.
 func TestGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind         operation.Kind
@@ -456,8 +456,8 @@ func TestOvertakes(t *testing.T) {
 	}
 }
 
-// What a former life of an instance holds goes by that life's plan, also when its record
-// is lost: another life with another plan empties nothing that was to be retained.
+// The deletion of a former life goes by that life's plan, also when its record is lost: a life
+// with another plan empties nothing that was to be retained.
 func TestFormerKeepsItsRule(t *testing.T) {
 	b := newBench(t)
 	former := b.instance(operation.Provision)
@@ -481,8 +481,8 @@ func TestFormerKeepsItsRule(t *testing.T) {
 	}
 }
 
-// Somebody has deleted the stack of what is to be retained, and it got stuck: what is
-// left is marked, and outlives the stack.
+// A stack that was deleted by hand and got stuck keeps the rule to retain: the resources that
+// are left are marked, and outlive it.
 func TestRetainsWhatSomebodyDeleted(t *testing.T) {
 	b := newBench(t)
 	in := b.instance(operation.Provision)

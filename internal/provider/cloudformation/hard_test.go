@@ -322,8 +322,8 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	}
 }
 
-// What is to be retained of a stack that somebody has deleted, and that got stuck, stays
-// where it is and is marked.
+// A stack that was deleted by hand and got stuck leaves the resources that are to be retained:
+// they stay and are marked.
 func TestSparesWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
@@ -475,8 +475,8 @@ const joinedTemplate = `{"Parameters":{"A":{"Type":"String"},"B":{"Type":"String
 "Resources":{"T":{"Type":"AWS::SSM::Parameter","Properties":{"Type":"String","Value":{"Fn::Join":["",[{"Ref":"A"},{"Ref":"B"}]]}}}},
 "Outputs":{"Name":{"Value":{"Ref":"T"}}}}`
 
-// What a user or a platform's context gives could have CloudFormation read a secret
-// out, alone or joined by a template. Where the emulator lets it, the broker does not.
+// A value of a user or of a platform could have CloudFormation read out a secret, alone or
+// joined by a template. The broker refuses it where the emulator does not.
 func TestNoSecretsByValues(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
@@ -595,8 +595,8 @@ const leftTemplate = `{"Resources":{"Stream":{"Type":"AWS::Kinesis::Stream","Pro
 "Bus":{"Type":"AWS::Events::EventBus","Properties":{"Name":{"Fn::Sub":"${AWS::StackName}-bus"}}}},
 "Outputs":{"Stream":{"Value":{"Fn::GetAtt":["Stream","Arn"]}},"Bus":{"Value":{"Ref":"Bus"}}}}`
 
-// What bindings have left in a stream and on a bus goes before them: AWS would delete
-// neither, and nobody but the broker could remove it.
+// The broker removes the consumers and rules that bindings left before it deletes a stream or
+// a bus: AWS would delete neither, and nobody else could remove them.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})

@@ -45,7 +45,7 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 	if ctx.Err() != nil {
 		return nil, "", err
 	}
-	// What the next target holds is listed also if this one cannot be reached.
+	// The next target is listed also if this one cannot be reached.
 	if n := slices.Index(names, at.Target) + 1; n > 0 && n < len(names) {
 		return page, sweep{Target: names[n]}.text(), err
 	}
@@ -94,33 +94,25 @@ func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider
 // stack stays as it is: nobody reaches what it holds but by a principal, and those are
 // put in quarantine themselves.
 func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
-	s, err := p.holder(ctx, h)
-	if err != nil || s == nil {
-		return err
-	}
-	return s.explain(ctx, s.principals.Quarantine(ctx, h))
+	return p.hold(ctx, h, principals.Quarantine)
 }
 
 // Release implements provider.Quarantiner.
 func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
-	s, err := p.holder(ctx, h)
-	if err != nil || s == nil {
-		return err
-	}
-	return s.explain(ctx, s.principals.Release(ctx, h))
+	return p.hold(ctx, h, principals.Release)
 }
 
-// holder is where a principal is; nil for what is a stack.
-func (p *Provider) holder(ctx context.Context, h provider.Holding) (*site, error) {
+// hold does something with a principal, and nothing with a stack.
+func (p *Provider) hold(ctx context.Context, h provider.Holding, act func(principals, context.Context, provider.Holding) error) error {
 	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.scope.Stacks()) {
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 	s, learnt, err := p.at(ctx, provider.Instance{Target: h.Target})
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return err
+	case learnt != nil:
+		return fmt.Errorf("the target of %q is not known", h.Name)
 	}
-	if learnt != nil {
-		return nil, fmt.Errorf("the target of %q is not known", h.Name)
-	}
-	return s, nil
+	return s.explain(ctx, act(s.principals, ctx, h))
 }

@@ -101,9 +101,10 @@ const (
 	textNone      = "There is no such instance. Ask the operator of the service."
 )
 
-func fails(text string) decision {
-	return decision{act: actFail, failed: provider.Failure{Message: text}}
-}
+func fails(f provider.Failure) decision { return decision{act: actFail, failed: f} }
+
+// explains is a failure whose reason is read first.
+func explains(f provider.Failure) decision { return decision{act: actExplain, failed: f} }
 
 func (s observed) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 
@@ -127,11 +128,11 @@ func (s observed) stackID() string {
 func (s observed) provision() decision {
 	switch failing := s.Work.Failed; {
 	case s.stack == nil && failing != nil:
-		return decision{act: actFail, failed: *failing}
+		return fails(*failing)
 	case s.stack == nil:
 		return s.order(callCreate)
 	case !s.ours():
-		return fails(textNotOurs)
+		return fails(provider.Failure{Message: textNotOurs})
 	case failing != nil:
 		s.rule = plan.Empty // nobody has used it
 		return s.remove()
@@ -152,11 +153,11 @@ func (s observed) provision() decision {
 func (s observed) update() decision {
 	switch {
 	case s.Work.Failed != nil:
-		return decision{act: actFail, failed: *s.Work.Failed}
+		return fails(*s.Work.Failed)
 	case s.stack == nil:
-		return fails(textNone)
+		return fails(provider.Failure{Message: textNone})
 	case !s.ours():
-		return fails(textNotOurs)
+		return fails(provider.Failure{Message: textNotOurs})
 	}
 	status, v := s.stack.status, s.Work.Call.Verb
 	// A cancellation is recorded for an update of this operation alone: how that has
@@ -176,17 +177,17 @@ func (s observed) update() decision {
 	case v == callUpdate && status == updateComplete:
 		return decision{act: actFinish}
 	case status == updateRollbackFailed && v == callContinue:
-		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no(), UpdateRepeatable: no()}}
+		return explains(provider.Failure{InstanceUsable: no(), UpdateRepeatable: no()})
 	case status == updateRollbackFailed:
 		return s.order(callContinue)
 	case usable(status) && (v == callUpdate || v == callCancel || v == callContinue && s.Work.Updated):
-		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: yes(), UpdateRepeatable: yes()}}
+		return explains(provider.Failure{InstanceUsable: yes(), UpdateRepeatable: yes()})
 	case usable(status) && s.late && !s.Work.Updated: // it would have to be undone at once
-		return decision{act: actFail, failed: provider.Failure{Message: textLate, InstanceUsable: yes(), UpdateRepeatable: yes()}}
+		return fails(provider.Failure{Message: textLate, InstanceUsable: yes(), UpdateRepeatable: yes()})
 	case usable(status):
 		return s.order(callUpdate)
 	}
-	return decision{act: actFail, failed: provider.Failure{Message: textNone, InstanceUsable: no(), UpdateRepeatable: no()}}
+	return fails(provider.Failure{Message: textNone, InstanceUsable: no(), UpdateRepeatable: no()})
 }
 
 // deprovision is what comes next until nothing of the instance stands.
@@ -195,9 +196,9 @@ func (s observed) deprovision() decision {
 	case s.stack == nil:
 		return decision{act: actDone}
 	case !s.ours():
-		return fails(textNotOurs)
+		return fails(provider.Failure{Message: textNotOurs})
 	case s.Work.Failed != nil:
-		return decision{act: actFail, failed: *s.Work.Failed}
+		return fails(*s.Work.Failed)
 	}
 	return s.remove()
 }
@@ -215,8 +216,8 @@ func (s observed) remove() decision {
 	case status == deleteInProgress:
 		return decision{act: actWait}
 	case s.stack.protected: // by hand: nothing in it is touched either
-		return decision{act: actFail, failed: provider.Failure{Message: textProtected, InstanceUsable: yes(),
-			Untouched: usable(s.stack.status)}}
+		return fails(provider.Failure{Message: textProtected, InstanceUsable: yes(),
+			Untouched: usable(s.stack.status)})
 	case status == updateInProgress && s.carried && s.Work.Call.Verb == callRetain:
 		return decision{act: actWait}
 	case status == updateInProgress && !(s.consumed && s.Work.Call.Verb == callCancel):
@@ -224,20 +225,20 @@ func (s observed) remove() decision {
 	case busy(status) && status != createInProgress && status != rollbackInProgress && status != reviewInProgress:
 		return decision{act: actWait}
 	case status == deleteFailed && s.carried && s.Work.Call.Verb == callDelete && s.Work.Tries+1 >= maxTries:
-		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
+		return explains(provider.Failure{InstanceUsable: no()})
 	case s.rule == plan.Retain && usable(status) && !s.stack.retained:
 		if s.carried && s.Work.Call.Verb == callRetain {
-			return decision{act: actExplain, failed: provider.Failure{InstanceUsable: yes()}}
+			return explains(provider.Failure{InstanceUsable: yes()})
 		}
 		return s.order(callRetain)
 	case s.rule == plan.Retain && status == updateRollbackFailed && !s.stack.retained:
 		// Deleted as it stands, it would take all with it; only what is whole can be changed.
 		if s.carried && s.Work.Call.Verb == callContinue {
-			return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
+			return explains(provider.Failure{InstanceUsable: no()})
 		}
 		return s.order(callContinue)
 	case s.rule == plan.Retain && made(status) && !s.stack.retained:
-		return decision{act: actExplain, failed: provider.Failure{InstanceUsable: no()}}
+		return explains(provider.Failure{InstanceUsable: no()})
 	}
 	return s.order(callDelete)
 }

@@ -94,7 +94,7 @@ func TestEveryStatus(t *testing.T) {
 	}
 }
 
-// What follows on calls that were made, or that have failed.
+// TestNext proves which decision follows each call that was made, or that has failed.
 func TestNext(t *testing.T) {
 	with := func(s observed, change func(*observed)) observed { change(&s); return s }
 	sent := func(v verb, status string) observed {

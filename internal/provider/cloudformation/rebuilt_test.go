@@ -21,8 +21,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// Nobody knows which template a stack has whose record was derived again: an update
-// brings it to the plan's.
+// A stack whose record was derived again may have any template: an update brings it to the
+// plan's.
 func TestUpdateOfARebuiltRecord(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(operation.Update)
@@ -36,8 +36,7 @@ func TestUpdateOfARebuiltRecord(t *testing.T) {
 	}
 }
 
-// What somebody has protected by hand keeps what it holds, though its deletion was to
-// empty it.
+// A stack that was protected by hand is not emptied, though its deletion was to empty it.
 func TestProtectedKeepsWhatItHolds(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(operation.Deprovision)
@@ -68,7 +67,7 @@ func TestMovesToWhatExists(t *testing.T) {
 	}
 }
 
-// What the account refuses about principals, an operator is told as about stacks.
+// An operator is told of refused calls about principals as of those about stacks.
 func TestTroubleOfPrincipals(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(operation.Bind)

@@ -125,9 +125,9 @@ func (s *step) see(ctx context.Context) error {
 }
 
 // advance makes the one next step of an instance's stack.
-func (s *step) advance(ctx context.Context, next func(observed) decision) (provider.Status, error) {
+func (s *step) advance(ctx context.Context, next func(observed) decision) (st provider.Status, err error) {
 	if err := s.see(ctx); err != nil {
-		return provider.Status{}, err
+		return st, err
 	}
 	d := next(s.now)
 	if d.verb == callDelete {
@@ -145,7 +145,7 @@ func (s *step) advance(ctx context.Context, next func(observed) decision) (provi
 	case actExplain:
 		return s.why(ctx, d)
 	case actFail:
-		return provider.Status{}, s.fail(d.failed)
+		return st, s.fail(d.failed)
 	default:
 		return s.progress(), nil
 	}
@@ -171,10 +171,10 @@ func (s *step) done() provider.Status {
 }
 
 // rewrite gives every binding of an updated instance the policy that its plan has now.
-func (s *step) rewrite(ctx context.Context, values map[string]string) (provider.Status, error) {
+func (s *step) rewrite(ctx context.Context, values map[string]string) (st provider.Status, err error) {
 	done, err := s.principals.Rewrite(ctx, s.in, s.m, values)
 	if err != nil {
-		return provider.Status{}, s.explain(ctx, err)
+		return st, s.explain(ctx, err)
 	}
 	if !done {
 		return s.working(95, "Updating the bindings", time.Second), nil
@@ -187,10 +187,10 @@ const soon = time.Millisecond
 
 // record writes down a call before it is made. What the instance holds is looked at,
 // or removed, before a deletion is.
-func (s *step) record(ctx context.Context, d decision) (provider.Status, error) {
+func (s *step) record(ctx context.Context, d decision) (st provider.Status, err error) {
 	if d.verb == callDelete {
 		if ready, err := s.prepare(ctx); err != nil {
-			return provider.Status{}, err
+			return st, err
 		} else if !ready {
 			return provider.Status{Percent: 5, Description: "Removing what is in it", After: time.Second}, nil
 		}
@@ -201,7 +201,7 @@ func (s *step) record(ctx context.Context, d decision) (provider.Status, error) 
 	if d.verb == callContinue && s.now.Work.Updated && s.now.Work.Why == "" { // what began it counts
 		why, err := s.reason(ctx)
 		if err != nil {
-			return provider.Status{}, err
+			return st, err
 		}
 		s.now.Work.Why = why
 	}
@@ -222,7 +222,7 @@ func (s *step) record(ctx context.Context, d decision) (provider.Status, error) 
 	return s.working(1, begun[d.verb], soon), nil
 }
 
-// What is shown while a call is made.
+// begun is the description of an operation while a call is made.
 var begun = map[verb]string{
 	callCreate: "Creating", callUpdate: "Updating", callDelete: "Deleting", callCancel: "Stopping the update that is under way",
 	callContinue: "Undoing the update", callRetain: "Marking what is to be retained",
@@ -255,12 +255,12 @@ func (s *step) full(ctx context.Context) error {
 }
 
 // call makes the recorded call.
-func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
+func (s *step) call(ctx context.Context, v verb) (st provider.Status, err error) {
 	o := order{verb: v, token: s.now.Work.token(), id: s.now.stackID(), name: s.stackName()}
 	if err := s.fill(ctx, &o); err != nil {
-		return provider.Status{}, s.refused(err)
+		return st, s.refused(err)
 	}
-	err := s.send(ctx, o)
+	err = s.send(ctx, o)
 	again := s.working(2, begun[v], time.Second)
 	switch class := awserr.Of(err); {
 	case err == nil:
@@ -268,9 +268,9 @@ func (s *step) call(ctx context.Context, v verb) (provider.Status, error) {
 	case class == awserr.Unchanged && v == callUpdate:
 		return s.rewrite(ctx, s.stackValues())
 	case class == awserr.Denied && protection.MatchString(err.Error()):
-		return provider.Status{}, s.fail(provider.Failure{Message: textProtected, InstanceUsable: yes()})
+		return st, s.fail(provider.Failure{Message: textProtected, InstanceUsable: yes()})
 	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
 		return again, nil // it is looked at again
 	}
-	return provider.Status{}, s.judge(ctx, err)
+	return st, s.judge(ctx, err)
 }

@@ -209,7 +209,7 @@ func TestSound(t *testing.T) {
 	providertest.Run(t, factory(os.Getenv(providertest.MutantVariable), false))
 }
 
-// What the race detector is for.
+// The race detector needs the one case that has several callers.
 func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory("", false)) }
 
 // Where events carry no tokens, their ids tell as much.
@@ -217,7 +217,7 @@ func TestEmulated(t *testing.T) {
 	providertest.RunOnce(t, factory("", true))
 }
 
-// What the provider can do wrong is caught by the case that is there for it.
+// The suite catches each mutant of the provider by the case that is there for it.
 func TestMutants(t *testing.T) {
 	providertest.RunMutants(t, map[string]providertest.Mutant{
 		"lists-all":      {Reason: "the inventory lists nothing of another broker", Caught: "Brokers"},

@@ -2,14 +2,15 @@ package cloudformation
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -62,30 +63,13 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 	return nil, false
 }
 
-// created are the parameters of a new stack.
-func (i inputs) created(m plan.Settings) (out []parameter, err error) {
-	for _, name := range slices.Sorted(maps.Keys(m.Parameters)) {
-		v, foreign := i.value(m.Parameters[name])
-		if v == nil {
-			continue // the template's own
-		}
-		text, err := textOf(name, m.Parameters[name], v, foreign)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, parameter{name: name, value: text})
-	}
-	return out, nil
-}
-
-// updated are those of a stack that has some already. While the plan means the same,
-// only what the user gives is new: the instance keeps what the platform and the target
-// gave. What users do not give any more is as if they had never given it: the platform
-// is told that it is gone. What CloudFormation does not show, and nobody gives anew,
-// stays.
-func (i inputs) updated(m plan.Settings, same bool, has map[string]bool) (out []parameter, err error) {
-	for _, name := range slices.Sorted(maps.Keys(m.Parameters)) {
-		source := m.Parameters[name]
+// passed are the parameters of a stack, which has some already unless it is new. While the
+// plan means the same, only what the user gives is new: the instance keeps what the platform
+// and the target gave. What users do not give any more is as if they had never given it: the
+// platform is told that it is gone. A value that CloudFormation does not show, and nobody
+// gives anew, stays.
+func (i inputs) passed(m plan.Settings, same bool, has map[string]bool) (out []parameter, err error) {
+	for name, source := range sorted.Map(m.Parameters) {
 		v, foreign := i.value(source)
 		users := source.Parameter != "" && source.Context == "" && source.Target == ""
 		if _, given := i.parameters[source.Parameter]; !given && has[name] && (same && !users || source.Secret) {
@@ -106,14 +90,7 @@ func (i inputs) updated(m plan.Settings, same bool, has map[string]bool) (out []
 
 // textOf is a value as CloudFormation takes it: all are texts there.
 func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
-	known := s.Parameter
-	switch {
-	case known != "":
-	case s.Context != "":
-		known = s.Context
-	default:
-		known = name
-	}
+	known := cmp.Or(s.Parameter, s.Context, name)
 	text, err := plain(known, v, foreign)
 	if err != nil {
 		return "", err

@@ -79,7 +79,7 @@ func TestValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := i.created(plan.Settings{Parameters: map[string]plan.Source{"P": c.source}})
+		out, err := i.passed(plan.Settings{Parameters: map[string]plan.Source{"P": c.source}}, false, nil)
 		var refused refusal
 		got := "-"
 		switch {
@@ -149,7 +149,7 @@ func TestUpdatedValues(t *testing.T) {
 		"NewParameters": {false, map[string]bool{}, []parameter{
 			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Space", value: "renamed"}}},
 	} {
-		got, err := i.updated(m, c.same, c.has)
+		got, err := i.passed(m, c.same, c.has)
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {
 			t.Errorf("%s: error %v (-want +got):\n%s", name, err, diff)
 		}
@@ -161,7 +161,7 @@ func TestRemovedValues(t *testing.T) {
 	never := "0"
 	m := plan.Settings{Parameters: map[string]plan.Source{"Days": {Parameter: "days", Value: &never},
 		"Note": {Parameter: "note"}}}
-	got, err := inputs{}.updated(m, true, map[string]bool{"Days": true, "Note": true})
+	got, err := inputs{}.passed(m, true, map[string]bool{"Days": true, "Note": true})
 	want := []parameter{{name: "Days", value: "0"}} // the other is the template's own again
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)

@@ -103,7 +103,7 @@ func TestConformance(t *testing.T) {
 	t.Run("FaultsOnTheWay", func(t *testing.T) { providertest.Run(t, behind(cloudtest.Factory("broker", ""), true)) })
 }
 
-// What the race detector is for.
+// The race detector needs the one case that has several callers.
 func TestTwoCallers(t *testing.T) {
 	providertest.RunTwoCallers(t, behind(cloudtest.Factory("cloud", ""), false))
 }

@@ -1,6 +1,6 @@
 package remote
 
-// What stands between the two functions, for tests.
+// Tests write and read the messages between the two functions.
 type (
 	Request = request
 	Answer  = answer

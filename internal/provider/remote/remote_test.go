@@ -457,8 +457,8 @@ func passing(err error) bool {
 	return err != nil && !errors.As(err, &f)
 }
 
-// Whatever is between the two functions passes. A call that may still run inside
-// is as one whose time was up: nobody else may begin meanwhile.
+// A fault between the two functions passes. A call that may still run inside counts as one
+// whose time was up: no other call may begin meanwhile.
 func TestFaultsPass(t *testing.T) {
 	answered := func(payload string) invoke {
 		return func(context.Context, *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
@@ -506,8 +506,7 @@ func TestFaultsPass(t *testing.T) {
 	}
 }
 
-// What goes wrong inside stays in the log there: the answer says no more than that
-// it passes.
+// The log inside says what went wrong there; the answer says only that it passes.
 func TestFaultsInside(t *testing.T) {
 	for name, test := range map[string]struct {
 		arrange    func(*call)
@@ -587,7 +586,7 @@ func TestUnknownCalls(t *testing.T) {
 	}
 }
 
-// What an operator needs of targets that were restored goes through as it is.
+// The calls about restored targets go through unchanged.
 func TestReconciler(t *testing.T) {
 	c := newCall()
 	r := c.wired.Reconciler
@@ -614,7 +613,7 @@ func TestReconciler(t *testing.T) {
 	}
 }
 
-// What a person has to end is said where operators look, and once.
+// A trouble is logged where operators look, and once.
 func TestTroublesAreSaidOutside(t *testing.T) {
 	c := newCall()
 	for _, late := range []error{nil, context.DeadlineExceeded} {

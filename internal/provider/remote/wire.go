@@ -47,7 +47,7 @@ type request struct {
 	Until time.Time `json:"until,omitzero"`
 	// Reach is how to reach what the call needs, in the provider's own form.
 	Reach json.RawMessage `json:"reach,omitempty"`
-	// What the verb takes.
+	// Instance to Epochs are the arguments of the verb.
 	Instance *provider.Instance `json:"instance,omitempty"`
 	Binding  *provider.Binding  `json:"binding,omitempty"`
 	Holding  *provider.Holding  `json:"holding,omitempty"`

@@ -54,8 +54,8 @@ var cases = []struct {
 	{"RetentionFaults", testRetentionFaults},
 }
 
-// What a provider does not read cannot be told from what it forgot, so each
-// field is set in some request of the suite.
+// The suite sets each field in some request: a field that a provider ignores cannot be told
+// from one that it forgot.
 func testFixtures(t *testing.T, open stage) {
 	s := open(t)
 	s.synchronous = true // the one field whose zero value is used elsewhere

@@ -93,7 +93,7 @@ func testWrongTarget(t *testing.T, open stage) {
 	s.finish()
 }
 
-// What the inventory lists is deleted from that alone, however far it had come.
+// An orphan is deleted by its entry in the inventory alone, however far its operation came.
 func testOrphans(t *testing.T, open stage) {
 	for name, lose := range map[string]func(s *scene, in, b request){
 		"Provisioning": func(s *scene, in, _ request) { s.once(in) },
@@ -117,7 +117,7 @@ func testOrphans(t *testing.T, open stage) {
 	}
 }
 
-// What is in quarantine opens to nobody, is listed, and can be deleted.
+// A thing in quarantine opens to nobody, is listed, and can be deleted.
 func testQuarantine(t *testing.T, open stage) {
 	s := open(t)
 	q, ok := s.Inventory.(provider.Quarantiner)

@@ -165,9 +165,8 @@ func wentOn(s *scene, r request, st provider.Status) {
 	s.opensOnly(r, st.Grant)
 }
 
-// What is late lands after the step that goes on, or after the last one: the
-// operation's grant is the one that was recorded, and whatever landed is found
-// and removed.
+// A late call lands after the step that goes on, or after the last one: the operation's grant
+// is the recorded one, and a deletion finds and removes all that landed.
 func testLateCalls(t *testing.T, open stage) {
 	for _, steps := range []int{1, MaxSteps} {
 		everyCall(t, open, Late, steps, func(s *scene, r request, st provider.Status) {

@@ -89,8 +89,8 @@ func (s *scene) refusesAll(when string, grants ...*provider.Grant) {
 	}
 }
 
-// What is deleted may be retained: where it is, opening to nobody, as long as its date
-// says, which no quarantine without one takes from it. It ends as any instance does.
+// A retained instance stays where it is, opens to nobody, and keeps its date through a
+// quarantine without one. Its deletion is that of any instance.
 func testRetains(t *testing.T, open stage) {
 	s := open(t)
 	a := s.adopter()
@@ -133,8 +133,8 @@ func testRetains(t *testing.T, open stage) {
 	s.finish()
 }
 
-// What is retained becomes another instance's, once, with all that it was; whoever had it
-// has nothing of it, however late.
+// A retained thing becomes another instance's, once and unchanged. Its former owner can do
+// nothing with it, however late.
 func testUndeletes(t *testing.T, open stage) {
 	s := open(t)
 	a := s.adopter()
@@ -237,7 +237,7 @@ func (s *scene) formerCalls(old request, h provider.Holding) {
 	}
 }
 
-// What is gone is adopted by nobody, and nothing is made in its place.
+// An adoption of a thing that is gone fails, and makes nothing in its place.
 func testAdoptsNothing(t *testing.T, open stage) {
 	s := open(t)
 	a := s.adopter()
@@ -260,7 +260,7 @@ func testAdoptsNothing(t *testing.T, open stage) {
 	s.finish()
 }
 
-// Of two that adopt at once, one has it.
+// Two adopters race, and one of them gets the thing.
 func testTwoAdopters(t *testing.T, open stage) {
 	s := open(t)
 	s.adopter()

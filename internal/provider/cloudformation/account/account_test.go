@@ -53,7 +53,7 @@ func TestEmulatorsGetThreeConditionsLess(t *testing.T) {
 	}
 }
 
-// What an instance may need outlives its offering and the stack that made it.
+// The resources that an instance may need outlive its offering and the stack that made them.
 func TestEverythingIsKept(t *testing.T) {
 	all, err := account.Resources(scope, []account.Offering{queue(t)},
 		account.Options{Trust: &account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}, ExternalID: "x"}})

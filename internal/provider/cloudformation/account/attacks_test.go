@@ -180,7 +180,7 @@ func TestTheBrokerMayDoNoMore(t *testing.T) {
 	}
 }
 
-// Whoever lists another account by its access role changes nothing there.
+// A session that lists another account by its access role can change nothing there.
 func TestListingChangesNothing(t *testing.T) {
 	listing, err := iampolicy.Parse([]byte(account.Listing(scope)))
 	if err != nil {
@@ -276,7 +276,7 @@ func TestASharedFunctionIsCalled(t *testing.T) {
 	}
 }
 
-// Whatever policy a binding gets, its principal stays within the boundary.
+// A principal stays within its boundary, also with a policy that allows everything.
 func TestBindingsAreBounded(t *testing.T) {
 	bounds, err := account.Bounds(scope, queue(t))
 	if err != nil {

@@ -219,8 +219,8 @@ func called[I, O, F any](call func(context.Context, I, ...F) (O, error), in I) f
 	}
 }
 
-// What is tried here is what an emulator enforces; the conditions that it does not know
-// are tried on the evaluator, which agrees with it in all else.
+// The emulator enforces all but some conditions, which it does not know. Those are tried on
+// the evaluator, which agrees with it in all else.
 func TestAttacksOnAnEmulator(t *testing.T) {
 	p := prepare(t)
 	broker := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("broker"))},

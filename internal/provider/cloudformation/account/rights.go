@@ -123,8 +123,8 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("TemplateNames", bucketARNs(scope)[:1], "s3:ListBucket"),
 		allow("TemplatesRead", bucketARNs(scope)[1:], "s3:GetObject"),
 		allow("Templates", iampolicy.Texts{bucketARNs(scope)[0] + "/templates/*"}, "s3:PutObject"),
-		// What is in an instance is counted and removed, never read. What is retained of a
-		// stack that somebody has deleted is marked.
+		// The broker counts and removes the contents of an instance, and never reads them. It marks
+		// the resources that outlive a stack that was deleted by hand.
 		allow("Buckets", iampolicy.Texts{contents(scope, "s3", "")}, "s3:DeleteObject", "s3:DeleteObjectVersion",
 			"s3:GetBucketTagging",
 			"s3:ListBucketVersions", "s3:PutBucketTagging"),

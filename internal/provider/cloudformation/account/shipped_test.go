@@ -44,8 +44,8 @@ func strangers(service string) (arns []string) {
 // of a subscription ends in random letters.
 var harmless = []string{"kinesis:DescribeLimits", "secretsmanager:GetRandomPassword", "sns:Unsubscribe"}
 
-// What ships reaches nothing outside of the broker's prefix: neither CloudFormation for
-// it, nor, whatever their policies, the principals of its bindings.
+// Offerings that ship reach nothing outside of the broker's prefix: neither CloudFormation for
+// them, nor the principals of their bindings, with any policy.
 func TestShippedOfferingsReachNoFurther(t *testing.T) {
 	all, err := offeringfiles.Load("")
 	if err != nil {

@@ -120,8 +120,8 @@ func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 	}
 }
 
-// What CloudFormation cannot make is said by resource and reason, and what is in the
-// way of another try is removed.
+// A failed preparation names the resource and the reason, and removes what is in the way of
+// another try.
 func TestAFailedPreparationSaysWhy(t *testing.T) {
 	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
 	at, err := At(ctx, emulator.Config(t))
@@ -192,7 +192,7 @@ func TestAnotherAccountIsATarget(t *testing.T) {
 	}
 }
 
-// What is wrong with another account is said before anything is made.
+// A wrong target or trust is refused before anything is made.
 func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
 	p := Session{Location: plan.Location{Partition: "aws", Account: "210987654321", Region: "eu-west-1"}}
 	for name, c := range map[string]struct {
@@ -212,7 +212,7 @@ func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
 	}
 }
 
-// What a failed first try has made is not in the way of the next: names are fixed.
+// A failed first try leaves nothing in the way of the next, although names are fixed.
 func TestAFailedPreparationLeavesNothing(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
 	at, err := At(ctx, emulator.Config(t))
@@ -239,9 +239,9 @@ func TestAFailedPreparationLeavesNothing(t *testing.T) {
 	}
 }
 
-// Somebody deletes the account's stack. What it kept is taken into another one, as it
-// is to be by then; and where CloudFormation does not take it, it is said what stands in
-// the way.
+// An account whose stack was deleted gets another one, which adopts the resources that the
+// first one kept and brings them up to date. Where CloudFormation adopts none, the error names
+// those that stand in the way.
 func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
 	at, err := At(ctx, emulator.Config(t))

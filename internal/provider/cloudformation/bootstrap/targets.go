@@ -30,8 +30,8 @@ type Targets struct {
 	Rules []plan.TargetRule `json:"rules,omitempty"`
 }
 
-// What the parts of targets look like. They are compiled where they are used: what
-// stands in a variable is compiled at each start of a function.
+// The patterns of the parts of targets. They are compiled where they are used: a variable
+// would be compiled at each start of a function.
 const (
 	formAccount    = `^[0-9]{12}$`
 	formRegion     = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`

@@ -44,7 +44,7 @@ func TestTargetsOfAWSAreRead(t *testing.T) {
 	}
 }
 
-// Whatever is wrong is refused with its place and what to do.
+// A wrong target is refused with its place and what to do.
 func TestWrongTargetsAreRefused(t *testing.T) {
 	target := func(members string) string { return `{"targets": {"other": {` + members + `}}}` }
 	const role = `"role": "arn:aws:iam::210987654321:role/x", "external_id": "e-1"`

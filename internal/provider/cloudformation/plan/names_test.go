@@ -25,7 +25,7 @@ func TestObjectURL(t *testing.T) {
 	}
 }
 
-// What is ordered in one space has names that begin alike, and nothing else has such.
+// The names of stacks of one space begin alike, and no other name begins so.
 func TestSpacesAreApart(t *testing.T) {
 	scope := plan.ScopeOf("a broker")
 	in := provider.Instance{Broker: "b", Platform: "p", ID: "i", Incarnation: "1",

@@ -357,7 +357,7 @@ func TestTheBrokersRightsSuffice(t *testing.T) {
 		if _, _, err := b.List(t.Context(), string(kind)); err != nil {
 			t.Errorf("inventory: %v", err)
 		}
-		// Somebody else hangs something on it.
+		// An operator hangs another policy on it.
 		if err := asRoot.PutPolicy(t.Context(), kind, h.Name, "another", string(b.m.Policy)); err != nil {
 			t.Fatal(err)
 		}
@@ -411,7 +411,7 @@ func TestAKeyIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// What the fake and MiniStack both do, they do alike.
+// The fake and MiniStack answer alike where both know a call.
 func TestFakeIsAsMiniStack(t *testing.T) {
 	cfg := emulator.Config(t)
 	real := onAWS(t, cfg, plan.Settings{})

@@ -114,22 +114,20 @@ type task struct {
 // or more: in the first, it gets its policy and its one key; the secret is recorded as
 // state; each further one proves the key once, and the last grants it and drops it
 // from the state. A role takes two.
-func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status,
-	error) {
+func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (
+	st provider.Status, err error) {
 	var was bindingState
 	if err := b.State.Read(stateFormat, &was); err != nil {
-		return provider.Status{}, err
+		return st, err
 	}
 	t := &task{Keeper: k, b: b, m: m, kind: cmp.Or(m.Principal, plan.User), tags: provider.BindingTagsOf(b), values: values}
 	t.name = k.Scope.Binding(t.tags)
 	if err := t.fill(); err != nil { // before anything is made
-		return provider.Status{}, err
+		return st, err
 	}
 	if len(b.Secret) == 0 {
-		return provider.Status{}, errors.New("a binding without a secret cannot be bound")
+		return st, errors.New("a binding without a secret cannot be bound")
 	}
-	var st provider.Status
-	var err error
 	if was.Secret != "" && t.kind == plan.User {
 		st, err = t.prove(ctx, was)
 	} else {
@@ -138,11 +136,11 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, 
 	if !awserr.Is(err, awserr.Absent, awserr.Busy) {
 		return st, err
 	}
-	// What was just made is not known everywhere.
+	// IAM does not know everywhere yet what was just made.
 	if started := b.Instance.Operation.Started; k.Now().After(started.Add(patience)) {
 		k.Log.Warn("a binding waits for something of IAM: is the offering's boundary there?", "offering", m.Offering, "name",
 			t.name,
-			"since", started, "error", err.Error())
+			"since", started, "error", err)
 	}
 	return provider.Status{Percent: 20, Description: "Creating the credentials", After: askAgain}, nil
 }
@@ -165,7 +163,7 @@ func (t *task) fill() (err error) {
 // wrong is the failure of a plan that cannot be bound.
 func (t *task) wrong(what string, err error) error {
 	t.Log.Error("a plan cannot be bound: correct its offering", "offering", t.m.Offering, "plan_id", t.b.Instance.PlanID,
-		"instance", t.b.Instance.ID, "what", what, "error", err.Error())
+		"instance", t.b.Instance.ID, "what", what, "error", err)
 	if errors.Is(err, plan.ErrPolicyTooLong) {
 		return provider.Failf("The rights that this plan gives to a binding are more than AWS takes. " +
 			"Tell the operator of the broker.")
@@ -179,10 +177,10 @@ func (t *task) hard(doing string, err error) error {
 }
 
 // make makes the principal, or finds it made.
-func (t *task) make(ctx context.Context) (provider.Status, error) {
+func (t *task) make(ctx context.Context) (st provider.Status, err error) {
 	mine, others, err := t.find(ctx)
 	if err != nil {
-		return provider.Status{}, err
+		return st, err
 	}
 	if len(others) > 0 {
 		return provider.Status{Percent: 10, Description: "Removing what was there before", After: time.Second},
@@ -190,14 +188,14 @@ func (t *task) make(ctx context.Context) (provider.Status, error) {
 	}
 	if mine == nil {
 		if mine, err = t.create(ctx); err != nil {
-			return provider.Status{}, t.hard("creating a principal", err)
+			return st, t.hard("creating a principal", err)
 		}
 	}
 	if t.kind == plan.Role {
 		return t.role(ctx, mine)
 	}
 	if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
-		return provider.Status{}, t.hard("putting the policy of a user", err)
+		return st, t.hard("putting the policy of a user", err)
 	}
 	return t.key(ctx)
 }
@@ -259,16 +257,16 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 }
 
 // key gives a user its one key. Those that are there were never recorded.
-func (t *task) key(ctx context.Context) (provider.Status, error) {
+func (t *task) key(ctx context.Context) (st provider.Status, err error) {
 	if _, err := t.revoke(ctx, t.name, ""); err != nil {
-		return provider.Status{}, t.hard("revoking keys that were never recorded", err)
+		return st, t.hard("revoking keys that were never recorded", err)
 	}
 	made, err := t.IAM.CreateKey(ctx, t.name)
 	if awserr.Is(err, awserr.Quota) { // the list did not show all of them yet
 		return provider.Status{Percent: 20, Description: "Creating the key", After: askAgain}, nil
 	}
 	if err != nil {
-		return provider.Status{}, t.hard("creating a key", err)
+		return st, t.hard("creating a key", err)
 	}
 	r := bindingState{Key: made.ID, Secret: made.Secret, Made: t.Now()}
 	return provider.Status{State: r.state(), Percent: 40, Description: "Waiting for AWS to know the key", After: time.Second}, nil
@@ -276,7 +274,7 @@ func (t *task) key(ctx context.Context) (provider.Status, error) {
 
 // prove tries the recorded key once more, and grants it when it has succeeded often
 // enough in a row.
-func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, error) {
+func (t *task) prove(ctx context.Context, was bindingState) (st provider.Status, err error) {
 	waiting := provider.Status{Percent: 40 + 20*was.Proofs, Description: "Waiting for AWS to know the key"}
 	if next := was.At.Add(proofsApart); was.Proofs > 0 && t.Now().Before(next) {
 		waiting.After = next.Sub(t.Now())
@@ -284,7 +282,7 @@ func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, er
 	}
 	there, err := t.revoke(ctx, t.name, was.Key)
 	if err != nil && !awserr.Is(err, awserr.Absent) {
-		return provider.Status{}, t.hard("reading the keys of a user", err)
+		return st, t.hard("reading the keys of a user", err)
 	}
 	if !there && t.Now().After(was.Made.Add(settled)) { // somebody has removed it
 		waiting.State, waiting.After = &provider.State{}, time.Second
@@ -292,7 +290,7 @@ func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, er
 	}
 	ok, said, err := t.Prover.Prove(ctx, Key{ID: was.Key, Secret: was.Secret}, t.m.Proof, t.values)
 	if err != nil {
-		return provider.Status{}, fmt.Errorf("proving a key: %w", err)
+		return st, fmt.Errorf("proving a key: %w", err)
 	}
 	if !ok {
 		if t.Now().After(was.Made.Add(patience)) {
@@ -315,7 +313,7 @@ func (t *task) prove(ctx context.Context, was bindingState) (provider.Status, er
 		return waiting, t.clear(ctx, others, err)
 	}
 	if err := t.IAM.SetTags(ctx, t.kind, t.name, []label.Label{{Name: keyLabel, Value: was.Key}}); err != nil {
-		return provider.Status{}, t.hard("marking the key of a user", err)
+		return st, t.hard("marking the key of a user", err)
 	}
 	t.credentials["access_key_id"], t.credentials["secret_access_key"] = was.Key, was.Secret
 	return provider.Status{Done: true, Percent: 100, State: bindingState{Key: was.Key}.state(),
@@ -340,15 +338,15 @@ func (k *Keeper) revoke(ctx context.Context, user, but string) (there bool, err 
 
 // role grants a role, which has no secret, once it is as it should be and AWS has had
 // the time to know it everywhere.
-func (t *task) role(ctx context.Context, mine *Found) (provider.Status, error) {
+func (t *task) role(ctx context.Context, mine *Found) (st provider.Status, err error) {
 	has, err := t.IAM.Policy(ctx, t.kind, t.name, policyName)
 	if err != nil && !awserr.Is(err, awserr.Absent) {
-		return provider.Status{}, t.hard("reading the policy of a role", err)
+		return st, t.hard("reading the policy of a role", err)
 	}
 	waiting := provider.Status{Percent: 60, Description: "Waiting for AWS to know the role", After: roleSettles}
 	if !plan.SamePolicy(has, t.policy) {
 		if err := t.IAM.PutPolicy(ctx, t.kind, t.name, policyName, t.policy); err != nil {
-			return provider.Status{}, t.hard("putting the policy of a role", err)
+			return st, t.hard("putting the policy of a role", err)
 		}
 		return waiting, nil
 	}

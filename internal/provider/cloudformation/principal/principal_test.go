@@ -224,7 +224,7 @@ func TestALostKeyIsMadeAgain(t *testing.T) {
 	}
 }
 
-// What others have hung on a principal goes with it.
+// A principal is deleted with all that others have hung on it.
 func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
 	for _, kind := range []plan.Principal{plan.User, plan.Role} {
 		b := newBench(t, kind)

@@ -51,7 +51,7 @@ var whose = plan.Proof{
 	Service: "sts", Body: "Action=GetCallerIdentity&Version=2011-06-15",
 }
 
-// What a body is unless its headers say so.
+// The content types of bodies, unless headers say another one.
 const (
 	formType = "application/x-www-form-urlencoded; charset=utf-8"
 	jsonType = "application/x-amz-json-1.0"

@@ -66,11 +66,11 @@ func (k *Keeper) owned(ctx context.Context, f Found, tags provider.Tags) (Found,
 
 // Unbind removes the principals of a binding by a step, as provider.Provider has it: a
 // user, a role, or both, where the plan has changed midway.
-func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
+func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
 	tags := provider.BindingTagsOf(b)
 	all, err := k.principalsOf(ctx, tags)
 	if err != nil {
-		return provider.Status{}, k.hard(b.Instance.Operation, "looking for principals", err)
+		return st, k.hard(b.Instance.Operation, "looking for principals", err)
 	}
 	if len(all) == 0 {
 		return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
@@ -86,7 +86,7 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 			err = k.remove(ctx, f)
 		}
 		if err != nil {
-			return provider.Status{}, k.hard(b.Instance.Operation, "removing a principal", err)
+			return st, k.hard(b.Instance.Operation, "removing a principal", err)
 		}
 	}
 	return again, nil
@@ -146,15 +146,13 @@ func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
 	class := awserr.Of(err)
 	switch {
 	case class == awserr.Quota:
-		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error",
-			err.Error())
+		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error", err)
 		return full()
 	case class == awserr.Invalid:
-		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err.Error())
+		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err)
 		return provider.Failf("The account refuses what this plan asks for. Tell the operator of the broker.")
 	case class == awserr.Denied && !op.Started.IsZero() && k.Now().After(op.Started.Add(patience)):
-		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error",
-			err.Error())
+		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error", err)
 		return provider.Failf("The broker may not do this in its account. Tell the operator of the broker.")
 	}
 	return fmt.Errorf("%s: %w", doing, err)

@@ -344,7 +344,7 @@ func TestSound(t *testing.T) {
 		"Synchronous/LateCalls")
 }
 
-// What the race detector is for.
+// The race detector needs the one case that has several callers.
 func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory(plan.User, "")) }
 
 func TestRolesAreSound(t *testing.T) { providertest.RunOnce(t, factory(plan.Role, "")) }
@@ -381,7 +381,7 @@ func (m *mutated) Prove(ctx context.Context, k principal.Key, proof *plan.Proof,
 	return m.Client.Prove(ctx, k, proof, values)
 }
 
-// What a Keeper can do wrong is caught by the case that is there for it.
+// The suite catches each mutant of a Keeper by the case that is there for it.
 func TestMutants(t *testing.T) {
 	providertest.RunMutants(t, map[string]providertest.Mutant{
 		"boundless":          {Reason: "a principal has a boundary", Caught: "Lifecycle"},

@@ -21,8 +21,8 @@ func sourced(t *testing.T, parameters object, more ...wrong) plan.Settings {
 	return settingsOf(t, checked)
 }
 
-// What reaches a property that cannot change in place is fixed, however it gets there;
-// what does not is not.
+// A parameter is fixed if it reaches a property that cannot change in place, by any way, and
+// only then.
 func TestFixed(t *testing.T) {
 	users := object{"Days": object{"parameter": "retention_days"}, "Fifo": object{"parameter": "fifo", "value": "false"}}
 	const table = "  T:\n    Type: AWS::DynamoDB::Table\n    Properties:\n      "

@@ -116,7 +116,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// What is written as JSON, or in another order, is the same template.
+// A template has the same digest as JSON, and in another order.
 func TestDigestIsOfTheContent(t *testing.T) {
 	checked := queue()
 	kept := ""
@@ -160,8 +160,8 @@ func problems(t *testing.T, checked check.Plan) []string {
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// What instances record stays what it is: a later program compares with it, and a
-// digest that changed by itself would ask for an upgrade that changes nothing.
+// The snapshot of a plan stays the same from version to version: a later program compares with
+// it, and a digest that changed by itself would ask for an upgrade that changes nothing.
 func TestGoldenSettings(t *testing.T) {
 	const golden = "testdata/settings.json"
 	checked := queue()

@@ -24,8 +24,8 @@ const scant = `{"Version": "2012-10-17", "Statement": [
 ]}
 `
 
-// What CloudFormation calls is added where others of its service are allowed, and
-// nothing else of the file changes.
+// Add puts the calls of CloudFormation beside others of their service, and changes nothing
+// else of the file.
 func TestPermit(t *testing.T) {
 	checked := queue()
 	checked.Folder = "mine/sqs"
@@ -49,7 +49,7 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// What reaches others is the operator's to give, and what is no JSON is not written.
+// Add leaves actions that reach others to the operator, and writes no file that is not JSON.
 func TestPermitLeaves(t *testing.T) {
 	checked := queue()
 	for _, do := range append(role(strings.Replace(boundaryOf, "NAME", "sqs", 1)), rights("iam:GetUser")) {

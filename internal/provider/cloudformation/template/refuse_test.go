@@ -255,7 +255,7 @@ var ofPlans = map[string]refusal{
 func TestRefusals(t *testing.T) {
 	cases := maps.Clone(ofTemplates)
 	maps.Copy(cases, ofPlans)
-	// What is wrong in several ways.
+	// These are wrong in several ways.
 	several := []string{"NameOfUsers", "NameOfNothing"}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func rights(actions ...string) func(*testing.T, *check.Plan) {
 	return with("permissions.json", `"sqs:CreateQueue"`, `"sqs:CreateQueue", "`+strings.Join(actions, `", "`)+`"`)
 }
 
-// What is no reason to refuse is told: with where, and what to do.
+// A warning says where it is about, and what to do.
 func TestWarnings(t *testing.T) {
 	checked := queue()
 	for _, do := range []func(*testing.T, *check.Plan){

@@ -70,8 +70,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What has nothing in its place has to be given, and what cannot change in place cannot
-// be updated. What exists already takes nothing.
+// A parameter without a default has to be given, and one that cannot change in place cannot be
+// updated. A plan of something that exists takes none.
 func TestRequiredAndFixed(t *testing.T) {
 	got := describedBy(t, setting("parameters", object{"Days": object{"parameter": "days"}, "Fifo": object{"parameter": "fifo"}}))
 	if diff := cmp.Diff([][]string{{"fifo"}, {"fifo"}}, [][]string{got.Required, got.Fixed}); diff != "" ||

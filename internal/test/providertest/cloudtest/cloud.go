@@ -18,7 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
-// What the cloud refuses.
+// The refusals of the cloud.
 var (
 	ErrNotFound = errors.New("there is no such thing")
 	ErrExists   = errors.New("there is such a thing already")

@@ -17,7 +17,7 @@ func TestSound(t *testing.T) {
 // So it does with secrets that the broker chooses.
 func TestSecretsOfTheBroker(t *testing.T) { providertest.Run(t, cloudtest.Factory("broker", "")) }
 
-// What such a provider can do wrong is caught by the case that is there for it.
+// The suite catches each mutant of the reference by the case that is there for it.
 func TestMutants(t *testing.T) {
 	providertest.RunMutants(t, map[string]providertest.Mutant{
 		"adopts-any":         {Reason: "what is another's is adopted by nobody", Caught: "Undeletes"},
