@@ -96,7 +96,7 @@ func readServices(s *Settings, r *reader, state string) {
 		r.problems = append(r.problems, err)
 		return
 	}
-	o := all.Options()
+	o := account.OptionsFor(all)
 	s.Services.Roles, s.Services.Regions = o.Access, o.Regions
 	text, err := json.Marshal(all)
 	if err != nil {

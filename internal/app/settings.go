@@ -24,7 +24,7 @@ const (
 	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
 	EnvPlatformRate  = "LONGSHORE_PLATFORM_RATE"  // requests a second that each platform may send; 0 for as many as it likes
 	EnvDemoDelay     = "LONGSHORE_DEMO_DELAY"     // how long the demo's asynchronous steps take
-	EnvAWSTargets    = "LONGSHORE_AWS_TARGETS"    // bootstrap.Targets as JSON, or the path of a file that holds it
+	EnvAWSTargets    = "LONGSHORE_AWS_TARGETS"    // plan.Targets as JSON, or the path of a file that holds it
 	EnvAWSEmulated   = "LONGSHORE_AWS_EMULATED"   // true: AWS is emulated by what puts no token on a stack's events
 	EnvReaperDryRun  = "LONGSHORE_REAPER_DRY_RUN" // true: what no record knows of is only reported
 	// For the functions: where things are.

@@ -103,7 +103,7 @@ func whileRefused(ctx context.Context, wait func(context.Context, time.Duration)
 
 // prepared checks that the broker's own account is prepared, and warns of other targets
 // that are not.
-func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targets bootstrap.Targets, e embedding) error {
+func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targets plan.Targets, e embedding) error {
 	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, e); err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func cloudformationRow() row {
 type ServicesSettings struct {
 	On       bool // the embedded broker offers it
 	Emulated bool
-	Targets  bootstrap.Targets
+	Targets  plan.Targets
 }
 
 // ReadServices reads and checks them.
@@ -45,8 +45,8 @@ func ReadServices(getenv func(string) string) (ServicesSettings, error) {
 
 // TargetsOf are the targets in the terms of the provider. Rules name plans by name; without
 // a catalog, as for a command that only lists, there are no rules.
-func TargetsOf(t bootstrap.Targets, offered *catalog.Catalog, log *slog.Logger) cloudformation.Targets {
-	out := cloudformation.Targets{Named: t.Targets}
+func TargetsOf(t plan.Targets, offered *catalog.Catalog, log *slog.Logger) plan.Targets {
+	out := plan.Targets{Targets: t.Targets}
 	if offered == nil {
 		return out
 	}

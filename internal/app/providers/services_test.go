@@ -49,7 +49,7 @@ func TestWrongSettingsOfAWSAreRefused(t *testing.T) {
 // Rules name plans as people do; the provider knows them by their ids. Without a catalog there
 // are no rules.
 func TestRulesOfTargetsNamePlans(t *testing.T) {
-	targets := bootstrap.Targets{Targets: map[string]plan.Target{"default": {}, "other": {Region: "eu-west-1"}},
+	targets := plan.Targets{Targets: map[string]plan.Target{"default": {}, "other": {Region: "eu-west-1"}},
 		Rules: []plan.TargetRule{
 			{Plan: "queues/small", Target: "other"}, {Plan: "queues/gone", Target: "other"}, {Platform: "p-1", Target: "default"},
 		}}
@@ -60,10 +60,10 @@ func TestRulesOfTargetsNamePlans(t *testing.T) {
 	if diff := cmp.Diff(want, got.Rules); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if !strings.Contains(said.String(), "queues/gone") || got.Named["other"].Region != "eu-west-1" {
+	if !strings.Contains(said.String(), "queues/gone") || got.Targets["other"].Region != "eu-west-1" {
 		t.Errorf("%+v; the log says %s", got, said.String())
 	}
-	if got := TargetsOf(targets, nil, log); got.Rules != nil || len(got.Named) != 2 {
+	if got := TargetsOf(targets, nil, log); got.Rules != nil || len(got.Targets) != 2 {
 		t.Errorf("without what is offered: %+v", got)
 	}
 }

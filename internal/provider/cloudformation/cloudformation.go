@@ -25,7 +25,7 @@ type Options struct {
 	// Scope is what the names of all that is made begin with.
 	Scope plan.Scope
 	// Targets are today's.
-	Targets Targets
+	Targets plan.Targets
 	// Config is the broker's own way to AWS: credentials, region, endpoint.
 	Config aws.Config
 	// Session is a policy that bounds the sessions of roles in other accounts; empty for
@@ -45,7 +45,7 @@ type Options struct {
 type Provider struct {
 	broker   string
 	scope    plan.Scope
-	targets  Targets
+	targets  plan.Targets
 	region   string // of targets that have none of their own
 	emulated bool
 	file     func(digest string) ([]byte, bool)
@@ -88,7 +88,7 @@ func New(o Options) *Provider {
 }
 
 // Targets gives the names of today's targets, in order: it is a wired.Provider's.
-func (p *Provider) Targets(context.Context) ([]string, error) { return p.targets.names(), nil }
+func (p *Provider) Targets(context.Context) ([]string, error) { return p.targets.Names(), nil }
 
 // Provision implements provider.Provider.
 func (p *Provider) Provision(ctx context.Context, in provider.Instance) (st provider.Status, err error) {

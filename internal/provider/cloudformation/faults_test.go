@@ -234,7 +234,7 @@ func TestExisting(t *testing.T) {
 	}
 	s := &step{p: b.Provider, m: m, in: in}
 	var err error
-	if s.site, err = b.reach(t.Context(), DefaultTarget); err != nil {
+	if s.site, err = b.reach(t.Context(), plan.DefaultTarget); err != nil {
 		t.Fatal(err)
 	}
 	values, err := s.existing(t.Context())
@@ -263,7 +263,7 @@ func TestExisting(t *testing.T) {
 func TestTargetsListed(t *testing.T) {
 	b := newBench(t)
 	b.ready(operation.Update)
-	b.targets.Named = map[string]plan.Target{"away": {}, "other": {}}
+	b.targets.Targets = map[string]plan.Target{"away": {}, "other": {}}
 	open := b.open
 	b.open = func(name string, t plan.Target) (cloud, func(plan.Location) principals) {
 		if name == "away" {
@@ -291,13 +291,13 @@ func TestTargetsListed(t *testing.T) {
 
 // The operator's rules choose a target: the first that fits, then the plan's own.
 func TestTargetsChosen(t *testing.T) {
-	targets := Targets{Rules: []plan.TargetRule{
+	targets := plan.Targets{Rules: []plan.TargetRule{
 		{Platform: "p", Plan: "b", Target: "both"}, {Plan: "a", Target: "plan"}, {Platform: "q", Target: "platform"}}}
 	for want, in := range map[string]provider.Instance{
 		"both": {Platform: "p", PlanID: "b"}, "plan": {Platform: "q", PlanID: "a"}, "platform": {Platform: "q", PlanID: "b"},
-		DefaultTarget: {Platform: "p"}, "setting": {Settings: map[string]any{"target": "setting"}},
+		plan.DefaultTarget: {Platform: "p"}, "setting": {Settings: map[string]any{"target": "setting"}},
 	} {
-		if got := targets.choose(in); got != want {
+		if got := targets.Choose(in); got != want {
 			t.Errorf("%+v goes to %q, want %q", in, got, want)
 		}
 	}
@@ -335,7 +335,7 @@ func TestReasons(t *testing.T) {
 		}
 		st := &step{p: b.Provider, in: in}
 		var err error
-		if st.site, err = b.reach(t.Context(), DefaultTarget); err != nil {
+		if st.site, err = b.reach(t.Context(), plan.DefaultTarget); err != nil {
 			t.Fatal(err)
 		}
 		st.now.stack = s.copy()

@@ -413,7 +413,7 @@ func TestSecondAccount(t *testing.T) {
 	}
 	other := plan.Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
 	counted := &faulttest.Plan{}
-	r := newReal(t, Options{Config: counted.Into(config), Targets: Targets{Named: map[string]plan.Target{"other": other},
+	r := newReal(t, Options{Config: counted.Into(config), Targets: plan.Targets{Targets: map[string]plan.Target{"other": other},
 		Rules: []plan.TargetRule{{Platform: "platform-1", Target: "other"}}}})
 	r.bucket(second, account)
 	in := r.made(bucketPlan(r), `{}`)
@@ -434,7 +434,7 @@ func TestSecondAccount(t *testing.T) {
 	if all := r.sweep(); len(all) != 1 || described(counted) != before {
 		t.Errorf("what has not changed was described again: %+v", all)
 	}
-	r.targets.Named = nil
+	r.targets.Targets = nil
 	r.targets.Rules = nil
 	d := r.next(in, operation.Deprovision)
 	_, err = r.Deprovision(t.Context(), d)
@@ -442,7 +442,7 @@ func TestSecondAccount(t *testing.T) {
 	if !errors.As(err, &trouble) || trouble.Kind != target.Unknown {
 		t.Errorf("at a target that nobody names: %v", err)
 	}
-	r.targets.Named = map[string]plan.Target{"other": other}
+	r.targets.Targets = map[string]plan.Target{"other": other}
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Error(f)
 	}

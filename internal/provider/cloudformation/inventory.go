@@ -27,7 +27,7 @@ func (w sweep) text() string {
 
 // List implements provider.Inventory: target by target.
 func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	names := p.targets.names()
+	names := p.targets.Names()
 	at := sweep{Target: names[0]}
 	if cursor != "" {
 		if err := json.Unmarshal([]byte(cursor), &at); err != nil {

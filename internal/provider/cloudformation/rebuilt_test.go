@@ -80,7 +80,7 @@ func TestTroubleOfPrincipals(t *testing.T) {
 	}
 	binding := provider.Binding{Instance: in, ID: "b", Incarnation: "one", Secret: make([]byte, 32)}
 	held := provider.Holding{Name: "x", Tags: provider.Tags{Broker: "broker-1", Binding: "b"}, Target: in.Target}
-	principals, err := b.reach(t.Context(), DefaultTarget)
+	principals, err := b.reach(t.Context(), plan.DefaultTarget)
 	if err != nil {
 		t.Fatal(err)
 	}

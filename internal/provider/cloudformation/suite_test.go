@@ -115,7 +115,7 @@ func factory(mutant string, emulated bool) providertest.Factory {
 		}
 		p := open("broker-1", here, calls)
 		return &providertest.Harness{
-			Provider: p, Inventory: p, Broker: "broker-1", Clock: clock, Target: provider.Target{Name: DefaultTarget},
+			Provider: p, Inventory: p, Broker: "broker-1", Clock: clock, Target: provider.Target{Name: plan.DefaultTarget},
 			Elsewhere: func(testing.TB) (provider.Provider, provider.Inventory) {
 				p := open("broker-1", elsewhere, &providertest.Calls{})
 				return p, p

@@ -5,56 +5,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
-
-// DefaultTarget is the name of the target of whoever chooses none: the caller's own
-// account and region, unless the settings say otherwise.
-const DefaultTarget = "default"
-
-// Targets are where instances are made.
-type Targets struct {
-	// Named are the targets by their names. DefaultTarget is always there.
-	Named map[string]plan.Target
-	// Rules choose, the first that fits; then the plan's own setting target counts,
-	// then DefaultTarget.
-	Rules []plan.TargetRule
-}
-
-// settingTarget is the setting of a plan that names a target.
-const settingTarget = "target"
-
-// choose is the name of the target of a new instance.
-func (t Targets) choose(in provider.Instance) string {
-	for _, r := range t.Rules {
-		if (r.Platform == "" || r.Platform == in.Platform) && (r.Plan == "" || r.Plan == in.PlanID) {
-			return r.Target
-		}
-	}
-	name, _ := in.Settings[settingTarget].(string)
-	return cmp.Or(name, DefaultTarget)
-}
-
-// named looks up a target by its name.
-func (t Targets) named(name string) (plan.Target, error) {
-	at, ok := t.Named[name]
-	if !ok && name != DefaultTarget {
-		return at, &target.Trouble{Kind: target.Unknown, Target: name,
-			Message: "it is not in today's settings: name it in them again"}
-	}
-	return at, nil
-}
-
-func (t Targets) names() []string {
-	all := append(slices.Collect(maps.Keys(t.Named)), DefaultTarget)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
 
 // A site is a target whose identity is proven, in one step.
 type site struct {
@@ -99,7 +55,7 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t, err := p.targets.named(name)
+	t, err := p.targets.Named(name)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +89,7 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provider.Target, error) {
 	name := in.Target.Name
 	if name == "" {
-		name = p.targets.choose(in)
+		name = p.targets.Choose(in)
 	}
 	s, err := p.reach(ctx, name)
 	if err != nil {

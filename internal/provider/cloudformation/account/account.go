@@ -34,6 +34,19 @@ type Options struct {
 	Regions []string
 }
 
+// OptionsFor are the options of the broker's own account, for work in these targets.
+func OptionsFor(t plan.Targets) (o Options) {
+	for _, one := range t.Targets {
+		if one.Role != "" {
+			o.Access = append(o.Access, one.Role)
+		} else if one.Region != "" {
+			o.Regions = append(o.Regions, one.Region)
+		}
+	}
+	o.Access, o.Regions = unique(o.Access), unique(o.Regions)
+	return o
+}
+
 // Trust is whose broker may work in an account.
 type Trust struct {
 	// Principals are the ARNs of the roles or users that may take the access role.

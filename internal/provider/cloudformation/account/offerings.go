@@ -184,7 +184,7 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 	var bounds []iampolicy.Statement
 	for _, to := range slices.SortedFunc(maps.Keys(all), bound.compare) {
 		s := all[to]
-		s.Action, s.Resource = sorted(s.Action), widest(s.Resource)
+		s.Action, s.Resource = unique(s.Action), widest(s.Resource)
 		bounds = append(bounds, s)
 	}
 	return append(bounds,
@@ -276,13 +276,13 @@ func anything(text string) string {
 	return text
 }
 
-func sorted(texts []string) iampolicy.Texts {
+func unique(texts []string) iampolicy.Texts {
 	return slices.Compact(slices.Sorted(slices.Values(texts)))
 }
 
 // widest leaves out what others hold.
 func widest(patterns []string) iampolicy.Texts {
-	all := sorted(patterns)
+	all := unique(patterns)
 	return slices.DeleteFunc(slices.Clone(all), func(narrow string) bool {
 		return slices.ContainsFunc(all, func(wide string) bool { return wide != narrow && iampolicy.Like(narrow, wide) })
 	})

@@ -188,7 +188,7 @@ type Result struct {
 	Changes
 	Offerings []string `json:"offerings"`
 	// Targets is what LONGSHORE_AWS_TARGETS has to say to use another account.
-	Targets *Targets `json:"targets,omitempty"`
+	Targets *plan.Targets `json:"targets,omitempty"`
 }
 
 // Run makes what the offerings need in one region of the account that the SDK's
@@ -273,10 +273,10 @@ func (p Session) preparation(name, bucket string, o Options) preparation {
 // access is whom the role of another account trusts, and how the broker names that
 // account. The external id is the same each time. It is not secret, but no other broker
 // uses it.
-func (p Session) access(o Options) (*account.Trust, *Targets, error) {
-	if !hosted.TargetName.MatchString(o.Target) || o.Target == hosted.DefaultTarget {
+func (p Session) access(o Options) (*account.Trust, *plan.Targets, error) {
+	if !hosted.TargetName.MatchString(o.Target) || o.Target == plan.DefaultTarget {
 		return nil, nil, advice.For("--target", fmt.Sprintf("%q is not the name of another account", o.Target),
-			"give one of lower-case letters, digits and hyphens, other than "+hosted.DefaultTarget)
+			"give one of lower-case letters, digits and hyphens, other than "+plan.DefaultTarget)
 	}
 	if len(o.Trust) == 0 {
 		return nil, nil, advice.For("--trust", "is not given",
@@ -293,7 +293,7 @@ func (p Session) access(o Options) (*account.Trust, *Targets, error) {
 		}
 		trust.Principals = append(trust.Principals, who)
 	}
-	return &trust, &Targets{Targets: map[string]plan.Target{
+	return &trust, &plan.Targets{Targets: map[string]plan.Target{
 		o.Target: {Account: p.Account, Region: p.Region, Role: o.Scope.AccessARN(p.Location), ExternalID: trust.ExternalID},
 	}}, nil
 }
@@ -303,30 +303,15 @@ func externalID(scope plan.Scope, account string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
-// Options are what the policies of the broker must allow for these targets.
-func (t Targets) Options() (o account.Options) {
-	for _, one := range t.Targets {
-		if one.Role != "" {
-			o.Access = append(o.Access, one.Role)
-		} else if one.Region != "" {
-			o.Regions = append(o.Regions, one.Region)
-		}
-	}
-	slices.Sort(o.Access)
-	slices.Sort(o.Regions)
-	o.Access, o.Regions = slices.Compact(o.Access), slices.Compact(o.Regions)
-	return o
-}
-
 // Rights are the IAM policies that the embedded broker's own credentials need in the
 // account that the SDK's settings lead to: one, or several where IAM takes no policy of
 // that size. Roles are those that it takes in other accounts.
-func Rights(ctx context.Context, scope plan.Scope, targets Targets, emulated bool) (policies [][]byte, err error) {
+func Rights(ctx context.Context, scope plan.Scope, targets plan.Targets, emulated bool) (policies [][]byte, err error) {
 	p, err := Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o := targets.Options()
+	o := account.OptionsFor(targets)
 	o.Emulated = emulated
 	for _, d := range account.Parts(account.Fill(account.Rights(scope, o), p.Location)) {
 		raw, err := json.MarshalIndent(d, "", "  ")

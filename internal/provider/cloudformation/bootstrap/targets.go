@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
@@ -18,17 +16,6 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
-
-// Targets are where instances are made, as the operator wrote it.
-type Targets struct {
-	// Targets are keyed by name. The one named default always exists: the account and the
-	// region that the broker itself works in.
-	Targets map[string]plan.Target `json:"targets,omitempty"`
-	// Rules choose where an instance is made when it is ordered; the first one that fits
-	// decides. If none fits, the setting target of the plan decides, and otherwise it is
-	// default.
-	Rules []plan.TargetRule `json:"rules,omitempty"`
-}
 
 // The patterns of the parts of targets. They are compiled where they are used: a variable
 // would be compiled at each start of a function.
@@ -43,7 +30,7 @@ const (
 
 // ParseTargets reads targets from JSON, or from a file if the text is a path. The
 // error names everything that is wrong. An empty text is the default target alone.
-func ParseTargets(setting, text string) (t Targets, err error) {
+func ParseTargets(setting, text string) (t plan.Targets, err error) {
 	text = strings.TrimSpace(text)
 	if text != "" && !strings.HasPrefix(text, "{") {
 		file, err := os.ReadFile(text)
@@ -61,10 +48,10 @@ func ParseTargets(setting, text string) (t Targets, err error) {
 	if t.Targets == nil {
 		t.Targets = map[string]plan.Target{}
 	}
-	if _, given := t.Targets[hosted.DefaultTarget]; !given {
-		t.Targets[hosted.DefaultTarget] = plan.Target{}
+	if _, given := t.Targets[plan.DefaultTarget]; !given {
+		t.Targets[plan.DefaultTarget] = plan.Target{}
 	}
-	return t, t.check(setting)
+	return t, checkTargets(setting, t)
 }
 
 // decodeStrictly refuses unknown members.
@@ -83,8 +70,8 @@ func decodeStrictly(setting string, text []byte, into any) error {
 	return &advice.Error{Name: setting, What: "is not JSON as it should be", Remedy: mend, Cause: err}
 }
 
-// check finds all that is wrong with the targets.
-func (t Targets) check(setting string) error {
+// checkTargets finds all that is wrong with the targets.
+func checkTargets(setting string, t plan.Targets) error {
 	var problems []error
 	for name, one := range sorted.Map(t.Targets) {
 		wrong := func(member, what, mend string) {
@@ -94,9 +81,9 @@ func (t Targets) check(setting string) error {
 		if !hosted.TargetName.MatchString(name) {
 			wrong("", "has a name that no plan can give", "name it by lower-case letters, digits and hyphens, 32 at most")
 		}
-		checkTarget(one, name == hosted.DefaultTarget, wrong)
+		checkTarget(one, name == plan.DefaultTarget, wrong)
 	}
-	names := slices.Sorted(maps.Keys(t.Targets))
+	names := t.Names()
 	for n, r := range t.Rules {
 		wrong := func(what, mend string) {
 			problems = append(problems, advice.For(fmt.Sprintf("%s: rule %d", setting, n+1), what, mend))
@@ -152,10 +139,4 @@ func checkTarget(t plan.Target, own bool, wrong func(member, what, mend string))
 	case of != nil && t.Account != "" && of[1] != t.Account:
 		wrong("role", "is of account "+of[1], "give the role of account "+t.Account)
 	}
-}
-
-// String is what ParseTargets reads.
-func (t Targets) String() string {
-	text, _ := json.Marshal(t) // texts alone
-	return string(text)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
@@ -20,7 +21,7 @@ func TestTargetsOfAWSAreRead(t *testing.T) {
 	"production": {"account": "210987654321", "region": "eu-central-1", "external_id": "of-ours",
 		"role": "arn:aws:iam::210987654321:role/longshore/x"}},
 	"rules": [{"plan": "s3/large", "target": "production"}, {"platform": "korifi", "target": "default"}]}`
-	want := Targets{
+	want := plan.Targets{
 		Targets: map[string]plan.Target{
 			"default": {VPC: "vpc-01234567", Subnets: []string{"subnet-01234567"},
 				CIDRs: []string{"10.0.0.0/16", "2001:db8::/32"}},
@@ -89,10 +90,10 @@ func TestWrongTargetsAreRefused(t *testing.T) {
 
 // A target without a role is another region of the broker's own account.
 func TestRightsFollowTargets(t *testing.T) {
-	o := Targets{Targets: map[string]plan.Target{
+	o := account.OptionsFor(plan.Targets{Targets: map[string]plan.Target{
 		"default": {VPC: "vpc-1"}, "west": {Region: "us-west-2"}, "west-too": {Region: "us-west-2"},
 		"far": {Role: "r", Region: "eu-west-1"},
-	}}.Options()
+	}})
 	if !slices.Equal(o.Access, []string{"r"}) || !slices.Equal(o.Regions, []string{"us-west-2"}) {
 		t.Errorf("the broker may %+v", o)
 	}

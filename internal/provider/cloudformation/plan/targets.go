@@ -1,5 +1,63 @@
 package plan
 
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/target"
+)
+
+// DefaultTarget is the name of the target of orders that choose none: the broker's own
+// account and region.
+const DefaultTarget = "default"
+
+// Targets are where instances are made, as the operator wrote it.
+type Targets struct {
+	// Targets are keyed by name. DefaultTarget always exists.
+	Targets map[string]Target `json:"targets,omitempty"`
+	// Rules choose where an instance is made when it is ordered; the first one that fits
+	// decides. If none fits, the setting target of the plan decides, and otherwise it is
+	// DefaultTarget.
+	Rules []TargetRule `json:"rules,omitempty"`
+}
+
+// Choose gives the name of the target of a new instance.
+func (t Targets) Choose(in provider.Instance) string {
+	for _, r := range t.Rules {
+		if (r.Platform == "" || r.Platform == in.Platform) && (r.Plan == "" || r.Plan == in.PlanID) {
+			return r.Target
+		}
+	}
+	name, _ := in.Settings["target"].(string)
+	return cmp.Or(name, DefaultTarget)
+}
+
+// Named looks up a target by its name.
+func (t Targets) Named(name string) (Target, error) {
+	at, ok := t.Targets[name]
+	if !ok && name != DefaultTarget {
+		return at, &target.Trouble{Kind: target.Unknown, Target: name,
+			Message: "it is not in today's settings: name it in them again"}
+	}
+	return at, nil
+}
+
+// Names are those of all targets, in order.
+func (t Targets) Names() []string {
+	all := append(slices.Collect(maps.Keys(t.Targets)), DefaultTarget)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// String is the JSON of the targets.
+func (t Targets) String() string {
+	text, _ := json.Marshal(t) // texts alone
+	return string(text)
+}
+
 // A TargetRule sends the orders of a platform, or of a plan, to a target.
 type TargetRule struct {
 	Platform string `json:"platform,omitempty"` // its id; empty for any
