@@ -29,7 +29,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
-// account is the cloud by AWS's SDK.
+// account is a cloud that calls AWS by its SDK.
 type account struct {
 	config  aws.Config
 	log     *slog.Logger
@@ -40,8 +40,8 @@ type account struct {
 	tagging *tagging.Client
 	kinesis *kinesis.Client
 	events  *events.Client
-	// seen are stacks that an inventory has described, by their ids, statuses and last
-	// changes: an update that is undone gives back the tags that were.
+	// seen are the stacks that an inventory has described, by their ids, statuses and last
+	// changes: an update that is undone restores the former tags.
 	seen recent.Values[*stack]
 }
 
@@ -131,7 +131,7 @@ func stackOf(s types.Stack) *stack {
 	return out
 }
 
-// story reads whole pages until one has an event that is enough.
+// story reads whole pages until done accepts an event of one.
 func (a *account) story(ctx context.Context, id string, done func(event) bool) (events []event, err error) {
 	pages := cfn.NewDescribeStackEventsPaginator(a.stacks, &cfn.DescribeStackEventsInput{StackName: &id})
 	for enough := false; pages.HasMorePages() && !enough; {
@@ -224,13 +224,12 @@ func (o order) allowed() []types.Capability {
 // listPage is how many stacks a page of the inventory describes: each is a call.
 const listPage = 25
 
-// list goes through the summaries of all stacks, and describes those that are asked
-// for by name, each once in a process while it stays as it is: to describe all at once, the broker would
-// need the right to read what others' stacks give out.
+// list goes through the summaries of all stacks, and describes those whose names are asked for,
+// each once in a process while its summary stays the same. To describe all at once, the broker
+// would need the right to read the outputs of other stacks.
 //
-// A cursor is the id of the stack that comes next, and where its page of summaries
-// begins. Stacks come and go meanwhile, those of others too: if that one has gone, its
-// page begins again, so that none is left out.
+// A cursor is the id of the next stack, and where its page of summaries begins. Stacks come and
+// go meanwhile: if that one has gone, its page begins again, so that none is left out.
 func (a *account) list(ctx context.Context, asked func(name string) bool, cursor string) (page []*stack, next string, err error) {
 	from, token, _ := strings.Cut(cursor, " ")
 	described := 0
@@ -321,7 +320,7 @@ func (a *account) current(ctx context.Context, id string) ([]byte, error) {
 	return []byte(aws.ToString(out.TemplateBody)), nil
 }
 
-// key is where a template is in the bucket.
+// key is the key of a template in the bucket.
 func key(digest string) string { return "templates/" + digest + ".json" }
 
 func (a *account) save(ctx context.Context, bucket, digest string, body []byte) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// fill gives a call what its kind needs.
+// fill completes an order by its verb.
 func (s *step) fill(ctx context.Context, o *order) (err error) {
 	o.role = s.role()
 	if s.now.stack != nil && s.now.stack.role != "" && (o.verb != callUpdate) {
@@ -45,27 +45,27 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 	return nil
 }
 
-// retained is the tag of what outlives its stack.
+// retained is the tag of resources that outlive their stack.
 func (s *step) retained() label.Label {
-	return label.Label{Name: plan.LabelRetained, Value: s.p.now().UTC().Format("2006-01-02")}
+	return label.Label{Name: plan.LabelRetained, Value: s.p.Now().UTC().Format("2006-01-02")}
 }
 
-// minutes is how long a creation may take: it ends before its operation does, whatever
-// came before it, since nobody waits for a stack after that.
+// minutes is how long a creation may take: it ends before its operation does, since nobody
+// waits for a stack after that.
 func (s *step) minutes() int32 {
 	most := cmp.Or(s.m.Minutes, plan.DefaultMinutes)
 	if end := s.in.Operation.Deadline; !end.IsZero() {
-		most = max(1, min(most, int(end.Sub(s.p.now()).Minutes())-1))
+		most = max(1, min(most, int(end.Sub(s.p.Now()).Minutes())-1))
 	}
 	return int32(most)
 }
 
-// late reports whether an update has had its time. CloudFormation sets it none, and goes
-// on when its operation has failed: the record would keep what the plan meant before,
-// and the stack become what it means now. The last sixth of the operation's time is for
-// undoing it. The time that an operation waited for its target before is not the update's.
+// late reports whether the time of an update is up. CloudFormation sets it none, and goes on
+// when its operation has failed: the record would then keep the former meaning of the plan, and
+// the stack have the new one. The last sixth of the operation's time is for undoing the update.
+// The time that an operation waited for its target before does not count.
 func (s *step) late() bool {
-	op, begun := s.in.Operation, s.p.now()
+	op, begun := s.in.Operation, s.p.Now()
 	if s.now.Work.Updated {
 		begun = op.Started
 		if found := s.now.stack; found != nil && found.updated.After(begun) {
@@ -76,12 +76,12 @@ func (s *step) late() bool {
 	if last := op.Deadline.Add(-op.Deadline.Sub(op.Started) / 6); !op.Deadline.IsZero() && last.Before(end) {
 		end = last
 	}
-	return op.Kind == operation.Update && !s.p.now().Before(end)
+	return op.Kind == operation.Update && !s.p.Now().Before(end)
 }
 
-// fillWhole gives a creation or an update what the stack is to be.
+// fillWhole completes a creation or an update: the whole stack as the plan wants it.
 func (s *step) fillWhole(ctx context.Context, o *order) error {
-	o.labels = labelsOf(s.in, s.m, s.p.scope)
+	o.labels = labelsOf(s.in, s.m, s.p.Scope)
 	i, err := inputsOf(s.in, s.target)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *step) fillWhole(ctx context.Context, o *order) error {
 		if err := s.roomy(ctx); err != nil {
 			return err
 		}
-	} else if changes && former.Template == s.m.Template && !s.p.emulated {
+	} else if changes && former.Template == s.m.Template && !s.p.Emulated {
 		return nil // it keeps its own
 	}
 	// A stack whose record was derived again may have any template.
@@ -119,22 +119,22 @@ func identities(resources map[string]string) bool {
 	})
 }
 
-// role is the service role that CloudFormation works by for the offering.
+// role is the service role by which CloudFormation works for the offering.
 func (s *step) role() string {
 	if s.m.Offering == "" {
 		return ""
 	}
-	return s.p.scope.ServiceRoleARN(s.who, s.m.Offering)
+	return s.p.Scope.ServiceRoleARN(s.who, s.m.Offering)
 }
 
-// inline is the longest template that a call takes.
+// inline is the longest template that a call takes, in bytes.
 const inline = 51200
 
-// template gives a call its template: in the call, or by its address. Before the first
-// creation with it, it is saved by its digest: an offering that is removed must not
-// leave stacks that cannot be updated.
+// template puts a template into an order: its text, or its address. It saves the template by
+// its digest before the first creation with it: an offering that is removed must not leave
+// stacks that cannot be updated.
 func (s *step) template(ctx context.Context, o *order, digest string) error {
-	body, ok := s.p.file(digest)
+	body, ok := s.p.File(digest)
 	if !ok {
 		var err error
 		if body, err = s.fetch(ctx, s.bucket(), digest); err != nil {
@@ -164,10 +164,10 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 }
 
 // bucket is the one that holds templates.
-func (s *step) bucket() string { return s.p.scope.Bucket(s.who.Account, s.who.Region) }
+func (s *step) bucket() string { return s.p.Scope.Bucket(s.who.Account, s.who.Region) }
 
-// fillRetention makes an update after which nothing goes with the stack. Tags say so on
-// all that stays.
+// fillRetention completes an update after which the deletion of the stack deletes no resource.
+// Tags on all resources say so.
 func (s *step) fillRetention(ctx context.Context, o *order) error {
 	body, err := s.current(ctx, s.now.stack.id)
 	if err != nil {

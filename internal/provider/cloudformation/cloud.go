@@ -16,23 +16,21 @@ type cloud interface {
 	// identify tells which account the calls reach, and where.
 	identify(ctx context.Context) (plan.Location, error)
 
-	// look tells what stands at a stack's name or id: nil for nothing, and for a
-	// stack that is deleted.
+	// look describes a stack by its name or id: nil if there is none, or if it is deleted.
 	look(ctx context.Context, ref string) (*stack, error)
 
 	// send makes a call that changes a stack. Repeated with the same token, it changes
 	// nothing more.
 	send(ctx context.Context, o order) error
 
-	// story tells the events of a stack, the latest first, until done says that there
-	// are enough.
+	// story reads the events of a stack, the latest first, until done accepts one.
 	story(ctx context.Context, id string, done func(event) bool) ([]event, error)
 
 	// list reads a page of the stacks whose names are asked for, without their events.
 	list(ctx context.Context, asked func(name string) bool, cursor string) (page []*stack, next string, err error)
 
-	// room tells how many stacks there are, and how many there may be; 0 if that is
-	// not known.
+	// room counts the stacks of the account, and says how many there may be; 0 if that is not
+	// known.
 	room(ctx context.Context) (used, most int, err error)
 
 	contents
@@ -41,51 +39,51 @@ type cloud interface {
 
 // contents are what the resources of a stack hold.
 type contents interface {
-	// holds names something that is in a stack's resources; empty if they are empty,
-	// or hold nothing that anybody could lose.
+	// holds names something in a stack's resources that a deletion would lose; empty for
+	// nothing.
 	holds(ctx context.Context, id string) (what string, err error)
 
-	// empty removes what would keep a stack's resources from being deleted, as much as
-	// fits into the time of ctx; done if nothing is left.
+	// empty removes all that keeps a stack's resources from being deleted, as much as fits into
+	// the time of ctx; done if nothing is left.
 	empty(ctx context.Context, id string) (done bool, err error)
 
-	// spare puts a tag on all that is left of a stack, and gives their logical ids.
+	// spare puts a tag on the resources that are left of a stack, and gives their logical ids.
 	spare(ctx context.Context, s *stack, mark label.Label) (names []string, err error)
 
-	// exports are those of all stacks, by their names.
+	// exports reads the exports of all stacks, by their names.
 	exports(ctx context.Context) (map[string]string, error)
 
-	// tagged are the ARNs of resources of a type that have a tag NAME=VALUE.
+	// tagged finds the ARNs of the resources of a type that have a tag NAME=VALUE.
 	tagged(ctx context.Context, tag, of string) ([]string, error)
 }
 
 // templates are texts that are kept by their digests, in a bucket.
 type templates interface {
 	save(ctx context.Context, bucket, digest string, body []byte) error
-	// fetch gives nil for what is not there.
+	// fetch gives nil if the template is not there.
 	fetch(ctx context.Context, bucket, digest string) ([]byte, error)
-	// address is where CloudFormation reads a saved one.
+	// address is the URL by which CloudFormation reads a saved template.
 	address(at plan.Location, bucket, digest string) string
-	// current is the template that a stack has.
+	// current reads the template that a stack has.
 	current(ctx context.Context, id string) ([]byte, error)
 }
 
-// A stack is what CloudFormation tells of one.
+// A stack is one of CloudFormation's, as it describes it.
 type stack struct {
 	id, name, status string
 	labels           map[string]string
-	// tags are whose it is; owned is false where the labels do not say that.
+	// tags say whose the stack is; owned is false if its labels do not say it.
 	tags    provider.Tags
 	owned   bool
 	created time.Time
 	updated time.Time // when its last update began; zero for none
 	outputs map[string]string
-	// parameters are the names of those that it has.
+	// parameters are the names of its parameters.
 	parameters map[string]bool
 	role       string // the ARN of its service role; empty for none
 	// events are the latest: the first of the whole stack is among them, if any is.
 	events []event
-	// retained: what is in it outlives it. Protected: somebody has forbidden its deletion.
+	// retained: its resources outlive it. protected: an operator has forbidden its deletion.
 	retained, protected bool
 }
 
@@ -131,7 +129,7 @@ type parameter struct {
 	keep        bool
 }
 
-// labelsOf are what a stack of an instance is tagged with.
+// labelsOf are the tags of an instance's stack.
 func labelsOf(in provider.Instance, m plan.Settings, scope plan.Scope) []label.Label {
 	out := label.Write(provider.TagsOf(in))
 	for _, l := range []label.Label{

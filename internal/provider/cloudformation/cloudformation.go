@@ -1,8 +1,7 @@
-// Package cloudformation makes instances of what a CloudFormation template
-// describes: a stack for each, in an account that the operator names. It decides what
-// comes next (next.go) from what CloudFormation says and what is recorded, and leaves
-// the calls to one file (aws.go). The settings of plans are package plan's, and the
-// principals of bindings are package principal's.
+// Package cloudformation makes instances that a CloudFormation template describes: a stack for
+// each, in an account that the operator names. It decides the next step (next.go) from the
+// state of the stack and of the operation, and leaves the calls to one file (aws.go). The
+// settings of plans are package plan's, and the principals of bindings are package principal's.
 package cloudformation
 
 import (
@@ -18,39 +17,32 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
-// Options are what a Provider is made with.
+// Options configure a Provider.
 type Options struct {
 	// Broker is the broker's identity.
 	Broker string
-	// Scope is what the names of all that is made begin with.
+	// Scope begins the names of all that the broker makes.
 	Scope plan.Scope
-	// Targets are today's.
+	// Targets are those of today's settings.
 	Targets plan.Targets
 	// Config is the broker's own way to AWS: credentials, region, endpoint.
 	Config aws.Config
 	// Session is a policy that bounds the sessions of roles in other accounts; empty for
 	// none.
 	Session string
-	// Emulated says that events carry no tokens of calls: their ids are compared
-	// instead. LocalStack is so.
+	// Emulated says that events carry no tokens of calls, as on LocalStack: their ids are
+	// compared instead.
 	Emulated bool
-	// File is the content of a file of the compiled catalog by its digest.
+	// File reads a file of the compiled catalog by its digest.
 	File func(digest string) ([]byte, bool)
 	Now  func() time.Time
-	// Log is told what an operator has to know; nil for nothing.
+	// Log is for the operator; nil for nobody.
 	Log *slog.Logger
 }
 
-// A Provider is the adapter.
+// A Provider makes instances by CloudFormation.
 type Provider struct {
-	broker   string
-	scope    plan.Scope
-	targets  plan.Targets
-	region   string // of targets that have none of their own
-	emulated bool
-	file     func(digest string) ([]byte, bool)
-	now      func() time.Time
-	log      *slog.Logger
+	Options
 	// open is the way to a target; a test has another one.
 	open  func(name string, t plan.Target) (cloud, func(plan.Location) principals)
 	sites recent.Values[site] // that are open, by their names
@@ -58,8 +50,7 @@ type Provider struct {
 	rooms recent.Values[room] // by targets
 }
 
-// principals make those of bindings, and list them. Package principal's Keeper is one
-// for each target.
+// principals are those of the bindings in one target: package principal's Keeper.
 type principals interface {
 	Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status, error)
 	Unbind(ctx context.Context, b provider.Binding) (provider.Status, error)
@@ -79,16 +70,13 @@ var (
 // New makes a provider. It reaches nothing yet.
 func New(o Options) *Provider {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	p := &Provider{
-		broker: o.Broker, scope: o.Scope, targets: o.Targets, region: o.Config.Region, emulated: o.Emulated, file: o.File,
-		now: o.Now, log: o.Log,
-	}
+	p := &Provider{Options: o}
 	p.open = func(_ string, t plan.Target) (cloud, func(plan.Location) principals) { return openAWS(o, t) }
 	return p
 }
 
-// Targets gives the names of today's targets, in order: it is a wired.Provider's.
-func (p *Provider) Targets(context.Context) ([]string, error) { return p.targets.Names(), nil }
+// Targets gives the names of today's targets, in order, for a wired.Provider.
+func (p *Provider) Targets(context.Context) ([]string, error) { return p.Options.Targets.Names(), nil }
 
 // Provision implements provider.Provider.
 func (p *Provider) Provision(ctx context.Context, in provider.Instance) (st provider.Status, err error) {
@@ -113,7 +101,8 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (st provide
 		return st, err
 	}
 	if former, err := plan.Parse(in.Former); err == nil && (former.Existing == nil) != (s.m.Existing == nil) {
-		// Its stack would stay behind: nobody looks for one of what exists already.
+		// Hazard: its stack would stay behind, since nobody looks for one where the plan names
+		// an existing resource.
 		return st, &provider.Failure{Message: textMoved, InstanceUsable: yes(), UpdateRepeatable: no()}
 	}
 	if s.m.Existing != nil {
@@ -141,8 +130,7 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 	return s.advance(ctx, observed.deprovision)
 }
 
-// Refuses implements provider.Refuser: what an instance holds is looked at before its
-// bindings end.
+// Refuses implements provider.Refuser: it looks into the instance before the bindings end.
 func (p *Provider) Refuses(ctx context.Context, in provider.Instance) error {
 	s, _, err := p.begin(ctx, in)
 	if s == nil || s.m.Existing != nil || in.Unfinished {

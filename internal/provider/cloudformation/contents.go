@@ -27,7 +27,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/label"
 )
 
-// resources are those of a stack that exist, of some types, or of any.
+// resources lists the existing resources of a stack, of some types, or of any.
 func (a *account) resources(ctx context.Context, id string, kinds ...string) (out []types.StackResourceSummary, err error) {
 	pages := cfn.NewListStackResourcesPaginator(a.stacks, &cfn.ListStackResourcesInput{StackName: &id})
 	for pages.HasMorePages() {
@@ -45,8 +45,7 @@ func (a *account) resources(ctx context.Context, id string, kinds ...string) (ou
 	return out, nil
 }
 
-// The types of resources that say what they hold. What others hold cannot be seen, or
-// they hold nothing.
+// The types of resources whose contents are looked at. Others show none, or have none.
 const (
 	kindBucket = "AWS::S3::Bucket"
 	kindQueue  = "AWS::SQS::Queue"
@@ -106,7 +105,7 @@ func (a *account) tableHolds(ctx context.Context, name string) (string, error) {
 	return "items", nil
 }
 
-// empty implements contents: what is left out here can be deleted as it is.
+// empty implements contents: AWS deletes all other types as they are.
 func (a *account) empty(ctx context.Context, id string) (bool, error) {
 	all, err := a.resources(ctx, id, kindBucket, kindStream, kindBus)
 	if err != nil {
@@ -123,11 +122,11 @@ func (a *account) empty(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// emptyPages is how many pages of versions one step removes at most: a thousand each.
+// emptyPages is how many pages of versions one step removes at most, a thousand each.
 const emptyPages = 20
 
-// emptyBucket removes all versions and delete markers. Whoever dies on the way has
-// another one go on.
+// emptyBucket removes all versions and delete markers. If it dies on the way, the next step
+// goes on.
 func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err error) {
 	for range emptyPages {
 		page, err := a.s3.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &name})
@@ -167,14 +166,13 @@ func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, er
 	if !ok {
 		return nil, errTag
 	}
-	// The service alone is asked for: not all have types there.
+	// The filter names the service alone: not all services have types there.
 	service, kind, _ := strings.Cut(of, ":")
 	arns, err = a.labelled(ctx, []string{service}, label.Label{Name: name, Value: value})
 	return slices.DeleteFunc(arns, func(found string) bool { return !isOf(found, kind) }), err
 }
 
-// labelled are the ARNs of resources of some services, or of any, that have all of some
-// tags.
+// labelled finds the ARNs of resources that have all of some tags, of some services, or of any.
 func (a *account) labelled(ctx context.Context, services []string, labels ...label.Label) (arns []string, err error) {
 	in := &tagging.GetResourcesInput{ResourceTypeFilters: services}
 	for _, l := range labels {
@@ -196,9 +194,9 @@ func (a *account) labelled(ctx context.Context, services []string, labels ...lab
 // tagMost is how many resources one call puts tags on.
 const tagMost = 20
 
-// spare implements contents. The resources are found by the tags that their stack gave
-// them, and where these are missing, or not listed yet, by their ids. What takes no tag
-// from the broker is spared all the same: the log names it.
+// spare implements contents. It finds the resources by the tags that their stack gave them, and
+// those without, or not listed yet, by their ids. A resource that takes no tag from the broker
+// is spared all the same: the log names it.
 func (a *account) spare(ctx context.Context, s *stack, mark label.Label) (names []string, err error) {
 	left, err := a.resources(ctx, s.id)
 	if err != nil {
@@ -237,7 +235,7 @@ func (a *account) spare(ctx context.Context, s *stack, mark label.Label) (names 
 	return names, nil
 }
 
-// isIn reports whether an ARN is of what has an id, which is a name, a URL or the ARN.
+// isIn reports whether an ARN is that of a resource with this id: a name, a URL or the ARN.
 func isIn(found, id string) bool {
 	if found == id {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// existing looks up what a plan names that is there already, as values.
+// existing looks up the values of the existing resource that a plan names.
 func (s *step) existing(ctx context.Context) (map[string]string, error) {
 	e := s.m.Existing
 	found := map[string]string{}
@@ -40,7 +40,7 @@ func (s *step) existing(ctx context.Context) (map[string]string, error) {
 }
 
 func (s *step) missing(ctx context.Context, what, name string) error {
-	s.p.log.ErrorContext(ctx, "a plan names what is not there", "target", s.name, what, name,
+	s.p.Log.ErrorContext(ctx, "a plan names what is not there", "target", s.name, what, name,
 		"remedy", "make it, or have the plan's setting existing name another one")
 	return provider.Failf("What this plan gives access to does not exist. Ask the operator of the service.")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// refused makes a failure of what can never be passed on.
+// refused makes a failure of a refusal, which a repetition cannot change.
 func (s *step) refused(err error) error {
 	var why refusal
 	if !errors.As(err, &why) {
@@ -22,8 +22,8 @@ func (s *step) refused(err error) error {
 	return s.fail(provider.Failure{Message: string(why), InstanceUsable: yes(), UpdateRepeatable: yes()})
 }
 
-// why records how an operation has failed, and in words for a developer why. A
-// provision goes on to remove what it has made.
+// why records how an operation has failed, with the reason in words for a developer. A
+// provision then removes all that it has made.
 func (s *step) why(ctx context.Context, d decision) (st provider.Status, err error) {
 	why := s.now.Work.Why
 	if why == "" {
@@ -45,8 +45,8 @@ func (s *step) why(ctx context.Context, d decision) (st provider.Status, err err
 	return st, s.now.failure()
 }
 
-// reason is why the last operation of the stack has failed, from the first resource's
-// event that says so.
+// reason finds why the last operation of the stack has failed: the first resource's event that
+// says so.
 func (s *step) reason(ctx context.Context) (string, error) {
 	events, err := s.story(ctx, s.now.stack.id, starts)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *step) reason(ctx context.Context) (string, error) {
 	for _, e := range slices.Concat(parts(events), events) {
 		failed := strings.HasSuffix(e.status, "_FAILED") || e.whole && strings.Contains(e.status, "ROLLBACK")
 		if failed && telling(e) {
-			s.p.log.WarnContext(ctx, "a resource of a stack has failed", "stack", s.now.stack.name, "resource", e.logical,
+			s.p.Log.WarnContext(ctx, "a resource of a stack has failed", "stack", s.now.stack.name, "resource", e.logical,
 				"type", e.kind, "status", e.status, "reason", e.reason)
 			return words(e), nil
 		}
@@ -94,12 +94,12 @@ func (s *site) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// judge says what an error of a call that changes a stack means. What AWS can never
-// do, and what only an operator can mend, ends the operation: the user is told what
-// they may know, and the log what the operator must do.
+// judge classifies an error of a call that changes a stack. An error that AWS repeats for ever,
+// or that only an operator can mend, ends the operation: the user is told as much as they may
+// know, and the log what to do.
 func (s *step) judge(ctx context.Context, err error) error {
 	end := func(text, remedy string) error {
-		s.p.log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
+		s.p.Log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
 			"remedy", remedy, "error", err)
 		return s.fail(provider.Failure{Message: text, InstanceUsable: yes(), UpdateRepeatable: yes()})
 	}
@@ -111,7 +111,7 @@ func (s *step) judge(ctx context.Context, err error) error {
 		return end("The service's template does not take these values. Check the parameters, or ask the operator of the service.",
 			"see whether the template, the values or the service role is wrong")
 	case awserr.Denied:
-		if s.p.now().Sub(s.in.Operation.Started) > patience {
+		if s.p.Now().Sub(s.in.Operation.Started) > patience {
 			return end("The service's account does not allow this. Ask the operator of the service.",
 				"deploy the broker's roles anew, or run `longshore aws bootstrap` in that account: "+
 					"the service role of the offering may be missing")
@@ -120,6 +120,6 @@ func (s *step) judge(ctx context.Context, err error) error {
 	return s.explain(ctx, err)
 }
 
-// patience is how long a right that is missing may still be on its way: IAM needs a
-// while until a new role counts everywhere.
+// patience is how long a missing right may still be on its way: IAM needs a while until a new
+// role counts everywhere.
 const patience = 3 * time.Minute

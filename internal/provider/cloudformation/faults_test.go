@@ -43,7 +43,7 @@ func newBench(t *testing.T) *bench {
 		}
 		return do()
 	})
-	b.Provider.log = slog.New(slog.NewTextHandler(&b.log, nil))
+	b.Log = slog.New(slog.NewTextHandler(&b.log, nil))
 	return b
 }
 
@@ -94,7 +94,7 @@ func (b *bench) ready(kind operation.Kind) provider.Instance {
 func (b *bench) stack() *fakeStack {
 	b.fake.mu.Lock()
 	defer b.fake.mu.Unlock()
-	return b.fake.account(here).find(nameIn(b.scope, orderOf(own2, provider.Place{})))
+	return b.fake.account(here).find(nameIn(b.Scope, orderOf(own2, provider.Place{})))
 }
 
 var own2 = provider.Tags{Broker: "broker-1", Platform: "p", Instance: "i", Incarnation: "operation-1"}
@@ -211,7 +211,7 @@ func TestRoom(t *testing.T) {
 func TestServiceRole(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(operation.Deprovision)
-	want := b.scope.ServiceRoleARN(plan.Location{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
+	want := b.Scope.ServiceRoleARN(plan.Location{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
 	if got := b.stack().role; got != want {
 		t.Errorf("made with %q, want %q", got, want)
 	}
@@ -263,7 +263,7 @@ func TestExisting(t *testing.T) {
 func TestTargetsListed(t *testing.T) {
 	b := newBench(t)
 	b.ready(operation.Update)
-	b.targets.Targets = map[string]plan.Target{"away": {}, "other": {}}
+	b.Options.Targets.Targets = map[string]plan.Target{"away": {}, "other": {}}
 	open := b.open
 	b.open = func(name string, t plan.Target) (cloud, func(plan.Location) principals) {
 		if name == "away" {

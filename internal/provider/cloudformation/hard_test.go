@@ -142,7 +142,7 @@ func TestUpdateIsStopped(t *testing.T) {
 	if all := r.sweep(); len(all) != 1 {
 		t.Errorf("the inventory has %+v", all)
 	}
-	r.now = func() time.Time { return time.Now().Add(plan.DefaultMinutes * time.Minute) }
+	r.Now = func() time.Time { return time.Now().Add(plan.DefaultMinutes * time.Minute) }
 	f := r.run(&u, r.Update)
 	if f == nil || f.Message != textLate+" The instance is as it was before." || !*f.InstanceUsable || !*f.UpdateRepeatable {
 		t.Errorf("failed with %+v", f)
@@ -434,15 +434,15 @@ func TestSecondAccount(t *testing.T) {
 	if all := r.sweep(); len(all) != 1 || described(counted) != before {
 		t.Errorf("what has not changed was described again: %+v", all)
 	}
-	r.targets.Targets = nil
-	r.targets.Rules = nil
+	r.Options.Targets.Targets = nil
+	r.Options.Targets.Rules = nil
 	d := r.next(in, operation.Deprovision)
 	_, err = r.Deprovision(t.Context(), d)
 	var trouble *target.Trouble
 	if !errors.As(err, &trouble) || trouble.Kind != target.Unknown {
 		t.Errorf("at a target that nobody names: %v", err)
 	}
-	r.targets.Targets = map[string]plan.Target{"other": other}
+	r.Options.Targets.Targets = map[string]plan.Target{"other": other}
 	if f := r.run(&d, r.Deprovision); f != nil {
 		t.Error(f)
 	}

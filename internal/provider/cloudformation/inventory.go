@@ -12,7 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A sweep is where an inventory goes on: in a target, its stacks first and then its
+// A sweep is the cursor of an inventory: in each target, the stacks come first and then the
 // principals.
 type sweep struct {
 	Target     string `json:"target"`
@@ -27,7 +27,7 @@ func (w sweep) text() string {
 
 // List implements provider.Inventory: target by target.
 func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
-	names := p.targets.Names()
+	names := p.Options.Targets.Names()
 	at := sweep{Target: names[0]}
 	if cursor != "" {
 		if err := json.Unmarshal([]byte(cursor), &at); err != nil {
@@ -65,13 +65,13 @@ func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider
 		}
 		return page, next, s.explain(ctx, err)
 	}
-	stacks, cursor, err := s.list(ctx, func(name string) bool { return strings.HasPrefix(name, p.scope.Stacks()) }, at.Cursor)
+	stacks, cursor, err := s.list(ctx, func(name string) bool { return strings.HasPrefix(name, p.Scope.Stacks()) }, at.Cursor)
 	if err != nil {
 		return nil, sweep{}, s.explain(ctx, err)
 	}
 	for _, found := range stacks {
-		space, ours := p.scope.SpaceIn(found.name, found.tags)
-		if !found.owned || found.tags.Broker != p.broker || !ours {
+		space, ours := p.Scope.SpaceIn(found.name, found.tags)
+		if !found.owned || found.tags.Broker != p.Broker || !ours {
 			continue
 		}
 		id, err := label.Decode(found.labels[plan.LabelPlan])
@@ -90,9 +90,9 @@ func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider
 	return page, next, nil
 }
 
-// Quarantine implements provider.Quarantiner. A principal's keys become inactive. A
-// stack stays as it is: nobody reaches what it holds but by a principal, and those are
-// put in quarantine themselves.
+// Quarantine implements provider.Quarantiner. A principal's keys become inactive. A stack stays
+// as it is: its contents are reached by principals only, which are put in quarantine
+// themselves.
 func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 	return p.hold(ctx, h, principals.Quarantine)
 }
@@ -104,7 +104,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 
 // hold does something with a principal, and nothing with a stack.
 func (p *Provider) hold(ctx context.Context, h provider.Holding, act func(principals, context.Context, provider.Holding) error) error {
-	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.scope.Stacks()) {
+	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.Scope.Stacks()) {
 		return ctx.Err()
 	}
 	s, learnt, err := p.at(ctx, provider.Instance{Target: h.Target})

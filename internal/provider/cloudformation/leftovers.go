@@ -11,15 +11,15 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 )
 
-// Bindings make consumers of a stream and rules of a bus, and AWS deletes neither of
-// these with such a thing left in it. Whoever has made it is unbound by then, and cannot
-// remove it any more.
+// Bindings make consumers of a stream and rules of a bus, and AWS deletes neither with such a
+// thing left in it. Their makers are unbound by then, and cannot remove them any more.
 const (
 	kindStream = "AWS::Kinesis::Stream"
 	kindBus    = "AWS::Events::EventBus"
 )
 
-// endConsumers is done once a stream has none: each needs a while to go.
+// endConsumers deregisters the consumers of a stream. It is done once there are none: each
+// needs a while to go.
 func (a *account) endConsumers(ctx context.Context, stream string) (done bool, err error) {
 	about, err := a.kinesis.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: &stream})
 	if awserr.Is(err, awserr.Absent) {
@@ -43,7 +43,8 @@ func (a *account) endConsumers(ctx context.Context, stream string) (done bool, e
 	return len(all.Consumers) == 0, nil
 }
 
-// removeRules is done once a bus has none. It removes a page of them at a time.
+// removeRules removes the rules of a bus, a page of them at a time. It is done once there are
+// none.
 func (a *account) removeRules(ctx context.Context, bus string) (done bool, err error) {
 	rules, err := a.events.ListRules(ctx, &events.ListRulesInput{EventBusName: &bus})
 	if awserr.Is(err, awserr.Absent) {

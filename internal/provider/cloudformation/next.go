@@ -7,18 +7,18 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// Observed is what stands at an instance's name, and what is recorded of the
-// operation that works on it.
+// observed is the state of an instance's stack, and the record of the operation that works on
+// it.
 type observed struct {
 	instanceState
 	tags provider.Tags // of the instance
 	rule plan.Rule     // for what it holds
-	// stack is what stands at the name; nil for nothing.
+	// stack is the one at the instance's name; nil if there is none.
 	stack *stack
-	// carried: the latest stack-level event is of the recorded call. Consumed: some
-	// event is, so that the call, repeated with its token, does nothing more.
+	// carried: the latest stack-level event is of the recorded call. consumed: some event is,
+	// so that a repetition of the call with its token does nothing more.
 	carried, consumed bool
-	// late: an update has to end, so that it can be undone within its operation's time.
+	// late: an update has to end, so that it can be undone within the time of its operation.
 	late bool
 }
 
@@ -39,17 +39,17 @@ const (
 type decision struct {
 	act  act
 	verb verb // of actRecord and actSend
-	// failed is how the operation ends, with actFail; with actExplain, what else
-	// than the reason is to be recorded.
+	// failed is how the operation ends, with actFail; with actExplain, its message is read
+	// first.
 	failed provider.Failure
-	// rule is for what the instance holds, where the verb is callDelete.
+	// rule is for the contents of the instance, where the verb is callDelete.
 	rule plan.Rule
 }
 
 func yes() *bool { v := true; return &v }
 func no() *bool  { v := false; return &v }
 
-// Patterns of what a stack does or is, whatever it did before.
+// The statuses of stacks.
 const (
 	createComplete       = "CREATE_COMPLETE"
 	createInProgress     = "CREATE_IN_PROGRESS"
@@ -81,13 +81,12 @@ func usable(status string) bool {
 	return false
 }
 
-// made reports whether the instance was ready once: its stack has resources and
-// outputs, whatever is going on.
+// made reports whether the instance was ready once: its stack has resources and outputs.
 func made(status string) bool {
 	return usable(status) || strings.HasPrefix(status, "UPDATE_") || strings.HasPrefix(status, "IMPORT_")
 }
 
-// spoilt reports whether the stack was never made whole.
+// spoilt reports whether the creation of the stack has failed.
 func spoilt(status string) bool {
 	return status == createFailed || status == rollbackComplete || status == rollbackFailed
 }
@@ -108,7 +107,7 @@ func explains(f provider.Failure) decision { return decision{act: actExplain, fa
 
 func (s observed) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 
-// order makes the recorded call, or records one that can be made.
+// order sends the recorded call, or records one.
 func (s observed) order(v verb) decision {
 	c := s.Work.Call
 	if c.Verb == v && c.Stack == s.stackID() && !s.consumed {
@@ -124,7 +123,7 @@ func (s observed) stackID() string {
 	return s.stack.id
 }
 
-// provision is what comes next until the instance is ready.
+// provision decides the next act until the instance is ready.
 func (s observed) provision() decision {
 	switch failing := s.Work.Failed; {
 	case s.stack == nil && failing != nil:
@@ -149,7 +148,7 @@ func (s observed) provision() decision {
 	return decision{act: actWait}
 }
 
-// update is what comes next until the instance is as it is to be.
+// update decides the next act until the stack is as the plan wants it.
 func (s observed) update() decision {
 	switch {
 	case s.Work.Failed != nil:
@@ -160,8 +159,8 @@ func (s observed) update() decision {
 		return fails(provider.Failure{Message: textNotOurs})
 	}
 	status, v := s.stack.status, s.Work.Call.Verb
-	// A cancellation is recorded for an update of this operation alone: how that has
-	// ended, its status says, whichever call the events name.
+	// A cancellation is recorded for an update of this operation alone: the status says how
+	// that has ended, whichever call the events name.
 	if !s.carried && v != callCancel {
 		v = ""
 	}
@@ -190,7 +189,7 @@ func (s observed) update() decision {
 	return fails(provider.Failure{Message: textNone, InstanceUsable: no(), UpdateRepeatable: no()})
 }
 
-// deprovision is what comes next until nothing of the instance stands.
+// deprovision decides the next act until nothing of the instance is left.
 func (s observed) deprovision() decision {
 	switch {
 	case s.stack == nil:
@@ -203,13 +202,13 @@ func (s observed) deprovision() decision {
 	return s.remove()
 }
 
-// maxTries is how often a deletion is tried.
+// maxTries is how often the broker tries a deletion.
 const maxTries = 3
 
-// remove is what comes next until the stack is gone.
+// remove decides the next act until the stack is gone.
 //
-// AWS refuses a deletion during an update: the update is cancelled first, which it
-// allows in one state only. It accepts one during a creation.
+// AWS refuses a deletion during an update: the broker cancels the update first, which AWS
+// allows in one state only. AWS accepts a deletion during a creation.
 func (s observed) remove() decision {
 	status := s.stack.status
 	switch {
@@ -232,7 +231,8 @@ func (s observed) remove() decision {
 		}
 		return s.order(callRetain)
 	case s.rule == plan.Retain && status == updateRollbackFailed && !s.stack.retained:
-		// Deleted as it stands, it would take all with it; only what is whole can be changed.
+		// Hazard: a deletion now would delete every resource, and only a whole stack can be
+		// changed.
 		if s.carried && s.Work.Call.Verb == callContinue {
 			return explains(provider.Failure{InstanceUsable: no()})
 		}
@@ -243,14 +243,13 @@ func (s observed) remove() decision {
 	return s.order(callDelete)
 }
 
-// spares reports whether the stack is deleted without what is left in it: somebody has
-// deleted it by hand, it got stuck, and a stack in that state takes no update any more
-// that would mark what is to be retained.
+// spares reports whether the deletion of the stack leaves its resources: it was deleted by hand
+// and got stuck, and takes no update any more that would mark the resources to be retained.
 func (s observed) spares() bool {
 	return s.rule == plan.Retain && s.stack.status == deleteFailed && !s.stack.retained
 }
 
-// bind reports why nothing can be bound to what stands; nil if it can.
+// bind reports why nothing can be bound to the stack; nil if it can.
 func (s observed) bind() *provider.Failure {
 	switch {
 	case s.stack == nil:

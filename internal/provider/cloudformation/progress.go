@@ -8,7 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// progress tells how many resources are ready, and the name of one that is not.
+// progress says how many resources are ready, and names one that is not.
 func (s *step) progress() provider.Status {
 	status := s.now.stack.status
 	st := s.working(3, doing(status), s.pause())
@@ -38,8 +38,8 @@ func doing(status string) string {
 	return "Creating"
 }
 
-// progress counts the resources that the stack's present operation is done with, and
-// names one that it works on.
+// progress counts the resources that the present operation of the stack has finished, and names
+// one that it works on.
 func (s *stack) progress() (settled int, current string) {
 	seen := map[string]bool{}
 	for _, e := range s.events {
@@ -59,8 +59,8 @@ func (s *stack) progress() (settled int, current string) {
 	return settled, current
 }
 
-// pause grows with the time that an operation takes: who waits learns of its end a
-// quarter too late at most, and a long one costs few looks.
+// pause grows with the time that an operation takes: its end is seen a quarter too late at
+// most, and a long one costs few looks.
 func (s *step) pause() time.Duration {
-	return max(time.Second, min(s.p.now().Sub(s.in.Operation.Started)/4, time.Minute))
+	return max(time.Second, min(s.p.Now().Sub(s.in.Operation.Started)/4, time.Minute))
 }

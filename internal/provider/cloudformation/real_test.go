@@ -71,7 +71,7 @@ func (r *real) operation(kind operation.Kind) provider.Operation {
 func (r *real) instance(m plan.Settings, parameters string) provider.Instance {
 	op := r.operation(operation.Provision)
 	return provider.Instance{
-		Broker: r.broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1",
+		Broker: r.Broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1",
 		PlanID:    "plan-1",
 		Operation: op, Parameters: json.RawMessage(parameters), Snapshot: snapshotOf(m),
 		Place: provider.Place{Organization: "org", Space: "space", InstanceName: "my instance"},

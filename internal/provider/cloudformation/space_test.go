@@ -13,7 +13,7 @@ func TestTheSpaceOfTheOrderCounts(t *testing.T) {
 	b := newBench(t)
 	in := b.instance(operation.Provision)
 	in.Place = provider.Place{Organization: "o", Space: "s"}
-	name := nameIn(b.scope, in)
+	name := nameIn(b.Scope, in)
 	st, err := b.Provision(t.Context(), in)
 	if err != nil || st.State == nil || st.Target == nil {
 		t.Fatalf("the first step: %+v, %v", st, err)

@@ -8,34 +8,35 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// stateFormat is the version of what an instance's state holds.
+// stateFormat is the version of instanceState.
 const stateFormat = 1
 
-// An instanceState is what the state of an instance holds.
+// An instanceState is the state of an instance.
 type instanceState struct {
-	// Space is that of the order, in the letters of plan.SpaceOf. The stack's name has it.
+	// Space is the space of the order, in the letters of plan.SpaceOf. It is part of the
+	// stack's name.
 	Space string `json:"space,omitempty"`
-	// Stack is the id of the instance's stack, once one was seen.
+	// Stack is the id of the instance's stack, once the broker has seen one.
 	Stack string `json:"stack,omitempty"`
-	// Calls is how many were recorded, of all operations: each has a number of its own.
+	// Calls counts the recorded calls of all operations: each has a number of its own.
 	Calls int `json:"calls,omitempty"`
-	// Work is that of the operation that was worked on last.
+	// Work is that of the latest operation.
 	Work work `json:"work,omitzero"`
 }
 
 // A work is how far one operation has come.
 type work struct {
 	Operation string `json:"operation"`
-	// Call is the last one that was recorded, before it was made.
+	// Call is the last one; it is recorded before it is made.
 	Call call `json:"call,omitzero"`
-	// Failed says that the operation has failed for good. What a provision has made
-	// is removed before it says so.
+	// Failed says that the operation has failed for good. A provision removes all that it has
+	// made before it says so.
 	Failed *provider.Failure `json:"failed,omitempty"`
-	// Why is what a failed update said before its rollback failed too.
+	// Why is the reason of a failed update, read before its rollback failed too.
 	Why string `json:"why,omitempty"`
-	// Tries are the deletions that have failed.
+	// Tries counts the deletions that have failed.
 	Tries int `json:"tries,omitempty"`
-	// Updated says that an update was called.
+	// Updated says that the operation has called an update.
 	Updated bool `json:"updated,omitempty"`
 }
 
@@ -43,9 +44,9 @@ type work struct {
 type call struct {
 	Verb   verb `json:"verb"`
 	Number int  `json:"number"`
-	// Stack is the id of the stack that it is about; empty for a creation.
+	// Stack is the id of the stack; empty for a creation.
 	Stack string `json:"stack,omitempty"`
-	// Mark is the latest stack-level event when it was recorded.
+	// Mark is the id of the latest stack-level event when the call was recorded.
 	Mark string `json:"mark,omitempty"`
 }
 
@@ -71,7 +72,7 @@ func (w work) token() string {
 	return "longshore-" + hex.EncodeToString(h.Sum(nil)[:20])
 }
 
-// readState reads a state, for a step of an operation.
+// readState reads a state for a step of an operation.
 func readState(s provider.State, operation string) (m instanceState, err error) {
 	err = s.Read(stateFormat, &m)
 	if m.Work.Operation != operation {
@@ -80,7 +81,7 @@ func readState(s provider.State, operation string) (m instanceState, err error) 
 	return m, err
 }
 
-// state is how it is recorded.
+// state is the form that is recorded.
 func (m instanceState) state() *provider.State { return provider.StateOf(stateFormat, m) }
 
 // failure is how the operation ends.

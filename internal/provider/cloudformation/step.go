@@ -14,7 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A step is one call of a verb, at a site that is proven.
+// A step is one call of a verb, at a proven site.
 type step struct {
 	*site
 	p   *Provider
@@ -23,8 +23,8 @@ type step struct {
 	now observed
 }
 
-// begin reads what a step is given, and reaches its target. Without a step, there is an
-// error, or the status of one that has learnt the target and does no more.
+// begin reads the arguments of a step, and reaches its target. It gives no step beside an
+// error, or beside the status of a step that has learnt the target and does no more.
 func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, provider.Status, error) {
 	var none provider.Status
 	m := plan.Settings{Format: plan.Format}
@@ -59,19 +59,19 @@ func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, prov
 	return nil, found, nil
 }
 
-// locate finds the space of a stack where no state tells it, since the key that sealed it
-// may be lost. A creation without one begins with the space of its order.
+// locate finds the space of a stack where no state says it, since the key that sealed the state
+// may be lost. A creation begins with the space of its order.
 func (s *step) locate(ctx context.Context) error {
 	if s.now.Space != "" {
 		return nil
 	}
 	for found, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]*stack, string, error) {
-		return s.list(ctx, func(name string) bool { _, is := s.p.scope.SpaceIn(name, s.now.tags); return is }, cursor)
+		return s.list(ctx, func(name string) bool { _, is := s.p.Scope.SpaceIn(name, s.now.tags); return is }, cursor)
 	}) {
 		if err != nil {
 			return s.explain(ctx, err)
 		}
-		s.now.Space, _ = s.p.scope.SpaceIn(found.name, s.now.tags)
+		s.now.Space, _ = s.p.Scope.SpaceIn(found.name, s.now.tags)
 		return nil
 	}
 	if s.in.Operation.Kind == operation.Provision {
@@ -81,9 +81,9 @@ func (s *step) locate(ctx context.Context) error {
 }
 
 // stackName is the name of the instance's stack.
-func (s *step) stackName() string { return s.p.scope.Stack(s.now.tags, s.now.Space) }
+func (s *step) stackName() string { return s.p.Scope.Stack(s.now.tags, s.now.Space) }
 
-// see looks at what stands at the instance's name.
+// see looks at the stack of the instance.
 func (s *step) see(ctx context.Context) error {
 	if err := s.locate(ctx); err != nil || s.now.Space == "" {
 		return err
@@ -112,7 +112,7 @@ func (s *step) see(ctx context.Context) error {
 		s.now.Stack = found.id
 	}
 	if last, ok := found.latest(); ok && c.Verb != "" {
-		if s.p.emulated {
+		if s.p.Emulated {
 			s.now.carried = last.id != c.Mark
 			s.now.consumed = s.now.carried
 		} else {
@@ -182,11 +182,11 @@ func (s *step) rewrite(ctx context.Context, values map[string]string) (st provid
 	return s.done(), nil
 }
 
-// soon is when a call that was just recorded is made.
+// soon is the pause before a call that was just recorded is made.
 const soon = time.Millisecond
 
-// record writes down a call before it is made. What the instance holds is looked at,
-// or removed, before a deletion is.
+// record records a call before it is made. Before a deletion, it looks into the instance or
+// empties it.
 func (s *step) record(ctx context.Context, d decision) (st provider.Status, err error) {
 	if d.verb == callDelete {
 		if ready, err := s.prepare(ctx); err != nil {
@@ -228,8 +228,8 @@ var begun = map[verb]string{
 	callContinue: "Undoing the update", callRetain: "Marking what is to be retained",
 }
 
-// prepare sees to what the instance holds, by the plan's rule. Not ready means that it is to
-// be called again.
+// prepare deals with the contents of the instance by the plan's rule. It is called again until
+// it is ready.
 func (s *step) prepare(ctx context.Context) (ready bool, err error) {
 	switch s.now.rule {
 	case plan.Refuse:
@@ -241,7 +241,7 @@ func (s *step) prepare(ctx context.Context) (ready bool, err error) {
 	return true, nil
 }
 
-// full is a failure if the instance holds something.
+// full fails if the instance holds something.
 func (s *step) full(ctx context.Context) error {
 	what, err := s.holds(ctx, s.now.stack.id)
 	if err != nil {

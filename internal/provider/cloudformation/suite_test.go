@@ -78,7 +78,7 @@ func (f *fake) over(broker, at string, call func(context.Context, string, func()
 			return []byte(suiteTemplate), digest == plan.Digest([]byte(suiteTemplate))
 		},
 	})
-	p.region = "eu-central-1"
+	p.Config.Region = "eu-central-1"
 	p.open = func(string, plan.Target) (cloud, func(plan.Location) principals) {
 		c := fakeClient{fake: f, at: at, call: call, page: suitePage}
 		return c, func(plan.Location) principals { return owned{c, broker} }
@@ -123,8 +123,8 @@ func factory(mutant string, emulated bool) providertest.Factory {
 			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
 			Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
 			Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
-			Plant:      func(_ testing.TB, at, owner provider.Tags) { f.plant(p.scope, at, owner) },
-			Look:       func(_ testing.TB, at provider.Tags) string { return f.describe(p.scope, at) },
+			Plant:      func(_ testing.TB, at, owner provider.Tags) { f.plant(p.Scope, at, owner) },
+			Look:       func(_ testing.TB, at provider.Tags) string { return f.describe(p.Scope, at) },
 			Opens: func(_ testing.TB, g *provider.Grant) bool {
 				key, _ := g.Credentials["access_key_id"].(string)
 				secret, _ := g.Credentials["secret_access_key"].(string)
@@ -236,7 +236,7 @@ func (p *Provider) mutate(name string) {
 	open := p.open
 	p.open = func(target string, t plan.Target) (cloud, func(plan.Location) principals) {
 		c, enter := open(target, t)
-		return mutant{c, name, p.broker}, enter
+		return mutant{c, name, p.Broker}, enter
 	}
 }
 

@@ -28,7 +28,7 @@ func (s *site) recorded() provider.Target {
 	return provider.Target{Name: s.name, Identity: s.who.Account + "/" + s.who.Region}
 }
 
-// values are what texts of a plan may name beside the outputs of a stack.
+// values are those that texts of a plan may name beside the outputs of a stack.
 func (s *site) values(outputs map[string]string) map[string]string {
 	all := map[string]string{
 		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition,
@@ -39,33 +39,32 @@ func (s *site) values(outputs map[string]string) map[string]string {
 	return all
 }
 
-// stackValues are those of an instance whose stack was seen.
+// stackValues are those of an instance whose stack the step has seen.
 func (s *step) stackValues() map[string]string {
 	all := s.values(s.now.stack.outputs)
 	all[plan.ValueSpacePrefix] = s.scope.SpacePrefix(s.now.Space)
 	return all
 }
 
-// proofTime is how long a process trusts that its credentials still lead to the
-// account that they led to.
+// proofTime is how long a process trusts that its credentials still lead to the same account.
 const proofTime = time.Minute
 
-// reach is the way to the target of a name, proven a moment ago at most.
+// reach opens the target of a name, proven a moment ago at most.
 func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	t, err := p.targets.Named(name)
+	t, err := p.Options.Targets.Named(name)
 	if err != nil {
 		return nil, err
 	}
 	s, opened := p.sites.Get(name)
 	if !opened {
-		t.Region = cmp.Or(t.Region, p.region)
-		s = site{scope: p.scope, name: name, target: t}
+		t.Region = cmp.Or(t.Region, p.Config.Region)
+		s = site{scope: p.Scope, name: name, target: t}
 		s.cloud, s.enter = p.open(name, t)
 	}
-	if now := p.now(); now.Sub(s.proven) >= proofTime || now.Before(s.proven) {
+	if now := p.Now(); now.Sub(s.proven) >= proofTime || now.Before(s.proven) {
 		who, err := s.identify(ctx)
 		if err != nil {
 			return nil, s.explain(ctx, err)
@@ -84,12 +83,12 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	return &s, nil
 }
 
-// at reaches the target of an instance. The first step of an instance learns its
-// identity and makes nothing: what it makes is looked for there.
+// at reaches the target of an instance. The first step of an instance learns its identity and
+// makes nothing: later steps look for things there.
 func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provider.Target, error) {
 	name := in.Target.Name
 	if name == "" {
-		name = p.targets.Choose(in)
+		name = p.Options.Targets.Choose(in)
 	}
 	s, err := p.reach(ctx, name)
 	if err != nil {

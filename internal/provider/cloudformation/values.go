@@ -14,12 +14,12 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A refusal says why a value is not passed on. It never repeats the value.
+// A refusal says why a value is not passed to CloudFormation. It never repeats the value.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// inputs are where values are from, in one step.
+// inputs are the sources of values, in one step.
 type inputs struct {
 	parameters map[string]any // the user's
 	place      provider.Place
@@ -39,8 +39,8 @@ func inputsOf(in provider.Instance, t plan.Target) (inputs, error) {
 	return i, nil
 }
 
-// value is the first that is there of a source's; nil for none. Foreign says that
-// it is not the operator's own.
+// value is the first one that a source gives; nil for none. Foreign says that it is a user's or
+// a platform's.
 func (i inputs) value(s plan.Source) (value any, foreign bool) {
 	if v, ok := i.parameters[s.Parameter]; ok && s.Parameter != "" && v != nil {
 		return v, true
@@ -63,11 +63,10 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 	return nil, false
 }
 
-// passed are the parameters of a stack, which has some already unless it is new. While the
-// plan means the same, only what the user gives is new: the instance keeps what the platform
-// and the target gave. What users do not give any more is as if they had never given it: the
-// platform is told that it is gone. A value that CloudFormation does not show, and nobody
-// gives anew, stays.
+// passed are the parameters of a stack, new or with some already. While the plan means the
+// same, only the user's values are new: the instance keeps the values of the platform and of
+// the target. A value that a user gives no more counts as never given: the platform is told
+// that it is gone. A value that CloudFormation does not show stays until it is given anew.
 func (i inputs) passed(m plan.Settings, same bool, has map[string]bool) (out []parameter, err error) {
 	for name, source := range sorted.Map(m.Parameters) {
 		v, foreign := i.value(source)
@@ -88,7 +87,7 @@ func (i inputs) passed(m plan.Settings, same bool, has map[string]bool) (out []p
 	return out, nil
 }
 
-// textOf is a value as CloudFormation takes it: all are texts there.
+// textOf is a value as CloudFormation takes it: as text.
 func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
 	known := cmp.Or(s.Parameter, s.Context, name)
 	text, err := plain(known, v, foreign)
@@ -149,13 +148,12 @@ func opens(text string) bool { return slices.ContainsFunc(strings.Split(text, ",
 // suspicious reports whether a text, alone or between others, could become one of
 // CloudFormation's dynamic references, {{resolve:...}}.
 //
-// Hazard: CloudFormation resolves them in whatever a template makes of its
-// parameters, and returns a secret there. A template joins texts as it likes: a brace
-// at an edge can be half of what opens a reference. What has no two braces in a row,
-// and none at its edges, opens none with anything beside it. CloudFormation drops the
-// white space around what stands in a list: an edge is what is left. Nothing else than an
-// opening matters: a template that opens one itself and puts a parameter in it is
-// refused when the catalog is compiled.
+// Hazard: CloudFormation resolves them in everything that a template makes of its parameters,
+// and returns a secret there. A template joins texts as it likes: a brace at an edge can be
+// half of an opening. A text without two braces in a row, and without one at its edges, opens
+// no reference beside any other. CloudFormation drops the white space around items of a list,
+// so an edge is where that ends. Only openings matter: the check of the catalog refuses a
+// template that opens one itself and puts a parameter in it.
 func suspicious(text string) bool {
 	const braces = "{"
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })

@@ -1,10 +1,10 @@
-// Package recent keeps what a process has read, so that it asks AWS less often. Whoever
-// reads decides how long that counts.
+// Package recent keeps values that a process has read, so that it asks AWS less often. It
+// leaves to its callers how long a value counts.
 package recent
 
 import "sync"
 
-// most is how many values are kept: then all are forgotten.
+// most is how many values are kept. At one more, all are forgotten.
 const most = 20_000
 
 // Values are kept by their keys. The zero Values has none.
@@ -13,7 +13,7 @@ type Values[V any] struct {
 	all map[string]V
 }
 
-// Get gives the zero value for what is not there.
+// Get gives the zero value if there is none.
 func (v *Values[V]) Get(key string) (value V, there bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
