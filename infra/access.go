@@ -30,10 +30,9 @@ const WebACLBuilt = "rate"
 // windowSeconds is the time over which AWS WAF counts; it offers no shorter one.
 const windowSeconds = 60
 
-// NewWebACL puts a web ACL before the stage, and reports whether there is one. The one
-// that it makes limits each login by itself: AWS WAF counts requests by their
-// Authorization header, before they reach the stage or any of the functions'
-// environments.
+// NewWebACL puts a web ACL before the stage, and reports whether there is one. The stack's own
+// ACL limits each login by itself: AWS WAF counts requests by their Authorization header,
+// before they reach the stage or a function.
 func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, s Settings) bool {
 	if s.WebACL == "" {
 		return false

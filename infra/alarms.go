@@ -20,9 +20,9 @@ import (
 // runbook is the document that alarms refer to.
 const runbook = "docs/operations.md"
 
-// Alarms say that something is wrong and needs a person. What recovers by itself in
-// time raises none. CloudWatch bills each metric that an alarm uses, so there are only
-// these: what clients see, what does not move, and what would notice that.
+// Alarms say that something is wrong and needs a person. A fault that ends by itself in time
+// raises none. CloudWatch bills each metric of an alarm, so there are few: for faults that
+// clients see, for work that does not move, and for the reaper, which would notice that.
 type Alarms struct {
 	scope     constructs.Construct
 	operators *Operators
@@ -34,8 +34,8 @@ type Alarms struct {
 func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestApi, reaper awslambda.Function,
 	operators *Operators) *Alarms {
 	a := &Alarms{scope: subscope(scope, "Alarms"), operators: operators}
-	// A function that fails, that Lambda refuses to run, or whose table or key
-	// cannot be used ends in this.
+	// All of these end in a 5xx: a function that fails, that Lambda refuses to run, or whose
+	// table or key cannot be used.
 	a.add("Failing", "Requests end in a 5xx", rest.MetricServerError(each("Sum")), 5, 1)
 	a.add("Stuck", "Operations are started again and again", own(s.Stack, metrics.PastDue, "Maximum", nil), 1, 3)
 	// The metric is 0 for a sweep that went well and 1 for one that failed, so
@@ -48,8 +48,8 @@ func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestAp
 		"The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise",
 		own(s.Stack, metrics.Halted, "Maximum", nil), 1, 1)
 	if slices.ContainsFunc(s.providers(), func(name string) bool { return providerRows[name].targets }) {
-		// A server that restarts is met once. What lasts is written every ten minutes, by
-		// operations that wait and by inventories, so that two are in any half hour.
+		// A server that restarts is met once. A lasting trouble is written every ten minutes,
+		// by operations that wait and by inventories, so that two are in any half hour.
 		a.add("Waiting", "Operations wait for a server or an account that cannot be used",
 			own(s.Stack, metrics.Trouble, "Maximum", nil), 1, 6,
 			func(props *awscloudwatch.AlarmProps) { props.DatapointsToAlarm = jsii.Number(2) })

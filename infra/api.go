@@ -22,9 +22,10 @@ const apiPlace = "{api}"
 // unchanged, and decides nothing.
 type API struct {
 	REST awsapigateway.RestApi
-	// URL is what a platform registers. It has no slash at its end.
+	// URL is the one that a platform registers, without a slash at its end.
 	URL *string
-	// DomainTarget is what a domain of the operator's own is to point at; nil without one.
+	// DomainTarget is the name that the operator's own domain has to point at; nil without a
+	// domain.
 	DomainTarget *string
 }
 
@@ -35,7 +36,7 @@ func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function)
 		RestApiName:   &s.Stack,
 		Description:   new("The service broker's HTTP API"),
 		EndpointTypes: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
-		// That role would be the account's, not this stack's.
+		// Hazard: that role would be the account's, not this stack's.
 		CloudWatchRole: new(false),
 		Policy:         onlyFrom(s.Allowed),
 		DeployOptions: &awsapigateway.StageOptions{

@@ -11,9 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// NewDashboard shows on one page what is watched and what is done. An account has three
-// dashboards free of charge, and each further one costs $3 a month: so it is made only
-// on request.
+// NewDashboard shows the alarms and the work on one page. An account has three dashboards free
+// of charge, and each further one costs $3 a month: so the stack makes it only on request.
 func NewDashboard(scope constructs.Construct, stack string, raised *Alarms, deadLetters awssqs.IQueue,
 	functions ...awslambda.Function) {
 	var accepted, settled, answered, errors, durations []awscloudwatch.IMetric

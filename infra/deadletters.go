@@ -11,10 +11,10 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// DeadLetters is a queue with a message for each call of the reaper that got no answer,
-// and each execution that ended without settling its operation. It is for looking, not
-// for replaying: the next sweep repairs what they left. A message holds ids only, since
-// an execution's input does.
+// DeadLetters is a queue with a message for each call of the reaper without an answer, and for
+// each execution that ended without settling its operation. It is for looking, not for
+// replaying: the next sweep repairs what they left. A message holds ids only, as an execution's
+// input does.
 type DeadLetters struct {
 	Queue awssqs.Queue
 	scope constructs.Construct

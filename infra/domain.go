@@ -9,9 +9,9 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 )
 
-// mapDomain maps a domain of the operator's own to the API, and records it if it is given
-// a zone. The domain stays the same when the API is another one, such as in a stack that
-// goes on with a former one's state. It gives what the domain is to point at.
+// mapDomain maps a domain of the operator's own to the API, and records it if there is a zone.
+// It gives the name that the domain has to point at. The domain stays the same for another API,
+// as of a stack that goes on with a former one's state.
 func mapDomain(scope constructs.Construct, rest awsapigateway.RestApi, s Settings) (target *string) {
 	scope = subscope(scope, "Domain")
 	name := awsapigateway.NewDomainName(scope, new("Name"), &awsapigateway.DomainNameProps{

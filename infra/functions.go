@@ -21,7 +21,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// handler is what a provided runtime calls the program.
+// handler is the name of the program in a provided runtime.
 const handler = "bootstrap"
 
 // A Factory makes the functions, all in one way.
@@ -32,7 +32,7 @@ type Factory struct {
 	Broker *string
 }
 
-// FunctionProps are what a function is made of.
+// FunctionProps describe a function.
 type FunctionProps struct {
 	// Name is that of its folder, unless the program is another's.
 	Name, Program, Description string
@@ -41,11 +41,11 @@ type FunctionProps struct {
 	MemoryMB int
 	// Environment leaves out what is nil.
 	Environment map[string]*string
-	// Grants are all that it may do, beside writing its log.
+	// Grants are all its rights, beside that to write its log.
 	Grants Grants
 	// Exceptions are those of its role.
 	Exceptions []exception
-	// NoRetry has an event that it fails on, or that waits, dropped.
+	// NoRetry drops an event on which the function fails, or that waits.
 	NoRetry bool
 	// VPC is where it stands; the zero VPC for none.
 	VPC VPC
@@ -111,9 +111,8 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	return made
 }
 
-// CheckCode looks at the programs in the functions' folders: one that is
-// missing, or was built for another architecture, would be found out only when
-// the function is first called.
+// CheckCode checks the programs in the functions' folders: a program that is missing, or was
+// built for another architecture, would be noticed only when the function is first called.
 func CheckCode(code, architecture string) error {
 	want := map[string]elf.Machine{ARM64: elf.EM_AARCH64, X8664: elf.EM_X86_64}[architecture]
 	var problems []error

@@ -16,7 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
 
-// Servers are what a provider on shared servers is told of them.
+// Servers are the shared servers of a provider.
 type Servers struct {
 	// Secrets are those of the servers, by their targets, and Keys the ARNs of the
 	// keys that they are encrypted with; none for AWS's own.
@@ -32,8 +32,8 @@ func hostedContexts(name string) (one, several, keys string) {
 // withHosted adds the rows of the providers on shared servers.
 func withHosted(rows map[string]providerRow) map[string]providerRow {
 	for _, name := range slices.Sorted(maps.Keys(providers.Servers())) {
-		// The calls are made inside the VPC, where nothing of AWS is reached: who asks
-		// for them reads the secrets, and lists through them as well.
+		// The calls are made inside the VPC, where nothing of AWS is reached: their callers
+		// read the secrets, and list through them as well.
 		secrets := func(stack awscdk.Stack, s Settings) (Grants, []exception) {
 			return reading(stack, name, s.Servers[name]), nil
 		}
@@ -49,7 +49,7 @@ func withHosted(rows map[string]providerRow) map[string]providerRow {
 	return rows
 }
 
-// readServers reads what is said of the servers of a provider that has some.
+// readServers reads the settings of a provider's servers.
 func (s *Settings) readServers(r *reader, name, state string) {
 	one, several, keys := hostedContexts(name)
 	context, text := one, r.text(one, "")
@@ -99,8 +99,8 @@ func reading(stack awscdk.Stack, name string, servers Servers) (all Grants) {
 	return all
 }
 
-// checkTargets finds the plan whose server the stack does not have: what is ordered
-// of it would wait for ever.
+// checkTargets finds a plan whose server the stack does not have: its orders would wait for
+// ever.
 func (s Settings) checkTargets(offerings []catalog.Offering) error {
 	var problems []error
 	for _, o := range offerings {

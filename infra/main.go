@@ -1,8 +1,7 @@
-// Command infra is the CDK app that puts the broker on AWS: one stack, with a
-// file for each concern. It owns what exists there and who may do what, and
-// needs the functions built (make functions). What the functions do is left
-// to them; the names of their settings and the shape of their table and state
-// machine come from the rooms that use them.
+// Command infra is the CDK app that puts the broker on AWS: one stack, with a file for each
+// concern. It owns the resources there and their rights, and needs the functions built (make
+// functions). It leaves to the functions what they do; the names of their settings and the
+// shape of their table and state machine come from the rooms that use them.
 package main
 
 import (
@@ -23,8 +22,8 @@ func main() {
 	}
 }
 
-// warnOfUnknown has the deployment tell of context values that nothing reads. It
-// is no error: others may have put theirs beside ours.
+// warnOfUnknown warns of context values that nothing reads. They are no error: others may have
+// put theirs beside ours.
 func warnOfUnknown(stack awscdk.Stack, given []string) {
 	if names := unknown(given); len(names) > 0 {
 		awscdk.Annotations_Of(stack).AddWarningV2(new("longshore:unknown"), new(fmt.Sprintf(

@@ -19,9 +19,8 @@ type Operators struct {
 	scope constructs.Construct
 }
 
-// NewOperators takes the topic or makes one, which writes to the address once its owner
-// has confirmed that. If there is neither topic nor address, the
-// deployment warns of it.
+// NewOperators takes the topic or makes one, which writes to the address once its owner has
+// confirmed that. With neither topic nor address, the deployment warns.
 func NewOperators(scope constructs.Construct, s Settings) *Operators {
 	o := &Operators{scope: subscope(scope, "Operators")}
 	switch {
@@ -50,10 +49,9 @@ func NewOperators(scope constructs.Construct, s Settings) *Operators {
 	return o
 }
 
-// WatchKey notifies them when somebody disables the key or plans its deletion: after
-// that nothing that is sealed can be read. AWS sends this event only if the account has
-// a trail of CloudTrail. Without one, the alarm NoReaper rings within ten minutes,
-// since the table needs the same key.
+// WatchKey notifies them when somebody disables the key or plans its deletion: no sealed record
+// can be read after that. AWS sends this event only if the account has a trail of CloudTrail.
+// Without one, the alarm NoReaper rings within ten minutes, since the table needs the same key.
 func (o *Operators) WatchKey(key awskms.IKey) {
 	if o.Topic == nil {
 		return
@@ -71,7 +69,6 @@ func (o *Operators) WatchKey(key awskms.IKey) {
 		},
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewSnsTopic(o.Topic, nil)},
 	})
-	// Where the stack comes to be is not known here; the topic's ARN says where
-	// that is.
+	// The place of the stack is not known here; the topic's ARN names it.
 	awscdk.Annotations_Of(rule).AcknowledgeWarning(new("@aws-cdk/aws-events:ruleUnresolvedEnvironment"), nil)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// A providerRow is what a provider gets on AWS. The rows of the same name
-// below internal/app have what the programs know of it.
+// A providerRow is the part of a provider on AWS. The rows of the same name below internal/app
+// have the part of the programs.
 type providerRow struct {
 	// contexts are its settings that are chosen at deploy: the names of variables, by the
 	// names of context values.
@@ -26,12 +26,13 @@ type providerRow struct {
 	read func(s *Settings, r *reader, state string)
 	// targets says that it uses servers or accounts, which may fail.
 	targets bool
-	// vpc has it always called inside a VPC; with vpcContext only where that is true.
+	// vpc has the provider always called inside a VPC; vpcContext only where that context value
+	// is true.
 	vpc        bool
 	vpcContext string
 }
 
-// rights are statements, and what the role that has them is an exception of.
+// rights are grants, with the exceptions of the role that has them.
 type rights func(stack awscdk.Stack, s Settings) (Grants, []exception)
 
 // providerRows are all providers.
@@ -100,7 +101,7 @@ func (s Settings) off() map[string]string {
 	return all
 }
 
-// environment adds to it what the functions that call providers are told.
+// environment adds the settings of the functions that call providers.
 func (s Settings) environment(of map[string]*string) map[string]*string {
 	if names := s.providers(); len(names) > 0 {
 		of[app.EnvProviders] = new(strings.Join(names, ","))
@@ -115,7 +116,7 @@ func (s Settings) environment(of map[string]*string) map[string]*string {
 	return s.chosen(s.providers(), of)
 }
 
-// chosen adds what was chosen for some of the providers.
+// chosen adds the settings that were chosen for some of the providers.
 func (s Settings) chosen(names []string, to map[string]*string) map[string]*string {
 	for _, name := range names {
 		for _, variable := range providerRows[name].contexts {
@@ -125,8 +126,8 @@ func (s Settings) chosen(names []string, to map[string]*string) map[string]*stri
 	return to
 }
 
-// rights are those of all providers of the stack: to make and remove what they make, or to
-// list it.
+// rights are the rights of all providers of the stack: to make and remove things, or to list
+// them.
 func (s Settings) rights(stack awscdk.Stack, of func(providerRow) rights) (all Grants, exceptions []exception) {
 	for _, name := range s.providers() {
 		if its := of(providerRows[name]); its != nil {

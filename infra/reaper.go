@@ -10,8 +10,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// schedule has the reaper called each minute. Calls that could not be made are dead
-// letters.
+// schedule calls the reaper each minute. A call that cannot be made becomes a dead letter.
 func schedule(scope constructs.Construct, reaper awslambda.Function, deadLetters awssqs.IQueue) {
 	scope = subscope(scope, "Schedule")
 	minute := awscdk.Duration_Minutes(jsii.Number(1))

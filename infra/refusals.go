@@ -17,7 +17,7 @@ type refusal struct {
 	retryAfter string
 }
 
-// refusals are all answers of the gateway; one without an entry has that of its class.
+// refusals are all answers of the gateway; one without an entry has the answer of its class.
 // The status codes stay those of AWS.
 func refusals() []refusal {
 	return []refusal{
@@ -30,8 +30,7 @@ func refusals() []refusal {
 }
 
 func (r refusal) options() *awsapigateway.GatewayResponseOptions {
-	// As in the broker's own answers (RID-01); of a request without one it is
-	// left out.
+	// As in the broker's own answers (RID-01). A request without an identity gets none.
 	headers := map[string]*string{
 		"X-Broker-API-Request-Identity": new("method.request.header.X-Broker-API-Request-Identity"),
 		"Cache-Control":                 new("'no-store'"),

@@ -11,9 +11,9 @@ import (
 // username is the first login, until an operator chooses another.
 const username = "broker"
 
-// Secrets are the platforms' logins, and the ids that their records are kept under:
-// without the ids, the records belong to nobody. AWS makes the first password when it
-// makes the stack, so no template holds it. They outlive the stack, as its records do.
+// Secrets are the platforms' logins, and the ids of their records: without the ids, the records
+// belong to nobody. AWS makes the first password when it makes the stack, so no template holds
+// it. They outlive the stack, as its records do.
 type Secrets struct {
 	// ARN is the secret's full ARN.
 	ARN    *string
@@ -21,7 +21,7 @@ type Secrets struct {
 	region *string
 }
 
-// FoundSecrets are those that another stack left, by their ARN and key. This stack does
+// FoundSecrets are the secrets that another stack left, by their ARN and key. This stack does
 // not own them.
 func FoundSecrets(scope constructs.Construct, arn string, key awskms.IKey) *Secrets {
 	return &Secrets{ARN: &arn, key: key, region: awscdk.Stack_Of(scope).Region()}
@@ -46,9 +46,8 @@ func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
 	except(secret, exception{rule: "AwsSolutions-SMG4",
 		reason: "The platform keeps the same password, and nothing in the specification tells it " +
 			"of a new one: rotation by a schedule would lock it out. The operator changes both."})
-	// The ARN is asked for by an attribute of that meaning: what a reference
-	// gives is the ARN on AWS, but the mere name on an emulator, where a policy
-	// for it would allow nothing.
+	// An attribute gives the ARN. A reference gives it on AWS, too, but on an emulator the mere
+	// name, for which a policy would allow nothing.
 	arn := secret.Node().DefaultChild().(awssecretsmanager.CfnSecret).AttrId()
 	return &Secrets{ARN: arn, key: key, region: awscdk.Stack_Of(scope).Region()}
 }
@@ -61,8 +60,8 @@ func (s *Secrets) Reading() Grants {
 	return append(allow("Credential", s.ARN, "secretsmanager:GetSecretValue"), opening...)
 }
 
-// Register is the command by which Cloud Foundry is told of the broker. The user
-// name and the password are read when it runs, and are not in it.
+// Register is the command that registers the broker with Cloud Foundry. It reads the user name
+// and the password when it runs.
 func (s *Secrets) Register(url *string) *string {
 	return awscdk.Fn_Join(new(""), &[]*string{
 		new(`login="$(aws secretsmanager get-secret-value --region `), s.region, new(` --secret-id `), s.ARN,

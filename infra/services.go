@@ -16,9 +16,9 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// The context values of the provider that makes AWS services. What it needs in the
-// account, service roles and boundaries, is in no stack of the CDK: it is needed as
-// long as an instance lives, and `longshore aws bootstrap` makes it.
+// The context values of the provider of AWS services. Its service roles and boundaries are in
+// no stack of the CDK: an instance needs them as long as it lives, and `longshore aws
+// bootstrap` makes them.
 const (
 	contextTargets  = "cloudformation-targets"
 	contextEmulator = "cloudformation-emulator"
@@ -56,8 +56,8 @@ func rightsOf(all func(plan.Scope, account.Options) []iampolicy.Statement) right
 
 // Services are the settings of AWS services.
 type Services struct {
-	// Targets is what the functions are told of accounts and regions, as JSON; empty
-	// for the stack's own.
+	// Targets are the accounts and regions, as JSON for the functions; empty for the stack's
+	// own.
 	Targets string
 	// Roles are those that the broker takes in other accounts.
 	Roles []string
@@ -71,8 +71,7 @@ func (s Services) options() account.Options {
 	return account.Options{Emulated: s.Emulator != "", Access: s.Roles, Regions: s.Regions}
 }
 
-// readServices reads them. What is a file beside the operator is written whole into the
-// functions' settings.
+// readServices reads them. It writes the whole of a local file into the functions' settings.
 func readServices(s *Settings, r *reader, state string) {
 	targets, emulator := r.text(contextTargets, ""), r.text(contextEmulator, "")
 	if state == Off {
@@ -118,7 +117,7 @@ func statements(stack awscdk.Stack, all []iampolicy.Statement) (out Grants) {
 	return out
 }
 
-// wildcards say why names are not said whole.
+// wildcards give the reason for names with a star.
 func wildcards(all []iampolicy.Statement) []exception {
 	var findings []string
 	for _, s := range all {

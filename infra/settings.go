@@ -18,7 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
 
-// The names of what may be chosen at deploy: `cdk deploy -c name=value`.
+// The names of the context values of a deployment: `cdk deploy -c name=value`.
 const (
 	ContextStack          = "stack"
 	ContextArchitecture   = "architecture"
@@ -68,7 +68,7 @@ const (
 	X8664 = "x86_64"
 )
 
-// Settings are what a deployment is made with.
+// Settings are those of a deployment.
 type Settings struct {
 	// Stack names the stack, and with it all that it holds.
 	Stack        string
@@ -76,8 +76,8 @@ type Settings struct {
 	// Offerings is a folder of the operator's own offerings, relative to the
 	// repository; empty for none.
 	Offerings string
-	// Providers says of each whether the stack has it, and ProviderSettings what
-	// was chosen for them, by the names of the functions' settings.
+	// Providers has the state of each, and ProviderSettings the chosen settings, by the names
+	// of the functions' settings.
 	Providers, ProviderSettings map[string]string
 	// Servers are those of the providers on shared servers; nil for none.
 	Servers map[string]Servers
@@ -86,7 +86,7 @@ type Settings struct {
 	// MinRetryAfter and MaxRetryAfter bound when clients are told to ask again;
 	// empty leaves it to the broker.
 	MinRetryAfter, MaxRetryAfter string
-	// ReaperDryRun, if it is "true", has what no record knows of reported only.
+	// ReaperDryRun, if it is "true", has the reaper report orphans and remove none.
 	ReaperDryRun string
 	LogDays      int
 	// Tracing has X-Ray see how requests and executions pass.
@@ -107,12 +107,11 @@ type Settings struct {
 	// Domain is the name of the broker's URL, Certificate the ARN of one for it,
 	// and HostedZone the id of the zone to record it in; all empty for none.
 	Domain, Certificate, HostedZone string
-	// Concurrency reserves a number of executions at once for a function. A
-	// function that is not in it shares what the account has: a new account
-	// has so little that nothing can be reserved.
+	// Concurrency reserves a number of executions at once for a function. A function without
+	// one shares those of the account: a new account has so few that none can be reserved.
 	Concurrency map[string]int
-	// BasePath is what clients put before the broker's paths where it is not
-	// the stage's name: what a custom domain maps to the API.
+	// BasePath is the path before the broker's paths where it is not the stage's name, as a
+	// custom domain maps it.
 	BasePath string
 	// AlarmTopic is the ARN of a topic of SNS that is told of alarms, AlarmEmail
 	// an address that is; both empty for nobody.
@@ -121,10 +120,9 @@ type Settings struct {
 	// function there.
 	InVPC []string
 	VPC   VPC
-	// Table and Key are the state of a stack that was removed, to go on with;
-	// empty for a new one. Secret is the ARN of what its platforms log in with:
-	// without it they get new credentials, and those that were added are to be
-	// added again by their ids.
+	// Table and Key are the state of a removed stack, to go on with; empty for a new one.
+	// Secret is the ARN of its platforms' logins: without it, platforms get new credentials,
+	// and further platforms are to be added again by their ids.
 	Table, Key, Secret string
 	// KeyRotation is after how many days the stack's own key is rotated.
 	KeyRotation int
@@ -148,8 +146,8 @@ var retentions = map[int]awslogs.RetentionDays{
 
 // The patterns of values.
 var (
-	// basePath is also what the value of a stage's variable may hold, and mapped
-	// what a domain can map to an API.
+	// basePath is also the form of a stage's variable, and mapped the form of a path that a
+	// domain can map to an API.
 	basePath       = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
 	mapped         = regexp.MustCompile(`^/[A-Za-z0-9._-]+$`)
 	stackName      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
@@ -218,7 +216,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 // KMS rotates a key after so many days.
 const leastRotation, mostRotation = 90, 2560
 
-// contextNames are all that ReadSettings asks for.
+// contextNames are all names for which ReadSettings asks.
 func contextNames() []string {
 	names := map[string]bool{}
 	_, _ = ReadSettings(func(name string) any {
@@ -228,8 +226,8 @@ func contextNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// unknown are the names that somebody gave and nobody asks for, such as one that
-// is misspelt. Those of the CDK itself have a colon or an at sign.
+// unknown are the given names that are not ours, such as a misspelt one. Those of the CDK
+// itself have a colon or an at sign.
 func unknown(given []string) []string {
 	ours := contextNames()
 	return slices.DeleteFunc(slices.Sorted(slices.Values(given)), func(name string) bool {
@@ -237,7 +235,7 @@ func unknown(given []string) []string {
 	})
 }
 
-// check collects what is wrong with the settings.
+// check collects all that is wrong with the settings.
 func (s Settings) check(r *reader) {
 	if !stackName.MatchString(s.Stack) {
 		r.refuse(ContextStack, s.Stack, "a name of up to 64 letters, digits and hyphens that begins with a letter")
@@ -248,7 +246,7 @@ func (s Settings) check(r *reader) {
 	if s.Architecture != ARM64 && s.Architecture != X8664 {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)
 	}
-	// The room that will read these is asked about each.
+	// The room that reads these judges each.
 	r.check(ContextMinRetryAfter+" and "+ContextMaxRetryAfter, map[string]string{
 		app.EnvMinRetryAfter: s.MinRetryAfter, app.EnvMaxRetryAfter: s.MaxRetryAfter,
 	})
@@ -258,7 +256,7 @@ func (s Settings) check(r *reader) {
 	}
 }
 
-// checkReach is about by whom and how the broker is reached, and who is told.
+// checkReach checks who reaches the broker, and how, and who is told of alarms.
 func (s Settings) checkReach(r *reader) {
 	if s.BasePath != "" && !basePath.MatchString(s.BasePath) {
 		r.refuse(ContextBasePath, s.BasePath, "a path such as /broker, without a slash at its end")
@@ -290,7 +288,7 @@ func (s Settings) checkReach(r *reader) {
 	}
 }
 
-// checkState is about the state of a former stack.
+// checkState checks the state of a former stack.
 func (s Settings) checkState(r *reader) {
 	if (s.Table == "") != (s.Key == "") {
 		r.wrong("context %s and %s: give both, of a stack that was removed, or neither", ContextTable, ContextKey)
@@ -327,7 +325,7 @@ func (r *reader) refuse(name, value, want string) {
 	r.wrong("context %s is %q: give %s", name, value, want)
 }
 
-// check has the settings read as the functions will read them.
+// check reads settings as the functions will read them.
 func (r *reader) check(name string, environment map[string]string) {
 	_, err := embedded.Settings{Listen: ":0", Data: "-"}.Complete(func(name string) string { return environment[name] })
 	if err != nil {
@@ -350,7 +348,7 @@ func (r *reader) match(name, value string, form *regexp.Regexp, want string) {
 	}
 }
 
-// form reads a value that is to look so where it is set.
+// form reads a value that must have a form if it is set.
 func (r *reader) form(name string, form *regexp.Regexp, want string) string {
 	value := r.text(name, "")
 	r.match(name, value, form, want)

@@ -14,11 +14,11 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 )
 
-// envAccount stamps records with the account that they were made in; Lambda
-// itself does not say.
+// envAccount is the account of the stack, which is written into records; Lambda itself does not
+// say it.
 const envAccount = "AWS_ACCOUNT_ID"
 
-// NewStack puts the concerns together. It holds only what one of them needs of another.
+// NewStack puts the concerns together. It passes to each what it needs of another.
 func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	props := &awscdk.StackProps{
 		Description: new("Longshore, a service broker"),
@@ -67,7 +67,7 @@ type deployed struct {
 	calls                    *Calls
 }
 
-// newFunctions makes them, each with what it may do.
+// newFunctions makes the functions, each with its rights.
 func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, dead *DeadLetters) deployed {
 	factory := &Factory{Settings: s, Account: stack.Account(), Broker: identity(stack, s.Broker)}
 	things, exceptions := s.rights(stack, func(row providerRow) rights { return row.things })
@@ -95,7 +95,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 	})
 	d.reaper = factory.New(stack, &FunctionProps{
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,
-		// The next minute's sweep finds what this one left.
+		// The next minute's sweep repairs what this one left.
 		NoRetry: true,
 		Environment: s.environment(map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
@@ -141,9 +141,9 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 	}
 }
 
-// identity is the identity of the broker: the given one, or the random part of the
-// stack's id, which no other stack has. The functions know it without reading anything,
-// the stack's outputs show it, and it outlives an emptied table.
+// identity is the identity of the broker: the given one, or the random part of the stack's id,
+// which no other stack has. The functions know it without reading anything, the stack's outputs
+// show it, and it outlives an emptied table.
 func identity(stack awscdk.Stack, given string) *string {
 	if given != "" {
 		return &given

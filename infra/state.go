@@ -12,14 +12,13 @@ import (
 	"github.com/longshore/longshore/internal/records/vault/kms"
 )
 
-// State is everything that the broker knows: the table of its records, and the key that
-// opens them. Both outlive the stack: a platform still asks for what it has made after
-// the broker was removed.
+// State is all that the broker knows: the table of its records, and the key that opens them.
+// Both outlive the stack: a platform still asks for its instances after the broker was removed.
 type State struct {
 	Table awsdynamodb.ITable
 	Key   awskms.IKey
-	// Emulated leaves out that a call has to have what all values of are asked for: no
-	// emulator knows these keys of conditions. Never set it on AWS.
+	// Emulated leaves out conditions that ask for the presence of a key: no emulator knows
+	// these. Never set it on AWS.
 	Emulated bool
 }
 

@@ -1,7 +1,7 @@
 package main
 
-// Tracing is whether X-Ray sees how requests and executions pass: which part
-// took how long, and which failed. It sees no bodies.
+// Tracing has X-Ray see requests and executions: which part took how long, and which failed. It
+// sees no bodies.
 type Tracing bool
 
 var everything = new("*")
@@ -14,7 +14,7 @@ func (t Tracing) Grants(more ...string) Grants {
 	return allow("Traces", everything, append([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, more...)...)
 }
 
-// Exceptions say why who has Grants may reach everything.
+// Exceptions give the reason why Grants reach everything.
 func (t Tracing) Exceptions() []exception {
 	if !t {
 		return nil

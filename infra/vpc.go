@@ -22,7 +22,7 @@ var (
 	securityGroupID = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
 )
 
-// checkVPC is about where providers are called that need a VPC.
+// checkVPC checks the VPC of the providers that need one.
 func (s Settings) checkVPC(r *reader) {
 	given := s.VPC.Subnets != nil || s.VPC.SecurityGroups != nil
 	switch needed := s.InVPC != nil; {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// executionLimit is the longest that an operation is polled for. What
-	// lives longer is started again by the reaper, in another execution.
+	// executionLimit is the longest polling of an operation. The reaper starts a longer one
+	// again, in another execution.
 	executionLimit = 7 * 24 * time.Hour
 	// stepLimit is longer than the provisioner runs, so that it ends by itself.
 	stepLimit = app.ProvisionerTimeout + 30*time.Second

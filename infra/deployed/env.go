@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/front/platforms"
 )
 
-// Secrets is what is called of *secretsmanager.Client.
+// Secrets is *secretsmanager.Client as env calls it.
 type Secrets interface {
 	GetSecretValue(ctx context.Context, in *secretsmanager.GetSecretValueInput,
 		opts ...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error)

@@ -1,8 +1,7 @@
-// Command deployed asks a stack that is deployed what its operator has to
-// know: with which state it goes on when it is deployed again, what stays of it
-// when it is destroyed, and how its broker is reached. Before a deployment it makes
-// what AWS services need beside the stack; it owns and changes nothing else. It needs
-// the operator's own rights.
+// Command deployed tells the operator about a deployed stack: with which state it goes on when
+// it is deployed again, what stays when it is destroyed, and how its broker is reached. Before
+// a deployment it prepares the account for AWS services; it owns and changes nothing else. It
+// needs the operator's own rights.
 package main
 
 import (

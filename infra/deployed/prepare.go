@@ -23,8 +23,8 @@ const (
 	cdkFile    = "cdk.json" // has context values beside those of the CDK's command line
 )
 
-// contextOf reads context values as the CDK does: from its file, and then from the
-// words that follow on its command.
+// contextOf reads context values as the CDK does: from its file, and then from its command
+// line.
 func contextOf(file string, words []string) (map[string]string, error) {
 	values := map[string]string{}
 	raw, err := os.ReadFile(file)
@@ -53,9 +53,9 @@ func contextOf(file string, words []string) (map[string]string, error) {
 	return values, nil
 }
 
-// prepare makes what AWS services need in the account and the region of a stack, if
-// the stack is to have them. It is a stack of its own: it stays as long as an instance
-// may need it, whatever is offered meanwhile, and when the broker's stack is removed.
+// prepare prepares the account and the region of a stack for AWS services, if the stack is to
+// have them. It makes a stack of its own, which stays as long as an instance may need it, also
+// without its offering and without the broker's stack.
 func prepare(ctx context.Context, stack string, values map[string]string, out, diagnostics io.Writer) error {
 	const on, withdrawn = "true", "withdrawn"
 	if state := values[app.ProviderCloudFormation]; state != on && state != withdrawn {

@@ -15,14 +15,14 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 )
 
-// Stacks is what is called of *cloudformation.Client.
+// Stacks is *cloudformation.Client as this program calls it.
 type Stacks interface {
 	outputs.Stacks
 	GetTemplate(ctx context.Context, in *cloudformation.GetTemplateInput,
 		opts ...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error)
 }
 
-// A part is one of those that outlive a stack.
+// A part of a stack outlives it.
 type part struct {
 	// name is for people, context how a deployment is told of it.
 	name, context string
@@ -42,8 +42,7 @@ type template struct {
 	Outputs   map[string]struct{ Value any }
 }
 
-// policy is what becomes of the part when the stack goes, and whether it is the
-// stack's at all.
+// policy is the deletion policy of the part, and whether the stack owns it.
 func (t template) policy(p part) (deletion string, owned bool) {
 	for _, r := range t.Resources {
 		if r.Type == p.kind {
@@ -65,10 +64,10 @@ func templateOf(ctx context.Context, client Stacks, stack string) (template, err
 	return t, nil
 }
 
-// state prints what a deployment is to be told, so that the stack goes on with
-// the state that it has. A stack that took over another one's is told each
-// time: without that it would be given a new table, and know nothing. One that
-// does not exist yet, or whose first deployment failed, has none.
+// state prints the context values by which the stack goes on with its state. A stack that took
+// over the state of another one is told each time: without that it would get a new table, and
+// know nothing. A stack that does not exist yet, or whose first deployment failed, has no
+// state.
 func state(ctx context.Context, client Stacks, stack string, out, diagnostics io.Writer) error {
 	said, err := outputs.Of(ctx, client, stack)
 	if awserr.Is(err, awserr.Absent) || errors.Is(err, outputs.ErrNone) {
@@ -101,8 +100,8 @@ func state(ctx context.Context, client Stacks, stack string, out, diagnostics io
 	return err
 }
 
-// kept says what outlives the stack, and how another one goes on with it: the
-// stack's outputs go with the stack. It is an error if something would not.
+// kept says which parts outlive the stack, and how another stack goes on with them: the stack's
+// outputs go with the stack. It is an error if a part would be deleted.
 func kept(ctx context.Context, client Stacks, stack string, said map[string]string, out io.Writer) error {
 	t, err := templateOf(ctx, client, stack)
 	if err != nil {

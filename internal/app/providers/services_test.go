@@ -15,7 +15,6 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/deployed"
 	"github.com/longshore/longshore/internal/base/outputs"
-	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/catalogtest"
 )

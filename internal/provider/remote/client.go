@@ -1,11 +1,11 @@
-// Package remote calls a provider that runs in another function: inside a VPC,
-// where the servers are that it talks to. It owns both ends and what goes
-// between them: the client, which is a provider to the worker and an inventory
-// to the reaper, and the handler of the function inside.
+// Package remote calls a provider that runs in another function: inside the VPC of the servers
+// that it talks to. It owns both ends and the messages between them: the client, which is a
+// provider to the worker and an inventory to the reaper, and the handler of the function
+// inside.
 //
-// The function inside has no rights and no state: it is given all that a call
-// needs, secrets included, and answers what came of it. Records, leases and
-// sealing stay outside. Nothing of a call is logged on either side.
+// The function inside has no rights and no state: a call gives it all that it needs, secrets
+// included, and it answers the result. Records, leases and sealing stay outside. Neither side
+// logs anything of a call.
 package remote
 
 import (
@@ -26,33 +26,32 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
-// Invoker is what a client calls of *lambda.Client. It blocks until the
-// function has answered. A client never repeats a call by itself.
+// Invoker is *lambda.Client as a client calls it. It blocks until the function has answered. A
+// client never repeats a call by itself.
 type Invoker interface {
 	Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
 
 // Options configure a client.
 type Options struct {
-	// Provider is the name that the function inside knows the provider by.
+	// Provider is the provider's name in the function inside.
 	Provider string
 	// Function is the ARN of the function inside.
 	Function string
 	Reach    Reach
 	// Outside is the provider as it would be without a VPC: its times, the names of its
-	// targets, and what it may do. None of it is called but Targets.
+	// targets, and its abilities. The client calls nothing of it but Targets.
 	Outside wired.Provider
 }
 
-// A Reach is how the provider inside comes to know how it reaches its targets. The
-// zero Reach is for one that needs nothing.
+// A Reach tells the provider inside how to reach its targets. The zero Reach is for one that
+// needs nothing.
 type Reach struct {
-	// LookUp says how to reach targets today: addresses, passwords, whatever the
-	// provider inside is opened with. It gets those that the call names, and none
-	// for a page of the inventory, which is of all.
+	// LookUp says how to reach targets today: the addresses and passwords with which the
+	// provider inside is opened. It gets the targets that the call names, and none for a page
+	// of the inventory, which is of all.
 	LookUp func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
-	// Forget is called when a call that was told so met a fault: what LookUp keeps
-	// may be out of date.
+	// Forget is called when a call with that knowledge met a fault: it may be out of date.
 	Forget func()
 }
 
@@ -227,8 +226,8 @@ func (c *client) call(ctx context.Context, r request) (answer, error) {
 	case err != nil:
 		return answer{}, &unanswered{fmt.Errorf("calling provider %q inside the VPC: %w", c.Provider, err)}
 	case out.FunctionError != nil:
-		// It may have died in the middle of its own call. What it says may
-		// repeat what it was given.
+		// The function may have died in the middle of its own call. Its message may repeat its
+		// input.
 		return answer{}, &unanswered{
 			fmt.Errorf("the function of provider %q inside the VPC has failed: its log says why", c.Provider),
 		}
@@ -253,23 +252,23 @@ func (c *client) call(ctx context.Context, r request) (answer, error) {
 	return a, nil
 }
 
-// answerTime is what the call inside ends before this one does, so that its end
-// is known here: two calls that both run are two callers to a cloud.
+// answerTime is how long before this call the one inside ends, so that its end is known here:
+// two calls that both run would be two callers to a cloud.
 const answerTime = time.Second
 
-// once has the SDK not repeat a call: the first may still run inside.
+// once keeps the SDK from repeating a call: the first one may still run inside.
 func once(o *lambda.Options) { o.Retryer = aws.NopRetryer{} }
 
-// refused reports whether Lambda has not even begun the call: it may not be
-// made, is too large, or there are too many.
+// refused reports whether Lambda has not even begun the call: the caller may not make it, it is
+// too large, or there are too many.
 func refused(err error) bool {
 	var r *smithyhttp.ResponseError
 	return errors.As(err, &r) && r.HTTPStatusCode() >= http.StatusBadRequest &&
 		r.HTTPStatusCode() < http.StatusInternalServerError
 }
 
-// unanswered is a call that may still run, or land, inside. To whoever asked it
-// is as a call of its own whose time was up.
+// unanswered is a call that may still run, or land, inside. It counts as a call of the caller's
+// own whose time was up.
 type unanswered struct{ err error }
 
 func (e *unanswered) Error() string { return e.err.Error() }

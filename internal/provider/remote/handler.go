@@ -14,10 +14,10 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
-// Open gives a provider that reaches its targets as reach says, which is what the
-// client's Reach looked up; nil if it needs none. It is called for each call, and
-// may give the same provider again, unless that is to be closed, as it is after
-// each call. Its error is logged: it repeats nothing of reach.
+// Open gives a provider that reaches its targets by reach, the answer of the client's LookUp;
+// nil if it needs none. It is called for each call, and may give the same provider again,
+// unless that has a Close, which is called after each call. Its error is logged: it repeats
+// nothing of reach.
 type Open func(reach json.RawMessage) (wired.Provider, error)
 
 // A Handler serves calls. It is a lambda.Handler.
@@ -31,8 +31,8 @@ func NewHandler(providers map[string]Open, log *slog.Logger) *Handler {
 	return &Handler{providers: providers, log: log}
 }
 
-// Invoke serves one call. Whatever happens is in the answer, and there is no
-// error: Lambda would write its text to the log. The answer holds secrets.
+// Invoke serves one call. It answers faults, too, and gives no error: Lambda would log its
+// text. The answer holds secrets.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	out, err := encode(h.serve(logs.Begin(ctx), payload))
 	if err != nil { // a provider gave what is no JSON
@@ -70,7 +70,7 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 		ctx, cancel = context.WithDeadline(ctx, r.Until)
 		defer cancel()
 	}
-	// A call that comes too late begins nothing: whoever asked has gone.
+	// A call that comes too late begins nothing: its caller has gone.
 	if err := ctx.Err(); err != nil {
 		return h.fault(ctx, r, "the call came too late", err)
 	}
@@ -119,7 +119,8 @@ func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 	return answer{Status: &st, Epoch: at}
 }
 
-// prove has a step go no further where it has learnt its target, or is at another one.
+// prove proves the target of a step. The step goes no further if it has learnt its target, or
+// is at another one.
 func prove(ctx context.Context, w wired.Provider, r request) (provider.Status, error) {
 	in, is := r.instance()
 	if !is {
@@ -178,9 +179,8 @@ func reconcile(
 	return st, at, out, err
 }
 
-// fault logs what happened, and answers no more than that it passes. What a
-// provider calls passing, the worker would log in its place; a trouble it does log,
-// so that the same is not said at each step.
+// fault logs what happened, and answers only that it passes. It logs passing errors, which the
+// worker does not see; the worker logs troubles, so that each is logged once.
 func (h *Handler) fault(ctx context.Context, r request, what string, err error) answer {
 	var trouble *target.Trouble
 	if !errors.As(err, &trouble) {
@@ -190,7 +190,7 @@ func (h *Handler) fault(ctx context.Context, r request, what string, err error) 
 	return answer{Fault: &fault{What: what, Unanswered: late, Trouble: trouble}}
 }
 
-// subject is what the call is about; nothing for the inventory.
+// subject is whose the call is; nothing for the inventory.
 func (r request) subject() provider.Tags {
 	switch {
 	case r.Instance != nil:

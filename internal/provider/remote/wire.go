@@ -12,9 +12,9 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// version is of what the two functions say to each other. Raise it when a
-// member changes its meaning; a new member needs nothing, since who does not
-// know it takes the whole for another version's.
+// version is the version of the messages. Raise it when a member changes its meaning; a new
+// member needs nothing, since a program that does not know it takes the whole for another
+// version's.
 const version = 1
 
 // The verbs.
@@ -37,15 +37,14 @@ const (
 // reconciles are the verbs of a reconciler.
 var reconciles = []string{verbSurvey, verbHoldings, verbAdvance}
 
-// A request is one call. It holds secrets: nobody logs or stores it.
+// A request is one call. It holds secrets: it is never logged or stored.
 type request struct {
 	Version  int    `json:"version"`
 	Provider string `json:"provider"`
 	Verb     string `json:"verb"`
-	// Until is when whoever asked gives up; zero if only the function's own end
-	// ends the call.
+	// Until is when the caller gives up; zero if only the function's own end ends the call.
 	Until time.Time `json:"until,omitzero"`
-	// Reach is how to reach what the call needs, in the provider's own form.
+	// Reach is the answer of LookUp, in the provider's own form.
 	Reach json.RawMessage `json:"reach,omitempty"`
 	// Instance to Epochs are the arguments of the verb.
 	Instance *provider.Instance `json:"instance,omitempty"`
@@ -92,8 +91,8 @@ type epochs struct {
 	To     target.Epoch    `json:"to,omitzero"`
 }
 
-// An answer is what came of it: exactly one of its members beside the version and the
-// epoch, or a page and the fault that some of its targets met.
+// An answer has exactly one of its members beside the version and the epoch, or a page and the
+// fault that some of its targets met.
 type answer struct {
 	Version int               `json:"version"`
 	Status  *provider.Status  `json:"status,omitempty"`
@@ -109,17 +108,17 @@ type page struct {
 	Next     string             `json:"next,omitempty"`
 }
 
-// A fault passes. It says what it is in words of this package: what exactly
-// went wrong stands in the log of the function that met it.
+// A fault passes. It is in words of this package: the log of the function that met it has the
+// details.
 type fault struct {
 	What string `json:"what"`
 	// Unanswered: a call into the network was begun, and may still land.
 	Unanswered bool `json:"unanswered,omitempty"`
-	// Trouble is what an operator has to end: it is logged by who asked.
+	// Trouble is for an operator to end: the caller logs it.
 	Trouble *target.Trouble `json:"trouble,omitempty"`
 }
 
-// encode gives JSON in which texts are as they were.
+// encode gives JSON that leaves texts as they were.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -132,9 +131,9 @@ func encode(v any) ([]byte, error) {
 // deploy replaces one after the other.
 var errVersion = errors.New("the function inside the VPC is of another version: a deploy is under way")
 
-// decode takes nothing that it does not know: to leave out a member that another
-// version understands would be another call. Numbers keep their digits. The
-// error repeats nothing of what was read.
+// decode refuses members that it does not know: a call without a member that another version
+// understands would be another call. Numbers keep their digits. The error repeats nothing of
+// the input.
 func decode(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
@@ -148,7 +147,7 @@ func decode(raw []byte, into any) error {
 	return nil
 }
 
-// check tells whether a call has what its verb takes.
+// check reports whether a call has the arguments of its verb.
 func (r request) check() error {
 	if r.Version != version {
 		return errVersion

@@ -16,21 +16,21 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// Here is the place that a template of CloudFormation is used in: its pseudo parameters.
-// All texts of this package have them, until Fill or the template puts the place in.
+// Here is the place in which a template of CloudFormation is used: its pseudo parameters. All
+// texts of this package have them, until Fill or the template puts the place in.
 var Here = plan.Location{Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}"}
 
-// Options are how an account is prepared.
+// Options say how an account is prepared.
 type Options struct {
-	// Emulated leaves out what emulators of AWS do not know, and deny by: the
-	// conditions on the boundary of principals, on who gets a role, and on the role of
-	// a stack. Never set it on AWS.
+	// Emulated leaves out conditions that emulators of AWS do not know, and deny by: on the
+	// boundary of principals, on who gets a role, and on the role of a stack. Never set it on
+	// AWS.
 	Emulated bool
-	// Trust has the account be another one than the broker's; nil for its own.
+	// Trust is set for an account that is not the broker's own.
 	Trust *Trust
-	// Access are the ARNs of the roles that the broker takes in other accounts.
+	// Access has the ARNs of the roles that the broker takes in other accounts.
 	Access []string
-	// Regions are those of the same account that the broker works in beside the place's.
+	// Regions are further regions of the same account in which the broker works.
 	Regions []string
 }
 
@@ -51,16 +51,16 @@ func OptionsFor(t plan.Targets) (o Options) {
 type Trust struct {
 	// Principals are the ARNs of the roles or users that may take the access role.
 	Principals []string
-	// ExternalID is what they must say: without it, whoever may ask the broker for
-	// things in an account of his could name somebody else's.
+	// ExternalID is what they must say. Without it, a user who may ask the broker for things in
+	// an account of their own could name another account.
 	ExternalID string
 }
 
 // A mapping is an object of JSON.
 type mapping = map[string]any
 
-// A Resource is one of a template. What it is needed for may outlive an offering, and
-// the stack itself.
+// A Resource is one of a template. The instances that need it may outlive an offering, and the
+// stack itself.
 type Resource struct {
 	Type                string
 	DeletionPolicy      string
@@ -68,9 +68,8 @@ type Resource struct {
 	Properties          mapping
 }
 
-// kept is a resource that stays when its template lets it go, unless what was to make
-// it has failed: its name is fixed, and what was left of a failed attempt would have
-// every later one fail.
+// kept is a resource that stays when its template lets it go, except if its creation fails: its
+// name is fixed, and a rest of a failed attempt would fail every later one.
 func kept(kind string, properties mapping) Resource {
 	return Resource{
 		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
@@ -85,10 +84,9 @@ const (
 	mostPolicy = 6_144
 )
 
-// Resources are what an account must hold in the region of the template, by their
-// logical ids: a bucket for templates, and for each offering the role by which
-// CloudFormation works and the boundary of its bindings' principals; and with
-// Options.Trust the role that the broker takes.
+// Resources are those that an account must hold in the region of the template, by their logical
+// ids: a bucket for templates; for each offering the role by which CloudFormation works and the
+// boundary of its bindings' principals; and with Options.Trust the role that the broker takes.
 func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Resource, error) {
 	all := map[string]Resource{}
 	maps.Copy(all, templates(scope))
@@ -125,8 +123,8 @@ func letters(name string) string {
 	return plain + hex.EncodeToString(sum[:4])
 }
 
-// templates is the bucket that templates lie in by their digests: versions stay, so that
-// none is ever replaced unseen.
+// templates is the bucket that holds templates by their digests. It keeps versions, so that no
+// template is replaced unseen.
 func templates(scope plan.Scope) map[string]Resource {
 	name := scope.Bucket(Here.Account, Here.Region)
 	insecure := where(deny("OnlyTLS", bucketARNs(scope), "s3:*"), "Bool", "aws:SecureTransport", "false")
@@ -163,7 +161,7 @@ func role(scope plan.Scope, name, description string, trust mapping, policyName 
 	})
 }
 
-// object is anything as JSON has it.
+// object is a value as JSON has it.
 func object(value any) mapping {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -223,7 +221,7 @@ func document(all []iampolicy.Statement, most int) (mapping, error) {
 	return object(iampolicy.Document{Version: iampolicy.Version, Statement: all}), nil
 }
 
-// access is the role that a broker takes here, which is not its own account.
+// access is the role that a broker takes in an account that is not its own.
 func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 	if len(t.Principals) == 0 || t.ExternalID == "" {
 		return Resource{}, fmt.Errorf("the access role needs who may take it, and an external id")

@@ -12,23 +12,23 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// Provider is what offerings call the provider whose account this is about.
+// Provider is the name by which offerings call the provider.
 const Provider = "cloudformation"
 
-// An Offering is what an account needs to know of one.
+// An Offering has the policies of one.
 type Offering struct {
 	Name string
-	// Permissions are what CloudFormation may do for it, by plans; each once.
+	// Permissions are those of CloudFormation, by plans; each once.
 	Permissions []iampolicy.Document
-	// Policies are what bindings may do, by plans.
+	// Policies are those of bindings, by plans.
 	Policies []Policy
 }
 
-// A Policy is what a binding of a plan may do.
+// A Policy is that of a plan's bindings.
 type Policy struct {
 	iampolicy.Document
-	// Existing is set where the plan is of something that the broker does not make:
-	// it may be anywhere in the account.
+	// Existing says that the broker does not make the resource: it may be anywhere in the
+	// account.
 	Existing bool
 }
 
@@ -55,7 +55,7 @@ func OfferingsOf(c *catalog.Catalog) ([]Offering, error) {
 	return all, nil
 }
 
-// add reads what one plan needs.
+// add reads the policies of one plan.
 func (o *Offering) add(c *catalog.Catalog, m plan.Settings, seen map[string]bool) error {
 	if m.Permissions != "" && !seen[m.Permissions] {
 		seen[m.Permissions] = true
@@ -101,8 +101,8 @@ func serviceRole(scope plan.Scope, o Offering) (Resource, error) {
 		about(mapping{"Service": "cloudformation.amazonaws.com"}, taking), "Permissions", policy), nil
 }
 
-// ServiceRights are what an offering's service role may do: what its permissions say,
-// and whatever they say, nothing of what guards others.
+// ServiceRights are the rights of an offering's service role: its permissions, less the guards
+// of others.
 func ServiceRights(scope plan.Scope, o Offering) []iampolicy.Statement {
 	return append(o.permissions(scope), guards(scope)...)
 }
@@ -129,7 +129,7 @@ func guards(scope plan.Scope) []iampolicy.Statement {
 	}
 }
 
-// others denies what has the tag of another broker. A key has no name that tells whose
+// others denies all that has the tag of another broker. The name of a key does not tell whose
 // it is, and two brokers may offer keys by the same offering.
 func others(scope plan.Scope) iampolicy.Statement {
 	const tag = "aws:ResourceTag/" + plan.LabelScope
@@ -154,9 +154,9 @@ func boundary(scope plan.Scope, o Offering) (Resource, error) {
 	}), nil
 }
 
-// Bounds are the most that a binding of an offering may do: the actions of its plans'
-// policies, on what its service role can make; never who may do what, and never the
-// broker's own.
+// Bounds are the most that a binding of an offering may do: the actions of its plans' policies,
+// on all that its service role can make. They allow no change of rights, and nothing on what is
+// the broker's own.
 func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 	reach, all := o.reach(scope), map[bound]iampolicy.Statement{}
 	for _, p := range o.Policies {
@@ -194,10 +194,9 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 	), nil
 }
 
-// A bound is what one statement of a boundary is of. A condition bounds, too: of what
-// has no name, that of its tags; of an action that has another service act, what that
-// may reach. Actions that know no resource stay by themselves: no other one may come to
-// everything by them.
+// A bound is the key of one statement of a boundary. A condition is part of it: the tags of
+// things without names, and the targets of actions that have another service act. Actions
+// without resources stay by themselves, so that no other action comes to everything by them.
 type bound struct {
 	service   string
 	unnamed   bool
@@ -209,7 +208,7 @@ func (b bound) compare(c bound) int {
 		cmp.Compare(fmt.Sprint(b), fmt.Sprint(c)))
 }
 
-// reach are the resources that an offering's service role may work on, by services.
+// reach gives the resources on which an offering's service role may work, by services.
 func (o Offering) reach(scope plan.Scope) map[string]iampolicy.Texts {
 	reach := map[string]iampolicy.Texts{}
 	for _, s := range o.permissions(scope) {
@@ -228,8 +227,8 @@ func (o Offering) reach(scope plan.Scope) map[string]iampolicy.Texts {
 	return reach
 }
 
-// common is what a condition asks of every instance: where the text of one stands, a
-// pattern has stars, and what takes no patterns is left out.
+// common is the part of a condition that holds for every instance: a pattern has stars in the
+// place of an instance's own texts, and tests without patterns are left out.
 func common(c iampolicy.Condition) iampolicy.Condition {
 	out := iampolicy.Condition{}
 	for operator, keys := range c {
@@ -255,7 +254,7 @@ func common(c iampolicy.Condition) iampolicy.Condition {
 	return out
 }
 
-// prefixed puts in what the names of all that the broker makes begin with, in any space.
+// prefixed fills in the prefix of the broker's names, in any space.
 func prefixed(scope plan.Scope) func(string) string {
 	return strings.NewReplacer("${"+plan.ValuePrefix+"}", scope.Prefix(), "${"+plan.ValueSpacePrefix+"}", scope.Stacks()).Replace
 }
@@ -265,7 +264,7 @@ func serviceOf(action string) string {
 	return service
 }
 
-// anything has stars in the place of what is known of an instance alone.
+// anything puts stars in the place of an instance's own texts.
 func anything(text string) string {
 	for _, part := range strings.SplitAfter(text, "${")[1:] {
 		name, _, ok := strings.Cut(part, "}")
@@ -280,7 +279,7 @@ func unique(texts []string) iampolicy.Texts {
 	return slices.Compact(slices.Sorted(slices.Values(texts)))
 }
 
-// widest leaves out what others hold.
+// widest leaves out patterns that others include.
 func widest(patterns []string) iampolicy.Texts {
 	all := unique(patterns)
 	return slices.DeleteFunc(slices.Clone(all), func(narrow string) bool {

@@ -7,8 +7,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 )
 
-// Parts spreads statements over as many policies as IAM needs to take them. What one
-// policy cannot hold of a statement is said once more for the rest of its resources.
+// Parts spreads statements over as many policies as IAM needs to take them. A statement that is
+// too long for one is repeated in the next, with the rest of its resources.
 func Parts(all []iampolicy.Statement) (parts []iampolicy.Document) {
 	for len(all) > 0 {
 		d := iampolicy.Document{Version: iampolicy.Version}
@@ -29,8 +29,8 @@ func Parts(all []iampolicy.Statement) (parts []iampolicy.Document) {
 	return parts
 }
 
-// halves are two statements that allow what one does. Its resources are what grows with
-// the targets of a broker.
+// halves splits a statement in two that together allow the same. It splits the resources, which
+// grow with the targets of a broker.
 func halves(s iampolicy.Statement) (first, second iampolicy.Statement) {
 	if len(s.Resource) < 2 {
 		panic(fmt.Sprintf("the statement %s cannot be parted", s.Sid)) // its actions are this package's

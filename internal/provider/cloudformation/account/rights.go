@@ -20,7 +20,7 @@ const (
 // UnknownKeys are the condition keys that Options.Emulated leaves out.
 var UnknownKeys = []string{keyBoundary, keyPassed, keyStackRole}
 
-// arn is that of something in this account and region.
+// arn is the ARN of a resource in this account and region.
 func arn(service, rest string) string {
 	return "arn:" + Here.Partition + ":" + service + ":" + Here.Region + ":" + Here.Account + ":" + rest
 }
@@ -29,7 +29,7 @@ func iamARN(rest string) string {
 	return "arn:" + Here.Partition + ":iam::" + Here.Account + ":" + rest
 }
 
-// bucketARNs are the bucket of templates, and what is in it.
+// bucketARNs are the bucket of templates, and its objects.
 func bucketARNs(scope plan.Scope) iampolicy.Texts {
 	bucket := "arn:" + Here.Partition + ":s3:::" + scope.Bucket(Here.Account, Here.Region)
 	return iampolicy.Texts{bucket, bucket + "/*"}
@@ -46,8 +46,8 @@ func principals(scope plan.Scope, kind string) iampolicy.Texts {
 	return iampolicy.Texts{iamARN(kind + scope.Path() + "*"), iamARN(kind + "/" + string(scope) + "-b-*")}
 }
 
-// serviceRoles are those of all offerings, those that have left the catalog among them:
-// their stacks are still to be deleted.
+// serviceRoles are those of all offerings, also of those that have left the catalog: their
+// stacks are still to be deleted.
 func serviceRoles(scope plan.Scope) iampolicy.Texts {
 	return iampolicy.Texts{iamARN("role" + scope.FixedPath() + string(scope) + "-s-*"), iamARN("role/" + string(scope) + "-s-*")}
 }
@@ -57,7 +57,7 @@ func boundaries(scope plan.Scope) string {
 	return iamARN("policy" + scope.FixedPath() + string(scope) + "-p-*")
 }
 
-// contents are what instances' names begin with, in a service whose ARNs end in names.
+// contents are the resources of instances, in a service whose ARNs end in names.
 func contents(scope plan.Scope, service, kind string) string {
 	if service == "s3" {
 		return "arn:" + Here.Partition + ":s3:::" + string(scope) + "-i-*"
@@ -73,7 +73,7 @@ func deny(sid string, resource iampolicy.Texts, actions ...string) iampolicy.Sta
 	return iampolicy.Statement{Sid: sid, Effect: iampolicy.EffectDeny, Action: actions, Resource: resource}
 }
 
-// where has a statement count under one more condition.
+// where adds a condition to a statement.
 func where(s iampolicy.Statement, operator, key string, values ...string) iampolicy.Statement {
 	condition := iampolicy.Condition{operator: {key: values}}
 	maps.Copy(condition, s.Condition)
@@ -119,7 +119,7 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("Roles", roles, "iam:DeleteRole", "iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:GetRolePolicy",
 			"iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRolePolicies",
 			"iam:TagRole", "iam:UntagRole", "iam:UpdateAssumeRolePolicy"),
-		// Without the right to list, what is not there would look forbidden.
+		// Without the right to list, a template that is not there would look forbidden.
 		allow("TemplateNames", bucketARNs(scope)[:1], "s3:ListBucket"),
 		allow("TemplatesRead", bucketARNs(scope)[1:], "s3:GetObject"),
 		allow("Templates", iampolicy.Texts{bucketARNs(scope)[0] + "/templates/*"}, "s3:PutObject"),
@@ -159,8 +159,8 @@ func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 	return o.everywhere(all)
 }
 
-// Listing is the policy of a session that lists an account by a role which may do more.
-// A session is bounded by both: where, the role says.
+// Listing is the policy of a session that lists an account by a role with more rights. A
+// session has only the rights that both give, and the role says where.
 func Listing(scope plan.Scope) string {
 	var actions iampolicy.Texts
 	for _, s := range Inventory(scope, Options{}) {
@@ -172,7 +172,7 @@ func Listing(scope plan.Scope) string {
 	return string(raw)
 }
 
-// everywhere gives what is allowed in the place's region in the others, too.
+// everywhere extends the rights in the place's region to the other regions.
 func (o Options) everywhere(all []iampolicy.Statement) []iampolicy.Statement {
 	for i, s := range all {
 		var more iampolicy.Texts

@@ -44,8 +44,8 @@ func adoptions() map[string]adoption {
 		}},
 		"AWS::IAM::Role": {"RoleName", "RoleName", func(ctx context.Context, p preparation, name string) (string, error) {
 			out, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
-			// Hazard: names of roles are of all paths, and a broker makes roles on its own. What it
-			// has made there is not for an operator to take over.
+			// Hazard: the names of roles are unique over all paths, and a broker makes roles on
+			// its own path. An operator must not take over one of those.
 			if err == nil && aws.ToString(out.Role.Path) != p.fixed {
 				err = advice.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
 					aws.ToString(out.Role.Path)), "find out who has made it, and delete it")
@@ -92,7 +92,7 @@ func (p preparation) strays(ctx context.Context, want, has parsed) (found []type
 	return found, nil
 }
 
-// inPlace is a name of a template as it is in the place.
+// inPlace is a name of a template with the place filled in.
 func (p preparation) inPlace(value json.RawMessage) (name string) {
 	var filled struct {
 		Sub string `json:"Fn::Sub"`
@@ -173,8 +173,8 @@ func bare(resource json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(r)
 }
 
-// importPatience is how long an import may take. It makes nothing, so that one which has
-// not ended by then never began.
+// importPatience is how long an import may take. It makes nothing: one that has not ended by
+// then never began.
 const importPatience = 15 * time.Minute
 
 // imports makes the change set and executes it.

@@ -1,8 +1,8 @@
-// Package bootstrap prepares an account of AWS for a broker: the stack that holds what the
-// offerings need of it, brought up to date and repaired; the mark that says what it was
-// prepared for; the rights of the broker's own credentials; and the accounts and regions
-// that an operator names as targets. It needs the operator's credentials. It leaves to
-// package account what is in the stack and the rights, and to the provider the instances.
+// Package bootstrap prepares an account of AWS for a broker. It makes, updates and repairs the
+// stack that the offerings need there; it records in a mark which needs the account was
+// prepared for; and it tells the rights of the broker's own credentials. It reads the accounts
+// and regions that an operator names as targets. It needs the operator's credentials. It leaves
+// to package account what the stack and the rights are, and to the provider the instances.
 package bootstrap
 
 import (
@@ -40,7 +40,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A Session is where some credentials lead, and how.
+// A Session has the place that some credentials lead to, and the way there.
 type Session struct {
 	plan.Location
 	Config aws.Config
@@ -91,7 +91,7 @@ func At(ctx context.Context, cfg aws.Config) (Session, error) {
 	return p, nil
 }
 
-// In is the place that a target is, reached from this one.
+// In is the session in a target, reached from this one.
 func (p Session) In(ctx context.Context, scope plan.Scope, t plan.Target) (Session, error) {
 	cfg := p.Config.Copy()
 	if t.Region != "" {
@@ -104,18 +104,17 @@ func (p Session) In(ctx context.Context, scope plan.Scope, t plan.Target) (Sessi
 	return At(ctx, cfg)
 }
 
-// buckets is a client of S3. With an emulator, names of buckets stand in the path and
-// not in the host's name.
+// buckets is a client of S3. For an emulator, it puts the names of buckets into the path, and
+// not into the host's name.
 func (p Session) buckets() *s3.Client {
 	return s3.NewFromConfig(p.Config, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
 }
 
-// preparedKey is the object, in the bucket of templates, that says what the account was
-// prepared for. Of all that prepares an account, the broker may read that bucket alone.
+// preparedKey is the object, in the bucket of templates, that says which needs the account was
+// prepared for. The broker may read that bucket alone of all that prepares an account.
 const preparedKey = "account/prepared.json"
 
-// A Mark is the content of that object: digests of what each offering needs, by
-// its name.
+// A Mark is the content of that object: the digests of each offering's needs, by its name.
 type Mark struct {
 	Offerings map[string]string `json:"offerings"`
 }
@@ -132,8 +131,8 @@ func markOf(scope plan.Scope, offerings []account.Offering) (Mark, error) {
 	return m, nil
 }
 
-// Prepared reads what `longshore aws bootstrap` has written for a scope; found is
-// false if it was not run there.
+// Prepared reads the mark that `longshore aws bootstrap` has left for a scope; found is false
+// if the command was not run there.
 func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found bool, err error) {
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
 	out, err := p.buckets().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
@@ -165,18 +164,18 @@ func (m Mark) Lacks(scope plan.Scope, offered *catalog.Catalog) (names []string,
 	return names, err
 }
 
-// Options are what `longshore aws bootstrap` is told.
+// Options are those of `longshore aws bootstrap`.
 type Options struct {
 	Scope   plan.Scope
 	Offered *catalog.Catalog
-	// Target is the name of the target that the account is to be; empty for the
-	// broker's own. Trust is then whom the role there trusts: the id of the broker's
-	// account, or ARNs of its users and roles.
+	// Target is the name of the target that the account becomes; empty for the broker's own.
+	// The role there then trusts Trust: the id of the broker's account, or ARNs of its users
+	// and roles.
 	Target string
 	Trust  []string
-	// Emulated leaves out what emulators do not have.
+	// Emulated leaves out all that emulators lack.
 	Emulated bool
-	// Every is the time between two looks at what is made; zero for two seconds.
+	// Every is the time between two looks at the stack; zero for two seconds.
 	Every time.Duration
 	Say   func(format string, args ...any)
 }
@@ -187,12 +186,12 @@ type Result struct {
 	Region  string `json:"region"`
 	Changes
 	Offerings []string `json:"offerings"`
-	// Targets is what LONGSHORE_AWS_TARGETS has to say to use another account.
+	// Targets is the part of LONGSHORE_AWS_TARGETS by which the broker uses another account.
 	Targets *plan.Targets `json:"targets,omitempty"`
 }
 
-// Run makes what the offerings need in one region of the account that the SDK's
-// settings lead to. It may be repeated at any time.
+// Run prepares one region of the account that the SDK's settings lead to. It may be repeated at
+// any time.
 func Run(ctx context.Context, o Options) (out Result, err error) {
 	at, err := Load(ctx)
 	if err != nil {
@@ -235,8 +234,8 @@ func (p Session) prepare(ctx context.Context, o Options) (out Result, err error)
 	return out, p.keepMark(ctx, o.Scope, mark)
 }
 
-// keepMark records in the bucket what the account is prepared for. It is called last:
-// whoever finds the mark finds everything else.
+// keepMark records which needs the account is prepared for. It is called last: a mark means
+// that everything else is there.
 func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 	has, found, err := p.Prepared(ctx, scope)
 	if err != nil {
@@ -270,9 +269,9 @@ func (p Session) preparation(name, bucket string, o Options) preparation {
 	}
 }
 
-// access is whom the role of another account trusts, and how the broker names that
-// account. The external id is the same each time. It is not secret, but no other broker
-// uses it.
+// access gives the trust of the role in another account, and the target by which the broker
+// names that account. The external id is the same each time. It is not secret, but no other
+// broker uses it.
 func (p Session) access(o Options) (*account.Trust, *plan.Targets, error) {
 	if !hosted.TargetName.MatchString(o.Target) || o.Target == plan.DefaultTarget {
 		return nil, nil, advice.For("--target", fmt.Sprintf("%q is not the name of another account", o.Target),

@@ -175,8 +175,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// current is the template of the stack. It removes a stack whose creation has failed,
-// which has nothing, and continues a rollback that has failed.
+// current is the template of the stack. It removes an empty stack whose creation has failed,
+// and continues a rollback that has failed.
 func (p preparation) current(ctx context.Context) (has parsed, exists bool, err error) {
 	s, err := p.settled(ctx)
 	if err != nil || s == nil {
@@ -226,7 +226,7 @@ func (p preparation) goOn(ctx context.Context) error {
 	return fmt.Errorf("an update of the stack %s cannot be undone: %w", p.name, p.why(ctx, began))
 }
 
-// since is when an operation begins now, by CloudFormation's clock.
+// since is a time before any operation that begins now, by CloudFormation's clock.
 func (p preparation) since() time.Time { return time.Now().Add(-time.Minute) }
 
 // look describes the stack; nil if there is none.
@@ -336,7 +336,7 @@ func (p preparation) protect(ctx context.Context, s *types.Stack) error {
 	return nil
 }
 
-// why are the reasons that the resources of the stack gave for a failure.
+// why gives the reasons of the stack's resources for a failure.
 func (p preparation) why(ctx context.Context, since time.Time) error {
 	out, err := p.stacks.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: &p.name})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package iampolicy reads IAM policies. It owns what a policy document is. It is pure,
-// and grants nothing.
+// Package iampolicy reads IAM policies. It owns the form of policy documents. It is pure, and
+// grants nothing.
 package iampolicy
 
 import (
@@ -39,7 +39,7 @@ type Statement struct {
 // A Condition has, by operators and by keys, the values that are asked for.
 type Condition map[string]map[string]Texts
 
-// Texts are one or several: JSON may have one stand alone.
+// Texts are one text or several: JSON may have one stand alone.
 type Texts []string
 
 // UnmarshalJSON reads one text, a truth value, or a list.
@@ -67,8 +67,7 @@ func (t *Texts) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Parse reads a document. It takes members that it does not know as mistakes: what is
-// overlooked could be a condition.
+// Parse reads a document. It refuses members that it does not know: one could be a condition.
 func Parse(raw []byte) (Document, error) {
 	var written struct {
 		Version   string
@@ -99,7 +98,7 @@ var operators = regexp.MustCompile(`(?i)^((ForAllValues:|ForAnyValue:)?(String(N
 	`(Numeric|Date)((Not)?Equals|(Less|Greater)Than(Equals)?)|Arn(Not)?(Equals|Like)|(Not)?IpAddress|BinaryEquals|Bool)` +
 	`(IfExists)?|Null)$`)
 
-// check finds what AWS would refuse.
+// check finds statements that AWS would refuse.
 func (s Statement) check() error {
 	switch {
 	case s.Effect != EffectAllow && s.Effect != EffectDeny:
@@ -162,8 +161,9 @@ func strictly(raw []byte, into any) error {
 	return d.Decode(into)
 }
 
-// Like reports whether a pattern, with * for any letters and ? for one, has a text; of
-// two patterns, whether the second has all that the first has.
+// Like reports whether a pattern, with * for any letters and ? for one, matches a text. If the
+// text is a pattern, too, it reports whether the second one matches all that the first one
+// does.
 func Like(text, pattern string) bool {
 	// The last star seen, and where its letters end: going back there is enough.
 	star, mark := -1, 0

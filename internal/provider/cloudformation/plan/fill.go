@@ -9,10 +9,9 @@ import (
 // braced is what stands in ${…}; one that is not closed goes on to the text's end.
 var braced = regexp.MustCompile(`\$\{([^}]*)(}?)`)
 
-// Fill replaces each ${NAME} of a text by the value of that name; a value is put in
-// as it is, and never read again. What has one colon or is no name, such as
-// ${aws:username} and ${*}, is IAM's own and stays. A name that has no value is an
-// error.
+// Fill replaces each ${NAME} of a text by the value of that name; it never reads a value again.
+// Variables of IAM, such as ${aws:username} and ${*}, have one colon or no name, and stay. A
+// name without a value is an error.
 func Fill(text string, values map[string]string) (filled string, err error) {
 	filled = braced.ReplaceAllStringFunc(text, func(part string) string {
 		name, closed := strings.CutSuffix(part[len("${"):], "}")

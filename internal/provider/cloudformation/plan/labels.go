@@ -34,8 +34,8 @@ func PlaceLabels(p provider.Place) []label.Label {
 	return out
 }
 
-// Clean gives a text as every service takes it in the value of a tag: what is
-// neither a letter, a digit, a space nor one of _.:/=+-@ becomes a hyphen.
+// Clean gives a text that every service takes as the value of a tag: a hyphen stands in the
+// place of each character other than letters, digits, spaces and _.:/=+-@.
 func Clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(" _.:/=+-@", r) {

@@ -1,14 +1,14 @@
 package plan
 
-// The names of labels that say what a thing is of, for whoever finds it without its
-// record.
+// The names of labels that say more of a thing than its tags, for people and programs without
+// its record.
 const (
 	LabelOffering = "longshore:offering"
-	// LabelScope is whose it is, among the brokers that share an account: policies tell
-	// by it what no name tells, such as keys.
+	// LabelScope tells the brokers apart that share an account: policies use it for things
+	// whose names do not tell, such as keys.
 	LabelScope    = "longshore:scope"
 	LabelPlan     = "longshore:plan" // its id
 	LabelOnDelete = "longshore:on-delete"
-	// LabelRetained is on what outlives its stack: since when.
+	// LabelRetained is on resources that outlive their stack: since when.
 	LabelRetained = "longshore:retained"
 )

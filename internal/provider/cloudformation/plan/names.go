@@ -9,8 +9,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// A Scope is what the names of all that one broker makes in AWS accounts begin with:
-// its rights end where other names begin.
+// A Scope begins the names of all that one broker makes in AWS accounts: its rights end where
+// other names begin.
 type Scope string
 
 // lower is base32 in the letters that every name may have.
@@ -21,8 +21,8 @@ func short(text string, letters int) string {
 	return lower.EncodeToString(sum[:])[:letters]
 }
 
-// ScopeOf is the scope of a broker: of is the name of its stack, or the identity of
-// a broker without one.
+// ScopeOf is the scope of a broker, of the name of its stack, or of the identity of a broker
+// without one.
 func ScopeOf(of string) Scope { return Scope("longshore-" + short(of, 8)) }
 
 // Prefix begins the names of all that a broker makes.
@@ -31,10 +31,10 @@ func (s Scope) Prefix() string { return string(s) + "-" }
 // Path is that of the IAM users and roles of its bindings.
 func (s Scope) Path() string { return "/" + strings.Replace(string(s), "-", "/", 1) + "/" }
 
-// FixedPath is that of what an operator makes for it: service roles, boundaries, the
-// role in another account. Hazard: it must not lie below Path. In a pattern of a
-// policy a star crosses slashes, and whoever may make roles below Path could choose a
-// path there that leads into what only an operator makes.
+// FixedPath is the path of what an operator makes for it: service roles, boundaries, the role
+// in another account. Hazard: it must not lie below Path. A star in the pattern of a policy
+// crosses slashes, and a caller who may make roles below Path could choose a path that leads
+// into those that only an operator makes.
 func (s Scope) FixedPath() string { return strings.TrimSuffix(s.Path(), "/") + "-fixed/" }
 
 // Stacks begins the names of the stacks of all instances.
@@ -130,10 +130,10 @@ func (s Scope) Access(region string) string { return string(s) + "-a-" + region 
 // Bucket is the name of the bucket that holds templates by their digests.
 func (s Scope) Bucket(account, region string) string { return string(s) + "-" + account + "-" + region }
 
-// A Location is where things are made: what ARNs say.
+// A Location is an account and region, as ARNs name them.
 type Location struct{ Partition, Account, Region string }
 
-// Suffix is what the names of hosts end in there.
+// Suffix ends the names of hosts there.
 func (p Location) Suffix() string {
 	if p.Partition == "aws-cn" {
 		return "amazonaws.com.cn"

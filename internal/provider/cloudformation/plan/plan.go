@@ -1,7 +1,6 @@
-// Package plan holds the settings of a plan of a CloudFormation offering, and how the
-// things that are made for it are named. It is what the compiler of offerings, the
-// provider, and whatever prepares an account have in common: it reads no files and
-// calls nothing.
+// Package plan holds the settings of a plan of a CloudFormation offering, and the names of the
+// things that are made for it. The compiler of offerings, the provider, and the preparation of
+// accounts share it: it reads no files and calls nothing.
 package plan
 
 import (
@@ -46,7 +45,7 @@ type Settings struct {
 	// Proof is a call that the policy allows, which proves a key; nil for asking
 	// only whose the key is.
 	Proof *Proof `json:"proof,omitempty"`
-	// OnDelete is what becomes of what is in the instance.
+	// OnDelete is the rule for the contents of the instance.
 	OnDelete Rule `json:"on_delete,omitempty"`
 	// Existing names a resource that is there already.
 	Existing *Existing `json:"existing,omitempty"`
@@ -70,7 +69,7 @@ const (
 	Role Principal = "role" // an IAM role that others may assume; it has no secret
 )
 
-// A Rule is what a deletion does with what an instance holds.
+// A Rule says what a deletion does with the contents of an instance.
 type Rule string
 
 // The rules of plans. Refuse looks before anything is touched.
@@ -80,8 +79,8 @@ const (
 	Refuse Rule = "refuse" // the deletion fails, and the instance stays usable
 )
 
-// A Source is where the value of a template's parameter is from: the first that is
-// there of the user's parameter, the context, the target, and Value.
+// A Source gives the value of a template's parameter: the first one that is given of the user's
+// parameter, the context, the target, and Value.
 type Source struct {
 	// Parameter is the user's, by its name.
 	Parameter string `json:"parameter,omitempty"`
@@ -125,10 +124,10 @@ const (
 	ValueAccount   = "AWS::AccountId"
 	ValuePartition = "AWS::Partition"
 	ValueSuffix    = "AWS::URLSuffix"
-	// ValuePrefix is what the names of all that the broker makes begin with.
+	// ValuePrefix begins the names of all that the broker makes.
 	ValuePrefix = "Prefix"
-	// ValueSpacePrefix is what the names of all that the broker makes in the instance's
-	// space begin with. What exists already is of no space.
+	// ValueSpacePrefix begins the names of all that the broker makes in the instance's space.
+	// An existing resource is of no space.
 	ValueSpacePrefix = "SpacePrefix"
 )
 

@@ -12,12 +12,11 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// DenyAll is the policy that stands beside a plan's in a quarantine: there must be room
-// for it.
+// DenyAll is the policy beside a plan's in a quarantine: each principal keeps room for it.
 const DenyAll = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`
 
-// inside is what IAM takes of policies inside one user or role, all of them together,
-// in characters that are no white space.
+// inside is the most that IAM takes of policies inside one user or role, all of them together,
+// in characters without white space.
 var inside = map[Principal]int{User: 2048, Role: 10240}
 
 // PolicyLimit is how many bytes the plan's policy may have, filled and without white
@@ -32,9 +31,9 @@ func PolicyLimit(kind Principal) int {
 // ErrPolicyTooLong says that a policy is more than PolicyLimit.
 var ErrPolicyTooLong = errors.New("the policy is too long")
 
-// FillPolicy gives a plan's policy with its values in it, as IAM takes it. A value is
-// data: it stands inside of its string, and no letter of it means anything to IAM. A
-// value that is empty is an error, as it could widen what it stands in.
+// FillPolicy gives a plan's policy with its values in it, as IAM takes it. A value is data: it
+// stands inside of its string, and no letter of it means anything to IAM. An empty value is an
+// error, as it could widen its pattern.
 func FillPolicy(kind Principal, policy json.RawMessage, values map[string]string) (string, error) {
 	decoded, err := decode(string(policy))
 	if err != nil {
@@ -84,8 +83,7 @@ func CheckPolicySize(kind Principal, policy json.RawMessage) error {
 	return nil
 }
 
-// literally takes their meaning from what IAM's policies read as patterns and
-// variables.
+// literally escapes the patterns and variables of IAM's policies.
 var literally = strings.NewReplacer("*", "${*}", "?", "${?}", "$", "${$}")
 
 // fillAll replaces the names in all texts of a document but in those that name a member.

@@ -33,8 +33,8 @@ func Unwritable(r rune) bool {
 	return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' || r == '\uFFFE' || r == '\uFFFF'
 }
 
-// Tidy gives a text of the platform's as any stack takes it: nobody who orders can
-// mend it. Control characters become hyphens, and what is too long is clipped.
+// Tidy gives a text of the platform's that any stack takes, since no user can mend it. Control
+// characters become hyphens, and long texts are clipped.
 func Tidy(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || Unwritable(r) {

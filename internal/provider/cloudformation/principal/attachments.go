@@ -16,8 +16,8 @@ import (
 // A call is one of IAM's.
 type call[In, Out any] func(context.Context, *In, ...func(*iam.Options)) (*Out, error)
 
-// hanging lists the things of one kind that hang on a principal. A list of IAM gives more
-// than anybody hangs on one principal. Ids are those in an answer, and removal names one.
+// hanging lists the things of one kind that hang on a principal: one page of IAM's list has
+// them all. Ids reads them from an answer, and removal names one.
 func hanging[In, Out, Off, Done any](kind string, list call[In, Out], in In, ids func(*Out) []string,
 	remove call[Off, Done], removal func(id *string) *Off) lister {
 	return func(ctx context.Context) (all []Attachment, err error) {
@@ -135,7 +135,7 @@ func (s sdk) ofLogins(name *string) []lister {
 	}
 }
 
-// Attachments implements Policies. What cannot be listed hinders nothing else.
+// Attachments implements Policies. A list that fails hinders no other.
 func (s sdk) Attachments(ctx context.Context, kind plan.Principal, name string) (all []Attachment, err error) {
 	listers := s.onRole(&name)
 	if kind == plan.User {

@@ -9,7 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// IAM is what a Keeper needs of AWS IAM. Errors are of the classes of package awserr;
+// IAM is the part of AWS IAM that a Keeper calls. Errors are of the classes of package awserr;
 // all but Keys.CreateKey may be called again after an answer was lost.
 type IAM interface {
 	Principals
@@ -19,36 +19,35 @@ type IAM interface {
 
 // Principals are the users and roles of an account.
 type Principals interface {
-	// List gives those below a path in pages of at most so many, without their tags.
-	// It may not show yet what was just made, and still show what was just deleted.
+	// List reads the principals below a path, in pages of at most so many, without their tags.
+	// It may not show yet one that was just made, and still show one that was just deleted.
 	List(ctx context.Context, kind plan.Principal, path, cursor string, most int) (page []Found, next string, err error)
 	// Get gives one by its name, with its tags.
 	Get(ctx context.Context, kind plan.Principal, name string) (Found, error)
 	Create(ctx context.Context, kind plan.Principal, w Wanted) error
 	// SetTrust says who may assume a role.
 	SetTrust(ctx context.Context, role, document string) error
-	// SetTags leaves other tags as they are; DropTags drops those of some names.
+	// SetTags leaves other tags as they are.
 	SetTags(ctx context.Context, kind plan.Principal, name string, tags []label.Label) error
 	DropTags(ctx context.Context, kind plan.Principal, name string, tags ...string) error
 	// Delete is refused as awserr.Busy while something hangs on it.
 	Delete(ctx context.Context, kind plan.Principal, name string) error
 }
 
-// Policies are those inside of users and roles, and what else hangs on them.
+// Policies are the policies inside of users and roles, and other things that hang on them.
 type Policies interface {
 	Policy(ctx context.Context, kind plan.Principal, name, policy string) (document string, err error)
 	PutPolicy(ctx context.Context, kind plan.Principal, name, policy, document string) error
 	DeletePolicy(ctx context.Context, kind plan.Principal, name, policy string) error
-	// Attachments are all that must go before a principal can be deleted, except its
-	// access keys: policies of its own among them. Keepers make none but those; others
-	// may have.
+	// Attachments are all that must go before a principal can be deleted, except its access
+	// keys: policies of its own among them. A Keeper makes no others; people may.
 	Attachments(ctx context.Context, kind plan.Principal, name string) ([]Attachment, error)
 }
 
 // Keys are the access keys of users, and what the account allows.
 type Keys interface {
 	Keys(ctx context.Context, user string) ([]KeyInfo, error)
-	// CreateKey is tried once: a key whose answer was lost is known to nobody.
+	// CreateKey is tried once: nobody knows the secret of a key whose answer was lost.
 	CreateKey(ctx context.Context, user string) (Key, error)
 	SetKey(ctx context.Context, user, id string, active bool) error
 	DeleteKey(ctx context.Context, user, id string) error
@@ -95,8 +94,7 @@ type Attachment struct {
 
 // A Prover tries a new access key.
 type Prover interface {
-	// Prove makes one call with the key: the plan's proof, or one that asks only whose
-	// the key is. It reports whether AWS did what was asked; said is why not, a code of
-	// AWS, for logs.
+	// Prove makes one call with the key: the plan's proof, or one that asks only whose the key
+	// is. It reports whether AWS did it; said is the reason for logs, a code of AWS.
 	Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string, err error)
 }

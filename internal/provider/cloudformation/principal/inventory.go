@@ -16,18 +16,17 @@ import (
 )
 
 const (
-	// ReadsPerSecond is how fast an inventory reads tags. A list of IAM has none, and
-	// names are hashes, so there is a read for each principal, once in a process: they
-	// cost nothing, but an account has few of them in a second, and its people need some.
-	// With 5 000 users, the first sweep reads for 8 minutes, spread over its parts.
+	// ReadsPerSecond is how fast an inventory reads tags. The lists of IAM have none, and names
+	// are hashes, so each principal is read once in a process. Reads cost nothing, but an
+	// account has few of them in a second, and its people need some. With 5 000 users, the
+	// first sweep reads for 8 minutes, spread over its parts.
 	ReadsPerSecond = 10
-	// pageSize is what is read in 3 s: a part of a sweep begins no page that it has no
-	// time for.
+	// pageSize takes 3 s to read: a part of a sweep begins no page for which it has no time.
 	pageSize = 25
 )
 
-// List lists the broker's principals, half-made ones too, page by page, without their
-// target. Cursor and next are as in provider.Inventory.
+// List lists the broker's principals page by page, half-made ones too, without their target.
+// Cursor and next are as in provider.Inventory.
 func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
 	k.once.Do(func() {
 		if k.Reads == nil {
@@ -63,17 +62,17 @@ func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holdi
 	return page, string(kinds[1]), nil
 }
 
-// A call that its sender gave up may land for 15 minutes, as long as AWS takes its
-// signature: one that makes a key, beside the key that was recorded by then. Users of
-// that age are looked at once in a process, for two days, in which some sweep comes by.
+// A call whose sender gave up may land for 15 minutes, as long as AWS takes its signature: it
+// may make a key beside the one that was recorded by then. The inventory looks at users of that
+// age once in a process, for two days, in which some sweep comes by.
 const (
 	lateAfter = 15 * time.Minute
 	lateUntil = 48 * time.Hour
 )
 
-// lookLate tells the log of keys beside the recorded one. Whoever lists may delete
-// nothing: they go with the next step on the binding. Keys that cannot be read are
-// looked at by the next sweep: an inventory without them is complete all the same.
+// lookLate logs keys beside the recorded one. An inventory may delete nothing: the next step on
+// the binding revokes them. If the keys cannot be read, the next sweep looks again: an
+// inventory without them is complete all the same.
 func (k *Keeper) lookLate(ctx context.Context, f Found) error {
 	age := k.Now().Sub(f.Created)
 	looked, _ := k.looked.Get(f.ARN)
@@ -105,9 +104,8 @@ func (k *Keeper) lookLate(ctx context.Context, f Found) error {
 	return nil
 }
 
-// tagsOf gives whose a principal is; zero for what went or cannot be read as tags. They
-// never change while it lives, so that a process reads them once. Whoever removes it
-// reads them again.
+// tagsOf gives the tags of a principal; zero if it has gone, or has no readable tags. They
+// never change while it lives, so that a process reads them once; a removal reads them again.
 func (k *Keeper) tagsOf(ctx context.Context, f Found) (provider.Tags, error) {
 	id := f.ARN + f.Created.String()
 	tags, ok := k.read.Get(id)
@@ -131,15 +129,15 @@ func (k *Keeper) tagsOf(ctx context.Context, f Found) (provider.Tags, error) {
 	return tags, nil
 }
 
-// quarantineLabel is the tag of what is in quarantine: the ids of the keys that were
-// active before, or noKeys.
+// quarantineLabel is the tag of a principal in quarantine: the ids of the keys that were active
+// before, or noKeys.
 const (
 	quarantineLabel = "longshore:quarantine"
 	noKeys          = "-"
 )
 
-// inventoried finds a principal that an inventory has listed; nil where it is gone, or of
-// another incarnation.
+// inventoried finds a principal that an inventory has listed; nil if it is gone, or of another
+// incarnation.
 func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (*Found, error) {
 	all, err := k.named(ctx, h.Name)
 	for _, f := range all {
@@ -150,9 +148,9 @@ func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (*Found, e
 	return nil, err
 }
 
-// Quarantine has a principal open nothing, as provider.Quarantiner has it: its keys are
-// made inactive, and it is denied everything, sessions that were begun before included.
-// What is to be undone stands in a tag before anything is done.
+// Quarantine implements provider.Quarantiner: it makes the keys of a principal inactive and
+// denies it everything, also in sessions that have begun. A tag says how to undo it before
+// anything is done.
 func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
 	f, err := k.inventoried(ctx, h)
 	if err != nil || f == nil {
@@ -182,7 +180,7 @@ func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
 	return k.setKeys(ctx, f.Name, active, false)
 }
 
-// Release ends a quarantine: everything is as it was before.
+// Release implements provider.Quarantiner: the principal is as it was before.
 func (k *Keeper) Release(ctx context.Context, h provider.Holding) error {
 	f, err := k.inventoried(ctx, h)
 	if err != nil || f == nil || f.Tags[quarantineLabel] == "" {

@@ -1,11 +1,10 @@
-// Package principal keeps what the bindings of AWS services have of their own: an
-// IAM user with one access key, or a role that others may assume. It owns their
-// names, policies, keys, tags and end; it knows nothing of stacks.
+// Package principal makes the principals of bindings of AWS services: an IAM user with one
+// access key, or a role that others may assume. It owns their names, policies, keys, tags and
+// end; it knows nothing of stacks.
 //
-// A key that AWS has shown to nobody who lives is revoked by whatever looks at the
-// user next: a step of its bind, a Rewrite, the end of the binding. No secret of such
-// a key is known to anybody. A bind that is done leaves the id of its key in a tag, so
-// that the recorded one is told from another.
+// A key whose secret was lost with its process is revoked by the next look at the user: a step
+// of its bind, a Rewrite, the end of the binding. A bind that is done leaves the id of its key
+// in a tag, so that the recorded key is told from another.
 package principal
 
 import (
@@ -37,7 +36,7 @@ type Keeper struct {
 	IAM    IAM
 	Prover Prover
 	Scope  plan.Scope
-	// Broker is whose principals the inventory lists.
+	// Broker is the broker whose principals the inventory lists.
 	Broker string
 	// Boundary gives the ARN of the policy that bounds an offering's principals.
 	Boundary func(offering string) string
@@ -49,37 +48,37 @@ type Keeper struct {
 	once  sync.Once                    // of Reads
 	usage recent.Values[usage]         // by kinds
 	read  recent.Values[provider.Tags] // what List has read, by ARNs and times of creation
-	// looked are users whose keys were looked at late, and when they were made.
+	// looked has the users whose keys were looked at late, with their times of creation.
 	looked recent.Values[time.Time]
 	page   int // of the inventory; 0 for pageSize
 }
 
 const (
-	// stateFormat is the version of what bindingState is written as.
+	// stateFormat is the version of bindingState.
 	stateFormat = 1
 
-	// A key counts as proven after so many successes in a row, so far apart: AWS
-	// accepts a new one here and refuses it there for some seconds.
+	// A key counts as proven after so many successes in a row, so far apart: for some seconds,
+	// AWS accepts a new one in some places and refuses it in others.
 	proofs      = 3
 	proofsApart = time.Second
-	// askAgain is the pause after IAM or a proof has shown that something that was
-	// made is not known everywhere.
+	// askAgain is the pause after IAM or a proof has shown that a new thing is not known
+	// everywhere.
 	askAgain = 2 * time.Second
-	// settled is when the lists of IAM show what was made before, generously.
+	// settled is the age at which the lists of IAM surely show a thing.
 	settled = 2 * time.Minute
-	// roleSettles is how long a new role is kept back: nobody but those who may
-	// assume it could prove it, and AWS needs some seconds to know it everywhere.
+	// roleSettles is how long a new role is held back: the broker may not assume it, so it
+	// cannot prove it, and AWS needs some seconds to know it everywhere.
 	roleSettles = 10 * time.Second
-	// patience is how long a refusal is taken for a change of rights that is not
-	// known everywhere yet.
+	// patience is how long a refusal may come from a change of rights that is not known
+	// everywhere yet.
 	patience = 2 * time.Minute
 
-	// policyName is that of the plan's policy in a user or role, and denyName that of
-	// the one which stands beside it in a quarantine.
+	// policyName is the name of the plan's policy in a user or role, and denyName that of the
+	// one beside it in a quarantine.
 	policyName = "longshore"
 	denyName   = "longshore-quarantine"
 
-	// keyLabel is the tag that tells the recorded key of a user, by its id.
+	// keyLabel is the tag with the id of a user's recorded key.
 	keyLabel = "longshore:key"
 )
 
@@ -89,7 +88,7 @@ type bindingState struct {
 	Key    string    `json:"key,omitempty"`
 	Secret string    `json:"secret,omitempty"`
 	Made   time.Time `json:"made,omitzero"`
-	// Proofs are the successes in a row, of which At was the last.
+	// Proofs counts the successes in a row; At is the time of the last one.
 	Proofs int       `json:"proofs,omitempty"`
 	At     time.Time `json:"at,omitzero"`
 }
@@ -109,11 +108,11 @@ type task struct {
 	values      map[string]string
 }
 
-// Bind makes the binding's principal by a step, as provider.Provider has it. Values
-// are the outputs of the instance and the plan.Value names. A user takes four steps
-// or more: in the first, it gets its policy and its one key; the secret is recorded as
-// state; each further one proves the key once, and the last grants it and drops it
-// from the state. A role takes two.
+// Bind makes the binding's principal by a step, as provider.Provider has it. Values are the
+// outputs of the instance and the plan.Value names. A user takes four steps or more: the first
+// makes it with its policy and its one key, and the secret is recorded as state; each further
+// step proves the key once; the last one grants the key and drops it from the state. A role
+// takes two.
 func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (
 	st provider.Status, err error) {
 	var was bindingState
@@ -145,7 +144,7 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, 
 	return provider.Status{Percent: 20, Description: "Creating the credentials", After: askAgain}, nil
 }
 
-// fill puts the values into all that needs them.
+// fill fills the values into the policy and the credentials.
 func (t *task) fill() (err error) {
 	if t.policy, err = plan.FillPolicy(t.kind, t.m.Policy, t.values); err != nil {
 		return t.wrong("binding", err)
@@ -200,8 +199,8 @@ func (t *task) make(ctx context.Context) (st provider.Status, err error) {
 	return t.key(ctx)
 }
 
-// find gives this binding's principal, nil if the lists do not show it, and one of the
-// other kind, from before its plan was changed. Anything else under its path is a failure.
+// find gives the binding's principal, nil if the lists do not show it, and those of the other
+// kind, from before its plan was changed. Any other principal under its path is a failure.
 func (t *task) find(ctx context.Context) (mine *Found, others []Found, err error) {
 	all, err := t.listed(ctx, t.Scope.BindingPath(t.tags))
 	if err != nil {
@@ -231,8 +230,8 @@ func (t *task) clear(ctx context.Context, others []Found, err error) error {
 	return t.hard("removing a former principal", err)
 }
 
-// create makes the principal. One of its name that the lists do not show is taken if
-// it is ours.
+// create makes the principal. It takes one of that name that the lists do not show, if it is
+// ours.
 func (t *task) create(ctx context.Context) (*Found, error) {
 	if err := t.room(ctx, t.kind); err != nil {
 		return nil, err
@@ -256,7 +255,7 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 	return &Found{Name: t.name, Created: t.Now()}, err
 }
 
-// key gives a user its one key. Those that are there were never recorded.
+// key gives a user its one key. It revokes the others, which were never recorded.
 func (t *task) key(ctx context.Context) (st provider.Status, err error) {
 	if _, err := t.revoke(ctx, t.name, ""); err != nil {
 		return st, t.hard("revoking keys that were never recorded", err)
@@ -272,8 +271,7 @@ func (t *task) key(ctx context.Context) (st provider.Status, err error) {
 	return provider.Status{State: r.state(), Percent: 40, Description: "Waiting for AWS to know the key", After: time.Second}, nil
 }
 
-// prove tries the recorded key once more, and grants it when it has succeeded often
-// enough in a row.
+// prove tries the recorded key once more, and grants it after enough successes in a row.
 func (t *task) prove(ctx context.Context, was bindingState) (st provider.Status, err error) {
 	waiting := provider.Status{Percent: 40 + 20*was.Proofs, Description: "Waiting for AWS to know the key"}
 	if next := was.At.Add(proofsApart); was.Proofs > 0 && t.Now().Before(next) {
@@ -336,8 +334,8 @@ func (k *Keeper) revoke(ctx context.Context, user, but string) (there bool, err 
 	return there, nil
 }
 
-// role grants a role, which has no secret, once it is as it should be and AWS has had
-// the time to know it everywhere.
+// role grants a role, which has no secret, once its policy is right and AWS has had the time to
+// know it everywhere.
 func (t *task) role(ctx context.Context, mine *Found) (st provider.Status, err error) {
 	has, err := t.IAM.Policy(ctx, t.kind, t.name, policyName)
 	if err != nil && !awserr.Is(err, awserr.Absent) {
@@ -357,8 +355,8 @@ func (t *task) role(ctx context.Context, mine *Found) (st provider.Status, err e
 	return provider.Status{Done: true, Percent: 100, Grant: &provider.Grant{Credentials: t.credentials}}, nil
 }
 
-// externalID is what whoever assumes the binding's role has to name: it is the same
-// in each step, and another one for each binding.
+// externalID is the text by which the binding's role may be assumed: the same in each step, and
+// another one for each binding.
 func (t *task) externalID() string {
 	sum := hmac.New(sha256.New, t.b.Secret)
 	sum.Write([]byte("external id of a role"))

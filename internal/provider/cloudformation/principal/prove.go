@@ -148,7 +148,7 @@ func inJSON(text string) string {
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// code is that of an error in XML or JSON: a word of AWS's, without what follows it.
+// code is the code of an error in XML or JSON.
 func code(body []byte) string {
 	found := codes().FindSubmatch(body)
 	if found == nil {
@@ -157,7 +157,8 @@ func code(body []byte) string {
 	return string(bytes.Join(found[1:], nil))
 }
 
-// codes is made when it is first used: no other pattern is as large, and each start would pay for it.
+// codes is compiled when it is first used: it is by far the largest pattern, and each start
+// would pay for it.
 var codes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<Code>(\w{1,80})</Code>|"(?:__type|code|Code)"\s*:\s*"(?:[\w.]*#)?(\w{1,80})`)
 })

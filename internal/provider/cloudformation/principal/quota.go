@@ -9,16 +9,16 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// usage is how full the account was.
+// usage is the number of principals in the account, and their quota.
 type usage struct {
 	made, most int
 	at         time.Time
 }
 
 const (
-	// usageFor is how long it counts.
+	// usageFor is how long a usage counts.
 	usageFor = 10 * time.Minute
-	// nearlyFull is from where on an operator is told, in percent.
+	// nearlyFull is how many percent of the quota may be used before an operator is told.
 	nearlyFull = 80
 )
 
@@ -27,8 +27,7 @@ func full() error {
 		"Tell the operator of the broker.")
 }
 
-// room fails when the account has none for another principal. An account that does
-// not tell is asked by trying.
+// room fails if the account is full. An account that does not tell is asked by trying.
 func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
 	u, _ := k.usage.Get(string(kind))
 	if now := k.Now(); u.at.IsZero() || now.After(u.at.Add(usageFor)) {

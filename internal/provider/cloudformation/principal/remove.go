@@ -45,11 +45,10 @@ func (k *Keeper) named(ctx context.Context, name string) (all []Found, err error
 	return all, nil
 }
 
-// listMost is how many IAM gives at once at most.
+// listMost is the most that IAM gives in a page.
 const listMost = 1000
 
-// owned gives a principal with its tags if it is of the binding; anything else is a
-// failure, and stays as it is.
+// owned reads a principal, and fails if it is not the binding's: it stays as it is.
 func (k *Keeper) owned(ctx context.Context, f Found, tags provider.Tags) (Found, error) {
 	full, err := k.IAM.Get(ctx, f.Kind, f.Name)
 	if err != nil {
@@ -92,8 +91,8 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.St
 	return again, nil
 }
 
-// principalsOf gives the principals of a binding: those that the lists show, or else the
-// one of its name, which they may not show yet.
+// principalsOf gives the principals of a binding: those that the lists show, or else those of
+// its name, which the lists may not show yet.
 func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]Found, error) {
 	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
 	if err != nil || len(all) > 0 {
@@ -102,9 +101,9 @@ func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]Found,
 	return k.named(ctx, k.Scope.Binding(tags))
 }
 
-// remove deletes what is ours: its keys first, so that it opens nothing from then on.
-// What others have hung on it goes too, where IAM would not let it be deleted; then
-// it is deleted when this is called again.
+// remove deletes a principal of ours, its keys first, so that it opens nothing from then on.
+// Where IAM does not delete it because of things that others have hung on it, those are
+// detached, and the next call deletes it.
 func (k *Keeper) remove(ctx context.Context, f Found) error {
 	if f.Kind == plan.User {
 		if _, err := k.revoke(ctx, f.Name, ""); err != nil {
@@ -137,8 +136,8 @@ func absentIsFine(err error) error {
 	return err
 }
 
-// hard makes a failure of what only an operator can change: at once, or once it
-// cannot be a change any more that is not known everywhere. The log tells what to do.
+// hard makes a failure of an error that only an operator can end: at once, or once it cannot
+// come any more from a change that is not known everywhere. The log tells what to do.
 func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
 	if _, failed := errors.AsType[*provider.Failure](err); failed || err == nil {
 		return err

@@ -11,10 +11,10 @@ import (
 // rewrites is how many policies one step changes.
 const rewrites = 25
 
-// Rewrite gives the policies of all principals of an instance what m and the values
-// say, and has roles be assumed by those whom m names; it leaves alone what is so. Not
-// done means that it is to be called again. Each principal is read, by a call or two:
-// an instance of some hundred bindings fits into a step.
+// Rewrite gives all principals of an instance the policy of m with these values, and has roles
+// be assumed by those that m names; it leaves principals alone that are so. It is called again
+// until it is done. It reads each principal by a call or two: an instance of some hundred
+// bindings fits into a step.
 func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool,
 	err error) {
 	of := provider.TagsOf(in)
@@ -55,8 +55,8 @@ type rewriting struct {
 	partition string
 }
 
-// principal changes one principal if it is otherwise, and reports whether it did. A key
-// beside the recorded one goes with it.
+// principal changes one principal if it differs, and reports whether it did. It revokes keys
+// beside the recorded one.
 func (r *rewriting) principal(ctx context.Context, f Found, document string) (bool, error) {
 	has, err := r.IAM.Policy(ctx, f.Kind, f.Name, policyName)
 	if absentIsFine(err) != nil {

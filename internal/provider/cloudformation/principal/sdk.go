@@ -17,7 +17,7 @@ import (
 // NewIAM is the IAM of the account that a config leads to.
 func NewIAM(cfg aws.Config) IAM { return sdk{iam.NewFromConfig(cfg)} }
 
-// sdk is IAM by AWS's SDK, which repeats what it may.
+// sdk is IAM by AWS's SDK, which repeats calls where that is safe.
 type sdk struct{ c *iam.Client }
 
 // either makes the call of a role, or that of a user.

@@ -28,7 +28,7 @@ type trustStatement struct {
 
 const externalIDKey = "sts:ExternalId"
 
-// trust lets those whom a plan names assume a role, and only with the binding's
+// trust lets the principals that a plan names assume a role, and only with the binding's
 // external id.
 func trust(assume []string, partition, externalID string) (trustPolicy, error) {
 	s := trustStatement{Effect: iampolicy.EffectAllow, Action: "sts:AssumeRole"}
@@ -53,9 +53,9 @@ func (p trustPolicy) document() string {
 	return string(raw)
 }
 
-// entrust has a role be assumed by those alone whom a plan names now, with the external
-// id that it has, and reports whether that was different. What somebody else has
-// written, without such an id, stays.
+// entrust has a role be assumed by those alone that a plan names now, with the external id that
+// it has, and reports whether that was different. A trust that somebody else has written,
+// without such an id, stays.
 func (k *Keeper) entrust(ctx context.Context, role Found, m plan.Settings, partition string) (bool, error) {
 	var has trustPolicy
 	err := json.Unmarshal([]byte(role.Trust), &has)

@@ -28,10 +28,9 @@ func conditionOf(written any) (c condition) {
 	return c
 }
 
-// bounds reports whether the condition holds keys to values that somebody has chosen:
-// operators that are true without the key, or of others than the values, do not. That
-// one of several values is as asked is enough of what a resource has, and not of what a
-// call names.
+// bounds reports whether the condition holds keys to chosen values: a test that is true without
+// the key, or for other values, does not. That one of several values fits is enough for the
+// tags of a resource, and not for the arguments of a call.
 func (c condition) bounds(key func(lower string) bool, oneIsEnough bool) bool {
 	return slices.ContainsFunc(c, func(t test) bool {
 		if t.operator == "null" || strings.Contains(t.operator, "not") || strings.HasSuffix(t.operator, "ifexists") ||
@@ -57,8 +56,7 @@ func (c condition) present(key string) bool {
 	})
 }
 
-// vacuous are the keys of which the condition asks something for all values, and does
-// not ask that there are any.
+// vacuous are the keys that are tested for all values, without a test that there are any.
 func (c condition) vacuous() (all []string) {
 	for _, t := range c {
 		if t.ofAll() && !c.present(t.key) {
@@ -76,9 +74,9 @@ func ofResources(key string) bool {
 		key == "kms:resourcealiases" || key == "kms:requestalias"
 }
 
-// A deputy is an action that has another service act, with rights which whoever calls
-// it has not: a queue that trusts SNS takes what any topic sends. Each is bounded by
-// keys of a condition; where AWS has none, there are no keys.
+// A deputy is an action that has another service act, with rights that the caller lacks: a
+// queue that trusts SNS takes messages of any topic. Keys of a condition bound each; there are
+// no keys where AWS has none.
 type deputy struct {
 	action string
 	keys   []string
@@ -98,7 +96,7 @@ var deputies = []deputy{
 	{"sqs:SetQueueAttributes", nil},
 }
 
-// deputies refuses a binding what would have other services act for it anywhere.
+// deputies refuses actions by which other services would act for a binding anywhere.
 func (c *checker) deputies(s statement) {
 	for i, action := range s.actions {
 		for _, one := range deputies {

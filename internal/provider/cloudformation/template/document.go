@@ -37,7 +37,7 @@ type document struct {
 	ends map[string]int64
 }
 
-// problem is an error about what stands at a pointer, or next to it.
+// problem is an error about the value at a pointer, or next to it.
 func (d *document) problem(at, what, mend string) *advice.Error {
 	for at != "" && d.lines[at] == 0 {
 		at = at[:strings.LastIndexByte(at, '/')]
@@ -257,9 +257,8 @@ func (d *document) mapping(n *yaml.Node, at string, depth int) (any, error) {
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// scalar reads text, numbers and truth. What YAML takes for a number that JSON
-// cannot write so, such as an account id that begins with 0, is text: so does
-// CloudFormation.
+// scalar reads text, numbers and truth. A number of YAML that JSON cannot write so, such as an
+// account id that begins with 0, is text, as CloudFormation reads it.
 func (d *document) scalar(n *yaml.Node, at string) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":
@@ -283,7 +282,7 @@ var tags = []string{
 	"!Not", "!Or", "!Ref", "!Select", "!Split", "!Sub", "!Transform",
 }
 
-// short turns a short tag, such as !Ref, into what it stands for.
+// short turns a short tag, such as !Ref, into the function that it stands for.
 func (d *document) short(n *yaml.Node, at string, depth int) (any, error) {
 	name := n.Tag[1:]
 	if !slices.Contains(tags, n.Tag) {

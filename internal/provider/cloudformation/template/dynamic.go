@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// opening is what a dynamic reference begins with, or the part of it at a text's end.
+// opening matches the beginning of a dynamic reference, or the part of it at a text's end.
 var opening = regexp.MustCompile(`\{\{|\{$`)
 
 var reference = regexp.MustCompile(`\{\{resolve:[A-Za-z0-9_.:/=+@-]+\}\}`)
 
 // dynamic refuses dynamic references, {{resolve:…}}, that are not written out.
 //
-// Hazard: CloudFormation resolves them in whatever functions make of their arguments,
-// by the service role. Where a user's value is in it, the user names the secret.
+// Hazard: CloudFormation resolves them in every result of a function, by the service role. A
+// user whose value is part of one names the secret.
 func (c *checker) dynamic() {
 	inside := "-" // the text that is put together, which was looked at as a whole
 	for _, section := range []string{"Resources", "Outputs", "Conditions"} {
@@ -47,8 +47,8 @@ func (c *checker) dynamic() {
 	}
 }
 
-// split refuses a text of a user's that is taken apart at anything but commas, at which
-// the user's values are looked at, too: joined again, its parts could open a reference.
+// split refuses a function that takes a user's text apart at anything but commas, at which the
+// user's values are checked, too: joined again, its parts could open a reference.
 func (c *checker) split(at string, argument any) {
 	if list, _ := argument.([]any); len(list) == 2 && list[0] != "," && c.foreign(list[1]) {
 		c.wrong(at, "what a user gives is split at something else than a comma",
@@ -56,7 +56,7 @@ func (c *checker) split(at string, argument any) {
 	}
 }
 
-// assembled looks at a text that a function puts together.
+// assembled checks a text that a function puts together.
 func (c *checker) assembled(at, name string, argument any) {
 	var pieces []string
 	walk(argument, at, func(at string, v any) {
@@ -88,7 +88,7 @@ func (c *checker) assembled(at, name string, argument any) {
 	}
 }
 
-// foreign reports whether a value has something in it that a user or a platform gives.
+// foreign reports whether a user or a platform gives part of a value.
 func (c *checker) foreign(v any) (found bool) {
 	walk(v, "", func(_ string, v any) {
 		for _, ref := range refs(v) {

@@ -14,7 +14,7 @@ import (
 // fixed, decides the conditions that follow from them, and leaves open what users, platforms
 // and targets give.
 
-// A digest stands for what is open and stands elsewhere, so that what many refer to is
+// A digest stands for an open value of another place, so that a value with many references is
 // not written out for each.
 type digest struct {
 	Sum     string `json:"sum"`
@@ -87,8 +87,7 @@ func (c *checker) resolve(v any) any {
 
 func isAbsent(v any) bool { _, is := v.(absent); return is }
 
-// function works out a function; what stays open is the function of what was worked
-// out of its arguments.
+// function works out a function. One that stays open keeps its evaluated arguments.
 func (c *checker) function(name string, argument any) any {
 	switch name {
 	case "Ref":
@@ -140,8 +139,8 @@ func (c *checker) ref(name string) any {
 	return open{s}
 }
 
-// made is what a resource is made of that others refer to: another one is made when
-// that changes.
+// made stands for the resource that others refer to: CloudFormation makes another one if it
+// changes.
 func (c *checker) made(argument any) any {
 	name := ""
 	switch a := argument.(type) {
@@ -159,8 +158,8 @@ func (c *checker) made(argument any) any {
 	return c.once("resource "+name, func() any { return digestOf(c.essence(r)) })
 }
 
-// essence is all of a resource that cannot change in place, with its type and its
-// condition. Of a custom resource, and of a type that is not known, that is all.
+// essence is the part of a resource that cannot change in place, with its type and its
+// condition: the whole of a custom resource, or of a type that is not known.
 func (c *checker) essence(r resource) any {
 	all := mapping{"type": r.kind}
 	if r.condition != "" {
@@ -308,8 +307,8 @@ func opens(v any) (all []plan.Source) {
 	return all
 }
 
-// change records what an update of an instance of the plan cannot change: the user's
-// parameters that reach it, and a word for each resource that holds something.
+// change records which changes no update of an instance can make: the user's parameters that
+// reach them, and a word for each resource that holds something.
 func (c *checker) change() {
 	words := []string{shapeStack}
 	for name, r := range c.resources {

@@ -45,7 +45,7 @@ type resource struct {
 	members    mapping
 }
 
-// sections of templates that are read, and those that are left alone.
+// sections are the parts of templates that offerings may have.
 var sections = []string{"AWSTemplateFormatVersion", "Description", "Metadata", "Parameters", "Mappings", "Conditions",
 	"Resources",
 	"Outputs"}

@@ -7,8 +7,7 @@ import (
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// exports refuses a fixed name of an export: the second instance of a region could not
-// be made.
+// exports refuses a fixed name of an export: a region could have no second instance.
 func (c *checker) exports() {
 	for name, output := range sorted.Map(c.outputs) {
 		export, given := output["Export"]
@@ -48,8 +47,8 @@ var ownNames = map[string]bool{
 	"AWS::ElastiCache::ReplicationGroup": true, "AWS::ElastiCache::CacheCluster": true,
 }
 
-// ofStack reports whether a value is made of the stack's name, and of nothing that
-// users or platforms give.
+// ofStack reports whether a value is made of the stack's name, and of no value of users or
+// platforms.
 func (c *checker) ofStack(v any) bool {
 	if name, argument, is := call(v); is && name == "Fn::If" {
 		list, _ := argument.([]any)

@@ -34,7 +34,7 @@ func (s statement) ofAction(i int, what, mend string) *advice.Error {
 	return s.problem("/Action/"+strconv.Itoa(i), what, mend)
 }
 
-// statements reads a policy document of an identity, and refuses what such documents
+// statements reads the policy document of an identity, and refuses members that such a document
 // cannot have.
 func (c *checker) statements(d *document) (all []statement) {
 	root, _ := d.value.(mapping)
@@ -90,7 +90,7 @@ func texts(v any) (all []string) {
 	return all
 }
 
-// actions refuses and warns of actions that are wider than anybody means.
+// actions refuses actions that are surely too wide, and warns of patterns.
 func (c *checker) actions(s statement) {
 	for i, action := range s.actions {
 		service, verb, ok := strings.Cut(action, ":")
@@ -148,8 +148,8 @@ func isEverything(resource string) bool {
 	}))
 }
 
-// guarded are actions by which a service role could reach what is not its own, beside
-// all of IAM and STS. They need resources with our prefix.
+// guarded are the actions, beside all of IAM and STS, by which a service role could reach
+// resources that are not its own. They need resources with the broker's prefix.
 var guarded = []string{
 	"secretsmanager:getsecretvalue", "secretsmanager:batchgetsecretvalue", "ssm:getparameter", "ssm:getparameters",
 	"ssm:getparametersbypath",
@@ -162,14 +162,13 @@ func isGuarded(action string) bool {
 		slices.ContainsFunc(guarded, func(g string) bool { return covers(action, g) })
 }
 
-// oneFunction is a resource that names a function: the operator's own, which makes custom
-// resources of many instances, has no name of an instance's.
+// oneFunction matches a resource that names a function: an operator's function that makes
+// custom resources of many instances has a name of its own.
 var oneFunction = regexp.MustCompile(`^arn:[^*?]+:lambda:[^*?]+:function:[A-Za-z0-9_-]+(:[A-Za-z0-9_-]+)?$`)
 
 func isInvoke(action string) bool { return strings.EqualFold(action, "lambda:InvokeFunction") }
 
-// prefix stands in permissions for what the names of all that the broker makes begin
-// with.
+// prefix stands in permissions for the beginning of all names that the broker makes.
 const prefix = "${" + plan.ValuePrefix + "}"
 
 // serviceRole checks what CloudFormation may do for the offering, against what its
@@ -214,9 +213,9 @@ func allowed(all []statement, action string) bool {
 	return slices.ContainsFunc(all, func(s statement) bool { return s.allows && s.covers(action) })
 }
 
-// missing compares permissions with what CloudFormation's handlers call. What makes or
-// removes the resource itself must be there; the rest depends on which properties a
-// template sets, and is told.
+// missing compares permissions with the calls of CloudFormation's handlers. Those that make or
+// remove the resource itself must be there; the others depend on the properties that a template
+// sets, and are told.
 func (c *checker) missing(d *document, all []statement) {
 	seen := map[string]bool{}
 	for _, r := range sorted.Map(c.resources) {

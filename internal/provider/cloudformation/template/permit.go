@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/check"
 )
 
-// Permits are the permissions of offerings with what CloudFormation's handlers may call for
-// their templates, by the paths of the files.
+// Permits are the permissions of offerings with the calls that CloudFormation's handlers may
+// make for their templates, by the paths of the files.
 type Permits map[string]*Permit
 
 // A Permit is what was done to a file.
@@ -24,9 +24,9 @@ type Permit struct {
 	Left  []string // actions that no statement takes, or that are the operator's to give
 }
 
-// Add does so for the template of a plan. Each action goes into the first statement that
+// Add adds the calls for the template of a plan. Each action goes into the first statement that
 // allows others of its service: on everything if it lists or knows no resources, and else on
-// less. No Resource and no Condition is touched: what the role reaches is the operator's.
+// less. No Resource and no Condition is touched: the operator decides what the role reaches.
 func (all Permits) Add(checked check.Plan) error {
 	s, _ := readSettings(checked.Settings)
 	if s.Existing != nil {
@@ -77,8 +77,8 @@ func takes(s statement, action string) bool {
 	})
 }
 
-// written is a file of JSON with the actions that its statements are to have more, each
-// behind those that are there.
+// written is the JSON file with the added actions of its statements, each behind those that are
+// there.
 func written(d *document, all []statement) []byte {
 	text := d.text
 	for _, s := range slices.Backward(all) { // what stands before stays where it is

@@ -17,7 +17,7 @@ import (
 // maxTemplate is the largest template that CloudFormation takes, from S3.
 const maxTemplate = 1_000_000
 
-// refuse notes what no offering's template may have.
+// refuse notes all that no offering's template may have.
 func (c *checker) refuse() {
 	for name := range sorted.Map(c.root) {
 		if !slices.Contains(sections, name) {
@@ -104,8 +104,8 @@ func (c *checker) resource(name string, r resource) {
 	}
 }
 
-// snapshots reports whether CloudFormation leaves a snapshot behind unless it is told not
-// to: of databases of RDS alone.
+// snapshots reports whether CloudFormation leaves a snapshot behind by default, as it does for
+// databases of RDS.
 func snapshots(r resource) bool {
 	return r.kind == "AWS::RDS::DBCluster" || r.kind == "AWS::RDS::DBInstance" && r.properties["DBClusterIdentifier"] == nil
 }
@@ -144,8 +144,7 @@ func (c *checker) warn(e *advice.Error) {
 	}
 }
 
-// unmet warns of silences that are about nothing any more: the next warning like that
-// would go unseen.
+// unmet warns of silences that fit no warning: they would hide the next one like it.
 func (c *checker) unmet() {
 	for _, s := range c.silenced {
 		if !s.met && c.Warn != nil {
@@ -159,7 +158,7 @@ var pseudo = []string{
 	"AWS::URLSuffix",
 }
 
-// references refuses names that are of nothing.
+// references refuses names that the template does not declare.
 func (c *checker) references() {
 	known := slices.Concat(pseudo, slices.Collect(maps.Keys(c.declared)), slices.Collect(maps.Keys(c.resources)))
 	slices.Sort(known)
@@ -192,8 +191,8 @@ func (c *checker) references() {
 	}
 }
 
-// plainTypes are those that parameters of users may have: all others are looked up in
-// the account.
+// plainTypes are the types that parameters of users may have: values of all others are looked
+// up in the account.
 var plainTypes = []string{"String", "Number", "CommaDelimitedList", "List<Number>"}
 
 func (c *checker) parameterTypes() {
@@ -225,8 +224,8 @@ func (c *checker) parameterTypes() {
 	}
 }
 
-// outputNames are the names of the outputs that there will be: a condition that the plan decides
-// may leave one out, and one that it leaves open makes it uncertain.
+// outputNames are the names of the outputs: true for one that every instance has, false for one
+// with a condition that is open or fails.
 func (c *checker) outputNames() (known map[string]bool) {
 	known = values(nil)
 	for name, output := range c.outputs {

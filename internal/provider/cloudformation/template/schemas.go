@@ -16,7 +16,7 @@ import (
 //go:embed resources.txt.gz
 var resources []byte
 
-// A schema is what is known of a type of resource.
+// A schema describes a type of resource.
 type schema struct {
 	// fixed are the properties that cannot change in place, as paths with * for any
 	// item; those that sometimes can are among them.
@@ -85,11 +85,11 @@ func kinds() []string {
 
 const customResource = "AWS::CloudFormation::CustomResource"
 
-// isCustom reports whether a function of somebody's makes the resource.
+// isCustom reports whether a function of the operator makes the resource.
 func isCustom(kind string) bool { return kind == customResource || strings.HasPrefix(kind, "Custom::") }
 
-// holdsNothing reports whether a resource can be made anew without a loss: it says
-// what others may do, or watches. What is not known holds something.
+// holdsNothing reports whether a resource can be made anew without a loss: it says what others
+// may do, or watches. A type that is not known holds something.
 func holdsNothing(kind string) bool {
 	for _, of := range []string{"AWS::IAM::", "AWS::CloudWatch::", "AWS::ApplicationAutoScaling::"} {
 		if strings.HasPrefix(kind, of) {

@@ -14,8 +14,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// users tells what users may set: the bounds are those of the template's parameters,
-// which a plan may narrow, and an update offers only what can change in place.
+// users tells the broker which parameters users may set: the template's bounds, narrowed by the
+// plan, and in updates only those that can change in place.
 func (c *checker) users() {
 	all := check.Parameters{Properties: mapping{}, Fixed: c.Fixed}
 	taken := map[string]string{}
@@ -163,8 +163,8 @@ func common(pattern string) bool {
 	return err == nil && !strings.ContainsAny(rest, `\[]{}.`) && !strings.Contains(rest, "(?")
 }
 
-// narrow puts a plan's own keywords into a property. What the template does not take,
-// CloudFormation would refuse when somebody orders.
+// narrow puts a plan's own keywords into a property. It refuses values that the template does
+// not take: CloudFormation would refuse them with the order.
 func narrow(property, own mapping, wrong func(keyword, what, mend string)) {
 	for keyword, v := range sorted.Map(own) {
 		was := property[keyword]
@@ -196,8 +196,8 @@ func narrow(property, own mapping, wrong func(keyword, what, mend string)) {
 
 const utf8Most = 4 // bytes of a character
 
-// longest is how many bytes a value that a property takes can have as CloudFormation
-// takes it; or why it cannot be said.
+// longest is how many bytes a value of a property can have in CloudFormation; or why there is
+// no bound.
 func longest(s mapping) (most int, why, mend string) {
 	if list, ok := s["enum"].([]any); ok {
 		for _, item := range list {
@@ -255,7 +255,7 @@ func count(v any) (int, bool) {
 	return min(n, plan.MaxValue), err == nil
 }
 
-// hidden are parts of names that people give to what nobody else should see.
+// hidden are parts of the names that people give to secrets.
 var hidden = []string{"password", "passphrase", "secret", "token", "private_key", "api_key"}
 
 // secrets refuses a template's parameter that shows what users give as a secret.
