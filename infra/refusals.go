@@ -39,7 +39,8 @@ func (r refusal) options() *awsapigateway.GatewayResponseOptions {
 		headers["Retry-After"] = new("'" + r.retryAfter + "'")
 	}
 	return &awsapigateway.GatewayResponseOptions{
-		Type: r.kind, ResponseHeaders: &headers, Templates: &map[string]*string{"application/json": new(describing(r.description))},
+		Type: r.kind, ResponseHeaders: &headers,
+		Templates: &map[string]*string{"application/json": new(describing(r.description))},
 	}
 }
 

@@ -115,7 +115,11 @@ func (a *account) empty(ctx context.Context, id string) (bool, error) {
 		clear := map[string]func(context.Context, string) (bool, error){
 			kindBucket: a.emptyBucket, kindStream: a.endConsumers, kindBus: a.removeRules,
 		}[aws.ToString(r.ResourceType)]
-		if done, err := clear(ctx, aws.ToString(r.PhysicalResourceId)); err != nil || !done {
+		done, err := clear(ctx, aws.ToString(r.PhysicalResourceId))
+		if awserr.Is(err, awserr.Absent) {
+			continue
+		}
+		if err != nil || !done {
 			return done, err
 		}
 	}
@@ -130,9 +134,6 @@ const emptyPages = 20
 func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err error) {
 	for range emptyPages {
 		page, err := a.s3.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &name})
-		if awserr.Is(err, awserr.Absent) {
-			return true, nil
-		}
 		if err != nil {
 			return false, fmt.Errorf("listing what bucket %q holds: %w", name, err)
 		}

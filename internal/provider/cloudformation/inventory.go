@@ -103,7 +103,8 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 }
 
 // hold does something with a principal, and nothing with a stack.
-func (p *Provider) hold(ctx context.Context, h provider.Holding, act func(principals, context.Context, provider.Holding) error) error {
+func (p *Provider) hold(ctx context.Context, h provider.Holding,
+	act func(principals, context.Context, provider.Holding) error) error {
 	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.Scope.Stacks()) {
 		return ctx.Err()
 	}

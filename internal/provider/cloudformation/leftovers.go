@@ -22,9 +22,6 @@ const (
 // needs a while to go.
 func (a *account) endConsumers(ctx context.Context, stream string) (done bool, err error) {
 	about, err := a.kinesis.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: &stream})
-	if awserr.Is(err, awserr.Absent) {
-		return true, nil
-	}
 	if err != nil {
 		return false, fmt.Errorf("looking at a stream: %w", err)
 	}
@@ -47,9 +44,6 @@ func (a *account) endConsumers(ctx context.Context, stream string) (done bool, e
 // none.
 func (a *account) removeRules(ctx context.Context, bus string) (done bool, err error) {
 	rules, err := a.events.ListRules(ctx, &events.ListRulesInput{EventBusName: &bus})
-	if awserr.Is(err, awserr.Absent) {
-		return true, nil
-	}
 	if err != nil {
 		return false, fmt.Errorf("listing the rules of a bus: %w", err)
 	}

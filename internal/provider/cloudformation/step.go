@@ -251,7 +251,8 @@ func (s *step) full(ctx context.Context) error {
 		return nil
 	}
 	return s.fail(provider.Failure{InstanceUsable: yes(), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
-		"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.", what)})
+		"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.",
+		what)})
 }
 
 // call makes the recorded call.

@@ -19,6 +19,8 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+func refuse(name, why string) refusal { return refusal(fmt.Sprintf("The value of %q %s", name, why)) }
+
 // inputs are the sources of values, in one step.
 type inputs struct {
 	parameters map[string]any // the user's
@@ -95,7 +97,7 @@ func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
 		return "", err
 	}
 	if len(text) > plan.MaxValue {
-		return "", refusal(fmt.Sprintf("The value of %q is longer than %d bytes. Give a shorter one.", known, plan.MaxValue))
+		return "", refuse(known, fmt.Sprintf("is longer than %d bytes. Give a shorter one.", plan.MaxValue))
 	}
 	return text, nil
 }
@@ -105,11 +107,10 @@ func plain(name string, v any, foreign bool) (string, error) {
 	case string:
 		switch {
 		case foreign && opens(v):
-			return "", refusal(fmt.Sprintf("The value of %q begins or ends with an opening brace, has two in a row, "+
-				"or one beside a comma. CloudFormation could take that for a reference to a secret, "+
-				"so it is refused. Give one without.", name))
+			return "", refuse(name, "begins or ends with an opening brace, has two in a row, or one beside a comma. "+
+				"CloudFormation could take that for a reference to a secret, so it is refused. Give one without.")
 		case strings.ContainsFunc(v, plan.Unwritable):
-			return "", refusal(fmt.Sprintf("The value of %q has a control character. Give one without.", name))
+			return "", refuse(name, "has a control character. Give one without.")
 		}
 		return v, nil
 	case bool:
@@ -119,22 +120,21 @@ func plain(name string, v any, foreign bool) (string, error) {
 	case []any:
 		return list(name, v, foreign)
 	}
-	return "", refusal(fmt.Sprintf("The value of %q is neither a text, a number, true or false, nor a list of these.", name))
+	return "", refuse(name, "is neither a text, a number, true or false, nor a list of these.")
 }
 
 func list(name string, all []any, foreign bool) (string, error) {
 	texts := make([]string, len(all))
 	for n, one := range all {
 		if _, nested := one.([]any); nested {
-			return "", refusal(fmt.Sprintf("The value of %q is a list of lists. Give a list of texts.", name))
+			return "", refuse(name, "is a list of lists. Give a list of texts.")
 		}
 		text, err := plain(name, one, foreign)
 		if err != nil {
 			return "", err
 		}
 		if strings.Contains(text, ",") {
-			return "", refusal(fmt.Sprintf("The value of %q has a list in which one has a comma. Give each without commas.",
-				name))
+			return "", refuse(name, "has a list in which one has a comma. Give each without commas.")
 		}
 		texts[n] = text
 	}

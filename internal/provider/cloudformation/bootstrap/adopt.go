@@ -52,8 +52,8 @@ func adoptions() map[string]adoption {
 			}
 			return name, err
 		}},
-		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", "PolicyArn", func(ctx context.Context, p preparation, name string) (string,
-			error) {
+		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", "PolicyArn", func(ctx context.Context, p preparation,
+			name string) (string, error) {
 			id := "arn:" + p.location.Partition + ":iam::" + p.location.Account + ":policy" + p.fixed + name
 			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
 			return id, err

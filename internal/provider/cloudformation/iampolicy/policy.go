@@ -116,40 +116,27 @@ func (s Statement) check() error {
 	return nil
 }
 
-// Map is the document with each text of its actions, resources and conditions given
-// to f.
-func (d Document) Map(f func(string) string) Document {
-	out := Document{Version: d.Version, Statement: make([]Statement, len(d.Statement))}
-	for i, s := range d.Statement {
-		out.Statement[i] = s.Map(f)
-	}
-	return out
-}
-
-// Map is Document.Map for one.
+// Map is the statement with each text of its actions, resources and conditions given to f.
 func (s Statement) Map(f func(string) string) Statement {
-	texts := func(in Texts) Texts {
-		if in == nil {
-			return nil
-		}
-		out := make(Texts, len(in))
-		for i, text := range in {
-			out[i] = f(text)
-		}
-		return out
+	for _, of := range []*Texts{&s.Action, &s.NotAction, &s.Resource, &s.NotResource} {
+		*of = of.each(f)
 	}
-	out := Statement{
-		Sid: s.Sid, Effect: s.Effect,
-		Action: texts(s.Action), NotAction: texts(s.NotAction), Resource: texts(s.Resource), NotResource: texts(s.NotResource),
+	condition := Condition{}
+	for operator, keys := range s.Condition {
+		condition[operator] = map[string]Texts{}
+		for key, values := range keys {
+			condition[operator][key] = values.each(f)
+		}
 	}
 	if s.Condition != nil {
-		out.Condition = Condition{}
+		s.Condition = condition
 	}
-	for operator, keys := range s.Condition {
-		out.Condition[operator] = map[string]Texts{}
-		for key, values := range keys {
-			out.Condition[operator][key] = texts(values)
-		}
+	return s
+}
+
+func (t Texts) each(f func(string) string) (out Texts) {
+	for _, text := range t {
+		out = append(out, f(text))
 	}
 	return out
 }

@@ -145,7 +145,8 @@ func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
 	class := awserr.Of(err)
 	switch {
 	case class == awserr.Quota:
-		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing, "error", err)
+		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing,
+			"error", err)
 		return full()
 	case class == awserr.Invalid:
 		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err)

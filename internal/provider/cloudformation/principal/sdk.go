@@ -156,7 +156,8 @@ func (s sdk) Policy(ctx context.Context, kind plan.Principal, name, policy strin
 
 // PutPolicy implements Policies.
 func (s sdk) PutPolicy(ctx context.Context, kind plan.Principal, name, policy, document string) error {
-	return either(ctx, kind, s.c.PutRolePolicy, iam.PutRolePolicyInput{RoleName: &name, PolicyName: &policy, PolicyDocument: &document},
+	return either(ctx, kind,
+		s.c.PutRolePolicy, iam.PutRolePolicyInput{RoleName: &name, PolicyName: &policy, PolicyDocument: &document},
 		s.c.PutUserPolicy, iam.PutUserPolicyInput{UserName: &name, PolicyName: &policy, PolicyDocument: &document})
 }
 

@@ -71,7 +71,8 @@ func (c *checker) statements(d *document) (all []statement) {
 		}
 		for _, key := range s.condition.vacuous() {
 			if s.allows {
-				c.add(s.problem("/Condition", "ForAllValues holds of a call that has no "+key, `add "Null": {"`+key+`": "false"}`))
+				c.add(s.problem("/Condition", "ForAllValues holds of a call that has no "+key,
+					`add "Null": {"`+key+`": "false"}`))
 			}
 		}
 		all = append(all, s)
