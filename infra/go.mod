@@ -71,6 +71,7 @@ require (
 	golang.org/x/tools v0.45.0 // indirect
 	golang.org/x/tools/cmd/godoc v0.1.0-deprecated // indirect
 	golang.org/x/tools/godoc v0.1.0-deprecated // indirect
+	maragu.dev/gomponents v1.2.0 // indirect
 )
 
 replace github.com/longshore/longshore => ..
