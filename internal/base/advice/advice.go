@@ -1,28 +1,27 @@
-// Package advice is the one error for operators that says what to do: a setting,
-// a data folder or an offering's file is wrong, and how it is made right.
+// Package advice is the error for operators that says what is wrong, such as a setting, a data folder or an
+// offering's file, and how to mend it.
 package advice
 
 import "fmt"
 
-// An Error is something that an operator mends. It carries no value that may be
-// secret.
+// An Error is a mistake that an operator mends. It has no value that may be secret.
 type Error struct {
-	// Name is what is wrong, such as a setting: What goes on with the sentence.
+	// Name names the thing, such as a setting. What goes on with the sentence.
 	Name string
-	// File is where it is wrong, in place of a name or beside it: What is then a
-	// sentence of its own. Line counts from 1; 0 for the whole file.
+	// File is where the mistake is, in place of a name or beside it: What is then a sentence of its own. Line
+	// counts from 1; 0 for the whole file.
 	File string
 	Line int
-	// What is wrong, and the Remedy: lower case, no full stop.
+	// The mistake and its remedy, in lower case, without a full stop.
 	What, Remedy string
-	// Cause is what was met, where that says more; nil for nothing.
+	// Cause is the error behind it, if that says more; else nil.
 	Cause error
 }
 
-// For is an error about a setting, a folder, or whatever has a name.
+// For is an Error about a setting, a folder, or another thing with a name.
 func For(name, what, remedy string) *Error { return &Error{Name: name, What: what, Remedy: remedy} }
 
-// Error renders a place in a file as editors and terminals recognise it.
+// Error writes a place in a file as editors and terminals recognise it.
 func (e *Error) Error() string {
 	var s string
 	switch {

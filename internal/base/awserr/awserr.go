@@ -1,7 +1,6 @@
-// Package awserr says what an error of AWS means to whoever called: by its code,
-// and by patterns of its message where AWS has one code for several things. Messages
-// are matched by patterns and never by whole sentences: their words differ between
-// regions, versions and emulators.
+// Package awserr classifies errors of AWS by what their caller has to do: by code, and by patterns of the
+// message where AWS has one code for several things. Patterns match words and never whole sentences, which
+// differ between regions, versions and emulators.
 package awserr
 
 import (
@@ -17,26 +16,25 @@ import (
 // A Class is what to do about an error.
 type Class string
 
-// The classes. What no rule knows is Passing: it is asked again.
+// The classes. An error without a rule is Passing: the call is made again.
 const (
 	None      Class = ""          // no error
 	Passing   Class = "passing"   // nothing is known of the call: it may have been done
 	Throttled Class = "throttled" // too many calls: it was not done
-	Absent    Class = "absent"    // what it is about does not exist
-	Exists    Class = "exists"    // what it is to make is there already
+	Absent    Class = "absent"    // the thing does not exist
+	Exists    Class = "exists"    // the thing to make exists already
 	Unchanged Class = "unchanged" // there is nothing to update
-	Busy      Class = "busy"      // what it is about is in a state that does not allow it now
+	Busy      Class = "busy"      // the thing's state does not allow the call now
 	Denied    Class = "denied"    // the caller may not do it: an operator has to act
 	Login     Class = "login"     // the caller's key is unknown, inactive, or expired
 	Quota     Class = "quota"     // a limit of the account is reached: an operator has to act
-	Invalid   Class = "invalid"   // it can never be done like this
+	Invalid   Class = "invalid"   // such a call can never succeed
 )
 
-// byCode are codes that mean one thing in every service that has them. They are from
-// types/errors.go of each service's package in the SDK, from the common errors of each
-// API's reference, and, for S3's, from its list of error codes; throttling is as in
-// aws/retry of the SDK. HeadBucket and HeadObject have no body, and so codes of their own.
-// What is missing is Passing, as are failures of AWS itself.
+// byCode are codes that mean one thing in every service that has them. They are from types/errors.go of each
+// service's package in the SDK, from the common errors of each API's reference, and, for S3's, from its list
+// of error codes; throttling is as in aws/retry of the SDK. HeadBucket and HeadObject have no body, and so
+// codes of their own. Missing codes are Passing, as are failures of AWS itself.
 var byCode = map[Class][]string{
 	Throttled: {
 		"Throttling", "ThrottlingException", "ThrottledException", "Throttled", "TooManyRequestsException",
@@ -93,10 +91,9 @@ var byCode = map[Class][]string{
 	},
 }
 
-// byMessage are for codes that mean several things, CloudFormation's ValidationError
-// above all; the first that matches counts. Names of users' parameters stand in
-// messages, too: a pattern is more than a word that such a name may have. They are compiled
-// when the first is looked for: a start waits for what packages do before.
+// byMessage are rules for codes that mean several things, CloudFormation's ValidationError above all; the first
+// one that matches counts. Messages also have names of users' parameters: a pattern is more than a word that
+// may be such a name. The first use compiles the patterns, so that no start waits for them.
 var byMessage = sync.OnceValue(func() []messageRule {
 	validation := regexp.MustCompile(`^Validation(Error|Exception)$`)
 	limit := regexp.MustCompile(`^LimitExceeded(Exception)?$`)
@@ -106,7 +103,7 @@ var byMessage = sync.OnceValue(func() []messageRule {
 			`\bdoes ?n[o']t exist for stack\b`), Absent},
 		{validation, regexp.MustCompile(`(?i)no updates? (are|is) to be performed|nothing to update`), Unchanged},
 		{validation, regexp.MustCompile(`(?i)rate exceeded|throttl`), Throttled},
-		// Somebody has protected it by hand.
+		// A person has protected the stack.
 		{validation, regexp.MustCompile(`(?i)termination ?protection`), Denied},
 		{validation, regexp.MustCompile(`[A-Z]+_IN_PROGRESS|(?i)(is|are) in [A-Z_]+ state|while in status|` +
 			`can ?not be (updated|deleted|called)|currently in [A-Z_]+`), Busy},
@@ -115,13 +112,13 @@ var byMessage = sync.OnceValue(func() []messageRule {
 		{validation, regexp.MustCompile(`(?i)not authorized|cannot be assumed|access denied`), Denied},
 		{validation, regexp.MustCompile(``), Invalid},
 
-		// IAM, KMS and CloudFormation mean a quota of the account by it; Kinesis a rate, and
-		// DynamoDB how much it does at a time.
+		// IAM, KMS and CloudFormation mean a quota of the account by this code, Kinesis a rate, and DynamoDB a
+		// number of operations at once.
 		{limit, regexp.MustCompile(`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|` +
 			`in parallel|try again|retry`), Throttled},
 		{limit, regexp.MustCompile(``), Quota},
 
-		// Secrets Manager has one code for states, and for what can never be done.
+		// Secrets Manager has this code for states, and for calls that can never succeed.
 		{request, regexp.MustCompile(`(?i)(marked|scheduled) for deletion|currently|in progress`), Busy},
 		{request, regexp.MustCompile(``), Invalid},
 	}
@@ -142,7 +139,7 @@ var classes = func() map[string]Class {
 	return all
 }()
 
-// Of gives the class of an error; None for nil.
+// Of is an error's class; None for nil.
 func Of(err error) Class {
 	if err == nil {
 		return None
@@ -163,7 +160,7 @@ func Of(err error) Class {
 	return Passing
 }
 
-// Is reports whether an error is of one of some classes.
+// Is reports whether an error's class is among some.
 func Is(err error, classes ...Class) bool {
 	return slices.Contains(classes, Of(err))
 }

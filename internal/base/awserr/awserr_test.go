@@ -22,7 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 )
 
-// What the SDK names is spelled here as there.
+// Codes that the SDK names are spelled as there.
 func TestOfWhatTheSDKNames(t *testing.T) {
 	for want, all := range map[awserr.Class][]smithy.APIError{
 		awserr.Throttled: {&sqs.RequestThrottled{}, &sns.ThrottledException{}, &eventbridge.ThrottlingException{},
@@ -71,7 +71,7 @@ func TestOfWhatTheSDKNames(t *testing.T) {
 	}
 }
 
-// Whatever AWS says has a class, and always the same.
+// Every answer of AWS has one class.
 func FuzzOf(f *testing.F) {
 	f.Add("ValidationError", "Stack [x] does not exist")
 	f.Add("LimitExceeded", "Cannot exceed quota")

@@ -1,7 +1,6 @@
-// Package limits holds every bound on what the broker takes, keeps and passes
-// on, so that they can be added up: a test of package ledger makes the largest
-// record that they allow, and shows that a store takes it. It needs nothing,
-// and says nothing of what happens beyond a bound: that is its user's to say.
+// Package limits holds every bound on what the broker takes, keeps and passes on, so that they can be
+// added up: a test of package ledger makes the largest record that they allow, and proves that a store
+// takes it. The users of a bound decide what happens beyond it.
 package limits
 
 import (
@@ -9,19 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// What a request may hold, in bytes.
+// Bounds of a request, in bytes.
 const (
 	// Body is the largest body of a request; a larger one is 413 (INP-14).
 	Body = 256 << 10
 	// Depth is how deeply a body may be nested: what is stored of it must be
 	// read again inside a record (INP-15).
 	Depth = 1000
-	// Identifier is the longest id of an instance or a binding, and of any
-	// other text of a request that is kept: the sort key of a binding must hold
-	// it (INP-13). A longer one is 400, as is all below.
+	// Identifier is the longest id of an instance or a binding, and any other text of a request that is
+	// kept: the sort key of a binding must hold it (INP-13). A longer one is 400, as for all that follow.
 	Identifier = 800
-	// Parameters is how much JSON a user's parameters may be, those that an
-	// update merges with what there was included.
+	// Parameters is how much JSON a user's parameters may be, also after an update has merged them.
 	Parameters = 64 << 10
 	// Context is the same for a platform's context.
 	Context = 32 << 10
@@ -31,68 +28,62 @@ const (
 	// IdentityPlatform the longest name of a platform in it.
 	Identity         = 12 << 10
 	IdentityPlatform = 255
-	// RequestIdentity is the longest that is given back; a longer one is left
-	// out (RID-04).
+	// RequestIdentity is the longest one that a response repeats; a longer one is left out (RID-04).
 	RequestIdentity = 256
 	// Token is the longest operation token that a poll may name (PROV-25,
 	// LOP-17).
 	Token = 10_000
 )
 
-// What an offering may hold; a catalog with more is refused.
+// Bounds of an offering. A catalog beyond them is refused.
 const (
 	// CatalogText is the longest id, name and version, in characters (CAT-26).
 	// Ids and versions are of ASCII.
 	CatalogText = 255
 	// Settings is how many bytes of JSON the settings of a plan may be.
 	Settings = 16 << 10
-	// DashboardURL is the longest that an instance's dashboard may become, in
-	// bytes, its longest id put in.
+	// DashboardURL is how long an instance's dashboard may be, in bytes, with the longest id in it.
 	DashboardURL = 4 << 10
 )
 
-// What a provider may answer, in bytes.
+// Bounds of a provider's answer, in bytes.
 const (
 	// Grant is how much JSON a binding may give, volume mounts and all else
 	// included. A bind whose grant is larger fails.
 	Grant = 64 << 10
-	// State is how many bytes a provider may remember of an instance or of a
-	// binding, and Snapshot how many bytes of JSON it may record of a plan. An
-	// operation whose state is larger fails; a plan whose snapshot is larger is
-	// refused with its catalog.
+	// State is how many bytes a provider may keep of an instance or of a binding, and Snapshot how many
+	// bytes of JSON it may record of a plan. An operation whose state is larger fails; a catalog with a
+	// larger snapshot is refused.
 	State    = 16 << 10
 	Snapshot = 16 << 10
 	// Description is the longest text that is shown of an operation. A longer
 	// one is clipped.
 	Description = 2 << 10
 
-	// Before is what is kept of such a text while that of a trouble stands in its place.
+	// Before is how much of a description is kept while a trouble's text stands in its place.
 	Before = 200
 
 	// ParameterNames is how many bytes of JSON an operation keeps of the names of its
 	// request's parameters.
 	ParameterNames = 256
 
-	// Trouble is the longest text of what an operation waits for, for operators.
+	// Trouble is the longest text, for operators, of a trouble that an operation waits for.
 	Trouble = 512
 )
 
-// What a record may hold.
+// Bounds of a record.
 const (
-	// Leases is how many a record keeps; earlier ones are merged.
+	// Leases is how many leases a record keeps; earlier ones are merged.
 	Leases = 8
-	// SealedOverhead is how much longer than its content what a vault seals may
-	// be, in bytes.
+	// SealedOverhead is how many bytes a vault may add to what it seals.
 	SealedOverhead = 512
-	// Record is the largest body of a record in bytes. An item of DynamoDB ends
-	// at 400 KiB, and its keys need some of it. What one program has written,
-	// the next must be able to finish: this rises only, and stays well above
-	// what the other limits add up to.
+	// Record is the largest body of a record in bytes. An item of DynamoDB ends at 400 KiB, and its keys
+	// need some of it. A later program must be able to finish every record: this bound never falls, and
+	// stays well above the sum of the other limits.
 	Record = 405_000
 )
 
-// What the tags of a cloud's things may hold: the least that AWS's services
-// take.
+// Bounds of the tags of a cloud's things: the smallest among AWS's services.
 const (
 	// Tags is how many tags a thing may have.
 	Tags = 50
@@ -100,11 +91,11 @@ const (
 	TagValue = 256
 )
 
-// ellipsis ends what was clipped.
+// ellipsis ends a clipped text.
 const ellipsis = "…"
 
-// Clip gives text as valid UTF-8 of at most so many bytes, which must be three
-// or more: what is too long is cut between two characters, and says so.
+// Clip gives text as valid UTF-8 of at most so many bytes, three or more: it cuts a longer text between two
+// characters, and marks the cut.
 func Clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if len(text) <= most {

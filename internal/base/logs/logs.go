@@ -1,7 +1,5 @@
-// Package logs says in each line of a log what it is about: the request's
-// identity, the platform, the instance, the binding and the operation's token,
-// which whoever works on a request or a step adds once to its context. What else
-// a line says is left to who writes it.
+// Package logs adds to each line of a log its subject: the request's identity, the platform, the instance, the
+// binding and the operation's token. Code that works on a request or a step adds them once to its context.
 package logs
 
 import (
@@ -11,7 +9,7 @@ import (
 	"sync"
 )
 
-// Names of what lines are about.
+// The names of a line's subjects.
 const (
 	RequestIdentity = "request_identity"
 	Platform        = "platform"
@@ -20,9 +18,8 @@ const (
 	Operation       = "operation"
 )
 
-// about is a context that knows what its lines are about. It is shared by all who work
-// on one thing, also by who began it: the line that ends a request names the operation
-// that was begun deep inside.
+// about is a context that knows the subjects of its lines. All code that works on a request shares it, also the
+// code that began the request: its last line names the operation that was begun deep inside.
 type about struct {
 	context.Context
 	mu    sync.Mutex
@@ -32,7 +29,7 @@ type about struct {
 
 type key struct{}
 
-// Value implements context.Context: of its own key it is the about itself.
+// Value implements context.Context: the value of its own key is the about itself.
 func (a *about) Value(asked any) any {
 	if asked == (key{}) {
 		return a
@@ -40,26 +37,24 @@ func (a *about) Value(asked any) any {
 	return a.Context.Value(asked)
 }
 
-// Begin gives a context to whose lines can be added what they are about.
+// Begin gives a context whose lines can get subjects.
 func Begin(ctx context.Context) context.Context { return &about{Context: ctx} }
 
-// AddRequest says which request the context's lines are about, from now on;
-// empty says nothing. Without Begin, it does nothing.
+// AddRequest adds the request to the context's later lines, unless it is empty. Without Begin, it does nothing.
 func AddRequest(ctx context.Context, identity string) { addText(ctx, RequestIdentity, identity) }
 
-// AddSubject says whose instance or binding the context's lines are about, by
-// ids, from now on; what is empty says nothing. Without Begin, it does nothing.
+// AddSubject adds the ids of platform, instance and binding to the context's later lines, except for empty ones.
+// Without Begin, it does nothing.
 func AddSubject(ctx context.Context, platform, instance, binding string) {
 	addText(ctx, Platform, platform)
 	addText(ctx, Instance, instance)
 	addText(ctx, Binding, binding)
 }
 
-// AddOperation says which operation the context's lines are about, from now on, by its
-// token. Without Begin, it does nothing.
+// AddOperation adds the operation's token to the context's later lines. Without Begin, it does nothing.
 func AddOperation(ctx context.Context, token fmt.Stringer) { addText(ctx, Operation, token.String()) }
 
-// addText replaces what was said under the name.
+// addText replaces the text under a name.
 func addText(ctx context.Context, name, text string) {
 	a, ok := ctx.Value(key{}).(*about)
 	if !ok || text == "" {
@@ -75,7 +70,7 @@ func addText(ctx context.Context, name, text string) {
 	a.n = max(a.n, at+1)
 }
 
-// A Handler adds to each line what its context is about.
+// A Handler adds to each line the subjects of its context.
 type Handler struct{ slog.Handler }
 
 // Handle implements slog.Handler.

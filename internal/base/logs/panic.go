@@ -8,10 +8,9 @@ import (
 	"runtime/debug"
 )
 
-// Panicked logs a panic from within the deferred function that recovered it, and
-// gives an error in its place. Both say of what type its value was, and the log
-// where it was thrown. The value itself may hold what no log may: it is told only
-// of the runtime's own panics, which speak of types and indexes.
+// Panicked logs a panic from within the deferred function that recovered it, and gives an error in its place.
+// Both name the type of its value; the log also says where it was thrown. The value may hold secrets, so it is
+// shown only for the runtime's own panics, which speak of types and indexes.
 func Panicked(ctx context.Context, log *slog.Logger, value any, more ...any) error {
 	what := fmt.Sprintf("a %T", value)
 	if err, ok := value.(runtime.Error); ok {

@@ -1,11 +1,10 @@
-// Package metrics counts what operators watch, in CloudWatch's embedded metric
-// format: one line of JSON for each measurement, which CloudWatch turns into
-// metrics where a function's log is kept, and which is a plain log line
-// anywhere else. What is counted when is left to those who count. No text of a
-// user is ever in it.
+// Package metrics writes metrics for operators, in CloudWatch's embedded metric format: one line of JSON for each
+// measurement, which CloudWatch turns into metrics in a function's log, and which is a plain log line anywhere
+// else. No text of a user is ever in it.
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"maps"
@@ -27,7 +26,7 @@ const (
 	Duration = "Duration" // how long they took, in milliseconds; kind, result
 	Answered = "Answered" // requests, by the class of their status; class
 	PastDue  = "PastDue"  // operations that the reaper found stuck; not written for none
-	Reaped   = "Reaped"   // what the reaper did; what
+	Reaped   = "Reaped"   // acts of the reaper; what
 	Trouble  = "Trouble"  // 1, every ten minutes, for a target that operations wait for, or that an inventory did not reach
 	Halted   = "Halted"   // 1 while the reaper leaves orphans alone until it is told to go on
 
@@ -58,47 +57,27 @@ type Value struct {
 	Unit string // Count unless it is set
 }
 
-// A definition is a metric as CloudWatch is told of it.
-type definition struct {
-	Name string
-	Unit string
-}
-
-type directive struct {
-	Namespace  string
-	Dimensions [][]string
-	Metrics    []definition
-}
-
-type about struct {
-	Timestamp         int64
-	CloudWatchMetrics []directive
-}
-
-// Write writes one measurement. Fields are kept beside it in the log, and are
-// no dimensions: what there are many of, such as plans, would be a metric, and
-// cost, each.
+// Write writes one measurement. Fields stand beside it in the log, and are no dimensions: each of many values,
+// such as plans, would be a metric of its own, and cost.
 func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 	if m == nil {
 		return
 	}
 	names := append([]string{DimensionStack}, slices.Sorted(maps.Keys(dimensions))...)
 	line := map[string]any{DimensionStack: m.stack}
-	for name, value := range fields {
-		line[name] = value
-	}
-	for name, value := range dimensions {
-		line[name] = value
-	}
-	d := directive{Namespace: Namespace, Dimensions: [][]string{names}}
-	for _, v := range values {
-		if v.Unit == "" {
-			v.Unit = "Count"
+	for _, texts := range []map[string]string{fields, dimensions} {
+		for name, text := range texts {
+			line[name] = text
 		}
-		d.Metrics = append(d.Metrics, definition{v.Name, v.Unit})
+	}
+	var defined []map[string]string
+	for _, v := range values {
+		defined = append(defined, map[string]string{"Name": v.Name, "Unit": cmp.Or(v.Unit, "Count")})
 		line[v.Name] = v.N
 	}
-	line["_aws"] = about{Timestamp: m.now().UnixMilli(), CloudWatchMetrics: []directive{d}}
+	line["_aws"] = map[string]any{"Timestamp": m.now().UnixMilli(), "CloudWatchMetrics": []map[string]any{
+		{"Namespace": Namespace, "Dimensions": [][]string{names}, "Metrics": defined},
+	}}
 	raw, err := json.Marshal(line)
 	if err != nil {
 		return // never: it is text and numbers
@@ -108,7 +87,7 @@ func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 	_, _ = m.out.Write(append(raw, '\n'))
 }
 
-// Count writes that something happened once, with its one dimension beside the stack.
+// Count writes a count of one, with one dimension beside the stack.
 func (m *Metrics) Count(name, dimension, value string) {
 	if m != nil {
 		m.Write(map[string]string{dimension: value}, nil, Value{Name: name, N: 1})

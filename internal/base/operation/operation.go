@@ -1,19 +1,18 @@
-// Package operation names what an operation does, to the records, to providers and to
-// users.
+// Package operation has the kinds of operations, as records, providers and users name them.
 package operation
 
-// A Kind is what an operation does to an instance or a binding.
+// A Kind is the kind of an operation on an instance or a binding.
 type Kind string
 
-// The kinds. Their values are stored, and are what users name in messages.
+// The kinds. Records store their values, and messages to users have them.
 const (
 	Provision   Kind = "provision"
 	Update      Kind = "update"
 	Deprovision Kind = "deprovision"
 	Bind        Kind = "bind"
 	Unbind      Kind = "unbind"
-	// Quarantine puts an orphan out of use, and Release puts it into use again. No platform
-	// asks for them, and no provider is told of them as operations.
+	// Quarantine puts an orphan out of use, and Release puts it into use again. No platform asks for them, and
+	// providers do not see them as operations.
 	Quarantine Kind = "quarantine"
 	Release    Kind = "release"
 )

@@ -1,15 +1,14 @@
-// Package outputs owns the names of what the stack says of itself, for the CDK
-// app that writes it and for those who ask a deployed stack, and reads them.
-// What the values are is left to both.
+// Package outputs has the names of the stack's outputs, which the CDK app writes, and reads those of a deployed
+// stack.
 package outputs
 
 import "strings"
 
-// Secrets is the output that names the secrets of a provider's servers, by its
-// targets. It is there only with such a provider.
+// Secrets is the output with the secrets of a provider's servers, by targets. A stack without the provider lacks
+// it.
 func Secrets(provider string) string { return Title(provider) + "Secrets" }
 
-// Title is a provider's name as it stands in names of outputs and statements.
+// Title is a provider's name in the names of outputs and statements.
 func Title(provider string) string { return strings.ToUpper(provider[:1]) + provider[1:] }
 
 // The stack's outputs.
@@ -25,13 +24,13 @@ const (
 	StateMachine = "StateMachineArn"
 	DeadLetters  = "DeadLettersUrl"
 	Register     = "Register"
-	// Calls is the function inside a VPC, and InVPC names the providers that it
-	// calls; they are there only where a provider needs one.
+	// Calls is the function inside a VPC, and InVPC names the providers that it calls. A stack without such
+	// providers lacks both.
 	Calls = "CallsFunctionArn"
 	InVPC = "ProvidersInVPC"
-	// AWSTargets are where AWS services are made, as the functions are told it; it is
-	// there only with the provider cloudformation.
+	// AWSTargets are the targets of AWS services, as the functions are told. A stack without the provider
+	// cloudformation lacks it.
 	AWSTargets = "AwsTargets"
-	// DomainTarget is there only with a domain of the operator's own.
+	// DomainTarget is an output only with a domain of the operator's own.
 	DomainTarget = "DomainTarget"
 )

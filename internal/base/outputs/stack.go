@@ -11,16 +11,16 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// Stacks is what is called of *cloudformation.Client.
+// Stacks has the calls of *cloudformation.Client that are used.
 type Stacks interface {
 	DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput,
 		opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error)
 }
 
-// ErrNone: the stack says nothing of a broker.
+// ErrNone: the stack has not the outputs of a broker.
 var ErrNone = errors.New("it is not a broker's, or its last deployment has failed")
 
-// Of are what the stack says of itself, all of them.
+// Of reads all outputs of a stack.
 func Of(ctx context.Context, client Stacks, name string) (map[string]string, error) {
 	out, err := client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &name})
 	if err != nil {

@@ -6,11 +6,10 @@ import (
 	"iter"
 )
 
-// All reads a listing to its end and gives its items one by one. Read gets an
-// empty cursor for the first page, then the next of the last; an empty next is
-// the end. Read may give an error beside a page: it is yielded after the page's
-// items, and whoever ranges on gets the following page, if next names one. A
-// context that has ended ends the walk with its error, between two pages.
+// All reads a listing to its end and gives its items one by one. Read gets an empty cursor for the first page,
+// then the last page's next; an empty next is the end. Read may give an error beside a page: All yields it after
+// the page's items, and goes on with the next page, if there is one and the loop goes on. If the context has
+// ended, All ends with its error between two pages.
 func All[T any](ctx context.Context, read func(ctx context.Context, cursor string) (page []T, next string,
 	err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Tags are on everything that is made, so that it can be found from the ids
-// alone.
+// Tags are on every thing, so that it can be found from the ids alone.
 type Tags struct {
 	// Broker is the identity of the broker that made the thing.
 	Broker      string `json:"broker,omitempty"`
@@ -17,28 +16,26 @@ type Tags struct {
 	Instance    string `json:"instance"`
 	Binding     string `json:"binding,omitempty"` // empty on what belongs to the instance
 	Incarnation string `json:"incarnation"`
-	// Of is the incarnation of the instance that a binding is of.
+	// On what belongs to a binding, Of is the incarnation of its instance.
 	Of string `json:"of,omitempty"`
-	// Origin is what the thing was made under, if that is another instance; else zero.
+	// Origin is the instance that the thing was made under, if that is another one; else zero.
 	Origin Origin `json:"origin,omitzero"`
 }
 
-// An Origin names the instance that a thing was made for. The thing's name derives from
-// it for as long as the thing exists, also once it belongs to another instance of the
-// same platform.
+// An Origin names the instance that a thing was made for. The thing's name derives from it for as long as
+// the thing exists, even after another instance of the same platform has adopted it.
 type Origin struct {
 	Instance    string `json:"instance"`
 	Incarnation string `json:"incarnation"`
 }
 
-// Owner are the tags without the origin: whose the thing is now. Ours means that the
-// owners are equal.
+// Owner are the tags without the origin: whose the thing is now. A thing is ours if the owners are equal.
 func (t Tags) Owner() Tags {
 	t.Origin = Origin{}
 	return t
 }
 
-// OfInstance are the tags of a binding's instance, or of the instance itself.
+// OfInstance are the tags of the instance that the tags belong to.
 func (t Tags) OfInstance() Tags {
 	if t.Binding != "" {
 		t.Binding, t.Incarnation, t.Of = "", t.Of, ""
@@ -46,12 +43,12 @@ func (t Tags) OfInstance() Tags {
 	return t
 }
 
-// TagsOf are the tags of what is made for an instance.
+// TagsOf are the tags of an instance's things.
 func TagsOf(in Instance) Tags {
 	return Tags{Broker: in.Broker, Platform: in.Platform, Instance: in.ID, Incarnation: in.Incarnation, Origin: in.Origin}
 }
 
-// BindingTagsOf are the tags of what is made for a binding.
+// BindingTagsOf are the tags of a binding's things.
 func BindingTagsOf(b Binding) Tags {
 	return Tags{
 		Broker: b.Instance.Broker, Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID,
@@ -59,10 +56,9 @@ func BindingTagsOf(b Binding) Tags {
 	}
 }
 
-// Name derives the name of a thing from the ids and the incarnation that it is made for:
-// prefix, role and a hash over these, each preceded by its length, so that what reads the
-// same when joined never meets. It holds lower-case
-// letters, digits and hyphens only. It panics on a prefix or role that cannot
+// Name derives the name of a thing: prefix, role, and a hash over the ids and the incarnation that it is
+// made for, each preceded by its length, so that ids which read the same when joined have different
+// names. It holds lower-case letters, digits and hyphens only. It panics on a prefix or role that cannot
 // be part of a name, which no input can cause.
 func Name(prefix, role string, t Tags) string {
 	for _, s := range []string{prefix, role} {
@@ -75,7 +71,7 @@ func Name(prefix, role string, t Tags) string {
 		t.Instance, t.Incarnation = o.Instance, o.Incarnation
 	}
 	ids := []string{t.Platform, t.Instance, t.Binding, t.Incarnation}
-	if t.Broker != "" { // what was made before brokers had an identity keeps its name
+	if t.Broker != "" { // things of the time before brokers had an identity keep their names
 		ids = append([]string{t.Broker}, ids...)
 	}
 	for _, id := range ids {

@@ -1,8 +1,6 @@
-// Package provider is the contract for making what a platform asked for:
-// provision, update, deprovision, bind and unbind as idempotent steps, and the
-// inventory of all that exists. It knows neither HTTP nor the store. The
-// adapters stand in internal/provider; test/providertest is the suite
-// that each of them passes.
+// Package provider is the contract of providers: provision, update, deprovision, bind and unbind as
+// idempotent steps, and the inventory of all that exists. It knows neither HTTP nor the store. The adapters
+// stand in internal/provider, and each passes the suite test/providertest.
 package provider
 
 import (
@@ -19,19 +17,18 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
-// A Provider makes things. Every method is one step: it starts or looks at the
-// work, never waits for it, and may be called any number of times for one
-// operation, also when an earlier call has done its work but its answer was
-// lost. One caller runs it at a time; if that caller dies midway, another may
-// follow while the dead one's last call is still on its way.
+// A Provider makes things. Every method is one step: it starts the work or looks at it, and never waits for
+// it. It may be called any number of times for one operation, also if an earlier call has done its work
+// and its answer was lost. One caller runs it at a time; if that caller dies midway, another one may
+// follow while the dead caller's last call is still under way.
 //
 // A step answers with a Status, with a *Failure (the operation has failed for
 // good), or with any other error, which is taken as passing: the step is
 // repeated until the operation's deadline.
 //
-// Ours means that the tags match: broker, platform, ids and incarnation. Names derive
-// from all of these (Name): two lives of one id share nothing. What has the name and
-// other tags is somebody else's: the step leaves it as it is, fails and says so.
+// A thing is ours if its tags match: broker, platform, ids and incarnation. Its name derives from all of
+// them (Name): two lives of one id share nothing. A thing with the name and other tags is somebody
+// else's: the step leaves it as it is, and fails.
 //
 // Before it trusts an absence, a step proves that it talks to the target whose
 // identity is recorded, unless the provider is an Identifier; otherwise it returns a
@@ -40,74 +37,66 @@ type Provider interface {
 	// Provision makes the instance. "Exists and is ours" is success.
 	Provision(ctx context.Context, in Instance) (Status, error)
 
-	// Update makes an existing instance be as in says. A failed update leaves
-	// the instance as it was.
+	// Update changes an instance to what in says. A failed update leaves the instance as it was.
 	Update(ctx context.Context, in Instance) (Status, error)
 
-	// Deprovision removes the instance and all that was made for it except its
-	// bindings, which are unbound before. Done means observed to be absent. "Was never there" is success. In has no
-	// parameters: a deletion must work when they cannot be decrypted. What is
-	// needed of them is recorded with what is made. What a plan has be kept for a time is
-	// not removed before: see Adopter.
+	// Deprovision removes the instance and all its things, after its bindings were unbound. Done means
+	// observed to be absent; "was never there" is success. In has no parameters, since a deletion must work
+	// if they cannot be decrypted: a provider that needs some of them keeps them with its things. An instance
+	// that the plan retains is removed later: see Adopter.
 	Deprovision(ctx context.Context, in Instance) (Status, error)
 
-	// Bind makes the binding's own principal. Done carries the Grant, the same
-	// one each time it is called for the same operation.
+	// Bind makes the binding's own principal. Done carries the Grant, the same one in each call for the same
+	// operation.
 	Bind(ctx context.Context, b Binding) (Status, error)
 
-	// Unbind removes the principal and all that was made for the binding. Done means observed to be absent. Neither b nor its
-	// instance has parameters, nor b a secret, as in Deprovision.
+	// Unbind removes the principal and all things of the binding. Done means observed to be absent. As in
+	// Deprovision, neither b nor its instance has parameters, and b has no secret.
 	Unbind(ctx context.Context, b Binding) (Status, error)
 }
 
-// An Identifier is a Provider whose targets are proven by its caller, before each step and
-// apart from it. A provider that has connections proves a target on the very one that it
-// then uses, and is none.
+// An Identifier is a Provider whose caller proves the target before each step. A provider with connections
+// is none: it proves a target on the very connection that it then uses.
 type Identifier interface {
 	// Identify asks the target of the instance who it is. Without a name in in.Target it
 	// chooses one. It changes nothing.
 	Identify(ctx context.Context, in Instance) (Target, error)
 }
 
-// A Refuser is a Provider whose plans may refuse a deletion, such as that of what is
-// not empty.
+// A Refuser is a Provider whose plans may refuse a deletion, such as that of a bucket that is not empty.
 type Refuser interface {
-	// Refuses looks whether Deprovision would be refused, and changes nothing. It is
-	// asked before the first binding is removed. A *Failure that is Untouched refuses.
-	// Any other error is passing.
+	// Refuses asks whether Deprovision would be refused, and changes nothing. It is called before the first
+	// binding is removed. A *Failure that is Untouched refuses; any other error is passing.
 	Refuses(ctx context.Context, in Instance) error
 }
 
-// An Inventory lists everything that a provider holds, also what no record
-// knows of.
+// An Inventory lists all things that a provider holds, also those that no record knows.
 type Inventory interface {
-	// List reads one page of what exists, in no promised order. Cursor is
-	// empty for the first page, then the returned next; next is empty at the
-	// end. It lists nothing of another broker and changes nothing. A target
-	// that cannot be reached is an error, never an empty page: beside the error
-	// stand what was listed, and a next that goes on with the next target. An
-	// error beside no next, or the same one, ends the provider's part of the sweep.
+	// List reads one page of what exists, in no promised order. Cursor is empty for the first page, then the
+	// returned next; next is empty at the end. List skips other brokers' things, and changes nothing. A target
+	// that cannot be reached is an error, never an empty page: with the error come the things that were
+	// listed, and a next that goes on with the next target. An error without next, or with the same next,
+	// ends the provider's part of the sweep.
 	List(ctx context.Context, cursor string) (page []Holding, next string, err error)
 }
 
-// A Quarantiner can put a thing out of use without deleting it: logins are
-// locked, keys made inactive, the thing is tagged. An Inventory may implement
-// it. Repeating either is success, and so is a thing that is gone or of another
-// incarnation, which is left as it is.
+// A Quarantiner can put a thing out of use without deleting it: it locks logins, makes keys inactive, and tags
+// the thing. An Inventory may implement it. Both methods may be repeated. A thing that is gone, or of
+// another incarnation, is left as it is: that is success.
 type Quarantiner interface {
 	Quarantine(ctx context.Context, h Holding) error
 	// Release puts the thing into use again as it was before.
 	Release(ctx context.Context, h Holding) error
 }
 
-// An Adopter is a Quarantiner whose instances can be retained, which is a quarantine with
-// a date, and undeleted.
+// An Adopter is a Quarantiner whose instances can be retained, which is a quarantine with a date, and then
+// undeleted.
 type Adopter interface {
 	Quarantiner
-	// Adopt has the instance's thing that h names be of the owner in h.Tags, if it is of
-	// the former owner: it rewrites the label, conditional on what that said, and nothing
-	// else. If it is of that owner already, that is success; a *Failure says that it is
-	// not there, or is somebody else's. It stays in quarantine.
+	// Adopt gives the instance's thing that h names to the owner in h.Tags, if it is the former owner's: it
+	// rewrites the label, on condition of the label that it has seen, and nothing else. A thing that is the
+	// owner's already is success; a *Failure says that the thing is gone, or somebody else's. The thing
+	// stays in quarantine.
 	Adopt(ctx context.Context, h Holding, former Tags) error
 }
 
@@ -118,35 +107,31 @@ type Holding struct {
 	Tags Tags   `json:"tags"`
 	// Created is when it was made, UTC.
 	Created time.Time `json:"created"`
-	// PlanID is the plan that it is of, where the thing itself tells.
+	// PlanID is its plan, if the thing itself tells.
 	PlanID string `json:"plan_id,omitempty"`
-	// Target and State are what its deletion needs beside the ids, as an
-	// Instance or Binding would carry them.
+	// Target and State are those of an Instance or Binding, if its deletion needs them.
 	Target Target `json:"target,omitzero"`
 	State  State  `json:"state,omitzero"`
-	// Epoch is the one that the target is at, as List saw it; for Quarantine and
-	// Release the one that it has been at, as in an Instance.
+	// Epoch is the one that List saw the target at; for Quarantine and Release the recorded one, as in an
+	// Instance.
 	Epoch target.Epoch `json:"epoch,omitzero"`
-	// RetainedUntil says that it is retained, and for how long: its tags are those
-	// of the instance that was deleted. Zero on what is not retained.
+	// RetainedUntil is how long a retained thing is kept; zero if it is not retained. Its tags are those of the
+	// deleted instance.
 	RetainedUntil time.Time `json:"retained_until,omitzero"`
 }
 
-// A Target is the place where things are made: an account, a database server.
-// The operator's rules choose it at provision, by broker, platform or plan;
-// users never do. It is recorded with the instance. How to reach it (role,
-// secret, endpoint) is looked up by its name in today's settings.
+// A Target is a place where things are made: an account, or a database server. At provision the operator's
+// rules choose it, by broker, platform or plan; users never do. The instance records it. Its role, secret
+// or endpoint is looked up by its name in today's settings.
 type Target struct {
 	Name string `json:"name,omitempty"`
-	// Identity is what the target itself answers when asked who it is: an
-	// account's id, or a random id that this broker wrote into a server.
+	// Identity is the target's own answer to who it is: an account's id, or a random id that this broker wrote
+	// into a server.
 	Identity string `json:"identity,omitempty"`
 }
 
-// State is what a provider remembers of an instance or a binding, at most
-// limits.State bytes. It is stored sealed, is committed before the next step
-// runs, outlives operations, and is dropped with the record. The zero State is
-// none.
+// State is a provider's own data about an instance or a binding, at most limits.State bytes. It is stored
+// sealed, committed before the next step runs, and kept until the record is dropped. The zero State is none.
 type State struct {
 	secret.Holder
 	// Format is the provider's own version of Data.
@@ -154,7 +139,7 @@ type State struct {
 	Data   secret.Bytes `json:"data,omitempty"`
 }
 
-// Encode is what ParseState reads: nil for the zero State.
+// Encode writes what ParseState reads: nil for the zero State.
 func (s State) Encode() []byte {
 	if s.Format == 0 && len(s.Data) == 0 {
 		return nil
@@ -195,8 +180,8 @@ func (s State) Read(format int, into any) error {
 	return fmt.Errorf("a provider's state has format %d, and this program knows %d", s.Format, format)
 }
 
-// A Place is where an instance was ordered, for tags that people read. Each
-// member may be empty, and may hold any characters.
+// A Place is where an instance was ordered, for tags that people read. Each member may be empty, and may
+// hold any characters.
 type Place struct {
 	Organization string `json:"organization,omitempty"` // its id
 	Space        string `json:"space,omitempty"`        // its id, or the namespace
@@ -216,40 +201,38 @@ type Source struct {
 	State       State           `json:"state,omitzero"`
 }
 
-// Tags are those of the source, to whoever restores from it.
+// Tags are the source's.
 func (s Source) Tags(broker string) Tags {
 	return Tags{Broker: broker, Platform: s.Platform, Instance: s.ID, Incarnation: s.Incarnation, Origin: s.Origin}
 }
 
 // An Operation is what a step belongs to.
 type Operation struct {
-	// ID is the same in every step of one operation and in no other: use it
-	// as the idempotency token of calls to the cloud.
+	// ID is the same in every step of one operation and in no other one: use it as the idempotency token of
+	// calls to the cloud.
 	ID   string         `json:"id"`
 	Kind operation.Kind `json:"kind"`
 	// Started is when the platform asked for it, UTC.
 	Started time.Time `json:"started"`
-	// Deadline is when it fails unless it is done; zero if that is not known.
+	// Deadline is when the operation fails unless it is done; zero if that is not known.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Synchronous says that the platform waits for the answer, a few seconds
-	// at most.
+	// Synchronous says that the platform waits for the answer, for a few seconds at most.
 	Synchronous bool `json:"synchronous,omitempty"`
 }
 
-// An Instance is all that a provider is told of a service instance. Its JSON is
-// what package remote sends: it holds secrets, and is never stored or logged.
+// An Instance is all that a provider is told of a service instance. Package remote sends its JSON, which has
+// secrets, and is never stored or logged.
 type Instance struct {
 	secret.Holder
-	// Broker is the broker's own random identity: two brokers in one account
-	// never take each other's things for theirs.
+	// Broker is the broker's own random identity: it keeps two brokers in one account apart.
 	Broker   string `json:"broker,omitempty"`
 	Platform string `json:"platform"` // the platform's immutable id
 	ID       string `json:"id"`       // the platform's id of the instance, any characters
 	// Incarnation is the id of the operation that created this instance. An
 	// id may be used again after a deletion; its incarnation differs.
 	Incarnation string `json:"incarnation"`
-	// Origin is set for an instance that was undeleted: what it has was made for another
-	// one. A provision of it finds that, and makes nothing anew.
+	// Origin is set for an undeleted instance, whose things were made for another one. Its provision finds
+	// them, and makes nothing anew.
 	Origin    Origin    `json:"origin,omitzero"`
 	ServiceID string    `json:"service_id"`
 	PlanID    string    `json:"plan_id"`
@@ -257,29 +240,24 @@ type Instance struct {
 	// Parameters are the user's, a JSON object; numbers keep their digits. Nil
 	// if there are none, and in a deletion.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// Settings is what the operator fixed in the plan; nil when the plan has
-	// left the catalog. Its numbers are of any type that a decoder of YAML or
-	// JSON gives, json.Number included.
+	// Settings are the plan's; nil if the plan has left the catalog. Numbers have any type that a decoder of
+	// YAML or JSON gives, json.Number included.
 	Settings map[string]any `json:"settings"`
-	// Snapshot is what the plan meant when the instance was made or last moved to
-	// another plan or maintenance version, as Check gave it; in an update what it is
-	// to mean, and Former what it meant before. Never addresses or secrets.
+	// Snapshot is the plan's, as Check gave it when the instance was made or last moved to another plan or
+	// maintenance version; in an update it is the new one, and Former the one before. It never has addresses
+	// or secrets.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 	Former   json.RawMessage `json:"former,omitempty"`
-	// Maintenance is the version of the plan's maintenance_info that the
-	// instance is at, or is to be at.
+	// Maintenance is the version of the plan's maintenance_info that the instance has, or is to get.
 	Maintenance string `json:"maintenance,omitempty"`
 	Place       Place  `json:"place,omitzero"`
 	Target      Target `json:"target,omitzero"`
-	// Epoch is the latest one that the target has said to be at: a step that finds it
-	// at an earlier one, or on another line, changes nothing (Epoch.Check). Zero if
-	// nothing is known of it, or for a provider without epochs.
+	// Epoch is the latest recorded one of the target: a step that finds the target at an earlier one, or on
+	// another line, changes nothing (Epoch.Check). Zero if none is recorded, or the provider has no epochs.
 	Epoch target.Epoch `json:"epoch,omitzero"`
-	// State is the instance's. A step of a binding reads it and cannot
-	// change it.
+	// State is the instance's. A step of a binding cannot change it.
 	State State `json:"state,omitzero"`
-	// Unfinished says in a deprovision that the instance never was ready: nobody has
-	// used it.
+	// Unfinished says in a deprovision that the instance was never ready, so that nobody has used it.
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Source is set for a provision that restores another instance.
 	Source *Source `json:"source,omitempty"`
@@ -294,17 +272,15 @@ type Binding struct {
 	AppGUID     string          `json:"app_guid,omitempty"`   // empty for a service key
 	Route       string          `json:"route,omitempty"`      // the route to forward, if one is bound
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // as the instance's
-	// Secret is 32 random bytes, chosen and stored before the first step and
-	// the same in each: derive generated passwords from it, so that a repeated
-	// Bind gives the same credentials. Nil when unbinding.
+	// Secret is 32 random bytes, chosen and stored before the first step, and the same in each step: derive
+	// passwords from it, so that a repeated Bind gives the same credentials. Nil in an unbind.
 	Secret secret.Bytes `json:"secret"`
 	// State is the binding's own.
 	//
-	// A secret that the cloud chooses and shows once takes two steps: the first
-	// makes it and returns it as State, not done; the next finds it in State,
-	// verifies that it works and that it is the only one, and is done with the
-	// Grant and a State that no longer holds it. A secret that is not in State
-	// was never recorded: the step revokes it.
+	// A secret that the cloud chooses and shows once takes two steps. The first step makes it and returns it
+	// as State, not done. The next step finds it in State, verifies that it works and is the only one, and
+	// is done, with the Grant and a State without the secret. A secret that is not in State was never
+	// recorded: the step revokes it (OneKey).
 	State State `json:"state,omitzero"`
 }
 
@@ -316,19 +292,17 @@ type Status struct {
 	Percent int `json:"percent,omitempty"`
 	// Description is shown to the platform's user; no secrets.
 	Description string `json:"description,omitempty"`
-	// After is when to ask again; zero leaves it to the caller.
+	// After is the time until the next step; zero leaves it to the caller.
 	After time.Duration `json:"after,omitempty"`
-	// Grant is what Bind gives when it is done.
+	// Grant is set by a Bind that is done.
 	Grant *Grant `json:"grant,omitempty"`
 	// State replaces the recorded state; nil leaves it.
 	State *State `json:"state,omitempty"`
-	// Target replaces the recorded target, where a first step has learnt its
-	// identity; nil leaves it.
+	// Target replaces the recorded target once a first step has learnt its identity; nil leaves it.
 	Target *Target `json:"target,omitempty"`
 }
 
-// A Grant is what a binding gives an application. It holds secrets: it is
-// stored sealed and never logged.
+// A Grant is what a binding gives an application. It has secrets: it is stored sealed and never logged.
 type Grant struct {
 	secret.Holder
 	Credentials     map[string]any       `json:"credentials,omitempty"`
@@ -342,8 +316,7 @@ type Grant struct {
 
 // A Failure ends an operation for good.
 type Failure struct {
-	// Message is shown to the platform's user: what went wrong and what to
-	// do, no internals, no secrets.
+	// Message tells the platform's user what went wrong and what to do, without internals and secrets.
 	Message string `json:"message"`
 	// InstanceUsable and UpdateRepeatable say more of a failed update or
 	// deprovision (ERR-10); nil is not sent and means true.

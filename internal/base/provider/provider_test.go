@@ -17,7 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/grants"
 )
 
-// What was made once is found by its name for ever: these never change.
+// Names never change: existing things are found by them.
 func TestNameIsGolden(t *testing.T) {
 	cases := map[string]struct {
 		prefix, role string
@@ -188,8 +188,7 @@ func safe(t *testing.T, canary, text string) {
 	}
 }
 
-// What a provider is told holds the user's parameters and a secret: neither is
-// printed, however it is formatted.
+// No format prints the user's parameters or the secret in a provider's input.
 func TestRequestsAreRedacted(t *testing.T) {
 	const canary = "canary-77aa"
 	in := provider.Instance{Platform: "p", ID: "i", Parameters: []byte(`{"password":"` + canary + `"}`)}

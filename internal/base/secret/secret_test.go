@@ -74,7 +74,7 @@ func TestNoLogShowsASecret(t *testing.T) {
 	}
 }
 
-// What is stored is as it was without this package.
+// The stored JSON is the same as without this package.
 func TestJSONIsTheValues(t *testing.T) {
 	for want, v := range map[string]any{
 		`{"Name":"a","Password":"b"}`:    login{Name: "a", Password: "b"},

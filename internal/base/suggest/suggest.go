@@ -1,5 +1,4 @@
-// Package suggest finds the name that a mistyped one was meant to be. What the
-// names are of is left to the caller.
+// Package suggest finds the known name that a mistyped one probably meant.
 package suggest
 
 import (
@@ -7,18 +6,17 @@ import (
 	"strings"
 )
 
-// Nearest is the known name that a mistyped one probably meant; empty when
-// none is near. Case, hyphens and underscores do not count: planUpdateable is
-// plan_updateable.
+// Nearest is the known name that a mistyped one probably meant; empty if none is near. It ignores case, hyphens
+// and underscores: planUpdateable is plan_updateable.
 func Nearest(name string, known []string) string {
-	const longest = 64 // no name that we know is longer; keeps the cost small
+	const longest = 64 // no known name is longer; bounds the cost
 	if len(name) > longest {
 		return ""
 	}
 	typed := plain(name)
 	best, bestDistance := "", min(3, max(1, len(typed)/4))+1
 	for _, k := range known {
-		// Edits that leave no letter in place prove no likeness.
+		// A name of which no letter stays in place is not alike.
 		if d := distance(typed, plain(k)); d < bestDistance && d < len(typed) {
 			best, bestDistance = k, d
 		}
@@ -26,8 +24,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// Meant is advice on a mistyped name: the one that it probably meant, or else what is
-// given.
+// Meant is advice on a mistyped name: the nearest known one, or otherwise the given text.
 func Meant(name string, known []string, otherwise string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)

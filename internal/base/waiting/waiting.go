@@ -1,4 +1,4 @@
-// Package waiting waits, and no longer than a context allows.
+// Package waiting waits for a time, or until a context ends.
 package waiting
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for a time, or until the context ends: then it gives its error.
+// For waits for a time, or until the context ends, and gives the context's error.
 func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

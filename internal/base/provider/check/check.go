@@ -1,5 +1,5 @@
-// Package check is how a provider judges a plan when the catalog is compiled, and what it
-// has the broker know of the plan.
+// Package check is how a provider checks a plan when the catalog is compiled, and what it tells the broker
+// of the plan.
 package check
 
 import (
@@ -12,23 +12,21 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// A Change is what a plan's snapshot says of updates, as members of its JSON. The
-// broker refuses by it what a provider could not do in place, before anything is
-// touched. A snapshot without them allows everything.
+// A Change has the members of a plan's snapshot about updates. By them, the broker refuses an update that
+// the provider could not make in place, before anything is touched. A snapshot without them allows every
+// update.
 type Change struct {
-	// Accepts are the user's parameters that the instance's own version of the plan
-	// knows; nil for any.
+	// Accepts are the user's parameters that this version of the plan knows; nil for any.
 	Accepts []string `json:"accepts,omitzero"`
-	// Fixed are those whose value never changes once the instance is made: another
-	// one would replace what holds its data.
+	// Fixed are the parameters whose value never changes once the instance is made: another value would
+	// replace what holds its data.
 	Fixed []string `json:"fixed,omitempty"`
-	// Shape stands for all else that never changes, as words, one for each part that
-	// holds something: an instance moves only to a snapshot that has them all. Empty
-	// for any.
+	// Shape stands for all else that never changes: a word for each part that holds data. An instance moves
+	// only to a snapshot that has all of its words. Empty for any.
 	Shape string `json:"shape,omitempty"`
 }
 
-// ChangeOf reads it from a snapshot; what is not there allows everything.
+// ChangeOf reads a snapshot's Change. A missing member allows everything.
 func ChangeOf(snapshot json.RawMessage) (c Change) {
 	_ = json.Unmarshal(snapshot, &c) // a snapshot may be any JSON
 	return c
@@ -51,9 +49,8 @@ func (c Change) To(next Change) bool {
 	return !slices.ContainsFunc(strings.Fields(c.Shape), func(part string) bool { return !slices.Contains(has, part) })
 }
 
-// RetentionOf is how long what is deleted of a plan is kept, by the member retain_days of
-// the plan's snapshot; zero for not at all. A plan may have it whose provider's Inventory
-// is an Adopter.
+// RetentionOf is how long deleted instances of a plan are retained, by the member retain_days of its
+// snapshot; zero for not at all. Only plans of an Adopter may have it.
 func RetentionOf(snapshot json.RawMessage) time.Duration {
 	var plan struct {
 		RetainDays int `json:"retain_days"`
@@ -62,19 +59,16 @@ func RetentionOf(snapshot json.RawMessage) time.Duration {
 	return time.Duration(plan.RetainDays) * 24 * time.Hour
 }
 
-// A Func is what a provider finds out about a plan when the catalog is
-// compiled: whether its settings and the files beside the offering are right.
-// It gives the snapshot that instances of the plan record, at most
-// limits.Snapshot bytes of JSON, nil for none. It leaves out what is at its default: a
-// later version of the provider, which may know more, has not edited the plan. An error
-// says what to do; a
-// *advice.Error also says where: a File in the offering's folder, or in Name the
-// path of a setting in the plan, such as "delay", or a JSON pointer into the plan, such
-// as "/schemas". Several are joined by errors.Join.
-// It reaches nothing but its input.
+// A Func checks a plan when the catalog is compiled: its settings, and the files beside the offering. It
+// gives the snapshot that instances of the plan record, at most limits.Snapshot bytes of JSON, nil for
+// none. The snapshot leaves out settings at their default: otherwise a later version of the provider
+// with more settings would seem to have edited the plan. An error says what to do; an *advice.Error also
+// says where: by a File in the offering's folder, or by a Name that is the path of a setting in the plan,
+// such as "delay", or a JSON pointer into the plan, such as "/schemas". errors.Join joins several. A Func
+// reaches nothing but its input.
 type Func func(plan Plan) (snapshot json.RawMessage, err error)
 
-// A Plan is what a Func looks at.
+// A Plan is the input of a Func.
 type Plan struct {
 	Offering, Plan string // their names
 	ServiceID      string
@@ -87,18 +81,15 @@ type Plan struct {
 	Bindable bool
 	// Deadline is how long an operation may take; 0 if the plan does not say.
 	Deadline time.Duration
-	// Warn tells the operator of what is no reason to refuse the plan; nil if nobody
-	// listens.
+	// Warn tells the operator of a mistake that does not refuse the plan; nil if nobody listens.
 	Warn func(advice.Error)
-	// Keep has the compiled catalog carry a file, such as a template, by the SHA-256
-	// of its content in hex, which it gives; snapshots name it so.
+	// Keep puts a file, such as a template, into the compiled catalog. Snapshots name the file by the digest
+	// that Keep gives: the SHA-256 of its content in hex.
 	Keep func(content []byte) (digest string)
-	// Describe tells what users may set, where that follows from the offering's files: a
-	// plan then has no schemas of its own. A provider that never calls it leaves them to
-	// the plan.
+	// Describe tells what users may set, if that follows from the offering's files: the plan then has no
+	// schemas of its own. A provider that does not call it leaves schemas to the plan.
 	Describe func(Parameters)
-	// Lock refuses a plan whose version stands for other files than when it was locked: the
-	// digest is of those that a new version is for.
+	// Lock refuses a plan whose files have changed without a new version. The digest is that of the files.
 	Lock func(digest string) error
 }
 

@@ -1,4 +1,4 @@
-// Package grants are the parts of a grant that are no credentials.
+// Package grants has the parts of a grant that are no credentials.
 package grants
 
 // A VolumeMount is in the form of version 2.10 and later (BIND-34).

@@ -1,5 +1,4 @@
-// Package label writes the tags of a thing as the labels that AWS's services take, and reads
-// them again.
+// Package label writes the tags of a thing as labels that AWS's services take, and reads them.
 package label
 
 import (
@@ -24,38 +23,39 @@ const (
 // A Label is a tag as clouds have them: a name and a short value of few letters.
 type Label struct{ Name, Value string }
 
-// Write gives the tags as AWS's services take them: at most a dozen labels, what
-// is empty left out. A text that is too long for one goes on in others, whose
-// names end in ":2", ":3" and so on: ids may hold any characters, and Read
-// gives an inventory the whole of them.
+// A part is one of the tags, under its label's name.
+type part struct {
+	name string
+	text *string
+}
+
+func partsOf(t *provider.Tags) []part {
+	return []part{
+		{Broker, &t.Broker}, {Platform, &t.Platform}, {Instance, &t.Instance}, {Binding, &t.Binding},
+		{Incarnation, &t.Incarnation}, {Of, &t.Of},
+	}
+}
+
+// Write gives the tags as AWS's services take them: at most a dozen labels, without the empty ones. Ids
+// may hold any characters and be long: a text that is too long for one label goes on in others,
+// whose names end in ":2", ":3" and so on.
 func Write(t provider.Tags) []Label {
 	var out []Label
-	for _, part := range []Label{
-		{Broker, t.Broker},
-		{Platform, t.Platform}, {Instance, t.Instance}, {Binding, t.Binding}, {Incarnation, t.Incarnation},
-		{Of, t.Of},
-	} {
-		rest := Encode(part.Value)
+	for _, part := range partsOf(&t) {
+		rest := Encode(*part.text)
 		for n := 1; rest != ""; n++ {
 			end := min(len(rest), limits.TagValue)
-			out = append(out, Label{numbered(part.Name, n), rest[:end]})
+			out = append(out, Label{numbered(part.name, n), rest[:end]})
 			rest = rest[end:]
 		}
 	}
 	return out
 }
 
-// Read reads what Write has written; others may stand beside them.
+// Read reads the tags that Write has written. Other labels may stand beside them.
 func Read(labels map[string]string) (provider.Tags, error) {
 	var t provider.Tags
-	for _, part := range []struct {
-		name string
-		into *string
-	}{
-		{Broker, &t.Broker},
-		{Platform, &t.Platform}, {Instance, &t.Instance}, {Binding, &t.Binding},
-		{Incarnation, &t.Incarnation}, {Of, &t.Of},
-	} {
+	for _, part := range partsOf(&t) {
 		var whole strings.Builder
 		for n := 1; labels[numbered(part.name, n)] != ""; n++ {
 			whole.WriteString(labels[numbered(part.name, n)])
@@ -64,7 +64,7 @@ func Read(labels map[string]string) (provider.Tags, error) {
 		if err != nil {
 			return provider.Tags{}, fmt.Errorf("reading label %q: %w", part.name, err)
 		}
-		*part.into = text
+		*part.text = text
 	}
 	return t, nil
 }
@@ -77,17 +77,16 @@ func numbered(name string, n int) string {
 }
 
 const (
-	// plainLetters are those that every service takes in a tag, and that no
-	// encoding makes longer.
+	// plainLetters are those that every service takes in a tag, and that no encoding makes longer.
 	plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 +-=._:/@"
-	// encodedMark begins what cannot stand as it is; base64url follows.
+	// encodedMark begins an encoded text; base64url follows.
 	encodedMark = "="
-	// reservedMark begins what only AWS may write.
+	// reservedMark begins texts that only AWS may write.
 	reservedMark = "aws:"
 )
 
-// Encode gives a text in few letters, at most four bytes for three and one:
-// most ids stand as they are. No two texts have the same form.
+// Encode gives a text in the letters that labels may have. Most ids stand as they are; others take four
+// bytes for three, and one more. No two texts have the same form.
 func Encode(s string) string {
 	if strings.Trim(s, plainLetters) == "" && !strings.HasPrefix(s, encodedMark) && canStand(s) {
 		return s
@@ -95,9 +94,8 @@ func Encode(s string) string {
 	return encodedMark + base64.RawURLEncoding.EncodeToString([]byte(s))
 }
 
-// canStand reports whether services take the plain text as a value, or as several
-// where it is too long for one: they may cut off space at the ends of each, and
-// keep "aws:" at the beginning for themselves.
+// canStand reports whether services take the plain text as a value, or as several values if it is long:
+// they may cut off space at the ends of a value, and refuse one that begins with "aws:".
 func canStand(s string) bool {
 	lower := strings.ToLower(s)
 	if len(s) > limits.TagValue {
@@ -106,7 +104,7 @@ func canStand(s string) bool {
 	return s == strings.TrimSpace(s) && !strings.HasPrefix(lower, reservedMark)
 }
 
-// Decode gives back what Encode was given.
+// Decode reverses Encode.
 func Decode(s string) (string, error) {
 	encoded, ok := strings.CutPrefix(s, encodedMark)
 	if !ok {

@@ -10,11 +10,10 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// Guard gives an inventory that leaves out what is in a target that was restored, or
-// that another broker changes, and says so beside the rest, as of a target that cannot
-// be reached: what such a target holds, and what it lacks, says nothing of what should
-// be there. Known looks up what is on record of the target of an identity; nothing calls
-// it where there are no epochs.
+// Guard gives an inventory that skips each target that was restored, or that another broker changes, with
+// an error, as for a target that cannot be reached: the things that such a target holds or lacks are no
+// sign of those that it should hold. Known looks up the recorded epoch of the target of an identity; it
+// is not called where there are no epochs.
 func Guard(i provider.Inventory, known func(ctx context.Context, identity string) (target.Known, error)) provider.Inventory {
 	return guarded{i, known}
 }
@@ -24,8 +23,8 @@ type guarded struct {
 	known func(ctx context.Context, identity string) (target.Known, error)
 }
 
-// List implements provider.Inventory. Steps raise the target meanwhile: that it was restored is
-// said by what was known before it was listed, and who raised it by what is known after.
+// List implements provider.Inventory. Steps raise the target meanwhile: whether it was restored is decided
+// by the epoch that was known before the list, and who raised it by the one that is known after.
 func (g guarded) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
 	known := map[string]target.Known{}
 	for {

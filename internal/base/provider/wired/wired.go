@@ -1,5 +1,4 @@
-// Package wired is a provider as a program uses it: with its inventory, its targets and its
-// times.
+// Package wired has providers as programs use them: with inventory, targets and times.
 package wired
 
 import (
@@ -12,22 +11,21 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// A Provider is one as a program uses it, with its inventory.
+// A Provider is one as a program uses it.
 type Provider struct {
 	Provider provider.Provider
-	// Inventory is nil for a provider that makes nothing: all that it keeps is State.
+	// Inventory is nil for a provider that makes nothing and keeps only State.
 	Inventory provider.Inventory
-	// What a provider may do beside that, each nil where it does not; see Of. Targets have
-	// epochs where there is a Reconciler.
+	// A provider may implement more, each nil if it does not; see Of. With a Reconciler, its targets have
+	// epochs.
 	Identifier  provider.Identifier
 	Refuser     provider.Refuser
 	Quarantiner provider.Quarantiner
 	Adopter     provider.Adopter
 	Reconciler  Reconciler
-	// Targets gives the names of the targets that the inventory covers by today's
-	// settings; nil for a provider that makes all things in one place and answers no
-	// Status.Target. A target that a record names and that is not among them makes
-	// the sweep incomplete.
+	// Targets names the targets that the inventory covers by today's settings; nil for a provider that makes
+	// all things in one place and answers no Status.Target. If a record names another target, the sweep is
+	// incomplete.
 	Targets func(ctx context.Context) ([]string, error)
 	// CallTimeout ends one call; zero for DefaultCallTimeout. With 15 s for
 	// recording, it must fit into the time of the function that calls.
@@ -35,11 +33,11 @@ type Provider struct {
 	// Wait is how long a synchronous request waits for an operation to settle,
 	// MaxWait at most; zero for DefaultWait.
 	Wait time.Duration
-	// Close ends what the provider keeps open, such as connections; nil for nothing.
+	// Close ends the provider's connections and the like; nil for none.
 	Close func()
 }
 
-// Of wires a provider with all that it implements.
+// Of wires a provider with every interface that it implements.
 func Of(p provider.Provider) Provider {
 	w := Provider{Provider: p}
 	w.Inventory, _ = p.(provider.Inventory)
@@ -51,9 +49,9 @@ func Of(p provider.Provider) Provider {
 	return w
 }
 
-// Prove asks the target of an instance who it is, before a step trusts what is there or
-// missing. The first step of an instance learns the identity, and makes nothing: what it
-// makes is looked for there. Under another identity nothing is done, and the error passes.
+// Prove asks the target of an instance who it is, before a step trusts what it finds or misses there. The
+// first step of an instance learns the identity, and makes nothing: later steps look for what they make
+// under that identity. Another identity is a passing error.
 func (w Provider) Prove(ctx context.Context, in provider.Instance) (learnt *provider.Status, err error) {
 	if w.Identifier == nil {
 		return nil, nil
@@ -72,22 +70,21 @@ func (w Provider) Prove(ctx context.Context, in provider.Instance) (learnt *prov
 	return nil, nil
 }
 
-// Times that a provider may change in its wired.Provider.
+// Default times of a wired.Provider, and their bound.
 const (
 	DefaultCallTimeout = 20 * time.Second
 	DefaultWait        = 15 * time.Second
 	MaxWait            = 24 * time.Second
 )
 
-// RecordMargin is how much of a function's time is left to record what a call
-// came to.
+// RecordMargin is how much of a function's time is left to record the result of a call.
 const RecordMargin = 15 * time.Second
 
-// Timeout is when one call ends.
+// Timeout is how long one call may take.
 func (w Provider) Timeout() time.Duration { return cmp.Or(w.CallTimeout, DefaultCallTimeout) }
 
-// Check finds the provider, by its name, that is not there, or whose calls do not
-// fit into the time of the function that makes them.
+// Check refuses a provider that is wired wrongly, or whose calls do not fit into the time of the function
+// that makes them.
 func Check(wired map[string]Provider, function time.Duration) error {
 	for name, w := range wired {
 		switch {
@@ -106,15 +103,15 @@ func Check(wired map[string]Provider, function time.Duration) error {
 	return nil
 }
 
-// A Reconciler is what an operator needs of a provider whose targets have epochs.
+// A Reconciler is a provider whose targets have epochs, as an operator needs it.
 type Reconciler interface {
-	// Survey asks the target of that name who it is and which epoch it is at,
-	// whatever epoch it has been at. It changes nothing.
+	// Survey asks the target of a name for its identity and its epoch, and accepts every epoch. It changes
+	// nothing.
 	Survey(ctx context.Context, name string) (provider.Target, target.Epoch, error)
 	// Holdings is List of one target.
 	Holdings(ctx context.Context, target, cursor string) (page []provider.Holding, next string, err error)
-	// Advance proves that the target is the one of that identity. It has it be at to, which
-	// is of the same line, if it is at from, and else changes nothing. It gives what the
-	// target is at then. It may be repeated, also by several at once.
+	// Advance proves the target's identity. If the target is at from, it raises it to to, which is of the
+	// same line; otherwise it changes nothing. It gives the target's epoch after that. It may be repeated,
+	// also by several callers at once.
 	Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error)
 }
