@@ -21,7 +21,7 @@ func startPostgres(e embedding) (started, error) {
 		e.log.Warn("there is no PostgreSQL server: the rest is offered", "error", err)
 		return started{}, err
 	}
-	e.log.Info("PostgreSQL runs", "address", s.Address(), "programs", s.Cluster().Bin)
+	e.log.Info("PostgreSQL runs", "address", s.Access().Address(), "programs", s.Cluster().Bin)
 	c := s.Cluster()
 	e.serves(backup.Server{Connect: func(ctx context.Context) (*pgx.Conn, error) { return c.Connect(ctx, "") },
 		Data: filepath.Join(filepath.Base(e.dir), filepath.Base(c.Data))})

@@ -22,6 +22,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // Versions are those that are supported, oldest first.
@@ -207,25 +208,18 @@ func (s *server) run(ctx context.Context) error {
 	}
 	s.exited = exited
 	if err := s.cluster.Ready(ctx, exited); err != nil {
-		return fmt.Errorf("the server does not answer: %w: %s", err, tail(s.logPath()))
+		return fmt.Errorf("the server does not answer: %w: %s", err, testserver.Tail(s.logPath()))
 	}
 	return nil
 }
 
 func (s *server) logPath() string { return filepath.Join(s.dir, "log") }
 
-// tail is the end of what the server has said.
-func tail(path string) string {
-	said, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	const most = 2000
-	return string(said[max(0, len(said)-most):])
-}
-
 // Superuser is a connection string for the superuser, through the server's socket.
-func (s *Server) Superuser(database string) string { return s.cluster.SuperuserURL(database) }
+func (s *Server) Superuser(database string) string {
+	return fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable",
+		s.cluster.Sockets, s.Port(), pgserver.Superuser, database)
+}
 
 // Bin is the folder of the server's programs, for pg_dump, psql and such.
 func (s *Server) Bin() string { return s.cluster.Bin }
@@ -253,16 +247,16 @@ func (s *Server) Log() string {
 // and a database of its own, made by the statements that the guide gives.
 func (s *Server) Access() hosted.Access {
 	s.t.Helper()
-	name, password := "broker"+strings.ToLower(rand.Text()[:12]), rand.Text()
-	if err := (pgserver.Login{User: name, Database: name}).Grant(s.t.Context(), s.cluster.Connect, password); err != nil {
-		s.t.Fatalf("the broker's login: %v", err)
-	}
+	name := "broker" + strings.ToLower(rand.Text()[:12])
 	a := hosted.Access{
-		Host: pgserver.Loopback, Port: s.cluster.Port, User: name, Password: password, Database: name,
+		Host: pgserver.Loopback, Port: s.cluster.Port, User: name, Password: rand.Text(), Database: name,
 		TLS: hosted.TLSDisable, CA: s.ca,
 	}
 	if s.ca != "" {
 		a.TLS = hosted.TLSVerify
+	}
+	if err := s.cluster.Grant(s.t.Context(), a); err != nil {
+		s.t.Fatalf("the broker's login: %v", err)
 	}
 	return a
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// EnvUser names the user of this system that the server runs as when root starts
-// it.
+// EnvUser names the user of this system that the server runs as if root starts it.
 const EnvUser = "LONGSHORE_POSTGRES_USER"
 
-// An Account is the user of this system that a server runs as. The zero one is who
-// runs this program.
+// An Account is the user of this system that a server runs as. The zero Account is the user of this
+// program.
 type Account struct {
 	Name     string
 	UID, GID uint32
 }
 
-// IsOther reports whether it is another one than who runs this program.
+// IsOther reports whether it is not the user of this program.
 func (a Account) IsOther() bool { return a != Account{} }
 
 func (a Account) name() (string, error) {
@@ -36,8 +35,8 @@ func (a Account) name() (string, error) {
 	return own.Username, nil
 }
 
-// FindAccount gives the one to run a new server as: the zero one unless root asks,
-// since PostgreSQL refuses to run as root. Wanted is a user's name, or empty.
+// FindAccount finds the account for a new server: the zero Account unless root asks, since PostgreSQL
+// refuses to run as root. Wanted is a user's name, or empty.
 func FindAccount(wanted string) (Account, error) {
 	if os.Geteuid() != 0 {
 		own, err := user.Current()
@@ -78,7 +77,7 @@ func (a Account) Give(path string) error {
 	return os.Lchown(path, int(a.UID), int(a.GID))
 }
 
-// giveGroup lets the account read a file that stays another one's.
+// giveGroup lets the account read a file that keeps its owner.
 func (a Account) giveGroup(path string) error {
 	if !a.IsOther() {
 		return nil
@@ -86,8 +85,8 @@ func (a Account) giveGroup(path string) error {
 	return os.Lchown(path, -1, int(a.GID))
 }
 
-// Barred gives the first folder on the way to a path that the account may not
-// pass, and an empty one where it reaches the path.
+// Barred is the first folder on the way to a path that the account may not pass; empty if it reaches the
+// path.
 func (a Account) Barred(path string) (string, error) {
 	given, err := filepath.Abs(path)
 	if err != nil || !a.IsOther() {
@@ -97,7 +96,7 @@ func (a Account) Barred(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The way as it is written counts too: a link may lie where the account may not go.
+	// The path before links are resolved counts, too: a link may lie where the account may not go.
 	for _, dir := range slices.Concat(above(given), above(whole), []string{whole}) {
 		info, err := os.Stat(dir)
 		if err != nil {

@@ -1,10 +1,8 @@
-// Package pgserver runs a PostgreSQL server of the broker's own: it finds the
-// programs, sets up a folder for the server's data, starts the server there, takes
-// over one that has outlived its broker, and stops it. It gives the broker's login,
-// which is no superuser, and to backups the superuser, who is reached only through
-// a Unix socket in a folder that no other user may enter. It knows nothing of
-// instances and bindings: the provider makes them, over the network as on any
-// server.
+// Package pgserver runs a PostgreSQL server of the broker's own: it finds the programs, sets up a folder
+// for the data, starts the server there, takes over one that has outlived its broker, and stops it. It
+// makes the broker's login, which is no superuser. Backups connect as the superuser, through a Unix
+// socket in a folder that no other user may enter. The package knows nothing of instances and bindings:
+// the provider makes them, over the network as on any server.
 package pgserver
 
 import (
@@ -13,11 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,7 +34,7 @@ const (
 	fileAccess = "hba.conf"
 	fileUsers  = "ident.conf"
 	filePID    = "postmaster.pid"
-	// lookEvery is how long is waited before the server is looked at again.
+	// lookEvery is the pause between two looks at the server.
 	lookEvery = 20 * time.Millisecond
 )
 
@@ -50,14 +46,14 @@ type Cluster struct {
 	Sockets string // the folder of the superuser's socket
 	Port    int
 	Account Account
-	// TLS has the server take no connection over the network without.
+	// TLS has the server refuse connections over the network without TLS.
 	TLS bool
-	// Settings are further ones, as name=value.
+	// Settings are more settings of the server, as name=value.
 	Settings []string
 }
 
-// Init makes the data folder: the account may write it, or what it is in. The
-// superuser has no password.
+// Init makes the data folder. The account must be able to write it, or the folder above. The superuser has
+// no password.
 func (c Cluster) Init(ctx context.Context, flags ...string) error {
 	args := append([]string{
 		"--pgdata=" + c.Data, "--username=" + Superuser, "--encoding=UTF8", "--auth-local=peer", "--auth-host=scram-sha-256",
@@ -69,9 +65,8 @@ func (c Cluster) Init(ctx context.Context, flags ...string) error {
 	return nil
 }
 
-// WriteAccess writes, beside the data folder, who may connect, and how: the superuser through the socket, if
-// the system says that this is the server's account or root; all others over the
-// network, by password.
+// WriteAccess writes the files of who may connect, beside the data folder: the superuser through the
+// socket, as the server's account or root; all others over the network, by password.
 func (c Cluster) WriteAccess() error {
 	host := "host   "
 	if c.TLS {
@@ -93,9 +88,8 @@ func (c Cluster) WriteAccess() error {
 	return errors.Join(c.write(fileAccess, rules), c.write(fileUsers, users))
 }
 
-// write replaces a file beside the data folder, which the account may read. A reader
-// sees the one or the other. Nothing is written into the account's own folders: it
-// could have made the file there a link to one of root's.
+// write replaces a file beside the data folder, at once, and lets the account read it. It writes nothing
+// into the account's own folders: the account could have made the file there a link to one of root's.
 func (c Cluster) write(name, text string) error {
 	const heading = "# Written at each start of the broker: changes are lost.\n"
 	path := c.beside(name)
@@ -110,7 +104,7 @@ func (c Cluster) write(name, text string) error {
 
 func (c Cluster) beside(name string) string { return filepath.Join(filepath.Dir(c.Data), name) }
 
-// Serve is the command that is the server, once it is started.
+// Serve is the command that runs the server.
 func (c Cluster) Serve() *exec.Cmd {
 	settings := append([]string{
 		"listen_addresses=" + Loopback,
@@ -128,8 +122,8 @@ func (c Cluster) Serve() *exec.Cmd {
 	return c.command(context.Background(), "postgres", args...)
 }
 
-// command runs a program as the account, with nothing of this process's environment
-// but where libraries are: there are variables that would change what it does.
+// command runs a program as the account. Of this process's environment it keeps only where libraries are:
+// other variables would change what PostgreSQL does.
 func (c Cluster) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, name), args...)
 	cmd.Dir = filepath.Dir(c.Data)
@@ -143,12 +137,6 @@ func (c Cluster) command(ctx context.Context, name string, args ...string) *exec
 	return cmd
 }
 
-// SuperuserURL is how this process and its children connect as the superuser.
-func (c Cluster) SuperuserURL(database string) string {
-	values := url.Values{"host": {c.Sockets}, "port": {strconv.Itoa(c.Port)}, "user": {Superuser}, "sslmode": {"disable"}}
-	return (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: values.Encode()}).String()
-}
-
 // Connect connects as the superuser.
 func (c Cluster) Connect(ctx context.Context, database string) (*pgx.Conn, error) {
 	cfg, err := pgconfig.New(c.Sockets, uint16(c.Port), cmp.Or(database, Superuser), Superuser)
@@ -158,7 +146,7 @@ func (c Cluster) Connect(ctx context.Context, database string) (*pgx.Conn, error
 	return pgx.ConnectConfig(ctx, cfg.ConnConfig)
 }
 
-// Ready waits until the server answers. Ended is closed when it has ended.
+// Ready waits until the server answers, or until ended is closed.
 func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
 	for {
 		conn, err := c.Connect(ctx, "")
@@ -177,7 +165,7 @@ func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
 
 var errEnded = errors.New("it has ended")
 
-// PID is the server's process by its own file, and 0 where there is none.
+// PID is the server's process by its own file; 0 without one.
 func (c Cluster) PID() int {
 	raw, err := os.ReadFile(filepath.Join(c.Data, filePID))
 	if err != nil {
@@ -191,13 +179,16 @@ func (c Cluster) PID() int {
 	return max(pid, 0)
 }
 
-// Stop ends the server of a process and waits until it is gone: first as PostgreSQL
-// calls fast, which ends sessions and loses nothing; after the grace at once, which
-// loses nothing either, and has the next start do more.
+// Stop ends a server's process and waits until it is gone: first by a fast shutdown, which ends sessions
+// and loses nothing; after the grace by an immediate one, which loses nothing either, and has the next
+// start recover.
 func Stop(ctx context.Context, pid int, grace time.Duration) error {
+	if pid == 0 || !alive(pid) {
+		return nil
+	}
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGKILL} {
 		if err := signal(pid, s); err != nil {
-			return nil // there is no such process
+			return nil // it has ended meanwhile
 		}
 		bounded, cancel := context.WithTimeout(ctx, grace)
 		err := Gone(bounded, pid)
@@ -209,7 +200,7 @@ func Stop(ctx context.Context, pid int, grace time.Duration) error {
 	return fmt.Errorf("process %d does not end", pid)
 }
 
-// Gone waits until there is no process of that number.
+// Gone waits until no process has that number.
 func Gone(ctx context.Context, pid int) error {
 	for alive(pid) {
 		if err := waiting.For(ctx, lookEvery); err != nil {
@@ -219,8 +210,7 @@ func Gone(ctx context.Context, pid int) error {
 	return nil
 }
 
-// faults are the lines by which PostgreSQL's programs say why they end, and without
-// any the last of what was said.
+// faults are the lines in which PostgreSQL's programs say why they fail; without any, the last lines.
 func faults(said []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(said)) {
@@ -234,9 +224,9 @@ func faults(said []byte) string {
 	return strings.Join(lines, "; ")
 }
 
-// end is the last of what a program has said.
+// end is the last lines of a program's output.
 func end(said []byte) string {
 	const lines = 10
 	all := strings.Split(strings.TrimSpace(string(said)), "\n")
-	return strings.Join(slices.Clone(all[max(0, len(all)-lines):]), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -22,7 +22,7 @@ const EnvBin = "LONGSHORE_POSTGRES_BIN"
 const (
 	// oldest is the oldest major version that a new server is made of.
 	oldest = 16
-	// howToGet says where the programs come from.
+	// howToGet tells how to get the programs.
 	howToGet = "run `make postgres` in a checkout of Longshore, install PostgreSQL 16 or later, " +
 		"or name the folder of its programs in " + EnvBin
 )
@@ -33,13 +33,12 @@ type Programs struct {
 	Major int
 }
 
-// ErrNone says that there are no programs to start a server with.
+// ErrNone says that no programs were found.
 var ErrNone = errors.New("no PostgreSQL")
 
-// Find looks for programs of a major version that the account can run: in the
-// folder that is named, or else in PATH, where systems put them, and where `make
-// postgres` does. Zero is any version that is supported. What was met on the way,
-// and is of no use, is in the error.
+// Find looks for programs of a major version, zero for any supported one, that the account can run: in
+// the named folder, or in PATH, where systems put them, and where `make postgres` does. The error
+// lists the programs that are of no use.
 func Find(ctx context.Context, major int, named string, account Account) (Programs, error) {
 	var met []string
 	for _, dir := range places(named) {
@@ -55,18 +54,14 @@ func Find(ctx context.Context, major int, named string, account Account) (Progra
 		}
 		met = append(met, fmt.Sprintf("%s: %v", dir, err))
 	}
-	what := "is not installed"
-	mend := howToGet
+	what, mend := "is not installed", howToGet
+	if named != "" {
+		what = "is not in the folder that " + EnvBin + " names"
+	}
 	if major != 0 {
-		what = fmt.Sprintf("%d, which wrote this data, is not installed", major)
+		what = fmt.Sprintf("%d, which wrote this data, %s", major, what)
 		mend = fmt.Sprintf("install PostgreSQL %d (`make postgres-all` has 16, 17 and 18), or name the folder of its "+
 			"programs in %s; how data move to another version is in docs/own-postgres.md", major, EnvBin)
-	}
-	switch {
-	case named != "" && major != 0:
-		what = fmt.Sprintf("%d, which wrote this data, is not in the folder that %s names", major, EnvBin)
-	case named != "":
-		what = "is not in the folder that " + EnvBin + " names"
 	}
 	cause := ErrNone
 	if len(met) > 0 {
@@ -75,7 +70,7 @@ func Find(ctx context.Context, major int, named string, account Account) (Progra
 	return Programs{}, &advice.Error{Name: "PostgreSQL", What: what, Remedy: mend, Cause: cause}
 }
 
-// suits says why programs are of no use.
+// suits tells why programs are of no use; nil if they are.
 func suits(p Programs, major int, account Account) error {
 	switch {
 	case major != 0 && p.Major != major:
@@ -120,8 +115,7 @@ func places(named string) (all []string) {
 // installed is what `make postgres` makes, from a checkout's root.
 var installed = filepath.Join(".tools", "postgres-17.11.0", "bin")
 
-// roots are where a checkout may be: the folder above the program's, and the one
-// that it was called in.
+// roots are folders that may be a checkout: the one above the program's, and the working folder.
 func roots() (all []string) {
 	if program, err := os.Executable(); err == nil {
 		if program, err = filepath.EvalSymlinks(program); err == nil {

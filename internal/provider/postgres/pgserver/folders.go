@@ -9,21 +9,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
 const (
-	fileStart = "start.log" // what the server says before it has a log
-	// The server's log: so many files of that size.
+	fileStart = "start.log" // has the server's output before it opens its log
+	// The server's log has so many files of that size.
 	logs    = 10
 	logSize = "10MB"
 )
 
-// ownSettings have the server keep its log in a folder, and take as many locks as many
-// tenants need. Statements are not in it,
-// also of those that fail: a tenant may have written a password into one.
+// ownSettings have the server keep its log in a folder, and allow the locks that many tenants need. The
+// log has no statements, not even those that fail: a tenant may have written a password into one.
 func ownSettings(dir string) []string {
 	return []string{
 		"max_connections=200", "max_locks_per_transaction=256",
@@ -43,8 +41,8 @@ func prune(dir string, log *slog.Logger) {
 	}
 }
 
-// makeFolders makes what a server's folder holds, and lets the account reach it.
-// The folder itself stays who runs this program's: the account only passes.
+// makeFolders makes the server's folder and those in it, and lets the account reach them. The server's
+// folder itself stays this program's user's: the account only passes.
 func makeFolders(dir string, a Account) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -75,8 +73,7 @@ func makeFolders(dir string, a Account) error {
 	return nil
 }
 
-// letPass lets the account pass through a folder that is for its owner alone, and
-// nobody else: by the account's group.
+// letPass lets the account, by its group, pass through a folder that only its owner may use.
 func (a Account) letPass(dir string) error {
 	const group, pass = 0o070, 0o010
 	info, err := os.Stat(dir)
@@ -89,8 +86,8 @@ func (a Account) letPass(dir string) error {
 	return os.Chmod(dir, info.Mode().Perm()|pass)
 }
 
-// socketFolder is where the superuser's socket is: in the server's folder, or where
-// its path would be too long, in one of its own that is recorded.
+// socketFolder is where the superuser's socket is: in the server's folder or, if its path would be too
+// long, in a folder that the record names.
 func (r *record) socketFolder(dir string, a Account) (string, error) {
 	own := filepath.Join(dir, dirSockets)
 	if len(own) <= longestSockets {
@@ -114,13 +111,12 @@ func (r *record) socketFolder(dir string, a Account) (string, error) {
 		"name a shorter folder with --data, or a folder for temporary files in TMPDIR")
 }
 
-// initWhole sets the server's data up. A folder that is there is whole.
+// initWhole sets the server's data up in a folder that gets its name once it is whole.
 func (c Cluster) initWhole(ctx context.Context, major int) (err error) {
 	made := c
 	made.Data = c.Data + ".new"
 	for _, locale := range locales(major) {
-		// What is left is of a start that was stopped, or of a locale that the system has
-		// not.
+		// An interrupted start, or a locale that the system lacks, has left something.
 		if err := os.RemoveAll(made.Data); err != nil {
 			return err
 		}
@@ -137,12 +133,12 @@ func (c Cluster) initWhole(ctx context.Context, major int) (err error) {
 			break
 		}
 	}
-	// The last locale is on every system: what stops that one is what is wrong.
+	// Every system has the last locale: its error tells what is wrong.
 	return fmt.Errorf("setting up PostgreSQL: %w", err)
 }
 
-// locales are the flags for the order and the letters that texts have, best first:
-// of all languages, and the same on every machine.
+// locales are initdb's flags for locales, best first: with the letters of all languages, and the same order
+// on every machine.
 func locales(major int) (all [][]string) {
 	const builtin = 17 // has locales of its own
 	all = [][]string{{"--locale=C.UTF-8"}, {"--locale=en_US.UTF-8"}, {"--locale=C"}}
@@ -152,14 +148,13 @@ func locales(major int) (all [][]string) {
 	return all
 }
 
-// checkOwner says what to do where the data are another user's, as after a restore.
+// checkOwner refuses data of another user, as after a restore.
 func (c Cluster) checkOwner() error {
 	if c.Account.IsOther() && !c.Account.keeps(c.Data) {
 		return advice.For(fmt.Sprintf("data of PostgreSQL in %q", c.Data),
 			fmt.Sprintf("are not the user %q's alone, as whom the server runs", c.Account.Name),
-			fmt.Sprintf("chown -R %s %s; chmod 0700 %s", c.Account.Name, strings.Join([]string{
-				c.Data, filepath.Join(filepath.Dir(c.Data), dirLog), filepath.Join(filepath.Dir(c.Data), dirSockets)}, " "+
-				""), c.Data))
+			fmt.Sprintf("chown -R %s %[2]s %s %s; chmod 0700 %[2]s", c.Account.Name, c.Data, c.beside(dirLog),
+				c.beside(dirSockets)))
 	}
 	return nil
 }

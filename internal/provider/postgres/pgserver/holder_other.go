@@ -2,5 +2,5 @@
 
 package pgserver
 
-// holderOf says which process listens on a port, as far as can be told.
+// holderOf cannot tell which process listens on a port.
 func holderOf(int) string { return "another process" }

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// attributes put a process into a session and so into a group of its own, which
-// neither Ctrl-C nor the end of a terminal reaches, under an account.
+// attributes run a process under an account, and in a session of its own, which neither Ctrl-C nor the end
+// of a terminal reaches.
 func attributes(a Account) *syscall.SysProcAttr {
 	s := &syscall.SysProcAttr{Setsid: true}
 	if a.IsOther() {
@@ -21,8 +21,7 @@ func attributes(a Account) *syscall.SysProcAttr {
 
 func signal(pid int, s syscall.Signal) error { return syscall.Kill(pid, s) }
 
-// alive reports whether there is such a process, whoever's it is. One that has ended
-// and that nobody has waited for is none.
+// alive reports whether a process of any user runs. A zombie does not.
 func alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return (err == nil || errors.Is(err, syscall.EPERM)) && !isZombie(pid)
@@ -43,8 +42,7 @@ func (a Account) mayPass(info fs.FileInfo) bool {
 	}
 }
 
-// keeps reports whether a path is a folder of the account's that nobody else may
-// enter, and no link to one.
+// keeps reports whether a path is a folder, and no link, of the account's that nobody else may enter.
 func (a Account) keeps(path string) bool {
 	uid := uint32(os.Geteuid())
 	if a.IsOther() {

@@ -25,22 +25,18 @@ const (
 	fileVersion = "PG_VERSION"
 
 	recordFormat = 1
-	// longestSockets is the longest folder that a socket's path leaves room for, on
-	// every system.
+	// longestSockets is how long a socket's folder may be on every system.
 	longestSockets = 88
 )
 
-// A record is what a server's folder keeps beside the server's own data. What
-// credentials name, never changes.
+// A record is kept in a server's folder beside the data. The members that credentials name never change.
 type record struct {
 	secret.Holder
 	Format int `json:"format"`
 	Port   int `json:"port"`
-	// Account is as whom root starts the server; the zero one in a folder that
-	// somebody else's server runs in.
+	// Account is the one that root starts the server as; zero in the folder of another user than root.
 	Account Account `json:"account,omitzero"`
-	// Sockets is a short folder in place of the one in the server's folder, whose
-	// path is too long.
+	// Sockets is a folder in place of the one in the server's folder, if the path of that is too long.
 	Sockets  string `json:"sockets,omitempty"`
 	User     string `json:"user"`
 	Database string `json:"database"`
@@ -50,26 +46,26 @@ type record struct {
 // folderName names the server's folder in an error.
 func folderName(dir string) string { return fmt.Sprintf("folder %q of the PostgreSQL server", dir) }
 
-func readRecord(dir string) (r record, found bool, err error) {
+// readRecord gives the zero record where there is none.
+func readRecord(dir string) (r record, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, fileRecord))
 	if errors.Is(err, fs.ErrNotExist) {
-		return r, false, nil
+		return r, nil
 	}
 	if err == nil && json.Unmarshal(raw, &r) != nil {
 		err = errors.New("it is no JSON of ours")
 	}
 	if err == nil && r.Format > recordFormat {
-		return r, false, advice.For(folderName(dir), "was written by a newer version of this program", "run that version or a "+
-			"later one")
+		return r, advice.For(folderName(dir), "was written by a newer version of this program", "run that version or a later one")
 	}
 	if err == nil && (r.Format != recordFormat || r.Port == 0 || r.User == "" || r.Password == "") {
 		err = errors.New("it is not whole")
 	}
 	if err != nil {
-		return r, false, &advice.Error{Name: folderName(dir), What: "has a " + fileRecord + " that cannot be read",
+		return r, &advice.Error{Name: folderName(dir), What: "has a " + fileRecord + " that cannot be read",
 			Remedy: "allow it to be read, or restore it from a backup", Cause: err}
 	}
-	return r, true, nil
+	return r, nil
 }
 
 func (r record) write(dir string) error {
@@ -89,8 +85,8 @@ func (r record) write(dir string) error {
 	return os.Rename(path+".new", path)
 }
 
-// newRecord is of a folder that has none. What lost its record keeps its port, if
-// the server's own note of its last start still says it.
+// newRecord is a folder's first record. A folder that has lost its record keeps its port, if the server's
+// note of its last start still has it.
 func newRecord(dir string, account Account) (record, error) {
 	port := lastPort(dir)
 	var err error
@@ -102,7 +98,7 @@ func newRecord(dir string, account Account) (record, error) {
 	}, err
 }
 
-// lastPort is the port of the server's last start, and 0 where nothing says it.
+// lastPort is the port of the server's last start; 0 if nothing says it.
 func lastPort(dir string) int {
 	raw, _ := os.ReadFile(filepath.Join(dir, dirData, "postmaster.opts"))
 	_, after, _ := strings.Cut(string(raw), `"port=`)
@@ -111,8 +107,8 @@ func lastPort(dir string) int {
 	return port
 }
 
-// Ports are drawn below those that systems give to connections by themselves: none
-// of these takes the server's while it does not run.
+// Ports are drawn below those that systems give to outgoing connections: none of these takes the server's
+// port while the server is down.
 const (
 	firstPort = 15_433
 	ports     = 15_000
@@ -131,7 +127,7 @@ func drawPort() (int, error) {
 	return 0, fmt.Errorf("no port is free: %w", err)
 }
 
-// isFree is nil if a server may listen on a port.
+// isFree is nil if a server can listen on a port.
 func isFree(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort(Loopback, strconv.Itoa(port)))
 	if err != nil {

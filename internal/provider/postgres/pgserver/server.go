@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,24 +23,24 @@ const (
 	startWait  = 2 * time.Minute
 	startTries = 20
 	stopGrace  = 30 * time.Second
-	// adoptWait is how long a server that ran on may take for its first answer.
+	// adoptWait is how long a server that is taken over may take for its first answer.
 	adoptWait = 20 * time.Second
 	hungGrace = 3 * time.Second
-	// watchEvery is how often the server is looked at while the broker runs.
+	// watchEvery is the pause between two looks at the server while the broker runs.
 	watchEvery  = time.Second
 	mostBackoff = 64
 )
 
 // Options are what a server is opened with.
 type Options struct {
-	// Dir is the server's folder; what is above it exists.
+	// Dir is the server's folder. The folder above exists.
 	Dir string
-	// Getenv gives the settings EnvBin and EnvUser.
+	// Getenv reads the settings EnvBin and EnvUser.
 	Getenv func(string) string
 	Log    *slog.Logger
 }
 
-// A Server is one that runs, or is started again as soon as it can.
+// A Server runs, or is started again as soon as it can.
 type Server struct {
 	cluster Cluster
 	record  record
@@ -51,24 +48,22 @@ type Server struct {
 	stop    context.CancelFunc
 	watched chan struct{}
 
-	mu  sync.Mutex
-	pid int
+	pid atomic.Int64
 }
 
-// Open starts the server of a folder, or takes over the one that runs there because
-// its broker was killed. An empty folder is set up first.
+// Open starts the server of a folder, or takes over one that runs there because its broker was
+// killed. It sets an empty folder up first.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
-	c, r, err := locate(ctx, o)
-	if err != nil {
+	s := &Server{log: o.Log, watched: make(chan struct{})}
+	if err := s.prepare(ctx, o); err != nil {
 		return nil, err
 	}
-	s := &Server{cluster: c, record: r, log: o.Log, watched: make(chan struct{})}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.grant(ctx); err != nil {
+	if err := s.cluster.Grant(ctx, s.Access()); err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing the PostgreSQL server: %w", err), s.end(ctx))
 	}
 	watch, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -77,58 +72,69 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// locate finds all that a start needs, and sets up what is not there yet.
-func locate(ctx context.Context, o Options) (c Cluster, r record, err error) {
+// look finds the record of a folder's server, zero where there is none, and the programs that run
+// it. Fresh is their version where the folder has no data yet.
+func (s *Server) look(ctx context.Context, o Options) (fresh int, err error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
-		return c, r, err
+		return 0, err
 	}
-	r, found, err := readRecord(dir)
-	if err != nil {
-		return c, r, err
+	if s.record, err = readRecord(dir); err != nil {
+		return 0, err
 	}
-	account, err := r.account(found, o.Getenv(EnvUser))
+	account, err := s.record.account(o.Getenv(EnvUser))
 	if err != nil {
-		return c, r, err
+		return 0, err
 	}
 	data := filepath.Join(dir, dirData)
 	major, err := majorOf(data)
 	if err != nil {
-		return c, r, err
+		return 0, err
 	}
 	programs, err := Find(ctx, major, o.Getenv(EnvBin), account)
-	if err != nil {
-		return c, r, err
-	}
-	if err := makeFolders(dir, account); err != nil {
-		return c, r, err
-	}
-	if !found {
-		if r, err = newRecord(dir, account); err != nil {
-			return c, r, err
-		}
-	}
-	sockets, err := r.socketFolder(dir, account)
-	if err != nil {
-		return c, r, err
-	}
-	if err := r.write(dir); err != nil {
-		return c, r, err
-	}
-	c = Cluster{
-		Bin: programs.Dir, Data: data, Sockets: sockets, Port: r.Port, Account: account,
-		Settings: ownSettings(filepath.Join(dir, dirLog)),
-	}
 	if major == 0 {
-		o.Log.Info("setting up PostgreSQL", "version", programs.Major, "programs", programs.Dir, "folder", dir)
-		return c, r, c.initWhole(ctx, programs.Major)
+		fresh = programs.Major
 	}
-	return c, r, c.checkOwner()
+	s.cluster = Cluster{
+		Bin: programs.Dir, Data: data, Sockets: cmp.Or(s.record.Sockets, filepath.Join(dir, dirSockets)), Port: s.record.Port,
+		Account: account, Settings: ownSettings(filepath.Join(dir, dirLog)),
+	}
+	return fresh, err
 }
 
-// account is as whom the server runs: what was chosen for the folder stays.
-func (r record) account(found bool, wanted string) (Account, error) {
-	if !found {
+// prepare finds all that a start needs, and sets up what is missing.
+func (s *Server) prepare(ctx context.Context, o Options) error {
+	fresh, err := s.look(ctx, o)
+	if err != nil {
+		return err
+	}
+	c, r := &s.cluster, &s.record
+	dir := filepath.Dir(c.Data)
+	if err := makeFolders(dir, c.Account); err != nil {
+		return err
+	}
+	if r.Port == 0 {
+		if *r, err = newRecord(dir, c.Account); err != nil {
+			return err
+		}
+	}
+	c.Port = r.Port
+	if c.Sockets, err = r.socketFolder(dir, c.Account); err != nil {
+		return err
+	}
+	if err := r.write(dir); err != nil {
+		return err
+	}
+	if fresh > 0 {
+		o.Log.Info("setting up PostgreSQL", "version", fresh, "programs", c.Bin, "folder", dir)
+		return c.initWhole(ctx, fresh)
+	}
+	return c.checkOwner()
+}
+
+// account is the one that the server runs as. Once chosen for a folder, it stays.
+func (r record) account(wanted string) (Account, error) {
+	if r.Port == 0 {
 		return FindAccount(wanted)
 	}
 	if os.Geteuid() != 0 {
@@ -150,7 +156,7 @@ func (r record) account(found bool, wanted string) (Account, error) {
 	return r.Account, nil
 }
 
-// majorOf is the version that has written a data folder; 0 where there is none.
+// majorOf is the version that has written a data folder; 0 if there is no folder.
 func majorOf(data string) (int, error) {
 	raw, err := os.ReadFile(filepath.Join(data, fileVersion))
 	if errors.Is(err, os.ErrNotExist) {
@@ -166,7 +172,7 @@ func majorOf(data string) (int, error) {
 	return versionIn(string(raw)), nil
 }
 
-// start has the server answer: the one that runs already, or a new one.
+// start takes over the server that runs already, or launches one.
 func (s *Server) start(ctx context.Context) error {
 	if err := s.cluster.WriteAccess(); err != nil {
 		return err
@@ -175,8 +181,7 @@ func (s *Server) start(ctx context.Context) error {
 	if running || err != nil {
 		return err
 	}
-	// After its first process was killed, the others may hold on to its memory for a
-	// moment.
+	// If its first process was killed, the others may hold its memory for a moment.
 	for n := range startTries {
 		if err = waiting.For(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
 			return err
@@ -192,21 +197,17 @@ func (s *Server) start(ctx context.Context) error {
 	return err
 }
 
-// adopt takes over the server of this folder that runs already.
+// adopt takes over a server that runs in this folder already.
 func (s *Server) adopt(ctx context.Context) (bool, error) {
 	c := s.cluster
 	pid := c.PID()
 	switch {
 	case pid == 0:
 		return false, nil
-	case !alive(pid):
-		// One that nobody has waited for still has its number, to PostgreSQL.
+	case !alive(pid), !serves(ctx, pid, c.Data):
+		// PostgreSQL would take a zombie of that number for the server, or the process that has got
+		// the number since the machine went down.
 		s.log.Info("the PostgreSQL server was killed, or the machine went down: it recovers now", "pid", pid)
-		return false, os.Remove(filepath.Join(c.Data, filePID))
-	case !serves(ctx, pid, c.Data):
-		// The number has gone to another process since the machine went down, which
-		// PostgreSQL would take for itself.
-		s.log.Info("the machine went down while the PostgreSQL server ran: it recovers now", "pid", pid)
 		return false, os.Remove(filepath.Join(c.Data, filePID))
 	}
 	if err := c.answers(ctx); err != nil {
@@ -216,25 +217,24 @@ func (s *Server) adopt(ctx context.Context) (bool, error) {
 	if err := c.reload(ctx); err != nil {
 		return false, err
 	}
-	s.setPID(pid)
+	s.pid.Store(int64(pid))
 	s.log.Info("the PostgreSQL server of this folder ran on, and is taken over", "pid", pid, "port", c.Port)
 	return true, nil
 }
 
-// answers waits until a server that runs answers; longer if it says that it is busy
-// with its start.
+// answers waits until a running server answers; longer if it says that it is starting.
 func (c Cluster) answers(ctx context.Context) error {
 	const starting = "57P03" // cannot_connect_now
 	bounded, cancel := context.WithTimeout(ctx, adoptWait)
 	defer cancel()
 	err := c.Ready(bounded, nil)
-	if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == starting {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == starting {
 		return c.Ready(ctx, nil)
 	}
 	return err
 }
 
-// reload has a server read who may connect, and makes sure that it is this folder's.
+// reload proves that a server is this folder's, and has it read who may connect.
 func (c Cluster) reload(ctx context.Context) error {
 	conn, err := c.Connect(ctx, "")
 	if err != nil {
@@ -278,9 +278,12 @@ func (s *Server) launch(ctx context.Context) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting PostgreSQL: %w", err)
 	}
-	s.setPID(cmd.Process.Pid)
+	s.pid.Store(int64(cmd.Process.Pid))
 	ended := make(chan struct{})
-	go wait(cmd, ended)
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait() // how it ended is in its log
+	}()
 	if err := s.cluster.Ready(ctx, ended); err != nil {
 		said, _ := os.ReadFile(path)
 		err = &advice.Error{Name: "PostgreSQL", What: "does not start", Cause: fmt.Errorf("%w: %s", err, end(said)),
@@ -290,19 +293,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// wait lets the system forget a process that has ended.
-func wait(cmd *exec.Cmd, ended chan<- struct{}) {
-	_ = cmd.Wait() // how it ended is in its log
-	close(ended)
-}
-
-// grant makes the broker's login.
-func (s *Server) grant(ctx context.Context) error {
-	return Login{User: s.record.User, Database: s.record.Database}.Grant(ctx, s.cluster.Connect, s.record.Password)
-}
-
-// watch starts the server again when it ends, and keeps its logs few, until the
-// context ends.
+// watch starts the server again when it has ended, and removes old logs, until the context ends.
 func (s *Server) watch(ctx context.Context) {
 	defer close(s.watched)
 	backoff := 1
@@ -310,7 +301,7 @@ func (s *Server) watch(ctx context.Context) {
 		if n%60 == 0 {
 			prune(s.cluster.beside(dirLog), s.log)
 		}
-		if alive(s.process()) {
+		if alive(int(s.pid.Load())) {
 			backoff = 1
 			continue
 		}
@@ -328,19 +319,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-func (s *Server) process() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pid
-}
-
-func (s *Server) setPID(pid int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.pid = pid
-}
-
-// Close ends the server, which loses nothing, and waits until it is gone.
+// Close ends the server, and waits until it is gone. Nothing is lost.
 func (s *Server) Close() error {
 	s.stop()
 	<-s.watched
@@ -348,14 +327,10 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) end(ctx context.Context) error {
-	pid := s.process()
-	if pid == 0 || !alive(pid) {
-		return nil
-	}
-	return Stop(context.WithoutCancel(ctx), pid, stopGrace)
+	return Stop(context.WithoutCancel(ctx), int(s.pid.Load()), stopGrace)
 }
 
-// Access is how the broker's login reaches the server, and users do.
+// Access is how the broker's login and users reach the server.
 func (s *Server) Access() hosted.Access {
 	return hosted.Access{
 		Host: Loopback, Port: s.record.Port, User: s.record.User, Password: s.record.Password, Database: s.record.Database,
@@ -366,35 +341,14 @@ func (s *Server) Access() hosted.Access {
 // Cluster is the server as its superuser knows it, for backups.
 func (s *Server) Cluster() Cluster { return s.cluster }
 
-// Attach gives the server of a folder to another process than the broker, as its
-// superuser knows it. The server need not run; nothing is changed.
+// Attach gives the server of a folder to another process than the broker, as its superuser knows
+// it. The server need not run; nothing is changed.
 func Attach(ctx context.Context, o Options) (Cluster, error) {
-	dir, err := filepath.Abs(o.Dir)
-	if err != nil {
-		return Cluster{}, err
+	var s Server
+	_, err := s.look(ctx, o)
+	if err == nil && s.record.Port == 0 {
+		err = advice.For(folderName(filepath.Dir(s.cluster.Data)), "has no server",
+			"start the broker once with a server of its own")
 	}
-	r, found, err := readRecord(dir)
-	if err == nil && !found {
-		err = advice.For(folderName(dir), "has no server", "start the broker once with a server of its own")
-	}
-	if err != nil {
-		return Cluster{}, err
-	}
-	account, err := r.account(true, o.Getenv(EnvUser))
-	if err != nil {
-		return Cluster{}, err
-	}
-	data := filepath.Join(dir, dirData)
-	major, err := majorOf(data)
-	if err != nil {
-		return Cluster{}, err
-	}
-	programs, err := Find(ctx, major, o.Getenv(EnvBin), account)
-	return Cluster{
-		Bin: programs.Dir, Data: data, Sockets: cmp.Or(r.Sockets, filepath.Join(dir, dirSockets)), Port: r.Port, Account: account,
-		Settings: ownSettings(filepath.Join(dir, dirLog)),
-	}, err
+	return s.cluster, err
 }
-
-// Address is where the server listens.
-func (s *Server) Address() string { return net.JoinHostPort(Loopback, strconv.Itoa(s.record.Port)) }

@@ -439,7 +439,7 @@ func fake(t *testing.T, version string) string {
 	return dir
 }
 
-// What keeps a server from being set up is said in a line, not as all that was tried.
+// An error of the set-up is one line, and not the output of all tries.
 func TestSetUpFails(t *testing.T) {
 	t.Parallel()
 	data, dir := dataFolder(t), fake(t, "17.11")
@@ -529,7 +529,7 @@ func TestRoot(t *testing.T) {
 	refused(t, own, pgserver.EnvUser)
 }
 
-// Who is not root runs the server as themselves.
+// A user other than root runs the server as themselves.
 func TestOtherThanRoot(t *testing.T) {
 	t.Parallel()
 	account, err := pgserver.FindAccount("")
