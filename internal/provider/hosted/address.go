@@ -20,27 +20,19 @@ import (
 
 // An AddressForm is what addresses of an engine's servers look like.
 type AddressForm struct {
-	// Schemes are those of its URLs, and the name of the TLS that they stand for; empty if
-	// they say nothing of it. Example is a URL of it.
+	// Schemes are those of the engine's URLs, each with the name of the TLS that it stands for, if it
+	// stands for one. Example is a URL.
 	Schemes map[string]string
 	Example string
 	Port    int
-	// UsersDatabase has the broker's login work in the database of its own name unless
-	// another is named; NoDatabases has none named at all.
+	// UsersDatabase has the broker's login work in the database of its own name unless the address
+	// names another; with NoDatabases, addresses name none.
 	UsersDatabase bool
 	NoDatabases   bool
-	// Verifies has TLS verified wherever it is used: there is no TLSRequire.
+	// Verifies refuses TLSRequire.
 	Verifies bool
-	// Names are what secrets call the engine.
+	// Names are those that secrets call the engine by.
 	Names []string
-}
-
-// usual is the database of a login that names none.
-func (e AddressForm) usual(user string) string {
-	if e.UsersDatabase {
-		return user
-	}
-	return ""
 }
 
 // The members of a URL's query.
@@ -52,13 +44,13 @@ const (
 	queryPublicPort = "public_port"
 )
 
-// systemRoots stands in place of a file for what the system trusts.
+// systemRoots stands in place of a file for the certificates that the system trusts.
 const systemRoots = "system"
 
 const escaping = "; in user names and passwords, write what is neither letter nor digit as %40 for @, %2F for / and so on"
 
-// ParseURL reads how a server is reached. Setting names where the URL was given. No
-// error repeats the URL, which may hold a password.
+// ParseURL reads how a server is reached. Setting names where the URL was given. No error repeats the
+// URL, which may hold a password.
 func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	u, err := url.Parse(raw)
@@ -104,7 +96,6 @@ func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 		}
 		a.Database = name
 	}
-	a.Database = cmp.Or(a.Database, e.usual(a.User))
 	root := query[querySSLRoot]
 	if root != "" && root != systemRoots {
 		pem, err := os.ReadFile(root)
@@ -114,12 +105,12 @@ func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 		}
 		a.CA = string(pem)
 	}
-	return a.withTLS(setting, cmp.Or(query[querySSLMode], usual), root == systemRoots, e)
+	return a.completed(setting, cmp.Or(query[querySSLMode], usual), root == systemRoots, e)
 }
 
 var queries = []string{queryHost, queryPublicHost, queryPublicPort, querySSLMode, querySSLRoot}
 
-// queryOf reads what stands behind a URL.
+// queryOf reads the query of a URL.
 func queryOf(u *url.URL) (map[string]string, error) {
 	given, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -153,10 +144,13 @@ func portOf(text string, unset int) (int, error) {
 	return n, err
 }
 
-// withTLS settles how the server is spoken to, by the name of a mode that may be empty:
-// it is verified unless the setting says otherwise, or nothing leaves this machine.
-func (a Access) withTLS(setting, mode string, roots bool, e AddressForm) (Access, error) {
+// completed is the access with its database, and with TLS by the name of a mode, which may be empty: the
+// server is verified unless the mode says otherwise, or the connection stays on this machine.
+func (a Access) completed(setting, mode string, roots bool, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
+	if e.UsersDatabase {
+		a.Database = cmp.Or(a.Database, a.User)
+	}
 	modes := []string{TLSDisable.String(), TLSRequire.String(), TLSVerify.String()}
 	if e.Verifies {
 		modes = []string{TLSDisable.String(), TLSVerify.String()}
@@ -178,7 +172,7 @@ func (a Access) withTLS(setting, mode string, roots bool, e AddressForm) (Access
 	case mode != "" && !verifies:
 		return a, a.TLS.UnmarshalText([]byte(mode))
 	default:
-		a.TLS = TLSVerify // nobody on the way can talk it out of that
+		a.TLS = TLSVerify // which nobody on the way can weaken
 	}
 	return a, nil
 }
@@ -192,7 +186,7 @@ func (a Access) here() bool {
 	return a.Host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Address is where the server is, for messages: it holds no secret.
+// Address is where the broker reaches the server. It holds no secret.
 func (a Access) Address() string {
 	if a.local() {
 		return a.Host
@@ -200,8 +194,8 @@ func (a Access) Address() string {
 	return net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
 }
 
-// ParseSecret reads a secret of Secrets Manager as RDS writes it, with members of
-// our own beside. No error repeats what is in it.
+// ParseSecret reads a secret of Secrets Manager as RDS writes it, with a few members of our own. No
+// error repeats what is in it.
 func ParseSecret(setting string, raw []byte, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	var s struct {
@@ -233,8 +227,7 @@ func ParseSecret(setting string, raw []byte, e AddressForm) (Access, error) {
 	if err != nil || err2 != nil {
 		return wrong("has a port that is none", "give one from 1 to 65535")
 	}
-	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: cmp.Or(s.Database, e.usual(s.User)),
-		CA:         s.CA,
+	a := Access{Host: s.Host, Port: port, User: s.User, Password: s.Password, Database: s.Database, CA: s.CA,
 		PublicHost: s.PublicHost, PublicPort: public}
-	return a.withTLS(setting, s.SSLMode, false, e)
+	return a.completed(setting, s.SSLMode, false, e)
 }

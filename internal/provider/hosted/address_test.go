@@ -97,7 +97,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// What is wrong is named with its remedy, and what was given is never repeated.
+// A refusal names the mistake and its remedy, and never repeats the URL.
 func TestURLsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "no.pem")

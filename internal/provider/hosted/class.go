@@ -11,15 +11,14 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// A Class is what an error of a server asks for. All errors are passing: what must not be
-// done is decided by what is seen, never by an error.
+// A Class is what an error of a server asks for. All errors are passing: an engine refuses by what
+// it sees, never by an error.
 type Class struct {
-	Kind   string // of the trouble, where a person has to end it
-	Remedy string // what the person is told to do
+	Kind   string // of the trouble; empty where nobody has to act
+	Remedy string // tells the operator what to do
 }
 
-// The classes that every engine has. An engine has others beside them where its operators
-// need more words.
+// The classes that all engines share. Each engine has more, where its operators need other words.
 var (
 	Other  = Class{}
 	Busy   = Class{Remedy: "look again: others work at the same"}
@@ -38,9 +37,9 @@ var (
 		"settings"}
 )
 
-// class finds what an error asks for.
+// class finds an error's class.
 func (p *Provider[C, V]) class(err error) Class {
-	if err == nil || errors.Is(err, context.Canceled) { // the broker itself has ended it
+	if err == nil || errors.Is(err, context.Canceled) { // the broker itself ended the call
 		return Other
 	}
 	if errors.Is(err, ErrChanged) {
@@ -52,7 +51,7 @@ func (p *Provider[C, V]) class(err error) Class {
 	return OnTheWay(err)
 }
 
-// OnTheWay is what an error asks for that is of no engine: of the network, or of time.
+// OnTheWay is the class of an error of the network, or of time; Other for all else.
 func OnTheWay(err error) Class {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	network, onTheWay := errors.AsType[net.Error](err)
@@ -67,7 +66,7 @@ func OnTheWay(err error) Class {
 	return Other
 }
 
-// Explain says of an error of a target what an operator does about it.
+// Explain tells the operator what to do about an error of a target.
 func (p *Provider[C, V]) Explain(name string, err error) error {
 	class := p.class(err)
 	switch {

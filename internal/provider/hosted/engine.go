@@ -10,24 +10,23 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// A Host is a server as an engine sees and changes it. V is what is seen there of an
-// instance and a binding. Each method may be repeated at any time, also while an earlier
-// call whose caller has died is still under way.
+// A Host is a server as an engine sees and changes it. V is what the engine sees there of an
+// instance and a binding. Each method may be repeated at any time, also while the call of a dead
+// caller is still under way.
 type Host[V any] interface {
 	Server
 
-	// Look tells what stands at the names that derive from the tags, whoever owns it. It
-	// changes nothing. The tags of a binding carry the origin of its instance.
+	// Look reads what stands at the names that derive from the tags, whoever owns it. It changes
+	// nothing. The tags of a binding carry the origin of its instance.
 	Look(ctx context.Context, t provider.Tags) (V, error)
 
-	// Do makes one change, or the part that the same act, repeated, makes whole. It does
-	// so only if what says whose the things are is as it was seen, and answers ErrChanged
-	// if it is not.
+	// Do makes one change, or a part of it that the same act completes when it is repeated. It
+	// answers ErrChanged, and changes nothing, if the labels of the things are not as seen.
 	Do(ctx context.Context, t provider.Tags, seen V, act any) error
 
-	// List reads what is the broker's, in the order of the names, after one: a page that
-	// looks at no more than limit of them. Last is the name that a further page begins
-	// after; empty for none.
+	// List reads a page of the broker's things, in the order of their names, from the first name
+	// behind after. The page looks at limit names at most. Last is the name behind which the next
+	// page begins; empty if there is none.
 	List(ctx context.Context, broker, after string, limit int) (page []Listed, last string, err error)
 }
 
@@ -37,79 +36,84 @@ type Listed struct {
 	Label Label
 }
 
-// A Next is what follows from what was seen: an act, or to wait with a word to the user.
-// The zero Next says that all is done.
-type Next struct {
-	Act  any
-	Wait *provider.Status
+// A Decide gives the act that follows from what was seen; nil when nothing is left to do.
+type Decide[V any] func(seen V) (act any, err error)
+
+// A Later ends a step whose work goes on in the next one. It does not embed the status, which would
+// be redacted in place of the error's text.
+type Later struct{ Status provider.Status }
+
+func (l *Later) Error() string { return l.Status.Description }
+
+// Wait is a Later with a word to the user.
+func Wait(why string, after time.Duration) *Later {
+	return &Later{provider.Status{Percent: 50, Description: why, After: after}}
 }
 
-// A Decide says what comes next.
-type Decide[V any] func(seen V) (Next, error)
-
-// An Engine is what one kind of servers has of its own. C is the way to one.
+// An Engine is one kind of servers: all that differs between PostgreSQL, MariaDB and Valkey. C is
+// the way to one server.
 type Engine[C Host[V], V any] struct {
 	// Open prepares the way to a server; it reaches nothing yet.
 	Open func(access Access, pool int) (C, error)
 	// Close ends its connections.
 	Close func(c C)
-	// Class says what an error of the server's own asks for; Other where it is like that
-	// of any engine.
+	// Class says what an error of the server asks for; Other where that does not depend on the
+	// engine.
 	Class func(err error) Class
-	// Told is an error without what must not be repeated of it; nil for all of it.
+	// Told is an error without its secrets; nil where errors have none.
 	Told func(err error) error
 	// Detail adds to what an operator is told of a target; nil for nothing.
 	Detail func(target string, class Class) string
 
-	// Each verb checks with the server what is asked for, touches nothing, and gives what
-	// comes next; Bind also what it is done with. What comes next is asked only where nothing
-	// of another owner is in the way; for an update and a bind, only if the instance is in use.
+	// Each verb checks with the server what is asked for, changes nothing, and gives a Decide; Bind
+	// also the answer of a bind that is done. The Decide is called only while nothing of another
+	// owner is in the way; for an update and a bind, only if the instance is in use.
 	Provision, Update, Deprovision func(ctx context.Context, at *Site[C, V], in provider.Instance) (Decide[V], error)
 	Bind                           func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], Granted[V], error)
 	Unbind                         func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], error)
 	// Restore is a step of a provision from another instance; nil where there is none.
-	Restore func(ctx context.Context, at *Site[C, V], in provider.Instance) (*provider.Status, error)
+	Restore func(ctx context.Context, at *Site[C, V], in provider.Instance) error
 
-	// Label is that of the thing with the tags. Stands reports whether there is anything at
-	// its names, which is somebody else's if it has no label.
+	// Label is that of the thing with the tags. Stands reports whether anything is at its names: a
+	// thing without a label is somebody else's.
 	Label  func(seen V, t provider.Tags) (Label, bool)
 	Stands func(seen V, t provider.Tags) bool
-	// Relabel is the act that gives it another label, and shuts or opens it where that has
-	// to be one change with it; nil for what is about to go.
+	// Relabel is the act that gives the thing another label, and that shuts or opens it if one
+	// change has to do both; nil for a thing that is being removed.
 	Relabel func(seen V, t provider.Tags, to Label) any
-	// Enforce is the next act until the server lets in whom the label does, and nobody else;
-	// nil when that is so.
+	// Enforce is the next act until the server lets in exactly the users that the label does; nil
+	// when it does.
 	Enforce func(seen V, t provider.Tags, is Label) any
-	// Adopt says what comes next until the instance's thing is of the owner; nil where
-	// Relabel does it all.
-	Adopt func(seen V, owner, former provider.Tags) (Next, error)
+	// Adopt gives the next act until the owner has the instance's thing; nil where Relabel does
+	// it all.
+	Adopt func(seen V, owner, former provider.Tags) (act any, err error)
 
-	// Expel ends the sessions of a binding that keep its own unbind from being made, and
-	// reports whether that is worth another try; nil where they cannot.
+	// Expel ends the sessions of a binding that block its unbind, and reports whether another try is
+	// worth it; nil where sessions cannot block one.
 	Expel func(ctx context.Context, b provider.Binding, cause error) bool
-	// Keep has a server keep what was changed; nil where it does.
+	// Keep has a server write its changes down; nil where it does so by itself.
 	Keep func(ctx context.Context, c C) error
 }
 
-// A Granted is what a bind is done with.
+// A Granted is the answer of a bind that is done.
 type Granted[V any] func(ctx context.Context, seen V) provider.Status
 
-// What Do may answer, beside the server's own errors.
+// Answers of Do beside the server's own errors.
 var (
-	// ErrChanged: what was seen is no more so, or somebody else works at the same: look again.
+	// ErrChanged asks for another look: the things have changed, or another caller works at them.
 	ErrChanged = errors.New("it changed while it was worked on")
 	// ErrQuarantine keeps a step from what is in quarantine.
 	ErrQuarantine = errors.New("it is in quarantine: release it, or have it deleted")
-	// ErrGoesOn: the act has come forward, and there is more to do.
-	ErrGoesOn = errors.New("there is more to do")
+	// ErrGoesOn ends the step: the next one goes on with the act.
+	ErrGoesOn error = Wait("Working", goOnPause)
 )
 
-// A Site is a server that a step is at. Its identity and epoch are proven where At gives it.
+// A Site is the server that a step works at. At proves its identity and epoch.
 type Site[C Host[V], V any] struct {
 	Server C
 	Name   string // of the target
 	Access Access
-	// Leave ends the step's way to it.
+	// Leave ends the step's way to the server.
 	Leave func()
 
 	said     Said
@@ -128,55 +132,44 @@ const (
 	lockPause = 5 * time.Second
 )
 
-// Waiting is a status that is not done.
-func Waiting(why string, after time.Duration) *provider.Status {
-	return &provider.Status{Percent: 50, Description: why, After: after}
-}
-
-// Run looks and acts until there is nothing to do. Whoever else works at the same thing
-// is met with another look; a lock that somebody else holds, with a pause. It ends with
-// what was seen last.
-func (s *Site[C, V]) Run(ctx context.Context, t provider.Tags, next Decide[V]) (seen V, wait *provider.Status, err error) {
+// Run looks and acts until nothing is left to do, and gives what it saw last. If another caller has
+// changed the things, it looks again; for a lock that somebody else holds, it ends the step.
+func (s *Site[C, V]) Run(ctx context.Context, t provider.Tags, next Decide[V]) (seen V, err error) {
 	var last any
 	changed := false
 	for range maxActs {
 		if seen, err = s.Server.Look(ctx, t); err != nil {
-			return seen, nil, s.Explain(err)
+			return seen, s.Explain(err)
 		}
-		// What an inventory lists of a binding says nothing of the origin, and its label does.
+		// The tags of a listed binding lack the origin of its instance. The label has it.
 		if l, ok := s.provider.Label(seen, t); ok && t.Binding != "" && l.Origin != t.Origin {
 			t.Origin = l.Origin
 			continue
 		}
-		n, err := next(seen)
-		if err != nil || n.Wait != nil {
-			return seen, n.Wait, err
+		act, err := next(seen)
+		if act == nil && err == nil && s.provider.Keep != nil {
+			err = s.Explain(s.provider.Keep(ctx, s.Server))
 		}
-		if n.Act == nil {
-			if s.provider.Keep != nil {
-				err = s.Explain(s.provider.Keep(ctx, s.Server))
-			}
-			return seen, nil, err
+		if act == nil || err != nil {
+			return seen, err
 		}
-		this := []any{n.Act, seen}
+		this := []any{act, seen}
 		if !changed && reflect.DeepEqual(last, this) {
-			return seen, Waiting("Waiting for others to let go of it", busyPause), nil
+			return seen, Wait("Waiting for others to let go of it", busyPause)
 		}
 		last = this
-		err = s.Server.Do(ctx, t, seen, n.Act)
+		err = s.Server.Do(ctx, t, seen, act)
 		class := s.provider.class(err)
 		switch changed = class == Busy; {
 		case err == nil || changed:
-		case errors.Is(err, ErrGoesOn):
-			return seen, Waiting("Working", goOnPause), nil
 		case class == Locked:
 			s.provider.Log.WarnContext(ctx, "a lock on the server holds a step up; if it stays, look for a prepared "+
 				"transaction, and roll it back",
 				slog.String("target", s.Name), slog.Any("error", err))
-			return seen, Waiting("Waiting for somebody's lock", lockPause), nil
+			return seen, Wait("Waiting for somebody's lock", lockPause)
 		default:
-			return seen, nil, s.Explain(err)
+			return seen, s.Explain(err)
 		}
 	}
-	return seen, Waiting("Working", busyPause), nil
+	return seen, Wait("Working", busyPause)
 }

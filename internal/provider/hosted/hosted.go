@@ -1,8 +1,8 @@
-// Package hosted is the provider on shared servers (PostgreSQL, MariaDB, Valkey), but
-// for what an engine has of its own: how a server is reached today, which one a step is
-// about, whether it was restored, the verbs, the loop that looks and acts, what errors
-// ask for, labels, inventory, quarantine, and passwords that follow from a binding's
-// secret. It speaks to no server itself: an Engine does, and says what comes next.
+// Package hosted is the part that the providers on shared servers (PostgreSQL, MariaDB, Valkey)
+// have in common: how a server is reached today, the proof of its identity and epoch, the verbs,
+// the loop that looks and acts, the classes of errors, labels, inventory, quarantine, and
+// passwords derived from a binding's secret. It speaks to no server itself: an Engine does, and
+// decides what comes next.
 package hosted
 
 import (
@@ -14,10 +14,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
@@ -39,10 +42,9 @@ type Access struct {
 	Host string `json:"host"`
 	Port int    `json:"port"`
 	User string `json:"user"`
-	// Password is the broker's login's.
+	// Password is that of the broker's login.
 	Password string `json:"password,omitempty"`
-	// Database is the one that the broker's login works in, where the engine has
-	// such.
+	// Database is the one that the broker's login works in, in engines that have databases.
 	Database string `json:"database,omitempty"`
 	// TLS is how the server is spoken to, by the broker and by users.
 	TLS TLS `json:"tls"`
@@ -54,9 +56,8 @@ type Access struct {
 	PublicPort int    `json:"public_port,omitempty"`
 }
 
-// Types of credentials, by the names that the Service Binding Specification for
-// Kubernetes has. Libraries look a binding up by its type, and some refuse to work at
-// all beside one that has none.
+// Types of credentials, by the names of the Service Binding Specification for Kubernetes. Libraries
+// look bindings up by type, and some fail if any binding has none.
 const (
 	TypePostgreSQL = "postgresql"
 	TypeMySQL      = "mysql" // MariaDB's too
@@ -68,11 +69,20 @@ func (a Access) Public() (host string, port int) {
 	return cmp.Or(a.PublicHost, a.Host), cmp.Or(a.PublicPort, a.Port)
 }
 
+// Credentials are what every engine gives an application, and the address that users have.
+func (a Access) Credentials(kind, user, password string) (all map[string]any, address string) {
+	host, port := a.Public()
+	all = map[string]any{"type": kind, "host": host, "port": port, "username": user, "password": password}
+	if a.CA != "" {
+		all["ca"] = a.CA
+	}
+	return all, net.JoinHostPort(host, strconv.Itoa(port))
+}
+
 // Accesses are today's targets by their names.
 type Accesses map[string]Access
 
-// Reach is how to reach the target of a name. An instance that names none is of
-// the default one.
+// Reach finds how a target is reached by its name: the default one, if it has none.
 func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
 	name = cmp.Or(t.Name, DefaultTarget)
 	access, ok := a[name]
@@ -89,73 +99,67 @@ func (a Accesses) Names() []string { return slices.Sorted(maps.Keys(a)) }
 // Targets is a wired.Provider's Targets.
 func (a Accesses) Targets(context.Context) ([]string, error) { return a.Names(), nil }
 
-// learn compares the target that is recorded with the identity that the server
-// gave. For one that is not recorded yet, it answers the status that has it
-// recorded: the step makes nothing. Another identity is a passing error: another
-// server answers at the address, and what is absent there is not gone.
-func learn(recorded provider.Target, name, identity string) (*provider.Status, error) {
+// learn compares the recorded target with the identity that the server gave. An instance
+// without a recorded identity gets a Later that records it: its step makes nothing. Another
+// identity is a passing error: another server answers at the address, so that what is absent
+// there is not gone.
+func learn(recorded provider.Target, name, identity string) error {
 	switch recorded.Identity {
 	case identity:
-		return nil, nil
+		return nil
 	case "":
-		return &provider.Status{
+		return &Later{provider.Status{
 			Target: &provider.Target{Name: name, Identity: identity}, Description: "Found the server", After: time.Millisecond,
-		}, nil
+		}}
 	}
-	return nil, &target.Trouble{Kind: target.Other, Target: name, Message: fmt.Sprintf("it answers as %q, and this "+
+	return &target.Trouble{Kind: target.Other, Target: name, Message: fmt.Sprintf("it answers as %q, and this "+
 		"was made on "+
 		"%q: another server is at its address. Have the settings lead to the right one", identity, recorded.Identity)}
 }
 
-// InUse reports whether what is so labelled is an instance that somebody uses: what is
-// retained is deleted.
+// InUse reports whether the instance of the label is not retained: to its user, a retained one is
+// deleted.
 func (l Label) InUse() bool { return l.RetainedUntil.IsZero() }
 
-// A Label says whose a thing is, where an engine has comments and no tags. Its
-// JSON is the comment.
+// A Label says whose a thing is, in engines that have comments and no tags. The comment is its JSON.
 type Label struct {
 	provider.Tags
 	// The tags of a binding have the origin of its instance: its names derive from it.
 	// PlanID and Created are for the inventory; Created is UTC.
 	PlanID  string    `json:"plan,omitempty"`
 	Created time.Time `json:"created"`
-	// Locked says that it is in quarantine, or what else the provider locked it for.
+	// Locked says why the thing is locked: for quarantine, or for a reason of the provider's.
 	Locked string `json:"locked,omitempty"`
-	// RetainedUntil is set on what is retained: how long it stays in quarantine, UTC.
+	// RetainedUntil is how long a retained instance stays in quarantine, UTC; zero if not retained.
 	RetainedUntil time.Time `json:"retained_until,omitzero"`
-	// Details are what else the provider keeps with the thing: what a deletion has to
-	// know, which is given neither settings nor a snapshot. No secrets: every user of
-	// a server may read its comments.
+	// Details are more that the provider keeps with the thing, such as what a deletion needs: a
+	// deletion is given neither settings nor a snapshot. No secrets: every user of a server may
+	// read its comments.
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// labelMark begins each label, so that what others have written is never taken
-// for one.
+// labelMark begins each label, so that nobody else's comment is taken for one.
 const labelMark = "longshore:"
 
-// Text is the label as a comment: ASCII letters alone, no quotes that SQL would
-// need escaped but the double ones of JSON.
+// Text is the label as a comment, in ASCII. JSON's double quotes are the only ones in it: nothing in
+// it needs to be escaped in SQL.
 func (l Label) Text() string {
 	l.Created, l.RetainedUntil = l.Created.UTC().Truncate(time.Millisecond), l.RetainedUntil.UTC().Truncate(time.Millisecond)
 	raw, _ := json.Marshal(l) // texts and a time
 	return labelMark + asciiJSON(raw)
 }
 
-// asciiJSON has every letter beyond ASCII, and the single quote, as JSON's escapes:
-// no encoding of a server changes it.
+// asciiJSON escapes every letter beyond ASCII, and the single quote, so that no encoding of a server
+// changes the text.
 func asciiJSON(raw []byte) string {
 	var b strings.Builder
 	for _, r := range string(raw) {
-		switch {
-		case r == '\'':
-			b.WriteString(`\u0027`)
-		case r < 0x7f:
+		if r < 0x7f && r != '\'' {
 			b.WriteRune(r)
-		case r > 0xffff:
-			r -= 0x10000
-			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	return b.String()
@@ -173,9 +177,9 @@ func ParseLabel(text string) (l Label, ok bool) {
 // nameDigits are how much of a hash a name has: 128 bits in base32.
 const nameDigits = 26
 
-// Name derives a name of at most 32 letters and digits from the ids that tags
-// have, and their origin: it has no hyphen or underscore, since engines
-// quote the one and take the other for a pattern. Prefix is of a few letters.
+// Name derives a name of at most 32 letters and digits from the ids and the origin of tags. It has no
+// hyphen, which engines quote, and no underscore, which they take for a pattern. The prefix has a
+// few letters.
 func Name(prefix string, t provider.Tags) string {
 	whole := provider.Name("x", "x", t)
 	return prefix + whole[len(whole)-nameDigits:]
@@ -184,12 +188,12 @@ func Name(prefix string, t provider.Tags) string {
 // leastSecret is the size of a binding's secret.
 const leastSecret = 32
 
-// errSecret: a password that follows from less could be found from what is public, since
-// names are.
+// errSecret refuses to derive a password from less: names are public, so that the password could be
+// guessed.
 var errSecret = fmt.Errorf("the binding has no secret of %d bytes, so that it is given no password", leastSecret)
 
-// Password is 192 bits that follow from a binding's secret and its name, and tell
-// neither. Its letters need no escaping in a URL, in SQL or in a shell.
+// Password derives 192 bits from a binding's secret and its name, and reveals neither. Its letters
+// need no escaping in a URL, in SQL or in a shell.
 func Password(secret []byte, name string) (string, error) {
 	if len(secret) < leastSecret {
 		return "", errSecret

@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -9,9 +10,9 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// List implements provider.Inventory, target by target. A cursor is a target's name and
-// what was read last of it, which has no slash. A target that cannot be listed is left
-// out, with its error.
+// List implements provider.Inventory, target by target. A cursor is a target's name, a slash, and
+// the last name read there, which has no slash. List skips a target that cannot be listed, and gives
+// its error.
 func (p *Provider[C, V]) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", err
@@ -25,7 +26,7 @@ func (p *Provider[C, V]) List(ctx context.Context, cursor string) (page []provid
 	switch {
 	case i == len(names):
 		return nil, "", nil
-	case !found: // it has left the settings while they were read, or this is the first
+	case !found: // this is the first page, or the target has left the settings since the last one
 		after = ""
 	}
 	page, more, err := p.Holdings(ctx, names[i], after)
@@ -66,11 +67,10 @@ func (p *Provider[C, V]) Holdings(ctx context.Context, target, after string) (pa
 	return page, last, nil
 }
 
-// quarantined is what a label says of what is in quarantine.
+// quarantined stands in the label's Locked of a thing in quarantine.
 const quarantined = "quarantine"
 
-// Quarantine implements provider.Quarantiner: nobody gets in any more, nor does anything
-// run.
+// Quarantine implements provider.Quarantiner: it lets nobody in any more, and ends what runs.
 func (p *Provider[C, V]) Quarantine(ctx context.Context, h provider.Holding) error {
 	return p.relock(ctx, h, func(l Label) Label {
 		l.Locked = quarantined
@@ -89,18 +89,18 @@ func (p *Provider[C, V]) Release(ctx context.Context, h provider.Holding) error 
 	})
 }
 
-// relock changes a label, and has the server be as it says then. What is gone, or of
-// another owner, is left as it is.
+// relock changes a label, and has the server enforce it. It leaves what is gone, or another
+// owner's.
 func (p *Provider[C, V]) relock(ctx context.Context, h provider.Holding, change func(Label) Label) error {
-	return p.put(ctx, h, func(seen V) (Next, error) {
+	return p.put(ctx, h, func(seen V) (any, error) {
 		l, ok := p.Label(seen, h.Tags)
 		if !ok || l.Owner() != h.Tags.Owner() {
-			return Next{}, nil
+			return nil, nil
 		}
 		if to := change(l); to.Text() != l.Text() {
-			return Next{Act: p.Relabel(seen, h.Tags, to)}, nil
+			return p.Relabel(seen, h.Tags, to), nil
 		}
-		return Next{Act: p.Enforce(seen, h.Tags, l)}, nil
+		return p.Enforce(seen, h.Tags, l), nil
 	})
 }
 
@@ -109,34 +109,37 @@ func (p *Provider[C, V]) Adopt(ctx context.Context, h provider.Holding, former p
 	if h.Target.Identity == "" { // nothing was ever made for it
 		return Gone()
 	}
-	return p.put(ctx, h, func(seen V) (Next, error) {
+	return p.put(ctx, h, func(seen V) (any, error) {
 		if p.Engine.Adopt != nil {
 			return p.Engine.Adopt(seen, h.Tags, former)
 		}
 		l, ok := p.Label(seen, h.Tags)
 		switch {
 		case !ok:
-			return Next{}, Gone()
+			return nil, Gone()
 		case l.Owner() == h.Tags.Owner():
-			return Next{}, nil
+			return nil, nil
 		case l.Owner() != former.Owner():
-			return Next{}, NotOurs()
+			return nil, NotOurs()
 		}
 		l.Tags = h.Tags
-		return Next{Act: p.Relabel(seen, h.Tags, l)}, nil
+		return p.Relabel(seen, h.Tags, l), nil
 	})
 }
 
-// put makes a change of a thing, as a whole: what is not done is an error that passes.
+// put makes the whole change of a thing, or gives an error that passes.
 func (p *Provider[C, V]) put(ctx context.Context, h provider.Holding, next Decide[V]) error {
-	at, learnt, err := p.At(ctx, h.Target, h.Epoch)
-	if err != nil || learnt != nil {
-		return err // a server that does not know the broker holds nothing of it
+	at, err := p.At(ctx, h.Target, h.Epoch)
+	if _, unknown := errors.AsType[*Later](err); unknown {
+		return nil // a server that does not know the broker holds nothing of it
+	}
+	if err != nil {
+		return err
 	}
 	defer at.Leave()
-	_, wait, err := at.Run(ctx, h.Tags, next)
-	if err == nil && wait != nil {
-		err = ErrChanged
+	_, err = at.Run(ctx, h.Tags, next)
+	if _, unfinished := errors.AsType[*Later](err); unfinished {
+		return ErrChanged
 	}
 	return err
 }

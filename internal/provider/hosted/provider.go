@@ -18,16 +18,16 @@ type Options struct {
 	// Accesses are today's targets.
 	Accesses Accesses
 	Now      func() time.Time
-	// Log is told what an operator has to know; nil for nothing.
+	// Log is where operators read; nil for nowhere.
 	Log *slog.Logger
-	// Pool is how many connections are kept for the steps to come; 0 to close each with
-	// its step, as a function does that may be frozen after it.
+	// Pool is how many connections are kept for later steps; 0 to close them with each step, as a
+	// function needs that may be frozen between steps.
 	Pool int
-	// Page is how much a page of the inventory holds at most; 0 for a usual size.
+	// Page is how many things a page of the inventory holds at most; 0 for usualPage.
 	Page int
 }
 
-// usualPage is how much a page of the inventory holds unless the options say otherwise.
+// usualPage is the size of a page of the inventory unless the options give one.
 const usualPage = 200
 
 // A Provider makes instances and bindings on shared servers of one engine.
@@ -36,85 +36,76 @@ type Provider[C Host[V], V any] struct {
 	Engine[C, V]
 
 	mu   sync.Mutex
-	kept map[string]C // the ways to servers, by the target's name, where there is a pool
+	kept map[string]C // with a pool, the ways to servers by their targets' names
 }
 
-// New makes a provider. It reaches no server yet. Close it in the end.
+// New makes a provider. It reaches no server yet. Close ends it.
 func New[C Host[V], V any](o Options, e Engine[C, V]) *Provider[C, V] {
 	o.Log, o.Page = cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Page, usualPage)
 	return &Provider[C, V]{Options: o, Engine: e, kept: map[string]C{}}
 }
 
-// What users are told of a step that fails: something else stands in its way, it needs an
-// instance that there is not, or what was retained is to become another instance, and
-// nothing is made in its place.
-const (
-	notOurs = "The name that this would have on the server is taken by something else, which was left as it is. " +
-		"Ask the operator of the service to look at it."
-	noInstance = "There is no such instance on the server any more. Delete it, and order another one."
-	gone       = "What was retained of the deleted instance is not there any more. Delete this instance."
-)
-
 // NoInstance fails a step that needs an instance.
-func NoInstance() error { return provider.Failf(noInstance) }
+func NoInstance() error {
+	return provider.Failf("There is no such instance on the server any more. Delete it, and order another one.")
+}
 
-// Gone fails an instance that was to have what was retained.
-func Gone() error { return provider.Failf(gone) }
+// Gone fails an instance that was to have what was retained. Nothing is made in its place.
+func Gone() error {
+	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
+}
 
 // NotOurs fails a step in whose way something else stands.
-func NotOurs() error { return provider.Failf(notOurs) }
+func NotOurs() error {
+	return provider.Failf("The name that this would have on the server is taken by something else, which was left as it is. " +
+		"Ask the operator of the service to look at it.")
+}
 
-// ours gives the label of what is the owner's, the zero one if there is nothing.
-func (p *Provider[C, V]) ours(seen V, owner provider.Tags) (Label, error) {
-	l, ok := p.Label(seen, owner)
-	if ok && l.Owner() != owner.Owner() || !ok && p.Stands(seen, owner) {
-		return l, NotOurs()
+// owned asks for what comes next if nothing of another owner stands, and the owner's label,
+// the zero one where there is none, passes a check.
+func (p *Provider[C, V]) owned(owner provider.Tags, check func(Label) error, next Decide[V]) Decide[V] {
+	return func(seen V) (any, error) {
+		l, ok := p.Label(seen, owner)
+		if ok && l.Owner() != owner.Owner() || !ok && p.Stands(seen, owner) {
+			return nil, NotOurs()
+		}
+		if err := check(l); err != nil {
+			return nil, err
+		}
+		return next(seen)
 	}
-	return l, nil
 }
 
 // Using asks for what comes next if the instance is the owner's, and in use.
 func (p *Provider[C, V]) Using(owner provider.Tags, next Decide[V]) Decide[V] {
-	return func(seen V) (Next, error) {
-		l, err := p.ours(seen, owner)
-		if err == nil && (l.Instance == "" || !l.InUse()) {
-			err = NoInstance()
+	return p.owned(owner, func(l Label) error {
+		if l.Instance == "" || !l.InUse() {
+			return NoInstance()
 		}
-		if err != nil {
-			return Next{}, err
-		}
-		return next(seen)
-	}
+		return nil
+	}, next)
 }
 
-// Own asks for what comes next if there is nothing of another owner.
+// Own asks for what comes next if nothing of another owner stands.
 func (p *Provider[C, V]) Own(owner provider.Tags, next Decide[V]) Decide[V] {
-	return func(seen V) (Next, error) {
-		if _, err := p.ours(seen, owner); err != nil {
-			return Next{}, err
-		}
-		return next(seen)
-	}
+	return p.owned(owner, func(Label) error { return nil }, next)
 }
 
-// Making asks for what comes next if nothing is in the way of an instance. Nothing is made
-// in the place of what was retained.
+// Making asks for what comes next if nothing is in the way of an instance. A retained instance
+// is in the way.
 func (p *Provider[C, V]) Making(owner provider.Tags, next Decide[V]) Decide[V] {
-	return func(seen V) (Next, error) {
-		l, err := p.ours(seen, owner)
+	return p.owned(owner, func(l Label) error {
 		switch {
-		case err != nil:
-			return Next{}, err
 		case !l.InUse():
-			return Next{}, NoInstance()
+			return NoInstance()
 		case l.Instance == "" && Undeleted(owner):
-			return Next{}, Gone()
+			return Gone()
 		}
-		return next(seen)
-	}
+		return nil
+	}, next)
 }
 
-// Undeleted reports whether an instance has what was made for another one.
+// Undeleted reports whether an instance has things that were made for another one.
 func Undeleted(t provider.Tags) bool { return t.Origin != provider.Origin{} }
 
 // BindingTags are a binding's, with the origin of its instance: its names derive from them.
@@ -124,79 +115,57 @@ func BindingTags(b provider.Binding) provider.Tags {
 	return t
 }
 
-// step is one of a verb, on a target that has been at an epoch: what comes next is
-// decided once the server is proven to be the one.
+// step works at the server of an instance once the server has proven who it is. The step is
+// done unless an error says otherwise.
 func (p *Provider[C, V]) step(
-	ctx context.Context, of provider.Instance, t provider.Tags,
-	decide func(*Site[C, V]) (Decide[V], error), done func(V) provider.Status,
-) (provider.Status, error) {
-	at, learnt, err := p.At(ctx, of.Target, of.Epoch)
-	if err != nil || learnt != nil {
-		return answer(learnt, err)
+	ctx context.Context, of provider.Instance, work func(*Site[C, V]) (provider.Status, error),
+) (st provider.Status, err error) {
+	at, err := p.At(ctx, of.Target, of.Epoch)
+	if err == nil {
+		defer at.Leave()
+		st, err = work(at)
 	}
-	defer at.Leave()
-	next, err := decide(at)
+	if later, ok := errors.AsType[*Later](err); ok {
+		return later.Status, nil
+	}
 	if err != nil {
 		return provider.Status{}, err
-	}
-	seen, wait, err := at.Run(ctx, t, next)
-	if err != nil || wait != nil {
-		return answer(wait, err)
-	}
-	var st provider.Status
-	if done != nil {
-		st = done(seen)
 	}
 	st.Done, st.Percent = true, 100
 	return st, nil
 }
 
-// answer is that of a step which is not done.
-func answer(wait *provider.Status, err error) (provider.Status, error) {
-	if err != nil || wait == nil {
-		return provider.Status{}, err
-	}
-	return *wait, nil
+// change is a step of an instance: by a verb of the engine, under a guard such as Own.
+func (p *Provider[C, V]) change(
+	ctx context.Context, in provider.Instance, verb func(context.Context, *Site[C, V], provider.Instance) (Decide[V], error),
+	guard func(provider.Tags, Decide[V]) Decide[V],
+) (provider.Status, error) {
+	t := provider.TagsOf(in)
+	return p.step(ctx, in, func(at *Site[C, V]) (st provider.Status, err error) {
+		next, err := verb(ctx, at, in)
+		if err == nil {
+			_, err = at.Run(ctx, t, guard(t, next))
+		}
+		return st, err
+	})
 }
 
 // Provision implements provider.Provider.
 func (p *Provider[C, V]) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if in.Source != nil {
-		return p.restore(ctx, in)
-	}
-	t := provider.TagsOf(in)
-	return p.step(ctx, in, t, func(at *Site[C, V]) (Decide[V], error) {
-		next, err := p.Engine.Provision(ctx, at, in)
-		return p.Making(t, next), err
-	}, nil)
-}
-
-// restore is a step of an instance that is made from another one.
-func (p *Provider[C, V]) restore(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if p.Restore == nil {
+	switch {
+	case in.Source == nil:
+		return p.change(ctx, in, p.Engine.Provision, p.Making)
+	case p.Restore == nil:
 		return provider.Status{}, provider.Failf("An instance of this service cannot be made from another one. Order an empty " +
 			"one, and copy the data.")
 	}
-	at, learnt, err := p.At(ctx, in.Target, in.Epoch)
-	if err != nil || learnt != nil {
-		return answer(learnt, err)
-	}
-	defer at.Leave()
-	wait, err := p.Restore(ctx, at, in)
-	if err != nil || wait != nil {
-		return answer(wait, err)
-	}
-	return provider.Status{Done: true, Percent: 100}, nil
+	return p.step(ctx, in, func(at *Site[C, V]) (st provider.Status, err error) { return st, p.Restore(ctx, at, in) })
 }
 
-// Update implements provider.Provider. One that fails leaves the instance as it was, and
-// another one may be tried.
+// Update implements provider.Provider. An update that fails leaves the instance as it was, and
+// may be tried again.
 func (p *Provider[C, V]) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	t := provider.TagsOf(in)
-	st, err := p.step(ctx, in, t, func(at *Site[C, V]) (Decide[V], error) {
-		next, err := p.Engine.Update(ctx, at, in)
-		return p.Using(t, next), err
-	}, nil)
+	st, err := p.change(ctx, in, p.Engine.Update, p.Using)
 	if f, ok := errors.AsType[*provider.Failure](err); ok {
 		f.InstanceUsable, f.UpdateRepeatable = new(true), new(true)
 	}
@@ -205,34 +174,39 @@ func (p *Provider[C, V]) Update(ctx context.Context, in provider.Instance) (prov
 
 // Deprovision implements provider.Provider.
 func (p *Provider[C, V]) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	t := provider.TagsOf(in)
-	return p.step(ctx, in, t, func(at *Site[C, V]) (Decide[V], error) {
-		next, err := p.Engine.Deprovision(ctx, at, in)
-		return p.Own(t, next), err
-	}, nil)
+	return p.change(ctx, in, p.Engine.Deprovision, p.Own)
 }
 
 // Bind implements provider.Provider.
 func (p *Provider[C, V]) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	var granted Granted[V]
 	t := BindingTags(b)
-	return p.step(ctx, b.Instance, t, func(at *Site[C, V]) (next Decide[V], err error) {
-		next, granted, err = p.Engine.Bind(ctx, at, b)
-		return p.Using(provider.TagsOf(b.Instance), p.Own(t, next)), err
-	}, func(seen V) provider.Status { return granted(ctx, seen) })
+	return p.step(ctx, b.Instance, func(at *Site[C, V]) (st provider.Status, err error) {
+		next, granted, err := p.Engine.Bind(ctx, at, b)
+		if err != nil {
+			return st, err
+		}
+		seen, err := at.Run(ctx, t, p.Using(provider.TagsOf(b.Instance), p.Own(t, next)))
+		if err != nil {
+			return st, err
+		}
+		return granted(ctx, seen), nil
+	})
 }
 
-// maxExpels is how often an unbind ends sessions that keep it from being made.
+// maxExpels is how often an unbind ends the sessions that block it.
 const maxExpels = 5
 
 // Unbind implements provider.Provider.
 func (p *Provider[C, V]) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
 	t := BindingTags(b)
 	for range maxExpels {
-		st, err = p.step(ctx, b.Instance, t, func(at *Site[C, V]) (Decide[V], error) {
+		st, err = p.step(ctx, b.Instance, func(at *Site[C, V]) (st provider.Status, err error) {
 			next, err := p.Engine.Unbind(ctx, at, b)
-			return p.Own(t, next), err
-		}, nil)
+			if err == nil {
+				_, err = at.Run(ctx, t, p.Own(t, next))
+			}
+			return st, err
+		})
 		if err == nil || p.Expel == nil || !p.Expel(ctx, b, err) {
 			break
 		}

@@ -7,15 +7,15 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// A Server is what every engine tells of itself, on the connections that it has. Each
-// method may be repeated at any time; errors are in the engine's own words.
+// A Server says who it is, and how far it has come. Each method may be repeated at any time; its
+// errors are in the engine's own words.
 type Server interface {
-	// Identify tells who this server is to the broker: a random text, which the first
-	// call writes, unless it may not write: then it is empty.
+	// Identify reads the server's identity to the broker, a random text. The first call that may
+	// write chooses it; until then it is empty.
 	Identify(ctx context.Context, broker string, write bool) (Said, error)
 
-	// Advance has the epoch be of the count and the mark of another one, if it is still
-	// of those that were seen. Of several at once, one does. False for none of it.
+	// Advance sets the count and the mark of the epoch to those of another one, if they are still as
+	// seen. It reports whether it did: of several calls at once, one does.
 	Advance(ctx context.Context, broker string, seen, to target.Epoch) (bool, error)
 }
 
@@ -25,7 +25,7 @@ type Said struct {
 	Epoch    target.Epoch
 }
 
-// Close ends the connections that are kept.
+// Close ends the kept connections.
 func (p *Provider[C, V]) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *Provider[C, V]) Close() {
 	clear(p.kept)
 }
 
-// Reach is the way to a target. It calls nothing.
+// Reach is the way to a target. It calls no server.
 func (p *Provider[C, V]) Reach(t provider.Target) (*Site[C, V], error) {
 	name, access, err := p.Accesses.Reach(t)
 	if err != nil {
@@ -76,23 +76,22 @@ func (p *Provider[C, V]) visit(ctx context.Context, t provider.Target, write boo
 	return at, nil
 }
 
-// At reaches the server that a thing is on, and changes nothing if that was restored to
-// an earlier epoch than it has been at. The first step of an instance learns its
-// identity and makes nothing: what it makes is looked for there.
-func (p *Provider[C, V]) At(ctx context.Context, t provider.Target, was target.Epoch) (*Site[C, V], *provider.Status, error) {
+// At reaches the server of a thing, and fails if the server was restored to an earlier epoch than
+// was. The first step of an instance ends with a Later that records the server's identity, and
+// makes nothing: later steps look for what they make under that identity.
+func (p *Provider[C, V]) At(ctx context.Context, t provider.Target, was target.Epoch) (*Site[C, V], error) {
 	at, err := p.visit(ctx, t, t.Identity == "")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	learnt, err := learn(t, at.Name, at.said.Identity)
-	if err == nil && learnt == nil {
+	if err = learn(t, at.Name, at.said.Identity); err == nil {
 		err = at.said.Epoch.Check(at.Name, was)
 	}
-	if err != nil || learnt != nil {
+	if err != nil {
 		at.Leave()
-		return nil, learnt, err
+		return nil, err
 	}
-	return at, nil, nil
+	return at, nil
 }
 
 // Survey implements wired.Reconciler.
@@ -114,7 +113,7 @@ func (p *Provider[C, V]) Advance(ctx context.Context, t provider.Target, from, t
 	}
 	defer at.Leave()
 	for {
-		if _, err = learn(t, at.Name, at.said.Identity); err != nil || at.said.Epoch != from || from == to {
+		if err = learn(t, at.Name, at.said.Identity); err != nil || at.said.Epoch != from || from == to {
 			return at.said.Epoch, err
 		}
 		switch did, err := at.Server.Advance(ctx, p.Broker, from, to); {
@@ -122,7 +121,7 @@ func (p *Provider[C, V]) Advance(ctx context.Context, t provider.Target, from, t
 			return target.Epoch{}, at.Explain(err)
 		case did:
 			return to, nil
-		} // else somebody has, since it was looked at
+		} // else another caller has advanced it since
 		if at.said, err = at.Server.Identify(ctx, p.Broker, false); err != nil {
 			return target.Epoch{}, at.Explain(err)
 		}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -101,11 +103,11 @@ func TestRun(t *testing.T) {
 		one := &counted{said: hosted.Said{Identity: "id"}, fails: tc.fails}
 		s, _ := newServers(one, 0)
 		s.Engine.Provision = func(context.Context, *hosted.Site[*counted, int], provider.Instance) (hosted.Decide[int], error) {
-			return func(seen int) (hosted.Next, error) {
+			return func(seen int) (any, error) {
 				if seen == 3 {
-					return hosted.Next{}, nil
+					return nil, nil
 				}
-				return hosted.Next{Act: "act"}, nil
+				return "act", nil
 			}, nil
 		}
 		st, err := s.Provision(t.Context(), provider.Instance{Target: provider.Target{Name: "t", Identity: "id"}})
@@ -124,7 +126,7 @@ func TestRun(t *testing.T) {
 	one := &counted{said: hosted.Said{Identity: "id"}}
 	s, _ := newServers(one, 0)
 	s.Engine.Provision = func(context.Context, *hosted.Site[*counted, int], provider.Instance) (hosted.Decide[int], error) {
-		return func(int) (hosted.Next, error) { one.acts = nil; return hosted.Next{Act: "in vain"}, nil }, nil
+		return func(int) (any, error) { one.acts = nil; return "in vain", nil }, nil
 	}
 	st, err := s.Provision(t.Context(), provider.Instance{Target: provider.Target{Name: "t", Identity: "id"}})
 	if err != nil || st.Done || st.After == 0 {
@@ -139,9 +141,9 @@ func TestServersAreKept(t *testing.T) {
 		one := &counted{said: hosted.Said{Identity: "id"}}
 		s, opened := newServers(one, pool)
 		for range 2 {
-			at, learnt, err := s.At(t.Context(), provider.Target{Name: "t", Identity: "id"}, target.Epoch{})
-			if err != nil || learnt != nil {
-				t.Fatal(learnt, err)
+			at, err := s.At(t.Context(), provider.Target{Name: "t", Identity: "id"}, target.Epoch{})
+			if err != nil {
+				t.Fatal(err)
 			}
 			at.Leave()
 		}
@@ -159,8 +161,8 @@ func TestSteps(t *testing.T) {
 	one := &counted{said: hosted.Said{Identity: "id", Epoch: target.Epoch{Count: 5}}}
 	s, _ := newServers(one, 0)
 	known := provider.Target{Name: "t", Identity: "id"}
-	_, learnt, err := s.At(t.Context(), provider.Target{Name: "t"}, target.Epoch{})
-	if err != nil || learnt == nil || *learnt.Target != known {
+	_, err := s.At(t.Context(), provider.Target{Name: "t"}, target.Epoch{})
+	if learnt, ok := errors.AsType[*hosted.Later](err); !ok || *learnt.Status.Target != known {
 		t.Errorf("the first step: %+v %v", learnt, err)
 	}
 	for kind, c := range map[string]struct {
@@ -170,17 +172,17 @@ func TestSteps(t *testing.T) {
 		target.Other: {provider.Target{Name: "t", Identity: "another"}, 5}, target.Restored: {known, 6},
 		target.Unknown: {provider.Target{Name: "gone", Identity: "id"}, 5},
 	} {
-		_, _, err := s.At(t.Context(), c.target, target.Epoch{Count: c.was})
+		_, err := s.At(t.Context(), c.target, target.Epoch{Count: c.was})
 		if trouble, ok := errors.AsType[*target.Trouble](err); !ok || trouble.Kind != kind {
 			t.Errorf("%v, want the trouble %q", err, kind)
 		}
 	}
-	if _, _, err := s.At(t.Context(), known, target.Epoch{Count: 4}); err != nil {
+	if _, err := s.At(t.Context(), known, target.Epoch{Count: 4}); err != nil {
 		t.Error(err)
 	}
 }
 
-// What is on no server that is known is adopted by nobody.
+// A thing without a proven server cannot be adopted.
 func TestAdoptsNothingOfNoServer(t *testing.T) {
 	t.Parallel()
 	s, _ := newServers(&counted{said: hosted.Said{Identity: "id"}}, 0)
@@ -189,6 +191,14 @@ func TestAdoptsNothingOfNoServer(t *testing.T) {
 		if _, failed := errors.AsType[*provider.Failure](err); !failed {
 			t.Errorf("at %+v: %v, want a failure", target, err)
 		}
+	}
+}
+
+// A step that goes on later tells why, also where its error is wrapped.
+func TestLaterTellsWhy(t *testing.T) {
+	t.Parallel()
+	if err := fmt.Errorf("target: %w", hosted.Wait("Working", time.Second)); err.Error() != "target: Working" {
+		t.Errorf("%v", err)
 	}
 }
 

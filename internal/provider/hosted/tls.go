@@ -9,15 +9,14 @@ import (
 	"strings"
 )
 
-// A TLS is how a server is spoken to, by the broker and by users. There is no empty one:
-// an access that does not say is verified.
+// A TLS is how the broker and users speak to a server. Its zero value verifies.
 type TLS uint8
 
 // The ways, by the names that PostgreSQL's sslmode has.
 const (
-	TLSVerify  TLS = iota // encrypted, by whom the certificate names
-	TLSRequire            // encrypted, by whoever answers
-	TLSDisable            // in the open
+	TLSVerify  TLS = iota // encrypted, with the server that the certificate names
+	TLSRequire            // encrypted, with any server that answers
+	TLSDisable            // not encrypted
 )
 
 var tlsNames = []string{TLSVerify: "verify-full", TLSRequire: "require", TLSDisable: "disable"}
@@ -37,8 +36,7 @@ func (t *TLS) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// TLSConfig is how a connection to the server is encrypted, and by whom; nil for not at
-// all.
+// TLSConfig is how a connection to the server is encrypted; nil for not at all.
 func (a Access) TLSConfig() (*tls.Config, error) {
 	if a.TLS == TLSDisable {
 		return nil, nil

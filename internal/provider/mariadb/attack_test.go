@@ -139,7 +139,7 @@ func exec(t testing.TB, db interface {
 	}
 }
 
-// What a binding must not do, by what the server answers.
+// The server refuses all that a binding must not do.
 func TestABindingMayNot(t *testing.T) {
 	b := newBench(t)
 	mine, theirs := b.provisioned("mine"), b.provisioned("theirs")
@@ -259,8 +259,8 @@ func TestTheRecordedPasswordComesBack(t *testing.T) {
 	}
 }
 
-// What runs as a binding goes on to work after its end, though nobody can log in as
-// it; the instance's removal takes it along.
+// Views and the like that run as a binding go on to work after its end, though nobody can log in as it. The
+// removal of the instance removes its account.
 func TestWhatABindingDefined(t *testing.T) {
 	for name, define := range map[string]string{
 		"View":      "CREATE VIEW v AS SELECT a FROM t",
@@ -518,8 +518,7 @@ func TestOneWorksAtATime(t *testing.T) {
 	}
 }
 
-// Nobody reads a password off the server: not in its logs, its processes or its
-// tables.
+// The server's logs, processes and tables have no password.
 func TestNoPasswordIsSeen(t *testing.T) {
 	b := newBench(t)
 	in := b.provisioned("i")

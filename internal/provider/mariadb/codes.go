@@ -11,19 +11,19 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// What an operator has to be told in more words than of other engines.
+// Classes of MariaDB's own, where operators need other words.
 var (
 	noRight = hosted.Class{Kind: target.Rights, Remedy: "it lacks a right: give the broker's login those that the " +
 		"guide lists (docs/mariadb.md)"}
 	noSchema = hosted.Class{Kind: target.Rights, Remedy: "the broker's own database is missing: make it as the guide " +
 		"says (docs/mariadb.md)"}
-	// unopened: it cannot open a file.
+	// unopened: the server cannot open a file.
 	unopened = hosted.Class{Kind: target.Full, Remedy: "the server cannot open a table. Either it has no file left: " +
 		"SHOW FULL PROCESSLIST tells whose " +
 		"sessions lock tables, KILL ends one, FLUSH TABLES closes what nobody uses, and open_files_limit is to be raised. Or " +
 		"somebody " +
 		"has removed the broker's own tables"}
-	// undone: more transactions are open than it can have.
+	// undone: the server has as many open transactions as it can.
 	undone = hosted.Class{Kind: target.Full, Remedy: "more transactions are open on the server than it can have: XA " +
 		"RECOVER lists those that are " +
 		"prepared and have no session, and XA ROLLBACK ends one"}
@@ -34,7 +34,7 @@ var (
 		"host: allow it, or run FLUSH HOSTS"}
 )
 
-// classes are what the server's numbers ask for.
+// classes are the classes of the server's error numbers.
 var classes = byNumber(map[hosted.Class][]uint16{
 	// A database or an account is there, or is not; there is no such row, connection, grant
 	// or event; the operation was aborted.
@@ -68,7 +68,7 @@ func byNumber(of map[hosted.Class][]uint16) map[uint16]hosted.Class {
 	return all
 }
 
-// classOf is what an error of the server's own asks for.
+// classOf is the class of an error of MariaDB's.
 func classOf(err error) hosted.Class {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	switch {
@@ -82,7 +82,7 @@ func classOf(err error) hosted.Class {
 	return hosted.Other
 }
 
-// tookTooLong: a statement was ended for its time.
+// tookTooLong: the server has ended a statement that ran too long.
 const tookTooLong = 1969
 
 const (
@@ -92,7 +92,7 @@ const (
 	lacksColumn = 1054
 )
 
-// told is an error without the statement that it is of.
+// told is an error without the statement in it.
 func told(err error) error {
 	switch e, _ := errors.AsType[*mysql.MySQLError](err); {
 	case e == nil:

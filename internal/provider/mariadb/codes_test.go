@@ -17,7 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/mariadb"
 )
 
-// What the server answers means what an operator is told.
+// Each answer of the server becomes advice for the operator.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	code := func(n uint16) error {
 		return fmt.Errorf("doing it: %w", &mysql.MySQLError{Number: n, Message: "the server's own words"})

@@ -14,23 +14,20 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// What bounds a connection of the broker's.
-const (
-	dialTimeout = 5 * time.Second
-)
+// dialTimeout is how long a connection may take to open.
+const dialTimeout = 5 * time.Second
 
 // collation is that of the broker's sessions. Hazard: the driver writes values into
 // statements, so the server has to read their letters as the driver wrote them.
 const collation = "utf8mb4_bin"
 
-// keptFor is how many seconds the server lets a connection be idle. Those of a pool are
-// warm ones, kept as long as it lets them be: while tenants hold all connections or files
-// of a server, nobody gets a new one.
+// keptFor is how many seconds the server lets a connection be idle. A pool keeps its connections as long
+// as it can: while tenants hold all connections or files of a server, nobody gets a new one.
 const keptFor = "31536000"
 
-// session is what every session of the broker's is told, whatever the server's
-// defaults are: text is taken as it stands, and no lock is waited for. The server may
-// ignore the collation of a client's greeting (skip-character-set-client-handshake).
+// session has the settings of all the broker's sessions, in place of the server's defaults: text is
+// taken as it stands, and locks are hardly waited for. The server may ignore the collation of a
+// client's greeting (skip-character-set-client-handshake), so it stands here again.
 var session = map[string]string{
 	"character_set_client":     "utf8mb4",
 	"character_set_results":    "utf8mb4",
@@ -43,15 +40,15 @@ var session = map[string]string{
 	"wait_timeout":             keptFor,
 }
 
-// A sqlServer is the server, by its statements.
+// A sqlServer is a real server.
 type sqlServer struct {
 	db *sql.DB
-	// identity was read last. It is known to no tenant: locks are named by it, so
-	// that nobody else can take them.
+	// identity is the one that was read last. Locks are named by it: no tenant knows it, so that nobody
+	// else can take them.
 	identity atomic.Pointer[string]
 }
 
-// openSQL prepares the way to a server; nothing is reached yet.
+// openSQL prepares the way to a server. It reaches nothing yet.
 func openSQL(access hosted.Access, pool int) (server, error) {
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.DBName = access.User, access.Password, access.Database
@@ -60,8 +57,8 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 		config.Net, config.Addr = "unix", access.Host
 	}
 	config.Timeout, config.ClientFoundRows, config.Collation = dialTimeout, true, collation
-	// Hazard: all logins of a server share max_prepared_stmt_count. One tenant can prepare
-	// as many as there may be, so the broker prepares none.
+	// Hazard: all logins of a server share max_prepared_stmt_count, which one tenant can use up. So the
+	// broker prepares no statement.
 	config.InterpolateParams = true
 	config.Params = session
 	config.Logger = &mysql.NopLogger{}

@@ -2,6 +2,7 @@ package mariadb
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -10,7 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
-// What tests of the package need to see.
+// Internals for tests of the package.
 var (
 	ClassOf    = classOf
 	VerifierOf = verifierOf
@@ -77,8 +78,11 @@ func (f faulty) Do(ctx context.Context, t provider.Tags, was seen, act any) erro
 
 // Prepare has the broker known to the server of the default target.
 func Prepare(ctx context.Context, p *Provider) error {
-	s, learnt, err := p.At(ctx, provider.Target{}, target.Epoch{})
-	if learnt == nil && err == nil {
+	s, err := p.At(ctx, provider.Target{}, target.Epoch{})
+	if _, learnt := errors.AsType[*hosted.Later](err); learnt {
+		return nil
+	}
+	if err == nil {
 		s.Leave()
 	}
 	return err

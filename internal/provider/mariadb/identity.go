@@ -20,27 +20,21 @@ func lacksTable(err error) bool {
 	return is && e.Number == noTable
 }
 
-// errUnopened: a table is there, and the server says that it is not.
+// errUnopened: the server denies a table that exists.
 var errUnopened = errors.New("the server says of a table that is there that it is not")
 
-// proven is an error of a query of these tables. Hazard: a server that has no file left
-// says that they are not there, so that all that the broker ever made would seem gone.
-// It reads its folder to list them, and says truly that it cannot.
-func (s *sqlServer) proven(ctx context.Context, err error, tables ...string) error {
+// proven is an error of a query of the brokers. Hazard: a server that has no file left says that
+// the table does not exist, so that all that the broker ever made would seem gone. To list tables
+// it reads its folder, and says truly that it cannot.
+func (s *sqlServer) proven(ctx context.Context, err error) error {
 	if !lacksTable(err) {
 		return err
 	}
-	missing := slices.Clone(tables)
-	failed := query(ctx, s.db, func(scan func(...any) error) error {
-		var there string
-		err := scan(&there)
-		missing = slices.DeleteFunc(missing, func(table string) bool { return table == there })
-		return err
-	}, "SHOW TABLES")
+	there, failed := query(ctx, s.db, "SHOW TABLES")
 	switch {
 	case failed != nil:
 		return failed
-	case len(missing) == 0:
+	case slices.ContainsFunc(there, func(row []string) bool { return row[0] == "brokers" }):
 		return errUnopened
 	}
 	return err
@@ -57,7 +51,7 @@ func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (sa
 	case err != nil || said.Identity != "" || !write:
 		return said, err
 	}
-	// Of two who write at once, the first is right.
+	// If two write at once, the first one counts.
 	if err == nil {
 		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?, 1, '')", broker, rand.Text())
 	}
@@ -76,7 +70,7 @@ func (s *sqlServer) prepare(ctx context.Context) error {
 	return nil
 }
 
-// said is what the server says that it is to the broker; nothing if it never was asked.
+// said reads who the server is to the broker; nothing before the first Identify that writes.
 func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, err error) {
 	err = s.db.QueryRowContext(ctx, "SELECT identity, epoch, mark FROM brokers WHERE broker = ?", broker).
 		Scan(&said.Identity, &said.Epoch.Count, &said.Epoch.Mark)
@@ -86,7 +80,7 @@ func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, 
 	if err == nil {
 		s.identity.Store(&said.Identity) // other steps lock by it
 	}
-	return said, s.proven(ctx, err, "brokers")
+	return said, s.proven(ctx, err)
 }
 
 // Advance implements hosted.Server.

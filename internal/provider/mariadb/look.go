@@ -1,6 +1,7 @@
 package mariadb
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -21,42 +22,41 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// query reads all rows of a query, each with read.
-func query(ctx context.Context, q querier, read func(scan func(...any) error) error, text string, args ...any) error {
+// query reads the rows of a query as texts.
+func query(ctx context.Context, q querier, text string, args ...any) (all [][]string, err error) {
 	rows, err := q.QueryContext(ctx, text, args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // what went wrong is told by Err
-	for rows.Next() {
-		if err := read(rows.Scan); err != nil {
-			return err
+	defer func() { _ = rows.Close() }() // Err tells what went wrong
+	columns, err := rows.Columns()
+	for err == nil && rows.Next() {
+		row, into := make([]string, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
 		}
+		err = rows.Scan(into...)
+		all = append(all, row)
 	}
-	return rows.Err()
+	return all, cmp.Or(err, rows.Err())
 }
 
-const recordColumns = "SELECT name, instance, serial, version, label, details FROM things "
-
-// records reads those that a query gives.
+// records reads the records that a condition selects.
 func records(ctx context.Context, q querier, where string, args ...any) (all []record, err error) {
-	err = query(ctx, q, func(scan func(...any) error) error {
-		var r record
-		var label, details string
-		if err := scan(&r.name, &r.instance, &r.serial, &r.version, &label, &details); err != nil {
-			return err
-		}
+	rows, err := query(ctx, q, "SELECT name, instance, serial, version, label, details FROM things "+where, args...)
+	for _, row := range rows {
+		r := record{name: row[0], instance: row[1], serial: row[2], version: row[3]}
 		var ok bool
-		if r.label, ok = hosted.ParseLabel(label); !ok || json.Unmarshal([]byte(details), &r.details) != nil {
-			return fmt.Errorf("the record of %q cannot be read: somebody has changed it, or a later version wrote it", r.name)
+		if r.label, ok = hosted.ParseLabel(row[4]); !ok || json.Unmarshal([]byte(row[5]), &r.details) != nil {
+			return nil, cmp.Or(err, fmt.Errorf("the record of %q cannot be read: somebody has changed it, or a later version "+
+				"wrote it", r.name))
 		}
 		all = append(all, r)
-		return nil
-	}, recordColumns+where, args...)
+	}
 	return all, err
 }
 
-// List implements hosted.Host. What is left of a binding goes with the instance.
+// List implements hosted.Host. It skips accounts that stay until their instance is removed.
 func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
 	all, err := records(ctx, s.db, "WHERE broker = ? AND name > ? ORDER BY name LIMIT ?", broker, after, limit)
 	for _, r := range all {
@@ -81,7 +81,7 @@ func (s *sqlServer) links(ctx context.Context) (follows bool, err error) {
 	return follows, err
 }
 
-// recorded is the part of what is seen that records tell.
+// recorded reads the records of what is to be seen.
 func recorded(ctx context.Context, q querier, n names) (now seen, err error) {
 	which, args := "WHERE instance = ? ORDER BY name", []any{n.database}
 	if n.login != "" {
@@ -121,7 +121,7 @@ func (s *sqlServer) Look(ctx context.Context, t provider.Tags) (seen, error) {
 	return now, err
 }
 
-// login gives the one of a name, nil if there is none.
+// login finds a login by its name; nil if there is none.
 func (now *seen) login(name string) *login {
 	i, found := slices.BinarySearchFunc(now.logins, name, func(l login, name string) int { return strings.Compare(l.name, name) })
 	if !found {
@@ -130,7 +130,7 @@ func (now *seen) login(name string) *login {
 	return &now.logins[i]
 }
 
-// in is a list of the logins' names for a query.
+// in lists the logins' names for a query.
 func (now *seen) in() (list string, args []any) {
 	for _, l := range now.logins {
 		args = append(args, l.name)
@@ -139,10 +139,9 @@ func (now *seen) in() (list string, args []any) {
 }
 
 func lookAtDatabase(ctx context.Context, q querier, database string, now *seen) error {
-	return query(ctx, q, func(scan func(...any) error) error {
-		now.database = true
-		return scan(new(string))
-	}, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?", database)
+	rows, err := query(ctx, q, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?", database)
+	now.database = len(rows) > 0
+	return err
 }
 
 // lookAtLogins reads the accounts as the server keeps them.
@@ -151,21 +150,18 @@ func lookAtLogins(ctx context.Context, q querier, _ string, now *seen) error {
 		return nil
 	}
 	list, args := now.in()
-	return query(ctx, q, func(scan func(...any) error) error {
-		var name, verifier, locked, tls, connections, seconds string
-		if err := scan(&name, &verifier, &locked, &tls, &connections, &seconds); err != nil {
-			return err
-		}
-		l := now.login(name)
-		l.exists, l.verifier, l.locked, l.tls = true, verifier, locked == "1", tls != "0"
-		l.limits.Connections, _ = strconv.Atoi(connections) // the server's own numbers
-		timeout, _ := strconv.ParseFloat(seconds, 64)
-		l.limits.StatementTimeout = int(timeout)
-		return nil
-	}, `SELECT user, IFNULL(JSON_VALUE(priv, '$.authentication_string'), ''), IFNULL(JSON_VALUE(priv, '$.account_locked'), '0'),
-		IFNULL(JSON_VALUE(priv, '$.ssl_type'), '0'), IFNULL(JSON_VALUE(priv, '$.max_user_connections'), '0'),
-		IFNULL(JSON_VALUE(priv, '$.max_statement_time'), '0')
+	rows, err := query(ctx, q, `SELECT user, IFNULL(JSON_VALUE(priv, '$.authentication_string'), ''),
+		IFNULL(JSON_VALUE(priv, '$.account_locked'), '0'), IFNULL(JSON_VALUE(priv, '$.ssl_type'), '0'),
+		IFNULL(JSON_VALUE(priv, '$.max_user_connections'), '0'), IFNULL(JSON_VALUE(priv, '$.max_statement_time'), '0')
 		FROM mysql.global_priv WHERE host = '%' AND user IN `+list, args...)
+	for _, row := range rows {
+		l := now.login(row[0])
+		l.exists, l.verifier, l.locked, l.tls = true, row[1], row[2] == "1", row[3] != "0"
+		l.limits.Connections, _ = strconv.Atoi(row[4]) // the server's own numbers
+		timeout, _ := strconv.ParseFloat(row[5], 64)
+		l.limits.StatementTimeout = int(timeout)
+	}
+	return err
 }
 
 func lookAtSessions(ctx context.Context, q querier, _ string, now *seen) error {
@@ -173,94 +169,86 @@ func lookAtSessions(ctx context.Context, q querier, _ string, now *seen) error {
 		return nil
 	}
 	list, args := now.in()
-	return query(ctx, q, func(scan func(...any) error) error {
-		var name string
-		var n int
-		if err := scan(&name, &n); err != nil {
-			return err
-		}
-		now.login(name).sessions = n
-		return nil
-	}, "SELECT user, COUNT(*) FROM information_schema.processlist WHERE user IN "+list+" GROUP BY user", args...)
+	rows, err := query(ctx, q, "SELECT user, COUNT(*) FROM information_schema.processlist WHERE user IN "+list+
+		" GROUP BY user", args...)
+	for _, row := range rows {
+		now.login(row[0]).sessions, _ = strconv.Atoi(row[1])
+	}
+	return err
 }
 
-// lookAtGrants reads who has rights on the database by its name: those of a pattern
-// are the operator's own affair.
+// lookAtGrants reads who has rights on the database by its name. Rights by a pattern are the operator's.
 func lookAtGrants(ctx context.Context, q querier, database string, now *seen) error {
-	return query(ctx, q, func(scan func(...any) error) error {
-		var g grantee
-		var reads, writes, schedules string
-		if err := scan(&g.user, &g.host, &reads, &writes, &schedules); err != nil {
-			return err
-		}
-		l := now.login(g.user)
-		if l != nil && g.host == "%" {
-			l.schedules = schedules == "Y"
-		}
-		switch {
-		case l != nil && g.host == "%" && writes == "Y" && schedules == "Y":
-			l.granted = roleAll
-		case l != nil && g.host == "%" && writes == "Y": // a part of the rights, as in quarantine
-		case l != nil && g.host == "%" && reads == "Y":
-			l.granted = roleReadOnly
-		case l == nil || g.host != "%":
-			now.strangers = append(now.strangers, g)
-		}
-		return nil
-	}, `SELECT user, host, MAX(may_read), MAX(may_write), MAX(may_schedule) FROM (
+	rows, err := query(ctx, q, `SELECT user, host, MAX(may_read), MAX(may_write), MAX(may_schedule) FROM (
 		SELECT user, host, select_priv AS may_read, insert_priv AS may_write, event_priv AS may_schedule
 		FROM mysql.db WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.tables_priv WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.columns_priv WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.procs_priv WHERE db = ?) AS granted GROUP BY user, host`,
 		database, database, database, database)
+	for _, row := range rows {
+		g, reads, writes, schedules := grantee{row[0], row[1]}, row[2] == "Y", row[3] == "Y", row[4] == "Y"
+		l := now.login(g.user)
+		if l == nil || g.host != "%" {
+			now.strangers = append(now.strangers, g)
+			continue
+		}
+		l.schedules = schedules
+		switch {
+		case writes && schedules:
+			l.granted = roleAll
+		case writes: // some of the rights, as in quarantine
+		case reads:
+			l.granted = roleReadOnly
+		}
+	}
+	return err
 }
 
-// definer is how the server writes an account that something runs as.
-func definer(name string) string { return name + "@%" }
+// definedBy is the login that something runs as, by the server's word for its definer; nil if it
+// is none of them.
+func (now *seen) definedBy(definer string) *login {
+	name, here := strings.CutSuffix(definer, "@%")
+	if !here {
+		return nil
+	}
+	return now.login(name)
+}
 
 // lookAtEvents looks once accounts that are to go are locked.
 func lookAtEvents(ctx context.Context, q querier, database string, now *seen) error {
 	if !slices.ContainsFunc(now.logins, login.goes) {
 		return nil
 	}
-	return query(ctx, q, func(scan func(...any) error) error {
-		var by, event string
-		if err := scan(&by, &event); err != nil {
-			return err
+	rows, err := query(ctx, q, "SELECT definer, event_name FROM information_schema.events "+
+		"WHERE event_schema = ? AND status = 'ENABLED' ORDER BY event_name", database)
+	for _, row := range rows {
+		if l := now.definedBy(row[0]); l != nil {
+			l.events = append(l.events, row[1])
 		}
-		if l := now.login(strings.TrimSuffix(by, "@%")); l != nil && by == definer(l.name) {
-			l.events = append(l.events, event)
-		}
-		return nil
-	}, "SELECT definer, event_name FROM information_schema.events WHERE event_schema = ? AND status = 'ENABLED' ORDER BY "+
-		"event_name", database)
+	}
+	return err
 }
 
-// definersTime is how many seconds looking for what runs as an account may take: the
-// server opens each table of the database for it, of which a tenant can make any number.
+// definersTime is how many seconds the search for definers may take: for it the server opens each
+// table of the database, of which a tenant can make any number.
 const definersTime = 5
 
-// lookAtDefiners looks once accounts that are to go are locked, and not before: however
-// long it takes, nobody has the use of it. Of one that it took too long for, it is
-// taken that something runs as it.
+// lookAtDefiners looks only once accounts that are to go are locked: however long it takes,
+// nobody can use them. If it takes too long, all of them count as definers.
 func lookAtDefiners(ctx context.Context, q querier, database string, now *seen) error {
 	if !slices.ContainsFunc(now.logins, func(l login) bool { return l.exists && l.goes() }) {
 		return nil
 	}
-	err := query(ctx, q, func(scan func(...any) error) error {
-		var by string
-		if err := scan(&by); err != nil {
-			return err
-		}
-		if l := now.login(strings.TrimSuffix(by, "@%")); l != nil && by == definer(l.name) {
-			l.defines = true
-		}
-		return nil
-	}, fmt.Sprintf("SET STATEMENT max_statement_time = %d FOR ", definersTime)+
+	rows, err := query(ctx, q, fmt.Sprintf("SET STATEMENT max_statement_time = %d FOR ", definersTime)+
 		`SELECT definer FROM information_schema.views WHERE table_schema = ? UNION
 		SELECT definer FROM information_schema.routines WHERE routine_schema = ? UNION
 		SELECT definer FROM information_schema.triggers WHERE trigger_schema = ?`, database, database, database)
+	for _, row := range rows {
+		if l := now.definedBy(row[0]); l != nil {
+			l.defines = true
+		}
+	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != tookTooLong {
 		return err
 	}

@@ -1,7 +1,6 @@
-// Package mariadb makes databases on a MariaDB server that many share: for an
-// instance a database, for a binding an account of its own. It decides what comes
-// next (next.go) from what is seen on the server (look.go), and leaves the
-// statements to one file (statements.go). The rest is hosted's.
+// Package mariadb makes databases on a shared MariaDB server: for an instance a database, for a binding
+// an account of its own. It decides what comes next (next.go) from what it sees on the server
+// (look.go), and leaves the statements to one file (statements.go). Package hosted has the rest.
 package mariadb
 
 import (
@@ -35,7 +34,7 @@ var (
 	_ wired.Reconciler  = (*Provider)(nil)
 )
 
-// New makes a provider. It reaches no server yet. Close it in the end.
+// New makes a provider. It reaches no server yet. Close ends it.
 func New(o Options) *Provider {
 	p := &Provider{}
 	p.Provider = hosted.New(o, hosted.Engine[server, seen]{
@@ -46,19 +45,19 @@ func New(o Options) *Provider {
 	return p
 }
 
-// A server is a hosted.Host with what MariaDB has beside it.
+// A server is a hosted.Host with a few more questions.
 type server interface {
 	hosted.Host[seen]
 	Close()
 
-	// collation tells whether the server has it, for character sets that hold all text.
+	// collation reports whether the server has a collation of utf8mb4.
 	collation(ctx context.Context, name string) (bool, error)
 
-	// expel ends the sessions of an account, if the server has said that it is of this
-	// identity, and is errOther if not. It needs neither a table nor a file.
+	// expel ends the sessions of an account, if the server's identity is as given; otherwise it is
+	// errOther. It needs neither a table nor a file.
 	expel(ctx context.Context, identity, account string) error
 
-	// links tells whether the server follows symbolic links.
+	// links reports whether the server follows symbolic links.
 	links(ctx context.Context) (bool, error)
 }
 
@@ -85,14 +84,14 @@ func (p *Provider) bind(_ context.Context, at *site, b provider.Binding) (decide
 }
 
 func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, error) {
-	return func(now seen) (hosted.Next, error) { return act(now.logins[0].end(true)) }, nil
+	return func(now seen) (any, error) { return now.logins[0].end(true), nil }, nil
 }
 
-// expelPause is how long an unbind waits for what sessions have held.
+// expelPause is how long an unbind waits until ended sessions have let go of what they held.
 const expelPause = 50 * time.Millisecond
 
-// expel ends the sessions of a binding before anything is read or changed. Hazard: they
-// may hold all files or memory of the server, which an unbind needs to begin.
+// expel ends the sessions of a binding before anything is read or changed. Hazard: they may hold all
+// files or memory of the server, and an unbind needs some to begin.
 func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) bool {
 	if class := classOf(cause); class != hosted.Full && class != unopened {
 		return false
@@ -106,8 +105,7 @@ func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) b
 	return err == nil && waiting.For(ctx, expelPause) == nil
 }
 
-// Survey implements wired.Reconciler, and warns of what the server lets tenants do to
-// others.
+// Survey implements wired.Reconciler, and warns of a server that lets tenants harm others.
 func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, target.Epoch, error) {
 	t, at, err := p.Provider.Survey(ctx, target)
 	if err != nil {

@@ -5,27 +5,22 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// act is the next one; done says that there is none.
-func act(a any) (hosted.Next, error) { return hosted.Next{Act: a}, nil }
-
-var done hosted.Next
-
-// provision is the next act towards the instance.
-func (w wanted) provision(now seen) (hosted.Next, error) {
+// provision is the next act until the instance is ready.
+func (w wanted) provision(now seen) (any, error) {
 	r, undeleted := now.instance, hosted.Undeleted(w.tags)
 	switch {
 	case undeleted && !now.database:
-		return done, hosted.Gone()
+		return nil, hosted.Gone()
 	case !r.exists():
-		return act(put{w.record(making)})
+		return put{w.record()}, nil
 	case !now.database:
-		return act(createDatabase{r.details.Collation})
+		return createDatabase{r.details.Collation}, nil
 	case r.details.Phase != ready:
-		return act(put{r.in(ready)})
+		return put{r.in(ready)}, nil
 	case undeleted:
 		return w.update(now)
 	}
-	return done, nil
+	return nil, nil
 }
 
 // in is the record in another phase.
@@ -34,42 +29,42 @@ func (r record) in(phase string) record {
 	return r
 }
 
-// update is the next act towards the limits that are wanted.
-func (w wanted) update(now seen) (hosted.Next, error) {
+// update is the next act until the instance has the wanted limits.
+func (w wanted) update(now seen) (any, error) {
 	r := now.instance
 	switch {
 	case r.details.Phase != ready:
-		return done, hosted.NoInstance()
+		return nil, hosted.NoInstance()
 	case !now.database:
-		return act(createDatabase{r.details.Collation})
+		return createDatabase{r.details.Collation}, nil
 	}
 	for _, l := range now.logins {
 		if l.exists && l.record.details.Phase == ready && l.limits != w.limits {
-			return act(limitLogin{l.name, w.limits})
+			return limitLogin{l.name, w.limits}, nil
 		}
 	}
 	if r.details.Changed != w.operation || r.label.PlanID != w.planID {
 		r.details.Changed, r.label.PlanID = w.operation, w.planID
-		return act(put{r})
+		return put{r}, nil
 	}
-	return done, nil
+	return nil, nil
 }
 
-// remove is the next act towards nothing of the instance.
-func remove(now seen) (hosted.Next, error) {
+// remove is the next act until nothing of the instance stands.
+func remove(now seen) (any, error) {
 	switch a := now.shut(false); {
 	case a != nil:
-		return act(a)
+		return a, nil
 	case !now.instance.exists():
-		return done, nil
+		return nil, nil
 	case now.database:
-		return act(dropDatabase{})
+		return dropDatabase{}, nil
 	}
-	return act(forget{now.instance})
+	return forget{now.instance}, nil
 }
 
-// shut is the next act until no account has the database any more; with keep, those stay
-// that something runs as.
+// shut is the next act until no account has rights on the database any more. With keep, accounts that
+// something runs as stay.
 func (now seen) shut(keep bool) any {
 	for _, l := range now.logins {
 		if a := l.end(keep); a != nil {
@@ -82,9 +77,8 @@ func (now seen) shut(keep bool) any {
 	return nil
 }
 
-// end is the next act towards the end of an account; nil when there is neither an
-// account nor a record. With keep, one that something runs as stays, and its record
-// says so.
+// end is the next act until neither an account nor its record stands; nil then. With keep, an account
+// that something runs as stays, and its record says so.
 func (l login) end(keep bool) any {
 	switch {
 	case !l.record.exists():
@@ -105,29 +99,29 @@ func (l login) end(keep bool) any {
 	return dropLogin{l.name}
 }
 
-// bind is the next act towards the binding.
-func (w wantedBinding) bind(now seen) (hosted.Next, error) {
+// bind is the next act until the binding is ready.
+func (w wantedBinding) bind(now seen) (any, error) {
 	l, r := now.logins[0], now.logins[0].record
 	shut := r.label.Locked != "" || now.instance.label.Locked != "" // in quarantine
 	switch {
 	case now.instance.details.Phase != ready:
-		return done, hosted.NoInstance()
-	case !now.database: // somebody has dropped it, as every binding may
-		return act(createDatabase{now.instance.details.Collation})
+		return nil, hosted.NoInstance()
+	case !now.database: // a binding has dropped it, as every binding may
+		return createDatabase{now.instance.details.Collation}, nil
 	case !r.exists():
-		return act(put{w.record()})
+		return put{w.record()}, nil
 	case l.goes():
-		return act(put{w.over(r)}) // what runs as the account goes on to
-	case !l.exists || l.granted != w.role() && !shut:
-		return act(createLogin{l.name, w.role()})
+		return put{w.over(r)}, nil // what runs as the account goes on to
+	case !l.exists || l.granted != w.role && !shut:
+		return createLogin{l.name, w.role}, nil
 	case shut:
-		return done, nil
+		return nil, nil
 	case l.locked || l.verifier != w.verifier || l.limits != w.limits || l.tls != w.tls:
-		return act(openLogin{l.name, w.verifier, w.tls, w.limits})
+		return openLogin{l.name, w.verifier, w.tls, w.limits}, nil
 	case r.details.Phase != ready:
-		return act(put{r.in(ready)})
+		return put{r.in(ready)}, nil
 	}
-	return done, nil
+	return nil, nil
 }
 
 // of is the record of the thing with the tags.
@@ -143,7 +137,7 @@ func label(now seen, t provider.Tags) (hosted.Label, bool) {
 	return r.label, r.exists()
 }
 
-// stands reports whether there is a database, or an account.
+// stands reports whether the database, or the account, exists.
 func stands(now seen, t provider.Tags) bool {
 	if t.Binding != "" {
 		return now.logins[0].exists
@@ -160,9 +154,8 @@ func relabel(now seen, t provider.Tags, to hosted.Label) any {
 	return put{r}
 }
 
-// enforce is the next act towards the accounts of an instance or a binding being locked,
-// or not. What is retained has none any more, but for those that something runs as: who
-// had one does not get it back.
+// enforce is the next act until the accounts are locked, or open, as the labels say. A retained instance
+// has only accounts that something runs as: an undelete gives no account back.
 func enforce(now seen, _ provider.Tags, _ hosted.Label) any {
 	if !now.instance.label.InUse() {
 		return now.shut(true)

@@ -20,13 +20,13 @@ type limits struct {
 	StatementTimeout int `json:"statement_timeout,omitempty"` // seconds
 }
 
-// settings are what instances record of their plan.
+// settings are the snapshot of a plan that instances record.
 type settings struct {
 	limits
 	hosted.Deletion
 }
 
-// Check finds what is wrong with the settings of a plan.
+// Check is a check.Func.
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var m settings
 	if err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
@@ -52,10 +52,10 @@ type asked struct {
 	Role      string `json:"role"`
 }
 
-// defaultCollation compares text as people read it, in every version.
+// defaultCollation compares text as people do, and exists in every version.
 const defaultCollation = "utf8mb4_unicode_ci"
 
-// wanted is what an instance is to be.
+// wanted is an instance as it is asked for.
 type wanted struct {
 	tags      provider.Tags
 	planID    string
@@ -65,8 +65,8 @@ type wanted struct {
 	limits    limits
 }
 
-// wanted reads what is asked for, and checks it with the server before anything is
-// touched.
+// wanted reads an instance's parameters and its plan, and asks the server whether it has the collation.
+// It changes nothing.
 func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (wanted, error) {
 	w := wanted{tags: provider.TagsOf(in), planID: in.PlanID, operation: in.Operation.ID, now: p.Now(),
 		collation: defaultCollation}
@@ -97,22 +97,22 @@ func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (
 	return w, nil
 }
 
-// record is the instance's, made now.
-func (w wanted) record(phase string) record {
+// record is that of an instance which is made now.
+func (w wanted) record() record {
 	name := namesOf(w.tags).database
 	return record{
-		name: name, instance: name, label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now.UTC()},
-		details: details{Phase: phase, Changed: w.operation, Collation: w.collation},
+		name: name, instance: name, label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now},
+		details: details{Phase: making, Changed: w.operation, Collation: w.collation},
 	}
 }
 
-// wantedBinding is what a binding is to be.
+// wantedBinding is a binding as it is asked for.
 type wantedBinding struct {
 	names              names
 	tags               provider.Tags
 	planID             string
 	now                time.Time
-	readOnly           bool
+	role               string
 	password, verifier string
 	limits             limits
 	tls                bool
@@ -120,7 +120,7 @@ type wantedBinding struct {
 
 func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error) {
 	tags := hosted.BindingTags(b)
-	w = wantedBinding{names: namesOf(tags), tags: tags, planID: b.Instance.PlanID, now: p.Now()}
+	w = wantedBinding{names: namesOf(tags), tags: tags, planID: b.Instance.PlanID, now: p.Now(), role: roleAll}
 	m, err := hosted.Recorded[settings](b.Instance.Snapshot)
 	if err != nil {
 		return w, err
@@ -130,7 +130,9 @@ func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error
 	if err != nil {
 		return w, err
 	}
-	w.readOnly = a.Role == roleReadOnly
+	if a.Role == roleReadOnly {
+		w.role = roleReadOnly
+	}
 	if w.password, err = hosted.Password(b.Secret, w.names.login); err != nil {
 		return w, err
 	}
@@ -138,32 +140,25 @@ func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error
 	return w, nil
 }
 
-// verifierOf is what the server keeps of a password: what it is told in place of it.
+// verifierOf is the hash that the server keeps of a password. The server is told the hash alone.
 func verifierOf(password string) string {
 	once := sha1.Sum([]byte(password))
 	twice := sha1.Sum(once[:])
 	return "*" + strings.ToUpper(hex.EncodeToString(twice[:]))
 }
 
-func (w wantedBinding) role() string {
-	if w.readOnly {
-		return roleReadOnly
-	}
-	return roleAll
-}
-
-// record is the binding's, made now.
+// record is that of a binding which is made now.
 func (w wantedBinding) record() record {
 	return record{
-		name: w.names.login, instance: w.names.database, label: hosted.Label{Tags: w.tags, PlanID: w.planID,
-			Created: w.now.UTC()},
-		details: details{Phase: making, Role: w.role()},
+		name: w.names.login, instance: w.names.database,
+		label:   hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now},
+		details: details{Phase: making, Role: w.role},
 	}
 }
 
 // over is the record in place of one that stands at the account already.
 func (w wantedBinding) over(r record) record {
 	fresh := w.record()
-	r.label, r.details = fresh.label, fresh.details
-	return r
+	fresh.serial, fresh.version = r.serial, r.version
+	return fresh
 }

@@ -91,8 +91,8 @@ func count(t testing.TB, db *sql.DB, query string) (n int) {
 	return n
 }
 
-// What is deleted opens to nobody: not to a session that is open, a password that was
-// changed, an event, or rights that others have. The next instance of the id, and the
+// A retained instance opens to nobody: not to an open session, a changed password, an
+// event, or the rights of others. The next instance of the id, and the
 // next binding, have nothing of it, and what runs as a binding works again when it is
 // given back.
 func TestDeletedDatabasesAreRetained(t *testing.T) {
@@ -172,8 +172,8 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	}
 }
 
-// Whatever call of a retention, of an adoption or of a removal is the last of its process:
-// the data are where they are to be in the end, once.
+// A process may die after any call of a retention, an adoption or a removal: in the end the data are in the right
+// place, once.
 func TestRetainingIsKilled(t *testing.T) {
 	b := newKeeper(t)
 	killed := func(n int, step func(context.Context) (provider.Status, error)) bool {
@@ -236,8 +236,8 @@ func TestRetainingIsKilled(t *testing.T) {
 	}
 }
 
-// What is retained may be dropped by its operator: an instance that was to have it back
-// can be deleted, and so can what is left. Nothing is made in its place.
+// If the operator drops a retained database, an instance that is to have it back fails, makes nothing in its place,
+// and can be deleted, as can what is left.
 func TestRetainedDatabaseIsDropped(t *testing.T) {
 	b := newKeeper(t)
 	in := b.instance("i")

@@ -2,13 +2,14 @@ package mariadb
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// names are those of what is made for an instance and a binding of it. None has a letter
-// that a grant takes for a pattern.
+// names are those of an instance's database and a binding's account. None has a letter that a grant takes
+// for a pattern.
 type names struct{ database, login string }
 
 // The prefixes of names. The broker's login has rights on databases whose name
@@ -38,22 +39,22 @@ func Names(t provider.Tags) []string {
 // MariaDB keeps no tags. It is written before the thing is made, and removed after
 // the thing is gone.
 type record struct {
-	name     string // the thing's, which nothing else gets
-	instance string // the name of the database that it is, or is for
+	name     string // of the thing, and of no other one
+	instance string // the name of its database
 	label    hosted.Label
 	details  details
-	serial   uint64 // of this record alone, and of none after it; 0 for no record
-	version  uint64 // counts its changes
+	serial   string // of this record alone, and of none after it; empty for no record
+	version  string // counts its changes
 }
 
-func (r record) exists() bool { return r.serial != 0 }
+func (r record) exists() bool { return r.serial != "" }
 
 func (r record) same(o record) bool { return r.serial == o.serial && r.version == o.version }
 
-// details are what else is kept of a thing. No secrets.
+// details are the rest of a record. No secrets.
 type details struct {
 	Phase string `json:"phase"`
-	// Changed is the operation that has changed the instance last.
+	// Changed is the operation that changed the instance last.
 	Changed   string `json:"changed,omitempty"`
 	Collation string `json:"collation,omitempty"` // of an instance's database
 	// Role is a binding's: roleReadOnly or roleAll.
@@ -62,21 +63,21 @@ type details struct {
 
 // The phases of a thing.
 const (
-	// making: all or a part of it may stand.
+	// making: any part of the thing may stand.
 	making = "making"
 	ready  = "ready"
-	// ended: an account that nobody can log in to any more, and that is to go.
+	// ended: an account that is being removed. Nobody can log in to it any more.
 	ended = "ended"
-	// left: an account that stays, locked and without a password, until the instance
-	// is removed: views, routines or triggers run as it. It is no binding any more.
+	// left: an account that is no binding any more, and stays, locked and without a password, until the
+	// instance is removed: views, routines or triggers run as it.
 	left = "left"
 )
 
-// seen is what there is at the names of an instance and a binding.
+// seen is what stands at the names of an instance and a binding.
 type seen struct {
 	instance record
 	database bool
-	// logins are the named one, or all of the instance if none was named.
+	// logins are the named one, or all of the instance if the tags name none.
 	logins []login
 	// strangers have rights on the database, and no record.
 	strangers []grantee
@@ -84,31 +85,35 @@ type seen struct {
 
 // A login is a binding's account.
 type login struct {
-	record   record // perhaps none
-	name     string // the account's
+	record   record // zero where there is none
+	name     string // of the account
 	exists   bool
 	locked   bool
 	verifier string
 	limits   limits
 	tls      bool
 	granted  string // what it may do in its database: "", roleReadOnly or roleAll
-	// schedules says that it has the right to events: the server runs those of an account
-	// that is locked, too.
+	// schedules says that the account has the right to events, which the server runs even while the
+	// account is locked.
 	schedules bool
 	sessions  int
-	// events are those that it has, and that may run. It defines what runs as it.
-	// Both are told once it is to go.
+	// events are those of the account that may run. Defines says that something else runs as the account.
+	// Both are read once the account is being removed.
 	events  []string
 	defines bool
 }
 
-// goes reports whether it is one that is to go, or that stays for what runs as it.
+// goes reports whether the binding has ended, also if its account stays.
 func (l login) goes() bool { return l.record.details.Phase == ended || l.record.details.Phase == left }
 
 // A grantee is an account, or a role, whose host is empty.
 type grantee struct{ user, host string }
 
-// An act is one change; each type says what it makes and what it needs.
+// An act is one change. The comment of each type says what it makes and needs.
+type act interface {
+	do(ctx context.Context, j job) error
+}
+
 type (
 	// put writes a record: a new one, or in place of what was seen.
 	put struct{ record record }
@@ -118,26 +123,25 @@ type (
 	createDatabase struct{ collation string }
 	// dropDatabase ends who is connected to it first.
 	dropDatabase struct{}
-	// revoke takes the rights on the database from strangers: they would have them on
-	// the next database of the name.
+	// revoke takes the rights on the database from strangers: otherwise they would have them on a later
+	// database of the name, too.
 	revoke struct{ from []grantee }
 
-	// createLogin makes the account, locked, and gives it the rights of its role and no
-	// others.
+	// createLogin makes the account, locked, with exactly the rights of its role.
 	createLogin struct{ name, role string }
-	// openLogin lets it in with a password of which the server is told the hash alone.
+	// openLogin lets the account in with a password, of which the server is told the hash alone.
 	openLogin struct {
 		name, verifier string
 		tls            bool
 		limits         limits
 	}
-	// limitLogin sets its limits, and leaves all else.
+	// limitLogin sets the account's limits.
 	limitLogin struct {
 		name   string
 		limits limits
 	}
-	// lockLogin keeps it out, and its events from running, and ends its sessions. Without
-	// keep its password is gone, and the record says so.
+	// lockLogin keeps the account out, and its events from running, and ends its sessions. Without keep,
+	// it removes the password, and the record says so.
 	lockLogin struct {
 		record record
 		keep   bool

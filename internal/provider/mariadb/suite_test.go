@@ -29,7 +29,7 @@ func TestSound(t *testing.T) {
 	providertest.RunOnce(t, factory, "Faults", "LateCalls")
 }
 
-// What the race detector is for.
+// The race detector watches two callers.
 func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory) }
 
 // Every call to the server goes wrong once, as when the process is killed: it is the

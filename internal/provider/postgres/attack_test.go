@@ -210,7 +210,7 @@ func TestABindingOpensItsOwnDatabase(t *testing.T) {
 	})
 }
 
-// What another one's session runs cannot be read.
+// No tenant reads the statements of another one's sessions.
 func TestQueriesAreHidden(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		r := newRaid(t, s)
@@ -401,8 +401,8 @@ func TestTheLimitOfConnectionsDelaysNobody(t *testing.T) {
 	})
 }
 
-// What a tenant has planted in its database never runs with the rights of the
-// broker's login: not while it binds, unbinds, updates, looks or removes.
+// Code that a tenant has planted in its database never runs with the rights of the broker's login: not in a bind,
+// an unbind, an update, a look or a removal.
 func TestNothingPlantedRunsAsTheBroker(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		r := newRaid(t, s)

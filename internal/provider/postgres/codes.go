@@ -10,7 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// What an operator has to be told in more words than of other engines.
+// Classes of PostgreSQL's own, where operators need other words.
 var (
 	crowded = hosted.Class{Kind: target.Connections, Remedy: "it has no connection left for the broker: raise " +
 		"max_connections, or end sessions"}
@@ -34,8 +34,8 @@ var (
 		"machine), and raise max_locks_per_transaction"}
 )
 
-// classes are what PostgreSQL's codes ask for; those of two or three letters are whole
-// classes of its own.
+// classes are the classes of PostgreSQL's codes. A key of two or three letters stands for all codes
+// that begin with it.
 var classes = map[string]hosted.Class{
 	"23505": hosted.Busy,     // unique_violation, of a catalog
 	"42710": hosted.Busy,     // duplicate_object: it was just made
@@ -60,16 +60,16 @@ var classes = map[string]hosted.Class{
 	"2BP01": held,            // dependent_objects_still_exist
 }
 
-// locksSetting is what the server's hint names, in whatever language it speaks.
+// locksSetting is named by the server's hint, in every language.
 const locksSetting = "max_locks_per_transaction"
 
-// classOf is what an error of the server's own asks for.
+// classOf is the class of an error of PostgreSQL's.
 func classOf(err error) hosted.Class {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return ofNoServer(err)
 	}
-	if strings.Contains(e.Hint, locksSetting) { // of the code that a lack of memory has too
+	if strings.Contains(e.Hint, locksSetting) { // a lack of memory has the same code
 		return noLocks
 	}
 	for _, length := range []int{5, 3, 2} {
@@ -77,15 +77,15 @@ func classOf(err error) hosted.Class {
 			return class
 		}
 	}
-	// elog without a code of its own: "tuple concurrently updated", "role … was
-	// concurrently dropped".
+	// Such errors have no code of their own: "tuple concurrently updated", "role … was concurrently
+	// dropped".
 	if e.Code == "XX000" && strings.Contains(e.Message, "concurrently") {
 		return hosted.Busy
 	}
 	return hosted.Other
 }
 
-// ofNoServer is what an error asks for that no server has answered.
+// ofNoServer is the class of an error that is no server's answer.
 func ofNoServer(err error) hosted.Class {
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	switch {

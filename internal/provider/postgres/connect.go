@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,30 +13,29 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
-// Times of a session. A step has 20 s; what takes longer is ended by the server,
-// also when nobody waits for it any more.
+// Times of a session. A step has 20 s. The server ends what takes longer, even if nobody waits for
+// it any more.
 const (
 	statementTimeout = "15s"
 	lockTimeout      = "1s"
 	idleTimeout      = "30s" // in a transaction
-	// sessionTimeout ends a session that nobody uses, and with it the lock that it has:
-	// its owner stands still, or its machine has gone without a word. It is longer than
-	// a pool keeps one.
+	// sessionTimeout ends an idle session, and with it the session's lock: its owner hangs, or has gone
+	// without a word. It is longer than a pool keeps a session.
 	sessionTimeout = "90s"
 )
 
 // workDatabase is where the broker's login works unless its access says otherwise.
 const workDatabase = "postgres"
 
-// config is how the broker's login connects. Nothing of the environment or of files
-// of the user's is part of it.
+// config is how the broker's login connects. It takes nothing from the environment or the user's
+// files.
 //
-// Hazard: in a tenant's database, a name without a schema may be the tenant's: an
-// operator of theirs that a comparison picks up runs as the broker's login. So the
-// search path of every session is pg_catalog, from the first message on.
+// Hazard: in a tenant's database, a name without a schema may be the tenant's. If a comparison
+// picks up an operator of the tenant's, that runs as the broker's login. So the search path of
+// every session is pg_catalog, from the first message on.
 //
-// What was committed is not lost in a crash, also where the server's settings have it
-// not written at once: a step that answered that it is done will not be repeated.
+// synchronous_commit overrides the server's setting: a step that is done is not repeated, so a
+// crash may not lose its commit.
 func config(a hosted.Access) (*pgxpool.Config, error) {
 	settings, err := pgconfig.New(a.Host, uint16(a.Port), cmp.Or(a.Database, workDatabase), a.User)
 	if err != nil {
@@ -56,59 +56,59 @@ func config(a hosted.Access) (*pgxpool.Config, error) {
 	return settings, nil
 }
 
-// A dialer gives connections to the broker's own database, and new ones to others.
-type dialer struct {
+// A sqlServer is a real server: it gives connections to the broker's own database, and new ones to
+// others.
+type sqlServer struct {
+	log  *slog.Logger
 	cfg  *pgx.ConnConfig
-	pool *pgxpool.Pool // nil if one connection is kept for a step
+	pool *pgxpool.Pool // nil where one connection serves one step
 	one  *pgx.Conn
-	warm warm // where there is a pool
+	warm warm // used with a pool
 }
 
-func newDialer(a hosted.Access, pool int) (*dialer, error) {
+// openSQL prepares the way to a server. It reaches nothing yet.
+func openSQL(a hosted.Access, pool int, log *slog.Logger) (*sqlServer, error) {
 	settings, err := config(a)
 	if err != nil {
 		return nil, err
 	}
-	d := &dialer{cfg: settings.ConnConfig.Copy()}
+	s := &sqlServer{log: log, cfg: settings.ConnConfig.Copy()}
 	if pool == 0 {
-		return d, nil
+		return s, nil
 	}
 	settings.MaxConns, settings.MaxConnIdleTime = int32(pool), time.Minute
-	d.pool, err = pgxpool.NewWithConfig(context.Background(), settings) // connects to nothing yet
-	return d, err
+	s.pool, err = pgxpool.NewWithConfig(context.Background(), settings) // connects to nothing yet
+	return s, err
 }
 
-// with has work use a connection to the broker's own database. One that met an
-// error is closed: it may hold a lock, or another role.
-func (d *dialer) with(ctx context.Context, work func(*pgx.Conn) error) error {
-	if d.pool != nil {
-		held, err := d.pool.Acquire(ctx)
+// with lends work a connection to the broker's own database. It closes one that met an error: it
+// may hold a lock, or another role.
+func (s *sqlServer) with(ctx context.Context, work func(*pgx.Conn) error) error {
+	c := s.one
+	if s.pool != nil {
+		held, err := s.pool.Acquire(ctx)
 		if err != nil {
 			return err
 		}
 		defer held.Release()
-		if err = work(held.Conn()); err != nil {
-			end(held.Conn())
-		}
-		return err
-	}
-	if d.one == nil || d.one.IsClosed() {
-		c, err := pgx.ConnectConfig(ctx, d.cfg)
-		if err != nil {
+		c = held.Conn()
+	} else if c == nil || c.IsClosed() {
+		var err error
+		if c, err = pgx.ConnectConfig(ctx, s.cfg); err != nil {
 			return err
 		}
-		d.one = c
+		s.one = c
 	}
-	err := work(d.one)
+	err := work(c)
 	if err != nil {
-		end(d.one)
+		end(c)
 	}
 	return err
 }
 
-// inside has work use a connection to another database, which is closed after it.
-func (d *dialer) inside(ctx context.Context, database string, work func(*pgx.Conn) error) error {
-	cfg := d.cfg.Copy()
+// inside lends work a new connection to another database, and closes it.
+func (s *sqlServer) inside(ctx context.Context, database string, work func(*pgx.Conn) error) error {
+	cfg := s.cfg.Copy()
 	cfg.Database = database
 	c, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -118,17 +118,17 @@ func (d *dialer) inside(ctx context.Context, database string, work func(*pgx.Con
 	return work(c)
 }
 
-func (d *dialer) Close() {
-	if d.pool != nil {
-		d.pool.Close()
+func (s *sqlServer) Close() {
+	if s.pool != nil {
+		s.pool.Close()
 	}
-	d.coolDown()
-	if d.one != nil {
-		end(d.one)
+	s.coolDown()
+	if s.one != nil {
+		end(s.one)
 	}
 }
 
-// end closes a connection, and waits for no answer.
+// end closes a connection, and waits a second at most.
 func end(c *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

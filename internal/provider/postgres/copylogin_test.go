@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -21,20 +22,25 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 			t.Parallel()
 			s := pgtest.Start(t, version)
 			access := s.Access()
-			d, err := newDialer(access, 0)
+			d, err := openSQL(access, 0, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer d.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			owner := "lsoprepared" + access.User
-			if err := d.with(ctx, func(c *pgx.Conn) error { return script(ctx, c, "CREATE ROLE %1$I", owner) }); err != nil {
+			broker, owner := access.User, "lsoprepared"+access.User
+			if _, err := d.Identify(ctx, broker, true); err != nil {
+				t.Fatal(err)
+			}
+			if err := d.with(ctx, func(c *pgx.Conn) error {
+				w := work{ctx: ctx, c: c, names: names{broker: broker, keeper: keeperFor(broker, owner)}}
+				return w.keep(owner, "CREATE ROLE %1$I NOLOGIN", owner)
+			}); err != nil {
 				t.Fatal(err)
 			}
 			side := pgcopy.Side{Database: access.Database, Owner: owner, Login: "lscw" + access.User}
-			server := joining{copied{dialer: d}}
-			login, err := pgcopy.Admit(ctx, server, side, false)
+			login, err := admitCopy(ctx, d, broker, side, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +65,7 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 				t.Fatal(err)
 			}
 			for gone := false; !gone; {
-				if gone, err = pgcopy.Evict(ctx, server, side); err != nil {
+				if gone, err = evictCopy(ctx, d, side); err != nil {
 					t.Log(err)
 				}
 				if !gone && waiting.For(ctx, 100*time.Millisecond) != nil {
@@ -74,11 +80,4 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 			}
 		})
 	}
-}
-
-// joining is a server on which the broker's login may let others join any role.
-type joining struct{ copied }
-
-func (joining) Join(_ context.Context, side pgcopy.Side) (string, error) {
-	return "GRANT " + side.Owner + " TO " + side.Login, nil
 }

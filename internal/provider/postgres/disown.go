@@ -16,66 +16,65 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A role is dropped only once nothing in any database is its own or open to it. How much
-// that is, a tenant decides: a million large objects, or tables.
+// PostgreSQL drops a role only once the role owns nothing in any database, and has no right to
+// anything. A tenant decides how much that is: a million large objects, or tables.
 //
-// Hazard: REASSIGN OWNED and DROP OWNED change all of it in one statement. That takes a
-// lock for each thing, of which the server has so many for everybody, and longer than a
-// statement may take; and it begins anew each time. So things are changed a few at a
-// time, in transactions of their own, until those statements have little left to do.
+// Hazard: REASSIGN OWNED and DROP OWNED change all of it in one statement. They take a lock for
+// each thing, from a table that all sessions share, take longer than a statement may, and begin
+// anew each time. So batches change the things first, each in its own transaction, until those
+// statements have little left to do.
 
 // Sizes and times of batches.
 const (
-	// batch is how many things change in one transaction: a table has several locks.
+	// batch is how many things one transaction changes: a table takes several locks.
 	batch = 100
-	// readAtOnce is how many things are read at a time: the server walks over the entries
-	// of those that were changed, while a tenant's transaction keeps them from removal.
+	// readAtOnce is how many things are read at a time: while a tenant's transaction keeps old entries
+	// alive, each read walks over those of all things that were changed before.
 	readAtOnce = 2000
-	// emptyFor is how long a step goes on with batches. The next one goes on after it.
+	// emptyFor is how long a step makes batches. The next step goes on.
 	emptyFor = 4 * time.Second
 )
 
-// An emptying takes from roles what they have in the database of its session. The
-// broker's login has the privileges of some roles meanwhile.
+// An emptying takes from roles what they have in the database of its session. Meanwhile the broker's
+// login has the privileges of the roles in has.
 type emptying struct {
 	work
 	in   *pgx.Conn
-	has  []string        // the roles whose privileges those are
-	time context.Context // as long as this step goes on with it
+	has  []string
+	time context.Context // ends when the next step has to go on
 }
 
-// empty has work empty roles, in a transaction of its session that takes effect in the
-// end. Rights are revoked in the name of who granted them, or else the server only warns:
-// any tenant may grant something to another one's roles, whose names it can read.
+// empty lends the broker's login the privileges of roles, and lets do empty roles in a transaction
+// that is committed in the end. Any tenant may grant something to another tenant's roles, whose
+// names it can read. Only the grantor can revoke that: others get a mere warning. So the
+// privileges of all roles that own something in the database are lent, too.
 func (w work) empty(in *pgx.Conn, do func(*emptying) error, roles ...string) error {
-	rows, err := in.Query(w.ctx, `SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
+	lent, err := collect(w.ctx, in, pgx.RowTo[string], `
+SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.refclassid = 'pg_authid'::regclass
   AND s.deptype = 'o' AND r.rolname ~ '^ls[ob]' AND EXISTS (SELECT FROM pg_auth_members m JOIN pg_roles k ON k.oid = m.member
     WHERE m.roleid = r.oid AND m.admin_option AND starts_with(k.rolname::text, $1)) ORDER BY 1`, keepersOf(w.names.broker))
 	if err != nil {
 		return err
 	}
-	lent, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	for _, role := range roles {
-		if !slices.Contains(lent, role) {
-			lent = append(lent, role)
-		}
-	}
+	lent = distinct(lent, roles)
 	long, cancel := context.WithTimeout(w.ctx, emptyFor)
 	defer cancel()
 	e := &emptying{work: w, in: in, has: lent, time: long}
 	return w.lentIn(in, lent, func() error { return do(e) })
 }
 
-// disown takes from roles all that they have in databases. What they own in their own one
-// goes to the heir, if there is one, and what they own elsewhere is dropped.
+// distinct are the names in some lists, each once.
+func distinct(lists ...[]string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(lists...))))
+}
+
+// disown takes from roles all that they have in databases. Things that they own in the instance's
+// database go to the heir, if there is one; it drops those that they own elsewhere.
 //
-// Hazard: a tenant of another broker on the same server may grant something to the role,
-// and only that broker gets into its database. The role opens nothing any more, and its
-// name is needed for what may come: so it is left under another one.
+// Hazard: a tenant of another broker on the same server may grant something to the role, and only
+// that broker gets into that tenant's database. The role opens nothing any more, but a later
+// binding may need its name: so the role stays, under another name.
 func (w work) disown(databases []string, heir string, roles ...string) error {
 	var barred []string
 	for _, database := range databases {
@@ -113,8 +112,8 @@ func (w work) disown(databases []string, heir string, roles ...string) error {
 
 func (w work) disownIn(database, heir string, roles ...string) error {
 	lent := slices.Clone(roles)
-	if w.seen.owner.exists() && !slices.Contains(lent, w.names.owner) {
-		lent = append(lent, w.names.owner) // who has granted it what it has
+	if w.seen.owner.exists() {
+		lent = append(lent, w.names.owner) // who grants bindings what they have
 	}
 	return w.enter(database, func(c *pgx.Conn) error {
 		return w.empty(c, func(e *emptying) error {
@@ -122,10 +121,8 @@ func (w work) disownIn(database, heir string, roles ...string) error {
 				text := `DROP OWNED BY %1$I`
 				if heir != "" {
 					text = `REASSIGN OWNED BY %1$I TO %2$I; ` + text
-					for _, of := range []string{ownedSchemas, ownedThings} {
-						if err := e.all(of, role, heir); err != nil {
-							return err
-						}
+					if err := e.all(role, heir, ownedSchemas, ownedThings); err != nil {
+						return err
 					}
 				}
 				if err := e.close(role); err != nil {
@@ -140,16 +137,13 @@ func (w work) disownIn(database, heir string, roles ...string) error {
 	})
 }
 
-// strangers takes from the roles of others what the tenant has given them in its
-// database: once that is shut, they could not be emptied.
+// strangers revokes what the tenant has granted to the roles of others in its database: once the
+// database is shut, those roles could not be emptied.
 func (w work) strangers() error {
-	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
+	strangers, err := collect(w.ctx, w.c, pgx.RowTo[string], `
+SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid = 'pg_authid'::regclass AND s.deptype <> 'o'
   AND r.rolname ~ '^ls' AND r.rolname NOT IN ($2, $3) ORDER BY 1`, w.names.database, w.names.owner, w.names.reader)
-	if err != nil {
-		return err
-	}
-	strangers, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(strangers) == 0 {
 		return err
 	}
@@ -165,14 +159,9 @@ WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid
 	})
 }
 
-// close revokes what was granted to a role, in the name of who owns it.
+// close revokes what was granted to a role, in the name of each thing's owner.
 func (e *emptying) close(role string) error {
-	for _, of := range []string{grantedThings, grantedDefaults, grantedPolicies, ownedDefaults} {
-		if err := e.all(of, role, ""); err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.all(role, "", grantedThings, grantedDefaults, grantedPolicies, ownedDefaults)
 }
 
 // A change is statements that one thing needs.
@@ -181,16 +170,22 @@ type change struct {
 	Roles    []string // of others, whose privileges it takes
 }
 
-// all makes what a query says until it says nothing more. What cannot be done that way
-// is left to whoever calls, who does the rest at once, or says what is in the way.
-func (e *emptying) all(query, role, heir string) error {
-	var before []change
-	for size := batch; ; {
-		rows, err := e.in.Query(e.ctx, query, role, heir, readAtOnce)
-		if err != nil {
+// all makes all changes that queries name, one query after the other.
+func (e *emptying) all(role, heir string, queries ...string) error {
+	for _, query := range queries {
+		if err := e.allOf(query, role, heir); err != nil {
 			return err
 		}
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[change])
+	}
+	return nil
+}
+
+// allOf makes the changes that a query names until it names no more. It leaves those that the
+// server refuses: the caller's REASSIGN OWNED or DROP OWNED makes them, or says what blocks them.
+func (e *emptying) allOf(query, role, heir string) error {
+	var before []change
+	for size := batch; ; {
+		all, err := collect(e.ctx, e.in, pgx.RowToStructByPos[change], query, role, heir, readAtOnce)
 		if err != nil || len(all) == 0 || reflect.DeepEqual(all, before) {
 			return err
 		}
@@ -216,22 +211,18 @@ func (e *emptying) all(query, role, heir string) error {
 	}
 }
 
-// make makes changes, which take effect at once. The session is in a transaction before
-// and after it.
+// make makes and commits changes. The session is in a transaction before and after it.
 func (e *emptying) make(some []change) error {
 	var b strings.Builder
 	var lent []string
 	for _, c := range some {
-		for _, role := range c.Roles {
-			if !slices.Contains(lent, role) && !slices.Contains(e.has, role) {
-				lent = append(lent, role)
-			}
-		}
+		lent = append(lent, c.Roles...)
 		if c.As != "" {
 			b.WriteString("SET LOCAL ROLE " + pgx.Identifier{c.As}.Sanitize() + "; ")
 		}
 		b.WriteString(c.Text + "; ")
 	}
+	lent = slices.DeleteFunc(distinct(lent), func(role string) bool { return slices.Contains(e.has, role) })
 	run := func() error { return run(e.ctx, e.in, b.String()+"RESET ROLE; COMMIT; BEGIN") }
 	if len(lent) == 0 {
 		return e.undone(run())
@@ -239,7 +230,7 @@ func (e *emptying) make(some []change) error {
 	return e.undone(e.lent(lent, run, func() error { return nil }))
 }
 
-// undone has an error leave the session in a new transaction.
+// undone puts the session into a new transaction after a refused statement.
 func (e *emptying) undone(err error) error {
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		err = errors.Join(err, run(context.WithoutCancel(e.ctx), e.in, "ROLLBACK; BEGIN"))
@@ -247,14 +238,9 @@ func (e *emptying) undone(err error) error {
 	return err
 }
 
-func run(ctx context.Context, c *pgx.Conn, text string) error {
-	_, err := c.PgConn().Exec(ctx, text).ReadAll()
-	return err
-}
-
-// The queries give statements, in whose name each is made, and whose privileges it takes. Their $1 is a role, $2
-// its heir, and $3 how many there are at most. A tenant that is in its database drops or
-// makes things meanwhile: what is gone is left out.
+// The queries give changes: in whose name each is made, its statements, and the roles whose
+// privileges it needs. $1 is a role, $2 its heir, and $3 the number of changes at most. Tenants drop
+// things meanwhile: the queries skip those.
 
 // dependingOn finds what depends on the role, in the session's database.
 const dependingOn = `FROM pg_shdepend s WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -266,9 +252,9 @@ const ownedSchemas = `SELECT '', format('ALTER SCHEMA %I OWNER TO %I', n.nspname
 FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_namespace'::regclass AND s.deptype = 'o' LIMIT $3) o
 JOIN pg_namespace n ON n.oid = o.objid`
 
-// ownedThings are of every kind that a tenant can make many of. A sequence follows the
-// table that owns it, and a multirange its range. A schema of another binding's is opened
-// to the heir, who could not have a thing there otherwise.
+// ownedThings are of every kind that a tenant can make many of. A sequence follows the table that
+// owns it, and a multirange its range. The heir is let into the schemas of other bindings, where it
+// could not own a thing otherwise.
 const ownedThings = `SELECT '', coalesce((SELECT format('GRANT USAGE, CREATE ON SCHEMA %s TO %I; ', i.schema, $2::text)
     WHERE NOT has_schema_privilege($2::text, to_regnamespace(i.schema), 'CREATE')), '') ||
   format('ALTER %s %s OWNER TO %I', CASE WHEN i.type IN ('function', 'procedure', 'aggregate') THEN 'ROUTINE'
@@ -283,13 +269,13 @@ WHERE i.type IN ('table', 'view', 'materialized view', 'sequence', 'foreign tabl
   AND NOT (i.type = 'type' AND EXISTS (SELECT FROM pg_type t WHERE t.oid = o.objid AND t.typtype = 'm'))
 LIMIT $3`
 
-// grantedThings also end what third roles have passed on, to which the owner has given
-// the right to. Each has it taken back by itself.
+// grantedThings also revoke rights that a third role passed on with a grant option of the owner's, each
+// in the name of that role.
 //
-// Hazard: the server revokes what hangs on a right only from those who can have it in no
-// other way, and what was passed on of a column not with the table. A binding is a member
-// of the owner; and it may have passed on what it has lost since. So it is given the right
-// again, which makes it the one in whose name its own REVOKE is; and the way to the thing.
+// Hazard: CASCADE revokes a dependent right only from grantees that have it in no other way, and
+// rights on a column not with those on the table. A binding is a member of the owner role, and may
+// have passed on a right that it has lost since. So the right, and access to the schema, are granted
+// to the binding again: that makes it the grantor in whose name its own REVOKE runs.
 const grantedThings = `SELECT x.owner::regrole::text,
   format('REVOKE ALL ON %s %s FROM %I CASCADE', x.kind, i.identity, $1) || coalesce(p.text, ''), p.roles
 FROM (SELECT DISTINCT g.classid, g.objid FROM (SELECT s.classid, s.objid ` + dependingOn + ` AND s.deptype = 'a'
@@ -322,7 +308,7 @@ LATERAL (
 ) p
 WHERE x.owner::regrole::text ~ '^ls[ob]' AND i.identity IS NOT NULL`
 
-// defaults have all default privileges of an entry be revoked from somebody, %s.
+// defaults revokes all default privileges of an entry from the grantees that follow.
 const defaults = `format('ALTER DEFAULT PRIVILEGES FOR ROLE %s %s REVOKE ALL ON %s FROM %s', d.defaclrole::regrole,
   CASE WHEN d.defaclnamespace <> 0 THEN 'IN SCHEMA ' || d.defaclnamespace::regnamespace::text END,
   CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'ROUTINES' WHEN 'T' THEN 'TYPES'
@@ -332,14 +318,14 @@ const grantedDefaults = `SELECT d.defaclrole::regrole::text, ` + defaults + `quo
 FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_default_acl'::regclass AND s.deptype = 'a' LIMIT $3) o
 JOIN pg_default_acl d ON d.oid = o.objid WHERE d.defaclrole::regrole::text ~ '^ls[ob]'`
 
-// ownedDefaults are those for a schema; for none there are a few.
+// ownedDefaults are those for single schemas: of the others there are a few.
 const ownedDefaults = `SELECT '', ` + defaults + `(
   SELECT string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
   FROM aclexplode(d.defaclacl) a)), NULL
 FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_default_acl'::regclass AND s.deptype = 'o') o
 JOIN pg_default_acl d ON d.oid = o.objid WHERE d.defaclnamespace <> 0 LIMIT $3`
 
-// grantedPolicies end where they are for nobody else, as with DROP OWNED.
+// grantedPolicies drops a policy that is for the role alone, as DROP OWNED does.
 const grantedPolicies = `SELECT c.relowner::regrole::text, CASE WHEN rest.roles IS NULL
   THEN format('DROP POLICY %I ON %s', p.polname, p.polrelid::regclass)
   ELSE format('ALTER POLICY %I ON %s TO %s', p.polname, p.polrelid::regclass, rest.roles) END, NULL

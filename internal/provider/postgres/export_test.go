@@ -17,7 +17,7 @@ func (p *Provider) SetStatementTimeout(long string) {
 	open := p.Open
 	p.Open = func(access hosted.Access, pool int) (server, error) {
 		s, err := open(access, pool)
-		if real, ok := s.(sqlServer); ok {
+		if real, ok := s.(*sqlServer); ok {
 			real.cfg.RuntimeParams["statement_timeout"] = long
 		}
 		return s, err

@@ -88,7 +88,7 @@ func TestSound(t *testing.T) {
 	providertest.Run(t, overFake)
 }
 
-// What the provider can do wrong is caught by the case that is there for it.
+// Each mutant of the provider is caught by its case.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	providertest.RunMutants(t, map[string]providertest.Mutant{

@@ -3,7 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"net"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A wantedBinding is what a binding is to be.
+// A wantedBinding is a binding as it is asked for.
 type wantedBinding struct {
 	tags     provider.Tags
 	plan     string
@@ -25,7 +25,7 @@ type wantedBinding struct {
 	renew    time.Time
 }
 
-// wantedBinding reads what is asked for.
+// wantedBinding reads a binding's parameters and its plan.
 func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
 	m, err := settingsOf(b.Instance.Snapshot)
 	if err != nil {
@@ -54,15 +54,15 @@ func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
 }
 
 func (w *wantedBinding) label() hosted.Label {
-	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: created(w.now)}
+	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: w.now}
 }
 
-// grant is what an application is given.
+// grant is the binding's, for an application.
 func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 	host, port := a.Public()
 	mode := a.TLS.String()
 	query := url.Values{"sslmode": {mode}}
-	address := net.JoinHostPort(host, strconv.Itoa(port))
+	credentials, address := a.Credentials(hosted.TypePostgreSQL, n.login, w.password)
 	uri := url.URL{Scheme: "postgresql", User: url.UserPassword(n.login, w.password), Host: address, Path: "/" + n.database}
 	if strings.HasPrefix(host, "/") { // the folder of a Unix socket
 		uri.Host = ""
@@ -71,28 +71,23 @@ func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 	}
 	uri.RawQuery = query.Encode()
 	jdbc := url.Values{"user": {n.login}, "password": {w.password}, "sslmode": {mode}}
-	credentials := map[string]any{
-		"type": hosted.TypePostgreSQL, "database": n.database,
-		"uri": uri.String(), "jdbcUrl": "jdbc:postgresql://" + address + "/" + n.database + "?" + jdbc.Encode(),
-		"host": host, "port": port, "name": n.database, "username": n.login, "password": w.password, "sslmode": mode,
-	}
-	if a.CA != "" {
-		credentials["ca"] = a.CA
-	}
+	maps.Copy(credentials, map[string]any{
+		"database": n.database, "name": n.database, "sslmode": mode, "uri": uri.String(),
+		"jdbcUrl": "jdbc:postgresql://" + address + "/" + n.database + "?" + jdbc.Encode(),
+	})
 	return &provider.Grant{Credentials: credentials, ExpiresAt: w.expires, RenewBefore: w.renew}
 }
 
-// warn tells the user, and the operator, that a database has become large:
-// PostgreSQL bounds no database's size.
+// warn tells the user and the operator of a database that has become large: PostgreSQL has no limit of
+// a database's size.
 func (p *Provider) warn(ctx context.Context, s server, n names, now seen) string {
-	label, _ := now.owner.label()
-	most := detailsOf(label).Warn
+	most := now.owner.details().Warn
 	if most == 0 {
 		return ""
 	}
 	size, err := s.size(ctx, n.database)
 	if err != nil || size < most {
-		return "" // it will be looked at again with the next binding
+		return "" // the next bind looks again
 	}
 	p.Log.WarnContext(ctx, "a database is larger than its plan foresees", "database", n.database, "megabytes", size>>20,
 		"warns_at", most>>20)

@@ -16,44 +16,42 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Roles are made, changed and dropped by keepers: roles of the broker's that nobody logs
-// in by, each with a share of all instances.
+// Keepers make, change and drop roles. A keeper is a role of the broker's that nobody logs in by. Each
+// has a share of all instances.
 //
-// Hazard: a role that makes another one administers it, which is a membership. To see
-// whether somebody may change a role, the server walks through all that they are a member
-// of, at any remove, and reads them anew after each change of a membership. For a login
-// that has made six thousand roles, that is a tenth of a second for each statement.
+// Hazard: a role that makes another one administers it, which is a membership. Before somebody
+// changes a role, the server walks through all of their memberships, direct and indirect, and
+// reads them anew after each change of a membership. For a login that has made six thousand roles,
+// each statement takes a tenth of a second.
 //
-// So the broker's login asks a keeper by a function that runs as the keeper (SECURITY
-// DEFINER): the server then walks through the keeper's share alone. The login may become
-// no keeper, since SET ROLE would walk through all of them.
+// So the broker's login asks a keeper through a function that runs as the keeper (SECURITY
+// DEFINER): the server then walks through that keeper's share alone. The login never becomes a
+// keeper, since SET ROLE would walk through all of them.
 
-// keepers is how many there are: about as many as each then has roles on a server that
-// is as full as servers are.
+// keepers is how many there are: on a full server, each has about as many roles.
 const keepers = 64
 
 const prefixKeeper = "lsk"
 
-// keepersOf begins the names of a broker's keepers.
+// keepersOf is the prefix of the names of a broker's keepers.
 func keepersOf(broker string) string {
 	return hosted.Name(prefixKeeper, provider.Tags{Broker: broker})
 }
 
-// keeperFor is whose share an instance falls into when its roles are made. What was made
-// once stays with its keeper, under whatever name: the server knows whose it is.
+// keeperFor is the keeper that makes the roles of an instance. A role stays with the keeper that made
+// it, whatever its name: the server knows which one did.
 func keeperFor(broker, owner string) string {
 	return fmt.Sprintf("%s%02d", keepersOf(broker), crc32.ChecksumIEEE([]byte(owner))%keepers)
 }
 
-// A line is statements that belong together. The keeper of the role that it names runs
-// them; without one, the broker's login.
+// A line is statements that the keeper of a role runs; without a role, the broker's login does.
 type line struct {
 	of   string
 	text string
 }
 
-// asking has the server quote what is put into lines (script), and hand each to the
-// keeper of its role. A role that is not made yet has the keeper that makes it.
+// asking has the server quote the arguments of lines (script), and hand each line to the keeper of its
+// role. The keeper that is to make a missing role is $6.
 const asking = `
 SELECT string_agg(CASE WHEN l.keeper IS NULL THEN l.text
     ELSE format('SELECT %I.%I(%L)', $5::text, l.keeper, l.text) END, '; ' ORDER BY l.i),
@@ -63,7 +61,7 @@ FROM (SELECT u.i, format(u.text, VARIADIC $3::text[]) AS text, CASE WHEN u.role 
     WHERE r.rolname = u.role AND m.admin_option AND starts_with(k.rolname::text, $4) LIMIT 1), $6::text) END AS keeper
   FROM unnest($1::name[], $2::text[]) WITH ORDINALITY u (role, text, i)) l`
 
-// ready is what lines come to, and the keepers in it.
+// ready is the text of lines, and the keepers that it asks.
 func (w work) ready(lines []line, args ...string) (text string, keepers []string, err error) {
 	var roles, texts []string
 	for _, l := range lines {
@@ -75,18 +73,13 @@ func (w work) ready(lines []line, args ...string) (text string, keepers []string
 	return text, keepers, err
 }
 
-// asks runs lines in the broker's own database, in one transaction. A keeper that is not
-// there yet is made first.
+// asks runs lines in the broker's own database, in one transaction. It makes missing keepers first.
 func (w work) asks(lines []line, args ...string) error {
 	text, keepers, err := w.ready(lines, args...)
 	if err != nil {
 		return err
 	}
-	run := func() error {
-		_, err := w.c.PgConn().Exec(w.ctx, text).ReadAll()
-		return err
-	}
-	err = run()
+	err = run(w.ctx, w.c, text)
 	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != undefinedFunction {
 		return err
 	}
@@ -95,18 +88,18 @@ func (w work) asks(lines []line, args ...string) error {
 			return err
 		}
 	}
-	return run()
+	return run(w.ctx, w.c, text)
 }
 
 const undefinedFunction = "42883"
 
-// keep has the keeper of a role run statements.
+// keep runs statements by the keeper of a role.
 func (w work) keep(role, text string, args ...string) error {
 	return w.asks([]line{{role, text}}, args...)
 }
 
-// hire makes a keeper, and the function by which it is asked, in one transaction. The
-// function's owner is who makes it, for which the login becomes the keeper once.
+// hire makes a keeper, and the function that asks it, in one transaction. The login becomes the keeper
+// once, to make that function: its maker owns it.
 func (w work) hire(keeper string) error {
 	there := false
 	if err := w.c.QueryRow(w.ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, keeper).Scan(&there); err != nil {
@@ -129,12 +122,12 @@ REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`
 	return w.here(text, keeper, identitySchema(w.names.broker))
 }
 
-// lent gives the broker's login what roles may, and the power to become them, while
-// something is done in another database: it has none of it otherwise. It is taken back
-// before that takes effect (then). What a step that dies has left lent, the same step
-// takes back as it is repeated, or the end of any unbind (takeBack).
+// lent gives the broker's login the privileges of roles, and the power to become them, for the time
+// of while, which works in another database. It takes both back before then makes that work
+// effective. If a step dies meanwhile, its repetition takes them back, or the end of any unbind
+// (takeBack).
 //
-// One step at a time has a role lent: another one's end would take it from both.
+// Only one step at a time has a role lent: its end would take the role from both.
 func (w work) lent(roles []string, while, then func() error) error {
 	lend, back, keys := make([]line, len(roles)), make([]line, len(roles)), make([]int64, len(roles))
 	for i, role := range roles {
@@ -143,7 +136,7 @@ func (w work) lent(roles []string, while, then func() error) error {
 		back[i] = line{role, "REVOKE " + name + " FROM SESSION_USER GRANTED BY CURRENT_USER"}
 		keys[i] = keyOf("lent " + role)
 	}
-	slices.Sort(keys) // two steps at two roles wait for one another in one order
+	slices.Sort(keys) // one order for all steps: no deadlock
 	if _, err := w.c.Exec(w.ctx, "SELECT pg_advisory_lock(k) FROM unnest($1::bigint[]) k", keys); err != nil {
 		return err
 	}
@@ -165,25 +158,21 @@ func (w work) lent(roles []string, while, then func() error) error {
 	return cmp.Or(err, unlocked)
 }
 
-// lentNow names the roles that keepers have lent the broker's login.
+// lentNow names the roles that keepers have lent to the broker's login.
 const lentNow = `SELECT r.rolname::text FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid
 JOIN pg_roles k ON k.oid = m.grantor
 WHERE m.member = (SELECT oid FROM pg_roles WHERE rolname = session_user) AND starts_with(k.rolname::text, $1)`
 
-// takeBack takes back what is lent, and is used by nobody.
+// takeBack takes back the roles that are lent and that no step uses.
 func (w work) takeBack() error {
-	rows, err := w.c.Query(w.ctx, lentNow, keepersOf(w.names.broker))
-	if err != nil {
-		return err
-	}
-	roles, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	roles, err := collect(w.ctx, w.c, pgx.RowTo[string], lentNow, keepersOf(w.names.broker))
 	for _, role := range roles {
 		free := false
 		if err = w.c.QueryRow(w.ctx, "SELECT pg_try_advisory_lock($1)", keyOf("lent "+role)).Scan(&free); err != nil {
 			return err
 		}
 		if !free {
-			continue // a step goes on with it, and takes it back
+			continue // a step uses the role, and takes it back
 		}
 		if err = w.keep(role, "REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER", role); err != nil {
 			return err
@@ -195,7 +184,7 @@ func (w work) takeBack() error {
 	return err
 }
 
-// lentIn is a lent whose effect is a transaction of another session's.
+// lentIn is lent for work that is one transaction of another session.
 func (w work) lentIn(c *pgx.Conn, roles []string, do func() error) error {
 	return w.lent(roles, func() error {
 		if err := script(w.ctx, c, "BEGIN"); err != nil {
@@ -205,5 +194,5 @@ func (w work) lentIn(c *pgx.Conn, roles []string, do func() error) error {
 	}, func() error { return script(w.ctx, c, "COMMIT") })
 }
 
-// backTimeout is how long what was lent is taken back, when the step's own time is over.
+// backTimeout is how long taking roles back may last once the step's own time is over.
 const backTimeout = 2 * time.Second

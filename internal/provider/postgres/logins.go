@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// createLogin has the login itself say as whom it works: no function may, and for the
+// The login itself sets the role that it works as: no function may do that for it, and for the
 // broker's login the server would walk through all roles.
-func (w work) createLogin(a createLogin) error {
+func (a createLogin) do(w work) error {
 	text, of := `CREATE ROLE %1$I NOLOGIN`, w.names.owner
 	if a.verifier != "" {
 		text = `CREATE ROLE %1$I LOGIN PASSWORD %5$L VALID UNTIL %6$L`
@@ -28,10 +28,10 @@ func (w work) createLogin(a createLogin) error {
 		w.names.reader)
 }
 
-// forever is how long a password is valid that does not end.
+// forever is the end of a password that never ends.
 const forever = "infinity"
 
-// admit gives a login, %1, what the owner role may, %3, or the readers', %7.
+// admit makes the login, %1, a member of the owner role, %3, or of the readers' role, %7.
 func admit(readOnly bool) string {
 	if readOnly {
 		return `GRANT %7$I TO %1$I WITH INHERIT TRUE, SET FALSE`
@@ -39,7 +39,7 @@ func admit(readOnly bool) string {
 	return `GRANT %3$I TO %1$I`
 }
 
-func (w work) openLogin(a openLogin) error {
+func (a openLogin) do(w work) error {
 	if a.readOnly {
 		if err := w.readable(); err != nil {
 			return err
@@ -49,9 +49,9 @@ func (w work) openLogin(a openLogin) error {
 		w.names.login, a.verifier, cmp.Or(a.until, forever), a.label)
 }
 
-// readable lets the readers' role read all that the owner role has, and will have. For
-// all but the first reader that is so already, unless somebody has taken it back, or
-// has handed something over to the owner role.
+// readable lets the readers' role read all that the owner role has, and will have. After the first
+// reader, something is left to do only if somebody has revoked a right, or has handed something over
+// to the owner role.
 func (w work) readable() error {
 	return w.enter(w.names.database, func(c *pgx.Conn) error {
 		text := ""
@@ -64,8 +64,8 @@ func (w work) readable() error {
 	})
 }
 
-// lacking are the statements that let the readers' role $2 read what the owner role $1
-// has, and will have; none if it may. The server itself quotes what is in them.
+// lacking gives the statements that let the readers' role $2 read what the owner role $1 has, and will
+// have; an empty text if it may. The server itself quotes the names in them.
 const lacking = `
 SELECT coalesce(string_agg(format('%s TO %I', line, $2::name), '; '), '') FROM (
   SELECT format('GRANT USAGE ON SCHEMA %I', nspname) FROM pg_namespace
@@ -82,18 +82,17 @@ UNION ALL
     AND a.defaclnamespace = 0
     AND pg_get_userbyid(a.defaclrole) = $1::name AND pg_get_userbyid(x.grantee) = $2::name)) of_these (line)`
 
-// lockLogin takes the rights first, which no tenant can hold a lock on, so that
-// nobody comes in again.
+// It takes the rights first, since no tenant can hold a lock on them: then nobody comes in again.
 //
-// Hazard: a tenant that has changed its password in a transaction that is still open,
-// or prepared, holds a lock on its role. So both end before the role is changed.
-func (w work) lockLogin(a lockLogin) error {
+// Hazard: a tenant that has changed its password in a transaction that is still open, or prepared,
+// holds a lock on its role. So sessions and prepared transactions end before the role is changed.
+func (a lockLogin) do(w work) error {
 	if w.seen.owner.exists() {
 		if err := w.keep(w.names.owner, `REVOKE %1$I, %2$I FROM %3$I`, w.names.owner, w.names.reader, w.names.login); err != nil {
 			return err
 		}
 	}
-	if err := w.endSessions(); err != nil {
+	if err := (endSessions{}).do(w); err != nil {
 		return err
 	}
 	text := `ALTER ROLE %1$I NOLOGIN`
@@ -106,27 +105,24 @@ func (w work) lockLogin(a lockLogin) error {
 	if err := w.keep(w.names.login, text+`; COMMENT ON ROLE %1$I IS %2$L`, w.names.login, a.label); err != nil {
 		return err
 	}
-	return w.endSessions()
+	return endSessions{}.do(w)
 }
 
-// endWait is how long a session that is to end is waited for, in milliseconds.
+// endWait is how long a session may take to end, in milliseconds.
 const endWait = "500"
 
-func (w work) endSessions() error {
+func (endSessions) do(w work) error {
 	return w.terminate(`usesysid`, w.seen.login.thing)
 }
 
-// terminate ends sessions of bindings, each by the keeper of its role: those whose column
-// has that id. Where there are none it changes no membership. The view's own column of
-// names would have the server read all roles.
+// terminate ends the sessions of bindings whose column has the id of a thing, each by the keeper of
+// its role. Without such sessions it changes no membership. It avoids the view's column of names, for
+// which the server would read all roles.
 func (w work) terminate(column string, of thing) error {
 	id := strconv.FormatUint(uint64(of.id), 10)
-	rows, err := w.c.Query(w.ctx, `SELECT name FROM (SELECT DISTINCT pg_get_userbyid(usesysid)::text FROM pg_stat_activity
+	logins, err := collect(w.ctx, w.c, pgx.RowTo[string], `
+SELECT name FROM (SELECT DISTINCT pg_get_userbyid(usesysid)::text FROM pg_stat_activity
 WHERE `+column+` = $1::oid) of_all (name) WHERE name ~ '^lsb'`, id)
-	if err != nil {
-		return err
-	}
-	logins, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(logins) == 0 {
 		return err
 	}
@@ -140,7 +136,7 @@ REVOKE %x$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, "%x", "%"+strconv.Itoa(l
 	return w.asks(lines, args...)
 }
 
-func (w work) unlockLogin(a unlockLogin) error {
+func (a unlockLogin) do(w work) error {
 	text := `ALTER ROLE %1$I NOLOGIN`
 	if a.login {
 		text = `ALTER ROLE %1$I LOGIN`
@@ -152,7 +148,7 @@ func (w work) unlockLogin(a unlockLogin) error {
 		w.names.login, w.names.database, w.names.owner, a.label, "", "", w.names.reader)
 }
 
-func (w work) emptyLogin() error {
+func (emptyLogin) do(w work) error {
 	if w.seen.login.prepared > 0 {
 		if err := w.rollBack(preparedOf, w.names.owner, w.names.database, w.names.login); err != nil {
 			return err
@@ -165,7 +161,7 @@ func (w work) emptyLogin() error {
 	return w.disown(w.seen.login.holds, heir, w.names.login)
 }
 
-func (w work) dropLogin() error {
+func (dropLogin) do(w work) error {
 	if err := w.takeBack(); err != nil {
 		return err
 	}

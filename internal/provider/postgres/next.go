@@ -2,14 +2,13 @@ package postgres
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/scram"
 )
 
-// lockedUnbind is what a label says in Locked of a login that is to go.
+// lockedUnbind stands in a label's Locked while its login is being removed.
 const lockedUnbind = "unbind"
 
 // details are what the provider keeps with an owner role or a login, in its label.
@@ -37,55 +36,58 @@ func detailsOf(l hosted.Label) (d details) {
 	return d
 }
 
-// act is the next one; done says that there is none.
-func act(a any) (hosted.Next, error) { return hosted.Next{Act: a}, nil }
-
-var done hosted.Next
-
-// remove is what comes next until nothing of the instance stands.
-func remove(now seen) (hosted.Next, error) {
-	switch {
-	case now.database.exists():
-		return act(dropDatabase{})
-	case now.owner.exists():
-		return act(dropOwner{})
+// connections is the limit as the server has it.
+func (d details) connections() int {
+	if d.Limit == 0 {
+		return -1
 	}
-	return done, nil
+	return d.Limit
 }
 
-// provision is what comes next until the instance is ready.
-func (w *wantedInstance) provision(now seen) (hosted.Next, error) {
+// remove is the next act until nothing of the instance stands.
+func remove(now seen) (any, error) {
+	switch {
+	case now.database.exists():
+		return dropDatabase{}, nil
+	case now.owner.exists():
+		return dropOwner{}, nil
+	}
+	return nil, nil
+}
+
+// provision is the next act until the instance is ready.
+func (w *wantedInstance) provision(now seen) (any, error) {
 	label, _ := now.owner.label()
 	undeleted := hosted.Undeleted(w.tags)
 	switch _, known := now.database.label(); {
 	case undeleted && !now.database.exists():
-		return done, hosted.Gone()
+		return nil, hosted.Gone()
 	case label.Locked != "":
-		return done, hosted.ErrQuarantine
+		return nil, hosted.ErrQuarantine
 	case !now.owner.exists() && now.database.exists():
 		return remove(now)
 	case !now.owner.exists():
-		return act(createOwner{w.details.text(w.label())})
+		return createOwner{w.details.text(w.label())}, nil
 	case !now.database.exists():
-		return act(createDatabase{w.locale, w.connections()})
+		return createDatabase{w.locale, w.details.connections()}, nil
 	case !known || !now.database.open:
-		return act(openDatabase{w.label().Text()})
+		return openDatabase{w.label().Text()}, nil
 	case !detailsOf(label).Ready || undeleted && detailsOf(label).Operation != w.details.Operation:
-		return act(w.configure(label))
+		return w.configure(label), nil
 	}
-	return done, nil
+	return nil, nil
 }
 
-// update is what comes next until the instance is as it is to be.
-func (w *wantedInstance) update(now seen) (hosted.Next, error) {
+// update is the next act until the instance is as wanted.
+func (w *wantedInstance) update(now seen) (any, error) {
 	label, err := usable(now)
 	if err != nil || detailsOf(label).Operation == w.details.Operation {
-		return done, err
+		return nil, err
 	}
-	return act(w.configure(label))
+	return w.configure(label), nil
 }
 
-// usable is the label of an instance that is there and whole.
+// usable is the label of an instance that stands and is whole.
 func usable(now seen) (hosted.Label, error) {
 	label, _ := now.owner.label()
 	if !now.database.exists() || !detailsOf(label).Ready || !label.InUse() {
@@ -94,72 +96,66 @@ func usable(now seen) (hosted.Label, error) {
 	return label, nil
 }
 
-// whole has nothing come next of an instance that is there and whole.
-func whole(now seen) (hosted.Next, error) {
+// whole accepts an instance that stands and is whole.
+func whole(now seen) (any, error) {
 	_, err := usable(now)
-	return done, err
+	return nil, err
 }
 
-// bounded has the database take as many connections as the plan says: a step that
-// died has left it without a limit.
-func (s seen) bounded() (next hosted.Next, needed bool) {
-	label, _ := s.owner.label()
-	limit := limitOf(detailsOf(label))
-	return hosted.Next{Act: setLimit{limit}}, detailsOf(label).Ready && s.database.exists() && s.database.limit != limit &&
-		s.database.limit != halfDropped
+// bounded gives a database its limit of connections back, which a step that died has lifted.
+func (s seen) bounded() (next setLimit, needed bool) {
+	d := s.owner.details()
+	limit := d.connections()
+	return setLimit{limit}, d.Ready && s.database.exists() && s.database.limit != limit && s.database.limit != halfDropped
 }
 
-// bind is what comes next until the login opens.
-func (w *wantedBinding) bind(now seen) (hosted.Next, error) {
+// bind is the next act until the login opens.
+func (w *wantedBinding) bind(now seen) (any, error) {
 	if _, err := usable(now); err != nil {
-		return done, err
+		return nil, err
 	}
 	if d, needed := now.bounded(); needed {
 		return d, nil
 	}
 	label, _ := now.login.label()
-	f := details{ReadOnly: w.readOnly}
+	f := details{ReadOnly: w.readOnly, Ready: true}
 	switch {
-	case !now.login.exists() && w.readOnly: // it is let in when it has something to read
-		return act(createLogin{label: f.text(w.label()), readOnly: true})
-	case !now.login.exists():
-		f.Ready = true
-		verifier, err := scram.Verifier(w.password) // no log of a server ever has the password
-		return hosted.Next{Act: createLogin{label: f.text(w.label()), verifier: verifier, until: w.until}}, err
+	case !now.login.exists() && w.readOnly: // it is let in once it has something to read
+		f.Ready = false
+		return createLogin{label: f.text(w.label()), readOnly: true}, nil
 	case label.Locked == lockedUnbind:
-		return done, provider.Failf("The binding is being removed. Bind again, with another binding id.")
-	case !detailsOf(label).Ready:
-		f.Ready = true
-		verifier, err := scram.Verifier(w.password)
-		return hosted.Next{Act: openLogin{label: f.text(label), verifier: verifier, readOnly: w.readOnly, until: w.until}}, err
+		return nil, provider.Failf("The binding is being removed. Bind again, with another binding id.")
+	case detailsOf(label).Ready:
+		return nil, nil
 	}
-	return done, nil
+	verifier, err := scram.Verifier(w.password) // no log of a server ever has the password
+	if !now.login.exists() {
+		return createLogin{label: f.text(w.label()), verifier: verifier, until: w.until}, err
+	}
+	return openLogin{label: f.text(label), verifier: verifier, readOnly: w.readOnly, until: w.until}, err
 }
 
-// unbind is what comes next until nothing of the binding stands.
-func unbind(of provider.Tags, now seen) (hosted.Next, error) {
+// unbind is the next act until nothing of the binding stands.
+func unbind(of provider.Tags, now seen) (any, error) {
 	label, _ := now.login.label()
 	instance, _ := now.owner.label()
 	switch limit, needed := now.bounded(); {
 	case !now.login.exists() && needed && instance.Owner() == of.Owner():
 		return limit, nil
 	case !now.login.exists():
-		return done, nil
+		return nil, nil
 	case now.login.canLogin || label.Locked != lockedUnbind:
 		label.Locked = lockedUnbind
-		return act(lockLogin{label: label.Text()})
+		return lockLogin{label: label.Text()}, nil
 	case now.login.sessions > 0:
-		return act(endSessions{})
+		return endSessions{}, nil
 	case now.login.prepared > 0 || len(now.login.holds) > 0:
-		return act(emptyLogin{})
+		return emptyLogin{}, nil
 	}
-	return act(dropLogin{})
+	return dropLogin{}, nil
 }
 
-// created is a label's time.
-func created(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }
-
-// of is what has the label of the tags.
+// of is the thing that carries the label of the tags.
 func (s seen) of(t provider.Tags) thing {
 	if t.Binding != "" {
 		return s.login.thing
@@ -167,9 +163,9 @@ func (s seen) of(t provider.Tags) thing {
 	return s.owner.thing
 }
 
-// labelOf is the owner role's for an instance, if its database agrees. A crash after its
-// creation leaves a database without a label: it is the owner's then if the broker's login
-// has made it. Where there are two, another owner's is told.
+// labelOf is an instance's: the label of its owner role, if its database agrees. A crash after
+// CREATE DATABASE leaves a database without a label, which counts as the owner's if the broker's
+// login has made it. Where the two differ, another owner's label counts.
 func labelOf(now seen, t provider.Tags) (hosted.Label, bool) {
 	l, ok := now.of(t).label()
 	if t.Binding != "" || !now.database.exists() {
@@ -206,7 +202,7 @@ func relabelled(now seen, t provider.Tags, to hosted.Label) any {
 	return unlockLogin{label: to.Text(), login: detailsOf(to).Ready, readOnly: detailsOf(to).ReadOnly}
 }
 
-// enforce ends the sessions of what is in quarantine.
+// enforce ends the sessions of an instance or a binding in quarantine.
 func enforce(now seen, t provider.Tags, is hosted.Label) any {
 	switch {
 	case is.Locked == "" || is.Locked == lockedUnbind:

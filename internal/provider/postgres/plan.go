@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// settings are what instances record of their plan. Zero is no limit.
+// settings are the snapshot of a plan that instances record. Zero is no limit.
 type settings struct {
 	ConnectionLimit  int      `json:"connection_limit,omitempty"`
 	StatementTimeout int      `json:"statement_timeout,omitempty"` // seconds
@@ -30,8 +30,7 @@ func settingsOf(snapshot json.RawMessage) (settings, error) {
 	return hosted.Recorded[settings](snapshot)
 }
 
-// Check finds what is wrong with the settings of a plan. What instances record of
-// it are its limits and the extensions that users may ask for.
+// Check is a check.Func.
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var m settings
 	err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
@@ -65,7 +64,7 @@ const (
 	maxExtensionName = 63
 )
 
-// extensions reads the list of those that users may ask for.
+// extensions reads the list of extensions that users may ask for.
 func extensions(v any) ([]string, error) {
 	const how = "list names of extensions in letters, digits, - and _, each once, such as [pgcrypto, citext], or leave it out " +
 		"for none"
@@ -97,10 +96,10 @@ type asked struct {
 	Role       string   `json:"role"`
 }
 
-// roleReadOnly is the binding that only reads.
+// roleReadOnly is the role of a binding that only reads.
 const roleReadOnly = "read_only"
 
-// A wantedInstance is what an instance is to be.
+// A wantedInstance is an instance as it is asked for.
 type wantedInstance struct {
 	tags     provider.Tags
 	plan     string
@@ -111,8 +110,8 @@ type wantedInstance struct {
 	locale   *locale
 }
 
-// wanted reads what is asked for, and checks with the server what it may not have.
-// Nothing is touched before that.
+// wanted reads an instance's parameters and its plan, and asks the server whether it has what they ask
+// for. It changes nothing.
 func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*wantedInstance, error) {
 	m, err := settingsOf(in.Snapshot)
 	if err != nil {
@@ -157,7 +156,7 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// movable refuses an update that is more than other limits.
+// movable refuses an update to a plan on another server.
 func (w *wantedInstance) movable(former json.RawMessage) error {
 	was, err := settingsOf(former)
 	if err != nil {
@@ -171,24 +170,14 @@ func (w *wantedInstance) movable(former json.RawMessage) error {
 }
 
 func (w *wantedInstance) label() hosted.Label {
-	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: created(w.now)}
+	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: w.now}
 }
 
-// connections is the limit as the server has it.
-func (w *wantedInstance) connections() int { return limitOf(w.details) }
-
-func limitOf(d details) int {
-	if d.Limit == 0 {
-		return -1
-	}
-	return d.Limit
-}
-
-// configure is the act that makes the database as it is to be.
+// configure is the act that gives the database its settings.
 func (w *wantedInstance) configure(label hosted.Label) any {
 	d := w.details
 	d.Ready, label.PlanID = true, w.plan
-	c := configure{label: d.text(label), limit: w.connections(), extensions: w.asked.Extensions}
+	c := configure{label: d.text(label), limit: d.connections(), extensions: w.asked.Extensions}
 	if w.settings.StatementTimeout > 0 {
 		c.timeout = fmt.Sprintf("%ds", w.settings.StatementTimeout)
 	}

@@ -1,9 +1,8 @@
-// Package postgres makes databases on a PostgreSQL server that many share: for an
-// instance a database and a role that owns what is in it, for a binding a login
-// that works as that role. It decides what comes next (next.go) from what is seen on
-// the server (server.go), and leaves the statements to a few files (statements.go).
-// The rest is hosted's. How the server is reached, and by whom it was started, is its
-// caller's.
+// Package postgres makes databases on a shared PostgreSQL server: for an instance a database and a role
+// that owns what is in it, for a binding a login that works as that role. It decides what comes next
+// (next.go) from what it sees on the server (server.go), and leaves the statements to a few files
+// (statements.go, logins.go, disown.go). Package hosted has the rest. The caller knows how the server
+// is reached, and who started it.
 package postgres
 
 import (
@@ -20,8 +19,8 @@ import (
 // Options are what a Provider is made with.
 type Options struct {
 	hosted.Options
-	// Programs copy databases; nil where there are none, and nothing is restored from
-	// another database or saved.
+	// Programs copy databases; nil where the broker can neither restore from another database nor save
+	// one.
 	Programs *pgcopy.Programs
 }
 
@@ -29,8 +28,8 @@ type Options struct {
 type Provider struct {
 	*hosted.Provider[server, seen]
 
-	process string // whose copies are on their way
-	copier  pgcopy.Copier
+	process string // identifies this process, whose copies run
+	copier  copier
 }
 
 type (
@@ -45,7 +44,7 @@ var (
 	_ wired.Reconciler  = (*Provider)(nil)
 )
 
-// New makes a provider. It reaches no server yet. Close it in the end.
+// New makes a provider. It reaches no server yet. Close ends it.
 func New(o Options) *Provider {
 	p := &Provider{process: rand.Text()}
 	p.Provider = hosted.New(o.Options, hosted.Engine[server, seen]{
@@ -54,13 +53,13 @@ func New(o Options) *Provider {
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind, Restore: p.restore,
 		Label: labelOf, Stands: stands, Relabel: relabelled, Enforce: enforce, Expel: p.expel,
 	})
-	p.copier.Programs, p.copier.Open, p.copier.Log = o.Programs, p.copied, p.Log
+	p.copier.Programs, p.copier.broker, p.copier.log = o.Programs, o.Broker, p.Log
 	return p
 }
 
-// Close ends the copies on their way and the connections that are kept.
+// Close ends the running copies and the kept connections.
 func (p *Provider) Close() {
-	p.copier.Close()
+	p.copier.close()
 	p.Provider.Close()
 }
 
@@ -87,13 +86,13 @@ func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instan
 	return p.removing(ctx, at, provider.TagsOf(in)), nil
 }
 
-// removing is a remove that ends the copies of the instance first.
+// removing ends the copies of the instance, and then removes it.
 func (p *Provider) removing(ctx context.Context, at *site, t provider.Tags) decide {
 	ended := false
-	return p.Own(t, func(now seen) (hosted.Next, error) {
+	return p.Own(t, func(now seen) (any, error) {
 		if !ended {
-			if wait, err := p.endCopies(ctx, at, t, nil); err != nil || wait != nil {
-				return hosted.Next{Wait: wait}, err
+			if err := p.endCopies(ctx, at, t, nil); err != nil {
+				return nil, err
 			}
 			ended = true
 		}
@@ -112,18 +111,18 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 	}, nil
 }
 
-// unbind drops the database first where the instance goes: what the binding has made in it
-// need not be handed over then, which would take long, or wait for locks.
+// unbind drops the database first if the instance is being deleted: handing over what the binding has
+// made in it would take long, or wait for locks.
 func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (decide, error) {
 	of := provider.TagsOf(b.Instance)
 	goes, err := dropped(b.Instance)
 	removing := p.removing(ctx, at, of)
-	return func(now seen) (hosted.Next, error) {
-		next, err := unbind(of, now)
-		if _, empties := next.Act.(emptyLogin); goes && empties && now.database.exists() {
+	return func(now seen) (any, error) {
+		act, err := unbind(of, now)
+		if _, empties := act.(emptyLogin); goes && empties && now.database.exists() {
 			return removing(now)
 		}
-		return next, err
+		return act, err
 	}, err
 }
 

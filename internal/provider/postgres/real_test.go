@@ -59,7 +59,7 @@ func (c *calls) act(t *testing.T, a any, stale bool) {
 	c.said = append(c.said, fmt.Sprintf("%T %v: %s: %+v", a, stale, code, now))
 }
 
-// What a real server does and refuses, the fake does and refuses.
+// The fake does and refuses the same as a real server.
 func TestFakeIsAsReal(t *testing.T) {
 	t.Parallel()
 	label := func(text string) string { return "longshore:" + text }

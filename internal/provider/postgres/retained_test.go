@@ -110,8 +110,8 @@ func holds(t *testing.T, g *provider.Grant, want int) {
 	exec(t, c, "INSERT INTO t VALUES (2)", "ALTER TABLE t ALTER a SET NOT NULL") // as its owner
 }
 
-// What is retained may be dropped by its operator: an instance that was to have it back
-// can be deleted all the same. Nothing is made in its place.
+// If the operator drops a retained database, an instance that is to have it back fails, makes nothing in its place,
+// and can be deleted.
 func TestRetainedDatabaseIsDropped(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, hosted.Access{Host: "fake", Port: 1}, nil)
@@ -135,8 +135,7 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 	}
 }
 
-// What is deleted is closed, and its id is free; it is removed alone, and whatever has
-// its id stays.
+// A retained instance is closed, and its id is free. Its removal leaves a later instance of the id alone.
 func TestDeletedDatabasesAreRetained(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)
@@ -188,8 +187,8 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	})
 }
 
-// What is retained becomes another instance, with all that is in it, also twice. Nobody who
-// had it gets in.
+// A retained database becomes another instance, with all of its content, also twice. Its former users do not get
+// in.
 func TestRetainedDatabasesAreGivenBack(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)

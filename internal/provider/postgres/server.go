@@ -13,7 +13,7 @@ type names struct {
 	// reader is the role that all bindings which only read are members of.
 	reader string
 	broker string
-	keeper string // who makes the roles, if they are not there yet
+	keeper string // makes the roles
 }
 
 // The prefixes of names. Those of one instance have the same hash.
@@ -22,7 +22,7 @@ const (
 	prefixOwner    = "lso"
 	prefixReader   = "lsr"
 	prefixLogin    = "lsb"
-	prefixLeft     = "lsx" // what a role is called that could not be dropped
+	prefixLeft     = "lsx" // of a role that could not be dropped
 )
 
 // namesOf derives them. Tags without a binding have no login.
@@ -49,35 +49,34 @@ func Names(t provider.Tags) []string {
 	return []string{n.database, n.owner, n.reader}
 }
 
-// A server is a hosted.Host with what PostgreSQL has beside it. A fake of it keeps the same
-// promises in memory.
+// A server is a hosted.Host with two more questions. Tests have one in memory that keeps the same
+// promises.
 type server interface {
 	hosted.Host[seen]
 	Close()
 
-	// offers tells what of the server users may choose: the name of its locale, if
-	// it has that, and those of the extensions that it has.
+	// offers finds the locale of that name, and those of the extensions that the server has and that
+	// users may create.
 	offers(ctx context.Context, locale string, extensions []string) (offer, error)
 
 	// size is how large the database is, in bytes; 0 if it is absent.
 	size(ctx context.Context, database string) (int64, error)
 }
 
-// seen is what there is at the names of an instance and a binding.
+// seen is what stands at the names of an instance and a binding.
 type seen struct {
 	owner    role
 	database database
 	login    role // zero if no login was named
 }
 
-// same reports whether a change that was decided on one may be made on the other:
-// nothing was made, removed or labelled anew.
+// same reports whether nothing was made, removed or labelled between two looks: an act that was
+// decided on one may then be made on the other.
 func (s seen) same(o seen) bool {
 	return s.owner.thing == o.owner.thing && s.database.thing == o.database.thing && s.login.thing == o.login.thing
 }
 
-// A thing has an id of the server's, which no other one ever gets; 0 if it is
-// absent.
+// A thing has an id that the server gives no other one; 0 if it is absent.
 type thing struct {
 	id      uint32
 	comment string
@@ -85,21 +84,27 @@ type thing struct {
 
 func (t thing) exists() bool { return t.id != 0 }
 
-// label is what the comment says.
+// label is the label in the comment.
 func (t thing) label() (hosted.Label, bool) { return hosted.ParseLabel(t.comment) }
+
+// details are the label's; zero without one.
+func (t thing) details() details {
+	label, _ := t.label()
+	return detailsOf(label)
+}
 
 // A role is the owner of an instance's things, or a binding's login.
 type role struct {
 	thing
 	canLogin bool
-	// sessions that a locked login has in any database, and those that are just
-	// beginning in its own, whoever's they are.
+	// sessions that a locked login has in any database, and sessions of anyone that are just beginning
+	// in its own database.
 	sessions int
-	// prepared are transactions that wait for their second phase, of its own or in the
-	// way of its end; in any database.
+	// prepared are transactions that wait for their second phase, in any database: its own, and those
+	// that block its end.
 	prepared int
-	// holds names the databases in which things are its own or open to it, in order;
-	// of an owner role, and the readers' beside it, only once its database is gone.
+	// holds names the databases in which the role owns something or has a right, in order; of an owner
+	// role, with the readers' role, only once its database is gone.
 	holds []string
 }
 
@@ -119,7 +124,7 @@ type database struct {
 // halfDropped is the limit of a database whose DROP was cut off.
 const halfDropped = -2
 
-// An offer is what of the server a user has chosen from.
+// An offer is what the server has of a user's choices.
 type offer struct {
 	locale     *locale  // nil if the server has none of the name
 	extensions []string // those that the server has and that need no superuser
@@ -128,11 +133,11 @@ type offer struct {
 // A locale is one of the server's, in its own words.
 type locale struct{ provider, collate, ctype, icu string }
 
-// An act is one change; each type says what it makes and what it needs.
+// An act is one change. The comment of each type says what it makes and needs.
+type act interface{ do(w work) error }
 
-// createOwner makes the owner role with its label, and the readers' role beside it, in
-// one transaction: whatever stands there later without a label is not ours. Nothing may
-// stand.
+// createOwner makes the owner role with its label, and the readers' role, in one transaction: a role
+// without a label is then never ours. Nothing may stand.
 type createOwner struct{ label string }
 
 // createDatabase makes the database, closed to everybody and without a label.
@@ -145,9 +150,9 @@ type createDatabase struct {
 // labels it and lets connections in, in one transaction.
 type openDatabase struct{ label string }
 
-// configure makes what the owner and readers may use of the database, the extensions,
-// under the owner role; then in one transaction it sets the limits, and the label of the
-// owner role says so.
+// configure grants the owner and the readers their rights on the schema public, and makes the
+// extensions as the owner role; then, in one transaction, it sets the limits and the label of the
+// owner role, which says so.
 type configure struct {
 	label      string
 	limit      int    // of connections; -1 for none
@@ -155,18 +160,18 @@ type configure struct {
 	extensions []string
 }
 
-// dropDatabase ends all that goes on in the database, and drops it.
+// dropDatabase ends sessions and prepared transactions in the database, and drops it.
 type dropDatabase struct{}
 
-// dropOwner drops what the owner role and the readers' have in other databases, and both.
+// dropOwner drops what the owner role and the readers' role have in other databases, and both roles.
 type dropOwner struct{}
 
-// setLimit sets how many connections the database takes: a step that met the limit
-// has raised it, and died.
+// setLimit sets how many connections the database takes, after a step that had lifted the limit has
+// died.
 type setLimit struct{ limit int }
 
-// createLogin makes a binding's role with its label, in one transaction; unless it is
-// only to read, it works as the owner role. Without a verifier it cannot log in yet.
+// createLogin makes a binding's role with its label, in one transaction. The role works as the owner
+// role, unless it only reads. Without a verifier it cannot log in yet.
 type createLogin struct {
 	label    string
 	readOnly bool
@@ -174,9 +179,8 @@ type createLogin struct {
 	until    string // as openLogin's
 }
 
-// openLogin lets it in with a password that has this verifier, and labels it so, in
-// one transaction. For one that only reads, the readers' role is first given what it
-// lacks.
+// openLogin lets the login in with the password of a verifier, and labels it so, in one transaction.
+// For one that only reads, it first grants the readers' role what that lacks.
 type openLogin struct {
 	label    string
 	verifier string
@@ -184,38 +188,35 @@ type openLogin struct {
 	until    string // when the password ends; empty for never
 }
 
-// lockLogin keeps it out, in one transaction with the label that says so, and
-// ends its sessions. It takes its rights in the database too: a session that was let
-// in and is just beginning is refused by that, or is seen as one that begins. Without
-// keep its password is gone.
+// lockLogin keeps the login out, in one transaction with the label that says so, and ends its sessions.
+// It takes the login's rights in the database, too: a session that is just beginning is refused by
+// that, or is seen as a beginning one. Without keep, it removes the password.
 type lockLogin struct {
 	label string
 	keep  bool
 }
 
-// endSessions ends a login's sessions, which takes a moment.
+// endSessions ends a login's sessions. That takes a moment.
 type endSessions struct{}
 
-// unlockLogin undoes a lockLogin that has kept the password; without a password it
-// stays locked.
+// unlockLogin undoes a lockLogin that has kept the password. A login without one stays locked.
 type unlockLogin struct {
 	label    string
 	login    bool
 	readOnly bool
 }
 
-// emptyLogin hands what a locked login has over to the owner role, revokes what was
-// granted to it, and rolls its prepared transactions back. What others hold a lock
-// on is waited for a second: hosted.Locked.
+// emptyLogin hands over to the owner role what a locked login owns, revokes what was granted to it, and
+// rolls its prepared transactions back. It waits a second for a lock of others: hosted.Locked.
 type emptyLogin struct{}
 
-// dropLogin drops a role that has nothing any more. Before that, it takes back what steps
-// that have died have left with the broker's login (keeper.go).
+// dropLogin drops a role that has nothing any more. First it takes back the roles that dead steps have
+// left lent to the broker's login (keeper.go).
 type dropLogin struct{}
 
-// relabel writes both labels of an instance, and shuts the database to everybody or opens
-// it, in one transaction. What is retained loses its logins, and what it has opened to
-// others. A database without a label was never open, and stays so.
+// relabel writes both labels of an instance, and shuts or opens the database, in one transaction. A
+// retained instance loses its logins, and others lose what it has granted them. A database without a
+// label was never open, and stays shut.
 type relabel struct {
 	owner, database string
 	shut, retained  bool

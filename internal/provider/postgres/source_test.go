@@ -239,7 +239,7 @@ func TestARestoreDiesOnTheWay(t *testing.T) {
 	}
 }
 
-// What cannot be restored is refused, or fails with what to do; nothing is left.
+// A restore that is impossible is refused, or fails with advice, and leaves nothing.
 func TestRestoresThatFail(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "17")

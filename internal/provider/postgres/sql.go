@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -17,30 +16,19 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// sqlServer is a real server.
-type sqlServer struct {
-	*dialer
-	log *slog.Logger
-}
-
-func openSQL(a hosted.Access, pool int, log *slog.Logger) (server, error) {
-	d, err := newDialer(a, pool)
-	return sqlServer{d, log}, err
-}
-
-// identitySchema is the broker's own schema in its own database: two brokers on one
-// server, each with a login of its own, do not meet.
+// identitySchema is the broker's own schema in the database that it works in. Brokers that share a
+// server do not meet.
 func identitySchema(broker string) string {
 	return hosted.Name("lsi", provider.Tags{Broker: broker})
 }
 
-// identityTable is where it says who it is.
+// identityTable holds the server's identity and epoch.
 func identityTable(broker string) string {
 	return pgx.Identifier{identitySchema(broker), "identity"}.Sanitize()
 }
 
 // Identify implements hosted.Server.
-func (s sqlServer) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
+func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
 	read := func(c *pgx.Conn) error {
 		if now = (hosted.Said{}); major(c) < oldest {
 			return errOld
@@ -82,17 +70,16 @@ INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, '') ON CONFLICT DO NOTHING`,
 	return now, err
 }
 
-// oldest is the first version in which a role that makes others administers no more than
-// these.
+// oldest is the first version in which a role that makes others administers those alone.
 const oldest = 16
 
 var errOld = errors.New("the server is older than PostgreSQL 16")
 
-// errStandby is why nothing is asked of a server that only follows another one.
+// errStandby refuses a server that only follows another one.
 var errStandby = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "it is a standby"}
 
-// timeline is the history that the server is on: it changes when a standby is
-// promoted, or when a backup is restored by the log. A service that hides it has none.
+// timeline is the history that the server is on: another one after a standby was promoted, or a backup
+// restored by the log. It is empty where a service hides it.
 func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
 	standby := false
 	err = c.QueryRow(ctx, `SELECT pg_is_in_recovery(),
@@ -107,7 +94,7 @@ func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
 }
 
 // Advance implements hosted.Server.
-func (s sqlServer) Advance(ctx context.Context, broker string, seen, to target.Epoch) (did bool, err error) {
+func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to target.Epoch) (did bool, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $4, mark = $5 WHERE broker = $1 AND epoch = $2 "+
 			"AND mark = $3",
@@ -118,21 +105,26 @@ func (s sqlServer) Advance(ctx context.Context, broker string, seen, to target.E
 	return did, err
 }
 
-// script runs statements in one transaction, or one that needs none. The server
-// itself quotes what is put into them: %I is an identifier, %L a text.
+// script runs statements in one transaction, or one statement that allows none. The server itself
+// quotes the arguments: %I is an identifier, %L a text.
 func script(ctx context.Context, c *pgx.Conn, text string, args ...string) error {
 	var ready string
 	if err := c.QueryRow(ctx, "SELECT pg_catalog.format($1, VARIADIC $2::text[])", text, args).Scan(&ready); err != nil {
 		return err
 	}
-	_, err := c.PgConn().Exec(ctx, ready).ReadAll()
+	return run(ctx, c, ready)
+}
+
+// run runs statements as they are.
+func run(ctx context.Context, c *pgx.Conn, text string) error {
+	_, err := c.PgConn().Exec(ctx, text).ReadAll()
 	return err
 }
 
-// looking tells all that a decision needs, in one statement. A session that begins
-// is not yet listed as its role's, but has locked its database before it is asked
-// whether it may connect: as long as there is one, a locked login has a session more.
-// A prepared transaction of the owner role's may hold a lock on the login.
+// looking reads all that a decision needs, in one statement. A session that is beginning is not yet
+// listed as its role's, but it locks its database before the server asks whether it may connect: it
+// counts as a session of a locked login. A prepared transaction of the owner role may hold a lock on
+// the login.
 const looking = `
 SELECT coalesce(o.oid, 0), coalesce(shobj_description(o.oid, 'pg_authid'), ''),
   coalesce(d.oid, 0), coalesce(shobj_description(d.oid, 'pg_database'), ''),
@@ -154,11 +146,11 @@ LEFT JOIN pg_database d ON d.datname = $2
 LEFT JOIN pg_roles l ON l.rolname = $3
 LEFT JOIN LATERAL (` + sessionsOf + `) s ON true`
 
-// sessionsOf counts the sessions of the login l, if it is locked, with those that begin
-// in the database d.
+// sessionsOf counts the sessions of the login l, if it is locked, and those that are beginning in the
+// database d.
 //
-// Hazard: a session that ends its beginning between two looks is in neither. So the locks
-// are read first: OFFSET and LATERAL keep the planner from listing the sessions before.
+// Hazard: a session that has just begun may be missed by both counts. So the locks are read first:
+// OFFSET and LATERAL keep the planner from listing the sessions before.
 const sessionsOf = `
 SELECT cardinality(b.pids) - count(*) FILTER (WHERE a.pid = ANY (b.pids) AND a.usesysid IS NOT NULL)
   + count(*) FILTER (WHERE a.usesysid = l.oid) AS n
@@ -168,8 +160,8 @@ FROM (SELECT ARRAY(SELECT DISTINCT k.pid FROM pg_locks k WHERE k.locktype = 'obj
 LEFT JOIN LATERAL (SELECT x.pid, x.usesysid FROM pg_stat_activity x WHERE x.usesysid = l.oid OR x.pid = ANY (b.pids)) a ON true
 GROUP BY b.pids`
 
-// preparedOf are the prepared transactions in a login's way: of the owner role $1,
-// if they hold a lock on the login $3, and of the login itself.
+// preparedOf are the prepared transactions that block a login's end: those of the owner role $1 that
+// hold a lock on the login $3, and the login's own.
 const preparedOf = `SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
 WHERE x.owner = $3 OR x.owner = $1 AND x.database = $2 AND EXISTS (
   SELECT FROM pg_roles b
@@ -178,7 +170,7 @@ WHERE x.owner = $3 OR x.owner = $1 AND x.database = $2 AND EXISTS (
   WHERE b.rolname = $3)`
 
 // Look implements hosted.Host.
-func (s sqlServer) Look(ctx context.Context, t provider.Tags) (now seen, err error) {
+func (s *sqlServer) Look(ctx context.Context, t provider.Tags) (now seen, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
 		now, err = lookOn(ctx, c, namesOf(t))
 		return err
@@ -194,7 +186,7 @@ func lookOn(ctx context.Context, c *pgx.Conn, n names) (now seen, err error) {
 	return now, err
 }
 
-// lockKey is the advisory lock of a name, in the broker's own database.
+// lockKey is the advisory lock of the named thing, in the broker's own database.
 func lockKey(n names) int64 {
 	name := n.owner
 	if n.login != "" {
@@ -209,10 +201,9 @@ func keyOf(name string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// Do implements hosted.Host. It takes the lock of the name, looks, and acts. The lock is
-// the session's: a server that goes on with what a dead caller has asked for keeps it until
-// the end.
-func (s sqlServer) Do(ctx context.Context, t provider.Tags, was seen, act any) error {
+// Do implements hosted.Host. It takes the lock of the thing, looks, and acts. The lock is the session's:
+// while the server goes on with the statement of a dead caller, it is held.
+func (s *sqlServer) Do(ctx context.Context, t provider.Tags, was seen, a any) error {
 	n := namesOf(t)
 	return s.with(ctx, func(c *pgx.Conn) error {
 		key, locked := lockKey(n), false
@@ -229,8 +220,7 @@ func (s sqlServer) Do(ctx context.Context, t provider.Tags, was seen, act any) e
 		if !now.same(was) {
 			return hosted.ErrChanged
 		}
-		w := work{sqlServer: s, ctx: ctx, c: c, names: n, seen: now}
-		if err := w.do(act); err != nil {
+		if err := a.(act).do(work{sqlServer: s, ctx: ctx, c: c, names: n, seen: now}); err != nil {
 			return err
 		}
 		_, err = c.Exec(ctx, "SELECT pg_advisory_unlock($1)", key)
@@ -238,7 +228,7 @@ func (s sqlServer) Do(ctx context.Context, t provider.Tags, was seen, act any) e
 	})
 }
 
-func (s sqlServer) offers(ctx context.Context, name string, extensions []string) (has offer, err error) {
+func (s *sqlServer) offers(ctx context.Context, name string, extensions []string) (has offer, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
 		var l locale
 		// to_jsonb reads the column of ICU's locales, whose name differs between versions.
@@ -260,9 +250,8 @@ WHERE v.trusted AND a.name = ANY($1) ORDER BY 1)`, extensions).Scan(&has.extensi
 	return has, err
 }
 
-// listing is a page of the inventory. Each page begins in the index of names where the
-// last one ended. The comments are read from their table: what would give one by one is
-// a function, which takes as long as all the rest.
+// listing is a page of the inventory, read from the index of names on. It reads the comments from their
+// table: a call of the function that gives a single one takes as long as all the rest.
 const listing = `
 (SELECT r.rolname::text COLLATE "C" AS name, c.description FROM pg_roles r
   JOIN pg_shdescription c ON c.objoid = r.oid AND c.classoid = 'pg_authid'::regclass
@@ -276,7 +265,7 @@ UNION ALL
 ORDER BY name LIMIT $2`
 
 // List implements hosted.Host.
-func (s sqlServer) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
+func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, listing, after, limit)
 		if err != nil {
@@ -298,7 +287,7 @@ func (s sqlServer) List(ctx context.Context, broker, after string, limit int) (p
 	return page, last, err
 }
 
-func (s sqlServer) size(ctx context.Context, name string) (bytes int64, err error) {
+func (s *sqlServer) size(ctx context.Context, name string) (bytes int64, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
 		return c.QueryRow(ctx, "SELECT coalesce((SELECT pg_database_size(oid) FROM pg_database WHERE datname = $1), 0)",
 			name).Scan(&bytes)
@@ -309,7 +298,7 @@ func (s sqlServer) size(ctx context.Context, name string) (bytes int64, err erro
 // major is the server's version.
 func major(c *pgx.Conn) int { return majorOf(c.PgConn().ParameterStatus("server_version")) }
 
-// majorOf reads what a server says, such as 17.11 or 18beta1.
+// majorOf reads the major version in a server's, such as 17.11 or 18beta1.
 func majorOf(version string) (n int) {
 	_, _ = fmt.Sscanf(version, "%d", &n)
 	return n

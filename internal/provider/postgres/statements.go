@@ -16,66 +16,28 @@ import (
 
 // A work is one act on a real server, under its lock.
 type work struct {
-	sqlServer
+	*sqlServer
 	ctx   context.Context
 	c     *pgx.Conn // in the broker's own database
 	names names
 	seen  seen
 }
 
-// do makes the act.
-func (w work) do(a any) error {
-	switch a := a.(type) {
-	case createOwner:
-		return w.createOwner(a)
-	case createDatabase:
-		return w.createDatabase(a)
-	case openDatabase:
-		return w.here(`REVOKE ALL ON DATABASE %1$I FROM PUBLIC;
-GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %1$I TO %2$I;
-GRANT CONNECT ON DATABASE %1$I TO %4$I;
-COMMENT ON DATABASE %1$I IS %3$L;
-ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.label, w.names.reader)
-	case configure:
-		return w.configure(a)
-	case setLimit:
-		return w.limit(w.names.database, a.limit)
-	case dropDatabase:
-		return w.dropDatabase()
-	case dropOwner:
-		return w.dropOwner()
-	case createLogin:
-		return w.createLogin(a)
-	case openLogin:
-		return w.openLogin(a)
-	case lockLogin:
-		return w.lockLogin(a)
-	case endSessions:
-		return w.endSessions()
-	case unlockLogin:
-		return w.unlockLogin(a)
-	case emptyLogin:
-		return w.emptyLogin()
-	case dropLogin:
-		return w.dropLogin()
-	case relabel:
-		return w.relabel(a)
-	case endInstance:
-		return w.endInstance()
-	}
-	return fmt.Errorf("there is no act %T", a)
+// collect reads the rows of a query.
+func collect[T any](ctx context.Context, c *pgx.Conn, to pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, _ := c.Query(ctx, query, args...) // the rows tell its error
+	return pgx.CollectRows(rows, to)
 }
 
 // here runs statements in the broker's own database, in one transaction.
 func (w work) here(text string, args ...string) error { return script(w.ctx, w.c, text, args...) }
 
-// enter has work use a session in another database.
+// enter lends do a session in another database.
 //
-// Hazard: at a database's limit only superusers get in, so that a tenant could block
-// its own unbind, and nobody gets into one that is retained. The limit is lifted, and the
-// database opened, for as long as it takes to get in; a step that dies meanwhile leaves
-// the limit so, and the next one sets it (seen.bounded). Nobody has the right to
-// connect to what is retained.
+// Hazard: once a database is at its limit, only superusers get in, so that a tenant could block its
+// own unbind; and nobody gets into a retained one. So enter lifts the limit, or opens the database,
+// until it is in. If the step dies meanwhile, the next one sets the limit again (seen.bounded);
+// and nobody has the right to connect to a retained database.
 func (w work) enter(database string, do func(*pgx.Conn) error) error {
 	return w.enterDespite(database, nil, do)
 }
@@ -95,8 +57,7 @@ func (w work) enterDespite(database string, lifted []hosted.Class, do func(*pgx.
 	switch why {
 	case shut:
 	case crowded:
-		label, _ := w.seen.owner.label()
-		limit := limitOf(detailsOf(label))
+		limit := w.seen.owner.details().connections()
 		if database != w.names.database { // another tenant's, which has granted something
 			err := w.c.QueryRow(w.ctx, `SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit)
 			if err != nil {
@@ -124,17 +85,16 @@ func (w work) enterDespite(database string, lifted []hosted.Class, do func(*pgx.
 	return err
 }
 
-// limit sets how many connections a database takes.
-func (w work) limit(database string, n int) error {
-	return w.here(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, database, strconv.Itoa(n))
+func (a setLimit) do(w work) error {
+	return w.here(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, w.names.database, strconv.Itoa(a.limit))
 }
 
-func (w work) createOwner(a createOwner) error {
+func (a createOwner) do(w work) error {
 	return w.keep(w.names.owner, `CREATE ROLE %1$I NOLOGIN; CREATE ROLE %2$I NOLOGIN; COMMENT ON ROLE %1$I IS %3$L`,
 		w.names.owner, w.names.reader, a.label)
 }
 
-func (w work) createDatabase(a createDatabase) error {
+func (a createDatabase) do(w work) error {
 	text, args := "", []string{w.names.database, strconv.Itoa(a.limit)}
 	if l := a.locale; l != nil {
 		switch l.provider {
@@ -150,7 +110,15 @@ func (w work) createDatabase(a createDatabase) error {
 		text, args...)
 }
 
-func (w work) configure(a configure) error {
+func (a openDatabase) do(w work) error {
+	return w.here(`REVOKE ALL ON DATABASE %1$I FROM PUBLIC;
+GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %1$I TO %2$I;
+GRANT CONNECT ON DATABASE %1$I TO %4$I;
+COMMENT ON DATABASE %1$I IS %3$L;
+ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.label, w.names.reader)
+}
+
+func (a configure) do(w work) error {
 	err := w.enter(w.names.database, func(c *pgx.Conn) error {
 		if err := script(w.ctx, c, `REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I;
 GRANT USAGE ON SCHEMA public TO %2$I`, w.names.owner, w.names.reader); err != nil || len(a.extensions) == 0 {
@@ -171,7 +139,7 @@ GRANT USAGE ON SCHEMA public TO %2$I`, w.names.owner, w.names.reader); err != ni
 	}, w.names.database, w.names.owner, strconv.Itoa(a.limit), a.label, a.timeout)
 }
 
-// extend makes extensions in the name of the owner role.
+// extend makes extensions as the owner role.
 func (w work) extend(c *pgx.Conn, names []string) error {
 	for _, name := range names {
 		if err := script(w.ctx, c, `SET LOCAL ROLE %1$I; CREATE EXTENSION IF NOT EXISTS %2$I SCHEMA public; RESET ROLE`,
@@ -182,22 +150,18 @@ func (w work) extend(c *pgx.Conn, names []string) error {
 	return nil
 }
 
-func (w work) dropOwner() error {
+func (dropOwner) do(w work) error {
 	if err := w.disown(w.seen.owner.holds, "", w.names.owner, w.names.reader); err != nil {
 		return err
 	}
 	return w.keep(w.names.owner, `DROP ROLE IF EXISTS %2$I; DROP ROLE %1$I`, w.names.owner, w.names.reader)
 }
 
-// rollBack ends the prepared transactions that a query names, with their databases
-// and owners: each in its database, as its owner, which no transaction may do.
+// rollBack rolls back the prepared transactions that a query names, with their databases and owners.
+// Each has to be rolled back in its database, as its owner, and outside of a transaction.
 func (w work) rollBack(which string, args ...any) error {
-	rows, err := w.c.Query(w.ctx, which, args...)
-	if err != nil {
-		return err
-	}
 	type waiting struct{ GID, Database, Owner string }
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[waiting])
+	all, err := collect(w.ctx, w.c, pgx.RowToStructByPos[waiting], which, args...)
 	if err != nil {
 		return err
 	}
@@ -213,24 +177,16 @@ func (w work) rollBack(which string, args ...any) error {
 	return nil
 }
 
-// withoutPrepared rolls back the transactions in the database that wait for their
-// second phase: they keep it from being dropped.
-func (w work) withoutPrepared() error {
-	if w.seen.database.prepared == 0 {
-		return nil
+// The keeper of a binding's role ends the sessions that the binding has left: DROP DATABASE ends
+// only those of roles whose privileges its caller has, and the broker's login has none of them.
+func (dropDatabase) do(w work) error {
+	if w.seen.database.prepared > 0 { // transactions that would block the drop
+		if err := w.rollBack(`SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
+WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`, w.names.database); err != nil {
+			return err
+		}
 	}
-	const all = `SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
-WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`
-	return w.rollBack(all, w.names.database)
-}
-
-// dropDatabase ends the sessions of bindings that were left: the server would end them
-// for whoever has their privileges, which the broker's login has not.
-func (w work) dropDatabase() error {
-	if err := w.withoutPrepared(); err != nil {
-		return err
-	}
-	if err := w.endInstance(); err != nil {
+	if err := (endInstance{}).do(w); err != nil {
 		return err
 	}
 	return w.drop()
@@ -239,13 +195,13 @@ func (w work) dropDatabase() error {
 const (
 	// dropTimeout ends the statement that drops a database.
 	dropTimeout = "15min"
-	// dropWait is how long a step waits for that. The next one looks how far it is.
+	// dropWait is how long a step waits for that. The next step looks again.
 	dropWait = 5 * time.Second
 )
 
-// drop has the server drop the database in a session of its own, which outlives the step:
-// the server writes out all that was changed in any database first, and one that was cut
-// off would have that begin anew. Its lock says that it is under way.
+// drop drops the database in a session of its own, which outlives the step: the server first writes out
+// all changes of all databases, and would begin that anew after each interruption. The session's
+// lock says that the drop is under way.
 func (w work) drop() error {
 	cfg := w.cfg.Copy()
 	cfg.RuntimeParams["statement_timeout"] = dropTimeout
@@ -273,8 +229,8 @@ func (w work) drop() error {
 	return hosted.ErrGoesOn
 }
 
-// relabel shuts a database in which sessions are about to begin, and then ends all.
-func (w work) relabel(a relabel) error {
+// It shuts the database before it ends the sessions: others may be beginning.
+func (a relabel) do(w work) error {
 	if a.retained && w.seen.database.open {
 		if err := w.strangers(); err != nil {
 			return err
@@ -302,20 +258,16 @@ func (w work) relabel(a relabel) error {
 	if err := w.asks(lines, args...); err != nil || !a.shut {
 		return err
 	}
-	return w.endInstance()
+	return endInstance{}.do(w)
 }
 
-// members are the logins that work as the owner, or read.
+// members are the logins that are members of the owner role or the readers' role.
 func (w work) members() ([]string, error) {
-	rows, err := w.c.Query(w.ctx, `SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
+	return collect(w.ctx, w.c, pgx.RowTo[string], `SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
 JOIN pg_roles r ON r.oid = m.roleid
 WHERE r.rolname IN ($1, $2) AND m.member::regrole::text ~ '^lsb'`, w.names.owner, w.names.reader)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-func (w work) endInstance() error {
+func (endInstance) do(w work) error {
 	return w.terminate(`datid`, w.seen.database.thing)
 }

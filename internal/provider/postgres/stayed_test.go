@@ -68,8 +68,8 @@ func TestSessionsThatWereLeftDelayNoDeletion(t *testing.T) {
 	})
 }
 
-// What a tenant's code does while it is restored holds up no deletion: a password that
-// it changes and does not commit locks the role of the copy.
+// A tenant's code that runs in a restore blocks no deletion, even if it locks the role of the copy by an
+// uncommitted change of the password.
 func TestATenantHoldsUpNoEndOfACopy(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "17")

@@ -29,7 +29,7 @@ func TestSoundOnAServer(t *testing.T) {
 	providertest.RunOnce(t, onAServer, "Faults", "LateCalls", "InstanceStates", "BindingStates")
 }
 
-// What the race detector is for.
+// The race detector watches two callers.
 func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, onAServer) }
 
 func onAServer(t *testing.T) *providertest.Harness {

@@ -76,8 +76,7 @@ func TestRoles(t *testing.T) {
 	})
 }
 
-// Whatever a binding made by itself is the owner's in the end, and whatever it did to
-// stay in is in vain.
+// After an unbind, all things of the binding are the owner's, and no trick of the binding keeps it in.
 func TestUnbindEndsAll(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := newDesk(t, s.Access(), nil)
@@ -89,7 +88,7 @@ func TestUnbindEndsAll(t *testing.T) {
 			"ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO PUBLIC", "ALTER USER CURRENT_USER PASSWORD 'mine'",
 			"ALTER USER CURRENT_USER SET work_mem = '8MB'", "SELECT lo_create(0)")
 		exec(t, other, "CREATE TABLE granted (n int)", fmt.Sprintf("GRANT ALL ON granted TO %s WITH GRANT OPTION", grant.Credentials["username"]))
-		// What was begun and not ended holds locks on the role itself.
+		// Open and prepared transactions hold locks on the role itself.
 		exec(t, a, "BEGIN", "ALTER USER CURRENT_USER PASSWORD 'prepared'", "CREATE TABLE mine.p (n int)", "PREPARE TRANSACTION 'one'")
 		exec(t, other, "BEGIN", "CREATE TABLE q (n int)", fmt.Sprintf("GRANT SELECT ON q TO %s", grant.Credentials["username"]),
 			"PREPARE TRANSACTION 'two'")
@@ -166,7 +165,7 @@ func TestUnbindWaitsForLocks(t *testing.T) {
 	d.unbind("a")
 }
 
-// What a login left in another database is removed there too.
+// An unbind also removes what the login left in another database.
 func TestStrays(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "18")
@@ -269,7 +268,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// What a user may not choose fails before anything is made.
+// A choice that the plan or the server does not allow fails before anything is made.
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "17")

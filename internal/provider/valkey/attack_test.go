@@ -269,7 +269,7 @@ func dryRun(root *valkeytest.Session, user string, command []string) any {
 	return answer
 }
 
-// What apps need works, under the prefix.
+// Under the prefix, apps can use all commands that they need.
 func TestWhatAppsNeed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.Start(t, "one"))

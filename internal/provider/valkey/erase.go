@@ -13,16 +13,16 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// passFormat is the version of a pass as it is remembered.
+// passFormat is the version of a pass in the state.
 const passFormat = 1
 
-// A pass is how far one look at all keys of the server has come. It is of one
-// operation and of one run of the server: to others, its cursor says nothing.
+// A pass is a walk over all keys of the server. Its cursor is valid in one operation and in one run of the
+// server.
 type pass struct {
 	Operation string `json:"operation"`
 	Run       string `json:"run"`
 	Cursor    string `json:"cursor"`
-	// Found counts the keys of the instance that it has met.
+	// Found counts the keys of the instance that the pass has found.
 	Found int `json:"found,omitempty"`
 }
 
@@ -36,7 +36,7 @@ func recall(remembered provider.State, operation, run string) (pass, error) {
 		if err := json.Unmarshal(remembered.Data, &at); err != nil {
 			return at, fmt.Errorf("reading how far a deletion has come: %w", err)
 		}
-	default: // of a later program: a deploy is under way
+	default: // a later program wrote it: a deploy is under way
 		return at, fmt.Errorf("state has format %d, and this program knows %d", remembered.Format, passFormat)
 	}
 	if at.Operation != operation || at.Run != run {
@@ -45,16 +45,16 @@ func recall(remembered provider.State, operation, run string) (pass, error) {
 	return at, nil
 }
 
-// erase removes the keys of a pattern. They are gone when a whole look at all keys has met
-// none of them; until then it is to be waited for.
-func (s *server) erase(ctx context.Context, in provider.Instance, pattern string) (*provider.Status, error) {
+// erase removes the keys of a pattern. They are gone when a whole pass over all keys has found none
+// of them; until then it is a hosted.Later.
+func (s *server) erase(ctx context.Context, in provider.Instance, pattern string) error {
 	run, err := s.run(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	at, err := recall(in.State, in.Operation.ID, run)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for range scansPerStep {
 		keys, next, err := s.scan(ctx, at.Cursor, pattern)
@@ -62,33 +62,31 @@ func (s *server) erase(ctx context.Context, in provider.Instance, pattern string
 			_, err = s.do(ctx, append([]string{"UNLINK"}, keys...)...)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		at.Cursor, at.Found = next, at.Found+len(keys)
 		if next != scanStart {
 			continue
 		}
 		if at.Found == 0 {
-			return nil, nil
+			return nil
 		}
 		at.Found = 0
 	}
-	data, err := json.Marshal(at)
-	wait := hosted.Waiting("Deleting keys", time.Millisecond)
-	wait.State = &provider.State{Format: passFormat, Data: data}
-	return wait, err
+	data, _ := json.Marshal(at) // texts and a number
+	later := hosted.Wait("Deleting keys", time.Millisecond)
+	later.Status.State = &provider.State{Format: passFormat, Data: data}
+	return later
 }
 
-// How much of the keys one step looks at, so that no command holds up others and
-// no step lasts.
+// Bounds of one step, so that no command blocks others and no step takes long.
 const (
 	scansPerStep = 1000
 	scanCount    = 1000
-	scanStart    = "0" // also the cursor that follows on the end
+	scanStart    = "0" // also the cursor after the last key
 )
 
-// run is what the server calls itself until it restarts. A cursor says nothing to
-// the next run.
+// run is the server's id of its run. After a restart it is another one.
 func (s *server) run(ctx context.Context) (string, error) {
 	got, err := s.do(ctx, "INFO", "server")
 	if err != nil {

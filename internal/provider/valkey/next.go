@@ -8,60 +8,38 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// An act is commands to the server, in their order. Each may be repeated.
+// An act is commands to the server, in order. Each may be repeated.
 type act [][]string
 
-// eraseKeys stands for a look at all keys, which takes several steps.
-type eraseKeys struct{}
-
-func doing(commands ...[]string) hosted.Next { return hosted.Next{Act: act(commands)} }
-
-var done hosted.Next
-
-// provision is what comes next until the instance is there.
-func (now seen) provision(l label, in provider.Instance) (hosted.Next, error) {
+// provision is the next act until the instance is ready.
+func (now seen) provision(l label, in provider.Instance) (any, error) {
 	switch {
-	case len(now.others) > 0: // whose keys these are
-		return done, hosted.NotOurs()
+	case len(now.others) > 0: // the keys are theirs
+		return nil, hosted.NotOurs()
 	case !now.own.exists:
-		return doing(labelled(now.own.name, l)), nil
+		return act{labelled(now.own.name, l)}, nil
 	case hosted.Undeleted(l.Tags):
 		return now.update(in)
 	}
-	return done, nil
+	return nil, nil
 }
 
-// update is what comes next until the label says which plan the instance is of.
-func (now seen) update(in provider.Instance) (hosted.Next, error) {
+// update is the next act until the label names the instance's plan.
+func (now seen) update(in provider.Instance) (any, error) {
 	if l := now.own.label.ofPlan(in); l.rule() != now.own.label.rule() {
-		return doing(labelled(now.own.name, l)), nil
+		return act{labelled(now.own.name, l)}, nil
 	}
-	return done, nil
+	return nil, nil
 }
 
-// ofPlan is the label of an instance that is brought to what in says.
+// ofPlan is the label with the plan of an instance.
 func (l label) ofPlan(in provider.Instance) label {
 	digest := sha256.Sum256(in.Snapshot)
 	l.PlanID, l.Settings = in.PlanID, hex.EncodeToString(digest[:8])
 	return l
 }
 
-// remove is what comes next until nothing of the instance is there: its users go first, so
-// that nobody writes any more, then its keys, and its label last, by which all of it is
-// found. Where another owner has a label, the keys are that one's.
-func (now seen) remove(erased bool) (hosted.Next, error) {
-	switch {
-	case len(now.bindings) > 0:
-		return doing(removed(now.bindings...)), nil
-	case !erased && len(now.others) == 0:
-		return hosted.Next{Act: eraseKeys{}}, nil
-	case now.own.exists:
-		return doing(removed(now.own)), nil
-	}
-	return done, nil
-}
-
-// bind gives the label of a binding's user, which is the one that it has already.
+// bind gives the label of a binding's user: the one that it has already, if it stands.
 func (now seen) bind(l label) (label, error) {
 	if now.binding.exists {
 		l = now.binding.label
@@ -70,15 +48,6 @@ func (now seen) bind(l label) (label, error) {
 		return l, hosted.ErrQuarantine
 	}
 	return l, nil
-}
-
-// unbind is what comes next until the binding's user is gone. The server ends its
-// sessions: those that listen, that wait for a key and that are in a transaction too.
-func (now seen) unbind() (hosted.Next, error) {
-	if !now.binding.exists {
-		return done, nil
-	}
-	return doing(removed(now.binding)), nil
 }
 
 // of is the user of the thing with the tags.
@@ -105,8 +74,8 @@ func relabel(now seen, t provider.Tags, to hosted.Label) any {
 	return act{append([]string{"ACL", "SETUSER", u.name}, channels(u.label, now.home)...)}
 }
 
-// enforce is the next act until the users of bindings are off, or on. Nobody has what is
-// retained any more: whoever had it does not get it back.
+// enforce is the next act until the users of bindings are off, or on, as the labels say. A retained
+// instance loses its users: an undelete gives none of them back.
 func enforce(now seen, t provider.Tags, _ hosted.Label) any {
 	bindings := now.bindings
 	if t.Binding != "" {
@@ -117,7 +86,7 @@ func enforce(now seen, t provider.Tags, _ hosted.Label) any {
 	var all act
 	for _, u := range bindings {
 		switch shut := u.label.Locked != "" || now.own.label.Locked != ""; {
-		case u.label.Instance == "": // somebody else's, whose name begins so
+		case u.label.Instance == "": // a user of somebody else's, whose name begins so
 		case shut && !u.label.Out:
 			all = append(all, append([]string{"ACL", "SETUSER", u.name, "off"}, channels(u.label, now.home)...),
 				[]string{"CLIENT", "KILL", "USER", u.name})
@@ -134,11 +103,11 @@ func enforce(now seen, t provider.Tags, _ hosted.Label) any {
 	return all
 }
 
-// adopt is what comes next until the label is the owner's, who keeps the prefix. No command
-// of the server's changes a user only if that is as it was seen: so each owner has a label
-// of another name, which no late call of the former one touches. Of several who take the
-// former one's at once, the first is heard.
-func adopt(now seen, owner, former provider.Tags) (hosted.Next, error) {
+// adopt is the next act until the label is the owner's, who keeps the prefix of the keys. The server has no
+// command that changes a user only if that is as it was seen: so each owner has a label of its own
+// name, which no late call of the former owner touches. If several take the former label at once, the
+// first one gets it.
+func adopt(now seen, owner, former provider.Tags) (any, error) {
 	var was user
 	others := 0
 	for _, u := range now.others {
@@ -150,20 +119,20 @@ func adopt(now seen, owner, former provider.Tags) (hosted.Next, error) {
 	}
 	switch {
 	case now.own.exists && now.own.label.Owner() != owner.Owner():
-		return done, hosted.NotOurs()
+		return nil, hosted.NotOurs()
 	case now.own.exists && was.exists:
-		return doing(removed(was)), nil
+		return act{removed(was)}, nil
 	case now.own.exists:
-		return done, nil
+		return nil, nil
 	case others > 0:
-		return done, hosted.NotOurs()
+		return nil, hosted.NotOurs()
 	case !was.exists:
-		return done, hosted.Gone()
+		return nil, hosted.Gone()
 	case was.taken == "":
-		return doing([]string{"ACL", "SETUSER", was.name, was.label.rule(), "&" + takenMark + now.own.name}), nil
+		return act{[]string{"ACL", "SETUSER", was.name, was.label.rule(), "&" + takenMark + now.own.name}}, nil
 	case was.taken != now.own.name:
-		return done, hosted.NotOurs()
+		return nil, hosted.NotOurs()
 	}
 	was.label.Tags = owner
-	return doing(labelled(now.own.name, was.label)), nil
+	return act{labelled(now.own.name, was.label)}, nil
 }

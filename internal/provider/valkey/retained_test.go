@@ -86,8 +86,8 @@ func (w *world) bound(in provider.Instance, id string) app {
 	return app{user: c["username"].(string), password: c["password"].(string), prefix: c["prefix"].(string)}
 }
 
-// What is deleted opens to nobody, stays when other lives of its id end, is given back
-// with all keys, also twice, and goes with whoever has it in the end.
+// A retained instance opens to nobody, stays when other lives of its id end, is given back with all keys, also
+// twice, and is removed with its last owner.
 func TestDeletedKeysAreRetained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
@@ -144,8 +144,8 @@ func TestDeletedKeysAreRetained(t *testing.T) {
 	}
 }
 
-// Whatever command of a retention, of an adoption or of a removal is the last of its
-// process: the keys are where they are to be in the end, once.
+// A process may die after any command of a retention, an adoption or a removal: in the end the keys are in the
+// right place, once.
 func TestRetainingIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))

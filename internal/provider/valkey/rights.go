@@ -9,17 +9,15 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// allowed are the commands that a binding may give. Whole categories are of data
-// types alone: what belongs to one works on keys that it names, and the server
-// checks these. Other commands stand here one by one. Hazard: categories such as
-// @read and @keyspace have commands that tell the keys of everybody (SCAN, RANDOMKEY,
-// DBSIZE), and later servers add others (CLUSTERSCAN).
+// allowed are the commands that a binding may give. Only categories of data types stand here as a whole:
+// their commands name the keys that they work on, and the server checks those. All other commands
+// stand here one by one. Hazard: categories such as @read and @keyspace have commands that reveal the
+// keys of all users (SCAN, RANDOMKEY, DBSIZE), and later servers add more (CLUSTERSCAN).
 //
-// Not here on purpose: scripts and functions, which stop the server for
-// everybody and share one library; CLIENT TRACKING, which tells every key that
-// anybody changes; PUBSUB, which tells everybody's channels; COPY and MOVE, which
-// reach databases that no deletion looks at; WAIT; INFO; and PFMERGE, which writes to
-// anybody's key where it is given no source, since the server then checks none (9.1.2).
+// Left out on purpose: scripts and functions, which block the server for all users and share one
+// library; CLIENT TRACKING, which reveals every key that anybody changes; PUBSUB, which reveals all
+// channels; COPY and MOVE, which reach databases that no deletion looks at; WAIT; INFO; and PFMERGE,
+// which writes to any key if it is given no source, since the server then checks none (9.1.2).
 var allowed = strings.Fields(`-@all
 	+@string +@hash +@list +@set +@sortedset +@stream +@bitmap +@hyperloglog +@geo +@transaction
 	+del +unlink +exists +type +touch +dump +rename +renamenx +object|encoding +object|freq +object|idletime
@@ -29,11 +27,11 @@ var allowed = strings.Fields(`-@all
 	+ping +echo +select|0 +command +client|id +client|getname +client|setname +client|setinfo +client|info +client|no-touch
 	-@dangerous -@admin -pfmerge`)
 
-// readsOnly takes from them what changes anything. Keys are opened for reading
-// alone, too.
+// readsOnly takes the commands that change anything from the allowed ones. The rule of keys is read-only,
+// too.
 var readsOnly = strings.Fields("-@write -publish -spublish")
 
-// A role is what a binding may do.
+// A role is a binding's.
 type role string
 
 const (
@@ -41,7 +39,7 @@ const (
 	readOnly  role = "read_only"
 )
 
-// roleOf is what the parameters of a binding ask for.
+// roleOf reads the role in a binding's parameters.
 func roleOf(parameters json.RawMessage) (role, error) {
 	asked := struct {
 		Role role `json:"role"`
@@ -57,9 +55,8 @@ func roleOf(parameters json.RawMessage) (role, error) {
 	return asked.Role, nil
 }
 
-// admit is the act that makes a binding's user, or makes it anew as it was, in one
-// command. The server never sees the password, which is random and long enough that its
-// hash tells nothing.
+// admit is the act that makes a binding's user, or makes it anew, in one command. The server never sees the
+// password: it is random, and too long to be found from its hash.
 func admit(n names, l label, r role, password string) act {
 	hash := sha256.Sum256([]byte(password))
 	keys := "~"

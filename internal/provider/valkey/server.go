@@ -22,14 +22,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A conn is one connection to a server. One command is sent at a time, and none
-// is ever repeated by itself.
+// A conn is a connection to a server. It sends one command at a time, and never repeats one by itself.
 type conn interface {
 	do(ctx context.Context, command ...string) (valkey.ValkeyMessage, error)
 	close()
 }
 
-// A link is the connection of a step.
+// A link is a real connection.
 type link struct{ client valkey.Client }
 
 func (l link) close() { l.client.Close() }
@@ -51,12 +50,10 @@ const (
 	ringScale  = 8
 )
 
-// patience is how long a server may leave the client's own question, whether it is
-// there, without an answer: a tenant can keep it busy.
+// patience is how long a server may leave the client's ping without an answer: a tenant can keep it busy.
 const patience = 30 * time.Second
 
-// dial opens a connection. The client's own cache, its retries and its pool are
-// for apps, and stay off.
+// dial opens a connection. The client's cache, its retries and its pool are for apps, and stay off.
 func dial(ctx context.Context, a hosted.Access) (conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -78,7 +75,7 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 		RingScaleEachConn: ringScale,
 		DialCtxFn: func(now context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if begun.CompareAndSwap(false, true) {
-				now = ctx // the client gives none to the first; one that was cut is opened anew by another step
+				now = ctx // the client gives the first dial no context; another step may dial again
 			}
 			if config == nil {
 				return d.DialContext(now, network, address)
@@ -92,8 +89,8 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 	return link{client}, nil
 }
 
-// tlsConfig is how a server is spoken to; nil for plain text. There is no way to
-// encrypt without verifying by whom it is read.
+// tlsConfig is how a connection is encrypted; nil for plain text. It refuses to encrypt without verifying
+// the server.
 func tlsConfig(a hosted.Access) (*tls.Config, error) {
 	if a.TLS == hosted.TLSRequire {
 		return nil, fmt.Errorf("a Valkey server is spoken to by %s or by %s, not by %q: give its URL as redis://, or as "+
@@ -103,10 +100,10 @@ func tlsConfig(a hosted.Access) (*tls.Config, error) {
 	return a.TLSConfig()
 }
 
-// A server is one that steps are about, on one connection, which is opened when it is
-// needed. One that was cut opens itself anew. Hazard: tenants can hold all connections of a
-// server (maxclients), and then nobody gets a new one, not even to shut a tenant out: so a
-// program that lives on keeps it warm.
+// A server is one that steps work at, on one connection. The first command opens it; after a cut it
+// reconnects by itself. Hazard: tenants can hold all connections of a server (maxclients), and then
+// nobody gets a new one, not even to shut a tenant out: so a program that outlives its steps keeps
+// the connection.
 type server struct {
 	dial func(ctx context.Context) (conn, error)
 
@@ -137,16 +134,16 @@ func (s *server) do(ctx context.Context, command ...string) (m valkey.ValkeyMess
 	return c.do(ctx, command...)
 }
 
-// text is a member of an answer; empty if there is none.
+// text is a text in an answer; empty if it is none.
 func text(m valkey.ValkeyMessage) string {
 	s, _ := m.ToString()
 	return s
 }
 
-// crowded begins what a server at its maxclients answers.
+// crowded is the prefix of the answer of a server at its maxclients.
 const crowded = "max number of clients"
 
-// classes are what an answer of the server asks for, by its first word.
+// classes are the classes of the server's answers, by their first words.
 var classes = map[string]hosted.Class{
 	crowded: {Kind: target.Connections, Remedy: "the server takes no more connections: CLIENT LIST, on one that is " +
 		"still open, tells whose " +
@@ -164,7 +161,7 @@ var classes = map[string]hosted.Class{
 	"MISCONF": {Kind: target.Full, Remedy: "the server cannot write its data to disk: look at its log"},
 }
 
-// word is the first one of a server's answer; empty if it is none.
+// word is the first word of a server's answer; empty if the error is none.
 func word(err error) string {
 	answer, ok := valkey.IsValkeyErr(err)
 	if !ok {
@@ -177,7 +174,7 @@ func word(err error) string {
 	return first
 }
 
-// errReplica: a server that only follows another one takes no writes.
+// errReplica refuses a server that only follows another one.
 var errReplica = errors.New("it is a replica")
 
 func classOf(err error) hosted.Class {
@@ -190,7 +187,7 @@ func classOf(err error) hosted.Class {
 	return classes[word(err)]
 }
 
-// told is an answer without what it repeats of a command.
+// told is an answer without the command in it.
 func told(err error) error {
 	if first := word(err); first != "" && classes[first] != hosted.Other {
 		return errors.New(first)
@@ -198,14 +195,14 @@ func told(err error) error {
 	return err
 }
 
-// userIdentity is the user who stands for the server itself. It can do nothing.
+// userIdentity is the user that holds the server's identity. It can do nothing.
 const userIdentity = "longshore"
 
-// identityMark begins the channel that holds the identity.
+// identityMark is the prefix of the channel that holds the identity.
 const identityMark = "longshore-identity:"
 
-// Identify implements hosted.Server, for one that stands alone and takes writes. The
-// identity is that of the server to all brokers. Of two who write it at once, the first is heard.
+// Identify implements hosted.Server. It refuses clusters and replicas. All brokers see the same identity.
+// If two write one at once, the first counts.
 func (s *server) Identify(ctx context.Context, broker string, write bool) (said hosted.Said, err error) {
 	hello, err := s.do(ctx, "HELLO")
 	if err != nil {
@@ -233,7 +230,7 @@ func (s *server) Identify(ctx context.Context, broker string, write bool) (said 
 // identity is the server's; empty if it has none yet.
 func (s *server) identity(ctx context.Context) (flags []string, identity string, err error) {
 	flags, channels, err := s.getUser(ctx, userIdentity)
-	for _, c := range channels { // in the order in which they were added
+	for _, c := range channels { // the oldest first
 		if id, ok := strings.CutPrefix(c, identityMark); ok {
 			return flags, id, err
 		}
@@ -241,8 +238,8 @@ func (s *server) identity(ctx context.Context) (flags []string, identity string,
 	return flags, "", err
 }
 
-// name gives a server an identity. A user of that name who may log in is somebody's,
-// perhaps the broker's own login: it would be turned off.
+// name gives a server an identity. If a user of that name may log in, it refuses: the user is somebody's,
+// perhaps the broker's own login, and would be turned off.
 func (s *server) name(ctx context.Context, flags []string) (identity string, err error) {
 	if err := s.sound(ctx); err != nil {
 		return "", err
@@ -261,8 +258,8 @@ func (s *server) name(ctx context.Context, flags []string) (identity string, err
 	return identity, err
 }
 
-// sound proves, before anything is made, that the server keeps its users when it
-// restarts, and that nobody gets in without a login.
+// sound proves, before anything is made, that the server keeps its users when it restarts, and lets
+// nobody in without a login.
 func (s *server) sound(ctx context.Context) error {
 	got, err := s.do(ctx, "CONFIG", "GET", "aclfile")
 	if err != nil {
@@ -282,16 +279,16 @@ func (s *server) sound(ctx context.Context) error {
 	return nil
 }
 
-// The epoch of a server is the greatest that the name of a user says, one that can do
-// nothing: a file of users that was put back has a lesser one. A name is never given
-// another meaning, so that a command that comes late lowers nothing. Each broker has its
-// own: what others have changed since the file was put back says nothing of what it lost.
+// Users that can do nothing say the epoch by their names; the greatest count is the server's. An older file
+// of users that was put back has a smaller one. No name changes its meaning, so that a late command
+// lowers nothing. Each broker has an epoch of its own: changes of other brokers after the file was
+// put back do not hide what this one has lost.
 func epochPrefix(broker string) string {
 	return userIdentity + "." + hosted.Name("", provider.Tags{Broker: broker}) + "."
 }
 
-// epoch reads where the server is, and the users that say so; zero if it never said. Two
-// brokers that have raised it at once leave two marks of one count: it is at neither.
+// epoch reads the server's epoch, zero if there is none yet, and the users that say one. Two brokers that
+// have raised it at once leave two marks of one count: it is at neither.
 func (s *server) epoch(ctx context.Context, broker string) (at target.Epoch, marks map[string]int64, err error) {
 	names, err := s.users(ctx, epochPrefix(broker))
 	marks = map[string]int64{}
@@ -312,9 +309,8 @@ func (s *server) epoch(ctx context.Context, broker string) (at target.Epoch, mar
 	return at, marks, err
 }
 
-// Advance implements hosted.Server. There is no command that makes a user only if another
-// one is there: of two brokers at once, one finds both of them after it has made its own,
-// which it takes back.
+// Advance implements hosted.Server. No command makes a user only if another one exists: if two brokers
+// raise the epoch at once, each that finds both users takes its own back.
 func (s *server) Advance(ctx context.Context, broker string, _, to target.Epoch) (bool, error) {
 	name := fmt.Sprintf("%s%d.%s", epochPrefix(broker), to.Count, to.Mark)
 	if _, err := s.do(ctx, "ACL", "SETUSER", name, "reset", "off"); err != nil {
@@ -338,20 +334,15 @@ func (s *server) Advance(ctx context.Context, broker string, _, to target.Epoch)
 	return at == to, s.save(ctx)
 }
 
-// credentials are what an app is given.
+// credentials are those of a binding.
 func credentials(a hosted.Access, user, password, prefix string) map[string]any {
-	host, port := a.Public()
-	uri := "redis"
+	all, address := a.Credentials(hosted.TypeRedis, user, password)
+	scheme := "redis"
 	if a.TLS == hosted.TLSVerify {
-		uri = "rediss"
+		scheme = "rediss"
 	}
-	all := map[string]any{
-		"type": hosted.TypeRedis, "database": 0, // the only one that a user may SELECT
-		"uri":  fmt.Sprintf("%s://%s:%s@%s", uri, user, password, net.JoinHostPort(host, strconv.Itoa(port))),
-		"host": host, "port": port, "username": user, "password": password, "prefix": prefix, "tls": uri == "rediss",
-	}
-	if a.CA != "" {
-		all["ca"] = a.CA
-	}
+	all["database"] = 0 // the only one that a user may SELECT
+	all["uri"] = fmt.Sprintf("%s://%s:%s@%s", scheme, user, password, address)
+	all["prefix"], all["tls"] = prefix, scheme == "rediss"
 	return all
 }

@@ -16,15 +16,15 @@ import (
 const (
 	namePrefix    = "lsv"
 	bindingPrefix = "b"
-	// adoptedMark stands between the name of a prefix and an owner for whom it was not made.
+	// adoptedMark stands between the name of the keys and an owner that has adopted them.
 	adoptedMark = "+"
 )
 
-// names are those of what is made for an instance and a binding.
+// names are those of an instance and a binding.
 type names struct {
-	home    string // begins the keys and channels, in braces, and the names of labels
-	label   string // of the owner's label
-	prefix  string // begins the names of all bindings of the owner
+	home    string // in braces, the prefix of keys and channels; and the prefix of the labels' names
+	label   string // the user that carries the owner's label
+	prefix  string // of the names of all the owner's bindings
 	binding string
 }
 
@@ -51,29 +51,27 @@ func Names(t provider.Tags) []string {
 	return []string{n.label}
 }
 
-// prefix begins all keys and channels of an instance. In braces, since a cluster keeps
-// together what has the same text there.
+// prefix is that of all keys and channels of an instance. The braces have a cluster keep them together.
 func prefix(home string) string { return "{" + home + "}:" }
 
-// A label says whose a user is. It is written as a channel that the user may use
-// and nobody else knows of: a user has no comment, and this one is made and removed
-// with it, in one command.
+// A label says whose a user is. A user has no comment, so the label is written as a channel that the user
+// may use and nobody else knows. One command makes or removes it with the user.
 type label struct {
 	hosted.Label
-	// Settings is a digest of what the instance records of its plan.
+	// Settings is a digest of the plan's snapshot.
 	Settings string `json:"settings,omitempty"`
-	// Out says of a binding's user that it is off, and that its sessions have ended since.
+	// Out says that a binding's user was turned off, and that its sessions have ended since.
 	Out bool `json:"out,omitempty"`
 }
 
 const (
-	// labelMark begins a label.
+	// labelMark is the prefix of a label.
 	labelMark = "longshore:"
-	// takenMark begins the channel that says whose label takes the place of a user's.
+	// takenMark is the prefix of the channel that names the label which takes this one's place.
 	takenMark = "longshore-taken:"
 )
 
-// rule is the label as a rule.
+// rule is the label as a rule of the server's.
 func (l label) rule() string {
 	raw, _ := json.Marshal(l) // texts and times
 	return "&" + labelMark + base64.RawURLEncoding.EncodeToString(raw)
@@ -88,8 +86,7 @@ func parseLabel(channel string) (l label, ok bool) {
 	return l, l.Platform != "" && l.Instance != "" && l.Incarnation != ""
 }
 
-// labelled is the command that writes the label of an instance, as a user who can do
-// nothing.
+// labelled is the command that writes the label of an instance, as a user that can do nothing.
 func labelled(name string, l label) []string {
 	return []string{"ACL", "SETUSER", name, "reset", "off", "resetchannels", l.rule()}
 }
@@ -103,7 +100,7 @@ func removed(users ...user) []string {
 	return command
 }
 
-// channels are what a binding's user may hear of, and its label.
+// channels are the rules of a binding's channels, and its label.
 func channels(l label, home string) []string {
 	return []string{"resetchannels", l.rule(), "&" + prefix(home) + "*"}
 }
@@ -119,10 +116,10 @@ type user struct {
 // seen are the users of an instance and a binding.
 type seen struct {
 	home string
-	own  user // which has the owner's label
-	// others have labels of other owners of the same keys, former ones as a rule.
+	own  user // carries the owner's label
+	// others carry labels of other owners of the same keys, mostly former ones.
 	others   []user
-	bindings []user // all of the owner, unless one was named
+	bindings []user // all of the owner's, unless the tags name one
 	binding  user
 }
 
@@ -157,8 +154,8 @@ func (s *server) Look(ctx context.Context, t provider.Tags) (now seen, err error
 	return now, nil
 }
 
-// Do implements hosted.Host. What it changes is named by its owner: a command that comes
-// late makes or removes nothing of another one's.
+// Do implements hosted.Host. It changes users that are named by their owner: a late command makes or
+// removes nothing of another owner's.
 func (s *server) Do(ctx context.Context, _ provider.Tags, _ seen, a any) error {
 	for _, command := range a.(act) {
 		if _, err := s.do(ctx, command...); err != nil {
@@ -195,7 +192,7 @@ func (s *server) user(ctx context.Context, name string) (user, error) {
 		if l, ok := parseLabel(c); ok {
 			u.label = l
 		}
-		if by, ok := strings.CutPrefix(c, takenMark); ok && u.taken == "" { // in the order in which they were added
+		if by, ok := strings.CutPrefix(c, takenMark); ok && u.taken == "" { // the oldest counts
 			u.taken = by
 		}
 	}
@@ -222,9 +219,8 @@ func (s *server) getUser(ctx context.Context, name string) (flags, channels []st
 	return flags, channels, nil
 }
 
-// users are the names that begin so, in order. Hazard: the server names all of its
-// users, which is the shorter of the two long answers that an operation needs: it
-// also writes all of them down.
+// users are the names with a prefix, in order. Hazard: the server answers with all of its users, as
+// it writes all of them down in save: these are the two long commands of an operation.
 func (s *server) users(ctx context.Context, begins string) ([]string, error) {
 	got, err := s.do(ctx, "ACL", "USERS")
 	if err != nil {
@@ -236,7 +232,7 @@ func (s *server) users(ctx context.Context, begins string) ([]string, error) {
 	return names, err
 }
 
-// save has the server keep its users as they are.
+// save has the server write its users down.
 func (s *server) save(ctx context.Context) error {
 	_, err := s.do(ctx, "ACL", "SAVE")
 	return err

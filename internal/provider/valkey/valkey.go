@@ -1,9 +1,7 @@
-// Package valkey makes what apps use of a shared Valkey server: an instance is a
-// prefix of keys and channels, a binding is a user of its own who may do nothing
-// beyond it. What is made, and whose it is, stands in the server's own list of
-// users, and nowhere else (docs/decisions/0012-shared-servers.md). It decides what
-// comes next (next.go) from the users that are there (users.go). The rest is
-// hosted's.
+// Package valkey makes instances on a shared Valkey server: an instance is a prefix of keys and
+// channels, and a binding a user that may use nothing else. The server's own list of users says what is
+// made, and whose it is (docs/decisions/0012-shared-servers.md says why). The package decides what comes
+// next (next.go) from the users that stand (users.go). Package hosted has the rest.
 package valkey
 
 import (
@@ -20,8 +18,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Options are what a provider is made with. Of a pool, one connection is used, which
-// takes several steps at once.
+// Options are what a provider is made with. With a pool, it keeps one connection, which serves several
+// steps at once.
 type Options = hosted.Options
 
 // A Provider makes instances and bindings on shared servers.
@@ -61,8 +59,8 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Check is a check.Func. A plan says no more than what becomes of what is deleted:
-// the server holds a user to nothing but its rights.
+// Check is a check.Func. A plan has only the settings of deletion: the server limits nothing but a user's
+// rights.
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var d hosted.Deletion
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
@@ -82,28 +80,33 @@ func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance
 		return nil, at.Explain(err)
 	}
 	l := label{Label: hosted.Label{Tags: provider.TagsOf(in), Created: p.Now()}}.ofPlan(in)
-	return func(now seen) (hosted.Next, error) { return now.provision(l, in) }, nil
+	return func(now seen) (any, error) { return now.provision(l, in) }, nil
 }
 
-// update changes the record of the plan alone: plans differ in nothing that the server
-// could hold an instance to.
+// update changes only the plan in the label: plans differ in nothing that the server could enforce.
 func (p *Provider) update(_ context.Context, _ *site, in provider.Instance) (decide, error) {
-	return func(now seen) (hosted.Next, error) { return now.update(in) }, nil
+	return func(now seen) (any, error) { return now.update(in) }, nil
 }
 
+// deprovision removes the users of bindings first, so that nobody writes any more, then the keys,
+// and last the label, by which all of it is found. Where another owner has a label, the keys are
+// that owner's.
 func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	erased := false
-	return func(now seen) (hosted.Next, error) {
-		next, err := now.remove(erased)
-		if _, keys := next.Act.(eraseKeys); !keys {
-			return next, err
+	return func(now seen) (any, error) {
+		if len(now.bindings) > 0 {
+			return act{removed(now.bindings...)}, nil
 		}
-		wait, err := at.Server.erase(ctx, in, prefix(now.home)+"*")
-		if err != nil || wait != nil {
-			return hosted.Next{Wait: wait}, at.Explain(err)
+		if !erased && len(now.others) == 0 {
+			if err := at.Server.erase(ctx, in, prefix(now.home)+"*"); err != nil {
+				return nil, at.Explain(err)
+			}
+			erased = true
 		}
-		erased = true
-		return now.remove(erased)
+		if now.own.exists {
+			return act{removed(now.own)}, nil
+		}
+		return nil, nil
 	}, nil
 }
 
@@ -123,13 +126,13 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 	}
 	l := label{Label: hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.Now()}}
 	made := false
-	next := func(now seen) (hosted.Next, error) {
+	next := func(now seen) (any, error) {
 		if made {
-			return done, nil
+			return nil, nil
 		}
 		label, err := now.bind(l)
-		made = err == nil // as it was, whatever has become of it
-		return hosted.Next{Act: admit(n, label, role, password)}, err
+		made = err == nil // its user is made anew once, whatever state it was in
+		return admit(n, label, role, password), err
 	}
 	return next, func(context.Context, seen) provider.Status {
 		return provider.Status{Grant: &provider.Grant{
@@ -138,6 +141,13 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 	}, nil
 }
 
+// unbind removes the binding's user, with which the server ends the user's sessions: also those
+// that listen, that wait for a key, and that are in a transaction.
 func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, error) {
-	return seen.unbind, nil
+	return func(now seen) (any, error) {
+		if !now.binding.exists {
+			return nil, nil
+		}
+		return act{removed(now.binding)}, nil
+	}, nil
 }

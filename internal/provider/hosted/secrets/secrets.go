@@ -22,8 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// keptFor is how long a secret is used before it is read again. After a fault it is
-// read again sooner (Forget).
+// keptFor is how long a secret is used before it is read again; Forget has it read sooner.
 const keptFor = 5 * time.Minute
 
 // ARNs are those of the secrets of a provider's servers, by the names of targets.
@@ -91,8 +90,8 @@ func NewReader(name string, engine hosted.AddressForm, arns ARNs, client *secret
 	return &Reader{name: name, engine: engine, arns: arns, client: client, now: now, kept: map[string]keptAccess{}}
 }
 
-// LookUp gives what is needed to reach the targets. A target without a name is the one
-// that the plan says, which only the provider knows: it then gets all secrets.
+// LookUp gives the accesses of targets. Only the provider knows which target a plan means: for one
+// without a name, it gets all accesses.
 func (s *Reader) LookUp(ctx context.Context, targets []provider.Target) (json.RawMessage, error) {
 	names := s.arns.Names()
 	if !slices.ContainsFunc(targets, func(t provider.Target) bool { return t.Name == "" }) && len(targets) > 0 {
@@ -104,7 +103,7 @@ func (s *Reader) LookUp(ctx context.Context, targets []provider.Target) (json.Ra
 	accesses := hosted.Accesses{}
 	for _, name := range names {
 		if s.arns[name] == "" {
-			continue // the provider says that it is not in today's settings
+			continue // the provider says that the target is not in today's settings
 		}
 		a, err := s.access(ctx, name)
 		if err != nil {
@@ -138,8 +137,7 @@ func (s *Reader) access(ctx context.Context, name string) (hosted.Access, error)
 	return a, nil
 }
 
-// Forget has all secrets read again: a call met a fault, perhaps because a password was
-// rotated.
+// Forget has all secrets read again, after a fault that a rotated password may have caused.
 func (s *Reader) Forget() {
 	s.mu.Lock()
 	clear(s.kept)

@@ -1,5 +1,4 @@
-// Package pgconfig says how the broker connects to a PostgreSQL server: by what it is
-// given, and by nothing else.
+// Package pgconfig configures the broker's connections to PostgreSQL servers: by its arguments alone.
 package pgconfig
 
 import (
@@ -15,22 +14,21 @@ import (
 // Timeout is how long a connection is waited for.
 const Timeout = 5 * time.Second
 
-// all is every setting that pgx else takes from a PG* variable, from a file in
-// ~/.postgresql, or from ~/.pgpass. Those of an operator's shell are for psql: they may
-// name another server's certificates, or files that the broker may not read.
+// all is every setting that pgx would otherwise take from a PG* variable, from a file in ~/.postgresql,
+// or from ~/.pgpass. An operator's variables are for psql: they may name another server's certificates,
+// or files that the broker may not read.
 var all = "host=localhost port=5432 user=x password=x dbname=x target_session_attrs=any sslmode=disable " +
 	"sslnegotiation=postgres sslsni=1 " +
 	"sslcert='' sslkey='' sslpassword='' sslrootcert='' passfile='" + os.DevNull + "' servicefile='" + os.DevNull + "' " +
 	fmt.Sprintf("connect_timeout=%d", int(Timeout/time.Second))
 
-// envService names a section of a file of settings. To pgx, a setting cannot say that
-// there is none.
+// envService names a section of a file of settings. No setting can tell pgx to ignore it.
 const envService = "PGSERVICE"
 
 var parsing sync.Mutex
 
-// New is how to connect without TLS, as a user who has no password unless one is set.
-// The caller adds the settings of the session.
+// New configures connections without TLS, as a user without a password. The caller adds both, and the
+// settings of the session.
 func New(host string, port uint16, database, user string) (*pgxpool.Config, error) {
 	cfg, err := parse()
 	if err != nil {

@@ -2,8 +2,7 @@ package pgcopy
 
 import "syscall"
 
-// attributes have a program end with the broker, also when that is killed, and not
-// with Ctrl-C before it.
+// attributes end a program with the broker, even if the broker is killed, and not by Ctrl-C before it.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,6 +4,5 @@ package pgcopy
 
 import "syscall"
 
-// attributes are none: a program outlives a broker that is killed, until its login is
-// kept out.
+// attributes are none: a program outlives a broker that is killed, until its login is evicted.
 func attributes() *syscall.SysProcAttr { return nil }

@@ -1,3 +1,12 @@
+// Package pgcopy runs PostgreSQL's own pg_dump and pg_restore on one tenant's database, and
+// owns what their failures mean. It leaves to package postgres the logins that they connect by,
+// and which database may be copied where, and when.
+//
+// Hazard: a dump and a restore run tenants' code (views, functions, index expressions,
+// triggers) with all rights of the login that they connect by. SET ROLE is no protection: that
+// code can undo it. So each copy has a login of its own, which is a member of the database's
+// owner role and of nothing else: that code can do no more than the database's users can. The
+// broker's login, whose keepers may change every role, opens no tenant's database for a copy.
 package pgcopy
 
 import (
@@ -15,17 +24,29 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/base/secret"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Programs are pg_dump and pg_restore, of one version.
-type Programs struct {
-	bin   string
-	major int
+// A Side is a database that is read or written, its owner role, and the login of the copy. The
+// caller derives all three.
+type Side struct{ Database, Owner, Login string }
+
+// A Login is a Side's that was let in, for one copy.
+type Login struct {
+	secret.Holder
+	Side
+	Password string
 }
 
-// Find looks for the programs in a folder, or where commands are found if that is
-// empty.
+// Programs are pg_dump and pg_restore, of one version.
+type Programs struct {
+	bin string
+	// Major is their version: they read no server of a later one.
+	Major int
+}
+
+// Find looks for the programs in a folder, or in PATH if that is empty.
 func Find(ctx context.Context, bin string) (*Programs, error) {
 	none := func(err error) error {
 		return &advice.Error{Name: "pg_dump", What: "cannot be run",
@@ -45,18 +66,15 @@ func Find(ctx context.Context, bin string) (*Programs, error) {
 			return nil, none(err)
 		}
 		fields := strings.Fields(string(said)) // pg_dump (PostgreSQL) 17.2
-		if _, err := fmt.Sscanf(fields[min(2, len(fields)-1)], "%d", &p.major); err != nil {
+		if _, err := fmt.Sscanf(fields[min(2, len(fields)-1)], "%d", &p.Major); err != nil {
 			return nil, none(err)
 		}
 	}
 	return p, nil
 }
 
-// Major is the programs' version: a server of a later one cannot be read by them.
-func (p *Programs) Major() int { return p.major }
-
-// Dump writes a database in pg_dump's custom format, as it is at one moment, by a
-// login that was let in to read. Plain is without compression.
+// Dump writes a snapshot of a database in pg_dump's custom format, by a login that only reads. Plain is
+// without compression.
 func (p *Programs) Dump(ctx context.Context, a hosted.Access, l Login, plain bool, to io.Writer) error {
 	args := []string{"--format=custom", "--role=" + l.Owner, "--no-password", "--no-tablespaces", "--no-security-labels",
 		"--no-publications",
@@ -67,10 +85,8 @@ func (p *Programs) Dump(ctx context.Context, a hosted.Access, l Login, plain boo
 	return p.run(ctx, "pg_dump", args, a, l, nil, to)
 }
 
-// Restore fills an empty database with what Dump has written, by a login that was let
-// in: everything in it belongs to the owner role then, and to nobody is granted what
-// somebody had in the other database. It stops at the first thing that cannot be
-// restored.
+// Restore fills an empty database from what Dump has written. The owner role then owns everything in it,
+// and no rights of the other database are granted. It stops at the first thing that cannot be restored.
 func (p *Programs) Restore(ctx context.Context, a hosted.Access, l Login, from io.Reader) error {
 	return p.run(ctx, "pg_restore", []string{"--dbname=" + l.Database, "--role=" + l.Owner, "--no-password", "--exit-on-error",
 		"--no-owner",
@@ -78,10 +94,10 @@ func (p *Programs) Restore(ctx context.Context, a hosted.Access, l Login, from i
 		"--no-subscriptions"}, a, l, from, nil)
 }
 
-// mostSaid bounds what is kept of what a program says.
+// mostSaid is how much is kept of a program's messages.
 const mostSaid = 64 << 10
 
-// endWithin is how long a program that was told to end is waited for.
+// endWithin is how long a program that was killed may take to end.
 const endWithin = 5 * time.Second
 
 func (p *Programs) run(
@@ -97,7 +113,7 @@ func (p *Programs) run(
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, env, from, to, said
 	cmd.WaitDelay = endWithin
 	cmd.SysProcAttr = attributes()
-	runtime.LockOSThread() // to Linux, a program's parent is a thread
+	runtime.LockOSThread() // Linux ends the program with the thread that started it
 	defer runtime.UnlockOSThread()
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
@@ -108,9 +124,8 @@ func (p *Programs) run(
 	return nil
 }
 
-// access is a folder, which the caller removes, and an environment by which a program
-// connects. The password is in a file that this user alone may read: others see
-// neither the environment of a process of theirs nor that, and all see its arguments.
+// access makes a folder, which the caller removes, and the environment by which a program connects. The
+// password is in a file that only this user may read: a program's arguments are visible to everybody.
 func access(a hosted.Access, l Login) (dir string, env []string, err error) {
 	if dir, err = os.MkdirTemp("", "longshore-copy-"); err != nil { // mode 0700
 		return "", nil, err
@@ -148,7 +163,7 @@ func access(a hosted.Access, l Login) (dir string, env []string, err error) {
 	return dir, env, nil
 }
 
-// A head keeps the beginning of what is written to it.
+// A head keeps the first bytes that are written to it.
 type head struct {
 	bytes.Buffer
 	most int
@@ -160,26 +175,25 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A Problem is why a database cannot be copied, for its user to read: it names no
-// data and nothing of how it is done.
+// A Problem tells a user why a database cannot be copied. It has neither data nor internals.
 type Problem struct {
 	// Reason is a sentence that says what to do.
 	Reason string
-	// Passing: another try may go well.
+	// Passing says that another try may succeed.
 	Passing bool
 	cause   error
 }
 
 func (p *Problem) Error() string { return p.Reason }
 
-// Unwrap gives how the program ended.
+// Unwrap gives the program's exit.
 func (p *Problem) Unwrap() error { return p.cause }
 
 const forcedSecurity = "A table forces row security on its owner too, and cannot be copied. " +
 	"Alter it with NO FORCE ROW LEVEL SECURITY first."
 
-// reasons are what programs say, and what it means. What a program says may hold data,
-// so that none of it is passed on.
+// reasons are messages of programs, and their meanings. The messages themselves may hold data, so that
+// none is passed on.
 var reasons = []struct {
 	says    string
 	passing bool
@@ -209,7 +223,7 @@ var reasons = []struct {
 	{"must be owner", false, "It holds something that does not belong to its owner role. Give it to the owner role, or drop it."},
 }
 
-// meant is what a program's failure means.
+// meant is the meaning of a program's failure.
 func meant(name, said string, err error) error {
 	cause := fmt.Errorf("%s: %w", name, err)
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {

@@ -1,6 +1,5 @@
-// Package scram computes what PostgreSQL keeps of a password, so that no password
-// is ever part of a statement: what a server logs or shows of its sessions tells
-// none. It owns the form; where a password comes from is its callers' affair.
+// Package scram computes the verifier that PostgreSQL keeps of a password, so that no password is ever
+// part of a statement, which servers log, and show of their sessions.
 package scram
 
 import (
@@ -13,15 +12,14 @@ import (
 )
 
 const (
-	// rounds is what PostgreSQL itself uses. Our passwords are random, so that more
-	// would slow each login down and protect nothing.
+	// rounds is what PostgreSQL itself uses. The passwords are random: more rounds would slow each login
+	// down, and protect nothing.
 	rounds   = 4096
 	saltSize = 16
 )
 
-// Verifier is a password as PostgreSQL stores it, by SCRAM-SHA-256 with a salt of
-// its own. It holds no single quote. A password is of printable ASCII: others would
-// have to be normalized first, as clients do.
+// Verifier is a password as PostgreSQL stores it, by SCRAM-SHA-256 with a random salt. It has no single
+// quote. It refuses passwords beyond printable ASCII, which would have to be normalized as clients do.
 func Verifier(password string) (string, error) {
 	for _, r := range password {
 		if r < ' ' || r > '~' {

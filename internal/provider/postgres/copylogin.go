@@ -1,0 +1,190 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
+	"github.com/longshore/longshore/internal/provider/postgres/scram"
+)
+
+// A copy has logins of its own, one for each side (pgcopy says why). The broker's login makes them
+// itself, without a keeper.
+
+const (
+	// copyMark is the comment on each login of a copy. It is no label, so that no inventory takes
+	// such a login for a binding. A role with another comment is not the broker's.
+	copyMark = "longshore-copy"
+	// copyValid is how long a login's password opens. Both programs connect at once, and the
+	// sessions that they have begun go on.
+	copyValid = "10 minutes"
+)
+
+var (
+	// errForeign: a role that is not the broker's has the login's name.
+	errForeign = errors.New("the name of a copy's login is taken by a role that is not the broker's")
+	// errSessions: the login has sessions, which are ending.
+	errSessions = errors.New("sessions of a copy's login have not ended yet")
+)
+
+// admitCopy makes the login of a side, or makes it anew, with a password that nobody else has been
+// told. A login that only reads may change nothing, whatever code it runs.
+func admitCopy(ctx context.Context, d *sqlServer, broker string, side pgcopy.Side, readOnly bool) (pgcopy.Login, error) {
+	l := pgcopy.Login{Side: side, Password: rand.Text()}
+	verifier, err := scram.Verifier(l.Password)
+	if err != nil {
+		return l, err
+	}
+	err = d.with(ctx, func(c *pgx.Conn) error {
+		var until string
+		found, err := standing(ctx, c, side.Login)
+		if err == nil {
+			err = c.QueryRow(ctx, `SELECT (now() + $1::text::interval)::text`, copyValid).Scan(&until)
+		}
+		if err != nil {
+			return err
+		}
+		lines := []line{
+			{side.Owner, `GRANT %2$I TO %1$I WITH INHERIT TRUE, SET TRUE`},
+			{"", `ALTER ROLE %1$I IN DATABASE %3$I SET role = %2$L`},
+			{"", `ALTER ROLE %1$I IN DATABASE %3$I SET default_transaction_read_only = %4$s`},
+			{"", `ALTER ROLE %1$I LOGIN CONNECTION LIMIT 2 PASSWORD %5$L VALID UNTIL %6$L`},
+		}
+		if !found {
+			lines = append([]line{{"", `CREATE ROLE %1$I NOLOGIN; COMMENT ON ROLE %1$I IS %7$L`}}, lines...)
+		}
+		return work{ctx: ctx, c: c, names: names{broker: broker}}.asks(lines, side.Login, side.Owner, side.Database,
+			fmt.Sprint(readOnly), verifier, until, copyMark)
+	})
+	if err != nil {
+		err = fmt.Errorf("preparing the login of a copy: %w", err)
+	}
+	return l, err
+}
+
+// evictCopy keeps the login of a copy out, ends its sessions, gives what it has made to the owner
+// role, and drops it. It reports whether the login is gone: while a session is ending, or somebody
+// else holds a lock, it is to be called again. It leaves what is not the broker's.
+func evictCopy(ctx context.Context, d *sqlServer, side pgcopy.Side) (gone bool, err error) {
+	var holds []string
+	err = d.with(ctx, func(c *pgx.Conn) error {
+		found, err := standing(ctx, c, side.Login)
+		if err != nil || !found {
+			gone = err == nil
+			return err
+		}
+		if err := shutOut(ctx, d, c, side.Login); err != nil {
+			return err
+		}
+		if holds, err = holding(ctx, d, c, side.Login); err != nil || len(holds) > 0 {
+			return err
+		}
+		gone = true
+		return script(ctx, c, `DROP ROLE %1$I`, side.Login)
+	})
+	if errors.Is(err, errSessions) {
+		return false, nil
+	}
+	for _, database := range holds {
+		text := `GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE; SET LOCAL ROLE %1$I; `
+		if database == side.Database {
+			text += `REASSIGN OWNED BY %1$I TO %2$I; `
+		}
+		err = errors.Join(err, d.inside(ctx, database, func(c *pgx.Conn) error {
+			return script(ctx, c, text+`DROP OWNED BY %1$I; RESET ROLE`, side.Login, side.Owner)
+		}))
+	}
+	return gone, err
+}
+
+// standing reports whether the login of a copy is there.
+func standing(ctx context.Context, c *pgx.Conn, login string) (bool, error) {
+	comment := ""
+	err := c.QueryRow(ctx, `SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = $1`,
+		login).Scan(&comment)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return false, nil
+	case err == nil && comment != copyMark:
+		return true, errForeign
+	}
+	return true, err
+}
+
+// shutOut lets nobody in by the login any more.
+//
+// Hazard: a tenant's code that the copy ran may have changed the login's password in a
+// transaction that is still open, or prepared. That transaction holds a lock on the role for as
+// long as the tenant likes, so it is ended first, and the next call shuts the login out.
+func shutOut(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) error {
+	err := script(ctx, c, `ALTER ROLE %1$I NOLOGIN PASSWORD NULL`, login)
+	if err == nil || classOf(err) != hosted.Locked {
+		return err
+	}
+	if err := endCopy(ctx, c, login); err != nil {
+		return err
+	}
+	if _, err := rollBackCopy(ctx, d, c, login); err != nil {
+		return err
+	}
+	return errSessions
+}
+
+// rollBackCopy rolls back the login's prepared transactions, each in its database, and reports
+// whether there were any. They outlive the login, and block its end and that of the database.
+func rollBackCopy(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) (found bool, _ error) {
+	type waiting struct{ GID, Database string }
+	prepared, err := collect(ctx, c, pgx.RowToStructByPos[waiting],
+		`SELECT gid, database::text FROM pg_prepared_xacts WHERE owner = $1`, login)
+	if err != nil || len(prepared) == 0 {
+		return false, err
+	}
+	if err := script(ctx, c, `GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE`, login); err != nil {
+		return false, err
+	}
+	for _, x := range prepared {
+		if err := d.inside(ctx, x.Database, func(c *pgx.Conn) error {
+			if err := script(ctx, c, `SET ROLE %1$I`, login); err != nil {
+				return err
+			}
+			return script(ctx, c, `ROLLBACK PREPARED %1$L`, x.GID)
+		}); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// endCopy ends the login's sessions, which takes a moment.
+func endCopy(ctx context.Context, c *pgx.Conn, login string) error {
+	return script(ctx, c, `GRANT %1$I TO CURRENT_USER WITH INHERIT TRUE;
+SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = %1$L;
+REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, login)
+}
+
+// holding names the databases in which the login has something, once its sessions and prepared
+// transactions have ended.
+func holding(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) ([]string, error) {
+	var sessions int
+	err := c.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE usename = $1`, login).Scan(&sessions)
+	if err != nil {
+		return nil, err
+	}
+	if sessions > 0 {
+		return nil, cmp.Or(endCopy(ctx, c, login), errSessions)
+	}
+	if found, err := rollBackCopy(ctx, d, c, login); err != nil || found {
+		return nil, cmp.Or(err, errSessions)
+	}
+	return collect(ctx, c, pgx.RowTo[string], `
+SELECT DISTINCT d.datname::text FROM pg_shdepend s
+JOIN pg_database d ON d.oid = s.dbid JOIN pg_roles r ON r.oid = s.refobjid
+WHERE s.refclassid = 'pg_authid'::regclass AND r.rolname = $1
+AND s.classid <> 'pg_db_role_setting'::regclass`, login)
+}
