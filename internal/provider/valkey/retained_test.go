@@ -252,6 +252,21 @@ func isFailure(err error) bool {
 	return is
 }
 
+// An undeleted instance is known by the keys of its origin, too, which it keeps.
+func TestNamesOfAnUndeletedInstance(t *testing.T) {
+	made := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "1"}
+	back := made
+	back.Instance, back.Incarnation = "j", "2"
+	back.Origin = provider.Origin{Instance: made.Instance, Incarnation: made.Incarnation}
+	keys := valkey.Names(made)
+	if len(keys) != 1 {
+		t.Errorf("an instance has the names %q", keys)
+	}
+	if names := valkey.Names(back); len(names) != 2 || names[1] != keys[0] || names[0] == keys[0] {
+		t.Errorf("what was undeleted has the names %q, and its keys are those of %q", names, keys)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -41,14 +41,14 @@ func namesOf(t provider.Tags) names {
 	return n
 }
 
-// Names are those that the thing with these tags has on its server: an instance's user, or
-// a binding's.
+// Names are those that the thing with these tags has on its server: a binding's user; or an
+// instance's user, and what its keys begin with, where it has those of its origin.
 func Names(t provider.Tags) []string {
 	n := namesOf(t)
 	if n.binding != "" {
 		return []string{n.binding}
 	}
-	return []string{n.label}
+	return slices.Compact([]string{n.label, n.home})
 }
 
 // prefix is that of all keys and channels of an instance. The braces have a cluster keep them together.
