@@ -1,6 +1,5 @@
-// Package demo is a provider that makes nothing: its instances are real to a
-// platform and worth nothing, so that platform teams can test against them. How
-// long its work takes, and what fails, is chosen by the plan or by the user.
+// Package demo is a provider that makes nothing: platform teams test against its instances. The plan or
+// the user chooses how long its work takes, and what fails.
 //
 // Settings of a plan, which no parameter overrides:
 //
@@ -16,10 +15,9 @@
 //   - fail: true fails the operation that the parameter is given to; the name
 //     of a kind fails the operations of that kind.
 //
-// A deletion is given no parameters: those count with which its instance was
-// made or last updated, or its binding made. They are all that the demo keeps, in
-// the State of the record. A deletion that is to fail does so for one operation
-// only; the next one works, so that nobody is left with what cannot be deleted.
+// A deletion is given no parameters: those of the last provision or update count, or those of the bind.
+// The demo keeps them, and nothing else, in the State of the record. A deletion that is to fail does so
+// in one operation; the next one succeeds, so that everything can be deleted.
 package demo
 
 import (
@@ -33,9 +31,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// A Provider is the demo. Its methods may be called by many goroutines. What a
-// step answers follows from what it is told and the time alone, so that a repeated
-// step answers the same.
+// A Provider is the demo. Many goroutines may call its methods. The answer of a step depends on its input
+// and the time alone, so that a repeated step answers the same.
 type Provider struct {
 	delay time.Duration
 	now   func() time.Time
@@ -43,8 +40,8 @@ type Provider struct {
 
 var _ provider.Provider = (*Provider)(nil)
 
-// New builds a provider. Delay is how long an asynchronous operation takes unless
-// its plan or its parameters say otherwise.
+// New builds a provider. Delay is how long an asynchronous operation takes if neither plan nor parameters
+// say.
 func New(delay time.Duration, now func() time.Time) *Provider {
 	return &Provider{delay: delay, now: now}
 }
@@ -78,7 +75,7 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 	return p.step(ctx, b.Instance.Operation, nil, b.Instance.Settings, b.State)
 }
 
-// step makes one step of an operation, which ends so long after it was ordered.
+// step makes one step of an operation, which ends a delay after it was ordered.
 func (p *Provider) step(
 	ctx context.Context, op provider.Operation, parameters json.RawMessage, fixed map[string]any, s provider.State,
 ) (st provider.Status, err error) {
@@ -90,7 +87,7 @@ func (p *Provider) step(
 		return st, err
 	}
 	is := was
-	if !removes(op.Kind) {
+	if !op.Kind.Deletes() {
 		if is.Asked, err = askedBy(parameters); err != nil {
 			return st, failed(op.Kind, err.Error())
 		}
@@ -106,7 +103,7 @@ func (p *Provider) step(
 		delay = 0
 	}
 	fails := is.Asked.Fail.has(op.Kind) || plan.Fail.has(op.Kind)
-	if removes(op.Kind) {
+	if op.Kind.Deletes() {
 		if fails = fails && (was.Failed == "" || was.Failed == op.ID); fails {
 			is.Failed = op.ID
 		}
@@ -130,16 +127,14 @@ func (p *Provider) step(
 	return st, nil
 }
 
-func removes(k operation.Kind) bool { return k == operation.Deprovision || k == operation.Unbind }
-
-// stateFormat is the version in which a memory is written.
+// stateFormat is the version of a memory's format.
 const stateFormat = 1
 
-// A memory is what the demo keeps of an instance or a binding.
+// A memory is the state of an instance or a binding.
 type memory struct {
-	// Asked is what the parameters ask.
+	// Asked are the parameters.
 	Asked asked `json:"asked,omitzero"`
-	// Failed is the deletion that has been failed as it was asked for.
+	// Failed is the deletion that has failed as asked.
 	Failed string `json:"failed,omitempty"`
 }
 
@@ -157,7 +152,7 @@ func recall(s provider.State) (m memory, err error) {
 	}
 }
 
-// since is m as State, and nil if it is what was.
+// since is m as State; nil if it has not changed.
 func (m memory) since(was memory) *provider.State {
 	data, _ := json.Marshal(m) // numbers and texts only
 	before, _ := json.Marshal(was)
@@ -167,14 +162,14 @@ func (m memory) since(was memory) *provider.State {
 	return &provider.State{Format: stateFormat, Data: data}
 }
 
-// The bounds of when to ask again.
+// Bounds of the time until the next step.
 const (
 	minAfter = 50 * time.Millisecond
 	maxAfter = 10 * time.Second
 )
 
-// words are what the platform's users read: while it works, when it is done, and what
-// to do when it has failed.
+// words are for the platform's users: while an operation runs, when it has succeeded, and what to do when
+// it has failed.
 var words = map[operation.Kind]struct{ doing, did, remedy string }{
 	operation.Provision: {"Creating the instance", "The instance is ready.",
 		"Leave the parameter out or choose another plan."},

@@ -339,8 +339,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Whoever asked for deletions to fail can still delete, with the same
-// parameters: a deletion fails for one operation, however often it is repeated.
+// A deletion that is asked to fail does so in one operation, however often its step is repeated. The next one
+// succeeds, with the same parameters.
 func TestDeletionFailsOnce(t *testing.T) {
 	for _, kind := range []operation.Kind{operation.Deprovision, operation.Unbind} {
 		for _, plan := range []bool{false, true} {
@@ -556,8 +556,7 @@ func TestADeletionWithoutState(t *testing.T) {
 	}
 }
 
-// Of the parameters, nothing is kept but what is asked of the demo, and of an instance
-// that asks nothing, nothing: a state costs each record a sealing.
+// The state has the demo's own parameters alone. An instance without any has no state: sealing one costs time.
 func TestWhatIsKept(t *testing.T) {
 	for parameters, want := range map[string]string{
 		"": "", `{"note":"canary"}`: "",
@@ -571,9 +570,8 @@ func TestWhatIsKept(t *testing.T) {
 	}
 }
 
-// What a deletion is like is asked of the creation, or of the last update that
-// succeeded: a deletion itself is given no parameters, since it must work when
-// they cannot be decrypted.
+// A deletion follows the parameters of the creation, or of the last update that succeeded: it is given none
+// itself, since it must work if they cannot be decrypted.
 func TestWhatIsAskedOfADeletionIsRemembered(t *testing.T) {
 	steps := map[string]struct {
 		reason string

@@ -19,10 +19,10 @@ const (
 	domain = ".demo.longshore.example"
 )
 
-// granted are what a plan's bindings may give; credentials, if it does not say.
+// granted are the values of the setting grant; empty for plain credentials.
 var granted = []string{"", "volume", "route", "syslog"}
 
-// Names are those that stand in the credentials of what has the tags.
+// Names are those in the credentials of the instance or binding with the tags.
 func Names(t provider.Tags) []string {
 	role := "instance"
 	if t.Binding != "" {
@@ -31,8 +31,8 @@ func Names(t provider.Tags) []string {
 	return []string{provider.Name(namePrefix, role, t)}
 }
 
-// grantOf is what the binding gives. It follows from the ids, the binding's secret
-// and when the operation began, so that each step gives the same.
+// grantOf is the binding's grant. It derives from the ids, the binding's secret and the start of the
+// operation, so that each step gives the same.
 func grantOf(b provider.Binding) (*provider.Grant, error) {
 	plan, _ := settingsOf(b.Instance.Settings) // Check has refused what cannot be understood
 	instance := Names(provider.TagsOf(b.Instance))[0]
@@ -63,8 +63,8 @@ func grantOf(b provider.Binding) (*provider.Grant, error) {
 	return g, nil
 }
 
-// credentials are a user's with a password of 192 bits, which follow from the secret
-// and do not tell it.
+// credentials are a user's, with a password of 192 bits that derives from the secret and does not reveal
+// it.
 func credentials(b provider.Binding, instance string, into map[string]any) error {
 	if len(b.Secret) == 0 {
 		return errors.New("a bind needs the binding's secret")

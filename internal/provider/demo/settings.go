@@ -22,20 +22,20 @@ const (
 	maxValidDays = 3650
 )
 
-// asked is what a plan or a user asks of operations.
+// asked are the settings of a plan that are parameters, too.
 type asked struct {
 	Delay *float64 `json:"delay_seconds,omitempty"`
 	Fail  kinds    `json:"fail,omitempty"`
 }
 
-// settings are those of a plan.
+// settings are a plan's.
 type settings struct {
 	asked
 	Grant     string   `json:"grant"`
 	ValidDays *float64 `json:"valid_days"`
 }
 
-// kinds are those of operations that fail.
+// kinds are the kinds of operations that fail.
 type kinds []operation.Kind
 
 var everyKind = kinds{
@@ -44,13 +44,13 @@ var everyKind = kinds{
 
 func (k kinds) has(kind operation.Kind) bool { return slices.Contains(k, kind) }
 
-// UnmarshalJSON takes a kind, a list of them, or a boolean: true means the operation
-// that it is given to, which a deletion never is.
+// UnmarshalJSON takes a kind, a list of kinds, or a boolean: true means the operation that it is given
+// to, which is never a deletion.
 func (k *kinds) UnmarshalJSON(data []byte) error {
 	var all bool
 	if json.Unmarshal(data, &all) == nil {
 		if *k = nil; all {
-			*k = slices.DeleteFunc(slices.Clone(everyKind), removes)
+			*k = slices.DeleteFunc(slices.Clone(everyKind), operation.Kind.Deletes)
 		}
 		return nil
 	}
@@ -68,8 +68,8 @@ func (k *kinds) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// What parameters may be wrong in. No message repeats a value, since a user may have
-// put a secret into the wrong place.
+// Failures by wrong parameters. No message repeats a value: a user may have put a secret into the wrong
+// place.
 var (
 	errFail = provider.Failf(`The parameter "fail" must be true, false, or one of "provision", "update", "deprovision", ` +
 		`"bind", "unbind".`)
@@ -99,8 +99,7 @@ func (a asked) valid() bool { return a.Delay == nil || *a.Delay >= 0 && *a.Delay
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// settingsOf reads those of a plan, whose numbers are of any type that a decoder
-// gives.
+// settingsOf reads a plan's settings, whose numbers have any type that a decoder gives.
 func settingsOf(fixed map[string]any) (s settings, err error) {
 	text, err := json.Marshal(fixed)
 	if err == nil {
@@ -115,8 +114,7 @@ func settingsOf(fixed map[string]any) (s settings, err error) {
 	return s, err
 }
 
-// Check finds what is wrong with the settings of a plan. Instances record nothing of
-// them.
+// Check is a check.Func. Instances record no snapshot.
 func Check(plan check.Plan) (json.RawMessage, error) {
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
 		value := plan.Settings[name]
