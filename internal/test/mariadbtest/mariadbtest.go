@@ -52,7 +52,7 @@ const guide = "CREATE DATABASE `longshore`;\n" +
 	"GRANT SELECT ON mysql.columns_priv TO `longshore`@`%`;\n" +
 	"GRANT SELECT ON mysql.procs_priv TO `longshore`@`%`;\n"
 
-// Guide is those statements, for whoever compares them with the guide's.
+// Guide is those statements, to compare them with the guide's.
 func Guide() string { return guide }
 
 // A Server is a real one. It speaks TLS, by an authority of its own, and plainly.
@@ -219,8 +219,7 @@ func start(settings ...string) (*Server, error) {
 	return nil, err
 }
 
-// setUp makes the server's folder: its administrator is whoever runs the tests, by
-// the socket alone.
+// setUp makes the server's folder: its administrator is the user of the tests, by the socket alone.
 func (s *Server) setUp(install string) error {
 	who, err := exec.Command("id", "-un").Output()
 	if err != nil {

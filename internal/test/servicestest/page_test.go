@@ -301,7 +301,7 @@ func TestPageOfFourFiles(t *testing.T) {
 	}
 }
 
-// What a careful engineer asks of templates and rights holds for all that ship.
+// All templates and rights that ship follow a careful engineer's rules.
 func TestRules(t *testing.T) {
 	c, all := shipped(t)
 	if len(all) != len(servicestest.Services()) {

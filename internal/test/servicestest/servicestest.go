@@ -1,8 +1,6 @@
-// Package servicestest uses the AWS services that ship as their applications do: by
-// nothing but the credentials of a binding. The broker that handed them out may run
-// anywhere; whoever tests one asks it for bindings, and has the rows of Services tell
-// whether they open what they should, and nothing else. That all is removed is told by
-// Listing.
+// Package servicestest uses the AWS services that ship as applications do: by the credentials of a binding alone.
+// The tests of a broker, which may run anywhere, ask it for bindings; the rows of Services tell whether the
+// bindings open what they should and nothing else, and Listing whether all was removed.
 package servicestest
 
 import (

@@ -1,7 +1,6 @@
-// Package testkit makes a broker for tests: the decisions, the worker, the
-// reaper, the operator's console and the wire, over one store, one clock and one
-// provider. It needs nothing: whatever a test does not give has a default in
-// memory. What drives operations, and when time passes, is left to the tests.
+// Package testkit makes a broker for tests: the decisions, the worker, the reaper, the operator's console and the
+// wire, over one store, one clock and one provider. Parts that a test does not give have defaults in memory. The
+// tests drive the operations and the clock.
 package testkit
 
 import (

@@ -1,7 +1,6 @@
-// Package testserver starts the servers that tests run on, so that each ends with
-// its test process, however that ends. It owns finding what make installed, free
-// ports, the guard beside a server, and certificates. What a server is told, and what
-// is made in it, is left to the packages of each kind.
+// Package testserver starts the servers that tests run on, so that each ends with its test process, however that
+// ends. It finds what make installed and free ports, and has the guard beside a server, and certificates. The
+// packages of each kind of server configure it.
 package testserver
 
 import (
