@@ -299,13 +299,13 @@ $(TOOLS)/valkey-%/installed: | internal/test/valkeytest/valkey-%.txt
 PGJDBC        := 42.7.8
 PGJDBC_SHA256 := 2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7
 
-$(CLIENTS)/installed: | internal/app/testdata/clients/requirements.txt internal/app/testdata/clients/package-lock.json
+$(CLIENTS)/installed: | internal/app/embedded/testdata/clients/requirements.txt internal/app/embedded/testdata/clients/package-lock.json
 	@echo "installing drivers into $(@D)"
 	@rm -rf $(@D) $(@D).repository
 	@mkdir -p $(@D)
 	@python3 -m venv $(@D)/python
-	@$(@D)/python/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement internal/app/testdata/clients/requirements.txt
-	@cp internal/app/testdata/clients/package.json internal/app/testdata/clients/package-lock.json $(@D)
+	@$(@D)/python/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement internal/app/embedded/testdata/clients/requirements.txt
+	@cp internal/app/embedded/testdata/clients/package.json internal/app/embedded/testdata/clients/package-lock.json $(@D)
 	@cd $(@D) && npm ci --no-audit --no-fund --silent
 	@mvn --quiet --batch-mode -Dstyle.color=never -Dmaven.repo.local=$(@D).repository org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
 	  -Dartifact=org.postgresql:postgresql:$(PGJDBC) -Dmdep.stripVersion=true -DoutputDirectory=$(@D)
