@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 
 	"github.com/longshore/longshore/internal/app"
-	"github.com/longshore/longshore/internal/app/embedded"
+	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
 )
@@ -327,8 +327,11 @@ func (r *reader) refuse(name, value, want string) {
 
 // check reads settings as the functions will read them.
 func (r *reader) check(name string, environment map[string]string) {
-	_, err := embedded.Settings{Listen: ":0", Data: "-"}.Complete(func(name string) string { return environment[name] })
-	if err != nil {
+	getenv := func(name string) string { return environment[name] }
+	_, retryErr := app.ReadRetryAfter(getenv)
+	_, rateErr := app.PlatformRate(getenv)
+	_, dryErr := app.Flag(getenv, app.EnvReaperDryRun)
+	if err := errors.Join(providers.CheckSettings(getenv), retryErr, dryErr, rateErr); err != nil {
 		r.wrong("context %s: %w", name, err)
 	}
 }

@@ -3,6 +3,7 @@
 package providers
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -119,6 +120,18 @@ func throughVPC(p deployed.Parts, providers map[string]wired.Provider) error {
 		providers[name] = remote.New(p.Invoker, o)
 	}
 	return nil
+}
+
+// CheckSettings checks the settings that the functions give to providers.
+func CheckSettings(getenv func(string) string) error {
+	_, demoErr := app.DemoDelay(getenv)
+	_, servicesErr := ReadServices(getenv)
+	problems, servers := []error{servicesErr, demoErr}, Servers()
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		_, err := servers[name].Secrets(getenv)
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
 }
 
 // FromOutputs gives an operator's command the environment that a stack's functions give to
