@@ -201,7 +201,8 @@ func (c *chronicle) send(client int, p planned) answer {
 	answered, then := now().UnixNano(), c.off.Load()
 	// If the clock was set meanwhile, nobody knows by which of the two it was
 	// decided.
-	q.call, q.answered = call+min(off, then), answered+max(off, then)
+	q.off = span{min(off, then), max(off, then)}
+	q.call, q.answered = call+q.off.from, answered+q.off.to
 
 	c.mu.Lock()
 	defer c.mu.Unlock()

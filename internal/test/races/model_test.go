@@ -87,8 +87,9 @@ type span struct{ from, to int64 }
 // tick is how much later each time on a record is than the one before.
 const tick = int64(time.Millisecond)
 
-// later is the later of two times.
-func (s span) later(t span) span { return span{max(s.from, t.from), max(s.to, t.to)} }
+// later and earlier are the later and the earlier of two times.
+func (s span) later(t span) span   { return span{max(s.from, t.from), max(s.to, t.to)} }
+func (s span) earlier(t span) span { return span{min(s.from, t.from), min(s.to, t.to)} }
 
 // after is the time, or what comes after the other one if that is later.
 func (s span) after(t span) span { return s.later(span{t.from + tick, t.to + tick}) }
@@ -105,6 +106,25 @@ func (r *resource) bury(arrived span) {
 type instance struct {
 	resource
 	target int8 // of the update that runs
+	// deletion is when the deletion that runs began.
+	deletion moment
+}
+
+// A moment is between the call and the return of a request, by a clock that is never set. Off is how
+// far the brokers' clocks were off meanwhile.
+type moment struct {
+	call, answered int64
+	off            span
+}
+
+// grain is what the end of until is rounded up to: a binding that may have gone before any of many
+// requests would else be in as many states, and the check of one history would take half a minute.
+const grain = 50 * int64(time.Millisecond)
+
+// until is what the brokers' clocks may show from this moment on until another one.
+func (m moment) until(n moment) span {
+	last := n.answered + max(m.off.to, n.off.to)
+	return span{m.call + min(m.off.from, n.off.from), last - last%grain + grain}
 }
 
 type binding struct {
@@ -122,8 +142,8 @@ type state struct {
 }
 
 // settled are the states that follow when one operation ends, or one binding
-// goes with its instance.
-func (s state) settled() []state {
+// goes with its instance, before the moment now.
+func (s state) settled(now moment) []state {
 	var out []state
 	end := func(change func(next *state)) {
 		next := s
@@ -134,7 +154,7 @@ func (s state) settled() []state {
 		in := s.instances[i]
 		finish := func(to stage, p phase) {
 			end(func(next *state) {
-				next.instances[i].stage, next.instances[i].target = to, 0
+				next.instances[i].stage, next.instances[i].target, next.instances[i].deletion = to, 0, moment{}
 				next.operations[in.current].phase = p
 				switch {
 				case to == deleted:
@@ -165,7 +185,7 @@ func (s state) settled() []state {
 				}
 				left = true
 				stuck = stuck || r.parameters == failsToDelete
-				end(func(next *state) { next.remove(i, b) })
+				end(func(next *state) { next.remove(i, b, now) })
 			}
 			if !left {
 				finish(deleted, succeeded)
@@ -214,8 +234,9 @@ func (s *state) finishBinding(i, b int, to stage, p phase) {
 	}
 }
 
-// remove ends a binding with its instance.
-func (s *state) remove(i, b int) {
+// remove ends a binding with its instance, before the moment now. The time of that is the instance's,
+// but never ahead of the worker's clock. It is ahead if the clock has stepped back since.
+func (s *state) remove(i, b int, now moment) {
 	r := &s.bindings[i][b]
 	r.stage = deleted
 	if op := &s.operations[r.current]; op.phase == running {
@@ -224,14 +245,8 @@ func (s *state) remove(i, b int) {
 			op.phase = cancelled
 		}
 	}
-	if asked := s.instances[i].buried; asked != (span{}) {
-		if r.created.to < s.instances[i].created.from {
-			// The clock stepped back since the instance was made, so that its times
-			// are ahead: the binding's is that of its removal, which nobody sees.
-			asked.from = r.created.from
-		}
-		r.bury(asked)
-	}
+	in := s.instances[i]
+	r.bury(in.buried.earlier(in.deletion.until(now)))
 	s.strip(i, b)
 }
 
@@ -244,11 +259,11 @@ func (s *state) strip(i, b int) {
 }
 
 // reachable is the state itself and all that it may have become without any
-// request.
-func (s state) reachable() []state {
+// request, before the moment now.
+func (s state) reachable(now moment) []state {
 	all := []state{s}
 	for n := 0; n < len(all); n++ {
-		for _, next := range all[n].settled() {
+		for _, next := range all[n].settled(now) {
 			if !slices.Contains(all, next) {
 				all = append(all, next)
 			}
@@ -284,8 +299,9 @@ func (s state) String() string {
 var model = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{state{}} },
 	Step: func(s, input, output any) (after []any) {
-		for _, now := range s.(state).reachable() {
-			for _, next := range now.answer(input.(request), output.(answer)) {
+		q := input.(request)
+		for _, now := range s.(state).reachable(q.moment()) {
+			for _, next := range now.answer(q, output.(answer)) {
 				after = append(after, next)
 			}
 		}

@@ -56,7 +56,11 @@ type request struct {
 	sent              int64 // when it says that it arrived: before the call, if it was held up, or if clocks are off at any time
 	polled            uint8 // the operation that is asked for; 0 for the latest
 	call, answered    int64 // when, in nanoseconds of the brokers' clock
+	off               span  // how far that was off meanwhile
 }
+
+// moment is when the request was on its way, by a clock that is never set.
+func (q request) moment() moment { return moment{q.call - q.off.from, q.answered - q.off.to, q.off} }
 
 // shown is the effect of a request that only reads.
 const shown broker.Effect = 100
@@ -333,7 +337,7 @@ func (s state) deprovision(in instance, q request, a answer) []state {
 		if op := &s.operations[in.current]; op.phase == running {
 			op.phase = cancelled
 		}
-		in.stage, in.current = deleting, a.operation
+		in.stage, in.current, in.deletion = deleting, a.operation, q.moment()
 		in.bury(q.arrived())
 		s.instances[q.instance] = in
 		return []state{s}
