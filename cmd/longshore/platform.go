@@ -113,19 +113,20 @@ func newPlatformRotate() *cobra.Command {
 		Use: "rotate NAME", Short: "Give a platform a new password", Args: takes(1, 1, aName),
 		Long: `Give a platform a new password. It is shown once every process of the broker
 knows it, after about a minute; the old one stays valid until the overlap ends,
-at a time that is printed.
+at a time that is printed. If a password has leaked, --overlap 0s ends every
+earlier one at once.
 
 A broker over a folder that is started with LONGSHORE_PASSWORD needs the new one
 there: until the overlap ends it also starts with the old one, and warns; after
 that it does not.`,
 	}
 	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap,
-		"`DURATION` for which the old password stays valid, 2m or more; 0s ends it at once")
+		"`DURATION` for which the old password stays valid, 2m or more; 0s ends every earlier one at once")
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
 	return manages(c, func(ctx context.Context, registrar platforms.Registrar, args []string) error {
 		if overlap != 0 && overlap < minOverlap {
 			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows "+
-				"the new password: give %gm or more, or 0s to end the old one at once", overlap, minOverlap.Minutes())}
+				"the new password: give %gm or more, or 0s to end every earlier one at once", overlap, minOverlap.Minutes())}
 		}
 		return rotatePlatform(ctx, registrar, args[0], overlap, now, c.OutOrStdout(), c.ErrOrStderr())
 	})
@@ -234,13 +235,13 @@ func rotatePlatform(ctx context.Context, registrar platforms.Registrar, name str
 			known = false
 		}
 	}
-	old := "The old password is refused."
+	old := "Every earlier password is refused."
 	switch {
 	case overlap > 0:
 		old = fmt.Sprintf("The old password is valid until %s: tell the platform before that (cf update-service-broker).",
 			until.Format(time.RFC3339))
 	case !known:
-		old = "The old password is refused, in a minute at the latest."
+		old = "Every earlier password is refused, in a minute at the latest."
 	}
 	_, err = fmt.Fprintf(out, "The new password of platform %s: %s\n%s\n", name, password, old)
 	return err

@@ -174,16 +174,18 @@ func TestRotateOfTheDefaultPlatform(t *testing.T) {
 	mustStart(t, dir, "", "").lets("", "cf", next, 200)
 }
 
-// A rotation without an overlap ends the old password at once.
+// A rotation without an overlap ends every earlier password at once.
 func TestRotateWithoutAnOverlap(t *testing.T) {
 	dir := t.TempDir()
 	s := mustStart(t, dir, "cf", first)
 	s.stop()
-	next := say(t, dir, `: (\S+)\nThe old password is refused, in a minute at the latest`, "rotate", "default",
+	second := say(t, dir, `: (\S+)\nThe old password is valid until`, "rotate", "default", "--now", "--overlap", "1h")
+	next := say(t, dir, `: (\S+)\nEvery earlier password is refused, in a minute at the latest`, "rotate", "default",
 		"--now", "--overlap", "0s")
 	refuses(t, dir, "cf", first, app.EnvPassword)
 	s = mustStart(t, dir, "", "")
 	s.lets("", "cf", first, 401)
+	s.lets("", "cf", second, 401)
 	s.lets("", "cf", next, 200)
 }
 

@@ -247,8 +247,8 @@ func EndOfOverlap(now time.Time, overlap time.Duration) time.Time {
 	return now.Add(overlap).UTC().Truncate(time.Second)
 }
 
-// Rotate gives a platform a new password, and leaves the old one valid for an
-// overlap.
+// Rotate gives a platform a new password. The old one stays valid for an overlap, and an
+// earlier one until its date. An overlap of zero ends all of them at once: one may have leaked.
 func (r Registry) Rotate(name, password string, now time.Time, overlap time.Duration) (Registry, error) {
 	i, err := r.find(name)
 	if err != nil {
@@ -259,7 +259,7 @@ func (r Registry) Rotate(name, password string, now time.Time, overlap time.Dura
 	if !p.Removed.IsZero() {
 		return r, fmt.Errorf("platform %q was removed: add it again", name)
 	}
-	p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool { return !now.Before(old.Until) })
+	p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool { return overlap == 0 || !now.Before(old.Until) })
 	if overlap > 0 {
 		p.Previous = append(p.Previous, Previous{Password: p.Password, Until: EndOfOverlap(now, overlap)})
 	}

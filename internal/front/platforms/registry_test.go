@@ -252,18 +252,28 @@ func TestRotationLosesNoRequest(t *testing.T) {
 	}
 }
 
-// A rotation without an overlap ends the old password at once, and rotating
-// again forgets those that are over.
+// TestRotations proves that a rotation forgets the passwords whose overlap is over, and
+// that one without an overlap ends all earlier ones.
 func TestRotations(t *testing.T) {
 	r := one(login("u", "1"))
-	var err error
-	for n, overlap := range []time.Duration{time.Minute, time.Hour, 0} {
-		if r, err = r.Rotate("default", string(rune('2'+n)), epoch.Add(time.Duration(n)*10*time.Minute), overlap); err != nil {
+	second := platforms.Previous{Password: "2", Until: epoch.Add(70 * time.Minute)}
+	third := platforms.Previous{Password: "3", Until: epoch.Add(50 * time.Minute)}
+	for n, step := range []struct {
+		overlap time.Duration
+		left    []platforms.Previous
+	}{
+		{time.Minute, []platforms.Previous{{Password: "1", Until: epoch.Add(time.Minute)}}},
+		{time.Hour, []platforms.Previous{second}},
+		{30 * time.Minute, []platforms.Previous{second, third}},
+		{0, []platforms.Previous{}},
+	} {
+		password := string(rune('2' + n))
+		var err error
+		if r, err = r.Rotate("default", password, epoch.Add(time.Duration(n)*10*time.Minute), step.overlap); err != nil {
 			t.Fatal(err)
 		}
-	}
-	want := []platforms.Previous{{Password: "2", Until: epoch.Add(70 * time.Minute)}}
-	if diff := cmp.Diff(want, r.Platforms[0].Previous); diff != "" || r.Platforms[0].Password != "4" {
-		t.Errorf("password %q, previous -want +got:\n%s", r.Platforms[0].Password, diff)
+		if diff := cmp.Diff(step.left, r.Platforms[0].Previous); diff != "" || r.Platforms[0].Password != password {
+			t.Errorf("rotation %d: password %q, previous -want +got:\n%s", n+1, r.Platforms[0].Password, diff)
+		}
 	}
 }

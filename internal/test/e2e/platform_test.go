@@ -130,7 +130,7 @@ func TestRotateOfTheEnvironmentsPassword(t *testing.T) {
 		!strings.Contains(p.log.String(), "LONGSHORE_PASSWORD is the old password") {
 		t.Errorf("started with the old one, the new one is answered %d:\n%s", got, p.log)
 	}
-	last := rotate(`The old password is refused, in a minute`, "--overlap", "0s")
+	last := rotate(`Every earlier password is refused, in a minute`, "--overlap", "0s")
 	waitFor(t, spread, "the last password to be known", func() bool { return login(t, p.url, username, last) == 200 })
 	if got := login(t, p.url, username, next); got != 401 {
 		t.Errorf("without an overlap the one before is answered %d", got)
