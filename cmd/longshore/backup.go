@@ -15,10 +15,12 @@ import (
 	"github.com/longshore/longshore/internal/operator/backup"
 )
 
+const needsFile = "an ID and a FILE to write, or --all and a FILE"
+
 func newBackup() *cobra.Command {
 	c := &cobra.Command{
 		Use: "backup {ID | --all} FILE", Short: "Save an instance's database, or all of a data folder, into a file",
-		Args: takes(1, 2, "a FILE to write"),
+		Args: takes(1, 2, needsFile),
 		Long: `Save the database of the instance with that ID into a FILE, in pg_dump's custom
 format, through the broker that runs on the data folder. pg_restore of the server's
 major version or a later one reads it. It is as the database was at one moment, and
@@ -50,9 +52,9 @@ A FILE is there whole or not at all, and none is written over.`,
 		file := args[len(args)-1]
 		switch {
 		case wish.All && len(args) != 1:
-			return &usageError{"backup --all takes a FILE alone"}
+			return &usageError{"backup --all takes a FILE alone: it saves every instance"}
 		case !wish.All && len(args) != 2:
-			return &usageError{"backup needs an ID and a FILE, or --all and a FILE"}
+			return &usageError{"backup needs " + needsFile}
 		case !wish.All:
 			wish.Instance = args[0]
 		case within(file, *data):

@@ -99,12 +99,14 @@ func brokerURL(text string) (string, error) {
 	return text, nil
 }
 
-// oneURL makes a command take the URL of a broker; a list needs none.
+// oneURL makes a command take the URL of a broker; a list needs none. It shows no URL, which
+// may hold a password.
 func oneURL(c *cobra.Command, args []string) error {
-	if list, err := c.Flags().GetBool("list"); err == nil && list && len(args) == 0 {
-		return nil
-	}
-	if len(args) != 1 {
+	list, _ := c.Flags().GetBool("list")
+	switch {
+	case len(args) == 0 && !list:
+		return fmt.Errorf("%s needs the URL of a broker, such as https://broker.example.com", nameOf(c))
+	case len(args) > 1:
 		return fmt.Errorf("%s takes one URL, not %d", nameOf(c), len(args))
 	}
 	return nil

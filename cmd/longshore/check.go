@@ -43,18 +43,19 @@ something failed, and 2 if it could not be asked.`,
 	}
 	g.flags(c, "2."+strconv.Itoa(conformance.NewestMinor))
 	f := c.Flags()
-	format := f.String("format", "text", "`FORMAT` of the report: text, json or junit")
+	var format, level string
+	choose(c, &format, "format", "text", "`FORMAT` of the report: text, json or junit", "text", "json", "junit")
 	f.StringVar(&k.output, "output", "", "`FILE` for the report; standard output unless given")
 	only := f.String("only", "", "only the cases whose id and title match the `REGEXP`, such as ^BIND")
-	level := f.String("level", "MAY", "only the cases of this `LEVEL` and above: MUST, SHOULD, REC or MAY")
+	choose(c, &level, "level", "MAY", "only the cases of this `LEVEL` and above: MUST, SHOULD, REC or MAY", "MUST", "SHOULD", "REC", "MAY")
 	f.StringSliceVar(&k.options.Without, "without", nil, "`NAME` or id of services that are left out, with commas between them")
 	f.IntVar(&k.options.Parallel, "jobs", 4, "how many cases run at a time, `N`")
 	update := f.String("update-parameters", "", "`JSON` object that every update is given")
 	f.BoolVar(&k.list, "list", false, "print the cases, and ask nothing")
-	choice(c, "format", "text", "json", "junit")
-	choice(c, "level", "MUST", "SHOULD", "REC", "MAY")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		k, err := k.complete(g, args, *format, *only, *level, *update)
+		k.write = report.Formats[format]
+		k.options.Level, _ = conformance.ParseLevel(level)
+		k, err := k.complete(g, args, *only, *update)
 		switch {
 		case err != nil:
 			return err
@@ -70,7 +71,7 @@ func check(ctx context.Context, c checking, out, diagnostics io.Writer) error {
 	if c.output != "" { // before an hour of work, not after it
 		f, err := os.OpenFile(c.output, os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			return &cannotRun{fmt.Errorf("opening the file of the report: %w", err)}
+			return &cannotRun{fmt.Errorf("the file of --output cannot be written: name another: %w", err)}
 		}
 		_ = f.Close()
 	}
@@ -103,27 +104,17 @@ func (c checking) deliver(out io.Writer, result conformance.Report) error {
 }
 
 // complete reads the flags, and refuses what cannot be meant.
-func (k checking) complete(g brokerFlags, args []string, format, only, level, update string) (_ checking, err error) {
-	wrong := func(format string, args ...any) (checking, error) {
-		return k, &usageError{fmt.Sprintf(format, args...)}
-	}
-	var ok bool
-	if k.write, ok = report.Formats[format]; !ok {
-		return wrong("--format is text, json or junit, not %q", format)
-	}
-	if k.options.Level, ok = conformance.ParseLevel(level); !ok {
-		return wrong("--level is MUST, SHOULD, REC or MAY, not %q", level)
-	}
+func (k checking) complete(g brokerFlags, args []string, only, update string) (_ checking, err error) {
 	if only != "" {
 		if k.options.Only, err = regexp.Compile(only); err != nil {
-			return wrong("--only is not a regular expression: %v", err)
+			return k, &usageError{fmt.Sprintf("--only is not a regular expression: %v", err)}
 		}
 	}
 	if k.options.Minor, err = minorOf(g.version, conformance.OldestMinor, conformance.NewestMinor); err != nil {
 		return k, err
 	}
 	if k.options.Parallel < 1 || g.timeout <= 0 {
-		return wrong("--jobs and --timeout are above zero")
+		return k, &usageError{"--jobs and --timeout must be above zero"}
 	}
 	if k.options.UpdateParameters, err = object("update-parameters", update); err != nil {
 		return k, err

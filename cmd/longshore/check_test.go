@@ -74,7 +74,7 @@ func TestCheckExitStatus(t *testing.T) {
 		"FlagsFirst":     {[]string{"--only=^HDR-01", "--format", "json", good}, 0, ""},
 		"Fails":          {[]string{bad, "--only", "^AUTH-01/catalog"}, 1, "AUTH-01/catalog"},
 		"WeakerFails":    {[]string{lax, "--only", "^HDR"}, 0, "HDR-04/3.0"},
-		"NoURL":          {[]string{}, 2, "one URL"},
+		"NoURL":          {[]string{}, 2, "check needs the URL of a broker"},
 		"TwoURLs":        {[]string{good, bad}, 2, "one URL"},
 		"UnknownFlag":    {[]string{good, "--fast"}, 2, "fast"},
 		"UnknownFormat":  {[]string{good, "--format", "yaml"}, 2, "yaml"},

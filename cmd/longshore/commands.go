@@ -115,7 +115,8 @@ func serve(
 	log := slog.New(logs.Handler{Handler: slog.NewTextHandler(diagnostics, nil)})
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Listen)
 	if err != nil {
-		return fmt.Errorf("listening: %w: choose another address with --listen", err)
+		return fmt.Errorf("the broker cannot listen on %s: stop what listens there, or choose another address with --listen (%w)",
+			settings.Listen, err)
 	}
 	if settings.Origin == "" {
 		settings.Origin = originOf(listener.Addr().String())

@@ -95,6 +95,10 @@ func (l *life) reason(err error) error {
 	switch {
 	case !errors.As(err, &f):
 		return err
+	case f.Status == 0:
+		return fmt.Errorf("nothing answers as a broker at %s: start it, or mend the URL. %s", l.client.URL, f.Description)
+	case f.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%s Give those that the platform logs in with, by --username and %s", f.Description, app.EnvPassword)
 	case f.Status == http.StatusNotFound:
 		return fmt.Errorf("there is no broker at %s, whose /v2/catalog is answered 404: "+
 			"give the URL up to where /v2 begins. It says: %s", l.client.URL, f.Description)

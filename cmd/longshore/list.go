@@ -28,30 +28,27 @@ func newListing(what operator.What) *cobra.Command {
 		watch bool
 		limit int
 		q     = operator.Query{What: what}
-		one   = map[bool]string{true: "TOKEN", false: "ID"}[what == operator.Operations]
+		one   = "ID"
 	)
+	if what == operator.Operations {
+		one = "TOKEN"
+	}
 	c := &cobra.Command{
 		Use: fmt.Sprintf("%s [%s]", what, one), Short: fmt.Sprintf("List the %s, or show one in full", what), Args: takes(0, 1, ""),
 		Long: fmt.Sprintf(`List the %s, or show the one in full whose %s is given, or begins like it.`, what, one),
 		RunE: func(c *cobra.Command, args []string) error {
-			machine, err := f.machine()
-			switch {
-			case err != nil:
-				return err
-			case limit < 0:
-				return &usageError{"--limit is negative"}
-			case q.State != "" && !slices.Contains(operator.States(), q.State):
-				return &usageError{fmt.Sprintf("--state %q is none of: %s", q.State, strings.Join(operator.States(), ", "))}
+			if limit < 0 {
+				return &usageError{"--limit is negative: give a number of rows, or 0 for all"}
 			}
 			q.ID = strings.Join(args, "")
-			return listing(c.Context(), p, q, machine, watch, limit, c.OutOrStdout(), c.ErrOrStderr())
+			return listing(c.Context(), p, q, f.machine(), watch, limit, c.OutOrStdout(), c.ErrOrStderr())
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	p.flags(c)
 	f.flag(c)
 	c.Flags().StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`, or of that id")
-	c.Flags().StringVar(&q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation")
+	choose(c, &q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation",
+		operator.States()...)
 	c.Flags().StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
 	c.Flags().IntVar(&limit, "limit", 1000, "list `N` at most; 0 lists all")
 	c.Flags().BoolVar(&watch, "watch", false, "follow what runs, until nothing does")
@@ -93,7 +90,7 @@ func listing(
 		return err
 	}
 	if more {
-		_, _ = fmt.Fprintf(diagnostics,
+		printf(diagnostics,
 			"These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n", limit)
 	}
 	return notAll(unread)
@@ -147,7 +144,10 @@ func printed(out io.Writer, q operator.Query, machine bool) (print func(operator
 	end = func() error {
 		switch {
 		case n == 0 && q.ID != "":
-			return fmt.Errorf("nothing in the list of %s is called %q, or begins like it: `%s` lists them", q.What, q.ID, "longshore "+q.What)
+			return fmt.Errorf("none of the %s is called %q, or begins like it: `%s` lists them", q.What, q.ID, "longshore "+q.What)
+		case n == 0 && q.Plan != "":
+			_, err := fmt.Fprintf(out, "No %s of a plan or an offering %q.\n", q.What, q.Plan)
+			return err
 		case n == 0:
 			_, err := fmt.Fprintf(out, "No %s.\n", q.What)
 			return err
@@ -201,16 +201,16 @@ func heading(w io.Writer, what operator.What) {
 }
 
 func line(w io.Writer, what operator.What, r operator.Row) {
-	platform := platformOf(r.PlatformName, r.Platform)
+	platform := cmp.Or(r.PlatformName, r.Platform)
 	switch op := r.Operation; what {
 	case operator.Operations:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
+		printf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
 			op.Kind, op.Phase, op.Percent, stamp(op.Started), platform, r.Instance, orDash(r.Binding), op.Token)
 	case operator.Bindings:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", idOf(r.Binding, r), r.State, phase(op), r.Service,
+		printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", idOf(r.Binding, r), r.State, phase(op), r.Service,
 			r.Plan, platform, r.Instance)
 	default:
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+		printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			idOf(r.Instance, r), r.State, phase(op), orDash(r.Service), orDash(r.Plan), platform, stamp(r.Created))
 	}
 }
@@ -222,9 +222,6 @@ func idOf(id string, r operator.Row) string {
 	}
 	return lifecycle.Handle(id, r.Life)
 }
-
-// platformOf is what people call a platform; its id where its name is not known.
-func platformOf(name, id string) string { return cmp.Or(name, id) }
 
 func phase(op *operator.Operation) string {
 	if op == nil {
@@ -248,10 +245,10 @@ func show(out io.Writer, r operator.Row) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
 		if value != "" && value != "-" {
-			_, _ = fmt.Fprintf(w, "%s\t%s\n", name, value)
+			printf(w, "%s\t%s\n", name, value)
 		}
 	}
-	line("platform", platformOf(r.PlatformName, r.Platform))
+	line("platform", cmp.Or(r.PlatformName, r.Platform))
 	if r.PlatformName != "" && r.PlatformName != r.Platform {
 		line("  its id", r.Platform)
 	}

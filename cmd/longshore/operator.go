@@ -82,19 +82,13 @@ func ask[In, Out any](ctx context.Context, p whichBroker, m operator.Method[In, 
 type format string
 
 func (f *format) flag(c *cobra.Command) {
-	c.Flags().StringVar((*string)(f), "format", "table", "`FORMAT` of what is printed: table or json")
-	choice(c, "format", "table", "json")
+	choose(c, (*string)(f), "format", "table", "`FORMAT` of what is printed: table or json", "table", "json")
 }
 
 // machine reports whether JSON was asked for.
-func (f format) machine() (bool, error) {
-	if f != "table" && f != "json" {
-		return false, &usageError{fmt.Sprintf("--format %q is neither table nor json", string(f))}
-	}
-	return f == "json", nil
-}
+func (f format) machine() bool { return f == "json" }
 
-// printf prints what more is printed after: whether it could be, that tells.
+// printf prints a part: whether it could be printed, the part after it tells.
 func printf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 func printJSON(out io.Writer, v any) error {

@@ -330,8 +330,8 @@ func TestReaperReport(t *testing.T) {
 	}
 	has(t, b.operate(2, "reaper", "dance"), "report, resume")
 	has(t, b.operate(2, "instances", "a", "b"), `does not take "b"`)
-	has(t, b.operate(2, "instances", "--format", "xml"), "neither table nor json")
-	has(t, b.operate(2, "reaper", "report", "--format", "xml"), "neither table nor json")
+	has(t, b.operate(2, "instances", "--format", "xml"), `--format does not take "xml": give table or json`)
+	has(t, b.operate(2, "reaper", "report", "--format", "xml"), `--format does not take "xml": give table or json`)
 	has(t, b.operate(0, "instances", "--help"), "longshore instances [ID]")
 	has(t, b.operate(0, "platform", "list", "--help"), "longshore platform list")
 	if empty := b.operate(0, "instances", "--format", "json"); strings.TrimSpace(empty) != "[]" {
@@ -349,7 +349,7 @@ func TestOperatorsNeedAFolder(t *testing.T) {
 // A state that does not exist is refused: an empty list would say that nothing is in it.
 func TestAnUnknownState(t *testing.T) {
 	status, _, diagnostics := called(t, environment, "instances", "--state", "faild", "--data", t.TempDir())
-	if status != 2 || !strings.Contains(diagnostics, `--state "faild" is none of: running, failed, creating, `) {
+	if status != 2 || !strings.Contains(diagnostics, `--state does not take "faild": give running, failed, creating, `) {
 		t.Errorf("%d %s", status, diagnostics)
 	}
 }

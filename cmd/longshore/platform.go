@@ -102,7 +102,7 @@ operator's commands, such as instances, name it for each record.`,
 	})
 }
 
-const aName = "a name first: `longshore platform list` names all"
+const aName = "the NAME of a platform: `longshore platform list` lists them"
 
 func newPlatformRotate() *cobra.Command {
 	var (

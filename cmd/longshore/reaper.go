@@ -27,16 +27,12 @@ func newReaperReport() *cobra.Command {
 		last int
 	)
 	c := &cobra.Command{
-		Use: "report", Short: "Say what the reaper found and did", Args: takes(0, 0, ""),
+		Use: "report", Short: "Say what the reaper found and did",
 		RunE: func(c *cobra.Command, _ []string) error {
-			machine, err := f.machine()
-			switch {
-			case err != nil:
-				return err
-			case last < 0:
-				return &usageError{"--last is negative"}
+			if last < 0 {
+				return &usageError{"--last is negative: give a number of runs"}
 			}
-			return reaperReport(c.Context(), p, last, machine, c.OutOrStdout())
+			return reaperReport(c.Context(), p, last, f.machine(), c.OutOrStdout())
 		},
 	}
 	p.flags(c)
@@ -61,7 +57,7 @@ func reaperReport(ctx context.Context, p whichBroker, last int, machine bool, ou
 func newReaperResume() *cobra.Command {
 	var p whichBroker
 	c := &cobra.Command{
-		Use: "resume", Short: "Lift the reaper's halt", Args: takes(0, 0, ""),
+		Use: "resume", Short: "Lift the reaper's halt",
 		Long: "Lift the reaper's halt, once you know why it found things that no record knows of.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := ask(c.Context(), p, operator.Resume, operator.None{}); err != nil {
@@ -78,19 +74,19 @@ func newReaperResume() *cobra.Command {
 func reportTable(out io.Writer, found operator.Reaper) error {
 	switch state := found.Inventory; {
 	case state.Halt != nil:
-		_, _ = fmt.Fprintf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At),
+		printf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At),
 			state.Halt.Reason)
 	case state.Pass != nil:
-		_, _ = fmt.Fprintf(out, "An inventory is on its way since %s.\n\n", stamp(state.Pass.Report.Started))
+		printf(out, "An inventory is on its way since %s.\n\n", stamp(state.Pass.Report.Started))
 	case !state.Due.IsZero():
-		_, _ = fmt.Fprintf(out, "Things that exist: %d; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
+		printf(out, "Things that exist: %d; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
 	}
 	if len(found.Reports) == 0 {
 		_, _ = fmt.Fprintln(out, "No run has found anything to report yet.")
 	}
 	for _, r := range found.Reports {
 		if s := r.Swept; s != nil {
-			_, _ = fmt.Fprintf(out, "%s  sweep: started again %d, past their deadline, for a last look %d, reclaimed %d, "+
+			printf(out, "%s  sweep: started again %d, past their deadline, for a last look %d, reclaimed %d, "+
 				"looked at once more %d, released %d, deleted after their quarantine %d, retained no longer %d, "+
 				"dropped %d, faults %d\n",
 				stamp(r.Started), s.Redriven, s.Overdue, s.Reclaimed, s.Looks, s.Released, s.Ended, s.Removed,
@@ -101,7 +97,7 @@ func reportTable(out io.Writer, found operator.Reaper) error {
 			if c.DryRun {
 				dry = " (dry run)"
 			}
-			_, _ = fmt.Fprintf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, deleted %d, put into quarantine %d, "+
+			printf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, deleted %d, put into quarantine %d, "+
 				"in quarantine before %d, released %d, retained %d, odd %d\n",
 				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined), c.InQuarantine, c.Released,
 				c.Retained, len(c.Odd))
@@ -110,11 +106,11 @@ func reportTable(out io.Writer, found operator.Reaper) error {
 				names []string
 			}{{"deleted", c.Deleted}, {"quarantined", c.Quarantined}, {"odd", c.Odd}, {"INCOMPLETE", c.Unreached}} {
 				for _, name := range list.names {
-					_, _ = fmt.Fprintf(out, "    %s: %s\n", list.what, name)
+					printf(out, "    %s: %s\n", list.what, name)
 				}
 			}
 			if c.Halted != "" {
-				_, _ = fmt.Fprintf(out, "    halted: %s\n", c.Halted)
+				printf(out, "    halted: %s\n", c.Halted)
 			}
 		}
 	}
@@ -126,7 +122,7 @@ func newRebuild(getenv func(string) string) *cobra.Command {
 	servers := map[string]string{}
 	yes, aws := false, false
 	c := &cobra.Command{
-		Use: "rebuild --yes", Args: takes(0, 0, ""),
+		Use:   "rebuild --yes",
 		Short: "Give a record to all that exists and has none, after records or the vault's key were lost",
 		Long: `Give a record to all that exists and has none, after records were lost. What
 cannot be derived is lost for good: parameters, credentials, where instances
@@ -146,7 +142,8 @@ run again; it says each time all that is lost.`,
 				return &usageError{"a stack has its providers: leave out --aws and the servers"}
 			}
 			p.getenv = embedded.WithFlags(servers, aws, getenv)
-			p.lost = func(what string) { _, _ = fmt.Fprintf(c.ErrOrStderr(), "lost: %s\n", what) }
+			p.lost = func(what string) { printf(c.ErrOrStderr(), "lost: %s
+", what) }
 			return rebuild(c.Context(), p, c.OutOrStdout())
 		},
 	}
@@ -170,7 +167,7 @@ func rebuild(ctx context.Context, p whichBroker, out io.Writer) error {
 // printRebuilt says which records were rebuilt, and which could not be. It fails if the
 // listings changed until the end.
 func printRebuilt(out io.Writer, found operator.Rebuilt) error {
-	_, _ = fmt.Fprintf(out, "%d instances and %d bindings have a record again; %d had one.\n",
+	printf(out, "%d instances and %d bindings have a record again; %d had one.\n",
 		len(found.Instances), len(found.Bindings), found.Kept)
 	if len(found.Instances) > 0 {
 		_, _ = fmt.Fprintln(out, "\nLost for good: where the instances were ordered that have a record again.")
@@ -191,7 +188,7 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	} {
 		if len(list.names) > 0 {
 			names := slices.Sorted(slices.Values(list.names))
-			_, _ = fmt.Fprintf(out, "\n%s\n  %s\n", list.what, strings.Join(names, "\n  "))
+			printf(out, "\n%s\n  %s\n", list.what, strings.Join(names, "\n  "))
 		}
 	}
 	if found.Restless > 0 {

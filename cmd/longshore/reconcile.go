@@ -31,16 +31,12 @@ locked; what it has is kept, and the reaper removes it later. Then the operation
 that waited go on. What is on record and not on the server is listed: bind those
 bindings again. The command may be stopped and run again.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			machine, err := f.machine()
-			if err != nil {
-				return err
-			}
 			args = append(args, "", "")
 			all, err := ask(c.Context(), p, operator.Reconcile, operator.Scope{Provider: args[0], Target: args[1], Meant: yes})
 			if err != nil {
 				return err
 			}
-			if machine {
+			if f.machine() {
 				return printJSON(c.OutOrStdout(), each(all))
 			}
 			return printReconciled(c.OutOrStdout(), all, yes)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -16,12 +17,12 @@ func newRetained() *cobra.Command {
 		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tSTATE\tNAME",
 		row: func(r operator.Row) string {
 			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
-				idOf(r.Instance, r), platformOf(r.PlatformName, r.Platform), orDash(r.Organization), orDash(r.Space),
+				idOf(r.Instance, r), cmp.Or(r.PlatformName, r.Platform), orDash(r.Organization), orDash(r.Space),
 				stamp(r.Kept.Since), stamp(r.Kept.Until), keptState(r), orDash(strings.Join(r.Made, ", ")))
 		},
 		none: "Nothing is retained.",
 	}.command(&cobra.Command{
-		Use: "retained", Short: "List what is kept of deleted instances, and until when", Args: takes(0, 0, ""),
+		Use: "retained", Short: "List what is kept of deleted instances, and until when",
 		Long: "List what is kept of deleted instances by a rule of their plans, where each was ordered, and until when it is kept.",
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -182,27 +183,45 @@ func flagError(c *cobra.Command, err error) error {
 		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s does not take %q: give %s", invalid.GetFlag().Name, invalid.GetValue(),
-			wanted(invalid.GetFlag().Value.Type()))
+			wanted(invalid.GetFlag().Value))
 	}
 	return err
 }
 
-// wanted says what a flag of that type takes.
-func wanted(flagType string) string {
-	switch flagType {
-	case "int":
-		return "a whole number"
-	case "duration":
-		return "a duration, such as 90s or 24h"
-	case "bool":
-		return "true or false"
+// wanted says what a flag takes.
+func wanted(v pflag.Value) string {
+	if c, ok := v.(choice); ok {
+		return strings.Join(c.of[:len(c.of)-1], ", ") + " or " + c.of[len(c.of)-1]
 	}
-	return "a " + flagType
+	return map[string]string{"int": "a whole number", "duration": "a duration, such as 90s or 24h", "bool": "true or false"}[v.Type()]
 }
 
-// choice completes a flag with the values that it can have.
-func choice(c *cobra.Command, flag string, values ...string) {
-	must(c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+// A choice is the value of a flag that takes one of few.
+type choice struct {
+	to *string
+	of []string
+}
+
+// choose adds a flag that takes one of some values, or what it is unless given.
+func choose(c *cobra.Command, to *string, name, unlessGiven, usage string, of ...string) {
+	*to = unlessGiven
+	c.Flags().Var(choice{to, of}, name, usage)
+	must(c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// String implements pflag.Value.
+func (c choice) String() string { return *c.to }
+
+// Type implements pflag.Value.
+func (c choice) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (c choice) Set(value string) error {
+	if value != *c.to && !slices.Contains(c.of, value) {
+		return errors.New("it is none of those") // flagError says which
+	}
+	*c.to = value
+	return nil
 }
 
 // folders completes flags with the names of folders.

@@ -29,10 +29,6 @@ func (l table[T]) command(c *cobra.Command) *cobra.Command {
 		f format
 	)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		machine, err := f.machine()
-		if err != nil {
-			return err
-		}
 		link, closing, err := p.open(c.Context())
 		if err != nil {
 			return err
@@ -41,7 +37,7 @@ func (l table[T]) command(c *cobra.Command) *cobra.Command {
 		return l.print(paging.All(c.Context(), func(ctx context.Context, after string) ([]T, string, error) {
 			page, err := l.list.Ask(ctx, link, after)
 			return page.Items, page.Next, err
-		}), machine, c.OutOrStdout())
+		}), f.machine(), c.OutOrStdout())
 	}
 	p.flags(c)
 	f.flag(c)

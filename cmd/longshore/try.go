@@ -67,7 +67,7 @@ func try(ctx context.Context, t trial, out, diagnostics io.Writer) (err error) {
 	if t.transcript != "" && t.transcript != "-" { // before the work, not after it
 		f, err := os.OpenFile(t.transcript, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 		if err != nil {
-			return &cannotRun{fmt.Errorf("opening the file of the transcript: %w", err)}
+			return &cannotRun{fmt.Errorf("the file of --transcript cannot be written: name another: %w", err)}
 		}
 		write = func(exchanges []cloudcontroller.Exchange) error {
 			return errors.Join(transcribe(f, exchanges), f.Close())
@@ -93,7 +93,7 @@ func (t trial) complete(g brokerFlags, args []string) (_ trial, err error) {
 		return t, err
 	}
 	if g.timeout <= 0 || c.MinInterval <= 0 {
-		return t, &usageError{"--timeout and --interval are above zero"}
+		return t, &usageError{"--timeout and --interval must be above zero"}
 	}
 	t.service, t.plan, c.PollLimit = g.service, g.plan, g.timeout
 	c.Credential = cloudcontroller.Credential{Username: g.username, Password: g.password}

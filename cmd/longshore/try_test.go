@@ -78,7 +78,7 @@ func TestTryExitStatus(t *testing.T) {
 		"OtherPlan":       {serving(t, answering("GET", ofInstance, 200, `{"plan_id":"other"}`)), nil, 1, "another plan"},
 		"NotThatGrant":    {serving(t, answering("GET", ofBinding, 200, `{"credentials":{}}`)), nil, 1, "credentials are not"},
 		"NotReallyGone":   {serving(t, answering("DELETE", ofInstance, 200, "{}")), nil, 1, "can still be fetched"},
-		"NoURL":           {"", nil, 2, "one URL"},
+		"NoURL":           {"", nil, 2, "try needs the URL of a broker"},
 		"TwoURLs":         {good, []string{good}, 2, "one URL"},
 		"UnknownFlag":     {good, []string{"--fast"}, 2, "fast"},
 		"UnknownVersion":  {good, []string{"--api-version", "2.18"}, 2, "2.18"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -31,5 +32,5 @@ func upgradeRow(u operator.Upgrade) string {
 		current += ", edited since"
 	}
 	return fmt.Sprintf("%s\t%s\t%s\t%s/%s\t%s\t%s",
-		platformOf(u.PlatformName, u.Platform), u.Instance, u.State, u.Service, u.Plan, orDash(u.Recorded), current)
+		cmp.Or(u.PlatformName, u.Platform), u.Instance, u.State, u.Service, u.Plan, orDash(u.Recorded), current)
 }

@@ -21,15 +21,11 @@ no record leads to is looked for on the servers and in the accounts, by its labe
 		Example: `  longshore whose lsdjv3xw5kq2n4o6b7c8d9e2f3g4h
   longshore whose longshore-abcdefgh-i-jv3xw5kq2n4o6b7c8d9e2f3g4h --stack Longshore`,
 		RunE: func(c *cobra.Command, args []string) error {
-			machine, err := f.machine()
-			if err != nil {
-				return err
-			}
 			row, err := ask(c.Context(), p, operator.Owner, args[0])
 			switch {
 			case err != nil:
 				return err
-			case machine:
+			case f.machine():
 				return printJSON(c.OutOrStdout(), row)
 			}
 			return show(c.OutOrStdout(), row)
