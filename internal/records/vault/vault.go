@@ -136,7 +136,7 @@ func (v *Local) Seal(_ context.Context, label Label, plaintext []byte) ([]byte, 
 	if plaintext == nil {
 		return nil, nil
 	}
-	return v.cipher.Seal([]byte{format}, plaintext, label.Bytes())
+	return v.cipher.Seal([]byte{format}, plaintext, label.Bytes()), nil
 }
 
 // Open implements Vault.
@@ -154,25 +154,19 @@ func (v *Local) Open(_ context.Context, label Label, sealed []byte) ([]byte, err
 // exists is left alone and is an error (fs.ErrExist): a key that is replaced
 // makes everything that was sealed with it unreadable.
 func CreateKeyFile(path string) error {
-	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("creating the vault's key %q: %w", path, os.ErrExist)
-	}
-	key := make([]byte, KeySize)
-	if _, err := rand.Read(key); err != nil {
-		return fmt.Errorf("creating the vault's key: %w", err)
-	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".vault-*")
+	if err == nil {
+		defer func() { _ = os.Remove(f.Name()) }()
+		key := make([]byte, KeySize)
+		_, _ = rand.Read(key) // never fails
+		_, err = f.Write(key)
+		err = errors.Join(err, f.Sync(), f.Close())
+	}
+	if err == nil {
+		err = os.Link(f.Name(), path) // which never replaces a file, as a rename would
+	}
 	if err != nil {
-		return fmt.Errorf("creating the vault's key: %w", err)
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(key)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("creating the vault's key: %w", err)
-	}
-	// A link never replaces a file; a rename would.
-	if err := os.Link(f.Name(), path); err != nil {
-		return fmt.Errorf("creating the vault's key: %w", err)
+		return fmt.Errorf("creating the vault's key %q: %w", path, err)
 	}
 	return nil
 }

@@ -16,18 +16,11 @@ import (
 // Commit implements store.Store. One change is one PutItem or DeleteItem, or
 // if it is a check one GetItem; several are one TransactWriteItems. Changes
 // that together are more than DynamoDB takes (4 MB) are ErrInvalid.
-func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
-	err := store.CheckChanges(changes)
-	if err == nil {
-		err = s.commit(ctx, changes)
+func (s *Store) Commit(ctx context.Context, changes ...store.Change) (err error) {
+	defer while(&err, "committing %d changes", len(changes))
+	if err := store.CheckChanges(changes); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("committing %d changes: %w", len(changes), err)
-	}
-	return nil
-}
-
-func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	if len(changes) == 1 && changes[0].Action == store.ActionCheck {
 		return s.check(ctx, changes[0].Record)
 	}
@@ -54,43 +47,39 @@ func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 // write is the call that makes the changes.
 func (s *Store) write(changes []store.Change) func(context.Context) error {
 	if len(changes) > 1 {
-		in := s.transaction(changes)
-		return func(ctx context.Context) error {
-			_, err := s.client.TransactWriteItems(ctx, in, once)
-			return err
+		// The token is the same in every try: DynamoDB answers a try that follows on one that
+		// has landed with success, and does nothing.
+		in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(rand.Text())}
+		for _, c := range changes {
+			in.TransactItems = append(in.TransactItems, s.item(c))
 		}
+		return writing(s.client.TransactWriteItems, in)
 	}
 	w := s.item(changes[0])
 	if p := w.Put; p != nil {
-		return func(ctx context.Context) error {
-			_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
-				TableName: p.TableName, Item: p.Item,
-				ConditionExpression: p.ConditionExpression, ExpressionAttributeNames: p.ExpressionAttributeNames,
-				ExpressionAttributeValues:           p.ExpressionAttributeValues,
-				ReturnValuesOnConditionCheckFailure: p.ReturnValuesOnConditionCheckFailure,
-			}, once)
-			return err
-		}
+		return writing(s.client.PutItem, &dynamodb.PutItemInput{
+			TableName: p.TableName, Item: p.Item,
+			ConditionExpression: p.ConditionExpression, ExpressionAttributeNames: p.ExpressionAttributeNames,
+			ExpressionAttributeValues:           p.ExpressionAttributeValues,
+			ReturnValuesOnConditionCheckFailure: p.ReturnValuesOnConditionCheckFailure,
+		})
 	}
 	d := w.Delete
-	return func(ctx context.Context) error {
-		_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-			TableName: d.TableName, Key: d.Key,
-			ConditionExpression: d.ConditionExpression, ExpressionAttributeNames: d.ExpressionAttributeNames,
-			ExpressionAttributeValues: d.ExpressionAttributeValues,
-		}, once)
-		return err
-	}
+	return writing(s.client.DeleteItem, &dynamodb.DeleteItemInput{
+		TableName: d.TableName, Key: d.Key,
+		ConditionExpression: d.ConditionExpression, ExpressionAttributeNames: d.ExpressionAttributeNames,
+		ExpressionAttributeValues: d.ExpressionAttributeValues,
+	})
 }
 
-// transaction has a token of its own, the same in every try: DynamoDB answers
-// a try that follows on one that has landed with success, and does nothing.
-func (s *Store) transaction(changes []store.Change) *dynamodb.TransactWriteItemsInput {
-	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(rand.Text())}
-	for _, c := range changes {
-		in.TransactItems = append(in.TransactItems, s.item(c))
+// writing is one try of a call whose answer says nothing but whether it was done.
+func writing[In, Out any](
+	call func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), in *In,
+) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := call(ctx, in, once)
+		return err
 	}
-	return in
 }
 
 // item is one change with its condition, in the form of transactions.
@@ -126,7 +115,7 @@ func (s *Store) item(c store.Change) types.TransactWriteItem {
 
 // check is a commit that only checks one record.
 func (s *Store) check(ctx context.Context, want store.Record) error {
-	r, err := s.get(ctx, want.Key)
+	r, err := s.Get(ctx, want.Key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}

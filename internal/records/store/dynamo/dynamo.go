@@ -96,30 +96,39 @@ func New(client API, table string, o Options) *Store {
 	return &Store{client: client, table: table, sleep: o.Sleep, jitter: o.Jitter, try: o.TryTimeout}
 }
 
-// Get implements store.Store. It is one GetItem.
-func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
-	err := store.CheckKey(key)
-	var r store.Record
-	if err == nil {
-		r, err = s.get(ctx, key)
+// while says in an error what was done when it came.
+func while(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
 	}
-	if err != nil {
-		return store.Record{}, fmt.Errorf("reading record %q of %q: %w", key.Sort, key.Partition, err)
-	}
-	return r, nil
 }
 
-func (s *Store) get(ctx context.Context, key store.Key) (store.Record, error) {
-	var out *dynamodb.GetItemOutput
-	_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
-		out, err = s.client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &s.table, Key: itemKey(key), ConsistentRead: aws.Bool(true),
-		}, once)
+// reading makes a call that changes nothing, until its answer is final.
+func reading[In, Out any](
+	ctx context.Context, s *Store, call func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), in *In,
+) (out *Out, err error) {
+	_, err = s.repeat(ctx, func(ctx context.Context) (err error) {
+		out, err = call(ctx, in, once)
 		return err
+	})
+	if faultOf(err).kind == invalid {
+		err = fmt.Errorf("%w: %w", store.ErrInvalid, err)
+	}
+	return out, err
+}
+
+// Get implements store.Store. It is one GetItem.
+func (s *Store) Get(ctx context.Context, key store.Key) (_ store.Record, err error) {
+	defer while(&err, "reading record %q of %q", key.Sort, key.Partition)
+	if err := store.CheckKey(key); err != nil {
+		return store.Record{}, err
+	}
+	out, err := reading(ctx, s, s.client.GetItem, &dynamodb.GetItemInput{
+		TableName: &s.table, Key: itemKey(key), ConsistentRead: aws.Bool(true),
 	})
 	switch {
 	case err != nil:
-		return store.Record{}, readError(err)
+		return store.Record{}, err
 	case len(out.Item) == 0:
 		return store.Record{}, store.ErrNotFound
 	}
@@ -127,19 +136,11 @@ func (s *Store) get(ctx context.Context, key store.Key) (store.Record, error) {
 }
 
 // List implements store.Store. Each page is one Query, of up to 1 MB.
-func (s *Store) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
-	err := store.CheckList(partition, prefix, after, limit)
-	var page store.Page
-	if err == nil {
-		page, err = s.list(ctx, partition, prefix, after, limit)
+func (s *Store) List(ctx context.Context, partition, prefix, after string, limit int) (_ store.Page, err error) {
+	defer while(&err, "listing records %q of %q", prefix, partition)
+	if err := store.CheckList(partition, prefix, after, limit); err != nil {
+		return store.Page{}, err
 	}
-	if err != nil {
-		return page, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
-	}
-	return page, nil
-}
-
-func (s *Store) list(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
 	in := &dynamodb.QueryInput{
 		TableName:                 &s.table,
 		ConsistentRead:            aws.Bool(true),
@@ -158,7 +159,7 @@ func (s *Store) list(ctx context.Context, partition, prefix, after string, limit
 		in.ExpressionAttributeNames["#sk"] = AttributeSort
 		in.ExpressionAttributeValues[":prefix"] = text(prefix)
 	}
-	out, err := s.query(ctx, in)
+	out, err := reading(ctx, s, s.client.Query, in)
 	if err != nil {
 		return store.Page{}, err
 	}
@@ -171,23 +172,14 @@ func (s *Store) list(ctx context.Context, partition, prefix, after string, limit
 // up to 100 keys, and unless it is empty one BatchGetItem for its records. At each
 // minute of before, a listing begins with another shard. The records are as the
 // table has them now, whatever the index says.
-func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
-	page, err := s.due(ctx, before.UnixMilli(), cursor)
-	if err != nil {
-		return page, fmt.Errorf("listing records due %q: %w", before.UTC().Format(time.RFC3339Nano), err)
-	}
-	return page, nil
-}
-
-// duePage is how many keys BatchGetItem takes.
-const duePage = 100
-
-func (s *Store) due(ctx context.Context, before int64, cursor string) (store.Page, error) {
+func (s *Store) Due(ctx context.Context, until time.Time, cursor string) (_ store.Page, err error) {
+	defer while(&err, "listing records due %q", until.UTC().Format(time.RFC3339Nano))
+	before := until.UnixMilli()
 	first, shard, after, err := parseDueCursor(cursor, before)
 	if err != nil {
 		return store.Page{}, err
 	}
-	out, err := s.query(ctx, &dynamodb.QueryInput{
+	out, err := reading(ctx, s, s.client.Query, &dynamodb.QueryInput{
 		TableName:                 &s.table,
 		IndexName:                 aws.String(IndexDue),
 		KeyConditionExpression:    aws.String("#shard = :shard AND #due <= :before"),
@@ -232,15 +224,8 @@ func (s *Store) due(ctx context.Context, before int64, cursor string) (store.Pag
 }
 
 // Scan implements store.Scanner.
-func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
-	page, err := s.scan(ctx, cursor)
-	if err != nil {
-		return page, fmt.Errorf("listing all records: %w", err)
-	}
-	return page, nil
-}
-
-func (s *Store) scan(ctx context.Context, at string) (store.Page, error) {
+func (s *Store) Scan(ctx context.Context, at string) (_ store.Page, err error) {
+	defer while(&err, "listing all records")
 	in := &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)}
 	if at != "" {
 		c, err := parseCursor(at)
@@ -252,13 +237,9 @@ func (s *Store) scan(ctx context.Context, at string) (store.Page, error) {
 		}
 		in.ExclusiveStartKey = itemKey(c.key())
 	}
-	var out *dynamodb.ScanOutput
-	_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
-		out, err = s.client.Scan(ctx, in, once)
-		return err
-	})
+	out, err := reading(ctx, s, s.client.Scan, in)
 	if err != nil {
-		return store.Page{}, readError(err)
+		return store.Page{}, err
 	}
 	page, last, err := pageOf(out.Items, out.LastEvaluatedKey)
 	if last != (store.Key{}) {
@@ -287,17 +268,8 @@ func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page,
 	return page, last, errors.Join(errs...)
 }
 
-func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
-	var out *dynamodb.QueryOutput
-	_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
-		out, err = s.client.Query(ctx, in, once)
-		return err
-	})
-	if err != nil {
-		return nil, readError(err)
-	}
-	return out, nil
-}
+// duePage is how many keys BatchGetItem takes.
+const duePage = 100
 
 // getAll reads up to duePage records; those that are absent are left out, and those
 // that cannot be read, which unreadable names.
@@ -308,15 +280,11 @@ func (s *Store) getAll(ctx context.Context, keys []store.Key) (found map[store.K
 		left = append(left, itemKey(k))
 	}
 	for idle := 0; len(left) > 0; {
-		var out *dynamodb.BatchGetItemOutput
-		_, err := s.repeat(ctx, func(ctx context.Context) (err error) {
-			out, err = s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
-				RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: left, ConsistentRead: aws.Bool(true)}},
-			}, once)
-			return err
+		out, err := reading(ctx, s, s.client.BatchGetItem, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: left, ConsistentRead: aws.Bool(true)}},
 		})
 		if err != nil {
-			return nil, nil, readError(err)
+			return nil, nil, err
 		}
 		for _, i := range out.Responses[s.table] {
 			r, err := decode(i)

@@ -13,8 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-
-	"github.com/longshore/longshore/internal/records/store"
 )
 
 const (
@@ -152,12 +150,4 @@ func bounded(ctx context.Context, limit time.Duration, try func(context.Context)
 // doubles.
 func (s *Store) pause(n int) time.Duration {
 	return time.Duration(s.jitter() * float64(min(firstPause<<(n-1), longPause)))
-}
-
-// readError is the error of a call that changes nothing.
-func readError(err error) error {
-	if faultOf(err).kind == invalid {
-		return fmt.Errorf("%w: %w", store.ErrInvalid, err)
-	}
-	return err
 }

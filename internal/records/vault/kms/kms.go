@@ -61,7 +61,7 @@ func (v *Vault) Seal(ctx context.Context, label vault.Label, plaintext []byte) (
 	if err != nil {
 		return nil, fmt.Errorf("generating a data key: %w", err)
 	}
-	return key.cipher.Seal(key.head, plaintext, bound(key.head, label))
+	return key.cipher.Seal(key.head, plaintext, bound(key.head, label)), nil
 }
 
 // bound is what a value is bound to.
@@ -103,9 +103,7 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 		return nil, vault.ErrSealed
 	}
 	head, rest := sealed[:fixed+length], sealed[fixed+length:]
-	cipher, err := v.opening(ctx, label.Key, head, func() (vault.Cipher, error) {
-		return v.decrypted(ctx, label.Key, head[fixed:])
-	})
+	cipher, err := v.opening(ctx, label.Key, head, head[fixed:])
 	if err != nil {
 		return nil, err
 	}
@@ -148,9 +146,5 @@ func contextOf(of lifecycle.Key) map[string]string {
 // isSealed reports whether KMS refused because of the data key: it was changed,
 // or encrypted for another label or under another key.
 func isSealed(err error) bool {
-	var (
-		invalid *types.InvalidCiphertextException
-		other   *types.IncorrectKeyException
-	)
-	return errors.As(err, &invalid) || errors.As(err, &other)
+	return errors.As(err, new(*types.InvalidCiphertextException)) || errors.As(err, new(*types.IncorrectKeyException))
 }

@@ -46,43 +46,43 @@ func Together(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, &atHand{seal: map[sealingFor]dataKey{}, open: map[openingOf]vault.Cipher{}})
 }
 
-// sealing is the data key for a record. Two goroutines may make one each: both are right.
+// sealing is the data key for a record.
 func (v *Vault) sealing(ctx context.Context, of lifecycle.Key) (dataKey, error) {
 	hand, name := handOf(ctx), sealingFor{v, of}
-	hand.mu.Lock()
-	key, known := hand.seal[name]
-	hand.mu.Unlock()
-	if known {
-		return key, nil
-	}
-	key, err := v.generated(ctx, of)
-	if err != nil {
-		return dataKey{}, err
-	}
-	hand.mu.Lock()
-	defer hand.mu.Unlock()
-	hand.seal[name], hand.open[openingOf{name, string(key.head)}] = key, key.cipher
-	return key, nil
+	return known(hand, hand.seal, name, func() (dataKey, error) {
+		key, err := v.generated(ctx, of)
+		if err != nil {
+			return key, err
+		}
+		_, err = known(hand, hand.open, openingOf{name, string(key.head)}, func() (vault.Cipher, error) { return key.cipher, nil })
+		return key, err
+	})
 }
 
-// opening is the cipher of a data key; decrypt asks KMS for it.
-func (v *Vault) opening(ctx context.Context, of lifecycle.Key, head []byte,
-	decrypt func() (vault.Cipher, error)) (vault.Cipher, error) {
-	hand, name := handOf(ctx), openingOf{sealingFor{v, of}, string(head)}
+// opening is the cipher of a data key, which stands in its head as KMS encrypted it.
+func (v *Vault) opening(ctx context.Context, of lifecycle.Key, head, encrypted []byte) (vault.Cipher, error) {
+	hand := handOf(ctx)
+	return known(hand, hand.open, openingOf{sealingFor{v, of}, string(head)}, func() (vault.Cipher, error) {
+		return v.decrypted(ctx, of, encrypted)
+	})
+}
+
+// known gives what is at hand under a name; else it asks for it. Two goroutines may ask at once:
+// both answers are right.
+func known[Name comparable, Key any](hand *atHand, all map[Name]Key, name Name, ask func() (Key, error)) (Key, error) {
 	hand.mu.Lock()
-	cipher, known := hand.open[name]
+	key, ok := all[name]
 	hand.mu.Unlock()
-	if known {
-		return cipher, nil
+	if ok {
+		return key, nil
 	}
-	cipher, err := decrypt()
-	if err != nil {
-		return vault.Cipher{}, err
+	key, err := ask()
+	if err == nil {
+		hand.mu.Lock()
+		defer hand.mu.Unlock()
+		all[name] = key
 	}
-	hand.mu.Lock()
-	defer hand.mu.Unlock()
-	hand.open[name] = cipher
-	return cipher, nil
+	return key, err
 }
 
 // handOf is what the request has at hand; without one, what is put there is forgotten.
