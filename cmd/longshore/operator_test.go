@@ -317,10 +317,10 @@ func TestReaperReport(t *testing.T) {
 	}
 	has(t, b.operate(0, "reaper", "resume"), "goes on")
 	has(t, b.operate(0, "reaper", "quarantine"), "Nothing is in quarantine.")
-	has(t, b.operate(1, "reaper", "release", "thing"), `nothing of the name "thing" is in quarantine`,
+	has(t, b.operate(1, "reaper", "release", "thing"), `nothing in quarantine is called "thing"`,
 		"longshore reaper quarantine")
 	has(t, b.operate(1, "reaper", "delete", "thing"), "say --yes")
-	has(t, b.operate(1, "reaper", "delete", "thing", "--yes"), `nothing of the name "thing" is in quarantine`)
+	has(t, b.operate(1, "reaper", "delete", "thing", "--yes"), `nothing in quarantine is called "thing"`)
 	has(t, b.operate(0, "retained"), "Nothing is retained.")
 	has(t, b.operate(0, "upgrades"), "No instance is behind its plan.")
 	for _, list := range [][]string{{"reaper", "quarantine"}, {"retained"}, {"upgrades"}} {

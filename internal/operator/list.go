@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
@@ -155,6 +156,12 @@ func (c *Console) due(
 	return all, next, err
 }
 
+// records reads a page of all records.
+func (c *Console) records(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
+	page, next, err := c.Records.ScanPage(ctx, after)
+	return page.Records, next, err
+}
+
 // rows are a page of records as they are listed.
 func (c *Console) rows(
 	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), after string,
@@ -228,24 +235,21 @@ func (q Query) takes(r Row) bool {
 // name is given where several have one.
 func (c *Console) Instance(ctx context.Context, platform, id string) (found lifecycle.Record, _ error) {
 	var keys []lifecycle.Key
-	q := Query{What: Instances, ID: id, Platform: platform}
-	for more := true; more; more = q.After != "" {
-		rows, next, err := c.List(ctx, q)
+	for r, err := range paging.All(ctx, func(ctx context.Context, after string) ([]Row, string, error) {
+		return c.List(ctx, Query{What: Instances, ID: id, Platform: platform, After: after})
+	}) {
 		if err != nil {
 			return found, err
 		}
-		for _, r := range rows {
-			if r.Instance == id && r.Life == "" {
-				keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
-			}
+		if r.Instance == id && r.Life == "" {
+			keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
 		}
-		q.After = next
 	}
 	switch len(keys) {
 	case 0:
-		return found, refuse("There is no instance %q: `longshore instances` lists them.", id)
+		return found, refuse("there is no instance %q: `longshore instances` lists them", id)
 	case 1:
 		return c.Records.Record(ctx, keys[0], c.Now())
 	}
-	return found, refuse("Several platforms have an instance %q: say which with --platform.", id)
+	return found, refuse("several platforms have an instance %q: say which with --platform", id)
 }

@@ -71,20 +71,20 @@ func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(form
 
 // find reads the record that a token belongs to.
 func (c *Console) find(ctx context.Context, token string) (t lifecycle.Token, r lifecycle.Record, err error) {
-	t, err = lifecycle.ParseToken(token)
-	if err != nil {
+	if t, err = lifecycle.ParseToken(token); err != nil {
 		return t, r, refuse("%q is no operation: `longshore operations` lists their tokens", token)
 	}
 	r, err = c.Records.Record(ctx, t.Key, c.Now())
 	return t, r, err
 }
 
-// latest refuses a token that does not belong to the record's latest operation.
-func latest(t lifecycle.Token, c lifecycle.Record) error {
-	if c.Operation == nil || c.Operation.ID != t.Operation {
-		return refuse("the operation is not the latest one of what it is of: nothing was done")
+// latest reads the record whose latest operation has the token, and refuses any other.
+func (c *Console) latest(ctx context.Context, token string) (lifecycle.Record, error) {
+	t, r, err := c.find(ctx, token)
+	if err == nil && (r.Operation == nil || r.Operation.ID != t.Operation) {
+		err = refuse("another operation has replaced this one, so that nothing was done: `longshore operations` lists the latest")
 	}
-	return nil
+	return r, err
 }
 
 // start is what an operation begins with that an operator asks for.
@@ -100,16 +100,14 @@ func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
 }
 
 func (c *Console) retry(ctx context.Context, token string) (Row, error) {
-	t, r, err := c.find(ctx, token)
-	if err == nil {
-		err = latest(t, r)
-	}
+	r, err := c.latest(ctx, token)
 	if err != nil {
 		return Row{}, err
 	}
 	r, past, err := r.Restarted(c.start(c.OperationTimeout))
 	if errors.As(err, new(*lifecycle.IllegalTransition)) {
-		err = refuse("it is %q: only a running operation can be started again; what failed to be created or deleted can be deleted", r.State)
+		err = refuse("the %s is %q: only a running operation can be started again; what failed to be created or deleted can be deleted",
+			r.Noun(), r.State)
 	}
 	if err != nil {
 		return Row{}, err
@@ -147,10 +145,7 @@ func (c *Console) Settle(ctx context.Context, s Settlement) (Row, error) {
 }
 
 func (c *Console) settle(ctx context.Context, s Settlement) (Row, error) {
-	t, r, err := c.find(ctx, s.Token)
-	if err == nil {
-		err = latest(t, r)
-	}
+	r, err := c.latest(ctx, s.Token)
 	if err != nil {
 		return Row{}, err
 	}
@@ -176,7 +171,7 @@ func decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error)
 		return err
 	})
 	if errors.Is(err, ledger.ErrConflict) {
-		return out, refuse("it is being changed all the time: look again, and decide again")
+		return out, refuse("its record is being changed all the time: look at it again, and decide again")
 	}
 	return out, err
 }

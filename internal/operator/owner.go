@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/paging"
-	"github.com/longshore/longshore/internal/lifecycle"
 )
 
 // Owner finds what a name on a server or in an account belongs to. Where no name that
@@ -18,9 +17,8 @@ import (
 // the tombstone of that life derives. It reads all records.
 func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 	name = named(name)
-	for _, look := range []func(context.Context, string) (Row, error){
-		c.ofLiving, c.ofLabel, c.ofTombstone,
-	} {
+	living := func(ctx context.Context, name string) (Row, error) { return c.ofRecord(ctx, name, true) }
+	for _, look := range []func(context.Context, string) (Row, error){living, c.ofLabel, c.ofTombstone} {
 		row, err := look(ctx, name)
 		if err != nil || row.Instance != "" {
 			row.PlatformName = c.known(ctx)[row.Platform]
@@ -46,10 +44,6 @@ func named(text string) string {
 	return strings.Trim(text, "\"`")
 }
 
-func (c *Console) ofLiving(ctx context.Context, name string) (Row, error) {
-	return c.ofRecord(ctx, name, true)
-}
-
 func (c *Console) ofTombstone(ctx context.Context, name string) (Row, error) {
 	row, err := c.ofRecord(ctx, name, false)
 	if row.Instance != "" {
@@ -62,10 +56,7 @@ func (c *Console) ofTombstone(ctx context.Context, name string) (Row, error) {
 // deleted.
 func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, error) {
 	var unread []error
-	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
-		page, next, err := c.Records.ScanPage(ctx, cursor)
-		return page.Records, next, err
-	}) {
+	for r, err := range paging.All(ctx, c.records) {
 		if err != nil {
 			unread = append(unread, err)
 		} else if r.Exists() == exists && slices.Contains(c.made(r), name) {

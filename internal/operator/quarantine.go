@@ -80,7 +80,7 @@ func (c *Console) orphan(ctx context.Context, name string) (found lifecycle.Reco
 		return found, fmt.Errorf("not everything in quarantine can be read: name it as PROVIDER/NAME: %w", unread)
 	}
 	if found.Version == 0 {
-		return found, refuse("nothing of the name %q is in quarantine: `longshore reaper quarantine` lists what is", name)
+		return found, refuse("nothing in quarantine is called %q: `longshore reaper quarantine` lists what is there", name)
 	}
 	return found, nil
 }

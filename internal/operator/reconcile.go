@@ -165,11 +165,11 @@ func (r *reconciliation) passing(ctx context.Context, err error) error {
 	return nil
 }
 
-// called bounds a call of the provider.
-func called[T any](ctx context.Context, w wired.Provider, do func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.Timeout())
+// looked surveys a target, for as long as a call may take.
+func (r *reconciliation) looked(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.wired.Timeout())
 	defer cancel()
-	return do(ctx)
+	return r.Survey(ctx, name)
 }
 
 // survey reports whether the target is as this broker left it. It reads the known epoch
@@ -179,10 +179,7 @@ func called[T any](ctx context.Context, w wired.Provider, do func(context.Contex
 func (r *reconciliation) survey(ctx context.Context, name, of string) (stands bool, err error) {
 	for asked := false; ; asked = true {
 		known := r.known
-		r.target, err = called(ctx, r.wired, func(ctx context.Context) (t provider.Target, err error) {
-			t, r.said, err = r.Survey(ctx, of)
-			return t, err
-		})
+		r.target, r.said, err = r.looked(ctx, of)
 		if err != nil || r.target.Identity == "" {
 			return true, err // a server that does not know the broker holds nothing of it
 		}
@@ -209,12 +206,10 @@ func (r *reconciliation) survey(ctx context.Context, name, of string) (stands bo
 
 // logins locks the logins that no live binding owns, and what is kept out of use.
 func (r *reconciliation) logins(ctx context.Context, meant bool) error {
-	read := func(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
-		page, err = called(ctx, r.wired, func(ctx context.Context) (page []provider.Holding, err error) {
-			page, next, err = r.Holdings(ctx, r.target.Name, cursor)
-			return page, err
-		})
-		return page, next, err
+	read := func(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
+		ctx, cancel := context.WithTimeout(ctx, r.wired.Timeout())
+		defer cancel()
+		return r.Holdings(ctx, r.target.Name, cursor)
 	}
 	for h, err := range paging.All(ctx, read) {
 		if err != nil {
@@ -247,10 +242,9 @@ func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 		return errors.New("the provider cannot lock anything")
 	}
 	h.Epoch = r.said // else the step would refuse a target that was restored
-	_, err := called(ctx, r.wired, func(ctx context.Context) (bool, error) {
-		return true, r.wired.Quarantiner.Quarantine(ctx, h)
-	})
-	return err
+	ctx, cancel := context.WithTimeout(ctx, r.wired.Timeout())
+	defer cancel()
+	return r.wired.Quarantiner.Quarantine(ctx, h)
 }
 
 // isToBeShut reports whether nobody is to get into the thing, and nobody says that it is
@@ -284,27 +278,22 @@ func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (b
 
 // missing finds what is on record and not in the target.
 func (r *reconciliation) missing(ctx context.Context) error {
-	for cursor := ""; ; {
-		page, next, err := r.Records.ScanPage(ctx, cursor)
+	for rec, err := range paging.All(ctx, r.records) {
 		if err != nil {
 			return err
 		}
-		for _, rec := range page.Records {
-			here := rec.Provider == r.out.Provider && rec.Made.Target.Identity == r.target.Identity
-			if live := rec.State == lifecycle.Ready || rec.State == lifecycle.Updating; !here || !live ||
-				rec.Key.Life != "" || r.there[rec.Key] {
-				continue
-			}
-			if rec.IsBinding() {
-				r.out.Unbound = append(r.out.Unbound, nameOf(rec.Key))
-			} else {
-				r.out.Gone = append(r.out.Gone, nameOf(rec.Key))
-			}
+		here := rec.Provider == r.out.Provider && rec.Made.Target.Identity == r.target.Identity
+		if live := rec.State == lifecycle.Ready || rec.State == lifecycle.Updating; !here || !live ||
+			rec.Key.Life != "" || r.there[rec.Key] {
+			continue
 		}
-		if cursor = next; cursor == "" {
-			return nil
+		if rec.IsBinding() {
+			r.out.Unbound = append(r.out.Unbound, nameOf(rec.Key))
+		} else {
+			r.out.Gone = append(r.out.Gone, nameOf(rec.Key))
 		}
 	}
+	return nil
 }
 
 // underWay is appended to the recorded line of a target while a run works on it. No
@@ -326,9 +315,9 @@ func (r *reconciliation) begin(ctx context.Context) error {
 		return err
 	}
 	to := target.Epoch{Line: r.said.Line, Count: max(r.said.Count, r.known.Count) + 1, Mark: r.known.Reserved}
-	at, err := called(ctx, r.wired, func(ctx context.Context) (target.Epoch, error) {
-		return r.Advance(ctx, r.target, r.said, to)
-	})
+	ctx, cancel := context.WithTimeout(ctx, r.wired.Timeout())
+	defer cancel()
+	at, err := r.Advance(ctx, r.target, r.said, to)
 	if err == nil && at != to {
 		err = errMoved
 	}
@@ -342,10 +331,7 @@ func epochOf(e lifecycle.TargetEpoch) target.Known {
 
 // goOn lets operations on the target go on.
 func (r *reconciliation) goOn(ctx context.Context) error {
-	now, err := called(ctx, r.wired, func(ctx context.Context) (at target.Epoch, err error) {
-		_, at, err = r.Survey(ctx, r.target.Name)
-		return at, err
-	})
+	_, now, err := r.looked(ctx, r.target.Name)
 	if err == nil && now != r.said {
 		err = errMoved
 	}

@@ -30,9 +30,10 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 	}
 	switch {
 	case failed == nil:
-		return Row{}, refuse("it is %q: only what failed to be created, and was not deleted by its platform, can be created again", i.State)
+		return Row{}, refuse("the %s is %q: only what failed to be created, and was not deleted by its platform, can be created again",
+			i.Noun(), i.State)
 	case failed.ID != t.Operation:
-		return Row{}, refuse("the operation is not the latest creation of what it is of: nothing was done")
+		return Row{}, refuse("another creation has replaced this one, so that nothing was done: `longshore operations` lists the latest")
 	case i.State == lifecycle.Deleting:
 		return Row{}, refuse("what it left is being removed: wait until that is done")
 	case i.State == lifecycle.DeleteFailed:
@@ -136,7 +137,7 @@ func (c *Console) timeout(serviceID, planID string) (time.Duration, error) {
 	_, plan, ok := c.Catalog(serviceID, planID)
 	switch {
 	case !ok:
-		return 0, refuse("its plan is not in the catalog any more: nothing was done")
+		return 0, refuse("its plan is not in the catalog any more, so that nothing was done: put the plan back, or have its platform delete it")
 	case plan.MaximumPollingDuration > 0:
 		return time.Duration(plan.MaximumPollingDuration) * time.Second, nil
 	}

@@ -59,8 +59,7 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 		case !free:
 			return out, refuse("its time was over, and it is being removed: there is no way back")
 		case r.Attributes.SpaceGUID == "":
-			return out, refuse("it is not known any more where it was ordered: name the organization and the space that may " +
-				"have it")
+			return out, refuse("it is not known any more where it was ordered: say who may have it with --organization and --space")
 		}
 		out.Kept = c.row(r)
 		return out, c.Records.Commit(ctx, ledger.Put(r))
@@ -98,7 +97,7 @@ func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Rec
 			unread = errors.Join(unread, err)
 		case platform != "" && r.Key.Platform != platform, r.Key.Instance != u.ID && r.Handle() != u.ID:
 		case found.Version > 0 && found.Key.Platform != r.Key.Platform:
-			return found, refuse("two platforms had an instance %q: name the platform", u.ID)
+			return found, refuse("two platforms had an instance %q: say which with --platform", u.ID)
 		case found.Version > 0:
 			return found, refuse("several lives of instance %q are retained: name one of them, such as %q or %q", u.ID, found.Handle(), r.Handle())
 		default:

@@ -91,7 +91,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 	put("nowhere", "1", func(r *lifecycle.Record) { r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "", "" })
 	put("unoffered", "1", func(r *lifecycle.Record) { r.Attributes.ServiceID = "gone" })
 	for id, why := range map[string]string{
-		"twice": "twice@1", "removed": "no way back", "nowhere": "name the organization", "unoffered": "restore_parameter",
+		"twice": "twice@1", "removed": "no way back", "nowhere": "--organization and --space", "unoffered": "restore_parameter",
 	} {
 		_, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: id})
 		if !refused(err) || !strings.Contains(err.Error(), why) {

@@ -46,6 +46,9 @@ type Row struct {
 	Note string `json:"note,omitempty"`
 }
 
+// at is a time as a note says it.
+func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
 // names are the names of a plan and its offering, or their ids if the plan has left the
 // catalog.
 func (c *Console) names(serviceID, planID string) (service, plan string) {
@@ -67,19 +70,19 @@ func (c *Console) row(r lifecycle.Record) Row {
 	}
 	switch {
 	case r.InProgress():
-		row.Note = "is looked at again by " + r.Due.UTC().Format(time.RFC3339)
+		row.Note = "is looked at again by " + at(r.Due)
 	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
-		row.Note = "is removed by the broker itself from " + r.Due.UTC().Format(time.RFC3339) + " on"
+		row.Note = "is removed by the broker itself from " + at(r.Due) + " on"
 	case r.IsReleased():
 		row.Note = "no record explains it, and it was put into use again: it is left alone"
 	case r.State == lifecycle.Quarantined && r.OfOrphan():
-		row.Note = "no record explains it: it is deleted from " + r.Kept.Until.UTC().Format(time.RFC3339) +
+		row.Note = "no record explains it: it is deleted from " + at(r.Kept.Until) +
 			" on; `longshore reaper quarantine` lists it"
 	case r.State == lifecycle.Quarantined:
-		row.Note = "its instance is deleted; it is kept until " + r.Kept.Until.UTC().Format(time.RFC3339) +
+		row.Note = "its instance is deleted; it is kept until " + at(r.Kept.Until) +
 			"; `longshore undelete` gives it back"
 	case r.State == lifecycle.Deleted:
-		row.Note = "is remembered until " + r.Expires.UTC().Format(time.RFC3339)
+		row.Note = "is remembered until " + at(r.Expires)
 	}
 	if r.State != lifecycle.CreateFailed && r.FailedCreation() != nil {
 		row.Note += "; until the platform deletes it, it is told that the creation failed"

@@ -35,9 +35,9 @@ type Upgrade struct {
 // and those whose plan has left the catalog. The error tells what could not be read;
 // the rest is listed.
 func (c *Console) Upgrades(ctx context.Context, cursor string) (found []Upgrade, next string, err error) {
-	page, next, err := c.Records.ScanPage(ctx, cursor)
+	page, next, err := c.records(ctx, cursor)
 	known := c.known(ctx)
-	for _, r := range page.Records {
+	for _, r := range page {
 		if u, behind := c.upgrade(r); behind {
 			u.PlatformName = known[u.Platform]
 			found = append(found, u)
