@@ -117,16 +117,20 @@ func Clock(now func() time.Time) Option { return func(o *options) { o.clock = no
 // holds (see Check). It waits up to a second for another process to let go of it.
 // Its errors are ErrLocked, ErrDamaged, ErrMissing, ErrNewer, or the operating
 // system's.
-func Open(path string, opts ...Option) (*Store, error) {
+func Open(path string, opts ...Option) (s *Store, err error) {
+	defer while(&err, "opening store %q", path)
 	var o options
 	for _, opt := range opts {
 		opt(&o)
 	}
-	s, err := open(path, o)
-	if err != nil {
-		return nil, fmt.Errorf("opening store %q: %w", path, err)
+	return open(path, o)
+}
+
+// while says in an error what was done when it came.
+func while(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
 	}
-	return s, nil
 }
 
 // Identity is a random name given to the file when it was made. It stays the
@@ -139,8 +143,8 @@ func (s *Store) LastCommit() time.Time { return s.lastCommit }
 
 // Close waits for the calls under way and lets go of the file. Closing again
 // does nothing.
-func (s *Store) Close() error {
-	var err error
+func (s *Store) Close() (err error) {
+	defer while(&err, "closing store %q", s.path)
 	s.closing.Do(func() {
 		s.seen.end()
 		if s.broken.Load() {
@@ -151,10 +155,7 @@ func (s *Store) Close() error {
 		}
 		_, err = recovered(s.db.Close)
 	})
-	if err != nil {
-		return fmt.Errorf("closing store %q: %w", s.path, err)
-	}
-	return nil
+	return err
 }
 
 // Get implements store.Store.
@@ -201,81 +202,67 @@ func (s *Store) get(ctx context.Context, key store.Key) (r store.Record, transac
 }
 
 // List implements store.Store.
-func (s *Store) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
-	var page store.Page
-	err := store.CheckList(partition, prefix, after, limit)
-	if err == nil {
-		err = s.view(ctx, func(c *content) error {
-			all := joinKey(store.Key{Partition: partition, Sort: prefix})
-			from := all
-			if after != "" {
-				from = behind(joinKey(store.Key{Partition: partition, Sort: after}))
-			}
-			p := pager{limit: limit, next: sortOf}
-			err := p.left(c.list(&p, all, from, p.leaveOut))
-			page = p.page
-			return err
-		})
+func (s *Store) List(ctx context.Context, partition, prefix, after string, limit int) (page store.Page, err error) {
+	defer while(&err, "listing records %q of %q", prefix, partition)
+	if err := store.CheckList(partition, prefix, after, limit); err != nil {
+		return page, err
 	}
-	if err != nil {
-		return page, fmt.Errorf("listing records %q of %q: %w", prefix, partition, err)
+	all := joinKey(store.Key{Partition: partition, Sort: prefix})
+	from := all
+	if after != "" {
+		from = behind(joinKey(store.Key{Partition: partition, Sort: after}))
 	}
-	return page, nil
+	err = s.view(ctx, func(c *content) (err error) {
+		page, err = c.list(pager{limit: limit, next: sortOf}, all, from)
+		return err
+	})
+	return page, err
 }
 
 // Scan implements store.Scanner.
-func (s *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
-	var page store.Page
-	err := s.view(ctx, func(c *content) error {
-		after, err := parseCursor(scanCursor, cursor)
-		if err != nil {
-			return err
-		}
-		p := pager{next: newCursor(scanCursor)}
-		err = p.left(c.list(&p, nil, behind(after), p.leaveOut))
-		page = p.page
+func (s *Store) Scan(ctx context.Context, cursor string) (page store.Page, err error) {
+	defer while(&err, "listing all records")
+	after, err := parseCursor(scanCursor, cursor)
+	if err != nil {
+		return page, err
+	}
+	err = s.view(ctx, func(c *content) (err error) {
+		page, err = c.list(pager{next: newCursor(scanCursor)}, nil, behind(after))
 		return err
 	})
-	if err != nil {
-		return page, fmt.Errorf("listing all records: %w", err)
-	}
-	return page, nil
+	return page, err
 }
 
 // Due implements store.Store. Records are listed in the order of their due
 // times, and a commit shows in the listing at once.
-func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
-	var page store.Page
-	err := s.view(ctx, func(c *content) error {
-		var err error
-		page, err = c.listDue(before, cursor)
+func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (page store.Page, err error) {
+	defer while(&err, "listing records due %q", before.UTC().Format(time.RFC3339Nano))
+	after, err := parseCursor(dueCursor, cursor)
+	if err != nil {
+		return page, err
+	}
+	err = s.view(ctx, func(c *content) (err error) {
+		page, err = c.listDue(before, after)
 		return err
 	})
-	if err != nil {
-		return page, fmt.Errorf("listing records due %q: %w", before.UTC().Format(time.RFC3339Nano), err)
-	}
-	return page, nil
+	return page, err
 }
 
 // Commit implements store.Store. If it returns the context's error, nothing
 // was changed.
-func (s *Store) Commit(ctx context.Context, changes ...store.Change) error {
-	err := store.CheckChanges(changes)
-	if err == nil && writes(changes) {
-		switch {
-		case s.readOnly:
-			err = ErrReadOnly
-		case s.spoilt.Load():
-			err = errSpoilt
-		}
+func (s *Store) Commit(ctx context.Context, changes ...store.Change) (err error) {
+	defer while(&err, "committing %d changes", len(changes))
+	switch err := store.CheckChanges(changes); {
+	case err != nil:
+		return err
+	case !writes(changes):
+		return s.view(ctx, func(c *content) error { return c.require(changes) })
+	case s.readOnly:
+		return ErrReadOnly
+	case s.spoilt.Load():
+		return errSpoilt
 	}
-	if err == nil {
-		err = s.commit(ctx, changes)
-	}
-	if err != nil {
-		return fmt.Errorf("committing %d changes: %w", len(changes), err)
-	}
-	return nil
+	return s.commit(ctx, changes)
 }
 
 func (s *Store) view(ctx context.Context, f func(*content) error) error {

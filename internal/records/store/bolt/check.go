@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -19,7 +18,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A Result is what a check found.
+// A Result is what Check or Salvage found in a file.
 type Result struct {
 	Identity string
 	Records  int
@@ -91,6 +90,7 @@ type line struct {
 var faults = []error{errors.New("no fault of ours"), ErrLocked, ErrMissing, ErrNewer}
 
 func check(ctx context.Context, path string, open func()) (r Result, err error) {
+	defer while(&err, "checking store %q", path)
 	info, err := os.Stat(path)
 	if err = usable(info, err); err == nil {
 		r, err = runChild(ctx, path, info.Size(), open)
@@ -99,10 +99,7 @@ func check(ctx context.Context, path string, open func()) (r Result, err error) 
 		r.Add(err)
 		err = nil
 	}
-	if err != nil {
-		return r, fmt.Errorf("checking store %q: %w", path, err)
-	}
-	return r, nil
+	return r, err
 }
 
 // runChild runs a child to its end, and calls open once it has begun to read.

@@ -118,9 +118,9 @@ func (c *content) read(key []byte) (r store.Record, found bool, err error) {
 }
 
 // list fills a page with the records whose joined keys start with prefix, from the key
-// on. What is damaged bad is asked of.
-func (c *content) list(p *pager, prefix, from []byte, bad func(error) error) error {
-	return c.records.walk(from, func(k, v []byte) (bool, error) {
+// on. It leaves out damaged ones, and names them in the error.
+func (c *content) list(p pager, prefix, from []byte) (store.Page, error) {
+	err := c.records.walk(from, func(k, v []byte) (bool, error) {
 		if !bytes.HasPrefix(k, prefix) || p.ends() {
 			return false, nil
 		}
@@ -129,16 +129,12 @@ func (c *content) list(p *pager, prefix, from []byte, bad func(error) error) err
 			p.add(k, r)
 		}
 		return true, err
-	}, bad)
+	}, p.leaveOut)
+	return p.page, p.left(err)
 }
 
-// listDue reads a page of the records that are due. What is damaged is left out, and
-// named in the error.
-func (c *content) listDue(before time.Time, cursor string) (store.Page, error) {
-	after, err := parseCursor(dueCursor, cursor)
-	if err != nil {
-		return store.Page{}, err
-	}
+// listDue is like list, of the records that are due.
+func (c *content) listDue(before time.Time, after []byte) (store.Page, error) {
 	index, err := c.due()
 	if err != nil {
 		return store.Page{}, err

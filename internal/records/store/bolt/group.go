@@ -84,9 +84,6 @@ func (q *queue) group() []*set {
 // commit returns the context's error only if nothing was changed. Whoever's
 // context ends while the disk is at work on its set is not held up by it.
 func (s *Store) commit(ctx context.Context, changes []store.Change) error {
-	if !writes(changes) {
-		return s.view(ctx, func(c *content) error { return c.require(changes) })
-	}
 	mine := &set{ctx: ctx, changes: changes, answer: make(chan error, 1)}
 	s.queue.join(mine)
 	for {
@@ -140,7 +137,7 @@ func (s *Store) writeGroup() bool {
 		}
 		return err
 	}
-	committed, err := s.within(s.db.Update, write)
+	committed, err := int64(0), errAgain
 	for errors.Is(err, errAgain) {
 		committed, err = s.within(s.db.Update, write)
 	}

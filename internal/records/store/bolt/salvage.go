@@ -3,7 +3,6 @@ package bolt
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 
 	"go.etcd.io/bbolt"
@@ -11,32 +10,23 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// A Salvaged says what Salvage has found.
-type Salvaged struct {
-	// Identity is that of the damaged file; empty if that is damaged, too.
-	Identity string
-	Records  int
-	Damage
-}
-
 // Salvage writes what is whole of the damaged file at from into a new file at to: each
 // record as it was, at its version. Keep says which of them; the new file has the
-// identity that is given. The damaged one is not changed. It reads from both ends to where
+// identity that is given; the result has that of the damaged one, empty if that is damaged,
+// too. The damaged one is not changed. It reads from both ends to where
 // bbolt fails, so that of two pages on which it does all between them is lost. It fails
 // with ErrNewer, ErrMissing or ErrDamaged if nothing can be read; what it leaves at to
 // then is of no use.
-func Salvage(from, to, identity string, keep func(store.Record) bool) (Salvaged, error) {
+func Salvage(from, to, identity string, keep func(store.Record) bool) (_ Result, err error) {
+	defer while(&err, "salvaging store %q", from)
 	s := salvage{keep: keep, about: about{identity: identity}}
-	err := s.file(from, to)
-	if err != nil {
-		return s.Salvaged, fmt.Errorf("salvaging store %q: %w", from, err)
-	}
-	return s.Salvaged, nil
+	err = s.file(from, to)
+	return s.Result, err
 }
 
 // A salvage is one run of Salvage.
 type salvage struct {
-	Salvaged
+	Result
 	keep  func(store.Record) bool
 	to    *bbolt.DB
 	about about // of the new file

@@ -2,7 +2,6 @@ package bolt
 
 import (
 	"errors"
-	"fmt"
 	"os"
 )
 
@@ -11,8 +10,9 @@ import (
 // moment are not in it. It fails once damage was found: a backup of that would take the
 // place of a good one. What it leaves of the file after an error is of no use.
 func (s *Store) Snapshot(path string) (err error) {
+	defer while(&err, "writing a snapshot of store %q", s.path)
 	if s.spoilt.Load() {
-		return fmt.Errorf("writing a snapshot of store %q: %w", s.path, errSpoilt)
+		return errSpoilt
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
@@ -22,8 +22,5 @@ func (s *Store) Snapshot(path string) (err error) {
 		})
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
-	if err != nil {
-		return fmt.Errorf("writing a snapshot of store %q: %w", s.path, err)
-	}
-	return nil
+	return err
 }
