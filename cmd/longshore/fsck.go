@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -27,25 +25,22 @@ The exit status is 0 if all is as it was written, 1 if anything is damaged, and
 	data := c.Flags().String("data", dataFolder, "data `DIR` to check")
 	folders(c, "data")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return fsck(c.Context(), *data, c.OutOrStdout())
+		checked, err := folder.Check(c.Context(), *data)
+		if err != nil {
+			return &cannotRun{err}
+		}
+		out := c.OutOrStdout()
+		for _, p := range checked.Problems {
+			printf(out, "damaged: %v\n", p)
+		}
+		if more := checked.Wrong - len(checked.Problems); more > 0 {
+			printf(out, "and %d more\n", more)
+		}
+		if checked.Wrong > 0 {
+			return fmt.Errorf("data folder %q is damaged: keep a copy of it as it is, and %s", *data, folder.Restore)
+		}
+		_, err = fmt.Fprintf(out, "nothing is damaged: %d records\n", checked.Records)
+		return err
 	}
 	return c
-}
-
-func fsck(ctx context.Context, dir string, out io.Writer) error {
-	checked, err := folder.Check(ctx, dir)
-	if err != nil {
-		return &cannotRun{err}
-	}
-	for _, p := range checked.Problems {
-		printf(out, "damaged: %v\n", p)
-	}
-	if more := checked.Wrong - len(checked.Problems); more > 0 {
-		printf(out, "and %d more\n", more)
-	}
-	if checked.Wrong > 0 {
-		return fmt.Errorf("data folder %q is damaged: keep a copy of it as it is, and %s", dir, folder.Restore)
-	}
-	_, err = fmt.Fprintf(out, "nothing is damaged: %d records\n", checked.Records)
-	return err
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -134,12 +135,11 @@ func printed(out io.Writer, q operator.Query, machine bool) (print func(operator
 			first = r // which may be the only one
 			return
 		case n == 2:
-			heading(w, q.What)
-			line(w, q.What, first)
+			printf(w, "%s\n%s\n", headings[q.What], line(q.What, first))
 		case n%together == 0:
 			_ = w.Flush()
 		}
-		line(w, q.What, r)
+		printf(w, "%s\n", line(q.What, r))
 	}
 	end = func() error {
 		switch {
@@ -154,8 +154,7 @@ func printed(out io.Writer, q operator.Query, machine bool) (print func(operator
 		case n == 1 && q.ID != "":
 			return show(out, first)
 		case n == 1:
-			heading(w, q.What)
-			line(w, q.What, first)
+			printf(w, "%s\n%s\n", headings[q.What], line(q.What, first))
 		}
 		err := w.Flush()
 		for _, what := range slices.Sorted(maps.Keys(waits)) { // few: they are of targets
@@ -189,30 +188,22 @@ func asJSON(out io.Writer) (print func(operator.Row), end func() error) {
 	return print, end
 }
 
-func heading(w io.Writer, what operator.What) {
-	switch what {
-	case operator.Operations:
-		_, _ = fmt.Fprintln(w, "KIND\tPHASE\t%\tSTARTED\tPLATFORM\tINSTANCE\tBINDING\tTOKEN")
-	case operator.Bindings:
-		_, _ = fmt.Fprintln(w, "BINDING\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tINSTANCE")
-	default:
-		_, _ = fmt.Fprintln(w, "INSTANCE\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tCREATED")
-	}
+var headings = map[operator.What]string{
+	operator.Operations: "KIND\tPHASE\t%\tSTARTED\tPLATFORM\tINSTANCE\tBINDING\tTOKEN",
+	operator.Bindings:   "BINDING\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tINSTANCE",
+	operator.Instances:  "INSTANCE\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tCREATED",
 }
 
-func line(w io.Writer, what operator.What, r operator.Row) {
-	platform := cmp.Or(r.PlatformName, r.Platform)
-	switch op := r.Operation; what {
+// line is a row under the heading of its list.
+func line(what operator.What, r operator.Row) string {
+	op, platform := r.Operation, cmp.Or(r.PlatformName, r.Platform)
+	switch what {
 	case operator.Operations:
-		printf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n",
-			op.Kind, op.Phase, op.Percent, stamp(op.Started), platform, r.Instance, orDash(r.Binding), op.Token)
+		return columns(op.Kind, op.Phase, strconv.Itoa(op.Percent), stamp(op.Started), platform, r.Instance, r.Binding, op.Token)
 	case operator.Bindings:
-		printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", idOf(r.Binding, r), r.State, phase(op), r.Service,
-			r.Plan, platform, r.Instance)
-	default:
-		printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
-			idOf(r.Instance, r), r.State, phase(op), orDash(r.Service), orDash(r.Plan), platform, stamp(r.Created))
+		return columns(idOf(r.Binding, r), r.State, phase(op), r.Service, r.Plan, platform, r.Instance)
 	}
+	return columns(idOf(r.Instance, r), r.State, phase(op), r.Service, r.Plan, platform, stamp(r.Created))
 }
 
 // idOf is the id of a row, and for a former life its handle: another may have the id.
@@ -225,7 +216,7 @@ func idOf(id string, r operator.Row) string {
 
 func phase(op *operator.Operation) string {
 	if op == nil {
-		return "-"
+		return ""
 	}
 	if op.Phase == string(lifecycle.InProgress) {
 		return fmt.Sprintf("%s, %d %%", op.Kind, op.Percent)
@@ -233,9 +224,10 @@ func phase(op *operator.Operation) string {
 	return op.Kind + " " + op.Phase
 }
 
+// stamp is a time as it is printed; empty for none.
 func stamp(t time.Time) string {
 	if t.IsZero() {
-		return "-"
+		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
 }
@@ -244,7 +236,7 @@ func stamp(t time.Time) string {
 func show(out io.Writer, r operator.Row) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
-		if value != "" && value != "-" {
+		if value != "" {
 			printf(w, "%s\t%s\n", name, value)
 		}
 	}

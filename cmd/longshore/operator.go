@@ -91,7 +91,7 @@ func (f format) machine() bool { return f == "json" }
 // printf prints a part: whether it could be printed, the part after it tells.
 func printf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-func printJSON(out io.Writer, v any) error {
+func printJSON[T any](out io.Writer, v T) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(v)

@@ -224,7 +224,7 @@ func TestOperatorsAct(t *testing.T) {
 	again := b.provision("slow-1", "async", 3600, 202)
 	has(t, b.operate(0, "settle", again, "--failed", "Not this week either.", "--yes"), "It has failed")
 	has(t, b.operate(0, "retry", again), "What it left is being removed", "deprovision")
-	has(t, b.operate(1, "retry", again), "not the latest one")
+	has(t, b.operate(1, "retry", again), "another operation has replaced this one")
 	has(t, b.operate(1, "retry", "nonsense"), "`longshore operations` lists")
 }
 

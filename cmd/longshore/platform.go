@@ -41,8 +41,9 @@ within a minute.`,
 	return platform
 }
 
-// manages makes a command work on the registrar of the broker that its flags name.
-func manages(c *cobra.Command, run func(ctx context.Context, r platforms.Registrar, args []string) error) *cobra.Command {
+// manages makes a command work on the registrar of the broker that its flags name; name is
+// its argument, empty for none.
+func manages(c *cobra.Command, run func(ctx context.Context, r platforms.Registrar, name string, out io.Writer) error) *cobra.Command {
 	var p whichBroker
 	p.whereabouts(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -53,16 +54,13 @@ func manages(c *cobra.Command, run func(ctx context.Context, r platforms.Registr
 		if err != nil {
 			return err
 		}
-		return run(c.Context(), registrar, args)
+		return run(c.Context(), registrar, strings.Join(args, ""), c.OutOrStdout())
 	}
 	return c
 }
 
 func newPlatformList() *cobra.Command {
-	c := &cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees"}
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, _ []string) error {
-		return listPlatforms(ctx, registrar, c.OutOrStdout())
-	})
+	return manages(&cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees"}, listPlatforms)
 }
 
 func newPlatformAdd() *cobra.Command {
@@ -90,15 +88,15 @@ operator's commands, such as instances, name it for each record.`,
 		"`NAME[/PLAN]` that it may see, given once for each; everything unless given")
 	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offerings, which --offering may name")
 	folders(c, "offerings")
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, args []string) error {
-		p.Name = args[0]
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, name string, out io.Writer) error {
+		p.Name = name
 		if slices.Equal(p.Offerings, []string{""}) {
 			p.Offerings = nil
 		}
 		if err := checkOfferings(dir, p.Offerings); err != nil {
 			return err
 		}
-		return addPlatform(ctx, registrar, p, c.Flags().Changed("path"), c.Flags().Changed("offering"), c.OutOrStdout())
+		return addPlatform(ctx, registrar, p, c.Flags().Changed("path"), c.Flags().Changed("offering"), out)
 	})
 }
 
@@ -123,22 +121,19 @@ that it does not.`,
 	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap,
 		"`DURATION` for which the old password stays valid, 2m or more; 0s ends every earlier one at once")
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, args []string) error {
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, name string, out io.Writer) error {
 		if overlap != 0 && overlap < minOverlap {
 			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows "+
 				"the new password: give %gm or more, or 0s to end every earlier one at once", overlap, minOverlap.Minutes())}
 		}
-		return rotatePlatform(ctx, registrar, args[0], overlap, now, c.OutOrStdout(), c.ErrOrStderr())
+		return rotatePlatform(ctx, registrar, name, overlap, now, out, c.ErrOrStderr())
 	})
 }
 
 func newPlatformRemove() *cobra.Command {
-	c := &cobra.Command{
+	return manages(&cobra.Command{
 		Use: "remove NAME", Short: "Take a platform's access away; what it made stays", Args: takes(1, 1, aName),
-	}
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, args []string) error {
-		return removePlatform(ctx, registrar, args[0], c.OutOrStdout())
-	})
+	}, removePlatform)
 }
 
 // checkOfferings refuses names that no offering has; dir holds the operator's own
@@ -155,7 +150,7 @@ func checkOfferings(dir string, names []string) error {
 	return err
 }
 
-func listPlatforms(ctx context.Context, registrar platforms.Registrar, out io.Writer) error {
+func listPlatforms(ctx context.Context, registrar platforms.Registrar, _ string, out io.Writer) error {
 	r, err := registrar.Registry(ctx)
 	if err != nil {
 		return err
@@ -172,9 +167,9 @@ func platformRow(p platforms.Platform) string {
 		}
 	}
 	if !p.Removed.IsZero() {
-		passwords, user = "none: removed "+p.Removed.Format(time.RFC3339), "-"
+		passwords, user = "none: removed "+p.Removed.Format(time.RFC3339), ""
 	}
-	return strings.Join([]string{p.Name, p.ID, user, orDash(p.Path), seenBy(p), passwords}, "\t")
+	return columns(p.Name, p.ID, user, p.Path, seenBy(p), passwords)
 }
 
 // seenBy is what a platform may see.
@@ -185,9 +180,7 @@ func seenBy(p platforms.Platform) string {
 func orDash(s string) string { return cmp.Or(s, "-") }
 
 // addPlatform adds a platform; path and offerings say whether those were given.
-func addPlatform(
-	ctx context.Context, registrar platforms.Registrar, p platforms.Platform, path, offerings bool, out io.Writer,
-) error {
+func addPlatform(ctx context.Context, registrar platforms.Registrar, p platforms.Platform, path, offerings bool, out io.Writer) error {
 	newID := "p-" + strings.ToLower(rand.Text()[:12])
 	p.Credential = platforms.Credential{Username: p.Name, Password: platforms.NewPassword()}
 	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {

@@ -20,12 +20,12 @@ func newReaperQuarantine() *cobra.Command {
 			state, ends := r.State, stamp(r.Kept.Until)
 			switch lifecycle.State(r.State) {
 			case lifecycle.Releasing:
-				ends = "-"
+				ends = ""
 			case lifecycle.Ready:
-				state, ends = "released", "-"
+				state, ends = "released", ""
 			}
-			return fmt.Sprintf("%s/%s\t%s\t%s\t%s\t%s\t%s\t%s", r.Provider, r.Kept.Name, state, stamp(r.Kept.Since), ends,
-				cmp.Or(r.PlatformName, r.Platform), r.Instance, orDash(r.Binding))
+			return columns(r.Provider+"/"+r.Kept.Name, state, stamp(r.Kept.Since), ends,
+				cmp.Or(r.PlatformName, r.Platform), r.Instance, r.Binding)
 		},
 		none: "Nothing is in quarantine.",
 	}.command(&cobra.Command{

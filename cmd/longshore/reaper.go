@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,26 +31,22 @@ func newReaperReport() *cobra.Command {
 			if last < 0 {
 				return &usageError{"--last is negative: give a number of runs"}
 			}
-			return reaperReport(c.Context(), p, last, f.machine(), c.OutOrStdout())
+			found, err := ask(c.Context(), p, operator.Report, operator.None{})
+			if err != nil && found.Reports == nil {
+				return err // the broker was not reached
+			}
+			found.Reports = found.Reports[max(0, len(found.Reports)-last):]
+			print := printReports
+			if f.machine() {
+				print = printJSON
+			}
+			return errors.Join(print(c.OutOrStdout(), found), notAll(operator.Faults(err)))
 		},
 	}
 	p.flags(c)
 	f.flag(c)
 	c.Flags().IntVar(&last, "last", 10, "the latest `N` runs that found something")
 	return c
-}
-
-func reaperReport(ctx context.Context, p whichBroker, last int, machine bool, out io.Writer) error {
-	found, err := ask(ctx, p, operator.Report, operator.None{})
-	if err != nil && found.Reports == nil {
-		return err // the broker was not reached
-	}
-	unread := operator.Faults(err)
-	found.Reports = found.Reports[max(0, len(found.Reports)-last):]
-	if machine {
-		return errors.Join(printJSON(out, found), notAll(unread))
-	}
-	return errors.Join(reportTable(out, found), notAll(unread))
 }
 
 func newReaperResume() *cobra.Command {
@@ -71,7 +66,7 @@ func newReaperResume() *cobra.Command {
 	return c
 }
 
-func reportTable(out io.Writer, found operator.Reaper) error {
+func printReports(out io.Writer, found operator.Reaper) error {
 	switch state := found.Inventory; {
 	case state.Halt != nil:
 		printf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At),
@@ -142,9 +137,13 @@ run again; it says each time all that is lost.`,
 				return &usageError{"a stack has its providers: leave out --aws and the servers"}
 			}
 			p.getenv = embedded.WithFlags(servers, aws, getenv)
-			p.lost = func(what string) { printf(c.ErrOrStderr(), "lost: %s
-", what) }
-			return rebuild(c.Context(), p, c.OutOrStdout())
+			p.lost = func(what string) { printf(c.ErrOrStderr(), "lost: %s\n", what) }
+			found, err := ask(c.Context(), p, operator.Rebuild, operator.None{})
+			restless := printRebuilt(c.OutOrStdout(), found)
+			if err != nil {
+				return fmt.Errorf("%w; what was derived is kept: run the command again", err)
+			}
+			return restless
 		},
 	}
 	p.flags(c)
@@ -152,16 +151,6 @@ run again; it says each time all that is lost.`,
 	c.Flags().BoolVar(&aws, "aws", false, "AWS services were offered, as for serve")
 	c.Flags().BoolVar(&yes, "yes", false, "it is meant: there is no backup")
 	return c
-}
-
-// rebuild rebuilds lost records from what exists.
-func rebuild(ctx context.Context, p whichBroker, out io.Writer) error {
-	found, err := ask(ctx, p, operator.Rebuild, operator.None{})
-	restless := printRebuilt(out, found)
-	if err != nil {
-		return fmt.Errorf("%w; what was derived is kept: run the command again", err)
-	}
-	return restless
 }
 
 // printRebuilt says which records were rebuilt, and which could not be. It fails if the

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,9 +15,8 @@ func newRetained() *cobra.Command {
 		list: operator.Retained,
 		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tSTATE\tNAME",
 		row: func(r operator.Row) string {
-			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s",
-				idOf(r.Instance, r), cmp.Or(r.PlatformName, r.Platform), orDash(r.Organization), orDash(r.Space),
-				stamp(r.Kept.Since), stamp(r.Kept.Until), keptState(r), orDash(strings.Join(r.Made, ", ")))
+			return columns(idOf(r.Instance, r), cmp.Or(r.PlatformName, r.Platform), r.Organization, r.Space,
+				stamp(r.Kept.Since), stamp(r.Kept.Until), keptState(r), strings.Join(r.Made, ", "))
 		},
 		none: "Nothing is retained.",
 	}.command(&cobra.Command{

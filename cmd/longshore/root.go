@@ -193,7 +193,10 @@ func wanted(v pflag.Value) string {
 	if c, ok := v.(choice); ok {
 		return strings.Join(c.of[:len(c.of)-1], ", ") + " or " + c.of[len(c.of)-1]
 	}
-	return map[string]string{"int": "a whole number", "duration": "a duration, such as 90s or 24h", "bool": "true or false"}[v.Type()]
+	return map[string]string{
+		"int": "a whole number", "duration": "a duration, such as 90s or 24h", "bool": "true or false",
+		"stringSlice": "words with commas between them",
+	}[v.Type()]
 }
 
 // A choice is the value of a flag that takes one of few.

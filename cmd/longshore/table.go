@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,14 @@ import (
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/operator"
 )
+
+// columns is a line of a table. A column without a value has a dash.
+func columns(values ...string) string {
+	for i, v := range values {
+		values[i] = orDash(v)
+	}
+	return strings.Join(values, "\t")
+}
 
 // A table is a command's listing of everything of one sort.
 type table[T any] struct {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +30,5 @@ func upgradeRow(u operator.Upgrade) string {
 	if u.Unpublished {
 		current += ", edited since"
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s/%s\t%s\t%s",
-		cmp.Or(u.PlatformName, u.Platform), u.Instance, u.State, u.Service, u.Plan, orDash(u.Recorded), current)
+	return columns(cmp.Or(u.PlatformName, u.Platform), u.Instance, u.State, u.Service+"/"+u.Plan, u.Recorded, current)
 }
