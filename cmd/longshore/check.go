@@ -47,7 +47,8 @@ something failed, and 2 if it could not be asked.`,
 	choose(c, &format, "format", "text", "`FORMAT` of the report: text, json or junit", "text", "json", "junit")
 	f.StringVar(&k.output, "output", "", "`FILE` for the report; standard output unless given")
 	only := f.String("only", "", "only the cases whose id and title match the `REGEXP`, such as ^BIND")
-	choose(c, &level, "level", "MAY", "only the cases of this `LEVEL` and above: MUST, SHOULD, REC or MAY", "MUST", "SHOULD", "REC", "MAY")
+	choose(c, &level, "level", "MAY", "only the cases of this `LEVEL` and above: MUST, SHOULD, REC or MAY",
+		"MUST", "SHOULD", "REC", "MAY")
 	f.StringSliceVar(&k.options.Without, "without", nil, "`NAME` or id of services that are left out, with commas between them")
 	f.IntVar(&k.options.Parallel, "jobs", 4, "how many cases run at a time, `N`")
 	update := f.String("update-parameters", "", "`JSON` object that every update is given")

@@ -14,7 +14,8 @@ import (
 // act makes a command have the broker do something about what the argument names, and tell
 // what came of it.
 func act[In, Out any](
-	c *cobra.Command, m operator.Method[In, Out], in func(name string) (In, error), tell func(out io.Writer, name string, did Out) error,
+	c *cobra.Command, m operator.Method[In, Out], in func(name string) (In, error),
+	tell func(out io.Writer, name string, did Out) error,
 ) *cobra.Command {
 	var p whichBroker
 	p.flags(c)

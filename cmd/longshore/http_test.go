@@ -37,8 +37,8 @@ func httpOf(t *testing.T, handler http.Handler, most int, seen func(net.Conn, ht
 	return l.Addr().String()
 }
 
-// Whoever has not logged in is answered before his body is there, and only so
-// much of it is read: his connection is closed with the answer.
+// The broker answers a client that has not logged in before its body is there, reads no
+// more of it, and closes the connection.
 func TestBodiesAreNotReadBeforeTheLogin(t *testing.T) {
 	s := mustStart(t, t.TempDir(), "cf", first)
 	address := httpOf(t, s.broker.Handler, maxConnections, nil)

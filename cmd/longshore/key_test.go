@@ -14,9 +14,8 @@ import (
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
-// Whatever became of the key, no command opens the folder with another one, and
-// each says what to do. With the right key nothing was lost; without it, a
-// rebuild goes on with what is left.
+// No command opens a folder whose key is lost with another key, and each says what to do.
+// With the right key nothing was lost; without it, rebuild keeps what needs no key.
 func TestALostKey(t *testing.T) {
 	for name, lose := range map[string]func(path string, key []byte) error{
 		"Missing":  func(path string, _ []byte) error { return os.Remove(path) },

@@ -123,7 +123,7 @@ func has(t *testing.T, text string, wants ...string) {
 	}
 }
 
-// What an operator sees is the same whether the broker runs or not.
+// An operator sees the same whether the broker runs or not.
 func TestOperatorsSee(t *testing.T) {
 	b := newBench(t)
 	b.provision("ready-1", "sync", 0, 201)
@@ -175,7 +175,7 @@ func TestOperatorsSee(t *testing.T) {
 	}
 }
 
-// What waits for a server says so in the list, once for all of it.
+// The list says once for all operations that they wait for a server.
 func TestWhatIsWaitedForIsListed(t *testing.T) {
 	const gone, full = `target "default": start it`, `target "big": give it more room`
 	row := func(instance, trouble string) operator.Row {
@@ -218,7 +218,7 @@ func TestOperatorsAct(t *testing.T) {
 		t.Errorf("the platform is told %s", poll)
 	}
 	has(t, b.operate(1, "settle", token, "--failed", "x", "--yes"), "has failed already")
-	// What failed is deleted by retry.
+	// Retry deletes a failed creation.
 	has(t, b.operate(0, "recreate", token), "It is being created again", "provision, ")
 	has(t, b.operate(1, "recreate", token), "was not deleted by its platform")
 	again := b.provision("slow-1", "async", 3600, 202)
@@ -253,8 +253,8 @@ func TestRebuildWithoutRest(t *testing.T) {
 	}
 }
 
-// Whatever became of its records, a folder gets new ones, keeps what is left of
-// the old, and goes on. Of the demo's instances, nothing is left but records.
+// Rebuild gives a folder new records in place of lost or damaged ones, keeps those that are
+// whole, and the broker goes on. The demo's instances are nothing but records.
 func TestRebuildOfLostRecords(t *testing.T) {
 	for name, lose := range map[string]func(records string) error{
 		"Missing": os.Remove,

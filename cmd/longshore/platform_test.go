@@ -214,7 +214,7 @@ func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
 	mustStart(t, dir, "cf", first).lets("", "cf", first, 200)
 }
 
-// What add, remove and list say is true of the broker.
+// TestPlatformsAreAsTheCommandsSay proves that the broker does what add, remove and list say.
 func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	dir := t.TempDir()
 	s := mustStart(t, dir, "cf", first)

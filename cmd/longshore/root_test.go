@@ -32,7 +32,7 @@ func idle() (root *cobra.Command, did *string) {
 	return root, did
 }
 
-// What cannot be understood ends with status 2, and says what to do next.
+// A command line that cannot be understood ends with status 2, and says what to do next.
 func TestUsageErrorsSayWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		args string
@@ -77,7 +77,8 @@ func TestUsageTellsNoSecret(t *testing.T) {
 	calls := [][]string{
 		{"check", "-p" + secret}, {"check", "-pasword=" + secret},
 		{"check", "--pasword=" + secret}, {"check", "--pasword", secret},
-		{"check", "--password", secret}, {"check", "URL", "http://u:" + secret + "@x"}, {"try", "--password=" + secret, "--plann", "x", "URL"},
+		{"check", "--password", secret}, {"check", "URL", "http://u:" + secret + "@x"},
+		{"try", "--password=" + secret, "--plann", "x", "URL"},
 		{"try", "-password", secret, "--timeout", "0s", "URL"},
 		{"serve", "-x" + secret},
 	}

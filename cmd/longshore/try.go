@@ -33,7 +33,7 @@ func newTry(getenv func(string) string) *cobra.Command {
 	g := brokerFlags{getenv: getenv}
 	client := &cloudcontroller.Client{
 		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: waiting.For, NewID: app.NewUUID, UserID: app.NewUUID(),
-		// What is orphaned is deleted here, and not for 34 hours.
+		// The trial deletes orphans itself, and does not try for 34 hours.
 		KeepOrphans: true,
 	}
 	t := trial{client: client}

@@ -82,7 +82,7 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 		t.Errorf("%d things are left, %+v", len(left), s.quarantine(key))
 	}
 
-	// What has a record is its platform's to delete.
+	// A thing that has a record is its platform's to delete.
 	s, name, key = enclosed(t)
 	back, err := lifecycle.Record{Key: key.Current()}.Rebuild(lifecycle.Orphan{Incarnation: key.Life, Provider: "demo"},
 		lifecycle.Attributes{}, s.clock)
@@ -97,7 +97,7 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	// What another life of the id has is not concerned.
+	// A record of another life of the id does not matter.
 	s, name, key = enclosed(t)
 	s.provision("one", "sync")
 	if row, err := s.console.Discard(t.Context(), name); err != nil || row.Instance != "one" {

@@ -216,8 +216,8 @@ func restored(t *testing.T, line string) (*site, *host) {
 	return s, h
 }
 
-// Of a server that was restored, the logins that no binding owns are locked, and what
-// is missing is told; then operations go on. To look changes nothing.
+// Reconcile locks the logins of a restored server that no binding owns, and lists what is
+// missing; then operations go on. Without --yes it changes nothing.
 func TestReconcile(t *testing.T) {
 	for _, line := range []string{"one", "two"} {
 		t.Run(line, func(t *testing.T) {
@@ -305,7 +305,7 @@ func (s *site) guarded(h *host) provider.Inventory {
 	})
 }
 
-// What a server that was restored holds is no orphan, and what it lacks is not gone.
+// Rebuild lists no restored server: its things are no orphans, and missing ones are not gone.
 func TestRestoredServersAreNotListed(t *testing.T) {
 	s, h := restored(t, "one")
 	guarded := s.guarded(h)
@@ -358,7 +358,7 @@ func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 	}
 }
 
-// What is kept out of use and stands open, as before its deletion, is shut again until its
+// Reconcile shuts an instance that is kept out of use and that the restore has opened, until its
 // date.
 func TestReconcileShutsWhatIsKept(t *testing.T) {
 	h := newHost()

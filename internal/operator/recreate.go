@@ -30,10 +30,11 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 	}
 	switch {
 	case failed == nil:
-		return Row{}, refuse("the %s is %q: only what failed to be created, and was not deleted by its platform, can be created again",
-			i.Noun(), i.State)
+		return Row{}, refuse("the %s is %q: only what failed to be created, and was not deleted by its platform, "+
+			"can be created again", i.Noun(), i.State)
 	case failed.ID != t.Operation:
-		return Row{}, refuse("another creation has replaced this one, so that nothing was done: `longshore operations` lists the latest")
+		return Row{}, refuse("another creation has replaced this one, so that nothing was done: " +
+			"`longshore operations` lists the latest")
 	case i.State == lifecycle.Deleting:
 		return Row{}, refuse("what it left is being removed: wait until that is done")
 	case i.State == lifecycle.DeleteFailed:
@@ -63,8 +64,8 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 	case err != nil:
 		return Row{}, err
 	case restores:
-		return Row{}, refuse("it was to be restored from another instance, which may have changed since: have its platform delete it, and " +
-			"create another one")
+		return Row{}, refuse("it was to be restored from another instance, which may have changed since: " +
+			"have its platform delete it, and create another one")
 	}
 	former, err := ledger.PutFormer(ctx, c.Records, i.SetAside(c.Now()), c.Now())
 	if err != nil {
@@ -137,7 +138,8 @@ func (c *Console) timeout(serviceID, planID string) (time.Duration, error) {
 	_, plan, ok := c.Catalog(serviceID, planID)
 	switch {
 	case !ok:
-		return 0, refuse("its plan is not in the catalog any more, so that nothing was done: put the plan back, or have its platform delete it")
+		return 0, refuse("its plan is not in the catalog any more, so that nothing was done: " +
+			"put the plan back, or have its platform delete it")
 	case plan.MaximumPollingDuration > 0:
 		return time.Duration(plan.MaximumPollingDuration) * time.Second, nil
 	}

@@ -150,8 +150,8 @@ func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 	}
 }
 
-// What was ordered with something that is lost is not tried again: something else
-// would be made.
+// Recreate refuses what was ordered with parameters or a secret that are lost: something
+// else would be made.
 func TestRecreateNeedsWhatIsLost(t *testing.T) {
 	for name, binding := range map[string]bool{"Instance": false, "Binding": true} {
 		t.Run(name, func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestRecreateChecksTheInstance(t *testing.T) {
 	}
 }
 
-// What was to be restored from another instance is not made empty in its place, whether
-// the broker has removed what it left or not.
+// Recreate makes no empty instance in place of one that was to be restored from another,
+// whether the broker has removed what that left or not.
 func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 	for name, removed := range map[string]bool{"Failed": false, "Removed": true} {
 		t.Run(name, func(t *testing.T) {

@@ -44,7 +44,7 @@ type Undeleted struct {
 
 // Undelete allows to make a new instance of the same offering of what is kept of a deleted
 // one. The developer orders it by the handle, in the place where the deleted instance was.
-// What is being deleted for good stays so.
+// A deletion for good that has begun goes on.
 func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error) {
 	return decide(ctx, func() (out Undeleted, _ error) {
 		r, err := c.keptOf(ctx, u)
@@ -59,7 +59,8 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 		case !free:
 			return out, refuse("its time was over, and it is being removed: there is no way back")
 		case r.Attributes.SpaceGUID == "":
-			return out, refuse("it is not known any more where it was ordered: say who may have it with --organization and --space")
+			return out, refuse("it is not known any more where it was ordered: " +
+				"say who may have it with --organization and --space")
 		}
 		out.Kept = c.row(r)
 		return out, c.Records.Commit(ctx, ledger.Put(r))
@@ -99,13 +100,15 @@ func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Rec
 		case found.Version > 0 && found.Key.Platform != r.Key.Platform:
 			return found, refuse("two platforms had an instance %q: say which with --platform", u.ID)
 		case found.Version > 0:
-			return found, refuse("several lives of instance %q are retained: name one of them, such as %q or %q", u.ID, found.Handle(), r.Handle())
+			return found, refuse("several lives of instance %q are retained: name one of them, such as %q or %q",
+				u.ID, found.Handle(), r.Handle())
 		default:
 			found = r
 		}
 	}
 	if unread != nil && found.Handle() != u.ID {
-		return found, fmt.Errorf("not everything that is retained can be read: name one life, as `longshore retained` does: %w", unread)
+		return found, fmt.Errorf("not everything that is retained can be read: "+
+			"name one life, as `longshore retained` does: %w", unread)
 	}
 	if found.Version == 0 {
 		return found, refuse("nothing is retained of an instance %q: `longshore retained` lists what is", u.ID)

@@ -70,7 +70,7 @@ func kept(key lifecycle.Key, incarnation string, until time.Time) lifecycle.Reco
 		Kept: &lifecycle.Kept{Since: until, Until: until}}
 }
 
-// What is not to be given back is refused, and says why.
+// Undelete refuses what cannot be given back, and says why.
 func TestUndeleteIsRefused(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newSite(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// Those are listed that an update of their platform, or a newer version by the
-// operator, would change; and nothing else is.
+// TestUpgrades proves that an instance is listed exactly if an update by its platform, or a
+// newer version by the operator, would change it.
 func TestUpgrades(t *testing.T) {
 	s := newSite(t)
 	for id, plan := range map[string]string{"behind": "maintenance", "edited": "sync", "as-it-was": "retained", "left": "async",

@@ -259,7 +259,9 @@ func (r Registry) Rotate(name, password string, now time.Time, overlap time.Dura
 	if !p.Removed.IsZero() {
 		return r, fmt.Errorf("platform %q was removed: add it again", name)
 	}
-	p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool { return overlap == 0 || !now.Before(old.Until) })
+	p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool {
+		return overlap == 0 || !now.Before(old.Until)
+	})
 	if overlap > 0 {
 		p.Previous = append(p.Previous, Previous{Password: p.Password, Until: EndOfOverlap(now, overlap)})
 	}

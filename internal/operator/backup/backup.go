@@ -37,7 +37,7 @@ type Folder struct {
 	// name.
 	Records  string
 	Snapshot func(path string) error
-	// Quiet calls f while nobody but the users of databases changes anything in the
+	// Quiet calls f while only the users of databases change anything in the
 	// folder or on the server, and returns what f does.
 	Quiet func(f func() error) error
 	// Leaves reports whether what has that name in the folder is not to be saved, as
@@ -87,8 +87,8 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 			return fmt.Errorf("copying the server's files: %w", err)
 		}
 	}
-	// What is read while all are quiet goes to a file first: whoever reads the
-	// archive may be slow, and nobody waits for that.
+	// A file takes what is read while all are quiet: the reader of the archive may be slow,
+	// and they must not wait for it.
 	held, err := os.CreateTemp(f.Dir, unfinished+"*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("making a file in the data folder: %w", err)

@@ -65,8 +65,8 @@ func encode(body any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What the encoder gives is valid unless it is too deep, for which most records
-	// do not have enough that opens.
+	// The encoder's text is valid unless it nests too deeply. Most records open too few
+	// brackets for that.
 	if opened := bytes.Count(out, []byte("{")) + bytes.Count(out, []byte("[")); opened > surelyRead && !json.Valid(out) {
 		return nil, errors.New("it is nested too deeply to be read again")
 	}

@@ -86,7 +86,7 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	if string(i.Attributes.Context) != `{"a":"<&>"}` {
 		t.Errorf("a platform's object was changed: %s", i.Attributes.Context)
 	}
-	// What another operation replaces takes its own unknowns along.
+	// A replaced operation takes its unknown members along.
 	next, _, err := i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
 	if err != nil {
 		t.Fatal(err)

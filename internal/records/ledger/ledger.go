@@ -188,10 +188,9 @@ type Due struct {
 	version int64
 }
 
-// Due reads one page of what is due at before. Records that cannot be read
-// are left out and reported in the error beside the others, so that one of
-// them never hides the rest. Those of a kind that only a newer program knows
-// are nothing but what they expire.
+// Due reads one page of what is due at before. It leaves out records that cannot be read,
+// and names them in the error beside the others, so that one never hides the rest. Of a
+// kind that only a newer program knows, it gives when the record expires.
 func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (found []Due, next string, err error) {
 	var damaged []error
 	page, err := l.store.Due(ctx, before, cursor)
@@ -221,8 +220,7 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 // reread reads what is stored; version 0 for nothing. Of a record that is still as it was,
 // the body may be missing; nil for none that is known.
 func (l *Ledger) reread(ctx context.Context, key store.Key, was *decoded) (r store.Record, err error) {
-	// What no record can be named by is not recorded: the ids in tokens that
-	// platforms make up may be of any length.
+	// No record has such a key: the ids in tokens that platforms make up may be of any length.
 	if store.CheckKey(key) != nil {
 		return store.Record{}, nil
 	}

@@ -31,8 +31,7 @@ func begun(t *testing.T, l *ledger.Ledger) lifecycle.Record {
 	return i
 }
 
-// What is remembered is used for the very record that the store gave, and for
-// no other.
+// The memory is used for the very record that the store gave, and for no other.
 func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 	s := newStore(t)
 	mine, other := over(s), ledger.New(s, func() string { return "other" })
@@ -83,7 +82,7 @@ func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 	}
 }
 
-// What is remembered of a commit is what any other process decodes.
+// The memory keeps of a commit what any other process decodes.
 func TestWhatIsWrittenIsReadAlike(t *testing.T) {
 	s := newStore(t)
 	mine := over(s)
@@ -116,8 +115,7 @@ func TestWhatIsWrittenIsReadAlike(t *testing.T) {
 	same(b)
 }
 
-// Whatever the lifecycle makes of a record, the one that is remembered stays
-// as it was read.
+// No method of the lifecycle changes a record that the memory keeps.
 func TestNothingChangesWhatIsRemembered(t *testing.T) {
 	l := over(newStore(t))
 	begun(t, l)
@@ -161,7 +159,7 @@ func (large) Get(_ context.Context, k store.Key) (store.Record, error) {
 	return store.Record{Key: k, Version: 1, Writer: "w", Schema: ledger.Schema, Body: body}, nil
 }
 
-// What is remembered has a bound in bytes, not in records.
+// The memory is bounded in bytes, not in records.
 func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()

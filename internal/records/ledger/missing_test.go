@@ -19,8 +19,8 @@ func (l lacking) List(ctx context.Context, partition, prefix, after string, limi
 	return page, errors.Join(err, store.ErrUnreadable)
 }
 
-// Whoever decides by what is missing from a listing stops where something was left out of
-// it: a binding that is not listed would be left behind.
+// A deprovision stops where a listing has left a record out: the binding that is not listed
+// would be left behind.
 func TestADecisionStopsWhereARecordWasLeftOut(t *testing.T) {
 	l := ledger.New(lacking{memory.New()}, func() string { return "w" })
 	next, _, err := l.NextBinding(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, "")

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/test/memory"
 )
 
-// Of each target in use, one use is found without reading the others.
+// NextTargetUse finds one use of each target without reading the others.
 func TestTargetsInUse(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	serial := 0

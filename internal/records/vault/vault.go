@@ -87,7 +87,7 @@ type Value struct {
 	Sealed lifecycle.Sealed
 }
 
-// Of gives all that a record holds sealed, also of an operation that runs.
+// Of gives all sealed values of a record, also those of an operation that runs.
 func Of(r lifecycle.Record) []Value {
 	values := append(ofAttributes(r.Key, r.Attributes),
 		Value{Label{r.Key, Secret}, r.Secret}, Value{Label{r.Key, Grant}, r.Grant},

@@ -144,8 +144,8 @@ func (unreachable) Open(context.Context, vault.Label, []byte) ([]byte, error) {
 	return nil, errors.New("out of reach")
 }
 
-// Whatever a record holds sealed is named: a key is not proved, nor given up,
-// without it.
+// TestSealedMembersAreNamed proves that Of names each sealed member of a record: without one,
+// a key would be proved or given up wrongly.
 func TestSealedMembersAreNamed(t *testing.T) {
 	i := lifecycle.Record{Operation: &lifecycle.Operation{Target: &lifecycle.Attributes{}}}
 	var b lifecycle.Record
@@ -181,7 +181,7 @@ func seal(v reflect.Value) (n int) {
 	return n
 }
 
-// What was sealed once opens for ever: this was sealed when the form was made.
+// A value that was sealed when the form was made opens for ever.
 func TestTheFormIsGolden(t *testing.T) {
 	sealed, err := hex.DecodeString("017b5dc4894390801c30b882640fbd4d220ad67ec2b8ea6049ee5b9677ec0b55f6b6be17")
 	if err != nil {

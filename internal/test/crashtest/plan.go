@@ -225,6 +225,6 @@ func (p plan) after(kind fault) time.Duration {
 	if kind == veryLate {
 		return leaseTime + time.Duration(p.rng.Int64N(int64(3*time.Hour)))
 	}
-	// What is on its way lands while the lease of its step lasts.
+	// A call on its way lands while the lease of its step lasts.
 	return time.Duration(p.rng.Int64N(int64(leaseTime - 10*time.Second)))
 }

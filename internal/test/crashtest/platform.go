@@ -160,7 +160,7 @@ func (w *world) do(a act) {
 		}
 		return "", false
 	}
-	// What it gave up, it does nothing more with.
+	// It leaves alone what it has given up.
 	switch {
 	case (a.do == "bind" || a.do == "rotate" || a.do == "update" || a.do == "late bind") && !w.has[instanceKey()],
 		a.do == "rotate" && !w.has[bindingKey("b")]:

@@ -290,7 +290,7 @@ func (w *world) sweep(after time.Duration) {
 	w.clock = w.clock.Add(after)
 	w.land()
 	w.run("sweep", hardTimeout, func() {
-		// What it could not do, the next one does.
+		// The next sweep does what this one could not.
 		_, _ = w.reaper.Sweep(context.Background())
 	})
 }

@@ -310,8 +310,8 @@ func (c *chronicle) close(client int, q planned) {
 	look(pollInstance)
 	look(getInstance)
 	if broken {
-		// What could not be deleted keeps its bindings as they were, also
-		// those that were being made: it is the reaper that goes on with them.
+		// A failed deletion keeps the bindings as they were, also those that were being made:
+		// the reaper goes on with them.
 		return
 	}
 	for q.binding = range binds {

@@ -14,7 +14,7 @@ import (
 // request then comes to (IDEM-*, CONC-*). It knows nothing of
 // records, versions and commits.
 //
-// Nobody sees when the work of an operation ends. The model is therefore
+// The end of an operation's work cannot be seen. The model is therefore
 // nondeterministic: before each request, any operation that runs may have
 // ended, and any binding of an instance that is being deleted may be gone.
 //

@@ -202,8 +202,8 @@ func testChangingList(t *testing.T, h *Harness) {
 		// stand for a place, not for a record.
 		last := page.Records[len(page.Records)-1]
 		commit(t, h.Store, store.Delete(last.Key, last.Version))
-		// Of the others some are changed or deleted, listed or not, and some
-		// are added before and behind.
+		// Some of the others are changed or deleted, listed or not, and some are added
+		// before and behind.
 		for i, r := range stored {
 			if stable[r.Sort] || r.Key == last.Key || (i/3)%4 != pages%4 {
 				continue

@@ -153,7 +153,7 @@ func testChanged(t *testing.T, open Factory) {
 			stays(t, "the end is missing", v, here, sealed[:n])
 			broken[n] ^= 0x81
 			stays(t, "another bit is changed", v, here, broken)
-			// Those that begin alike may still be one of the two.
+			// Two that begin alike may still be one of the two.
 			joined := append(bytes.Clone(sealed[:n]), other[min(n, len(other)):]...)
 			if !bytes.Equal(joined, sealed) && !bytes.Equal(joined, other) {
 				stays(t, "two sealed values are joined", v, here, joined)

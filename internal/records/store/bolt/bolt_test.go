@@ -203,7 +203,7 @@ func TestPages(t *testing.T) {
 		"Due": {
 			reason: "pages of what is due end likewise",
 			read:   func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) },
-			// Of one due time, "large" comes before "small".
+			// At one due time, "large" comes before "small".
 			want: []int{4, 4, 100, 100, 51},
 		},
 	}
@@ -401,8 +401,8 @@ func TestTheTimeOfTheLastCommit(t *testing.T) {
 	near("the clock went on", closed(clock), now)
 }
 
-// Whoever has read a record before is spared its body, and of another version or
-// writer gets all of it.
+// Reread spares a caller the body of a record that it has read, and gives all of one of
+// another version or writer.
 func TestReread(t *testing.T) {
 	s := open(t, newPath(t))
 	r := fixture("partition", "sort")
@@ -443,8 +443,8 @@ func TestReread(t *testing.T) {
 	}
 }
 
-// What is remembered of a record is never older than the last commit that was answered,
-// however many read it while it is written.
+// Reread is never older than the last commit that was answered, however many read the record
+// while it is written.
 func TestRereadSeesEachCommit(t *testing.T) {
 	s := open(t, newPath(t))
 	r := fixture("partition", "sort")

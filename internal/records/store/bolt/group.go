@@ -110,7 +110,7 @@ func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	}
 }
 
-// What rolls a group back.
+// Errors that roll a group back.
 var (
 	errNothing = errors.New("nothing to write")
 	// errAgain: a set met damage midway, and the others are to be written without it.

@@ -294,8 +294,8 @@ func (s *Store) getAll(ctx context.Context, keys []store.Key) (found map[store.K
 			}
 			found[r.Key] = r
 		}
-		// What was left out is either more than one answer holds, and some
-		// was answered, or it was throttled.
+		// Keys are left over because one answer holds no more, or, if none was answered,
+		// because they were throttled.
 		rest := out.UnprocessedKeys[s.table].Keys
 		if len(rest) < len(left) {
 			idle = 0

@@ -46,7 +46,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-// What each verb costs is part of what this adapter promises.
+// TestCost proves how many calls each verb costs, which this adapter promises.
 func TestCost(t *testing.T) {
 	s := newStand(t)
 	ctx := t.Context()
@@ -161,7 +161,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// What is due is spread evenly enough that no shard takes most of it.
+// TestShards proves that no shard takes most of what is due.
 func TestShards(t *testing.T) {
 	s := newStand(t)
 	const records = 400
@@ -313,7 +313,7 @@ func TestLaggingIndex(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	// Those that were read before the change are as they were.
+	// Records that were read before the change are as they were.
 	for _, r := range got {
 		if now, err := s.Get(t.Context(), r.Key); err != nil || cmp.Diff(now, r) != "" {
 			t.Errorf("Due lists record %q as it is no more: %v", r.Sort, err)

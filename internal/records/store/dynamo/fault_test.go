@@ -68,7 +68,7 @@ type faultTest struct {
 	anonymous bool
 }
 
-// What is not answered, or may have been done all the same.
+// unansweredTests are calls that get no answer, or may have been done all the same.
 func unansweredTests() map[string]faultTest {
 	return map[string]faultTest{
 		"LostPut": {
@@ -163,7 +163,7 @@ func unansweredTests() map[string]faultTest {
 	}
 }
 
-// What DynamoDB refuses.
+// refusedTests are calls that DynamoDB refuses.
 func refusedTests() map[string]faultTest {
 	return map[string]faultTest{
 		"PutCollides": {
@@ -246,9 +246,9 @@ func refusedTests() map[string]faultTest {
 	}
 }
 
-// What the emulator never does by itself: answers that are lost, collisions
-// of transactions, throttling. Each test commits one change, or that change
-// and others, of a record at version 1.
+// TestFaults has what the emulator never does by itself: lost answers, collisions of
+// transactions, throttling. Each test commits one change, or that change and others, of a
+// record at version 1.
 func TestFaults(t *testing.T) {
 	tests := unansweredTests()
 	maps.Copy(tests, refusedTests())

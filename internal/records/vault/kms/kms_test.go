@@ -228,7 +228,7 @@ func TestDisabledKey(t *testing.T) {
 	}
 }
 
-// What no data key can be read from is not sent to KMS.
+// A value without a readable data key is not sent to KMS.
 func TestOtherForms(t *testing.T) {
 	v := kms.New(stub{err: errors.New("it was called")}, "key")
 	for name, other := range map[string][]byte{
@@ -278,7 +278,7 @@ func (k known) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Op
 	return &awskms.DecryptOutput{Plaintext: bytes.Clone(k.key)}, nil
 }
 
-// What was sealed once opens for ever: this was sealed when the form was made.
+// A value that was sealed when the form was made opens for ever.
 func TestTheFormIsGolden(t *testing.T) {
 	sealed, err := hex.DecodeString("01000864617461206b6579b8095a39c1a99d3465e37d72b62" +
 		"ff394afff06b22deb2b59eafc0b6819d7ab6162ac3f")
@@ -289,7 +289,7 @@ func TestTheFormIsGolden(t *testing.T) {
 	if err != nil || string(got) != "a grant" {
 		t.Errorf("got %q and error %v", got, err)
 	}
-	// What KMS gives was never a data key of ours.
+	// KMS gives something that was never a data key of ours.
 	if _, err := kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed); !errors.Is(err, vault.ErrSealed) {
 		t.Errorf("a short data key: error %v", err)
 	}

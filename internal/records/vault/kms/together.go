@@ -54,7 +54,8 @@ func (v *Vault) sealing(ctx context.Context, of lifecycle.Key) (dataKey, error) 
 		if err != nil {
 			return key, err
 		}
-		_, err = known(hand, hand.open, openingOf{name, string(key.head)}, func() (vault.Cipher, error) { return key.cipher, nil })
+		opens := openingOf{name, string(key.head)}
+		_, err = known(hand, hand.open, opens, func() (vault.Cipher, error) { return key.cipher, nil })
 		return key, err
 	})
 }
