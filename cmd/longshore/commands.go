@@ -47,8 +47,8 @@ func newServe(getenv func(string) string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve", Short: "Run the broker in this process, with no cloud account",
 		Long: `Run the broker in this process. It needs no cloud account, unless it is to offer
-AWS services (--aws). Everything that it keeps
-is in one folder; what was running when it ended goes on at its next start.
+AWS services (--aws). It keeps everything in one folder; operations that run when it
+ends go on at its next start.
 
 Settings from the environment:
 

@@ -40,7 +40,7 @@ type step struct {
 	do   func(ctx context.Context) (said string, err error)
 }
 
-// How what was made is deleted when something went wrong.
+// How often the trial tries to delete what it made, and the first pause, which doubles.
 const (
 	cleanTries = 5
 	firstPause = time.Second
@@ -255,7 +255,7 @@ func (l *life) take(ctx context.Context, s step) bool {
 	return err == nil
 }
 
-// round leaves out what nobody wants to know of a duration.
+// round cuts a duration to the digits that matter.
 func round(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d.Round(time.Millisecond)

@@ -20,10 +20,10 @@ import (
 type whichBroker struct {
 	data, stack string
 	offerings   string // the operator's own, as for serve or at deploy
-	// lost has new records begun where those of a folder are lost, and is told what that
-	// loses; nil for neither.
+	// lost allows new records in place of lost ones, and is told what that loses; nil allows
+	// none.
 	lost func(what string)
-	// getenv has what providers are set up by where no broker runs; nil for nothing.
+	// getenv sets providers up where no broker runs; nil sets up none.
 	getenv func(string) string
 }
 
@@ -45,8 +45,8 @@ func (p *whichBroker) whereabouts(c *cobra.Command) {
 	folders(c, "data")
 }
 
-// oneBroker refuses a folder and a stack at once: whoever gives both would not be sure
-// which of the two brokers is meant.
+// oneBroker refuses a folder and a stack at once: the operator may not be sure which of the
+// two brokers is meant.
 func oneBroker(c *cobra.Command, _ []string) error {
 	if c.Flags().Changed("data") && c.Flags().Changed("stack") {
 		return &usageError{"--data is a broker over a folder, and --stack one on AWS: give one of the two"}

@@ -130,8 +130,8 @@ serve was given: all that exists has to be listed. The command may be stopped an
 run again; it says each time all that is lost.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !yes {
-				return errors.New("everything that exists and has no record gets one, also what nobody wants any more, and what the vault's key " +
-					"does not open is given up: restore a backup instead, if there is one, or say --yes")
+				return errors.New("rebuild gives a record to everything that has none, also to what is not wanted any more, " +
+					"and gives up what the vault's key does not open: restore a backup instead, if there is one, or say --yes")
 			}
 			if p.stack != "" && (aws || len(servers) > 0) {
 				return &usageError{"a stack has its providers: leave out --aws and the servers"}

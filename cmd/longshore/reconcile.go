@@ -18,17 +18,17 @@ func newReconcile(getenv func(string) string) *cobra.Command {
 		yes bool
 	)
 	c := &cobra.Command{
-		Use: "reconcile [PROVIDER] [TARGET]", Short: "Have a database server be used again that was restored",
+		Use: "reconcile [PROVIDER] [TARGET]", Short: "Use a restored database server again",
 		Args: takes(0, 2, ""),
-		Long: `Have a database server be used again that was restored from a backup, that
-another one has taken the place of, or that a broker on a copy of the records has
-changed. The broker leaves such a server alone: logins that were removed may be
-valid on it again, and what another broker made there would count as left behind.
+		Long: `Use a database server again that was restored from a backup, that has taken the
+place of another one, or that a broker on a copy of the records has changed. The
+broker leaves such a server alone: logins that were removed may be valid on it
+again, and what another broker made there would count as left behind.
 
-Without --yes, nothing is changed: it is said of each server whether it is as it
-was, and what would be done. With --yes, every login that no binding owns is
-locked; what it has is kept, and the reaper removes it later. Then the operations
-that waited go on. What is on record and not on the server is listed: bind those
+Without --yes, the command changes nothing: it says of each server whether it is
+as it was, and what it would do. With --yes, it locks every login that no binding
+owns and keeps its data; the reaper removes it later. Then the operations that
+waited go on. It lists what is on record and not on the server: bind those
 bindings again. The command may be stopped and run again.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			args = append(args, "", "")

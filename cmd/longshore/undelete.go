@@ -14,12 +14,12 @@ import (
 func newUndelete() *cobra.Command {
 	var u operator.Undeletion
 	c := act(&cobra.Command{
-		Use: "undelete ID", Short: "Allow that a deleted instance is given back, as a new one",
+		Use: "undelete ID", Short: "Let developers have a deleted instance back, as a new one",
 		Args: takes(1, 1, "a deleted instance's ID: `longshore retained` lists them"),
-		Long: `Allow that what is retained of a deleted instance is given back, and print what
-its developers order for that: a new instance, in the same organization and
-space. It gets what the deleted one held, under new credentials. Until it is
-ordered, what is retained stays out of use; it is kept for a day at least.
+		Long: `Let developers have a deleted instance back that is retained, and print what they
+order for that: a new instance, in the same organization and space. It gets the
+data of the deleted one, under new credentials. Until they order it, the data stays
+out of use; it is kept for a day at least.
 
 ID is the deleted instance's, or, if it has lived more than once, that of one
 life, as this command and ` + "`longshore retained`" + ` print it.`,

@@ -46,7 +46,7 @@ type Query struct {
 	After string `json:"after,omitempty"`
 }
 
-// An Operation is a row's.
+// An Operation is the operation of a row.
 type Operation struct {
 	Token       string `json:"token"`
 	Kind        string `json:"kind"`
@@ -81,11 +81,11 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 	return out
 }
 
-// List gives a page of what the query chooses; a page may be empty. What is deleted, or
-// kept after that, is listed only as an operation, or if its state is asked for. Next is empty at the end. All
-// records are read, unless the query names a token or asks for what is running. The
-// error tells what could not be read; the rest is listed. A platform that is not known
-// is refused.
+// List gives a page of what the query chooses; a page may be empty, and next is empty at
+// the end. It lists a deleted or a kept instance only as an operation, or if the query asks
+// for that state. It reads all records, unless the query names a token or asks for what is
+// running. The error tells what could not be read; the rest is listed. A platform that is
+// not known is refused.
 func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, err error) {
 	known := c.known(ctx)
 	if q.Platform, err = platformID(known, q.Platform); err != nil {
@@ -142,8 +142,8 @@ func (c *Console) running(ctx context.Context, q Query) (rows []Row, next string
 	return rows, next, err
 }
 
-// due reads a page of the records that the reaper is to look at some time, by their index,
-// and of these the chosen ones.
+// due reads a page of the index of what the reaper is to look at some time, and gives the
+// chosen records.
 func (c *Console) due(
 	ctx context.Context, after string, chosen func(lifecycle.Record) bool,
 ) (all []lifecycle.Record, next string, err error) {

@@ -42,7 +42,7 @@ func (r *rebuilding) note(is lifecycle.Record) {
 	note(is.Exists() && is.LostWork(), &r.out.Failed, "what was asked for when this began, and has failed:")
 }
 
-// lost are the values that do not open.
+// lost gives the values that do not open.
 func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string]bool, error) {
 	lost := map[string]bool{}
 	for _, v := range values {
@@ -57,7 +57,7 @@ func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string
 	return lost, nil
 }
 
-// loseOf gives the record as it is then.
+// loseOf drops what does not open of one record, and gives the record after that.
 func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	was, err := r.Records.Record(ctx, key, r.Now())
 	if err != nil {

@@ -31,8 +31,7 @@ type Options struct {
 	ServiceOf func(planID string) (serviceID string, found bool)
 	// Platforms are the names of the platforms, by their ids.
 	Platforms func(ctx context.Context) (map[string]string, error)
-	// Names are those that the thing with these tags has where it was made, by the names
-	// of the providers.
+	// Names give the names of a thing on its server or in its account, by provider.
 	Names map[string]func(provider.Tags) []string
 	// Vault shows whether what is sealed in the records opens.
 	Vault vault.Vault
@@ -87,7 +86,7 @@ func (c *Console) latest(ctx context.Context, token string) (lifecycle.Record, e
 	return r, err
 }
 
-// start is what an operation begins with that an operator asks for.
+// start begins an operation that an operator asks for.
 func (c *Console) start(timeout time.Duration) lifecycle.Start {
 	return lifecycle.Start{ID: c.NewID(), Now: c.Now(), Timeout: timeout, Own: true}
 }

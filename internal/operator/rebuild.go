@@ -200,7 +200,7 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error 
 	return nil
 }
 
-// release takes things out of quarantine that have a record again.
+// release takes things that have a record again out of quarantine.
 func (r *rebuilding) release(ctx context.Context) error {
 	for former, err := range paging.All(ctx, r.orphans) {
 		if errors.Is(err, ledger.ErrUnreadable) {

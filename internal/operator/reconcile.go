@@ -47,12 +47,11 @@ type Scope struct {
 	Meant bool `json:"meant,omitempty"`
 }
 
-// Reconcile looks at the targets of the scope. If a
-// target was restored, or another broker changed it, and Meant is true, it locks every
-// login that no live binding owns, and then records the target's epoch as it is:
-// operations that waited go on. It removes nothing, and leaves other targets alone. It may be stopped
-// at any point and run again: until the end of a run, the target counts as restored,
-// and locked logins are locked again.
+// Reconcile looks at the targets of the scope. If a target was restored, or another broker
+// changed it, and Meant is true, it locks every login that no live binding owns, and then
+// records the target's epoch as it is: operations that waited go on. It removes nothing, and
+// leaves other targets alone. It may be stopped at any point and run again: until the end of
+// a run, the target counts as restored, and locked logins are locked again.
 func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) {
 	var out []Reconciled
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
@@ -131,9 +130,9 @@ func (c *Console) reconciliation(name, target string) *reconciliation {
 		out: Reconciled{Provider: name, Target: target}, there: map[lifecycle.Key]bool{}}
 }
 
-// takeOver has the targets that these records did not raise be this broker's, without
-// the locking: whoever calls it gives a record to all that is there. What was restored,
-// and what cannot be reached, it leaves to the listing.
+// takeOver makes this broker the owner of the targets that another one has raised. It locks
+// nothing, since its caller gives a record to all that is there. It leaves restored targets,
+// and those that cannot be reached, to the listing.
 func (c *Console) takeOver(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		targets, err := c.Servers[name].Targets(ctx)
@@ -174,8 +173,8 @@ func (r *reconciliation) looked(ctx context.Context, name string) (provider.Targ
 
 // survey reports whether the target is as this broker left it. It reads the known epoch
 // before it asks the target: a step that runs meanwhile may record a later one, which
-// would make the target seem restored. Who raised it, the record says that is read after
-// that.
+// would make the target seem restored. The record that is read after the survey says who
+// raised the target.
 func (r *reconciliation) survey(ctx context.Context, name, of string) (stands bool, err error) {
 	for asked := false; ; asked = true {
 		known := r.known
@@ -247,10 +246,9 @@ func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 	return r.wired.Quarantiner.Quarantine(ctx, h)
 }
 
-// isToBeShut reports whether nobody is to get into the thing, and nobody says that it is
-// shut: a login that no record says is to be in use, or an instance that is kept out of use
-// until a date, which h then has. A record of another incarnation says nothing about it,
-// whatever its state.
+// isToBeShut reports whether the thing stands open and must be shut: a login that no record
+// says is in use, or an instance that is kept out of use until a date, which h then has. A
+// record of another incarnation says nothing about it, in any state.
 func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (bool, error) {
 	key := keyOf(*h)
 	rec, err := r.Records.Record(ctx, key, r.Now())
@@ -301,7 +299,7 @@ func (r *reconciliation) missing(ctx context.Context) error {
 // until the end of another run.
 const underWay = " (being reconciled)"
 
-// errMoved: what was seen of the target is not so any more.
+// errMoved: the target has changed since it was surveyed.
 var errMoved = errors.New("somebody changes it meanwhile: stop the other broker that has this one's identity, " +
 	"and run the command again")
 
@@ -344,7 +342,7 @@ func (r *reconciliation) goOn(ctx context.Context) error {
 	return err
 }
 
-// keep records what is known of the target. Nobody but another run writes it meanwhile.
+// keep records what is known of the target. Only another run can write it meanwhile.
 func (r *reconciliation) keep(ctx context.Context) error {
 	err := r.Records.Commit(ctx, ledger.Put(r.known))
 	if errors.Is(err, ledger.ErrConflict) {

@@ -1,7 +1,7 @@
 // Package backup owns the archive of a data folder: what is in it, in which order
 // it is read while a broker and a PostgreSQL server run on the folder, and how it
 // is written whole or not at all. It needs the records' own snapshot, a way to keep
-// everybody but the databases' users quiet for a moment, and a superuser's
+// all but the databases' users quiet for a moment, and a superuser's
 // connection to the server. It leaves to others who may ask for it, and the dumps of
 // single databases. What it writes holds every secret of the folder.
 package backup
@@ -40,8 +40,8 @@ type Folder struct {
 	// Quiet calls f while only the users of databases change anything in the
 	// folder or on the server, and returns what f does.
 	Quiet func(f func() error) error
-	// Leaves reports whether what has that name in the folder is not to be saved, as
-	// nothing is whose name begins with a dot.
+	// Leaves reports whether a name in the folder is left out. Names that begin with a dot
+	// always are.
 	Leaves func(name string) bool
 	// Server is the one that runs in the folder; nil where none runs.
 	Server *Server
@@ -59,8 +59,8 @@ type Server struct {
 // unfinished begins the names of what is written in the folder meanwhile.
 const unfinished = ".backup-"
 
-// Clear removes from a folder that nobody else has open what a backup has left in it
-// whose process died: it holds secrets.
+// Clear removes what a backup whose process died has left in a folder: it holds secrets. No
+// other process may have the folder open.
 func Clear(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -159,9 +159,8 @@ func (a *archive) append(other io.Reader) error {
 	return err
 }
 
-// walk adds everything below a path, but what is to be left out, with all that is
-// below it, and what is neither a file nor a folder. A file that goes away meanwhile
-// is left out too.
+// walk adds the files and folders below a path. It leaves out what leave says, with all
+// that is below it, and a file that goes away meanwhile.
 func (a *archive) walk(name string, leave func(name string, d fs.DirEntry) bool) error {
 	return filepath.WalkDir(filepath.Join(a.dir, name), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -213,9 +212,9 @@ func (a *archive) header(like fs.FileInfo, name string, size int64) error {
 	return a.tar.WriteHeader(h)
 }
 
-// file adds one under a name, at the length that it has at first: what is appended
-// meanwhile is left out, and what is cut off is zeros. The server's log of changes
-// puts right both.
+// file adds a file under a name, at its first length: it leaves out bytes that are appended
+// meanwhile, and puts zeros for those that are cut off. The server's log of changes puts
+// both right.
 func (a *archive) file(path, name string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,8 +25,8 @@ type serverCopy struct {
 	conn    *pgx.Conn
 	archive *archive
 	data    string // the path in the folder
-	// label is what a server that starts on the copy is told by; last is the file of
-	// the log of changes in which the copy ends.
+	// label tells a server that starts on the copy where to begin; last is the file of the
+	// log of changes in which the copy ends.
 	label, last string
 }
 
@@ -74,8 +74,8 @@ func beginServer(ctx context.Context, s Server, to *archive) (_ *serverCopy, err
 	return c, err
 }
 
-// files adds what the server has, but its log of changes and what is of no use to
-// another process. What it lists is what pg_basebackup leaves out.
+// files adds the server's files, without its log of changes and without those that no other
+// process can use: the same as pg_basebackup leaves out.
 func (c *serverCopy) files() error {
 	return c.archive.walk(c.data, func(name string, d fs.DirEntry) bool {
 		below, err := filepath.Rel(c.data, name)

@@ -107,7 +107,7 @@ type Counted struct {
 	Halted string `json:"halted,omitempty"`
 }
 
-// An Identity says whose table this is. Whoever acts on what is missing from a table
+// An Identity says whose table this is. A reader that acts on what is missing from a table
 // first makes sure that it is the right one, and complete.
 type Identity struct {
 	Version    int64  `json:"-"`

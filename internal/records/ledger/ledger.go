@@ -89,7 +89,7 @@ const mostBindings = 128
 // tombstones on the way where it is not: an instance may have had thousands of
 // bindings, and each may be large.
 //
-// A former life has none: those of the id are of what has it now.
+// A former life has none: the bindings of the id belong to the instance that has it now.
 func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error) {
 	passed = after
 	if instance.Life != "" {

@@ -35,7 +35,7 @@ type decoded struct {
 	bytes   int
 }
 
-// is reports whether it is of this very record.
+// is reports whether it was decoded from this very record.
 func (d *decoded) is(r store.Record) bool {
 	return d != nil && d.version == r.Version && d.writer == r.Writer && r.Writer != ""
 }
@@ -54,6 +54,7 @@ func decodedAt(r store.Record, value lifecycle.Record) *decoded {
 	return &decoded{r.Key, r.Version, r.Writer, value, decodedAlone + len(r.Body)}
 }
 
+// keep remembers records, and forgets all others when they are too many.
 func (m *memory) keep(records ...*decoded) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

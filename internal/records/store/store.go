@@ -26,7 +26,7 @@ type Record struct {
 	// Version is 1 when the record is first written and rises by one with
 	// each write. In a Put it is the version that was read, 0 for absent.
 	Version int64
-	// Writer names the one commit that wrote this version, so that whoever
+	// Writer names the one commit that wrote this version, so that a caller that
 	// lost the answer to a commit can recognise it as its own.
 	Writer string
 	// Schema is the version of the body's encoding.
@@ -34,7 +34,7 @@ type Record struct {
 	// Due puts the record into the index of what is due; zero leaves it out.
 	// Kept in UTC to the millisecond; what is finer is cut off. A store that by
 	// itself drops what has expired may leave out what is due no sooner than
-	// that: nobody has anything else to do with it.
+	// that: nothing else is to be done with it.
 	Due time.Time
 	// Expires lets the store drop the record at any time after it; zero
 	// never. Kept in UTC to the second, likewise. A record that has expired but was not
@@ -120,7 +120,7 @@ type Store interface {
 	// it. A page reads no more than limit records, which may cost less than
 	// one as large as the store makes it, for which limit is 0. A record that
 	// cannot be read may be left out; then the page comes beside an error that
-	// names it, and whoever decides by what is missing stops.
+	// names it, and a caller that decides by what is missing stops.
 	List(ctx context.Context, partition, prefix, after string, limit int) (Page, error)
 
 	// Due reads the records whose Due is not zero and not after before. A
@@ -128,7 +128,7 @@ type Store interface {
 	// pages together hold every record that was due throughout. Where there are
 	// several shards, a listing begins with another at each minute of before,
 	// so that who never comes to its end still comes to each of them. The
-	// index may lag behind a commit: whoever acts on a record reads it again. A
+	// index may lag behind a commit: a caller that acts on a record reads it again. A
 	// record that cannot be read is left out; then the page comes beside an error
 	// that names it, so that one record never hides the rest.
 	Due(ctx context.Context, before time.Time, cursor string) (Page, error)
@@ -138,7 +138,7 @@ type Store interface {
 	Commit(ctx context.Context, changes ...Change) error
 }
 
-// A Rereader is a Store that spares whoever has read a record before its body.
+// A Rereader is a Store that leaves out the body of a record that the caller has read before.
 type Rereader interface {
 	// Reread reads a record as Get does, but without its body if it is still of
 	// this version and this writer.

@@ -37,8 +37,7 @@ const (
 	Identity   Member = "identity"
 	// Pages is the data key of the pages, and of no record.
 	Pages Member = "pages"
-	// check is of no record: whoever keeps sealed values keeps one that only
-	// proves the key.
+	// check is of no record: a keeper of sealed values keeps one that only proves the key.
 	check Member = "check"
 )
 

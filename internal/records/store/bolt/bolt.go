@@ -12,12 +12,12 @@
 // is in what we keep (see chain): each entry is proven whenever it is read, and so is
 // each answer that there is none, by the entry before its place (what a Reread answers
 // from memory was proven when it was read: see seen). So no damaged page
-// makes a record wrong or absent: whoever meets one gets ErrDamaged. Where bbolt itself
+// makes a record wrong or absent: a caller that meets one gets ErrDamaged. Where bbolt itself
 // fails on a page, by a panic or a memory fault, nothing more is asked of it before
 // the next start. Opening proves both metas, without which bbolt would go back to before
 // the last commit.
 //
-// Check, in a process of its own, reads everything, for what nobody has met and for what
+// Check, in a process of its own, reads everything, for damage that no caller has met and that
 // no read can tell: pages that are used twice or wrongly free, which a later commit
 // would write over, and a page that is whole but older than it should be, from a disk
 // that lost a write after it had said that it was kept. What it finds in an open store
@@ -323,7 +323,7 @@ func recovered(f func() error) (panicked bool, err error) {
 	return false, f()
 }
 
-// errSpoilt is for who would change what Check has found to be damaged.
+// errSpoilt refuses a change after Check has found damage.
 var errSpoilt = damaged("a check of all has found damage")
 
 func damaged(format string, args ...any) error {

@@ -75,7 +75,7 @@ func (c chain) write(key, value []byte, next uint64) error {
 	return c.Put(key, value)
 }
 
-// relink has an entry name another one as the next.
+// relink makes an entry name another one as the next.
 func (c chain) relink(key, value []byte, next uint64) error {
 	*c.tally -= sumOf(value)
 	return c.write(key, bytes.Clone(value), next)

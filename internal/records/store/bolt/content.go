@@ -214,7 +214,7 @@ func (d *Damage) Add(err error) {
 	}
 }
 
-// leaveOut is for whoever goes on past what is damaged.
+// leaveOut notes a problem for a caller that goes on past it.
 func (d *Damage) leaveOut(err error) error {
 	d.Add(err)
 	return nil

@@ -74,7 +74,7 @@ func splitDueKey(b []byte) (milliseconds int64, recordKey []byte, err error) {
 // A record's value is, behind the head of its entry, a byte that says which times
 // follow, then numbers as variable lengths: version, schema, due in milliseconds and
 // expiry in seconds since 1970, the length of the writer; then the writer and the body.
-// Whoever changes how records are written raises fileFormat.
+// A change of how records are written raises fileFormat.
 const (
 	hasDue     = 1 << 0
 	hasExpires = 1 << 1

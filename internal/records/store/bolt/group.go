@@ -14,7 +14,7 @@ import (
 
 // A commit waits for the disk, and the disk takes as long for one set of changes
 // as for many. So commits that arrive while another one waits are written
-// together: whoever may write next writes all sets that wait by then.
+// together: the next writer writes all sets that wait by then.
 //
 // bbolt's own Batch runs all of them again when one fails, and here conflicts
 // are normal.
@@ -81,8 +81,8 @@ func (q *queue) group() []*set {
 	return group
 }
 
-// commit returns the context's error only if nothing was changed. Whoever's
-// context ends while the disk is at work on its set is not held up by it.
+// commit returns the context's error only if nothing was changed. A disk that is at work on
+// the set does not hold up a caller whose context ends.
 func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	mine := &set{ctx: ctx, changes: changes, answer: make(chan error, 1)}
 	s.queue.join(mine)
@@ -119,7 +119,7 @@ var (
 
 // writeGroup writes the sets that wait, in one transaction, and answers each
 // after the disk has it. A conflict is answered then, too: it may be one with
-// a set of the same group. If the transaction fails, nobody knows what of it is
+// a set of the same group. If the transaction fails, it is unknown what of it is
 // on the disk, and all are told so. It reports false if none waits.
 func (s *Store) writeGroup() bool {
 	group := s.queue.group()

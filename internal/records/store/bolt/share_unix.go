@@ -9,8 +9,8 @@ import (
 )
 
 // share lets other processes read the file of a store that is open to be written; one
-// that would write needs the lock for itself and still gets ErrLocked. Whoever gets
-// it just while it changes hands has it: then this is ErrLocked.
+// that would write needs the lock for itself and still gets ErrLocked. A process that gets
+// the lock while it changes hands keeps it: then this is ErrLocked.
 func share(file *os.File) error {
 	err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -10,8 +10,8 @@
 // reaper makes once a minute and that finds few.
 //
 // It repeats what passes (throttling, collisions of transactions, lost
-// answers) and switches the repetitions of the SDK off, because only who sees
-// every try knows whether one of them has gone without an answer. It leaves
+// answers) and switches the repetitions of the SDK off, because only a caller that
+// sees every try knows whether one of them has gone without an answer. It leaves
 // to its callers what the records mean, and to DynamoDB when what has expired
 // is dropped.
 package dynamo

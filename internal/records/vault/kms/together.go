@@ -15,9 +15,8 @@ type dataKey struct {
 	cipher vault.Cipher
 }
 
-// atHand are the data keys that one request has asked KMS for. What is opened with
-// is never sealed with: whoever can write a record cannot choose the key of what is
-// sealed next.
+// atHand are the data keys that one request has asked KMS for. A key that KMS has decrypted
+// never seals: a writer of records cannot choose the key of what is sealed next.
 type atHand struct {
 	mu   sync.Mutex
 	seal map[sealingFor]dataKey
