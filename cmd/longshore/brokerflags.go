@@ -18,7 +18,7 @@ type brokerFlags struct {
 	getenv                     func(string) string
 	username, password         string
 	service, plan              string
-	parameters, bindParameters string
+	parameters, bindParameters object
 	version                    string
 	timeout                    time.Duration
 }
@@ -32,8 +32,8 @@ func (g *brokerFlags) flags(c *cobra.Command, newest string) {
 		"`PASSWORD` of the platform; "+app.EnvPassword+" unless given, which other users of the machine do not see")
 	f.StringVar(&g.service, "service", "", "`NAME` or id of the service")
 	f.StringVar(&g.plan, "plan", "", "`NAME` or id of the plan")
-	f.StringVar(&g.parameters, "parameters", "", "`JSON` object that every provision is given")
-	f.StringVar(&g.bindParameters, "bind-parameters", "", "`JSON` object that every bind is given")
+	f.Var(&g.parameters, "parameters", "`JSON` object that every provision is given")
+	f.Var(&g.bindParameters, "bind-parameters", "`JSON` object that every bind is given")
 	f.StringVar(&g.version, "api-version", newest, "`VERSION` of the API to speak, from 2.9")
 	f.DurationVar(&g.timeout, "timeout", 10*time.Minute, "`DURATION` to wait for one operation")
 	c.PreRun = func(*cobra.Command, []string) {
@@ -46,21 +46,23 @@ func (g *brokerFlags) flags(c *cobra.Command, newest string) {
 	}
 }
 
-// objects are the parameters of instances and of bindings.
-func (g *brokerFlags) objects() (instance, binding map[string]any, err error) {
-	if instance, err = object("parameters", g.parameters); err != nil {
-		return nil, nil, err
-	}
-	binding, err = object("bind-parameters", g.bindParameters)
-	return instance, binding, err
-}
+// An object is the value of a flag that takes a JSON object; nil for none. No message shows
+// it: it may hold a password.
+type object map[string]any
 
-// object reads a flag whose value is a JSON object; nil for none.
-func object(flag, text string) (o map[string]any, err error) {
-	if text != "" && json.Unmarshal([]byte(text), &o) != nil {
-		return nil, &usageError{"--" + flag + " is not a JSON object"}
+// String implements pflag.Value.
+func (o object) String() string { return "" }
+
+// Type implements pflag.Value.
+func (o object) Type() string { return "string" }
+
+// Set implements pflag.Value.
+func (o *object) Set(text string) error {
+	*o = nil
+	if text == "" {
+		return nil
 	}
-	return o, nil
+	return json.Unmarshal([]byte(text), o)
 }
 
 // broker is the URL that a command was given. It refuses if there is no login for it.

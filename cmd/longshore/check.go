@@ -51,12 +51,12 @@ something failed, and 2 if it could not be asked.`,
 		"MUST", "SHOULD", "REC", "MAY")
 	f.StringSliceVar(&k.options.Without, "without", nil, "`NAME` or id of services that are left out, with commas between them")
 	f.IntVar(&k.options.Parallel, "jobs", 4, "how many cases run at a time, `N`")
-	update := f.String("update-parameters", "", "`JSON` object that every update is given")
+	f.Var((*object)(&k.options.UpdateParameters), "update-parameters", "`JSON` object that every update is given")
 	f.BoolVar(&k.list, "list", false, "print the cases, and ask nothing")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		k.write = report.Formats[format]
 		k.options.Level, _ = conformance.ParseLevel(level)
-		k, err := k.complete(g, args, *only, *update)
+		k, err := k.complete(g, args, *only)
 		switch {
 		case err != nil:
 			return err
@@ -105,7 +105,7 @@ func (c checking) deliver(out io.Writer, result conformance.Report) error {
 }
 
 // complete reads the flags, and refuses what cannot be meant.
-func (k checking) complete(g brokerFlags, args []string, only, update string) (_ checking, err error) {
+func (k checking) complete(g brokerFlags, args []string, only string) (_ checking, err error) {
 	if only != "" {
 		if k.options.Only, err = regexp.Compile(only); err != nil {
 			return k, &usageError{fmt.Sprintf("--only is not a regular expression: %v", err)}
@@ -117,12 +117,7 @@ func (k checking) complete(g brokerFlags, args []string, only, update string) (_
 	if k.options.Parallel < 1 || g.timeout <= 0 {
 		return k, &usageError{"--jobs and --timeout must be above zero"}
 	}
-	if k.options.UpdateParameters, err = object("update-parameters", update); err != nil {
-		return k, err
-	}
-	if k.options.Parameters, k.options.BindParameters, err = g.objects(); err != nil {
-		return k, err
-	}
+	k.options.Parameters, k.options.BindParameters = g.parameters, g.bindParameters
 	k.options.Service, k.options.Plan, k.options.OperationTimeout = g.service, g.plan, g.timeout
 	if k.list && len(args) == 0 {
 		return k, nil

@@ -182,6 +182,9 @@ func flagError(c *cobra.Command, err error) error {
 	case errors.As(err, &missing):
 		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
 	case errors.As(err, &invalid):
+		if _, secret := invalid.GetFlag().Value.(*object); secret {
+			return fmt.Errorf("--%s takes a JSON object, such as '{\"size\":1}'", invalid.GetFlag().Name)
+		}
 		return fmt.Errorf("--%s does not take %q: give %s", invalid.GetFlag().Name, invalid.GetValue(),
 			wanted(invalid.GetFlag().Value))
 	}

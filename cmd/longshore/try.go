@@ -89,13 +89,10 @@ func (t trial) complete(g brokerFlags, args []string) (_ trial, err error) {
 	if c.APIVersion, err = minorOf(g.version, oldestMinor, cloudcontroller.NewestMinor); err != nil {
 		return t, err
 	}
-	if t.parameters, t.bindParameters, err = g.objects(); err != nil {
-		return t, err
-	}
 	if g.timeout <= 0 || c.MinInterval <= 0 {
 		return t, &usageError{"--timeout and --interval must be above zero"}
 	}
-	t.service, t.plan, c.PollLimit = g.service, g.plan, g.timeout
+	t.service, t.plan, t.parameters, t.bindParameters, c.PollLimit = g.service, g.plan, g.parameters, g.bindParameters, g.timeout
 	c.Credential = cloudcontroller.Credential{Username: g.username, Password: g.password}
 	c.URL, err = g.broker("try", args)
 	return t, err
