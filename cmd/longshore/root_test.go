@@ -77,7 +77,8 @@ func TestUsageTellsNoSecret(t *testing.T) {
 	calls := [][]string{
 		{"check", "-p" + secret}, {"check", "-pasword=" + secret},
 		{"check", "--pasword=" + secret}, {"check", "--pasword", secret},
-		{"check", "--password", secret}, {"try", "--parameters", `{"password":"` + secret, "URL"}, {"check", "URL", "http://u:" + secret + "@x"},
+		{"check", "--password", secret},
+		{"try", "--parameters", `{"password":"` + secret, "URL"}, {"check", "URL", "http://u:" + secret + "@x"},
 		{"try", "--password=" + secret, "--plann", "x", "URL"},
 		{"try", "-password", secret, "--timeout", "0s", "URL"},
 		{"serve", "-x" + secret},
