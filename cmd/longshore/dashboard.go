@@ -20,16 +20,12 @@ func newDashboard(getenv func(string) string) *cobra.Command {
 failed and what to do, how to connect, and what happened. The link is valid for 15
 minutes and opens a session once; give it to whoever may see the instance.`,
 		RunE: func(c *cobra.Command, args []string) error {
-			machine, err := f.machine()
-			if err != nil {
-				return err
-			}
 			v.ID = args[0]
 			link, err := ask(c.Context(), p, operator.Dashboard, v)
 			switch {
 			case err != nil:
 				return err
-			case machine:
+			case f.machine():
 				return printJSON(c.OutOrStdout(), link)
 			}
 			_, err = fmt.Fprintln(c.OutOrStdout(), link.URL)
