@@ -43,7 +43,9 @@ within a minute.`,
 
 // manages makes a command work on the registrar of the broker that its flags name; name is
 // its argument, empty for none.
-func manages(c *cobra.Command, run func(ctx context.Context, r platforms.Registrar, name string, out io.Writer) error) *cobra.Command {
+func manages(
+	c *cobra.Command, run func(ctx context.Context, r platforms.Registrar, name string, out io.Writer) error,
+) *cobra.Command {
 	var p whichBroker
 	p.whereabouts(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -180,7 +182,9 @@ func seenBy(p platforms.Platform) string {
 func orDash(s string) string { return cmp.Or(s, "-") }
 
 // addPlatform adds a platform; path and offerings say whether those were given.
-func addPlatform(ctx context.Context, registrar platforms.Registrar, p platforms.Platform, path, offerings bool, out io.Writer) error {
+func addPlatform(
+	ctx context.Context, registrar platforms.Registrar, p platforms.Platform, path, offerings bool, out io.Writer,
+) error {
 	newID := "p-" + strings.ToLower(rand.Text()[:12])
 	p.Credential = platforms.Credential{Username: p.Name, Password: platforms.NewPassword()}
 	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
