@@ -346,11 +346,24 @@ func (r *reading) Record(ctx context.Context, key lifecycle.Key, now time.Time) 
 // by its end.
 func TestAPromiseThatComesTooLate(t *testing.T) {
 	ends := map[string]struct {
-		end  func(d *desk, t lifecycle.Token)
-		want lifecycle.Reason // -1 for created
+		end    func(d *desk, t lifecycle.Token)
+		want   lifecycle.Reason // -1 for an effect
+		effect broker.Effect
 	}{
-		"Well":  {(*desk).settle, -1},
-		"Badly": {(*desk).fail, lifecycle.OperationFailed},
+		"Well":  {(*desk).settle, -1, broker.Created},
+		"Badly": {(*desk).fail, lifecycle.OperationFailed, 0},
+		// PROV-30: another request has the token, and so gets this one.
+		"BadlyAfterAnotherPromise": {func(d *desk, t lifecycle.Token) {
+			r, err := d.records.Record(d.Context(), t.Key, d.now())
+			if err != nil {
+				d.Fatal(err)
+			}
+			r, _ = r.Promised()
+			if err := d.records.Commit(d.Context(), ledger.Put(r)); err != nil {
+				d.Fatal(err)
+			}
+			d.fail(t)
+		}, -1, broker.Accepted},
 	}
 	for name, tc := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -364,7 +377,7 @@ func TestAPromiseThatComesTooLate(t *testing.T) {
 			r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
 				Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
 			})
-			if reason(err) != tc.want || err == nil && r.Effect != broker.Created {
+			if reason(err) != tc.want || r.Effect != tc.effect || r.Effect == broker.Accepted && r.Token != token {
 				t.Errorf("%+v %v", r, err)
 			}
 		})

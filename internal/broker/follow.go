@@ -141,6 +141,11 @@ func (b *Broker) follow(ctx context.Context, c Caller, d decision) (Result, life
 			return Result{Effect: Accepted, Token: t, RetryAfter: b.retryAfter(r.Operation), DashboardURL: d.DashboardURL}, r, nil
 		}
 	}
+	if failed := r.FailedCreation(); failed != nil && failed.ID == t.Operation && c.AcceptsIncomplete {
+		result := b.stays(r).Result // another request has the token (PROV-30)
+		result.DashboardURL = d.DashboardURL
+		return result, r, nil
+	}
 	outlasted := r.Runs(t)
 	if outlasted && r.Operation.Kind.Creates() {
 		if r, err = b.undo(ctx, c, t); err != nil {
