@@ -177,6 +177,16 @@ cdk = cd infra && CDK_DISABLE_CLI_TELEMETRY=true $(CDK)/node_modules/.bin/cdk $(
 # otherwise.
 state = state="$$($(GO) run -C infra ./deployed state --stack $(STACK))"
 
+# The modules that release/ pins are its own: the broker is built from the root's.
+.PHONY: release
+release: ## make everything that VERSION (v0.1.0) is published as, in dist/release (KEY=path signs, DRAFT=1 tries)
+	@GO=$(GO) $(GO) run -C release . -version '$(VERSION)' -key '$(abspath $(KEY))' $(if $(filter 1,$(DRAFT)),-draft)
+
+# It asks vuln.go.dev, which tests must do without.
+.PHONY: vulncheck
+vulncheck: ## look for known holes in what the programs call
+	@for module in $(MODULES); do echo "in $$module"; $(GO) tool -C release govulncheck -C "$(CURDIR)/$$module" ./...; done
+
 .PHONY: synth
 synth: functions $(CDK)/installed ## make the CloudFormation template in cdk.out
 	$(call cdk,synth --quiet)

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+// listed reads an archive: mode, owner and name of each file. Every file is of the release's time.
+func listed(t *testing.T, archive io.Reader) (files []string, read map[string][]byte) {
+	t.Helper()
+	read = map[string][]byte{}
+	for r := tar.NewReader(archive); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files, read
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !h.ModTime.Equal(at) {
+			t.Errorf("%s is of %v", h.Name, h.ModTime)
+		}
+		files = append(files, strings.Fields(h.FileInfo().Mode().String())[0]+" "+strings.Repeat("n", min(h.Uid, 1))+" "+h.Name)
+		if read[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The image starts the program as a user without rights, and holds nothing that it does not need.
+func TestImage(t *testing.T) {
+	archive, err := os.Open(filepath.Join(made(t).out, "longshore_v0.1.0_oci.tar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	_, blobs := listed(t, archive)
+	dir := t.TempDir()
+	for name, content := range blobs {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	image := imageFrom(t, dir)
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Config
+	_, volume := c.Volumes["/data"]
+	if c.User != "65532:65532" || !volume || !slices.Equal(c.Entrypoint, []string{"/longshore"}) ||
+		config.OS != here.os || config.Architecture != here.arch || !config.Created.Equal(at) {
+		t.Errorf("the image is %+v", config)
+	}
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers, %v", len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, read := listed(t, content)
+	want := []string{"drwx------ n data/", "-rw-r--r--  etc/ssl/certs/ca-certificates.crt", "-rw-r--r--  licenses/LICENSE",
+		"-rw-r--r--  licenses/THIRD-PARTY-LICENSES", "-rwxr-xr-x  longshore"}
+	if !slices.Equal(files, want) {
+		t.Errorf("the image holds %q, want %q", files, want)
+	}
+	if n := bytes.Count(read["etc/ssl/certs/ca-certificates.crt"], []byte("BEGIN CERTIFICATE")); n < 80 {
+		t.Errorf("the image has only %d certificates", n)
+	}
+}
+
+// imageFrom is the image for this machine in the index that a layout names by the version.
+func imageFrom(t *testing.T, dir string) v1.Image {
+	t.Helper()
+	outer, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := outer.IndexManifest()
+	if err != nil || len(names.Manifests) != 1 ||
+		names.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != version {
+		t.Fatalf("the layout names %+v, %v", names, err)
+	}
+	index, err := outer.ImageIndex(names.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(index); err != nil {
+		t.Error(err)
+	}
+	images, err := index.IndexManifest()
+	if err != nil || len(images.Manifests) != 1 || images.Manifests[0].Platform.Architecture != here.arch {
+		t.Fatalf("the index names %+v, %v", images, err)
+	}
+	image, err := index.Image(images.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// AWS Lambda starts what is called bootstrap, if it may be executed.
+func TestZip(t *testing.T) {
+	r, err := zip.OpenReader(filepath.Join(made(t).out, "longshore-api_v0.1.0_"+lambdaArch[here.arch]+".zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f := r.File[0]
+	if len(r.File) != 1 || f.Name != "bootstrap" || f.Mode() != 0o755 || !f.Modified.Equal(at) {
+		t.Errorf("%d files, the first %s, %v, of %v", len(r.File), f.Name, f.Mode(), f.Modified)
+	}
+}
+
+// dpkg reads the package, and systemd its unit.
+func TestDebianPackage(t *testing.T) {
+	deb := filepath.Join(made(t).out, "longshore_0.1.0_"+here.arch+".deb")
+	if _, err := exec.LookPath("dpkg-deb"); err != nil {
+		t.Skip("there is no dpkg-deb")
+	}
+	info, err := output(t.Context(), "", nil, "dpkg-deb", "--info", deb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"Package: longshore", "Version: 0.1.0\n", "Architecture: " + here.arch, "postinst", "prerm",
+		"conffiles"} {
+		if !strings.Contains(info, part) {
+			t.Errorf("the package does not say %q:\n%s", part, info)
+		}
+	}
+	list, err := output(t.Context(), "", nil, "dpkg-deb", "--contents", deb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"-rwxr-xr-x 0/0", "./usr/bin/longshore\n", "./usr/lib/systemd/system/longshore.service\n",
+		"./usr/share/doc/longshore/copyright\n", "-rw------- 0/0"} {
+		if !strings.Contains(list+"\n", part) {
+			t.Errorf("the package does not have %q:\n%s", part, list)
+		}
+	}
+	root := t.TempDir()
+	if _, err := output(t.Context(), "", nil, "dpkg-deb", "--extract", deb, root); err != nil {
+		t.Fatal(err)
+	}
+	said, err := output(t.Context(), "", nil, filepath.Join(root, "usr/bin/longshore"), "version")
+	if err != nil || said != "longshore version v0.1.0" {
+		t.Errorf("the program says %q, %v", said, err)
+	}
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("there is no systemd-analyze")
+	}
+	// The program is not installed here.
+	path := filepath.Join(root, "usr/lib/systemd/system/longshore.service")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("/usr/bin/longshore"), []byte("/bin/true")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput(); err != nil || len(said) > 0 {
+		t.Errorf("the unit: %v\n%s", err, said)
+	}
+}
+
+// To Debian, a version that is tried before the release comes before it.
+func TestDebianVersions(t *testing.T) {
+	for version, want := range map[string]string{"v1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3~rc.1", "v1.2.3-a-b": "1.2.3~a-b"} {
+		if got := debianVersion(version); got != want {
+			t.Errorf("%s is %s, want %s", version, got, want)
+		}
+	}
+}

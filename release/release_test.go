@@ -1,0 +1,307 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// here is what this machine can start; the tests build no more than that.
+var here = platform{"linux", runtime.GOARCH}
+
+const version = "v0.1.0"
+
+// at is a time that the copied sources do not have.
+var at = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "longshore-release-test-"); err != nil {
+		panic(err)
+	}
+	status := m.Run()
+	_ = os.RemoveAll(scratch)
+	os.Exit(status)
+}
+
+// exported copies the files that git knows of, or would add, into a folder.
+func exported(to string) error {
+	names, err := output(context.Background(), "..", nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(strings.Trim(names, "\x00"), "\x00") {
+		from := filepath.Join("..", name)
+		info, err := os.Stat(from)
+		if os.IsNotExist(err) {
+			continue // deleted, and not yet committed
+		}
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(to, filepath.Dir(name)), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, name), content, info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// built makes the release of a copy of the sources, in a folder of that name.
+func built(name string) (r release, err error) {
+	r = release{root: filepath.Join(scratch, name), out: filepath.Join(scratch, name+"-out"), version: version, time: at,
+		platforms: []platform{here}, functions: []string{"api"}}
+	if err := exported(r.root); err != nil {
+		return r, err
+	}
+	if err := r.make(context.Background()); err != nil {
+		return r, err
+	}
+	return r, writeSums(r.out)
+}
+
+var first = sync.OnceValues(func() (release, error) { return built("first") })
+
+// made is the release that the tests look at.
+func made(t *testing.T) release {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it builds programs")
+	}
+	r, err := first()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func contents(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]byte{}
+	for _, e := range entries {
+		if found[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+// Two folders with the same sources make the same bytes.
+func TestReleasesAreReproducible(t *testing.T) {
+	one := contents(t, made(t).out)
+	second, err := built("a-second-folder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := contents(t, second.out)
+	lambda := lambdaArch[here.arch]
+	want := []string{"SHA256SUMS", "THIRD-PARTY-LICENSES", "install.sh",
+		"longshore-api_v0.1.0_" + lambda + ".cdx.json", "longshore-api_v0.1.0_" + lambda + ".zip",
+		"longshore_0.1.0_" + here.arch + ".deb", "longshore_v0.1.0_" + here.String() + ".cdx.json",
+		"longshore_v0.1.0_" + here.String() + ".tar.gz", "longshore_v0.1.0_oci.tar"}
+	if got := slices.Sorted(maps.Keys(one)); !slices.Equal(got, want) {
+		t.Errorf("the release is %q, want %q", got, want)
+	}
+	for _, name := range want {
+		if !bytes.Equal(one[name], two[name]) {
+			t.Errorf("%s differs between two folders", name)
+		}
+		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(one[name]), name); name != sums &&
+			!strings.Contains(string(one[sums]), line) {
+			t.Errorf("%s does not have the line %q", sums, line)
+		}
+	}
+}
+
+// TestPartsAreListed proves that THIRD-PARTY-LICENSES names every module that a list of parts names.
+func TestPartsAreListed(t *testing.T) {
+	r := made(t)
+	third, err := os.ReadFile(filepath.Join(r.out, "THIRD-PARTY-LICENSES"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := filepath.Glob(filepath.Join(r.out, "*.cdx.json"))
+	if err != nil || len(lists) != 2 {
+		t.Fatalf("%q, %v: want a list for each program", lists, err)
+	}
+	for _, name := range lists {
+		var list struct {
+			SerialNumber string
+			Metadata     struct {
+				Timestamp string
+				Component struct{ Version string }
+			}
+			Components []struct{ Name, Version string }
+		}
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, &list); err != nil {
+			t.Fatal(err)
+		}
+		if list.SerialNumber+list.Metadata.Timestamp != "" || list.Metadata.Component.Version != version {
+			t.Errorf("%s: of version %q, serial number %q, at %q", name, list.Metadata.Component.Version, list.SerialNumber,
+				list.Metadata.Timestamp)
+		}
+		if len(list.Components) < 10 {
+			t.Errorf("%s lists only %d modules", name, len(list.Components))
+		}
+		for _, c := range list.Components {
+			if c.Name != "std" && !bytes.Contains(third, []byte("\n"+c.Name+" "+c.Version+"\n")) {
+				t.Errorf("%s lists %s %s, of which there is no licence", name, c.Name, c.Version)
+			}
+		}
+	}
+}
+
+func TestModulesWithoutLicenceAreRefused(t *testing.T) {
+	for name, test := range map[string]struct {
+		reason, file string
+		refused      bool
+	}{
+		"Licence":   {"British authors, too", "LICENCE.md", false},
+		"Above":     {"a package has its module's", "../LICENSE", false},
+		"Notice":    {"a notice permits nothing", "NOTICE", true},
+		"Code":      {"a Go file about licences is none", "license.go", true},
+		"Unrelated": {"a page is none", "README.md", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := t.TempDir()
+			dir := filepath.Join(top, "package")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, test.file), []byte("text"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			texts := map[string]map[string]bool{}
+			if err := collect(texts, "example.com/m v1.0.0", top, dir); (err != nil) != test.refused {
+				t.Errorf("%s: %v", test.reason, err)
+			}
+		})
+	}
+}
+
+// git runs git in a folder, as an author of its own.
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	c := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+}
+
+// A release is of a commit that has the version's tag, and of nothing else.
+func TestSourcesAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	refused := func(part string, args ...string) {
+		t.Helper()
+		err := run(t.Context(), append([]string{"-root", dir, "-out", filepath.Join(dir, "out")}, args...), os.Getenv)
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("release %q: %v, want %q", args, err, part)
+		}
+	}
+	for _, wrong := range []string{"", "0.1.0", "v1", "v1.2", "v1.2.3+build", "latest"} {
+		refused("semantic version with a leading v", "-version", wrong)
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	git(t, dir, "init", "-q")
+	git(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	refused("does not have the tag v0.1.0", "-version", version)
+	git(t, dir, "tag", "v0.1.0-rc.1")
+	refused("does not have the tag v0.1.0", "-version", version)
+	git(t, dir, "tag", version)
+	if err := checkSources(t.Context(), dir, version); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "more"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	refused("not committed", "-version", version)
+	refused("KEY: ", "-version", version, "-draft", "-key", "none")
+	refused("SOURCE_DATE_EPOCH", "-version", version, "-draft")
+}
+
+func TestTimeIsTheCommits(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("GIT_COMMITTER_DATE", "2026-01-02T03:04:05Z")
+	git(t, dir, "init", "-q")
+	git(t, dir, "commit", "-q", "--allow-empty", "-m", "first")
+	for epoch, want := range map[string]string{"": "2026-01-02T03:04:05Z", "86400": "1970-01-02T00:00:00Z"} {
+		if got, err := timeOf(t.Context(), dir, epoch); err != nil || got.Format(time.RFC3339) != want {
+			t.Errorf("with SOURCE_DATE_EPOCH=%q: %v, %v, want %s", epoch, got, err, want)
+		}
+	}
+}
+
+// The command of docs/release.md verifies the checksums, and refuses changed ones.
+func TestSumsAreSigned(t *testing.T) {
+	if _, err := exec.LookPath("ssh-keygen"); err != nil {
+		t.Skip("there is no ssh-keygen")
+	}
+	dir := t.TempDir()
+	key := filepath.Join(t.TempDir(), "key")
+	if _, err := output(t.Context(), dir, nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key); err != nil {
+		t.Fatal(err)
+	}
+	public, err := os.ReadFile(key + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signers := filepath.Join(t.TempDir(), "signers")
+	if err := os.WriteFile(signers, append([]byte("release@longshore "), public...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSums(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := sign(t.Context(), dir, key); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../docs/release.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, command, _ := strings.Cut(string(page), "```sh\nssh-keygen -Y verify")
+	command, _, _ = strings.Cut(command, "```")
+	verify := func() error {
+		_, err := output(t.Context(), dir, nil, "bash", "-euc", "ssh-keygen -Y verify"+
+			strings.ReplaceAll(command, "allowed_signers", signers))
+		return err
+	}
+	if err := verify(); err != nil || command == "" {
+		t.Errorf("verifying by %q: %v", command, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, sums), []byte("another"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if verify() == nil {
+		t.Error("a changed list of checksums is verified")
+	}
+}
