@@ -1,0 +1,76 @@
+//go:build deployed
+
+package localstack_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// A link of the operator opens the page of an instance, once, through API Gateway and below its
+// stage; neither the link nor the session is in a log. Every answer carries the page's address.
+func TestThePageOfAnInstance(t *testing.T) {
+	t.Parallel()
+	p, instance := newPlatform(t), id("page")
+	made := p.call(t, "PUT", instancePath(instance), provision(planSync), 201)
+	t.Cleanup(func() { p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 200) })
+	address, err := url.Parse(made.text("dashboard_url"))
+	if err != nil || address.Scheme != "https" || address.Query().Get("id") != instance {
+		t.Errorf("the dashboard is at %q: %v", made.text("dashboard_url"), err)
+	}
+	if again := p.call(t, "GET", instancePath(instance), "", 200); again.text("dashboard_url") != address.String() {
+		t.Errorf("a fetch says that it is at %q", again.text("dashboard_url"))
+	}
+	link, err := url.Parse(strings.TrimSpace(longshore(t, "dashboard", instance)))
+	if err != nil || link.Query().Get("link") == "" {
+		t.Fatalf("the link is %q: %v", link, err)
+	}
+	keep("a link", link.Query().Get("link"))
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	exchange := func() *http.Response {
+		t.Helper()
+		r, err := client.PostForm(p.url+"/dashboard/enter", url.Values{"link": {link.Query().Get("link")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Body.Close()
+		return r
+	}
+	r := exchange()
+	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 || !strings.Contains(r.Header.Get("Location"), "/dashboard/instance?") {
+		t.Fatalf("the link is answered %d to %q with cookies %v", r.StatusCode, r.Header.Get("Location"), len(r.Cookies()))
+	}
+	keep("a session", r.Cookies()[0].Value)
+	show := func(cookies ...*http.Cookie) (int, string) {
+		t.Helper()
+		q, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/dashboard/instance?"+address.RawQuery, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cookies {
+			q.AddCookie(c)
+		}
+		r, err := client.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = r.Body.Close() }()
+		page, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, string(page)
+	}
+	if status, page := show(r.Cookies()...); status != 200 || !strings.Contains(page, "Ready") || !strings.Contains(page, "Created") {
+		t.Errorf("the page is answered %d:\n%s", status, page)
+	}
+	if status, _ := show(); status != http.StatusUnauthorized {
+		t.Errorf("without a session, the page is answered %d", status)
+	}
+	if status := exchange().StatusCode; status != http.StatusForbidden {
+		t.Errorf("the link is answered %d when it is used again", status)
+	}
+}
