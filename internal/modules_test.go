@@ -37,7 +37,7 @@ func modules(t *testing.T) (found []string) {
 	return found
 }
 
-// What make does in all modules, it does in each that there is.
+// Make goes through every module that git knows.
 func TestMakeKnowsAllModules(t *testing.T) {
 	raw, err := exec.Command("make", "-s", "--no-print-directory", "-C", "..", "modules").Output()
 	if err != nil {

@@ -28,8 +28,8 @@ func isTest(path string) bool {
 	return strings.HasSuffix(path, "_test.go") || below(path, "internal/test") || below(path, "localstack")
 }
 
-// What a reader takes in at once is short: functions, lines, and the files of product,
-// kit and benchmark.
+// A reader takes in short things at once: functions, lines, and the files of product, kit and
+// benchmark are within their limits.
 func TestSizes(t *testing.T) {
 	listed := readOutsize(t)
 	found := map[string]excess{}

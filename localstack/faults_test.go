@@ -135,7 +135,7 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 	return operation
 }
 
-// Somebody stops the execution by hand. LocalStack calls one failed that was
+// An operator stops the execution by hand. LocalStack calls one failed that was
 // stopped during a step which then throws: it is stopped while it waits.
 func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 	operation := accepted(t, p, instance, 45)

@@ -56,8 +56,8 @@ func TestOperators(t *testing.T) {
 	p.call(t, "DELETE", instancePath(instance)+"?accepts_incomplete=true&"+hints(planAsync), "", 410)
 }
 
-// What has lost its records gets them again from what exists, and lives on. Nothing else
-// runs meanwhile: the rebuild goes on until two listings in turn have seen the same.
+// A rebuild gives lost records back from what exists. Nothing else runs meanwhile: the rebuild
+// goes on until two listings in turn have seen the same.
 func TestRebuild(t *testing.T) {
 	n, c := newTenant(t), newCloud(t)
 	service, plan := n.planOf(t, "sqs", "standard")
@@ -106,7 +106,7 @@ func TestRebuild(t *testing.T) {
 	n.call(t, "GET", path, "", 404)
 }
 
-// What was sealed with a key that is lost is given up, and nothing else: the
+// A rebuild gives up the members that a lost key sealed, and nothing else: the
 // records of an instance and of a binding hold what another key of KMS has
 // sealed. Nothing else runs meanwhile: another rebuild would give it up as well.
 func TestRebuildWithALostKey(t *testing.T) {

@@ -40,7 +40,8 @@ func TestThePageOfAnInstance(t *testing.T) {
 		return r
 	}
 	r := exchange()
-	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 || !strings.Contains(r.Header.Get("Location"), "/dashboard/instance?") {
+	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 || !strings.Contains(r.Header.Get("Location"),
+		"/dashboard/instance?") {
 		t.Fatalf("the link is answered %d to %q with cookies %v", r.StatusCode, r.Header.Get("Location"), len(r.Cookies()))
 	}
 	keep("a session", r.Cookies()[0].Value)
@@ -64,7 +65,8 @@ func TestThePageOfAnInstance(t *testing.T) {
 		}
 		return r.StatusCode, string(page)
 	}
-	if status, page := show(r.Cookies()...); status != 200 || !strings.Contains(page, "Ready") || !strings.Contains(page, "Created") {
+	if status, page := show(r.Cookies()...); status != 200 || !strings.Contains(page, "Ready") || !strings.Contains(page,
+		"Created") {
 		t.Errorf("the page is answered %d:\n%s", status, page)
 	}
 	if status, _ := show(); status != http.StatusUnauthorized {

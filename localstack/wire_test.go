@@ -100,7 +100,7 @@ func (p platform) raw(t *testing.T, method, path string) (status int, kind strin
 	return response.StatusCode, response.Header.Get("Content-Type"), body
 }
 
-// Whatever is asked for, the answer is JSON, and never a 5xx.
+// Every answer is JSON, and never a 5xx.
 func TestNothingThere(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)

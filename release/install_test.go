@@ -45,7 +45,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// What was exchanged or is missing is not installed, and the script says so.
+// The script refuses an archive that was exchanged or is missing, and says so.
 func TestInstallRefuses(t *testing.T) {
 	archive := "longshore_v0.1.0_" + here.String() + ".tar.gz"
 	good := contents(t, made(t).out)

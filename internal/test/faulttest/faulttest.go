@@ -99,7 +99,7 @@ func (p *Plan) call(ctx context.Context, do func(context.Context) error) error {
 	case "":
 		return do(ctx)
 	case Lost, TimedOut:
-		// What the call itself fails with is lost, too.
+		// The call's own error is lost, too.
 		_ = do(ctx)
 	}
 	return fault.err()

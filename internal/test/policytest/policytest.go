@@ -119,7 +119,7 @@ func fill(text string, r Request, version string) (literal string, ok bool) {
 	}
 }
 
-// What a variable held must not act as a wildcard: these stand for its letters.
+// The value of a variable must not act as a wildcard: these stand for its letters.
 const quotedStar, quotedOne = "\x00", "\x01"
 
 func quote(value string) string {

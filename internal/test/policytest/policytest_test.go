@@ -122,7 +122,7 @@ func TestAllows(t *testing.T) {
 	}
 }
 
-// What is not understood fails a test: it could be what holds an attack back.
+// An unknown operator fails a test: it could be the one that holds an attack back.
 func TestUnknownOperators(t *testing.T) {
 	for _, operator := range []string{"IpAddress", "NumericEquals", "BinaryEquals", "DateLessThan"} {
 		func() {

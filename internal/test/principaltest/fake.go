@@ -27,7 +27,7 @@ import (
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
-// What IAM takes.
+// The limits of IAM.
 const (
 	maxKeys     = 2
 	maxTags     = 50

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// What a reader takes in at once. A suite is code of tests, or of the kit: a case that
-// tells its whole story may be longer than a function of product.
+// The limits of what a reader takes in at once. A suite is code of tests, or of the kit: a case
+// that tells its whole story may be longer than a function of product.
 const (
 	FileLines     = 400
 	FunctionLines = 60

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What only tests import stands where tests are, so that whoever opens a floor sees the
-// product.
+// Packages that only tests import stand below internal/test, so that a floor shows the product
+// alone.
 func TestFloorsAreOfProduct(t *testing.T) {
 	c, err := countIn("../../..")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // A Factory makes an engine that calls step and, between steps, does not wait
 // longer than it must: wait is told each pause that the engine was asked for.
-// What the engine needs to stop is done by t.Cleanup.
+// A Factory makes an engine, and stops it by t.Cleanup.
 type Factory func(t *testing.T, step workflow.Step, wait func(time.Duration)) workflow.Engine
 
 // limit is how long anything may take.

@@ -62,7 +62,7 @@ func newSample(t *testing.T) sample {
 }
 
 // verify opens a file that may be damaged, and reports whether Check finds it so.
-// Whatever is asked of it then is right or ErrDamaged: no record is ever missing
+// Every answer of a damaged file is right or ErrDamaged: no record is ever missing
 // or another. Where Check finds nothing, everything is there. If so asked, it also
 // commits.
 func (sm sample) verify(t *testing.T, what, path string, file []byte, commits bool) (isDamaged bool) {

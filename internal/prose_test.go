@@ -1,0 +1,41 @@
+package internal_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// hides matches a comment that hides its subject. The comment of a function or member that is
+// called Of begins with its name, and so does not match.
+var hides = regexp.MustCompile(`(?m)^[ \t]*// (What|Whoever|Whatever|Those|Nobody|Somebody)\b.*$`)
+
+// A comment begins with its subject: a reader who has to guess it reads the code instead.
+func TestCommentsBeginWithTheirSubject(t *testing.T) {
+	out, err := exec.Command("git", "-C", "..", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := strings.Split(strings.Trim(string(out), "\x00"), "\x00")
+	if len(names) < 100 {
+		t.Fatalf("git lists %d files of Go", len(names))
+	}
+	for _, name := range names {
+		text, err := os.ReadFile("../" + name)
+		if os.IsNotExist(err) {
+			continue // deleted, and not yet committed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(string(text), "\n")
+		for i, line := range lines {
+			continues := i > 0 && strings.HasPrefix(strings.TrimSpace(lines[i-1]), "//")
+			if !continues && hides.MatchString(line) {
+				t.Errorf("%s:%d: %s: name the subject first", name, i+1, strings.TrimSpace(line))
+			}
+		}
+	}
+}
