@@ -1,3 +1,5 @@
+// Package browser looks at the pages in a real browser: Chromium, with axe for what people need who
+// do not see them as others do.
 package browser
 
 import (

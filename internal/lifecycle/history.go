@@ -70,11 +70,12 @@ func (r Record) entry(op Operation) *Entry {
 	return &e
 }
 
-// Acted is the entry of an operator's act on the record.
-func (r Record) Acted(act, id string, now time.Time) Entry {
+// Acted is the entry of an operator's act on the record, under a new id.
+func (r Record) Acted(act, id string, now time.Time) *Entry {
+	r.Operation = &Operation{} // it has its own entry
 	e := r.entry(Operation{ID: id, Settled: now})
 	e.Act = act
-	return *e
+	return e
 }
 
 // ParameterNames are the names of the members of a parameter object, in order, as far as a

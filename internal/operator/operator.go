@@ -111,13 +111,13 @@ func (c *Console) retry(ctx context.Context, token string) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, r, ledger.PutPast(past))
+	return c.drive(ctx, "retry", r, ledger.PutPast(past))
 }
 
 // drive commits what an operator asked for, and starts its execution.
-func (c *Console) drive(ctx context.Context, r lifecycle.Record, with ...ledger.Change) (Row, error) {
+func (c *Console) drive(ctx context.Context, act string, r lifecycle.Record, with ...ledger.Change) (Row, error) {
 	row := c.row(r)
-	if err := c.Records.Commit(ctx, append(with, ledger.Put(r))...); err != nil {
+	if err := c.Records.Commit(ctx, append(with, ledger.Put(r), c.acted(act, r))...); err != nil {
 		return Row{}, err
 	}
 	if c.Start == nil {
@@ -128,6 +128,11 @@ func (c *Console) drive(ctx context.Context, r lifecycle.Record, with ...ledger.
 		row.Note = "could not be started now; the reaper starts it"
 	}
 	return row, nil
+}
+
+// acted adds an operator's act to the history of the instance.
+func (c *Console) acted(act string, r lifecycle.Record) ledger.Change {
+	return ledger.Log(r.Acted(act, c.NewID(), c.Now()))
 }
 
 // A Settlement says which operation is to end, by its token, and the Message for the
@@ -153,7 +158,7 @@ func (c *Console) settle(ctx context.Context, s Settlement) (Row, error) {
 	}
 	failed, err := r.Fail(c.Now(), lifecycle.Failure{Message: s.Message})
 	if err == nil {
-		err = c.Records.Commit(ctx, ledger.Put(failed), ledger.Log(failed.Ended(r)))
+		err = c.Records.Commit(ctx, ledger.Put(failed), ledger.Log(failed.Ended(r)), c.acted("settle", r))
 	}
 	return c.row(failed), err
 }

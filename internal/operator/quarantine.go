@@ -33,7 +33,7 @@ func (c *Console) Release(ctx context.Context, name string) (Row, error) {
 		if errors.As(err, new(*lifecycle.IllegalTransition)) {
 			return Row{}, refuse("%q is released already", name)
 		}
-		return c.drive(ctx, former)
+		return c.drive(ctx, "release", former)
 	})
 }
 
@@ -55,7 +55,7 @@ func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 		if former, _, err = former.BeginDelete(c.start(c.OperationTimeout)); err != nil {
 			return Row{}, err
 		}
-		return c.drive(ctx, former, ledger.Check(is))
+		return c.drive(ctx, "delete from quarantine", former, ledger.Check(is))
 	})
 }
 

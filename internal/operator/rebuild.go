@@ -219,7 +219,7 @@ func (r *rebuilding) release(ctx context.Context) error {
 		if former, err = former.BeginRelease(r.start(r.OperationTimeout)); err != nil {
 			continue // it is released
 		}
-		_, err = r.drive(ctx, former, ledger.Check(i))
+		_, err = r.drive(ctx, "rebuild", former, ledger.Check(i))
 		if errors.Is(err, ledger.ErrConflict) { // the reaper finds it
 			continue
 		}

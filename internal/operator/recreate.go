@@ -75,7 +75,7 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, next, former, ledger.PutPast(past), ledger.FirstTargetUse(i, next, c.Now()))
+	return c.drive(ctx, "recreate", next, former, ledger.PutPast(past), ledger.FirstTargetUse(i, next, c.Now()))
 }
 
 // restores reports whether the instance was ordered as a restore of another one. Made
@@ -129,7 +129,7 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, b, former, ledger.Check(i), ledger.PutPast(past))
+	return c.drive(ctx, "recreate", b, former, ledger.Check(i), ledger.PutPast(past))
 }
 
 // timeout is how long a creation on a plan may take. A plan that has left the catalog

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"github.com/longshore/longshore/internal/test/testkit"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,11 +62,13 @@ func (s *site) ask(binding, permitted bool) (broker.Result, error) {
 	c := s.caller()
 	c.AcceptsIncomplete = permitted
 	if binding {
-		r, err := s.broker.Bind(s.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: service, PlanID: plan})
+		r, err := s.broker.Bind(s.Context(), broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: service,
+			PlanID: plan})
 		return r.Result, err
 	}
 	return s.broker.Provision(s.Context(), broker.ProvisionRequest{
-		Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
+		Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
+		Parameters: []byte(`{"a":1}`),
 	})
 }
 
@@ -88,7 +91,8 @@ func TestRecreate(t *testing.T) {
 				t.Fatalf("%+v %v", row, err)
 			}
 			// There is still no room: it has failed again, under its own token.
-			if again, err := s.ask(binding, true); err != nil || again.Effect != broker.Accepted || again.Token.String() != row.Operation.Token {
+			if again, err := s.ask(binding, true); err != nil || again.Effect != broker.Accepted ||
+				again.Token.String() != row.Operation.Token {
 				t.Errorf("%+v %v", again, err)
 			}
 			if _, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
@@ -101,7 +105,8 @@ func TestRecreate(t *testing.T) {
 			if done, err := s.ask(binding, true); err != nil || done.Effect != broker.Done {
 				t.Errorf("the platform's repetition: %+v %v", done, err)
 			}
-			if p, err := s.broker.Operation(t.Context(), s.caller(), failed.String()); err != nil || p.Operation.Phase != lifecycle.Failed {
+			if p, err := s.broker.Operation(t.Context(), s.caller(), failed.String()); err != nil ||
+				p.Operation.Phase != lifecycle.Failed {
 				t.Errorf("LOP-19: the first one: %+v %v", p, err)
 			}
 			if _, err := s.console.Recreate(t.Context(), row.Operation.Token); !refused(err) {
@@ -123,6 +128,13 @@ func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 			}
 			if again, err := s.ask(binding, true); err != nil || again.Token != failed {
 				t.Errorf("PROV-30: %+v %v", again, err)
+			}
+			history, _, err := s.console.Records.History(t.Context(), failed.Key, "", 0)
+			if err != nil || !slices.ContainsFunc(history, func(e lifecycle.Entry) bool {
+				return e.Act == "retry" &&
+					e.Key == failed.Key
+			}) {
+				t.Errorf("the history has %+v: %v", history, err)
 			}
 			what := operator.Instances
 			if binding {
@@ -197,7 +209,8 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 			order := func(id, parameters string) {
 				c := s.caller()
 				c.AcceptsIncomplete = true
-				if _, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{Caller: c, InstanceID: id, ServiceID: service, PlanID: plan,
+				if _, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{Caller: c, InstanceID: id,
+					ServiceID: service, PlanID: plan,
 					OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters)}); err != nil {
 					t.Fatal(err)
 				}
@@ -216,7 +229,8 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if row, err := s.console.Recreate(t.Context(), r.Token().String()); !refused(err) || !strings.Contains(err.Error(), "restored") {
+			if row, err := s.console.Recreate(t.Context(), r.Token().String()); !refused(err) || !strings.Contains(err.Error(),
+				"restored") {
 				t.Errorf("%+v %v", row, err)
 			}
 		})

@@ -63,7 +63,7 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 				"say who may have it with --organization and --space")
 		}
 		out.Kept = c.row(r)
-		return out, c.Records.Commit(ctx, ledger.Put(r))
+		return out, c.Records.Commit(ctx, ledger.Put(r), c.acted("allow undelete", r))
 	})
 }
 

@@ -41,7 +41,7 @@ var largest = map[string]string{
 	"Entry.Incarnation":                 strings.Repeat("o", lifecycle.OperationIDLength),
 	"Entry.ID":                          strings.Repeat("o", lifecycle.OperationIDLength),
 	"Entry.Kind":                        string(lifecycle.Deprovision),
-	"Entry.Act":                         "release",
+	"Entry.Act":                         "delete from quarantine",
 	"Entry.Phase":                       string(lifecycle.Succeeded),
 	"Entry.Description":                 strings.Repeat(anything, limits.Description),
 	"Entry.PlanID":                      strings.Repeat(printable, limits.CatalogText),

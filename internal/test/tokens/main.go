@@ -1,7 +1,7 @@
 // Command tokens counts the Go tokens of a checkout, by folder, and says what in it is
 // over the limits of package sizes. Given a second checkout, an earlier one as a rule, it
 // says how the first differs. Product is what a program of cmd, functions or infra
-// imports: what only tests import is none. The kit and the benchmark are counted apart.
+// imports: what only tests import is none. The kit, the benchmark and the maker of releases are counted apart.
 //
 //	go run ./internal/test/tokens CHECKOUT [EARLIER]
 package main
@@ -120,7 +120,7 @@ func countIn(dir string) (*count, error) {
 		path := paths[p.ImportPath]
 		part := "tests"
 		switch f := folder(path); {
-		case f == "kit" || f == "bench":
+		case f == "kit" || f == "bench" || f == "release":
 			part = f
 		case product[p.ImportPath]:
 			part = ""

@@ -1,2 +1,0 @@
-// Package browser looks at the pages in a real browser.
-package browser
