@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/front/gateway"
+	"github.com/longshore/longshore/internal/front/osb"
 )
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -200,16 +201,20 @@ func TestLocationsAreBehindTheBasePath(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var path string
+			var path, origin string
 			h := gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				path = r.URL.EscapedPath()
+				path, origin = r.URL.EscapedPath(), osb.OriginIn(r.Context())
 				w.Header().Set("Location", "/a")
 				_, _ = io.WriteString(w, "{}")
 			}), discard())
-			tc.event.HTTPMethod = "GET"
+			tc.event.HTTPMethod, tc.event.RequestContext.DomainName = "GET", "api.example"
+			tc.event.Headers = map[string]string{"Host": "claimed.example"} // by the client
 			response, err := h(t.Context(), tc.event)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if want := "https://api.example" + strings.TrimSuffix(tc.location, "/a"); origin != want {
+				t.Errorf("%s: browsers are sent to %q, want %q", tc.reason, origin, want)
 			}
 			if got := response.MultiValueHeaders["Location"]; path != tc.path || len(got) != 1 || got[0] != tc.location {
 				t.Errorf("%s: path %q, Location %q; want %q, %q", tc.reason, path, got, tc.path, tc.location)
