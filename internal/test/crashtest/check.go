@@ -83,20 +83,25 @@ func (w *world) rest() {
 // logged requires one entry in the history of its instance for each operation whose end the
 // platform has seen, with the same end.
 func (w *world) logged() {
-	for t, phase := range w.ended {
-		var found []lifecycle.Phase
+	instances, entries := map[lifecycle.Key]bool{}, map[string][]lifecycle.Phase{}
+	for t := range w.ended {
+		key := t.Key.InstanceKey()
+		if instances[key] {
+			continue
+		}
+		instances[key] = true
 		page := func(ctx context.Context, cursor string) ([]lifecycle.Entry, string, error) {
-			return w.ledger.History(ctx, t.Key, cursor, 0)
+			return w.ledger.History(ctx, key, cursor, 0)
 		}
 		for e, err := range paging.All(context.Background(), page) {
 			if err != nil {
-				w.fail("the history of %s cannot be read: %v", t, err)
+				w.fail("the history of %v cannot be read: %v", key, err)
 			}
-			if e.ID == t.Operation {
-				found = append(found, e.Phase)
-			}
+			entries[e.ID] = append(entries[e.ID], e.Phase)
 		}
-		if len(found) != 1 || found[0] != phase {
+	}
+	for t, phase := range w.ended {
+		if found := entries[t.Operation]; len(found) != 1 || found[0] != phase {
 			w.fail("%s has %s, and its history says %q", t, phase, found)
 		}
 	}
