@@ -107,8 +107,9 @@ func awsOperations() []defect {
 			id: "A13", rules: "PROV-34", wrong: "every answer has a member `async` of its own",
 			right: "nothing but what the API names",
 			show: asks(
-				httpCase{method: "PUT", path: "I", body: sync1, status: 201, only: true},
-				httpCase{method: "PUT", path: "I" + async, body: long1, status: 202, only: true, has: []string{"operation"}},
+				httpCase{method: "PUT", path: "I", body: sync1, status: 201, only: true, has: []string{"dashboard_url"}},
+				httpCase{method: "PUT", path: "I" + async, body: long1, status: 202, only: true,
+					has: []string{"operation", "dashboard_url"}},
 				httpCase{given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"a":2}}`,
 					status: 200, only: true},
 				httpCase{given: readyAsync, method: "PATCH", path: "I" + async,

@@ -281,7 +281,7 @@ func brokerapiErrors() []defect {
 				long := "I" + strings.Repeat("%20", 780)
 				a := r.prove(httpCase{rule: "PROV-25", method: "PUT", path: long + async,
 					body:   strings.Replace(sync1, "$sync", "$async", 1),
-					status: 202, has: []string{"operation"}, only: true})
+					status: 202, has: []string{"operation", "dashboard_url"}, only: true})
 				token := a.text("operation")
 				if len(token) > pollLimit || url.QueryEscape(token) != token {
 					r.Errorf("a token of %d characters, %.60q…", len(token), token)

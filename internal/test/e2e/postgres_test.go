@@ -170,7 +170,7 @@ func TestOwnPostgres(t *testing.T) {
 	o := startOwn(t, pgtest.Programs(t, "17"))
 	// A shell gets the printed commands at once, as when a user pastes them.
 	_, printed, _ := strings.Cut(o.out.String(), "Try it:")
-	printed, _, _ = strings.Cut(printed, "Stop it")
+	printed, _, _ = strings.Cut(printed, "See it")
 	shell := exec.Command("sh", "-c", "set -e; export PGCONNECT_TIMEOUT=10; "+strings.TrimSpace(printed)+
 		" -Atc \"SELECT 'tried'\"")
 	shell.Env = append(os.Environ(), o.env...)
