@@ -79,7 +79,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(),
 			app.EnvInVPC: d.calls.Providers(),
 		}),
-		Grants:     slices.Concat(state.Records(), state.Bindings(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
+		Grants:     slices.Concat(state.Records(), state.Lists(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
 		Exceptions: exceptions,
 	})
 	d.workflow = NewWorkflow(stack, d.provisioner, s.Tracing)
@@ -91,7 +91,8 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvMinRetryAfter: text(s.MinRetryAfter), app.EnvMaxRetryAfter: text(s.MaxRetryAfter),
 			app.EnvPlatformRate: new(strconv.Itoa(s.PlatformRate)),
 		},
-		Grants: slices.Concat(state.Records(), state.Sealing(), secrets.Reading(), d.workflow.Starting(), d.workflow.Finishing()),
+		Grants: slices.Concat(state.Records(), state.Lists(), state.Sealing(), secrets.Reading(), d.workflow.Starting(),
+			d.workflow.Finishing()),
 	})
 	d.reaper = factory.New(stack, &FunctionProps{
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,

@@ -79,9 +79,9 @@ func (s *State) Records() Grants {
 	return append(records, throughTable...)
 }
 
-// Bindings is for listing an instance's bindings.
-func (s *State) Bindings() Grants {
-	return allow("Bindings", s.Table.TableArn(), "dynamodb:Query")
+// Lists is for listing an instance's bindings, and its history.
+func (s *State) Lists() Grants {
+	return allow("Lists", s.Table.TableArn(), "dynamodb:Query")
 }
 
 // Reapers is for listing the records that are the reaper's own, and no others.
