@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func zipped(f file, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	h := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at}
-	h.SetMode(0o755)
+	h.SetMode(fs.FileMode(f.mode))
 	entry, err := w.CreateHeader(h)
 	if err != nil {
 		return nil, err

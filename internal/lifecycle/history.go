@@ -33,25 +33,26 @@ type Entry struct {
 	Own    bool   `json:"own,omitempty"`
 	PlanID string `json:"plan_id,omitempty"`
 	// Parameters are the names of the parameters that the request gave, never their values.
-	Parameters []string  `json:"parameters,omitempty"`
-	AppGUID    string    `json:"app_guid,omitempty"`
-	Expires    time.Time `json:"expires"`
+	Parameters []string `json:"parameters,omitempty"`
+	AppGUID    string   `json:"app_guid,omitempty"`
 }
 
-// HistoryKept is how long an entry is kept unless the operator sets another time.
+// HistoryKept is how long an entry is kept after Ended.
 const HistoryKept = 90 * 24 * time.Hour
 
 // Ended is the entry of the operation that the change from before to r has ended; nil if it
 // has ended none.
 func (r Record) Ended(before Record) *Entry {
-	if op := r.Operation; op == nil || r.InProgress() || !before.InProgress() || before.Operation.ID != op.ID {
+	if r.Operation == nil || r.InProgress() || !before.InProgress() || before.Operation.ID != r.Operation.ID {
 		return nil
 	}
-	return before.entry(*r.Operation)
+	op := *r.Operation
+	op.Target = before.Operation.Target // an end drops it
+	return before.entry(op)
 }
 
-// entry is the entry of an operation on the record that has ended. The record is the one
-// before the end: a tombstone has no attributes.
+// entry is the entry of an operation that has ended. The record is the one before the end: a
+// tombstone has no attributes.
 func (r Record) entry(op Operation) *Entry {
 	e := Entry{
 		Key: r.Key, Incarnation: r.Incarnation, ID: op.ID, Kind: op.Kind, Phase: op.Phase, Cancelled: op.Cancelled,
@@ -64,7 +65,7 @@ func (r Record) entry(op Operation) *Entry {
 	if r.IsBinding() {
 		e.Incarnation = r.InstanceIncarnation
 	}
-	if t := r.Operation.Target; t != nil {
+	if t := op.Target; t != nil {
 		e.PlanID = t.PlanID
 	}
 	return &e
@@ -72,7 +73,6 @@ func (r Record) entry(op Operation) *Entry {
 
 // Acted is the entry of an operator's act on the record, under a new id.
 func (r Record) Acted(act, id string, now time.Time) *Entry {
-	r.Operation = &Operation{} // it has its own entry
 	e := r.entry(Operation{ID: id, Settled: now})
 	e.Act = act
 	return e

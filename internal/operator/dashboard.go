@@ -2,6 +2,8 @@ package operator
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,10 +47,14 @@ func (c *Console) keyOf(ctx context.Context, v Viewing) (found lifecycle.Key, _ 
 	if err != nil {
 		return found, err
 	}
-	for id := range known {
-		if only != "" && only != id {
-			continue
-		}
+	among := slices.Collect(maps.Keys(known))
+	switch {
+	case only != "":
+		among = []string{only}
+	case known == nil:
+		return found, refuse("the platforms cannot be read: name the one of the instance by --platform")
+	}
+	for _, id := range among {
 		key := lifecycle.Key{Platform: id, Instance: v.ID}
 		r, err := c.Records.Record(ctx, key, c.Now())
 		switch {

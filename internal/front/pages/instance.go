@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -84,6 +85,8 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	if v.history, _, err = s.Records.History(ctx, k, "", mostEntries); err != nil {
 		return nil, err
 	}
+	// An earlier life of the id may have been in another space.
+	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.record.Incarnation })
 	// Names are shown where they can be read; a lost key takes no more than these.
 	sealed, err := s.Vault.Open(ctx, vault.Label{Key: k, Member: vault.Context}, v.record.Attributes.SealedContext)
 	if err == nil {

@@ -43,7 +43,7 @@ type Keyring interface {
 }
 
 // Keys seals links and sessions under one data key, which the table keeps sealed by the
-// vault. The vault opens it once for each process: a page costs no call of a key service.
+// vault. The vault opens it once for each process: checking a session calls no key service.
 type Keys struct {
 	Records Keyring
 	Vault   vault.Vault

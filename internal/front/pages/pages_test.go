@@ -14,39 +14,18 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/operation"
-	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/memory"
+	"github.com/longshore/longshore/internal/test/pagestest"
 )
 
 var (
 	epoch = time.Date(2031, 3, 4, 9, 30, 0, 0, time.UTC)
 	own   = lifecycle.Key{Platform: "cf", Instance: "orders-db"}
 )
-
-// samples show how to connect to the engine of the instances.
-var samples = map[string][]pages.Sample{"postgres": {
-	{Name: "psql", Code: `psql "$DATABASE_URL"`},
-	{Name: "Go", Code: `pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))`},
-}}
-
-// plans is a catalog of one plan.
-type plans struct{}
-
-func (plans) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool) {
-	small := catalog.Plan{
-		ID: "p-small", Name: "small", Description: "1 GB of storage.",
-		Metadata:        json.RawMessage(`{"costs":[{"amount":{"usd":12.5,"eur":11},"unit":"MONTHLY"}]}`),
-		MaintenanceInfo: &catalog.MaintenanceInfo{Version: "2.0.0", Description: "PostgreSQL 18."},
-	}
-	large := catalog.Plan{ID: "p-large", Name: "large"}
-	o := catalog.Offering{ID: "s-pg", Name: "postgresql", Description: "A database on PostgreSQL.", Plans: []catalog.Plan{small,
-		large}}
-	return o, small, serviceID == o.ID && planID == small.ID
-}
 
 // A desk is a server over a table, a browser's cookies, and the log.
 type desk struct {
@@ -72,7 +51,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	d.keys = &pages.Keys{Records: d.records, Vault: d.vault}
 	d.server = pages.New(pages.Options{
-		Records: d.records, Plans: plans{}, Samples: samples, Vault: d.vault, Keys: d.keys,
+		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Vault: d.vault, Keys: d.keys,
 		Now: func() time.Time { return d.now },
 		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
 	})
@@ -375,14 +354,19 @@ func TestAPageTellsWhatHappened(t *testing.T) {
 		BindingOnly: lifecycle.BindingOnly{AppGUID: "app-7"},
 	})
 	for _, e := range []lifecycle.Entry{
-		{Key: own, ID: "1", Kind: operation.Provision, Phase: lifecycle.Succeeded, Started: epoch.Add(-51 * time.Hour),
-			Ended: epoch.Add(-50 * time.Hour), PlanID: "p-large", Parameters: []string{"size", "version"}},
-		{Key: own, ID: "2", Kind: operation.Update, Phase: lifecycle.Failed, Ended: epoch.Add(-2 * time.Hour),
+		{Key: own, Incarnation: "first", ID: "1", Kind: operation.Provision, Phase: lifecycle.Succeeded,
+			Started: epoch.Add(-51 * time.Hour),
+			Ended:   epoch.Add(-50 * time.Hour), PlanID: "p-large", Parameters: []string{"size", "version"}},
+		{Key: own, Incarnation: "first", ID: "2", Kind: operation.Update, Phase: lifecycle.Failed,
+			Ended:       epoch.Add(-2 * time.Hour),
 			Description: "Too small."},
-		{Key: own.BindingKey("b-1"), ID: "3", Kind: operation.Bind, Phase: lifecycle.Succeeded, Ended: epoch.Add(-time.Hour),
+		{Key: own.BindingKey("b-1"), Incarnation: "first", ID: "3", Kind: operation.Bind, Phase: lifecycle.Succeeded,
+			Ended:   epoch.Add(-time.Hour),
 			AppGUID: "app-7"},
-		{Key: own, ID: "4", Kind: operation.Provision, Phase: lifecycle.Failed, Cancelled: true, Ended: epoch.Add(-time.Minute)},
-		{Key: own, ID: "5", Act: "retry", Ended: epoch},
+		{Key: own, Incarnation: "first", ID: "4", Kind: operation.Provision, Phase: lifecycle.Failed, Cancelled: true,
+			Ended: epoch.Add(-time.Minute)},
+		{Key: own, Incarnation: "first", ID: "5", Act: "retry", Ended: epoch},
+		{Key: own, Incarnation: "an earlier life", ID: "6", Act: "of another space", Ended: epoch},
 	} {
 		if err := d.records.Commit(t.Context(), ledger.Log(&e)); err != nil {
 			t.Fatal(err)
@@ -395,6 +379,9 @@ func TestAPageTellsWhatHappened(t *testing.T) {
 		"Update failed", "Too small.", "Bound", "application app-7", "Cancelled by a deletion", "Operator: retry",
 		"by the broker")
 	body := w.Body.String()
+	if strings.Contains(body, "of another space") {
+		t.Error("the page shows the history of an earlier life of the id")
+	}
 	if strings.Index(body, "Operator: retry") > strings.Index(body, "Update failed") {
 		t.Error("the history does not begin with the latest")
 	}
@@ -414,7 +401,8 @@ func TestAPageStaysSmall(t *testing.T) {
 	var many []ledger.Change
 	for n := range 10_000 {
 		many = append(many, ledger.Log(&lifecycle.Entry{
-			Key: own, ID: fmt.Sprint(n), Kind: operation.Update, Phase: lifecycle.Failed, Description: long, Started: epoch,
+			Key: own, Incarnation: "first", ID: fmt.Sprint(n), Kind: operation.Update, Phase: lifecycle.Failed,
+			Description: long, Started: epoch,
 			Ended: epoch.Add(time.Duration(n) * time.Second), Parameters: []string{"a-name", "another"},
 		}))
 	}

@@ -41,7 +41,7 @@ func PutPast(p *lifecycle.PastOperation) Change {
 	return Put(*p)
 }
 
-// Log writes an entry of a history; nil needs no change. The commit sets when it expires.
+// Log writes an entry of a history; nil needs no change.
 func Log(e *lifecycle.Entry) Change {
 	if e == nil {
 		return Change{}
@@ -49,18 +49,11 @@ func Log(e *lifecycle.Entry) Change {
 	return Put(*e)
 }
 
-// logged adds the entries of the operations that these changes cancel, and sets when
-// entries expire.
-func (l *Ledger) logged(changes []Change) []Change {
+// logged adds the entries of the operations that these changes cancel.
+func logged(changes []Change) []Change {
 	for _, c := range changes {
 		if past, is := c.body.(*lifecycle.PastOperation); is {
 			changes = append(changes, Log(past.Ended))
-		}
-	}
-	for i, c := range changes {
-		if e, is := c.body.(*lifecycle.Entry); is {
-			e.Expires = e.Ended.Add(l.HistoryKept)
-			changes[i].due, changes[i].expire = e.Expires, e.Expires
 		}
 	}
 	return changes
@@ -84,7 +77,7 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	var batch []store.Change
 	var mine store.Record // one that this commit writes, to recognise it by
 	var written []*decoded
-	for _, c := range l.logged(changes) {
+	for _, c := range logged(changes) {
 		if c.key == (store.Key{}) {
 			continue
 		}

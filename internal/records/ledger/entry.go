@@ -39,7 +39,8 @@ func envelopeOf(entry any) (e envelope) {
 	case *lifecycle.TargetUse:
 		e = envelope{key: targetKey(*v), version: &v.Version, due: v.Due}
 	case *lifecycle.Entry:
-		e = envelope{entryKey(*v), &v.Version, v.Expires, v.Expires}
+		expires := v.Ended.Add(lifecycle.HistoryKept)
+		e = envelope{entryKey(*v), &v.Version, expires, expires}
 	case *PagesKey:
 		e = envelope{key: pagesKey(sortKey), version: &v.Version}
 	case *UsedLink:

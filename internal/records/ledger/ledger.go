@@ -33,9 +33,6 @@ var ErrUnreadable = store.ErrUnreadable
 // A Ledger reads and writes the records. Its memory only saves time, and may be dropped
 // at any moment.
 type Ledger struct {
-	// HistoryKept is how long entries of histories are kept.
-	HistoryKept time.Duration
-
 	memory memory
 	store  store.Store
 	newID  func() string
@@ -44,7 +41,7 @@ type Ledger struct {
 // New makes a ledger. NewID gives a different string at each call, naming a
 // commit.
 func New(s store.Store, newID func() string) *Ledger {
-	return &Ledger{HistoryKept: lifecycle.HistoryKept, store: s, newID: newID}
+	return &Ledger{store: s, newID: newID}
 }
 
 // Record reads an instance or a binding; what was never recorded has state Absent

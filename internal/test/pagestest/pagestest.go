@@ -35,23 +35,24 @@ type Stage struct {
 	ids     int
 }
 
-// samples show how to connect to the engine of the instances.
-var samples = map[string][]pages.Sample{"postgres": {
+// Samples show how to connect to the engine of the instances.
+var Samples = map[string][]pages.Sample{"postgres": {
 	{Name: "psql", Code: `psql "$DATABASE_URL"`},
 	{Name: "Go", Code: `pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))`},
 }}
 
-// plans is a catalog of one offering.
-type plans struct{}
+// Plans is a catalog of one offering, of whose plans the small one can be looked up.
+type Plans struct{}
 
 // Plan implements pages.Plans.
-func (plans) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool) {
+func (Plans) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool) {
 	small := catalog.Plan{
 		ID: "p-small", Name: "small", Description: "1 GB of storage, on a shared server.",
-		Metadata:        json.RawMessage(`{"costs":[{"amount":{"usd":12.5},"unit":"MONTHLY"}]}`),
+		Metadata:        json.RawMessage(`{"costs":[{"amount":{"usd":12.5,"eur":11},"unit":"MONTHLY"}]}`),
 		MaintenanceInfo: &catalog.MaintenanceInfo{Version: "2.0.0", Description: "PostgreSQL 18."},
 	}
-	o := catalog.Offering{ID: "s-pg", Name: "postgresql", Description: "A PostgreSQL database.", Plans: []catalog.Plan{small}}
+	o := catalog.Offering{ID: "s-pg", Name: "postgresql", Description: "A PostgreSQL database.",
+		Plans: []catalog.Plan{small, {ID: "p-large", Name: "large"}}}
 	return o, small, serviceID == o.ID && planID == small.ID
 }
 
@@ -66,7 +67,7 @@ func New(t testing.TB) *Stage {
 	}
 	s.keys = &pages.Keys{Records: s.records, Vault: s.vault}
 	s.Server = pages.New(pages.Options{
-		Records: s.records, Plans: plans{}, Samples: samples, Vault: s.vault, Keys: s.keys,
+		Records: s.records, Plans: Plans{}, Samples: Samples, Vault: s.vault, Keys: s.keys,
 		Now: func() time.Time { return Epoch },
 		Log: slog.New(slog.DiscardHandler),
 	})
@@ -146,13 +147,15 @@ func (s *Stage) ready() {
 		s.binding(k, n, fmt.Sprintf("7c9b1d52-1b8e-4a1f-9d0a-%012d", n))
 	}
 	for _, e := range []lifecycle.Entry{
-		{Key: k, ID: "1", Kind: operation.Provision, Phase: lifecycle.Succeeded,
+		{Key: k, Incarnation: "first", ID: "1", Kind: operation.Provision, Phase: lifecycle.Succeeded,
 			Started: Epoch.Add(-50*time.Hour - 3*time.Minute),
 			Ended:   Epoch.Add(-50 * time.Hour), PlanID: "p-small", Parameters: []string{"size", "version"}},
-		{Key: k, ID: "2", Kind: operation.Bind, Phase: lifecycle.Succeeded, Ended: Epoch.Add(-7 * time.Hour),
+		{Key: k, Incarnation: "first", ID: "2", Kind: operation.Bind, Phase: lifecycle.Succeeded,
+			Ended:   Epoch.Add(-7 * time.Hour),
 			AppGUID: "7c9b1d52-1b8e-4a1f-9d0a-000000000000"},
-		{Key: k, ID: "3", Kind: operation.Update, Phase: lifecycle.Failed, Started: Epoch.Add(-2*time.Hour - 20*time.Second),
-			Ended: Epoch.Add(-2 * time.Hour), Parameters: []string{"size"},
+		{Key: k, Incarnation: "first", ID: "3", Kind: operation.Update, Phase: lifecycle.Failed,
+			Started: Epoch.Add(-2*time.Hour - 20*time.Second),
+			Ended:   Epoch.Add(-2 * time.Hour), Parameters: []string{"size"},
 			Description: "The server has no room for a database of this size."},
 	} {
 		s.put(ledger.Log(&e))
@@ -187,7 +190,7 @@ func (s *Stage) long() {
 	for n := range 25 {
 		s.binding(k, n, word)
 		s.put(ledger.Log(&lifecycle.Entry{
-			Key: k, ID: fmt.Sprint(n), Kind: operation.Update, Phase: lifecycle.Failed,
+			Key: k, Incarnation: "first", ID: fmt.Sprint(n), Kind: operation.Update, Phase: lifecycle.Failed,
 			Ended:       Epoch.Add(-time.Duration(n) * time.Hour),
 			Description: word, Parameters: []string{word}, AppGUID: word,
 		}))
