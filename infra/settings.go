@@ -49,6 +49,7 @@ const (
 	ContextKeyRotation    = "key-rotation-days"
 	ContextBroker         = "broker"
 	ContextCLICredentials = "cli-credentials"
+	ContextCode           = "code"
 	// ContextConcurrency follows on the name of a function.
 	ContextConcurrency = "-concurrency"
 )
@@ -195,7 +196,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		CLICredentials: r.flag(ContextCLICredentials, false),
 		Concurrency:    map[string]int{},
 		Providers:      map[string]string{}, ProviderSettings: map[string]string{},
-		Code: "../dist",
+		Code: r.text(ContextCode, "../dist"),
 	}
 	s.readProviders(&r)
 	// Unless it is chosen, one platform leaves half to the others.

@@ -47,14 +47,14 @@ func TestReadSettings(t *testing.T) {
 	}{
 		"Nothing": {"everything has a default", nil, usual()},
 		"Everything": {"the command line gives text", map[string]any{
-			"stack": "Other-2", "architecture": "x86_64", "demo": "withdrawn", "demo-delay": "1m30s", "offerings": "mine",
+			"stack": "Other-2", "architecture": "x86_64", "code": "built", "demo": "withdrawn", "demo-delay": "1m30s", "offerings": "mine",
 			"log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
 			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0",
 			"reaper-concurrency": "1",
 		}, Settings{
 			Stack: "Other-2", Architecture: "x86_64", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000,
 			PlatformRate: 1, KeyRotation: 365,
-			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "../dist",
+			CLICredentials: true, Concurrency: map[string]int{"api": 20, "provisioner": 0, "reaper": 1}, Code: "built",
 			Providers: providersWith(Withdrawn), ProviderSettings: map[string]string{app.EnvDemoDelay: "1m30s"},
 			Offerings: "mine",
 		}},

@@ -62,19 +62,21 @@ func tarGz(files []file, at time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func zipped(f file, at time.Time) ([]byte, error) {
+func zipped(files []file, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	h := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at}
-	h.SetMode(fs.FileMode(f.mode))
-	entry, err := w.CreateHeader(h)
-	if err != nil {
-		return nil, err
+	for _, f := range files {
+		h := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at}
+		h.SetMode(fs.FileMode(f.mode))
+		entry, err := w.CreateHeader(h)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := entry.Write(f.content); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := entry.Write(f.content); err != nil {
-		return nil, err
-	}
-	err = w.Close()
+	err := w.Close()
 	return b.Bytes(), err
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,7 +30,6 @@ type release struct {
 	// time is that of the commit: no file bears another one.
 	time      time.Time
 	platforms []platform
-	functions []string
 	// scratch holds the programs while they are packed.
 	scratch string
 }
@@ -123,20 +123,43 @@ func (r *release) programs(ctx context.Context, beside papers) (linux []program,
 	return linux, nil
 }
 
-// zips builds and packs the functions, as AWS Lambda takes them.
+// zips builds and packs the functions, as AWS Lambda takes them, and the template that deploys them.
 func (r *release) zips(ctx context.Context) error {
+	var catalogs map[string][]byte
 	for _, on := range r.platforms {
 		if on.os != "linux" {
 			continue
 		}
-		for _, function := range r.functions {
-			name := fmt.Sprintf("longshore-%s_%s_%s", function, r.version, lambdaArch[on.arch])
+		arch := lambdaArch[on.arch]
+		dir := filepath.Join(r.scratch, "functions-"+arch)
+		programs := map[string][]byte{}
+		for _, function := range functions {
+			name := strings.TrimSuffix(r.zip(function, arch), ".zip")
 			p, err := r.build(ctx, on, name, "./functions/"+function, "-tags", "lambda.norpc", "-ldflags", "-s -w")
 			if err != nil {
 				return err
 			}
-			packed, err := zipped(file{name: "bootstrap", mode: 0o755, content: p.content}, r.time)
-			if err := r.write(name+".zip", packed, err); err != nil {
+			programs[function] = p.content
+			if err := os.MkdirAll(filepath.Join(dir, function), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(dir, function, bootstrap), p.content, 0o755); err != nil {
+				return err
+			}
+		}
+		if catalogs == nil { // it is the same for both architectures
+			var err error
+			if catalogs, err = r.stack(ctx, dir, arch); err != nil {
+				return fmt.Errorf("making the template: %w", err)
+			}
+		}
+		for function, program := range programs {
+			files := []file{{name: bootstrap, mode: 0o755, content: program}}
+			if c := catalogs[function]; c != nil {
+				files = append(files, file{name: "catalog.dat", mode: 0o644, content: c})
+			}
+			packed, err := zipped(files, r.time)
+			if err := r.write(r.zip(function, arch), packed, err); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,6 @@
 // Command release makes everything that a version of Longshore is published as: archives and
 // packages of the program, the functions' zips, an image, lists of what is in them, and their
-// checksums. It owns the shapes and names of these files, and needs Go, git and ssh-keygen.
+// checksums. It owns the shapes and names of these files, and needs Go, Node.js, git and ssh-keygen.
 // Two runs over the same sources write the same bytes; docs/release.md says how to try that.
 package main
 
@@ -33,7 +33,7 @@ func main() {
 
 func run(ctx context.Context, args []string, getenv func(string) string) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
-	r := release{platforms: platforms, functions: functions}
+	r := release{platforms: platforms}
 	flags.StringVar(&r.root, "root", "..", "`DIR` of the repository")
 	flags.StringVar(&r.out, "out", "../dist/release", "`DIR` that is written anew")
 	flags.StringVar(&r.version, "version", "", "`VERSION`, such as v0.1.0")

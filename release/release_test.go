@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -67,7 +69,7 @@ func exported(to string) error {
 // built makes the release of a copy of the sources, in a folder of that name.
 func built(name string) (r release, err error) {
 	r = release{root: filepath.Join(scratch, name), out: filepath.Join(scratch, name+"-out"), version: version, time: at,
-		platforms: []platform{here}, functions: []string{"api"}}
+		platforms: []platform{here}}
 	if err := exported(r.root); err != nil {
 		return r, err
 	}
@@ -116,10 +118,13 @@ func TestReleasesAreReproducible(t *testing.T) {
 	}
 	two := contents(t, second.out)
 	lambda := lambdaArch[here.arch]
-	want := []string{"SHA256SUMS", "THIRD-PARTY-LICENSES", "install.sh",
-		"longshore-api_v0.1.0_" + lambda + ".cdx.json", "longshore-api_v0.1.0_" + lambda + ".zip",
-		"longshore_0.1.0_" + here.arch + ".deb", "longshore_v0.1.0_" + here.String() + ".cdx.json",
-		"longshore_v0.1.0_" + here.String() + ".tar.gz", "longshore_v0.1.0_oci.tar"}
+	want := []string{"SHA256SUMS", "THIRD-PARTY-LICENSES", "install.sh"}
+	for _, function := range functions {
+		name := "longshore-" + function + "_v0.1.0_" + lambda
+		want = append(want, name+".cdx.json", name+".zip")
+	}
+	want = append(want, "longshore_0.1.0_"+here.arch+".deb", "longshore_v0.1.0_"+here.String()+".cdx.json",
+		"longshore_v0.1.0_"+here.String()+".tar.gz", "longshore_v0.1.0_oci.tar", "longshore_v0.1.0_template.json")
 	if got := slices.Sorted(maps.Keys(one)); !slices.Equal(got, want) {
 		t.Errorf("the release is %q, want %q", got, want)
 	}
@@ -142,7 +147,7 @@ func TestPartsAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	lists, err := filepath.Glob(filepath.Join(r.out, "*.cdx.json"))
-	if err != nil || len(lists) != 2 {
+	if err != nil || len(lists) != 1+len(functions) {
 		t.Fatalf("%q, %v: want a list for each program", lists, err)
 	}
 	for _, name := range lists {
@@ -303,5 +308,66 @@ func TestSumsAreSigned(t *testing.T) {
 	}
 	if verify() == nil {
 		t.Error("a changed list of checksums is verified")
+	}
+}
+
+// The template needs nothing but the release's zips in a bucket: everything that it names is in
+// it, and no asset of the CDK's is.
+func TestTemplateTakesTheZips(t *testing.T) {
+	r := made(t)
+	raw, err := os.ReadFile(filepath.Join(r.out, "longshore_v0.1.0_template.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all struct {
+		Parameters map[string]any
+		Resources  map[string]struct {
+			Type       string
+			Properties struct {
+				Code struct {
+					S3Bucket map[string]string
+					S3Key    map[string]string
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range regexp.MustCompile(`"Ref": "([A-Za-z0-9]+)"`).FindAllStringSubmatch(string(raw), -1) {
+		if all.Parameters[ref[1]] == nil && all.Resources[ref[1]].Type == "" {
+			t.Errorf("the template names %s, which it does not have", ref[1])
+		}
+	}
+	taken := 0
+	for id, is := range all.Resources {
+		if is.Type != "AWS::Lambda::Function" {
+			continue
+		}
+		taken++
+		key := strings.NewReplacer("${CodePrefix}", "", "${Architecture}", lambdaArch[here.arch]).
+			Replace(is.Properties.Code.S3Key["Fn::Sub"])
+		if _, err := os.Stat(filepath.Join(r.out, key)); err != nil || is.Properties.Code.S3Bucket["Ref"] != "CodeBucket" {
+			t.Errorf("%s takes %v of %v: %v", id, key, is.Properties.Code.S3Bucket, err)
+		}
+		packed, err := zip.OpenReader(filepath.Join(r.out, key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := []string{}
+		for _, f := range packed.File {
+			names = append(names, f.Name)
+		}
+		_ = packed.Close()
+		want := []string{"bootstrap", "catalog.dat"}
+		if strings.HasPrefix(id, "Reaper") {
+			want = want[:1]
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("%s holds %q, want %q", key, names, want)
+		}
+	}
+	if taken != len(functions) {
+		t.Errorf("the template has %d functions, want %d", taken, len(functions))
 	}
 }
