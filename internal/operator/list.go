@@ -3,8 +3,10 @@ package operator
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/paging"
@@ -97,6 +99,8 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 		found, err = c.tokens(ctx, t)
 	case q.State == stateRunning:
 		found, next, err = c.running(ctx, q)
+	case q.fromDirectory():
+		found, next, err = c.rows(ctx, c.existing(q.Platform), q.After)
 	default:
 		found, next, err = c.scanned(ctx, q)
 	}
@@ -109,7 +113,10 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 	if q.ID != "" && len(rows) == 1 {
 		c.openName(ctx, &rows[0])
 	}
-	slices.SortFunc(rows, func(a, b Row) int {
+	slices.SortStableFunc(rows, func(a, b Row) int {
+		if q.fromDirectory() {
+			return b.Created.Compare(a.Created)
+		}
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding),
 			a.began().Compare(b.began()))
 	})
@@ -160,6 +167,37 @@ func (c *Console) due(
 func (c *Console) records(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
 	page, next, err := c.Records.ScanPage(ctx, after)
 	return page.Records, next, err
+}
+
+// fromDirectory reports whether the query asks for instances that exist.
+func (q Query) fromDirectory() bool {
+	return q.What == Instances && q.State != string(lifecycle.Deleted)
+}
+
+// Of the directory, a page has so many instances, and so many are read at once.
+const (
+	directoryPage = 200
+	readAtOnce    = 20
+)
+
+// existing reads a page of the instances that exist, on one platform or on all.
+func (c *Console) existing(platform string) func(context.Context, string) ([]lifecycle.Record, string, error) {
+	return func(ctx context.Context, after string) (found []lifecycle.Record, next string, err error) {
+		keys, next, err := c.Records.Instances(ctx, platform, after, directoryPage)
+		found, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
+		var reading sync.WaitGroup
+		turns := make(chan struct{}, readAtOnce)
+		for n, key := range keys {
+			turns <- struct{}{}
+			reading.Go(func() {
+				found[n], unread[n] = c.Records.Record(ctx, key, c.Now())
+				<-turns
+			})
+		}
+		reading.Wait()
+		found = slices.DeleteFunc(found, func(r lifecycle.Record) bool { return !r.Exists() }) // deleted meanwhile
+		return found, next, errors.Join(append(unread, err)...)
+	}
 }
 
 // rows are a page of records as they are listed.

@@ -114,6 +114,9 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	if err := r.gone(ctx, before.Records); err != nil {
 		return r.out, err
 	}
+	if err := c.Records.Relist(ctx, before.Records); err != nil {
+		return r.out, err
+	}
 	if !rests { // what may have been missed must not be taken for an orphan
 		return r.out, nil
 	}

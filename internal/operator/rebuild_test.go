@@ -592,6 +592,16 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	if len(rows) != 1 || rows[0].Instance != "good" || !errors.Is(err, ledger.ErrUnreadable) || !strings.Contains(err.Error(), "I#p#bad") {
 		t.Errorf("it lists %+v and says: %v", rows, err)
 	}
+	listed, err := s.store.List(t.Context(), "DIRECTORY", "", "", 0)
+	for _, r := range listed.Records {
+		if strings.HasSuffix(r.Sort, "#good") {
+			err = errors.Join(err, s.store.Commit(t.Context(), store.Delete(r.Key, r.Version)))
+		}
+	}
+	if err != nil || len(listed.Records) != 3 {
+		t.Fatal(listed, err)
+	}
+	s.clock = s.clock.Add(time.Hour)
 	found, err := s.console.Rebuild(t.Context())
 	if err != nil || !slices.Equal(found.Instances, []string{"lost"}) || found.Kept < 1 || len(found.Unknown) != 2 {
 		t.Fatalf("%+v %v", found, err)
@@ -602,5 +612,9 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	view, err := s.broker.Instance(t.Context(), s.caller(), "good")
 	if err != nil || string(view.Parameters) != `{"a":1}` {
 		t.Errorf("the good one has lost its parameters: %+v %v", view, err)
+	}
+	keys, _, err := s.ledger.Instances(t.Context(), "p", "", 0)
+	if len(keys) != 3 || err != nil {
+		t.Errorf("the directory has %v %v", keys, err)
 	}
 }

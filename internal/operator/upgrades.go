@@ -35,7 +35,7 @@ type Upgrade struct {
 // and those whose plan has left the catalog. The error tells what could not be read;
 // the rest is listed.
 func (c *Console) Upgrades(ctx context.Context, cursor string) (found []Upgrade, next string, err error) {
-	page, next, err := c.records(ctx, cursor)
+	page, next, err := c.existing("")(ctx, cursor)
 	known := c.known(ctx)
 	for _, r := range page {
 		if u, behind := c.upgrade(r); behind {

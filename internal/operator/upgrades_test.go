@@ -54,8 +54,8 @@ func TestUpgrades(t *testing.T) {
 		got = append(got, u)
 	}
 	want := []operator.Upgrade{
-		{Platform: "p", Instance: "behind", State: "ready", Service: "demo", Plan: "maintenance", Recorded: "2.0.0", Current: "3.0.0"},
 		{Platform: "p", Instance: "edited", State: "ready", Service: "demo", Plan: "sync", Unpublished: true},
+		{Platform: "p", Instance: "behind", State: "ready", Service: "demo", Plan: "maintenance", Recorded: "2.0.0", Current: "3.0.0"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

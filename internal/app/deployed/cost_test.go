@@ -65,10 +65,10 @@ func TestWhatRequestsCost(t *testing.T) {
 		want map[string]int
 	}{
 		{"the catalog", func() { f.call("GET", "/v2/catalog", "", "", 200) }, map[string]int{}},
-		// Its parameters, its context and who asks are sealed together.
+		// Its parameters, its context and who asks are sealed together. The directory is read and written.
 		{"accepting a provision", func() {
 			operation = f.call("PUT", path, "accepts_incomplete=true", provision, 202)["operation"].(string)
-		}, map[string]int{"GenerateDataKey": 1, "GetItem": 1, "PutItem": 1}},
+		}, map[string]int{"GenerateDataKey": 1, "GetItem": 2, "TransactWriteItems": 1}},
 		{"a poll", func() { f.call("GET", path+"/last_operation", "operation="+operation, "", 200) },
 			map[string]int{"GetItem": 1}},
 		{"the status resource", func() { f.call("GET", "/operations/"+operation, "", "", 202) }, map[string]int{"GetItem": 1}},

@@ -15,7 +15,7 @@ type Change struct {
 	action store.Action
 	key    store.Key
 	was    int64
-	body   any // a pointer to what is written
+	body   any // a pointer to what is written, or to what was read of what is deleted
 	due    time.Time
 	expire time.Time
 }
@@ -77,7 +77,11 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	var batch []store.Change
 	var mine store.Record // one that this commit writes, to recognise it by
 	var written []*decoded
-	for _, c := range logged(changes) {
+	changes, err := l.listed(ctx, logged(changes))
+	if err != nil {
+		return fmt.Errorf("reading the directory: %w", err)
+	}
+	for _, c := range changes {
 		if c.key == (store.Key{}) {
 			continue
 		}
@@ -101,7 +105,7 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	err := l.store.Commit(ctx, batch...)
+	err = l.store.Commit(ctx, batch...)
 	if err == nil {
 		l.memory.keep(written...)
 	}

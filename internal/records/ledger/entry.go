@@ -14,7 +14,7 @@ import (
 // never written.
 type Entry interface {
 	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
-		lifecycle.Entry | PagesKey | UsedLink | Inventory | Identity | Sighting | SweepLease
+		lifecycle.Entry | Listing | PagesKey | UsedLink | Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
@@ -41,6 +41,8 @@ func envelopeOf(entry any) (e envelope) {
 	case *lifecycle.Entry:
 		expires := v.Ended.Add(lifecycle.HistoryKept)
 		e = envelope{entryKey(*v), &v.Version, expires, expires}
+	case *Listing:
+		e = envelope{key: directoryKey(*v), version: &v.Version}
 	case *PagesKey:
 		e = envelope{key: pagesKey(sortKey), version: &v.Version}
 	case *UsedLink:
@@ -71,7 +73,7 @@ func Delete[T Entry](entry T) Change {
 	if *e.version == 0 {
 		return Change{}
 	}
-	return Change{action: store.ActionDelete, key: e.key, was: *e.version}
+	return Change{action: store.ActionDelete, key: e.key, was: *e.version, body: &entry}
 }
 
 // Check requires that the record is still as it was read; one without a key needs no
@@ -109,6 +111,8 @@ const (
 	sortLog       = "LOG#"    // of the latest first
 	sortPointer   = "POINTER"
 	sortOperation = "OPERATION"
+
+	sortListing = "INSTANCE#" // the latest creation first
 
 	sortKey  = "KEY"
 	sortUsed = "USED#"
@@ -160,11 +164,23 @@ func isBinding(r store.Record) bool {
 // lastMilli has sixteen digits, and is later than any time in milliseconds.
 const lastMilli = 1e16 - 1
 
-// entryKey puts the latest entry of an instance first, since stores list in order.
+// latestFirst is a time in a sort key: stores list in order.
+func latestFirst(t time.Time) string {
+	return fmt.Sprintf("%016d", int64(lastMilli)-max(t.UnixMilli(), 0))
+}
+
 func entryKey(e lifecycle.Entry) store.Key {
 	at := recordKey(e.Key.InstanceKey())
-	at.Sort = fmt.Sprintf("%s%016d#%s", sortLog, int64(lastMilli)-e.Ended.UnixMilli(), e.ID)
+	at.Sort = sortLog + latestFirst(e.Ended) + "#" + e.ID
 	return at
+}
+
+// directoryPartition holds the directory of all platforms: lists of all need one order.
+const directoryPartition = "DIRECTORY"
+
+func directoryKey(l Listing) store.Key {
+	return store.Key{Partition: directoryPartition, Sort: fmt.Sprintf("%s%s#%s#%s#%s", sortListing, latestFirst(l.Created),
+		escape.Replace(l.Key.Platform), escape.Replace(l.Key.Life), l.Key.Instance)}
 }
 
 func pointerKey(platform, binding string) store.Key {

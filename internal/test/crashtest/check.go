@@ -42,6 +42,7 @@ func play(s Subject, p plan, g *Safeguard) outcome {
 	if len(w.wrong) == 0 {
 		w.rest()
 		w.logged()
+		w.listed()
 		orphans = w.judge()
 	}
 	for _, t := range w.still {
@@ -104,6 +105,27 @@ func (w *world) logged() {
 		if found := entries[t.Operation]; len(found) != 1 || found[0] != phase {
 			w.fail("%s has %s, and its history says %q", t, phase, found)
 		}
+	}
+}
+
+// listed requires that the directory has the records of instances that exist, and no other.
+func (w *world) listed() {
+	all, err := w.ledger.Scan(context.Background())
+	exist := map[lifecycle.Key]bool{}
+	for _, r := range all.Records {
+		if !r.IsBinding() && r.Exists() {
+			exist[r.Key] = true
+		}
+	}
+	listed, next, unread := w.ledger.Instances(context.Background(), "", "", 0)
+	for _, key := range listed {
+		if !exist[key] {
+			w.fail("%+v is listed, and does not exist or is listed twice", key)
+		}
+		delete(exist, key)
+	}
+	if len(exist) > 0 || next != "" || err != nil || unread != nil {
+		w.fail("the directory lacks %v; its next page is %q; %v %v", exist, next, err, unread)
 	}
 }
 

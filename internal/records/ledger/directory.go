@@ -1,0 +1,168 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/store"
+)
+
+// A Listing is an item of the directory, which has one for each instance that exists, former
+// lives included. The commit that changes the record writes and removes it.
+type Listing struct {
+	Version int64         `json:"-"`
+	Key     lifecycle.Key `json:"key"`
+	Created time.Time     `json:"created"`
+}
+
+// listingOf is the item of a record; nil for a binding, and for what does not exist.
+func listingOf(r lifecycle.Record) *Listing {
+	if r.IsBinding() || !r.Exists() {
+		return nil
+	}
+	return &Listing{Key: r.Key, Created: r.Created}
+}
+
+// listed adds to the changes of instances those of the directory.
+func (l *Ledger) listed(ctx context.Context, changes []Change) ([]Change, error) {
+	for _, c := range changes {
+		r, is := c.body.(*lifecycle.Record)
+		if !is || r.IsBinding() {
+			continue
+		}
+		before, err := l.before(ctx, r.Key, c.was)
+		if err != nil {
+			return nil, err
+		}
+		from, to := listingOf(before), listingOf(*r)
+		if c.action == store.ActionDelete {
+			to = nil
+		}
+		if from != nil && to != nil && envelopeOf(from).key == envelopeOf(to).key {
+			continue
+		}
+		if from != nil {
+			// Read, since an item that was lost must not keep its instance from being deleted.
+			there, err := l.stands(ctx, *from)
+			if err != nil {
+				return nil, err
+			}
+			changes = append(changes, Delete(there))
+		}
+		if to != nil {
+			there, err := l.stands(ctx, *to)
+			if err != nil {
+				return nil, err
+			}
+			changes = append(changes, Put(there))
+		}
+	}
+	return changes, nil
+}
+
+// before is the record of this version, which a change is to replace; the zero record for
+// none, and for one that has changed since.
+func (l *Ledger) before(ctx context.Context, key lifecycle.Key, version int64) (r lifecycle.Record, err error) {
+	if version == 0 {
+		return r, nil
+	}
+	if known := l.memory.recall(recordKey(key)); known != nil && known.version == version {
+		r = known.value
+	} else if r, err = l.record(ctx, key); err != nil || r.Version != version {
+		return lifecycle.Record{}, err
+	}
+	r.Key = key
+	return r, nil
+}
+
+// Instances reads one page of the directory: the keys of the instances that exist, former
+// lives included, the latest creation first. A platform narrows it; the page may then be
+// empty before the end. Cursor is empty for the first page, then the next of the last; next is
+// empty at the end.
+func (l *Ledger) Instances(ctx context.Context, platform, cursor string, limit int) (
+	page []lifecycle.Key, next string, err error,
+) {
+	most := limit
+	if platform != "" {
+		most = 0 // most may be of others
+	}
+	found, err := l.store.List(ctx, directoryPartition, sortListing, cursor, most)
+	unread := []error{err}
+	for n, r := range found.Records {
+		item, err := entryIn[Listing](r)
+		switch {
+		case err != nil:
+			unread = append(unread, err)
+		case platform == "" || item.Key.Platform == platform:
+			page = append(page, item.Key)
+		}
+		if len(page) == limit && limit > 0 && n+1 < len(found.Records) {
+			found.Next = r.Sort
+			break
+		}
+	}
+	return page, found.Next, errors.Join(unread...)
+}
+
+// Relist makes the directory equal to the records again, after some of either were lost; the
+// records are those that may lack their items. What cannot be read stays as it is, and what
+// meets a conflict is left to the next run.
+func (l *Ledger) Relist(ctx context.Context, records []lifecycle.Record) error {
+	for _, was := range records {
+		r, item, err := l.listing(ctx, was.Key)
+		if err == nil && item != nil && item.Version == 0 {
+			err = l.Commit(ctx, Put(*item), Check(r))
+		}
+		if err = left(err); err != nil {
+			return err
+		}
+	}
+	for stored, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
+		page, err := l.store.List(ctx, directoryPartition, sortListing, cursor, 0)
+		return page.Records, page.Next, err
+	}) {
+		there := new(Listing)
+		if err == nil {
+			there, err = entryIn[Listing](stored)
+		}
+		if err == nil {
+			r, item, unread := l.listing(ctx, there.Key)
+			if err = unread; err == nil && (item == nil || envelopeOf(item).key != stored.Key) {
+				err = l.Commit(ctx, Delete(*there), Check(r))
+			}
+		}
+		if err = left(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// left drops an error that Relist does not stop at.
+func left(err error) error {
+	if errors.Is(err, ErrConflict) || errors.Is(err, ErrUnreadable) {
+		return nil
+	}
+	return err
+}
+
+// listing reads a record and the item that it is to have, at the version that stands there.
+func (l *Ledger) listing(ctx context.Context, key lifecycle.Key) (lifecycle.Record, *Listing, error) {
+	r, err := l.record(ctx, key)
+	r.Key = key
+	item := listingOf(r)
+	if err == nil && item != nil {
+		*item, err = l.stands(ctx, *item)
+	}
+	return r, item, err
+}
+
+// stands gives an item the version at which it stands; 0 if it does not.
+func (l *Ledger) stands(ctx context.Context, item Listing) (Listing, error) {
+	there, err := read(ctx, l, envelopeOf(&item).key, Listing{})
+	item.Version = there.Version
+	return item, err
+}
