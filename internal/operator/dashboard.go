@@ -35,7 +35,7 @@ func (c *Console) Dashboard(ctx context.Context, v Viewing) (link DashboardLink,
 	}
 	keys := &pages.Keys{Records: c.Records, Vault: c.Vault}
 	link.Until = c.Now().Add(pages.LinkTime)
-	sealed, err := keys.Link(ctx, pages.Link{Platform: key.Platform, Instance: key.Instance, ID: c.NewID(), Until: link.Until})
+	sealed, err := keys.Link(ctx, pages.Link{Scope: pages.ScopeOf(key), ID: c.NewID(), Until: link.Until})
 	link.URL = strings.TrimSuffix(c.Origin, "/") + pages.EnterPath(sealed)
 	return link, err
 }

@@ -53,7 +53,7 @@ type place struct {
 
 func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 	k := keyIn(r)
-	ok, err := s.allowed(r, k)
+	ok, err := s.allowed(r, ScopeOf(k))
 	switch {
 	case err != nil:
 		s.fail(w, r, err)

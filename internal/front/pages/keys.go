@@ -28,12 +28,43 @@ const (
 	SessionTime = 15 * time.Minute
 )
 
-// A Link opens the page of one instance, once.
+// A Scope is what a session opens: the page of one instance, or the operator's console.
+type Scope struct {
+	// Platform and Instance are the instance's; both are empty for the console.
+	Platform string `json:"p,omitempty"`
+	Instance string `json:"i,omitempty"`
+	// Console opens the console, and Acts what changes something there.
+	Console bool `json:"c,omitempty"`
+	Acts    bool `json:"a,omitempty"`
+}
+
+// ScopeOf is the page of an instance.
+func ScopeOf(k lifecycle.Key) Scope { return Scope{Platform: k.Platform, Instance: k.Instance} }
+
+// sum names a scope in a session and its cookie.
+func (s Scope) sum() [sha256.Size]byte {
+	switch {
+	case s.Console && s.Acts:
+		return sha256.Sum256([]byte("console+act"))
+	case s.Console:
+		return sha256.Sum256([]byte("console"))
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(s.Platform), s.Platform, s.Instance))
+}
+
+// path is the page that a scope begins with.
+func (s Scope) path() string {
+	if s.Console {
+		return pathOverview
+	}
+	return InstancePath(lifecycle.Key{Platform: s.Platform, Instance: s.Instance})
+}
+
+// A Link opens a scope, once.
 type Link struct {
-	Platform string    `json:"p"`
-	Instance string    `json:"i"`
-	ID       string    `json:"id"`
-	Until    time.Time `json:"u"`
+	Scope
+	ID    string    `json:"id"`
+	Until time.Time `json:"u"`
 }
 
 // Keyring is what Keys need of the ledger.
@@ -150,16 +181,11 @@ func (k *Keys) link(ctx context.Context, text string) (l Link, err error) {
 	return l, json.Unmarshal(plain, &l)
 }
 
-// A session lets a browser see one instance until a time. Its sealed form has always the
-// same length, below 400 bytes, however long the ids are.
+// A session opens one scope to a browser until a time. Its sealed form has always the same
+// length, below 400 bytes, however long the ids are.
 type session struct {
 	scope [sha256.Size]byte
 	until time.Time
-}
-
-// scopeOf names an instance in a session.
-func scopeOf(k lifecycle.Key) [sha256.Size]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(k.Platform), k.Platform, k.Instance))
 }
 
 func (k *Keys) session(ctx context.Context, s session) (string, error) {

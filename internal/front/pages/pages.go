@@ -32,6 +32,7 @@ const (
 	pathInstance = Prefix + "/instance"
 	pathEnter    = Prefix + "/enter"
 	pathLeave    = Prefix + "/leave"
+	pathOverview = "/console/overview"
 	pathStyle    = Prefix + "/style.css"
 	pathScript   = Prefix + "/script.js"
 )
@@ -171,14 +172,14 @@ func InstancePath(k lifecycle.Key) string {
 // EnterPath is the path of the page that exchanges a sealed link.
 func EnterPath(link string) string { return pathEnter + "?" + url.Values{"link": {link}}.Encode() }
 
-// cookieName is the cookie of an instance's session: a browser may have several.
+// cookieName is the cookie of a scope's session: a browser may have several.
 func cookieName(scope [sha256.Size]byte) string {
 	return "__Host-longshore-" + hex.EncodeToString(scope[:6])
 }
 
-// allowed reports whether the request has a session for the instance.
-func (s *Server) allowed(r *http.Request, k lifecycle.Key) (bool, error) {
-	scope := scopeOf(k)
+// allowed reports whether the request has a session for the scope.
+func (s *Server) allowed(r *http.Request, of Scope) (bool, error) {
+	scope := of.sum()
 	cookie, err := r.Cookie(cookieName(scope))
 	if err != nil {
 		return false, nil
@@ -188,6 +189,18 @@ func (s *Server) allowed(r *http.Request, k lifecycle.Key) (bool, error) {
 		return false, nil
 	}
 	return err == nil && has.scope == scope && s.Now().Before(has.until), err
+}
+
+// open begins a session for a scope, and leads the browser to its page.
+func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope) {
+	scope := of.sum()
+	value, err := s.Keys.session(r.Context(), session{scope, s.Now().Add(SessionTime)})
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	http.SetCookie(w, cookie(cookieName(scope), value, int(SessionTime/time.Second)))
+	http.Redirect(w, r, of.path(), http.StatusSeeOther)
 }
 
 // enter asks whether a link is to be used: what follows links by itself, such as a preview in
@@ -220,20 +233,12 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	k := lifecycle.Key{Platform: link.Platform, Instance: link.Instance}
-	scope := scopeOf(k)
-	value, err := s.Keys.session(r.Context(), session{scope, s.Now().Add(SessionTime)})
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	http.SetCookie(w, cookie(cookieName(scope), value, int(SessionTime/time.Second)))
-	http.Redirect(w, r, InstancePath(k), http.StatusSeeOther)
+	s.open(w, r, link.Scope)
 }
 
 // leave ends the session of an instance.
 func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, cookie(cookieName(scopeOf(keyIn(r))), "", -1))
+	http.SetCookie(w, cookie(cookieName(ScopeOf(keyIn(r)).sum()), "", -1))
 	s.show(w, r, http.StatusOK, leftPage())
 }
 

@@ -110,7 +110,7 @@ func (d *desk) ask(method, path string, form url.Values, change ...func(*http.Re
 // link seals a link to an instance.
 func (d *desk) link(k lifecycle.Key, id string) string {
 	d.Helper()
-	text, err := d.keys.Link(d.Context(), pages.Link{Platform: k.Platform, Instance: k.Instance, ID: id,
+	text, err := d.keys.Link(d.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: id,
 		Until: d.now.Add(pages.LinkTime)})
 	if err != nil {
 		d.Fatal(err)

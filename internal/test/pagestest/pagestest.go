@@ -90,7 +90,7 @@ func (s *Stage) Enter(scene string) string {
 	s.t.Helper()
 	s.ids++
 	link, err := s.keys.Link(s.t.Context(), pages.Link{
-		Platform: "cf", Instance: scene, ID: fmt.Sprint("link-", s.ids), Until: Epoch.Add(pages.LinkTime),
+		Scope: pages.ScopeOf(s.Key(scene)), ID: fmt.Sprint("link-", s.ids), Until: Epoch.Add(pages.LinkTime),
 	})
 	if err != nil {
 		s.t.Fatal(err)
