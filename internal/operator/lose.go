@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
@@ -16,7 +17,7 @@ func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
 	for _, is := range all.Records {
 		lost, err := r.lost(ctx, vault.Of(is))
 		if err == nil && len(lost) > 0 {
-			is, err = decide(ctx, func() (lifecycle.Record, error) { return r.loseOf(ctx, is.Key) })
+			is, err = acts.Decide(ctx, func() (lifecycle.Record, error) { return r.loseOf(ctx, is.Key) })
 		}
 		if err != nil {
 			return err

@@ -5,13 +5,14 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -62,77 +63,33 @@ type Console struct{ Options }
 func New(o Options) *Console { return &Console{Options: o} }
 
 // A Refusal says why nothing was done, and what to do.
-type Refusal struct{ Message string }
+type Refusal = acts.Refusal
 
-func (r *Refusal) Error() string { return r.Message }
+func refuse(format string, args ...any) error { return acts.Refuse(format, args...) }
 
-func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
-
-// find reads the record that a token belongs to.
-func (c *Console) find(ctx context.Context, token string) (t lifecycle.Token, r lifecycle.Record, err error) {
-	if t, err = lifecycle.ParseToken(token); err != nil {
-		return t, r, refuse("%q is no operation: `longshore operations` lists their tokens", token)
-	}
-	r, err = c.Records.Record(ctx, t.Key, c.Now())
-	return t, r, err
+// acts does what is done to one record.
+func (c *Console) acts() acts.Acts {
+	return acts.Acts{Records: c.Records, Start: c.Start, Now: c.Now, NewID: c.NewID, OperationTimeout: c.OperationTimeout}
 }
 
-// latest reads the record whose latest operation has the token, and refuses any other.
-func (c *Console) latest(ctx context.Context, token string) (lifecycle.Record, error) {
-	t, r, err := c.find(ctx, token)
-	if err == nil && (r.Operation == nil || r.Operation.ID != t.Operation) {
-		err = refuse("another operation has replaced this one, so that nothing was done: `longshore operations` lists the latest")
-	}
-	return r, err
-}
-
-// start begins an operation that an operator asks for.
-func (c *Console) start(timeout time.Duration) lifecycle.Start {
-	return lifecycle.Start{ID: c.NewID(), Now: c.Now(), Timeout: timeout, Own: true}
-}
-
-// Retry starts a running operation again, as a new attempt. If a creation or a deletion
-// has failed, it begins the deletion. Until the platform deletes a failed creation, it
-// is told that the creation has failed (PROV-30).
-func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
-	return decide(ctx, func() (Row, error) { return c.retry(ctx, token) })
-}
-
-func (c *Console) retry(ctx context.Context, token string) (Row, error) {
-	r, err := c.latest(ctx, token)
+// did is what an act has led to.
+func (c *Console) did(done acts.Done, err error) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	r, past, err := r.Restarted(c.start(c.OperationTimeout))
-	if errors.As(err, new(*lifecycle.IllegalTransition)) {
-		err = refuse("the %s is %q: only a running operation can be started again; what failed to be created or deleted can be deleted",
-			r.Noun(), r.State)
-	}
-	if err != nil {
-		return Row{}, err
-	}
-	return c.drive(ctx, "retry", r, ledger.PutPast(past))
+	row := c.row(done.Record)
+	row.Note = cmp.Or(done.Note, row.Note)
+	return row, nil
 }
 
 // drive commits what an operator asked for, and starts its execution.
 func (c *Console) drive(ctx context.Context, act string, r lifecycle.Record, with ...ledger.Change) (Row, error) {
-	row := c.row(r)
-	if err := c.Records.Commit(ctx, append(with, ledger.Put(r), c.acted(act, r))...); err != nil {
-		return Row{}, err
-	}
-	if c.Start == nil {
-		row.Note = "goes on when the broker is started"
-		return row, nil
-	}
-	if err := c.Start(ctx, workflow.Of(r)); err != nil {
-		row.Note = "could not be started now; the reaper starts it"
-	}
-	return row, nil
+	return c.did(c.acts().Drive(ctx, act, r, with...))
 }
 
-// acted adds an operator's act to the history of the instance.
-func (c *Console) acted(act string, r lifecycle.Record) ledger.Change {
-	return ledger.Log(r.Acted(act, c.NewID(), c.Now()))
+// Retry starts a running operation again, or deletes what failed; see acts.Retry.
+func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
+	return c.did(c.acts().Retry(ctx, token, 0))
 }
 
 // A Settlement says which operation is to end, by its token, and the Message for the
@@ -142,42 +99,9 @@ type Settlement struct {
 	Message string `json:"message"`
 }
 
-// Settle ends a running operation as failed. What it has made so far is dealt with as
-// after any failure.
+// Settle ends a running operation as failed; see acts.Settle.
 func (c *Console) Settle(ctx context.Context, s Settlement) (Row, error) {
-	return decide(ctx, func() (Row, error) { return c.settle(ctx, s) })
-}
-
-func (c *Console) settle(ctx context.Context, s Settlement) (Row, error) {
-	r, err := c.latest(ctx, s.Token)
-	if err != nil {
-		return Row{}, err
-	}
-	if !r.InProgress() {
-		return Row{}, refuse("the operation has %s already: nothing was done", r.Operation.Phase)
-	}
-	failed, err := r.Fail(c.Now(), lifecycle.Failure{Message: s.Message})
-	if err == nil {
-		err = c.Records.Commit(ctx, ledger.Put(failed), ledger.Log(failed.Ended(r)), c.acted("settle", r))
-	}
-	return c.row(failed), err
-}
-
-// decideTimeout bounds how long a decision is retried while others write the same
-// record.
-const decideTimeout = 10 * time.Second
-
-func decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error) {
-	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
-	defer cancel()
-	err := ledger.Again(ctx, func(context.Context) (err error) {
-		out, err = once()
-		return err
-	})
-	if errors.Is(err, ledger.ErrConflict) {
-		return out, refuse("its record is being changed all the time: look at it again, and decide again")
-	}
-	return out, err
+	return c.did(c.acts().Settle(ctx, s.Token, s.Message))
 }
 
 // A Reaper is what the reaper found and did.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // Quarantined reads one page of the orphans that are in quarantine, or were released from
@@ -21,42 +20,22 @@ func (c *Console) orphans(ctx context.Context, after string) (all []lifecycle.Re
 	return c.due(ctx, after, func(r lifecycle.Record) bool { return r.OfOrphan() && (r.InQuarantine() || r.IsReleased()) })
 }
 
-// Release puts a thing in quarantine into use again. From then on it is left alone,
-// whether it has a record or not.
+// Release puts a thing in quarantine into use again; see acts.Release.
 func (c *Console) Release(ctx context.Context, name string) (Row, error) {
-	return decide(ctx, func() (Row, error) {
-		former, err := c.orphan(ctx, name)
-		if err != nil {
-			return Row{}, err
-		}
-		former, err = former.BeginRelease(c.start(c.OperationTimeout))
-		if errors.As(err, new(*lifecycle.IllegalTransition)) {
-			return Row{}, refuse("%q is released already", name)
-		}
-		return c.drive(ctx, "release", former)
-	})
+	former, err := c.orphan(ctx, name)
+	if err != nil {
+		return Row{}, err
+	}
+	return c.did(c.acts().Release(ctx, former.Key))
 }
 
-// Discard begins at once the deletion of a thing that is in quarantine, or was released
-// from it.
+// Discard begins at once to delete a thing in quarantine; see acts.Discard.
 func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
-	return decide(ctx, func() (Row, error) {
-		former, err := c.orphan(ctx, name)
-		if err != nil {
-			return Row{}, err
-		}
-		is, err := c.Records.Record(ctx, former.Key.Current(), c.Now())
-		if err != nil {
-			return Row{}, err
-		}
-		if is.Exists() && is.Incarnation == former.Incarnation {
-			return Row{}, refuse("what %q was made for has a record, which is %q: have its platform delete it", name, is.State)
-		}
-		if former, _, err = former.BeginDelete(c.start(c.OperationTimeout)); err != nil {
-			return Row{}, err
-		}
-		return c.drive(ctx, "delete from quarantine", former, ledger.Check(is))
-	})
+	former, err := c.orphan(ctx, name)
+	if err != nil {
+		return Row{}, err
+	}
+	return c.did(c.acts().Discard(ctx, former.Key))
 }
 
 // orphan finds a thing by its name. Things of several providers may have the same name:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
@@ -16,11 +17,11 @@ import (
 // operation. A repetition of the platform's request is answered with the new operation
 // from then on. The token of the failed one still says that it failed.
 func (c *Console) Recreate(ctx context.Context, token string) (Row, error) {
-	return decide(ctx, func() (Row, error) { return c.recreate(ctx, token) })
+	return acts.Decide(ctx, func() (Row, error) { return c.recreate(ctx, token) })
 }
 
 func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
-	t, i, err := c.find(ctx, token)
+	t, i, err := c.acts().Find(ctx, token)
 	if err != nil {
 		return Row{}, err
 	}
@@ -71,7 +72,7 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 	if err != nil {
 		return Row{}, err
 	}
-	next, past, err := i.BeginCreate(c.start(timeout), i)
+	next, past, err := i.BeginCreate(c.acts().Begin(timeout), i)
 	if err != nil {
 		return Row{}, err
 	}
@@ -125,7 +126,7 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	b, past, err := b.BeginCreate(c.start(timeout), b)
+	b, past, err := b.BeginCreate(c.acts().Begin(timeout), b)
 	if err != nil {
 		return Row{}, err
 	}

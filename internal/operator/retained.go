@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -46,7 +47,7 @@ type Undeleted struct {
 // one. The developer orders it by the handle, in the place where the deleted instance was.
 // A deletion for good that has begun goes on.
 func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error) {
-	return decide(ctx, func() (out Undeleted, _ error) {
+	return acts.Decide(ctx, func() (out Undeleted, _ error) {
 		r, err := c.keptOf(ctx, u)
 		if err != nil {
 			return out, err
@@ -63,7 +64,7 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 				"say who may have it with --organization and --space")
 		}
 		out.Kept = c.row(r)
-		return out, c.Records.Commit(ctx, ledger.Put(r), c.acted("allow undelete", r))
+		return out, c.Records.Commit(ctx, ledger.Put(r), ledger.Log(r.Acted("allow undelete", c.NewID(), c.Now())))
 	})
 }
 

@@ -1,0 +1,201 @@
+// Package acts is what an operator may do to one record: start its operation again or end it,
+// and release or delete what is in quarantine. Each act is a commit, with an entry in the
+// history; the engine does the rest. It needs records and a way to start executions, and
+// leaves it to its caller who may act.
+package acts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// Records is what acts need of the ledger, which documents it.
+type Records interface {
+	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
+	Commit(ctx context.Context, changes ...ledger.Change) error
+}
+
+// Acts does what operators ask for.
+type Acts struct {
+	Records Records
+	// Start starts an execution of an operation; see workflow.Engine. Nil if no broker
+	// runs: operations then wait until it is started.
+	Start func(ctx context.Context, ref workflow.Ref) error
+	Now   func() time.Time
+	NewID func() string
+	// OperationTimeout is the deadline of deletions that Retry begins.
+	OperationTimeout time.Duration
+}
+
+// Done is a record after an act. Note says what becomes of it, if that needs telling.
+type Done struct {
+	Record lifecycle.Record
+	Note   string
+}
+
+// A Refusal says why nothing was done, and what to do.
+type Refusal struct{ Message string }
+
+func (r *Refusal) Error() string { return r.Message }
+
+// Refuse makes a refusal.
+func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+// Find reads the record that a token belongs to.
+func (a Acts) Find(ctx context.Context, token string) (t lifecycle.Token, r lifecycle.Record, err error) {
+	if t, err = lifecycle.ParseToken(token); err != nil {
+		return t, r, Refuse("%q is no operation: `longshore operations` lists their tokens", token)
+	}
+	r, err = a.Records.Record(ctx, t.Key, a.Now())
+	return t, r, err
+}
+
+// latest reads the record whose latest operation has the token, and refuses any other.
+func (a Acts) latest(ctx context.Context, token string) (lifecycle.Record, error) {
+	t, r, err := a.Find(ctx, token)
+	if err == nil && (r.Operation == nil || r.Operation.ID != t.Operation) {
+		err = Refuse("another operation has replaced this one, so that nothing was done: `longshore operations` lists the latest")
+	}
+	return r, err
+}
+
+// Begin begins an operation that an operator asks for.
+func (a Acts) Begin(timeout time.Duration) lifecycle.Start {
+	return lifecycle.Start{ID: a.NewID(), Now: a.Now(), Timeout: timeout, Own: true}
+}
+
+// Retry starts a running operation again, as a new attempt. If a creation or a deletion
+// has failed, it begins the deletion. Until the platform deletes a failed creation, it
+// is told that the creation has failed (PROV-30). Attempt is the one that the operator saw,
+// so that asking twice is one attempt; 0 for whichever it is.
+func (a Acts) Retry(ctx context.Context, token string, attempt int) (Done, error) {
+	return Decide(ctx, func() (Done, error) {
+		r, err := a.latest(ctx, token)
+		if err != nil {
+			return Done{}, err
+		}
+		if attempt > 0 && r.Operation.Attempt != attempt {
+			return Done{}, Refuse("it was started again meanwhile, so that nothing was done: look at it again")
+		}
+		r, past, err := r.Restarted(a.Begin(a.OperationTimeout))
+		if errors.As(err, new(*lifecycle.IllegalTransition)) {
+			err = Refuse("the %s is %q: only a running operation can be started again; "+
+				"what failed to be created or deleted can be deleted", r.Noun(), r.State)
+		}
+		if err != nil {
+			return Done{}, err
+		}
+		return a.Drive(ctx, "retry", r, ledger.PutPast(past))
+	})
+}
+
+// Settle ends a running operation as failed, with a message for the platform's user. What it
+// has made so far is dealt with as after any failure.
+func (a Acts) Settle(ctx context.Context, token, message string) (Done, error) {
+	return Decide(ctx, func() (Done, error) {
+		r, err := a.latest(ctx, token)
+		if err != nil {
+			return Done{}, err
+		}
+		if !r.InProgress() {
+			return Done{}, Refuse("the operation has %s already: nothing was done", r.Operation.Phase)
+		}
+		failed, err := r.Fail(a.Now(), lifecycle.Failure{Message: message})
+		if err == nil {
+			err = a.Records.Commit(ctx, ledger.Put(failed), ledger.Log(failed.Ended(r)), a.acted("settle", r))
+		}
+		return Done{Record: failed}, err
+	})
+}
+
+// Release puts a thing in quarantine into use again. From then on it is left alone,
+// whether it has a record or not.
+func (a Acts) Release(ctx context.Context, key lifecycle.Key) (Done, error) {
+	return Decide(ctx, func() (Done, error) {
+		former, err := a.orphan(ctx, key)
+		if err != nil {
+			return Done{}, err
+		}
+		name := former.Kept.Name
+		former, err = former.BeginRelease(a.Begin(a.OperationTimeout))
+		if errors.As(err, new(*lifecycle.IllegalTransition)) {
+			return Done{}, Refuse("%q is released already", name)
+		}
+		return a.Drive(ctx, "release", former)
+	})
+}
+
+// Discard begins at once the deletion of a thing that is in quarantine, or was released
+// from it.
+func (a Acts) Discard(ctx context.Context, key lifecycle.Key) (Done, error) {
+	return Decide(ctx, func() (Done, error) {
+		former, err := a.orphan(ctx, key)
+		if err != nil {
+			return Done{}, err
+		}
+		is, err := a.Records.Record(ctx, key.Current(), a.Now())
+		if err != nil {
+			return Done{}, err
+		}
+		if is.Exists() && is.Incarnation == former.Incarnation {
+			return Done{}, Refuse("what %q was made for has a record, which is %q: have its platform delete it",
+				former.Kept.Name, is.State)
+		}
+		if former, _, err = former.BeginDelete(a.Begin(a.OperationTimeout)); err != nil {
+			return Done{}, err
+		}
+		return a.Drive(ctx, "delete from quarantine", former, ledger.Check(is))
+	})
+}
+
+// orphan reads what is in quarantine, or was released from it, and refuses anything else.
+func (a Acts) orphan(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
+	r, err := a.Records.Record(ctx, key, a.Now())
+	if err == nil && !(r.OfOrphan() && (r.InQuarantine() || r.IsReleased())) {
+		err = Refuse("it is not in quarantine any more: `longshore reaper quarantine` lists what is there")
+	}
+	return r, err
+}
+
+// Drive commits what an operator asked for, and starts its execution.
+func (a Acts) Drive(ctx context.Context, act string, r lifecycle.Record, with ...ledger.Change) (Done, error) {
+	if err := a.Records.Commit(ctx, append(with, ledger.Put(r), a.acted(act, r))...); err != nil {
+		return Done{}, err
+	}
+	done := Done{Record: r}
+	if a.Start == nil {
+		done.Note = "goes on when the broker is started"
+	} else if err := a.Start(ctx, workflow.Of(r)); err != nil {
+		done.Note = "could not be started now; the reaper starts it"
+	}
+	return done, nil
+}
+
+// acted adds an operator's act to the history of the instance.
+func (a Acts) acted(act string, r lifecycle.Record) ledger.Change {
+	return ledger.Log(r.Acted(act, a.NewID(), a.Now()))
+}
+
+// decideTimeout bounds how long a decision is retried while others write the same
+// record.
+const decideTimeout = 10 * time.Second
+
+// Decide decides again while others write the same record.
+func Decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error) {
+	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
+	defer cancel()
+	err := ledger.Again(ctx, func(context.Context) (err error) {
+		out, err = once()
+		return err
+	})
+	if errors.Is(err, ledger.ErrConflict) {
+		return out, Refuse("its record is being changed all the time: look at it again, and decide again")
+	}
+	return out, err
+}
