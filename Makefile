@@ -145,7 +145,7 @@ soak: ## crash, for SECONDS (60): random histories with faults at any effect
 .PHONY: screenshots
 screenshots: $(AXE)/installed ## write a picture of each page, in both widths and colours, into docs/pictures
 	@mkdir -p docs/pictures
-	cd browser && LONGSHORE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^TestPages$$' .
+	cd browser && LONGSHORE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -count=1 -run '^Test(Pages|Console)$$' .
 
 .PHONY: bench
 bench: build postgres ## compare with a broker made of brokerapi, and measure databases (BENCH="-rounds 3")

@@ -181,15 +181,37 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A page brings itself up to date.
+// The same of the console.
+func TestConsole(t *testing.T) {
+	w := open(t)
+	w.watch()
+	w.do(chromedp.Navigate(w.url+w.stage.EnterConsole()), chromedp.WaitVisible("main.wide"))
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1280} {
+			w.look(width, scheme)
+			for page, path := range w.stage.ConsolePages() {
+				name := fmt.Sprintf("console-%s-%d-%s", page, width, scheme)
+				w.do(chromedp.Navigate(w.url+"/console/"+path), chromedp.WaitVisible("main.wide"))
+				w.clean(name)
+				w.picture(name)
+			}
+		}
+	}
+}
+
+// A page brings itself up to date, and keeps the focus where it is.
 func TestAPageRefreshes(t *testing.T) {
 	w := open(t)
 	w.enter("creating")
 	if state := get(w, chromedp.Text("header .state")); state != "Creating" {
 		t.Errorf("the page says %q", state)
 	}
+	w.do(chromedp.Focus("footer button"))
 	w.stage.Finish("creating")
 	w.do(chromedp.WaitVisible("header .good"))
+	if focus := get(w, chromedp.Evaluate[string]("document.activeElement.textContent")); focus != "Sign out" {
+		t.Errorf("afterwards, the focus is on %q", focus)
+	}
 	if state := get(w, chromedp.Text("header .state")); state != "Ready" {
 		t.Errorf("afterwards, the page says %q", state)
 	}

@@ -118,6 +118,7 @@ func serve(
 		return fmt.Errorf("the broker cannot listen on %s: stop what listens there, or choose another address with --listen (%w)",
 			settings.Listen, err)
 	}
+	reached := settings.Origin != "" || loopback(listener.Addr().String())
 	if settings.Origin == "" {
 		settings.Origin = originOf(listener.Addr().String())
 	}
@@ -128,7 +129,7 @@ func serve(
 	}
 	defer broker.Close()
 	server := newHTTPServer(ctx, broker.Handler, log)
-	welcome(out, listener.Addr().String(), broker, settings)
+	welcome(out, listener.Addr().String(), broker, settings, consoleLink(ctx, broker, reached))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(bounded(listener, maxConnections)) }()
 	checking, stop := context.WithCancel(ctx)
@@ -158,9 +159,26 @@ func originOf(address string) string {
 	return "http://" + address
 }
 
+// loopback reports whether only this machine reaches an address.
+func loopback(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	return err == nil && at.Addr().IsLoopback()
+}
+
+// consoleLink is a link to the console, for where browsers reach the broker. Whoever reads it can
+// use it, so it is printed and never logged.
+func consoleLink(ctx context.Context, broker *embedded.Broker, reached bool) string {
+	if reached {
+		if link, err := broker.Watched(ctx); err == nil {
+			return link
+		}
+	}
+	return "(give --origin, and ask for a link by the command below)"
+}
+
 // welcome prints where the broker is and how to try it. It prints the password only if
 // that was generated.
-func welcome(out io.Writer, address string, broker *embedded.Broker, s embedded.Settings) {
+func welcome(out io.Writer, address string, broker *embedded.Broker, s embedded.Settings, link string) {
 	url, p := "http://"+address, broker.Default
 	trial := broker.Trial()
 	username, password, login := p.Username, p.Password, p.Username+":"+p.Password
@@ -188,12 +206,17 @@ Try it:
 
   %[8]s
 
-See it in a browser, by a link that opens once:
+See it in a browser. This link opens the console once, within 15 minutes:
+
+  %[9]s
+
+Links to the page of an instance, and to the console again:
 
   longshore dashboard trial --data %[4]s
+  longshore console --data %[4]s
 
 Stop it with Ctrl-C; what is running goes on at the next start.
-`, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, binding(url, login, trial))
+`, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, binding(url, login, trial), link)
 }
 
 // binding says how to get credentials of what was made, and how to connect with

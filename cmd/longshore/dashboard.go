@@ -21,15 +21,7 @@ failed and what to do, how to connect, and what happened. The link is valid for 
 minutes and opens a session once; give it to whoever may see the instance.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			v.ID = args[0]
-			link, err := ask(c.Context(), p, operator.Dashboard, v)
-			switch {
-			case err != nil:
-				return err
-			case f.machine():
-				return printJSON(c.OutOrStdout(), link)
-			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), link.URL)
-			return err
+			return printLink(c, p, f, operator.Dashboard, v)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -37,4 +29,37 @@ minutes and opens a session once; give it to whoever may see the instance.`,
 	f.flag(c)
 	c.Flags().StringVar(&v.Platform, "platform", "", "of the platform `NAME`, where several have an instance of this id")
 	return c
+}
+
+func newConsole(getenv func(string) string) *cobra.Command {
+	var (
+		p = whichBroker{getenv: getenv}
+		f format
+		w operator.Watch
+	)
+	c := &cobra.Command{
+		Use: "console", Short: "Print a link that opens the operator's console in a browser", Args: takes(0, 0, ""),
+		Long: `Print a link that opens the operator's console in a browser: what fails, all
+instances and operations, the quarantine, what is retained, offerings and platforms.
+The link is valid for 15 minutes and opens a session once. Keep it to yourself: it
+shows what every platform has.`,
+		RunE: func(c *cobra.Command, _ []string) error { return printLink(c, p, f, operator.Watched, w) },
+	}
+	p.flags(c)
+	f.flag(c)
+	c.Flags().BoolVar(&w.Acts, "act", false, "the session may change something: retry, settle, release, delete from quarantine")
+	return c
+}
+
+// printLink asks the broker for a link.
+func printLink[In any](c *cobra.Command, p whichBroker, f format, m operator.Method[In, operator.DashboardLink], in In) error {
+	link, err := ask(c.Context(), p, m, in)
+	switch {
+	case err != nil:
+		return err
+	case f.machine():
+		return printJSON(c.OutOrStdout(), link)
+	}
+	_, err = fmt.Fprintln(c.OutOrStdout(), link.URL)
+	return err
 }

@@ -58,7 +58,7 @@ that a stack on AWS is (--stack NAME).`,
 	add(groupServe, newServe(getenv), newCatalog())
 	add(groupOperate, newPlatform(),
 		newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations), newDashboard(getenv),
-		newWhose(getenv),
+		newConsole(getenv), newWhose(getenv),
 		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv),
 		newRetained(), newUndelete(), newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
 	add(groupAsk, newCheck(getenv), newTry(getenv))

@@ -18,7 +18,7 @@ type Viewing struct {
 	Platform string `json:"platform,omitempty"`
 }
 
-// A DashboardLink opens the page of an instance, once.
+// A DashboardLink opens a page, once.
 type DashboardLink struct {
 	URL   string    `json:"url"`
 	Until time.Time `json:"until"`
@@ -27,15 +27,37 @@ type DashboardLink struct {
 // Dashboard makes a link to the page of an instance.
 func (c *Console) Dashboard(ctx context.Context, v Viewing) (link DashboardLink, _ error) {
 	if c.Origin == "" {
-		return link, refuse("no broker runs on this folder that could show a page: start it by `longshore serve`")
+		return link, errStopped
 	}
 	key, err := c.keyOf(ctx, v)
 	if err != nil {
 		return link, err
 	}
+	return c.link(ctx, pages.ScopeOf(key))
+}
+
+// errStopped: a page needs a broker that shows it.
+var errStopped = refuse("no broker runs on this folder that could show a page: start it by `longshore serve`")
+
+// A Watch is a session of the console that is asked for.
+type Watch struct {
+	// Acts lets it change something.
+	Acts bool `json:"acts,omitempty"`
+}
+
+// Watched makes a link to the console in the browser.
+func (c *Console) Watched(ctx context.Context, w Watch) (link DashboardLink, _ error) {
+	if c.Origin == "" {
+		return link, errStopped
+	}
+	return c.link(ctx, pages.Scope{Console: true, Acts: w.Acts})
+}
+
+// link makes a link that opens a scope.
+func (c *Console) link(ctx context.Context, of pages.Scope) (link DashboardLink, _ error) {
 	keys := &pages.Keys{Records: c.Records, Vault: c.Vault}
 	link.Until = c.Now().Add(pages.LinkTime)
-	sealed, err := keys.Link(ctx, pages.Link{Scope: pages.ScopeOf(key), ID: c.NewID(), Until: link.Until})
+	sealed, err := keys.Link(ctx, pages.Link{Scope: of, ID: c.NewID(), Until: link.Until})
 	link.URL = strings.TrimSuffix(c.Origin, "/") + pages.EnterPath(sealed)
 	return link, err
 }

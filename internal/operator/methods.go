@@ -35,6 +35,7 @@ var (
 	Settle      = method("settle", brief, (*Console).Settle)
 	Owner       = method("owner", 0, (*Console).Owner)
 	Dashboard   = method("dashboard", brief, (*Console).Dashboard)
+	Watched     = method("console", brief, (*Console).Watched)
 	Report      = method("report", brief, alone((*Console).Report))
 	Resume      = method("resume", brief, alone((*Console).Resume))
 	Undelete    = method("undelete", brief, (*Console).Undelete)

@@ -116,7 +116,7 @@ type Reaper struct {
 func (c *Console) Report(ctx context.Context) (r Reaper, _ error) {
 	var unread, others error
 	r.Inventory, unread = c.Records.Inventory(ctx)
-	r.Reports, others = c.Records.Reports(ctx)
+	r.Reports, others = c.Records.Reports(ctx, time.Time{})
 	r.Reports = append([]ledger.Report{}, r.Reports...) // no null for whoever reads JSON
 	return r, errors.Join(unread, others)
 }

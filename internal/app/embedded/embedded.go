@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/app/web"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/pages"
@@ -163,7 +164,17 @@ func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledg
 	return web.With(api, pages.Options{
 		Records: records, Plans: b.offered, Vault: b.folder.Vault, Keys: &pages.Keys{Records: records, Vault: b.folder.Vault},
 		Now: now, Log: b.log,
+		Console: pages.Console{
+			Reads: web.Scanned{Ledger: records}, Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
+			Acts: acts.Acts{Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID, OperationTimeout: app.OperationTimeout},
+		},
 	})
+}
+
+// Watched makes a link to the console in a browser, which reads only.
+func (b *Broker) Watched(ctx context.Context) (string, error) {
+	link, err := b.console.Watched(ctx, operator.Watch{})
+	return link.URL, err
 }
 
 func (b *Broker) resume() error {

@@ -11,21 +11,48 @@ import (
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// With serves the pages beside the API. The paths of a platform that is called dashboard
-// stay the API's.
+// With serves the pages beside the API. The paths of a platform that is called dashboard or
+// console stay the API's.
 func With(api http.Handler, o pages.Options) http.Handler {
 	o.Samples = samples
 	shown := pages.New(o)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rest, ours := strings.CutPrefix(r.URL.Path, pages.Prefix+"/")
-		if next, _, _ := strings.Cut(rest, "/"); ours && next != "v2" && next != "operations" {
+		if isPage(r.URL.Path) {
 			shown.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)
 	})
+}
+
+func isPage(path string) bool {
+	if path == pages.PrefixConsole {
+		return true
+	}
+	for _, prefix := range []string{pages.Prefix, pages.PrefixConsole} {
+		if rest, ours := strings.CutPrefix(path, prefix+"/"); ours {
+			next, _, more := strings.Cut(rest, "/")
+			return next != "v2" && (next != "operations" || !more)
+		}
+	}
+	return false
+}
+
+// Scanned lists instances by reading everything.
+type Scanned struct{ *ledger.Ledger }
+
+// Instances implements pages.Reads.
+func (s Scanned) Instances(ctx context.Context, _, cursor string, _ int) (page []lifecycle.Key, next string, err error) {
+	all, next, err := s.ScanPage(ctx, cursor)
+	for _, r := range all.Records {
+		if !r.IsBinding() {
+			page = append(page, r.Key)
+		}
+	}
+	return page, next, err
 }
 
 // Dashboard gives the address of an instance's page: below the configured origin, or the one that

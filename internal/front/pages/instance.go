@@ -87,11 +87,7 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	}
 	// An earlier life of the id may have been in another space.
 	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.record.Incarnation })
-	// Names are shown where they can be read; a lost key takes no more than these.
-	sealed, err := s.Vault.Open(ctx, vault.Label{Key: k, Member: vault.Context}, v.record.Attributes.SealedContext)
-	if err == nil {
-		_ = json.Unmarshal(sealed, &v.context) // a platform's own object may have any members
-	}
+	v.context = s.placeOf(ctx, v.record)
 	for after := ""; len(v.bindings) <= mostBindings; {
 		b, _, err := s.Records.NextBinding(ctx, k, after)
 		if err != nil {
@@ -104,6 +100,16 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	}
 	v.bindings, v.more = v.bindings[:mostBindings], true
 	return v, nil
+}
+
+// placeOf opens the names of an instance where they can be read: a lost key takes no more than
+// these.
+func (s *Server) placeOf(ctx context.Context, r lifecycle.Record) (in place) {
+	sealed, err := s.Vault.Open(ctx, vault.Label{Key: r.Key, Member: vault.Context}, r.Attributes.SealedContext)
+	if err == nil {
+		_ = json.Unmarshal(sealed, &in) // a platform's own object may have any members
+	}
+	return in
 }
 
 // title is what people call the instance.
@@ -128,14 +134,10 @@ var states = map[lifecycle.State]struct{ tone, word string }{
 }
 
 func (v *view) head() g.Node {
-	state := states[v.record.Seen()]
-	if v.record.Unusable && v.record.State == lifecycle.Ready {
-		state.tone, state.word = "bad", "Unusable"
-	}
 	where := strings.Join(present(v.context.OrganizationName, v.context.SpaceName, v.context.Namespace), " / ")
 	return h.Header(
 		h.P(h.Class("kind"), g.Text(first(v.offering.Name, "service instance")), g.If(where != "", g.Text(" in "+where))),
-		h.H1(g.Text(v.title())), dot(state.tone, state.word))
+		h.H1(g.Text(v.title())), stateOf(v.record))
 }
 
 // present are the texts that are not empty.
@@ -227,10 +229,15 @@ func (v *view) planFact() g.Node {
 	return g.Group{h.Strong(g.Text(v.plan.Name)), g.If(v.plan.Description != "", g.Text(" – "+v.plan.Description))}
 }
 
+// behind reports whether an instance has another version than its plan.
+func behind(r lifecycle.Record, p catalog.Plan) bool {
+	return p.MaintenanceInfo != nil && p.MaintenanceInfo.Version != r.Attributes.MaintenanceVersion && r.State != lifecycle.Deleted
+}
+
 // upgrade tells of a newer version of the plan.
 func (v *view) upgrade() g.Node {
 	next := v.plan.MaintenanceInfo
-	if !v.known || next == nil || next.Version == v.record.Attributes.MaintenanceVersion || v.record.State == lifecycle.Deleted {
+	if !v.known || !behind(v.record, v.plan) {
 		return nil
 	}
 	said := "Version " + next.Version + " of the plan is available."
@@ -293,7 +300,7 @@ func table[T any](heads []string, rows []T, cells func(T) []g.Node) g.Node {
 		}))),
 		h.TBody(h.Role("rowgroup"), g.Map(rows, func(row T) g.Node {
 			all := g.Group{h.Role("row")}
-			for i, c := range cells(row) {
+			for i, c := range cells(row)[:len(heads)] {
 				all = append(all, h.Td(h.Role("cell"), h.Data("head", heads[i]), c))
 			}
 			return h.Tr(all)
@@ -369,9 +376,11 @@ func (v *view) planOf(e lifecycle.Entry) string {
 }
 
 // clipped shortens a text between two characters.
-func clipped(s string) string {
-	if runes := []rune(s); len(runes) > longestText {
-		return string(runes[:longestText]) + "…"
+func clipped(s string) string { return clippedTo(s, longestText) }
+
+func clippedTo(s string, most int) string {
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "…"
 	}
 	return s
 }

@@ -32,7 +32,6 @@ const (
 	pathInstance = Prefix + "/instance"
 	pathEnter    = Prefix + "/enter"
 	pathLeave    = Prefix + "/leave"
-	pathOverview = "/console/overview"
 	pathStyle    = Prefix + "/style.css"
 	pathScript   = Prefix + "/script.js"
 )
@@ -56,6 +55,7 @@ type Options struct {
 	Plans   Plans
 	Vault   vault.Vault
 	Keys    *Keys
+	Console Console
 	// Samples show how programs connect, by the names of the providers.
 	Samples map[string][]Sample
 	Now     func() time.Time
@@ -78,6 +78,7 @@ func New(o Options) *Server {
 	mux.HandleFunc("POST "+pathLeave, s.leave)
 	mux.HandleFunc("GET "+pathStyle, asset("text/css; charset=utf-8", style))
 	mux.HandleFunc("GET "+pathScript, asset("text/javascript; charset=utf-8", script))
+	s.routeConsole(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, http.StatusNotFound, notFound()) })
 	s.handler = headers(http.NewCrossOriginProtection().Handler(mux))
 	return s

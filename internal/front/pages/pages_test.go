@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/memory"
@@ -38,6 +39,7 @@ type desk struct {
 	log     bytes.Buffer
 	cookies map[string]*http.Cookie
 	ids     int
+	started []workflow.Ref
 }
 
 func newDesk(t *testing.T) *desk {
@@ -54,6 +56,9 @@ func newDesk(t *testing.T) *desk {
 		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Vault: d.vault, Keys: d.keys,
 		Now: func() time.Time { return d.now },
 		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
+		Console: pagestest.Console(d.records, func() time.Time { return d.now }, id, func(ref workflow.Ref) {
+			d.started = append(d.started, ref)
+		}),
 	})
 	return d
 }
@@ -108,9 +113,11 @@ func (d *desk) ask(method, path string, form url.Values, change ...func(*http.Re
 }
 
 // link seals a link to an instance.
-func (d *desk) link(k lifecycle.Key, id string) string {
+func (d *desk) link(k lifecycle.Key, id string) string { return d.linkTo(pages.ScopeOf(k), id) }
+
+func (d *desk) linkTo(of pages.Scope, id string) string {
 	d.Helper()
-	text, err := d.keys.Link(d.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: id,
+	text, err := d.keys.Link(d.Context(), pages.Link{Scope: of, ID: id,
 		Until: d.now.Add(pages.LinkTime)})
 	if err != nil {
 		d.Fatal(err)
@@ -124,10 +131,12 @@ func (d *desk) exchange(link string) *httptest.ResponseRecorder {
 }
 
 // signIn opens a session for an instance.
-func (d *desk) signIn(k lifecycle.Key) {
+func (d *desk) signIn(k lifecycle.Key) { d.signInTo(pages.ScopeOf(k)) }
+
+func (d *desk) signInTo(of pages.Scope) {
 	d.Helper()
 	d.ids++
-	if w := d.exchange(d.link(k, fmt.Sprint("link-", d.ids))); w.Code != http.StatusSeeOther {
+	if w := d.exchange(d.linkTo(of, fmt.Sprint("link-", d.ids))); w.Code != http.StatusSeeOther {
 		d.Fatalf("a link is answered %d", w.Code)
 	}
 }

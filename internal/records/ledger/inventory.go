@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -160,12 +161,13 @@ func PutReport(r Report, id string) Change {
 	return Change{key: reportKey(r, id), body: &r, due: expires, expire: expires}
 }
 
-// Reports reads the reports that are kept, the oldest first. What cannot be read is left out
-// and told in the error beside the rest.
-func (l *Ledger) Reports(ctx context.Context) (all []Report, _ error) {
+// Reports reads the reports of runs that began since then, the oldest first; of all that are
+// kept for the zero time. What cannot be read is left out and told in the error beside the rest.
+func (l *Ledger) Reports(ctx context.Context, since time.Time) (all []Report, _ error) {
 	var unread []error
+	begin := reportKey(Report{Started: since}, "").Sort
 	for report, err := range paging.All(ctx, func(ctx context.Context, after string) ([]Report, string, error) {
-		return listed(ctx, l, sortReport, after, func(r store.Record) (*Report, error) {
+		return listed(ctx, l, sortReport, cmp.Or(after, begin), func(r store.Record) (*Report, error) {
 			report := &Report{}
 			return report, decode(r, report)
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/test/memory"
@@ -60,7 +61,7 @@ func (Plans) Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, boo
 func New(t testing.TB) *Stage {
 	t.Helper()
 	s := &Stage{t: t}
-	s.records = ledger.New(memory.New(), func() string { s.ids++; return fmt.Sprintf("%022d", s.ids) })
+	s.records = ledger.New(memory.New(), s.id)
 	var err error
 	if s.vault, err = vault.NewLocal(bytes.Repeat([]byte("k"), 32)); err != nil {
 		t.Fatal(err)
@@ -68,8 +69,9 @@ func New(t testing.TB) *Stage {
 	s.keys = &pages.Keys{Records: s.records, Vault: s.vault}
 	s.Server = pages.New(pages.Options{
 		Records: s.records, Plans: Plans{}, Samples: Samples, Vault: s.vault, Keys: s.keys,
-		Now: func() time.Time { return Epoch },
-		Log: slog.New(slog.DiscardHandler),
+		Now:     func() time.Time { return Epoch },
+		Log:     slog.New(slog.DiscardHandler),
+		Console: Console(s.records, func() time.Time { return Epoch }, s.id, func(workflow.Ref) {}),
 	})
 	s.ready()
 	s.running("creating", lifecycle.Creating, operation.Provision)
@@ -77,8 +79,11 @@ func New(t testing.TB) *Stage {
 	s.failing("delete-failed", lifecycle.DeleteFailed, operation.Deprovision)
 	s.instance("empty", func(r *lifecycle.Record) { r.Attributes = lifecycle.Attributes{} })
 	s.long()
+	s.operators()
 	return s
 }
+
+func (s *Stage) id() string { s.ids++; return fmt.Sprintf("%022d", s.ids) }
 
 // Key is the instance of a scene.
 func (s *Stage) Key(scene string) lifecycle.Key {
@@ -86,11 +91,13 @@ func (s *Stage) Key(scene string) lifecycle.Key {
 }
 
 // Enter is the path of a new link to the instance of a scene.
-func (s *Stage) Enter(scene string) string {
+func (s *Stage) Enter(scene string) string { return s.enter(pages.ScopeOf(s.Key(scene))) }
+
+func (s *Stage) enter(of pages.Scope) string {
 	s.t.Helper()
 	s.ids++
 	link, err := s.keys.Link(s.t.Context(), pages.Link{
-		Scope: pages.ScopeOf(s.Key(scene)), ID: fmt.Sprint("link-", s.ids), Until: Epoch.Add(pages.LinkTime),
+		Scope: of, ID: fmt.Sprint("link-", s.ids), Until: Epoch.Add(pages.LinkTime),
 	})
 	if err != nil {
 		s.t.Fatal(err)

@@ -85,7 +85,7 @@ func (s *stock) pass() ledger.Counted {
 // last is the last inventory's report.
 func (s *stock) last() ledger.Counted {
 	s.Helper()
-	reports, err := s.records.Reports(s.Context())
+	reports, err := s.records.Reports(s.Context(), time.Time{})
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func TestAnOrphanThatNobodyMissesIsDeletedAfterItsQuarantine(t *testing.T) {
 	if r.State != lifecycle.Deleting || len(s.started) < 2 || s.started[1].Token != r.Token() || r.Incarnation != "made-stray-000" {
 		t.Errorf("after two weeks its record is %+v, started %v", r, s.started)
 	}
-	reports, err := s.records.Reports(t.Context())
+	reports, err := s.records.Reports(t.Context(), time.Time{})
 	if err != nil || !slices.ContainsFunc(reports, func(r ledger.Report) bool { return r.Swept != nil && r.Swept.Ended == 1 }) {
 		t.Errorf("no report tells of the deletion: %v", err)
 	}
@@ -343,7 +343,7 @@ func TestWhatIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.rest(24 * time.Hour)
-			reports, err := s.records.Reports(t.Context())
+			reports, err := s.records.Reports(t.Context(), time.Time{})
 			removed := 0
 			for _, r := range reports {
 				if r.Swept != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/app/deployed"
 	"github.com/longshore/longshore/internal/app/web"
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/front/gateway"
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/pages"
@@ -58,6 +59,11 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 	server := web.With(api, pages.Options{
 		Records: records, Plans: offered, Vault: sealing, Keys: &pages.Keys{Records: records, Vault: sealing}, Now: app.Now,
 		Log: p.Log,
+		Console: pages.Console{
+			Reads: web.Scanned{Ledger: records}, Offerings: offered.Offerings, Registry: secret.Registry,
+			Acts: acts.Acts{Records: records, Start: engine.Start, Now: app.Now, NewID: app.NewID,
+				OperationTimeout: app.OperationTimeout},
+		},
 	})
 	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(w, r.WithContext(kms.Together(r.Context())))

@@ -1,0 +1,204 @@
+package pages
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/broker/acts"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// An act is one thing that an operator may do, and what its page says before and after.
+type act struct {
+	name, link, title, does, hurts, button, did string
+	// command does the same.
+	command func(r lifecycle.Record) string
+	do      func(v *visit, r lifecycle.Record) (acts.Done, error)
+}
+
+func byToken(command string) func(lifecycle.Record) string {
+	return func(r lifecycle.Record) string { return command + " " + quoted(r.Token().String()) }
+}
+
+func byName(command string) func(lifecycle.Record) string {
+	return func(r lifecycle.Record) string { return command + " " + quoted(r.Provider+"/"+r.Kept.Name) }
+}
+
+func retry(v *visit, r lifecycle.Record) (acts.Done, error) {
+	attempt, err := strconv.Atoi(v.r.PostFormValue("attempt"))
+	if err != nil || attempt < 1 {
+		return acts.Done{}, acts.Refuse("the form is incomplete: open its page again")
+	}
+	return v.Console.Acts.Retry(v.r.Context(), r.Token().String(), attempt)
+}
+
+// The acts, by what a record is in.
+var (
+	actRetry = act{
+		name: "retry", link: "Retry", title: "Start this operation again?", button: "Start it again",
+		does: "Another attempt begins at once. The one before ends at its next step, and what was made stays.",
+		hurts: "If a call to the provider is under way, the new attempt waits until that has ended, or for two minutes. It will not " +
+			"help where a person has to mend something first.",
+		did: "The operation was started again", command: byToken("longshore retry"), do: retry,
+	}
+	actRemove = act{
+		name: "retry", link: "Delete", title: "Delete what has failed?", button: "Delete it",
+		does: "The broker deletes at once what was made so far. It would do so by itself after eight days.",
+		hurts: "What the instance holds is gone for good, unless its plan keeps it. Until the platform deletes a failed creation, it " +
+			"is told that the creation has failed.",
+		did: "Its deletion has begun", command: byToken("longshore retry"), do: retry,
+	}
+	actSettle = act{
+		name: "settle", link: "End", title: "End this operation as failed?", button: "End it as failed",
+		does: "The operation fails now, for good, and the platform's user reads the message.",
+		hurts: "A creation that ends so is removed with all that it has made. After an update or a deletion, the instance may be " +
+			"neither as it was nor as it was to be.",
+		did: "The operation has failed", command: byToken("longshore settle"),
+		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
+			message := first(strings.TrimSpace(v.r.PostFormValue("message")), settled)
+			return v.Console.Acts.Settle(v.r.Context(), r.Token().String(), clipped(message))
+		},
+	}
+	actRelease = act{
+		name: "release", link: "Release", title: "Put this thing into use again?", button: "Release it",
+		does:  "It can be used again as before, and is left alone from then on.",
+		hurts: "No record explains it, so no platform deletes it: it stays, and costs what it costs, until you delete it.",
+		did:   "Its release has begun", command: byName("longshore reaper release"),
+		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
+			return v.Console.Acts.Release(v.r.Context(), r.Key)
+		},
+	}
+	actDiscard = act{
+		name: "discard", link: "Delete", title: "Delete this thing for good?", button: "Delete it for good",
+		does:  "Its deletion begins at once, and does not wait for the end of its quarantine.",
+		hurts: "All data in it is lost. Nothing gives it back. Release it instead if anybody may need it.",
+		did:   "Its deletion has begun", command: byName("longshore reaper discard"),
+		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
+			return v.Console.Acts.Discard(v.r.Context(), r.Key)
+		},
+	}
+)
+
+// settled is what a platform's user reads unless the operator says more.
+const settled = "The operator of the broker has ended this operation."
+
+// actsOn are what may be done to a record.
+func (v *visit) actsOn(r lifecycle.Record) []act {
+	switch {
+	case r.OfOrphan() && r.IsReleased():
+		return []act{actDiscard}
+	case r.OfOrphan() && r.InQuarantine():
+		return []act{actRelease, actDiscard}
+	case r.InProgress():
+		return []act{actRetry, actSettle}
+	case failedForGood(r):
+		return []act{actRemove}
+	}
+	return nil
+}
+
+// actLinks lead to the pages that ask.
+func (v *visit) actLinks(r lifecycle.Record) g.Node {
+	return h.Span(h.Class("acts"), g.Map(v.actsOn(r), func(a act) g.Node {
+		return h.A(h.Href("act?"+url.Values{"do": {a.name}, "token": {r.Token().String()}}.Encode()),
+			h.Aria("label", a.link+" "+short(first(nameOf(r), r.Key.Instance))), g.Text(a.link))
+	}))
+}
+
+// withActs are the heads of a table whose last column has what may be done.
+func (v *visit) withActs(heads ...string) []string {
+	if v.acts {
+		heads = append(heads, "Acts")
+	}
+	return heads
+}
+
+// nameOf is the name of a thing in quarantine; empty for anything else.
+func nameOf(r lifecycle.Record) string {
+	if r.Kept == nil {
+		return ""
+	}
+	return r.Kept.Name
+}
+
+// home is the page that shows what a record is of.
+func home(r lifecycle.Record) string {
+	if r.OfOrphan() {
+		return "quarantine"
+	}
+	return to(r.Key)
+}
+
+// asked finds the act that a request names, and its record; where it cannot be done, the page
+// says so.
+func (v *visit) asked() (a act, r lifecycle.Record, status int, page g.Node) {
+	refuse := func(status int, title, why string) (act, lifecycle.Record, int, g.Node) {
+		_, page := v.page(title, false, h.P(g.Text(why)))
+		return a, r, status, page
+	}
+	if !v.acts {
+		return refuse(http.StatusForbidden, "This session only reads",
+			"Open the console by the link that `longshore console --act` prints, and do it there.")
+	}
+	token, err := lifecycle.ParseToken(v.r.FormValue("token"))
+	if err == nil {
+		r, err = v.Records.Record(v.r.Context(), token.Key, v.now)
+		v.note(err)
+	}
+	if err != nil {
+		return refuse(http.StatusNotFound, "There is no such operation", "Open it from one of the lists.")
+	}
+	for _, a := range v.actsOn(r) {
+		if a.name == v.r.FormValue("do") && r.Operation.ID == token.Operation {
+			return a, r, 0, nil
+		}
+	}
+	return refuse(http.StatusConflict, "Nothing was done", "What was asked for cannot be done to it any more: "+
+		"it has changed meanwhile. Look at it again.")
+}
+
+// ask says what an act will do, and why it may hurt; the form does it.
+func (v *visit) ask() (int, g.Node) {
+	a, r, status, page := v.asked()
+	if page != nil {
+		return status, page
+	}
+	hidden := func(name, value string) g.Node { return h.Input(h.Type("hidden"), h.Name(name), h.Value(value)) }
+	return v.page(a.title, false,
+		facts(fact{"Instance", v.named(r)}, fact{"Thing", text(nameOf(r))}, fact{"Binding", text(r.Key.Binding)},
+			fact{"Plan", text(v.planOf(r))}, fact{"Operation", v.doing(r)}, fact{"Begun", ago(r.Operation.Started, v.now)},
+			fact{"Why", text(clipped(why(r, v.now)))}),
+		h.P(h.Class("does"), g.Text(a.does)), alert("Why it may hurt", a.hurts),
+		h.Form(h.Class("asks"), h.Method("post"), h.Action("act"), hidden("do", a.name), hidden("token", r.Token().String()),
+			hidden("attempt", strconv.Itoa(r.Operation.Attempt)),
+			g.If(a.name == actSettle.name, h.Label(g.Text("Message for the platform's user"),
+				h.Input(h.Type("text"), h.Name("message"), h.Value(settled), h.MaxLength("300")))),
+			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(a.button)), h.A(h.Href(home(r)), g.Text("Cancel"))))
+}
+
+// act does what its page has asked about.
+func (v *visit) act() (int, g.Node) {
+	a, r, status, page := v.asked()
+	if page != nil {
+		return status, page
+	}
+	back := h.P(h.Class("pager"), h.A(h.Href(home(r)), g.Text("Look at it")), h.A(h.Href("overview"), g.Text("Overview")))
+	done, err := a.do(v, r)
+	if refusal := (*acts.Refusal)(nil); errors.As(err, &refusal) {
+		_, page := v.page("Nothing was done", false, h.P(g.Text(strings.ToUpper(refusal.Message[:1])+refusal.Message[1:]+".")), back)
+		return http.StatusConflict, page
+	}
+	if err != nil {
+		v.note(err)
+		_, page := v.page("It is not known whether it was done", false,
+			h.P(g.Text("The broker could not record it. Look at it again: doing it twice does no harm.")), back)
+		return http.StatusServiceUnavailable, page
+	}
+	return v.page(a.did, false, g.If(done.Note != "", h.P(g.Text("It "+done.Note+"."))), back)
+}

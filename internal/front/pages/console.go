@@ -1,0 +1,252 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/broker/acts"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// PrefixConsole begins the path of every page of the console.
+const PrefixConsole = "/console"
+
+const (
+	pathOverview     = PrefixConsole + "/overview"
+	pathLeaveConsole = PrefixConsole + "/leave"
+)
+
+// Reads is what the console reads of the ledger, which documents it. Each reads an index, and
+// none the whole table.
+type Reads interface {
+	Instances(ctx context.Context, platform, cursor string, limit int) (page []lifecycle.Key, next string, _ error)
+	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
+	Reports(ctx context.Context, since time.Time) ([]ledger.Report, error)
+	Inventory(ctx context.Context) (ledger.Inventory, error)
+}
+
+// Acts is what the console does for a session that may act; see package acts.
+type Acts interface {
+	Retry(ctx context.Context, token string, attempt int) (acts.Done, error)
+	Settle(ctx context.Context, token, message string) (acts.Done, error)
+	Release(ctx context.Context, key lifecycle.Key) (acts.Done, error)
+	Discard(ctx context.Context, key lifecycle.Key) (acts.Done, error)
+}
+
+// Console is what the operator's console shows and does, beside what each page of an
+// instance needs.
+type Console struct {
+	Reads     Reads
+	Acts      Acts
+	Offerings func() []catalog.Offering
+	Registry  func(ctx context.Context) (platforms.Registry, error)
+}
+
+// A list's page ends at either of these, so that it stays under 30 kB and is answered in time
+// however many instances there are.
+const (
+	mostRows   = 20
+	mostLooked = 400
+)
+
+// parts are the pages that the navigation leads to.
+var parts = []struct{ path, name string }{
+	{"overview", "Overview"}, {"instances", "Instances"}, {"operations", "Operations"}, {"upgrades", "Upgrades"},
+	{"quarantine", "Quarantine"}, {"retained", "Retained"}, {"offerings", "Offerings"}, {"platforms", "Platforms"},
+}
+
+// routeConsole adds the console's pages.
+func (s *Server) routeConsole(mux *http.ServeMux) {
+	for path, show := range map[string]func(*visit) (int, g.Node){
+		"overview": (*visit).overview, "instances": (*visit).instances, "instance": (*visit).instance,
+		"operations": (*visit).operations, "upgrades": (*visit).upgrades, "quarantine": (*visit).quarantine,
+		"retained": (*visit).retained, "offerings": (*visit).offerings, "platforms": (*visit).platforms, "act": (*visit).ask,
+	} {
+		mux.HandleFunc("GET "+PrefixConsole+"/"+path, s.visited(path, show))
+	}
+	mux.HandleFunc("POST "+PrefixConsole+"/act", s.visited("act", (*visit).act))
+	mux.HandleFunc("POST "+pathLeaveConsole, s.leaveConsole)
+	mux.HandleFunc("GET "+PrefixConsole+"/style.css", asset("text/css; charset=utf-8", style))
+	mux.HandleFunc("GET "+PrefixConsole+"/script.js", asset("text/javascript; charset=utf-8", script))
+	mux.Handle("GET "+PrefixConsole, http.RedirectHandler(pathOverview, http.StatusSeeOther))
+}
+
+// A visit is one request to the console by a session.
+type visit struct {
+	*Server
+	r      *http.Request
+	now    time.Time
+	part   string
+	acts   bool    // the session may act
+	unread []error // what could not be read; the rest is shown
+}
+
+// visited lets sessions of the console see a page.
+func (s *Server) visited(part string, show func(*visit) (int, g.Node)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		v := &visit{Server: s, r: r, now: s.Now(), part: part}
+		reads, err := s.allowed(r, Scope{Console: true})
+		var unknown error
+		v.acts, unknown = s.allowed(r, Scope{Console: true, Acts: true})
+		switch err = errors.Join(err, unknown); {
+		case err != nil:
+			s.fail(w, r, err)
+		case !reads && !v.acts:
+			s.show(w, r, http.StatusUnauthorized, consoleSignIn())
+		default:
+			status, page := show(v)
+			if err := errors.Join(v.unread...); err != nil {
+				s.Log.ErrorContext(r.Context(), "the console cannot read everything", "error", err)
+			}
+			s.show(w, r, status, page)
+		}
+	}
+}
+
+// leaveConsole ends the sessions of the console.
+func (s *Server) leaveConsole(w http.ResponseWriter, r *http.Request) {
+	for _, of := range []Scope{{Console: true}, {Console: true, Acts: true}} {
+		http.SetCookie(w, cookie(cookieName(of.sum()), "", -1))
+	}
+	s.show(w, r, http.StatusOK, leftPage())
+}
+
+func consoleSignIn() g.Node {
+	return message("Sign in to see the console", "The console needs a session, which a link opens. "+
+		"Links are valid for 15 minutes, and once. The command line prints one:", example("Command", "longshore console"))
+}
+
+// page is a page of the console; a live one brings itself up to date.
+func (v *visit) page(title string, live bool, body ...g.Node) (int, g.Node) {
+	role := "reads only"
+	if v.acts {
+		role = "may act"
+	}
+	return http.StatusOK, layout(title+" – Longshore",
+		h.Header(h.Class("bar"),
+			h.P(h.Class("brand"), g.Text("Longshore")),
+			h.Nav(h.Aria("label", "Console"), g.Map(parts, func(p struct{ path, name string }) g.Node {
+				return h.A(h.Href(p.path), g.If(p.path == v.part || p.path == v.part+"s", h.Aria("current", "page")), g.Text(p.name))
+			})),
+			h.Form(h.Method("post"), h.Action("leave"), h.Span(g.Text("This session "+role+".")),
+				h.Button(h.Type("submit"), g.Text("Sign out")))),
+		h.Main(h.Class("wide"), g.If(live, h.Data("live", "")), h.H1(g.Text(title)),
+			g.If(len(v.unread) > 0, alert("Not everything can be read",
+				"What is missing here may be there all the same. `longshore fsck` says more of a data folder, and the log of the "+
+					"broker says why.")),
+			g.Group(body)))
+}
+
+// alert is what needs somebody.
+func alert(title, text string, more ...g.Node) g.Node {
+	return h.Div(h.Class("alert"), h.Role("status"), h.P(h.Class("bad"), h.Strong(g.Text(title))), h.P(g.Text(text)), g.Group(more))
+}
+
+// note keeps an error, and lets the page go on.
+func (v *visit) note(err error) {
+	if err != nil {
+		v.unread = append(v.unread, err)
+	}
+}
+
+// gather reads on in a list until a page is full, or so much was looked at that an answer is
+// due. A place in a list is that of a source's page, and how many of it are passed.
+func gather[T any](v *visit, read func(cursor string) ([]T, string, error), takes func(T) bool) (rows []T, next string) {
+	skip, cursor, _ := strings.Cut(v.r.URL.Query().Get("at"), ".")
+	passed, _ := strconv.Atoi(skip) // a place that somebody made up is the first
+	for looked := 0; ; {
+		page, after, err := read(cursor)
+		v.note(err)
+		for n := min(max(passed, 0), len(page)); n < len(page); n++ {
+			if len(rows) == mostRows {
+				return rows, strconv.Itoa(n) + "." + cursor
+			}
+			if takes(page[n]) {
+				rows = append(rows, page[n])
+			}
+		}
+		if looked += max(len(page), 1); after == "" {
+			return rows, ""
+		}
+		if passed, cursor = 0, after; looked >= mostLooked {
+			return rows, "0." + cursor
+		}
+	}
+}
+
+// due reads records by the index of what the reaper is to look at until then.
+func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record, string, error) {
+	return func(cursor string) (all []lifecycle.Record, next string, err error) {
+		page, next, err := v.Console.Reads.Due(v.r.Context(), v.now.Add(until), cursor)
+		for _, d := range page {
+			if d.Record != nil {
+				all = append(all, *d.Record)
+			}
+		}
+		return all, next, err
+	}
+}
+
+// existing reads the instances that exist, the latest first.
+func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, err error) {
+	keys, next, err := v.Console.Reads.Instances(v.r.Context(), "", cursor, mostRows)
+	unread := []error{err}
+	for _, k := range keys {
+		r, err := v.Records.Record(v.r.Context(), k, v.now)
+		if unread = append(unread, err); err == nil && r.Exists() && k.Life == "" {
+			all = append(all, r)
+		}
+	}
+	return all, next, errors.Join(unread...)
+}
+
+// more leads to the next page of a list, and back to its first.
+func (v *visit) more(next string) g.Node {
+	to := func(place, words string) g.Node {
+		q := v.r.URL.Query()
+		if q.Del("at"); place != "" {
+			q.Set("at", place)
+		}
+		return h.A(h.Href(v.part+"?"+q.Encode()), g.Text(words))
+	}
+	if first := v.r.URL.Query().Get("at") == ""; next == "" && first {
+		return nil
+	} else {
+		return h.P(h.Class("pager"), g.If(!first, to("", "First page")), g.If(next != "", to(next, "Next page")))
+	}
+}
+
+// listed is a table, or says that there is nothing.
+func listed[T any](v *visit, heads []string, rows []T, next, none string, cells func(T) []g.Node) g.Node {
+	switch {
+	case len(rows) == 0 && next != "":
+		none = "There is none among those that were looked at. The next page goes on."
+		fallthrough
+	case len(rows) == 0:
+		return g.Group{h.P(h.Class("none"), g.Text(none)), v.more(next)}
+	}
+	return g.Group{table(heads, rows, cells), v.more(next)}
+}
+
+// to is the console's page of an instance.
+func to(k lifecycle.Key) string {
+	return "instance?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}}.Encode()
+}
+
+// longestWord is how much a list shows of one text, in characters.
+const longestWord = 60
+
+// short shortens a text for a list.
+func short(s string) string { return clippedTo(s, longestWord) }

@@ -1,0 +1,318 @@
+package pages_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/operation"
+	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+var (
+	reads = pages.Scope{Console: true}
+	acts  = pages.Scope{Console: true, Acts: true}
+)
+
+// consolePages are the pages that the navigation leads to, and those of one instance and of acts.
+var consolePages = []string{"overview", "instances", "instance?platform=cf&id=orders-db", "operations", "operations?show=stuck",
+	"operations?show=failed", "upgrades", "quarantine", "retained", "offerings", "platforms", "act?do=retry"}
+
+func (d *desk) console(path string) *httptest.ResponseRecorder {
+	d.Helper()
+	return d.ask("GET", "/console/"+path, nil)
+}
+
+// record reads an instance.
+func (d *desk) record(k lifecycle.Key) lifecycle.Record {
+	d.Helper()
+	r, err := d.records.Record(d.Context(), k, d.now)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return r
+}
+
+// busy is an instance whose update runs.
+func (d *desk) busy() lifecycle.Record {
+	r := d.ready()
+	r.State, r.Due = lifecycle.Updating, epoch.Add(time.Minute)
+	r.Operation = &lifecycle.Operation{ID: fmt.Sprintf("%022d", 7), Kind: operation.Update, Phase: lifecycle.InProgress, Attempt: 3,
+		Started: epoch.Add(-time.Hour), Deadline: epoch.Add(time.Hour), Trouble: "The disk is full."}
+	return r
+}
+
+// orphan is a thing in quarantine.
+func orphan(name string) lifecycle.Record {
+	return lifecycle.Record{Key: lifecycle.Key{Platform: "cf", Instance: "gone", Life: "life"}, State: lifecycle.Quarantined,
+		Incarnation: "life", Provider: "postgres", Due: epoch.Add(time.Hour),
+		Operation: &lifecycle.Operation{ID: fmt.Sprintf("%022d", 8), Kind: operation.Quarantine, Phase: lifecycle.Succeeded, Attempt: 1},
+		Kept:      &lifecycle.Kept{Since: epoch, Until: epoch.Add(14 * 24 * time.Hour), Name: name}}
+}
+
+// The console opens to its own sessions alone; neither does its session open an instance's page.
+// A link opens it once, and not after its time.
+func TestTheConsoleNeedsItsSession(t *testing.T) {
+	d := newDesk(t)
+	d.put(d.ready())
+	denied := func() {
+		t.Helper()
+		for _, page := range consolePages {
+			d.sees(d.console(page), http.StatusUnauthorized, "longshore console")
+		}
+		d.sees(d.ask("POST", "/console/act", url.Values{"do": {"retry"}}), http.StatusUnauthorized)
+	}
+	denied()
+	d.signIn(own)
+	denied()
+	clear(d.cookies)
+	link := d.linkTo(reads, "once")
+	w := d.exchange(link)
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/console/overview" {
+		t.Errorf("a link is answered %d to %q", w.Code, w.Header().Get("Location"))
+	}
+	d.sees(d.exchange(link), http.StatusForbidden, "This link cannot be used")
+	for _, page := range consolePages[:len(consolePages)-1] {
+		d.sees(d.console(page), http.StatusOK, "reads only")
+	}
+	d.sees(d.page(own), http.StatusUnauthorized)
+	if w := d.ask("GET", "/console", nil); w.Header().Get("Location") != "/console/overview" {
+		t.Errorf("the console's own address leads to %q", w.Header().Get("Location"))
+	}
+	late := d.linkTo(acts, "late")
+	d.now = d.now.Add(pages.LinkTime)
+	d.sees(d.exchange(late), http.StatusForbidden)
+	denied()
+	d.now = epoch
+	d.sees(d.ask("POST", "/console/leave", nil), http.StatusOK, "signed out")
+	denied()
+}
+
+// A session that only reads is shown commands in place of acts, and cannot act. Another site
+// cannot act by the session of one that may, and to look at an act's page does nothing.
+func TestOnlyAnActingSessionActs(t *testing.T) {
+	d := newDesk(t)
+	d.put(d.busy())
+	d.put(orphan("thing"))
+	token := d.record(own).Token().String()
+	form := url.Values{"do": {"settle"}, "token": {token}}
+	d.signInTo(reads)
+	for _, page := range []string{"operations", "instance?platform=cf&id=orders-db", "quarantine"} {
+		if body := d.console(page).Body.String(); strings.Contains(body, "act?") {
+			t.Errorf("%s leads to acts", page)
+		}
+	}
+	d.sees(d.console("instance?platform=cf&id=orders-db"), http.StatusOK, "longshore retry "+token, "longshore settle "+token)
+	d.sees(d.console("act?"+form.Encode()), http.StatusForbidden, "longshore console --act")
+	d.sees(d.ask("POST", "/console/act", form), http.StatusForbidden, "longshore console --act")
+	d.signInTo(acts)
+	w := d.ask("POST", "/console/act", form, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
+	if w.Code != http.StatusForbidden {
+		t.Errorf("another site's form is answered %d", w.Code)
+	}
+	d.sees(d.console("operations"), http.StatusOK, "act?do=retry", "act?do=settle")
+	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "End this operation as failed?", "Why it may hurt", "The disk is full.")
+	if r := d.record(own); !r.InProgress() || r.Version != 1 || len(d.started) > 0 {
+		t.Errorf("something was done: %+v", r)
+	}
+}
+
+// Each act does what its page says, once however often its form is sent, and is in the history.
+func TestActs(t *testing.T) {
+	former := orphan("").Key
+	discarded := func(r lifecycle.Record) bool { return r.State == lifecycle.Deleting }
+	failed := func(d *desk) lifecycle.Record {
+		r := d.busy()
+		r.State, r.Operation.Kind, r.Operation.Phase = lifecycle.CreateFailed, operation.Provision, lifecycle.Failed
+		return r
+	}
+	thing := func(*desk) lifecycle.Record { return orphan("thing") }
+	for name, tc := range map[string]struct {
+		do, history string
+		key         lifecycle.Key
+		record      func(*desk) lifecycle.Record
+		done        func(lifecycle.Record) bool
+		starts      int
+	}{
+		"Retry": {"retry", "retry", own, (*desk).busy,
+			func(r lifecycle.Record) bool { return r.InProgress() && r.Operation.Attempt == 4 }, 1},
+		"Remove": {"retry", "retry", own, failed, discarded, 1},
+		"Settle": {"settle", "settle", own, (*desk).busy, func(r lifecycle.Record) bool {
+			return r.Operation.Phase == lifecycle.Failed && r.Operation.Description == "We ended it."
+		}, 0},
+		"Release": {"release", "release", former, thing, func(r lifecycle.Record) bool { return r.State == lifecycle.Releasing }, 1},
+		"Discard": {"discard", "delete from quarantine", former, thing, discarded, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			d.put(tc.record(d))
+			d.signInTo(acts)
+			before := d.record(tc.key)
+			form := url.Values{"do": {tc.do}, "token": {before.Token().String()}, "message": {"We ended it."},
+				"attempt": {fmt.Sprint(before.Operation.Attempt)}}
+			d.sees(d.console("act?"+form.Encode()), http.StatusOK, "Why it may hurt")
+			d.sees(d.ask("POST", "/console/act", form), http.StatusOK)
+			r := d.record(tc.key)
+			if !tc.done(r) || len(d.started) != tc.starts {
+				t.Errorf("%d executions, and the record is %+v of %+v", len(d.started), r, r.Operation)
+			}
+			d.sees(d.ask("POST", "/console/act", form), http.StatusConflict, "othing was done")
+			if again := d.record(tc.key); again.Version != r.Version || len(d.started) != tc.starts {
+				t.Errorf("the second time, %d executions, and the record is %+v", len(d.started), again)
+			}
+			entries, _, err := d.records.History(t.Context(), tc.key, "", 10)
+			if err != nil || len(entries) == 0 || entries[0].Act != tc.history && entries[len(entries)-1].Act != tc.history {
+				t.Errorf("the history has %+v: %v", entries, err)
+			}
+		})
+	}
+}
+
+// A list shows what it is narrowed to.
+func TestFilters(t *testing.T) {
+	d := newDesk(t)
+	d.put(d.ready())
+	d.put(lifecycle.Record{Key: lifecycle.Key{Platform: "cf", Instance: "other"}, State: lifecycle.CreateFailed,
+		Created: epoch.Add(-time.Hour), Attributes: lifecycle.Attributes{OrganizationGUID: "org-guid"}})
+	d.signInTo(reads)
+	for query, want := range map[string]string{
+		"": "orders other", "offering=postgresql": "orders", "offering=none": "", "plan=small": "orders", "plan=large": "",
+		"state=ready": "orders", "state=" + url.QueryEscape(string(lifecycle.CreateFailed)): "other",
+		"organization=Shop": "orders", "organization=org-guid": "other", "space=live&organization=shop": "orders", "space=x": "",
+		"age=day": "other", "age=old": "", "age=month": "orders other", "at=99.": "", "at=-1.": "orders other", "at=x": "orders other",
+	} {
+		body := d.console("instances?" + query).Body.String()
+		for _, name := range []string{"orders", "other"} {
+			if strings.Contains(body, ">"+name+"</a>") != strings.Contains(want, name) {
+				t.Errorf("%q shows %q otherwise than %q", query, name, want)
+			}
+		}
+	}
+}
+
+// However many instances there are and however long their names, each page stays small; the
+// next pages have the rest.
+func TestConsoleStaysSmall(t *testing.T) {
+	d := newDesk(t)
+	long := strings.Repeat("long word ", 200)
+	var changes []ledger.Change
+	for n := range 10_000 {
+		r := d.busy()
+		r.Key.Instance = fmt.Sprintf("3c1f5a52-0000-4000-8000-%012d", n)
+		context, _ := json.Marshal(map[string]string{"instance_name": long, "space_name": long, "organization_name": long})
+		r.Operation.Trouble, r.Provider = long, long
+		if n < 100 {
+			r.Attributes.SealedContext, _ = d.vault.Seal(t.Context(), vault.Label{Key: r.Key, Member: vault.Context}, context)
+		}
+		if changes = append(changes, ledger.Put(r)); len(changes) == 100 {
+			if err := d.records.Commit(t.Context(), changes...); err != nil {
+				t.Fatal(err)
+			}
+			changes = nil
+		}
+	}
+	d.signInTo(acts)
+	for _, page := range append(consolePages, "instances?plan=none") {
+		w := d.console(page)
+		if w.Body.Len() >= 30<<10 {
+			t.Errorf("%s has %d bytes", page, w.Body.Len())
+		}
+		t.Logf("%s: %d bytes", page, w.Body.Len())
+	}
+	d.sees(d.console("overview"), http.StatusOK, "400+")
+	d.sees(d.console("instances?plan=none"), http.StatusOK, "The next page goes on")
+	seen := map[string]bool{}
+	for at := "operations?show=stuck"; at != "" && len(seen) < 60; {
+		body := d.console(at).Body.String()
+		for _, part := range strings.Split(body, `instance?id=`)[1:] {
+			id, _, _ := strings.Cut(part, "&")
+			if seen[id] {
+				t.Fatalf("%q is on two pages", id)
+			}
+			seen[id] = true
+		}
+		_, next, _ := strings.Cut(body, `First page</a><a href="`)
+		if len(seen) == 20 {
+			_, next, _ = strings.Cut(body, `<p class="pager"><a href="`)
+		}
+		next, _, _ = strings.Cut(next, `"`)
+		at = strings.ReplaceAll(next, "&amp;", "&")
+	}
+	if len(seen) != 60 {
+		t.Errorf("three pages have %d operations", len(seen))
+	}
+}
+
+// Markup in any name, text or parameter is shown as text, and no page has a platform's secret.
+func TestConsoleShowsMarkupAsText(t *testing.T) {
+	d := newDesk(t)
+	k := lifecycle.Key{Platform: markup, Instance: "i" + markup}
+	context, _ := json.Marshal(map[string]string{"instance_name": markup, "space_name": markup, "organization_name": markup})
+	r := d.busy()
+	r.Key, r.Provider, r.Operation.Trouble, r.Incarnation = k, markup, markup, markup
+	r.Operation.Asker.Request = markup
+	r.Attributes.OrganizationGUID, r.Attributes.MaintenanceVersion, r.Made.Target = markup, markup, lifecycle.Target{Name: markup}
+	var err error
+	if r.Attributes.SealedContext, err = d.vault.Seal(t.Context(), vault.Label{Key: k, Member: vault.Context}, context); err != nil {
+		t.Fatal(err)
+	}
+	d.put(r)
+	o := orphan(markup)
+	o.Provider = markup
+	d.put(o)
+	kept := orphan("")
+	kept.Key.Life, kept.Key.Instance, kept.Incarnation = "other"+markup, markup, "other"+markup
+	d.put(kept)
+	halted := ledger.Put(ledger.Inventory{Halt: &ledger.Halt{At: epoch, Reason: markup}})
+	counted := ledger.PutReport(ledger.Report{Started: epoch, Ended: epoch,
+		Counted: &ledger.Counted{Odd: []string{markup}, Unreached: []string{markup}}}, "1")
+	if err := d.records.Commit(t.Context(), halted, counted); err != nil {
+		t.Fatal(err)
+	}
+	d.signInTo(acts)
+	q := url.QueryEscape(markup)
+	all := append(consolePages, "instance?platform="+q+"&id=i"+q, "instances?plan="+q+"&at="+q+"&space="+q, "operations?show="+q,
+		"act?do=settle&token="+r.Token().String(), "act?do=discard&token="+o.Token().String(), "act?do="+q+"&token="+q)
+	for _, page := range all {
+		body := d.console(page).Body.String()
+		if strings.Contains(body, "<script>") || strings.Contains(body, "<img") || strings.Contains(body, `"'>`) ||
+			strings.Contains(body, "canary") {
+			t.Errorf("%s has markup or a secret:\n%s", page, body)
+		}
+	}
+	d.sees(d.console("overview"), http.StatusOK, "&lt;script&gt;alert(1)", "longshore reaper resume")
+	d.sees(d.console("platforms"), http.StatusOK, "Production", "Rotating", "/production/v2")
+}
+
+// What cannot be read is told without its cause, and the rest is shown.
+func TestTheConsoleShowsWhatItCan(t *testing.T) {
+	d := newDesk(t)
+	console := d.server.Console
+	console.Registry = func(context.Context) (platforms.Registry, error) { return platforms.Registry{}, errors.New("cause") }
+	d.server.Console = console
+	d.signInTo(reads)
+	w := d.console("platforms")
+	d.sees(w, http.StatusOK, "Not everything can be read", "No platform may log in.")
+	if strings.Contains(w.Body.String(), "cause") || !strings.Contains(d.log.String(), "cause") {
+		t.Errorf("the page says the cause, or the log does not: %s", d.log.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, page := range consolePages[:len(consolePages)-3] {
+		w := d.ask("GET", "/console/"+page, nil, func(r *http.Request) { *r = *r.WithContext(ctx) })
+		if !strings.Contains(w.Body.String(), "Not everything can be read") {
+			t.Errorf("%s is answered %d without saying that it cannot be read", page, w.Code)
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package pages
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/base/operation"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// called is what people call an instance, or its id.
+func (v *visit) called(r lifecycle.Record) string {
+	r.Key = r.Key.InstanceKey()
+	return first(v.placeOf(v.r.Context(), r).InstanceName, r.Key.Instance)
+}
+
+// named leads to the page of an instance.
+func (v *visit) named(r lifecycle.Record) g.Node {
+	return h.A(h.Href(to(r.Key)), g.Text(short(v.called(r))))
+}
+
+// planOf are the names of a record's offering and plan.
+func (v *visit) planOf(r lifecycle.Record) string {
+	o, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+	if !known {
+		return "a plan that is not offered any more"
+	}
+	return short(o.Name) + " / " + short(p.Name)
+}
+
+// A filter is what a list of instances is narrowed to; an empty member is not.
+type filter struct{ offering, plan, state, organization, space, age string }
+
+func (v *visit) filter() filter {
+	q := v.r.URL.Query()
+	return filter{q.Get("offering"), q.Get("plan"), q.Get("state"), q.Get("organization"), q.Get("space"), q.Get("age")}
+}
+
+// ages are what a list may be narrowed to, by how old an instance is.
+var ages = []struct {
+	value, words string
+	from, to     time.Duration
+}{
+	{"day", "up to a day", 0, 24 * time.Hour}, {"month", "up to 30 days", 0, 30 * 24 * time.Hour},
+	{"old", "more than 30 days", 30 * 24 * time.Hour, 1<<63 - 1}, {"older", "more than a year", 365 * 24 * time.Hour, 1<<63 - 1},
+}
+
+// takes reports whether an instance is asked for. Names are compared last, since they are sealed.
+func (v *visit) takes(f filter, r lifecycle.Record) bool {
+	o, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+	if !known && f.offering+f.plan != "" || f.offering != "" && f.offering != o.Name || f.plan != "" && f.plan != p.Name ||
+		f.state != "" && f.state != string(r.Seen()) {
+		return false
+	}
+	for _, a := range ages {
+		if age := v.now.Sub(r.Created); a.value == f.age && (age < a.from || age > a.to) {
+			return false
+		}
+	}
+	if f.organization == "" && f.space == "" {
+		return true
+	}
+	in := v.placeOf(v.r.Context(), r)
+	is := func(asked string, names ...string) bool {
+		for _, name := range names {
+			if strings.EqualFold(asked, name) {
+				return true
+			}
+		}
+		return asked == ""
+	}
+	return is(f.organization, in.OrganizationName, r.Attributes.OrganizationGUID) &&
+		is(f.space, in.SpaceName, in.Namespace, r.Attributes.SpaceGUID)
+}
+
+func (v *visit) instances() (int, g.Node) {
+	f := v.filter()
+	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool { return v.takes(f, r) })
+	list := listed(v, []string{"Instance", "State", "Plan", "Where", "Age"}, rows, next, "There is no such instance.",
+		func(r lifecycle.Record) []g.Node {
+			in := v.placeOf(v.r.Context(), r)
+			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(first(where(in), short(r.Key.Platform))),
+				ago(r.Created, v.now)}
+		})
+	return v.page("Instances", false, v.form(f), list)
+}
+
+// where are the names of an organization and a space.
+func where(in place) string {
+	all := present(in.OrganizationName, in.SpaceName, in.Namespace)
+	for i, name := range all {
+		all[i] = short(name)
+	}
+	return strings.Join(all, " / ")
+}
+
+// form narrows the list of instances; it works by its address, without script.
+func (v *visit) form(f filter) g.Node {
+	type option struct{ value, words string }
+	choice := func(name, label, chosen string, options []option) g.Node {
+		return h.Label(g.Text(label), h.Select(h.Name(name), h.Option(h.Value(""), g.Text("any")),
+			g.Map(options, func(o option) g.Node {
+				return h.Option(h.Value(o.value), g.If(o.value == chosen, h.Selected()), g.Text(o.words))
+			})))
+	}
+	word := func(name, label, value string) g.Node {
+		return h.Label(g.Text(label), h.Input(h.Type("text"), h.Name(name), h.Value(clipped(value))))
+	}
+	var offerings, inStates, old []option
+	for _, o := range v.Console.Offerings() {
+		offerings = append(offerings, option{o.Name, short(o.Name)})
+	}
+	for _, s := range []lifecycle.State{lifecycle.Ready, lifecycle.Creating, lifecycle.Updating, lifecycle.Deleting,
+		lifecycle.CreateFailed, lifecycle.DeleteFailed} {
+		inStates = append(inStates, option{string(s), states[s].word})
+	}
+	for _, a := range ages {
+		old = append(old, option{a.value, a.words})
+	}
+	return h.Form(h.Class("filter"), h.Method("get"), h.Action("instances"), h.Aria("label", "Filter"),
+		choice("offering", "Offering", f.offering, offerings), word("plan", "Plan", f.plan),
+		choice("state", "State", f.state, inStates), choice("age", "Age", f.age, old),
+		word("organization", "Organization", f.organization), word("space", "Space", f.space),
+		h.Button(h.Type("submit"), g.Text("Filter")), g.If(f != filter{}, h.A(h.Href("instances"), g.Text("Show all"))))
+}
+
+func stateOf(r lifecycle.Record) g.Node {
+	state := states[r.Seen()]
+	if r.Unusable && r.State == lifecycle.Ready {
+		state.tone, state.word = "bad", "Unusable"
+	}
+	return dot(state.tone, state.word)
+}
+
+// doing is what an operation does, or how it has ended.
+func (v *visit) doing(r lifecycle.Record) g.Node {
+	op := r.Operation
+	words := kinds[op.Kind]
+	switch {
+	case stuck(r, v.now):
+		return dot("bad", words[0]+", stuck")
+	case r.InProgress():
+		return dot("busy", words[0])
+	case op.Phase == lifecycle.Failed:
+		return dot("bad", words[0]+" failed")
+	}
+	return dot("good", words[0]+" done")
+}
+
+// kinds are the nouns of operations.
+var kinds = map[lifecycle.Kind][1]string{
+	operation.Provision: {"Creation"}, operation.Update: {"Update"}, operation.Deprovision: {"Deletion"},
+	operation.Bind: {"Binding"}, operation.Unbind: {"Unbinding"}, operation.Quarantine: {"Quarantine"}, operation.Release: {"Release"},
+}
+
+func (v *visit) operations() (int, g.Node) {
+	show := first(v.r.URL.Query().Get("show"), "running")
+	shows := map[string]func(lifecycle.Record) bool{
+		"running": lifecycle.Record.InProgress, "failed": failedForGood,
+		"stuck": func(r lifecycle.Record) bool { return stuck(r, v.now) },
+	}
+	takes, known := shows[show]
+	if !known {
+		takes, show = shows["running"], "running"
+	}
+	rows, next := gather(v, v.due(soon), takes)
+	tabs := h.Nav(h.Class("tabs"), h.Aria("label", "Operations"), g.Map([]string{"running", "stuck", "failed"}, func(s string) g.Node {
+		return h.A(h.Href("operations?show="+s), g.If(s == show, h.Aria("current", "page")), g.Text(strings.ToUpper(s[:1])+s[1:]))
+	}))
+	list := listed(v, v.withActs("Operation", "Instance", "Begun", "Attempt", "Why"), rows, next, "There is none.",
+		func(r lifecycle.Record) []g.Node {
+			return []g.Node{v.doing(r), v.named(r), ago(r.Operation.Started, v.now), g.Textf("%d", r.Operation.Attempt),
+				text(clippedTo(why(r, v.now), 2*longestWord)), v.actLinks(r)}
+		})
+	return v.page("Operations", true, tabs, list)
+}
+
+func (v *visit) upgrades() (int, g.Node) {
+	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool {
+		_, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+		return known && behind(r, p)
+	})
+	list := listed(v, []string{"Instance", "State", "Plan", "Has", "Can have"}, rows, next,
+		"Every instance has the version of its plan.", func(r lifecycle.Record) []g.Node {
+			_, p, _ := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(first(short(r.Attributes.MaintenanceVersion), "none")),
+				text(short(p.MaintenanceInfo.Version))}
+		})
+	return v.page("Upgrades", false, h.P(h.Class("none"), g.Text("These are behind the version of their plan. "+
+		"Their users ask for the upgrade through the platform, such as by cf upgrade-service.")), list)
+}
+
+func (v *visit) quarantine() (int, g.Node) {
+	rows, next := gather(v, v.due(forever), func(r lifecycle.Record) bool {
+		return r.OfOrphan() && (r.InQuarantine() || r.IsReleased())
+	})
+	list := listed(v, v.withActs("Thing", "State", "Provider", "Since", "Deleted"), rows, next, "Nothing is in quarantine.",
+		func(r lifecycle.Record) []g.Node {
+			state, until := dot("bad", "Out of use"), ago(r.Kept.Until, v.now)
+			if r.IsReleased() {
+				state, until = dot("good", "Released"), text("never by the broker")
+			}
+			return []g.Node{h.Code(g.Text(short(r.Kept.Name))), state, text(short(r.Provider)), ago(r.Kept.Since, v.now), until,
+				v.actLinks(r)}
+		})
+	return v.page("Quarantine", false, h.P(h.Class("none"), g.Text("No record explains these things. They are out of use, so that "+
+		"whoever needs one notices before it is deleted.")), list)
+}
+
+// forever is after all that is due.
+const forever = 100 * 365 * 24 * time.Hour
+
+func (v *visit) retained() (int, g.Node) {
+	rows, next := gather(v, v.due(forever), func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() })
+	list := listed(v, []string{"Instance", "Plan", "Since", "Removed", "Give it back"}, rows, next, "Nothing is retained.",
+		func(r lifecycle.Record) []g.Node {
+			return []g.Node{text(short(r.Key.Instance)), text(v.planOf(r)), ago(r.Kept.Since, v.now), ago(r.Kept.Until, v.now),
+				h.Code(g.Text("longshore undelete " + quoted(r.Handle())))}
+		})
+	return v.page("Retained", false, h.P(h.Class("none"), g.Text("Their users have deleted these instances, and their plans keep "+
+		"the data for a time.")), list)
+}
+
+func (v *visit) offerings() (int, g.Node) {
+	type offer struct {
+		catalog.Offering
+		plan catalog.Plan
+	}
+	rows, next := gather(v, func(string) (all []offer, next string, _ error) {
+		for _, o := range v.Console.Offerings() {
+			for _, p := range o.Plans {
+				all = append(all, offer{o, p})
+			}
+		}
+		return all, "", nil
+	}, func(offer) bool { return true })
+	list := listed(v, []string{"Offering", "Plan", "Version", "List price", "Made by"}, rows, next, "Nothing is offered.",
+		func(o offer) []g.Node {
+			version := ""
+			if o.plan.MaintenanceInfo != nil {
+				version = o.plan.MaintenanceInfo.Version
+			}
+			return []g.Node{
+				h.A(h.Href("instances?"+url.Values{"offering": {o.Name}, "plan": {o.plan.Name}}.Encode()), g.Text(short(o.Name))),
+				h.Strong(g.Text(short(o.plan.Name))), text(short(version)), text(short(price(o.plan.Metadata))), text(short(o.Provider)),
+			}
+		})
+	return v.page("Offerings", false, list)
+}
+
+func (v *visit) platforms() (int, g.Node) {
+	rows, next := gather(v, func(string) ([]platforms.Platform, string, error) {
+		registry, err := v.Console.Registry(v.r.Context())
+		return registry.Platforms, "", err
+	}, func(platforms.Platform) bool { return true })
+	list := listed(v, []string{"Platform", "State", "Id", "Logs in at", "Sees"}, rows, next, "No platform may log in.",
+		func(p platforms.Platform) []g.Node {
+			return []g.Node{h.Strong(g.Text(short(p.Name))), v.login(p), h.Code(g.Text(short(p.ID))), h.Code(g.Text(short(p.Path + "/v2"))),
+				text(first(clipped(strings.Join(p.Offerings, ", ")), "everything"))}
+		})
+	return v.page("Platforms", false, list)
+}
+
+// login says whether a platform may log in, and until when a password that was replaced is
+// valid. No secret of it is shown.
+func (v *visit) login(p platforms.Platform) g.Node {
+	if !p.Removed.IsZero() {
+		return g.Group{dot("off", "Removed"), g.Text(" "), ago(p.Removed, v.now)}
+	}
+	for _, old := range p.Previous {
+		if v.now.Before(old.Until) {
+			return g.Group{dot("busy", "Rotating"), g.Text(" the old password ends "), ago(old.Until, v.now)}
+		}
+	}
+	return dot("good", "May log in")
+}

@@ -1,0 +1,81 @@
+package pages
+
+import (
+	"net/http"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// instance is the page of an instance with what operators see of it: whose it is, where, and its
+// operation.
+func (v *visit) instance() (int, g.Node) {
+	is, err := v.view(v.r.Context(), keyIn(v.r))
+	if err != nil {
+		v.note(err)
+		_, page := v.page("This instance cannot be read", true)
+		return http.StatusServiceUnavailable, page
+	}
+	if is.record.State == lifecycle.Absent {
+		_, page := v.page("There is no such instance", false, h.P(g.Text("It was deleted, or never was.")))
+		return http.StatusNotFound, page
+	}
+	op := is.record.Operation
+	return v.page(is.title(), true, h.P(stateOf(is.record)), is.progress(op), is.failure(op), v.operation(is.record), v.whose(is),
+		section("about", "About", is.about()), is.bound(), is.happened())
+}
+
+func (v *visit) whose(is *view) g.Node {
+	r, in := is.record, is.context
+	return section("whose", "Whose, and where", facts(
+		fact{"Platform", v.platform(r.Key.Platform)},
+		fact{"Organization", known(in.OrganizationName, r.Attributes.OrganizationGUID)},
+		fact{"Space", known(first(in.SpaceName, in.Namespace), r.Attributes.SpaceGUID)},
+		fact{"Made by", text(r.Provider)}, fact{"Target", known(r.Made.Target.Name, r.Made.Target.Identity)},
+		fact{"Incarnation", known("", r.Incarnation)}))
+}
+
+// known is a name with its id.
+func known(name, id string) g.Node {
+	switch {
+	case id == "" || id == name:
+		return text(name)
+	case name == "":
+		return h.Code(g.Text(id))
+	}
+	return g.Group{g.Text(name + " "), h.Code(g.Text(id))}
+}
+
+// platform names a platform; without the registry, it is its id.
+func (v *visit) platform(id string) g.Node {
+	registry, err := v.Console.Registry(v.r.Context())
+	v.note(err)
+	for _, p := range registry.Platforms {
+		if p.ID == id {
+			return known(p.Name, id)
+		}
+	}
+	return known("", id)
+}
+
+// operation tells of the latest operation, and what may be done about it.
+func (v *visit) operation(r lifecycle.Record) g.Node {
+	op := r.Operation
+	if op == nil {
+		return nil
+	}
+	may := v.actsOn(r)
+	next := op.Next
+	if !r.InProgress() {
+		next = r.Due
+	}
+	return section("operation", "Operation", facts(
+		fact{"State", v.doing(r)}, fact{"Begun", ago(op.Started, v.now)}, fact{"Ended", ago(op.Settled, v.now)},
+		fact{"Next look", ago(next, v.now)}, fact{"Attempt", g.Textf("%d", op.Attempt)},
+		fact{"Faults", g.If(op.Faults > 0, g.Textf("%d in a row", op.Faults))},
+		fact{"Trouble", text(op.Trouble)}, fact{"Request", text(op.Asker.Request)},
+		fact{"Token", h.Code(g.Text(r.Token().String()))}, fact{"Act", g.If(v.acts && len(may) > 0, v.actLinks(r))}),
+		g.If(!v.acts, g.Map(may, func(a act) g.Node { return example(a.link, a.command(r)) })))
+}

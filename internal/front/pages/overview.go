@@ -1,0 +1,202 @@
+package pages
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+// What the overview reads.
+const (
+	// soon is until when what runs or has failed is due: the reaper removes failures itself
+	// after eight days.
+	soon = 9 * 24 * time.Hour
+	// lately is how old the reports are that it reads; an inventory is taken each hour.
+	lately = 3 * time.Hour
+	// mostNeeds bounds the list of what needs somebody.
+	mostNeeds = 10
+	// faultsOfStuck is after how many faults in a row an operation is shown as stuck.
+	faultsOfStuck = 3
+)
+
+// stuck reports whether an operation does not go on by itself, or hardly.
+func stuck(r lifecycle.Record, now time.Time) bool {
+	return r.InProgress() && (r.Operation.Trouble != "" || r.Operation.Faults >= faultsOfStuck || r.Operation.Overdue(now))
+}
+
+// failedForGood reports whether a creation or a deletion has failed.
+func failedForGood(r lifecycle.Record) bool {
+	return r.State == lifecycle.CreateFailed || r.State == lifecycle.DeleteFailed
+}
+
+// why says why an operation is stuck or has failed.
+func why(r lifecycle.Record, now time.Time) string {
+	op := r.Operation
+	switch {
+	case op.Trouble != "":
+		return op.Trouble
+	case r.InProgress() && op.Overdue(now):
+		return "It is past its deadline: the next look that finds it unfinished ends it."
+	case r.InProgress() && op.Faults > 0:
+		return plural(op.Faults, "fault") + " in a row; the log of the broker says which."
+	}
+	return op.Description
+}
+
+// A count is what the due index says now. It is at least that, unless all was read.
+type count struct {
+	running, stuck, failed int
+	needs                  []lifecycle.Record
+	more                   string
+}
+
+func (v *visit) count() (c count) {
+	read, cursor := v.due(soon), ""
+	for looked := 0; ; {
+		page, next, err := read(cursor)
+		v.note(err)
+		for _, r := range page {
+			is := stuck(r, v.now)
+			switch {
+			case is:
+				c.stuck++
+			case r.InProgress():
+				c.running++
+			case failedForGood(r):
+				c.failed++
+			}
+			if (is || failedForGood(r)) && len(c.needs) < mostNeeds {
+				c.needs = append(c.needs, r)
+			}
+		}
+		looked, cursor = looked+len(page), next
+		if next == "" {
+			return c
+		}
+		if looked >= mostLooked {
+			c.more = "+"
+			return c
+		}
+	}
+}
+
+func (v *visit) overview() (int, g.Node) {
+	c := v.count()
+	inventory, err := v.Console.Reads.Inventory(v.r.Context())
+	v.note(err)
+	reports, err := v.Console.Reads.Reports(v.r.Context(), v.now.Add(-lately))
+	v.note(err)
+	var swept, counted *ledger.Report
+	for i, r := range reports {
+		if r.Swept != nil {
+			swept = &reports[i]
+		}
+		if r.Counted != nil {
+			counted = &reports[i]
+		}
+	}
+	return v.page("Overview", true, v.verdict(c, inventory), v.needs(c),
+		section("now", "Now", h.Dl(h.Class("numbers"),
+			number("Running", strconv.Itoa(c.running)+c.more, "operations?show=running", ""),
+			number("Stuck", strconv.Itoa(c.stuck)+c.more, "operations?show=stuck", badIf(c.stuck)),
+			number("Failed", strconv.Itoa(c.failed)+c.more, "operations?show=failed", badIf(c.failed)))),
+		v.totals(counted), v.sweep(swept))
+}
+
+func badIf(n int) string {
+	if n > 0 {
+		return "bad"
+	}
+	return ""
+}
+
+func number(name, value, to, tone string) g.Node {
+	return h.Div(h.Dt(g.Text(name)), h.Dd(g.If(tone != "", h.Class(tone)), g.If(to != "", h.A(h.Href(to), g.Text(value))),
+		g.If(to == "", g.Text(value))))
+}
+
+// verdict is the state of the broker in one line, and why the reaper has halted.
+func (v *visit) verdict(c count, i ledger.Inventory) g.Node {
+	if i.Halt != nil {
+		return alert("The reaper leaves orphans alone", i.Halt.Reason+" Look at what it found, and let it go on.",
+			h.P(h.Class("todo"), g.Text("Since "), ago(i.Halt.At, v.now), g.Text(".")), example("Command", "longshore reaper resume"))
+	}
+	if n := c.stuck + c.failed; n > 0 {
+		return h.P(dot("bad", strconv.Itoa(n)+c.more+" of the operations need you"))
+	}
+	return h.P(dot("good", "Nothing needs you"))
+}
+
+// needs lists what is stuck or has failed.
+func (v *visit) needs(c count) g.Node {
+	if len(c.needs) == 0 {
+		return nil
+	}
+	return section("needs", "What needs you",
+		h.Ol(h.Class("history"), g.Map(c.needs, func(r lifecycle.Record) g.Node {
+			return h.Li(v.doing(r), g.Text(" "), ago(r.Operation.Started, v.now),
+				h.P(h.Class("details"), h.A(h.Href(to(r.Key)), g.Text(short(v.called(r)))), g.Text(" · "+short(r.Key.Platform))),
+				g.If(why(r, v.now) != "", h.P(h.Class("why"), g.Text(clipped(why(r, v.now))))))
+		})),
+		g.If(c.stuck+c.failed > len(c.needs), h.P(h.Class("pager"), h.A(h.Href("operations?show=stuck"), g.Text("All that is stuck")),
+			h.A(h.Href("operations?show=failed"), g.Text("All that has failed")))))
+}
+
+// totals are those of the last whole inventory.
+func (v *visit) totals(r *ledger.Report) g.Node {
+	if r == nil {
+		return section("totals", "Totals", h.P(h.Class("none"),
+			g.Text("No inventory was taken in the last three hours: the reaper takes one each hour.")))
+	}
+	n := r.Counted
+	list := func(title string, names []string) g.Node {
+		if len(names) == 0 {
+			return nil
+		}
+		shown := names[:min(len(names), mostNeeds)]
+		return alert(title, clipped(strings.Join(shown, "; "))+more(len(names)-len(shown)))
+	}
+	return section("totals", "Totals", h.P(h.Class("none"), g.Text("As of the last inventory, "), ago(r.Ended, v.now), g.Text(".")),
+		h.Dl(h.Class("numbers"), number("Things", strconv.Itoa(n.Things), "", ""),
+			number("With a record", strconv.Itoa(n.Owned), "", ""),
+			number("In quarantine", strconv.Itoa(n.InQuarantine+len(n.Quarantined)), "quarantine", badIf(n.InQuarantine+len(n.Quarantined))),
+			number("Retained", strconv.Itoa(n.Retained), "retained", "")),
+		list("Could not be listed", n.Unreached), list("Not as their record says", n.Odd))
+}
+
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+// sweep tells of the reaper's last run that had something to do.
+func (v *visit) sweep(r *ledger.Report) g.Node {
+	if r == nil {
+		return section("sweep", "Last sweep", h.P(h.Class("none"),
+			g.Text("The reaper had nothing to do in the last three hours.")))
+	}
+	var did []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{r.Swept.Redriven, "started again"}, {r.Swept.Overdue, "past their deadline"}, {r.Swept.Reclaimed, "failures removed"},
+		{r.Swept.Looks, "looked at once more"}, {r.Swept.Dropped, "forgotten"}, {r.Swept.Released, "released"},
+		{r.Swept.Ended, "quarantines ended"}, {r.Swept.Removed, "retained ones removed"}, {r.Swept.Faults, "faults"},
+	} {
+		if part.n > 0 {
+			did = append(did, fmt.Sprintf("%s %d", part.what, part.n))
+		}
+	}
+	return section("sweep", "Last sweep", h.P(g.Text("With something to do "), ago(r.Ended, v.now), g.Text(": "+
+		first(strings.Join(did, ", "), "others came first")+".")))
+}
