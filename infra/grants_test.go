@@ -117,17 +117,20 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 		reason string
 		want   []string
 	}{
-		"ApiFunctionRole": {"it records what is asked for, seals it, and has it driven", slices.Concat(records, []string{
-			"logs:CreateLogStream on <ApiFunctionLog.Arn>",
-			"logs:PutLogEvents on <ApiFunctionLog.Arn>",
-			"kms:Decrypt on " + theKey + " if " + asVault,
-			"kms:GenerateDataKey on " + theKey + " if " + asVault,
-			"secretsmanager:GetSecretValue on " + theSecret,
-			"kms:Decrypt on " + theKey + " if " + throughSecret,
-			"states:StartExecution on " + theStateMachine,
-			"lambda:InvokeFunction on " + theProvisioner,
-			"dynamodb:Query on " + theTable,
-		})},
+		"ApiFunctionRole": {"it records what is asked for, seals it, has it driven, lists what is due",
+			slices.Concat(records, []string{
+				"logs:CreateLogStream on <ApiFunctionLog.Arn>",
+				"logs:PutLogEvents on <ApiFunctionLog.Arn>",
+				"kms:Decrypt on " + theKey + " if " + asVault,
+				"kms:GenerateDataKey on " + theKey + " if " + asVault,
+				"secretsmanager:GetSecretValue on " + theSecret,
+				"kms:Decrypt on " + theKey + " if " + throughSecret,
+				"states:StartExecution on " + theStateMachine,
+				"lambda:InvokeFunction on " + theProvisioner,
+				"dynamodb:Query on " + theTable,
+				"dynamodb:Query on " + theIndex,
+				"dynamodb:BatchGetItem on " + theTable,
+			})},
 		"ProvisionerFunctionRole": {"it makes and removes things, and records that", slices.Concat(records, []string{
 			"logs:CreateLogStream on <ProvisionerFunctionLog.Arn>",
 			"logs:PutLogEvents on <ProvisionerFunctionLog.Arn>",

@@ -91,8 +91,8 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 			app.EnvMinRetryAfter: text(s.MinRetryAfter), app.EnvMaxRetryAfter: text(s.MaxRetryAfter),
 			app.EnvPlatformRate: new(strconv.Itoa(s.PlatformRate)),
 		},
-		Grants: slices.Concat(state.Records(), state.Lists(), state.Sealing(), secrets.Reading(), d.workflow.Starting(),
-			d.workflow.Finishing()),
+		Grants: slices.Concat(state.Records(), state.Lists(), state.Due(), state.Sealing(), secrets.Reading(),
+			d.workflow.Starting(), d.workflow.Finishing()),
 	})
 	d.reaper = factory.New(stack, &FunctionProps{
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,

@@ -79,7 +79,7 @@ func (s *State) Records() Grants {
 	return append(records, throughTable...)
 }
 
-// Lists is for listing an instance's bindings, and its history.
+// Lists is for listing an instance's bindings, its history, and what the console shows.
 func (s *State) Lists() Grants {
 	return allow("Lists", s.Table.TableArn(), "dynamodb:Query")
 }

@@ -81,3 +81,49 @@ func TestThePageOfAnInstance(t *testing.T) {
 	}
 	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 200)
 }
+
+// The operator's console is there through API Gateway and below its stage, reads what it shows by
+// the rights of the API's function.
+func TestTheConsole(t *testing.T) {
+	t.Parallel()
+	p, instance := newPlatform(t), id("console")
+	p.call(t, "PUT", instancePath(instance), provision(planSync), 201)
+	link, err := url.Parse(strings.TrimSpace(longshore(t, "console", "--act")))
+	if err != nil || link.Query().Get("link") == "" {
+		t.Fatalf("the link is %q: %v", link, err)
+	}
+	keep("a link", link.Query().Get("link"))
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	r, err := client.PostForm(p.url+"/dashboard/enter", url.Values{"link": {link.Query().Get("link")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Body.Close()
+	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 || !strings.HasSuffix(r.Header.Get("Location"),
+		"/console/overview") {
+		t.Fatalf("the link is answered %d to %q", r.StatusCode, r.Header.Get("Location"))
+	}
+	keep("a session", r.Cookies()[0].Value)
+	for path, want := range map[string]string{
+		"overview": "Totals", "instances": instance, "instance?platform=default&id=" + instance: "Whose, and where",
+		"operations": "Operations", "upgrades": "Upgrades", "quarantine": "Quarantine", "retained": "Retained",
+		"offerings": "demo", "platforms": "default", "style.css": "--accent",
+		"act?do=retry&token=none": "There is no such operation",
+	} {
+		q, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/console/"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.AddCookie(r.Cookies()[0])
+		shown, err := client.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(shown.Body)
+		_ = shown.Body.Close()
+		if err != nil || !strings.Contains(string(page), want) || strings.Contains(string(page), "Not everything can be read") {
+			t.Errorf("%s is answered %d without %q, or not whole: %v\n%s", path, shown.StatusCode, want, err, page)
+		}
+	}
+	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 200)
+}

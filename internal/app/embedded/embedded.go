@@ -166,7 +166,8 @@ func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledg
 		Now: now, Log: b.log,
 		Console: pages.Console{
 			Reads: web.Scanned{Ledger: records}, Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
-			Acts: acts.Acts{Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID, OperationTimeout: app.OperationTimeout},
+			Acts: acts.Acts{Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID,
+				OperationTimeout: app.OperationTimeout},
 		},
 	})
 }

@@ -43,22 +43,22 @@ var (
 	actRetry = act{
 		name: "retry", link: "Retry", title: "Start this operation again?", button: "Start it again",
 		does: "Another attempt begins at once. The one before ends at its next step, and what was made stays.",
-		hurts: "If a call to the provider is under way, the new attempt waits until that has ended, or for two minutes. It will not " +
-			"help where a person has to mend something first.",
+		hurts: "If a call to the provider is under way, the new attempt waits until that has ended, or for two minutes. " +
+			"It will not help where a person has to mend something first.",
 		did: "The operation was started again", command: byToken("longshore retry"), do: retry,
 	}
 	actRemove = act{
 		name: "retry", link: "Delete", title: "Delete what has failed?", button: "Delete it",
 		does: "The broker deletes at once what was made so far. It would do so by itself after eight days.",
-		hurts: "What the instance holds is gone for good, unless its plan keeps it. Until the platform deletes a failed creation, it " +
-			"is told that the creation has failed.",
+		hurts: "What the instance holds is gone for good, unless its plan keeps it. " +
+			"Until the platform deletes a failed creation, it is told that the creation has failed.",
 		did: "Its deletion has begun", command: byToken("longshore retry"), do: retry,
 	}
 	actSettle = act{
 		name: "settle", link: "End", title: "End this operation as failed?", button: "End it as failed",
 		does: "The operation fails now, for good, and the platform's user reads the message.",
-		hurts: "A creation that ends so is removed with all that it has made. After an update or a deletion, the instance may be " +
-			"neither as it was nor as it was to be.",
+		hurts: "A creation that ends so is removed with all that it has made. " +
+			"After an update or a deletion, the instance may be neither as it was nor as it was to be.",
 		did: "The operation has failed", command: byToken("longshore settle"),
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
 			message := first(strings.TrimSpace(v.r.PostFormValue("message")), settled)
@@ -191,7 +191,8 @@ func (v *visit) act() (int, g.Node) {
 	back := h.P(h.Class("pager"), h.A(h.Href(home(r)), g.Text("Look at it")), h.A(h.Href("overview"), g.Text("Overview")))
 	done, err := a.do(v, r)
 	if refusal := (*acts.Refusal)(nil); errors.As(err, &refusal) {
-		_, page := v.page("Nothing was done", false, h.P(g.Text(strings.ToUpper(refusal.Message[:1])+refusal.Message[1:]+".")), back)
+		why := strings.ToUpper(refusal.Message[:1]) + refusal.Message[1:] + "."
+		_, page := v.page("Nothing was done", false, h.P(g.Text(why)), back)
 		return http.StatusConflict, page
 	}
 	if err != nil {

@@ -130,28 +130,33 @@ func consoleSignIn() g.Node {
 
 // page is a page of the console; a live one brings itself up to date.
 func (v *visit) page(title string, live bool, body ...g.Node) (int, g.Node) {
-	role := "reads only"
+	role := "Reads only"
 	if v.acts {
-		role = "may act"
+		role = "May act"
 	}
 	return http.StatusOK, layout(title+" – Longshore",
 		h.Header(h.Class("bar"),
 			h.P(h.Class("brand"), g.Text("Longshore")),
 			h.Nav(h.Aria("label", "Console"), g.Map(parts, func(p struct{ path, name string }) g.Node {
-				return h.A(h.Href(p.path), g.If(p.path == v.part || p.path == v.part+"s", h.Aria("current", "page")), g.Text(p.name))
+				here := p.path == v.part || p.path == v.part+"s" // such as of one instance
+				return h.A(h.Href(p.path), g.If(here, h.Aria("current", "page")), g.Text(p.name))
 			})),
-			h.Form(h.Method("post"), h.Action("leave"), h.Span(g.Text("This session "+role+".")),
+			h.Form(h.Method("post"), h.Action("leave"), h.Span(g.Text(role)),
 				h.Button(h.Type("submit"), g.Text("Sign out")))),
 		h.Main(h.Class("wide"), g.If(live, h.Data("live", "")), h.H1(g.Text(title)),
 			g.If(len(v.unread) > 0, alert("Not everything can be read",
-				"What is missing here may be there all the same. `longshore fsck` says more of a data folder, and the log of the "+
-					"broker says why.")),
+				"What is missing here may be there all the same. The log of the broker says why it cannot be read.")),
 			g.Group(body)))
 }
 
 // alert is what needs somebody.
 func alert(title, text string, more ...g.Node) g.Node {
-	return h.Div(h.Class("alert"), h.Role("status"), h.P(h.Class("bad"), h.Strong(g.Text(title))), h.P(g.Text(text)), g.Group(more))
+	return h.Div(h.Class("alert"), h.Role("status"), h.P(h.Class("bad"), h.Strong(g.Text(title))), g.Text(text), g.Group(more))
+}
+
+// hint is what a page says about itself.
+func hint(text string, more ...g.Node) g.Node {
+	return h.P(h.Class("none"), g.Text(text), g.Group(more))
 }
 
 // note keeps an error, and lets the page go on.
@@ -235,7 +240,7 @@ func listed[T any](v *visit, heads []string, rows []T, next, none string, cells 
 		none = "There is none among those that were looked at. The next page goes on."
 		fallthrough
 	case len(rows) == 0:
-		return g.Group{h.P(h.Class("none"), g.Text(none)), v.more(next)}
+		return g.Group{hint(none), v.more(next)}
 	}
 	return g.Group{table(heads, rows, cells), v.more(next)}
 }

@@ -48,8 +48,8 @@ func (d *desk) record(k lifecycle.Key) lifecycle.Record {
 func (d *desk) busy() lifecycle.Record {
 	r := d.ready()
 	r.State, r.Due = lifecycle.Updating, epoch.Add(time.Minute)
-	r.Operation = &lifecycle.Operation{ID: fmt.Sprintf("%022d", 7), Kind: operation.Update, Phase: lifecycle.InProgress, Attempt: 3,
-		Started: epoch.Add(-time.Hour), Deadline: epoch.Add(time.Hour), Trouble: "The disk is full."}
+	r.Operation = &lifecycle.Operation{ID: fmt.Sprintf("%022d", 7), Kind: operation.Update, Phase: lifecycle.InProgress,
+		Attempt: 3, Started: epoch.Add(-time.Hour), Deadline: epoch.Add(time.Hour), Trouble: "The disk is full."}
 	return r
 }
 
@@ -57,8 +57,9 @@ func (d *desk) busy() lifecycle.Record {
 func orphan(name string) lifecycle.Record {
 	return lifecycle.Record{Key: lifecycle.Key{Platform: "cf", Instance: "gone", Life: "life"}, State: lifecycle.Quarantined,
 		Incarnation: "life", Provider: "postgres", Due: epoch.Add(time.Hour),
-		Operation: &lifecycle.Operation{ID: fmt.Sprintf("%022d", 8), Kind: operation.Quarantine, Phase: lifecycle.Succeeded, Attempt: 1},
-		Kept:      &lifecycle.Kept{Since: epoch, Until: epoch.Add(14 * 24 * time.Hour), Name: name}}
+		Operation: &lifecycle.Operation{ID: fmt.Sprintf("%022d", 8), Kind: operation.Quarantine,
+			Phase: lifecycle.Succeeded, Attempt: 1},
+		Kept: &lifecycle.Kept{Since: epoch, Until: epoch.Add(14 * 24 * time.Hour), Name: name}}
 }
 
 // The console opens to its own sessions alone; neither does its session open an instance's page.
@@ -84,7 +85,7 @@ func TestTheConsoleNeedsItsSession(t *testing.T) {
 	}
 	d.sees(d.exchange(link), http.StatusForbidden, "This link cannot be used")
 	for _, page := range consolePages[:len(consolePages)-1] {
-		d.sees(d.console(page), http.StatusOK, "reads only")
+		d.sees(d.console(page), http.StatusOK, "Reads only")
 	}
 	d.sees(d.page(own), http.StatusUnauthorized)
 	if w := d.ask("GET", "/console", nil); w.Header().Get("Location") != "/console/overview" {
@@ -122,7 +123,8 @@ func TestOnlyAnActingSessionActs(t *testing.T) {
 		t.Errorf("another site's form is answered %d", w.Code)
 	}
 	d.sees(d.console("operations"), http.StatusOK, "act?do=retry", "act?do=settle")
-	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "End this operation as failed?", "Why it may hurt", "The disk is full.")
+	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "End this operation as failed?", "Why it may hurt",
+		"The disk is full.")
 	if r := d.record(own); !r.InProgress() || r.Version != 1 || len(d.started) > 0 {
 		t.Errorf("something was done: %+v", r)
 	}
@@ -151,7 +153,8 @@ func TestActs(t *testing.T) {
 		"Settle": {"settle", "settle", own, (*desk).busy, func(r lifecycle.Record) bool {
 			return r.Operation.Phase == lifecycle.Failed && r.Operation.Description == "We ended it."
 		}, 0},
-		"Release": {"release", "release", former, thing, func(r lifecycle.Record) bool { return r.State == lifecycle.Releasing }, 1},
+		"Release": {"release", "release", former, thing,
+			func(r lifecycle.Record) bool { return r.State == lifecycle.Releasing }, 1},
 		"Discard": {"discard", "delete from quarantine", former, thing, discarded, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +193,8 @@ func TestFilters(t *testing.T) {
 		"": "orders other", "offering=postgresql": "orders", "offering=none": "", "plan=small": "orders", "plan=large": "",
 		"state=ready": "orders", "state=" + url.QueryEscape(string(lifecycle.CreateFailed)): "other",
 		"organization=Shop": "orders", "organization=org-guid": "other", "space=live&organization=shop": "orders", "space=x": "",
-		"age=day": "other", "age=old": "", "age=month": "orders other", "at=99.": "", "at=-1.": "orders other", "at=x": "orders other",
+		"age=day": "other", "age=old": "", "age=month": "orders other",
+		"at=99.": "", "at=-1.": "orders other", "at=x": "orders other",
 	} {
 		body := d.console("instances?" + query).Body.String()
 		for _, name := range []string{"orders", "other"} {
@@ -264,7 +268,8 @@ func TestConsoleShowsMarkupAsText(t *testing.T) {
 	r.Operation.Asker.Request = markup
 	r.Attributes.OrganizationGUID, r.Attributes.MaintenanceVersion, r.Made.Target = markup, markup, lifecycle.Target{Name: markup}
 	var err error
-	if r.Attributes.SealedContext, err = d.vault.Seal(t.Context(), vault.Label{Key: k, Member: vault.Context}, context); err != nil {
+	at := vault.Label{Key: k, Member: vault.Context}
+	if r.Attributes.SealedContext, err = d.vault.Seal(t.Context(), at, context); err != nil {
 		t.Fatal(err)
 	}
 	d.put(r)
@@ -295,7 +300,7 @@ func TestConsoleShowsMarkupAsText(t *testing.T) {
 	d.sees(d.console("platforms"), http.StatusOK, "Production", "Rotating", "/production/v2")
 }
 
-// What cannot be read is told without its cause, and the rest is shown.
+// The console tells that something cannot be read, without its cause, and shows the rest.
 func TestTheConsoleShowsWhatItCan(t *testing.T) {
 	d := newDesk(t)
 	console := d.server.Console

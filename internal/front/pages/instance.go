@@ -231,7 +231,8 @@ func (v *view) planFact() g.Node {
 
 // behind reports whether an instance has another version than its plan.
 func behind(r lifecycle.Record, p catalog.Plan) bool {
-	return p.MaintenanceInfo != nil && p.MaintenanceInfo.Version != r.Attributes.MaintenanceVersion && r.State != lifecycle.Deleted
+	next := p.MaintenanceInfo
+	return next != nil && next.Version != r.Attributes.MaintenanceVersion && r.State != lifecycle.Deleted
 }
 
 // upgrade tells of a newer version of the plan.

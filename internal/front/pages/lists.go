@@ -140,23 +140,22 @@ func stateOf(r lifecycle.Record) g.Node {
 
 // doing is what an operation does, or how it has ended.
 func (v *visit) doing(r lifecycle.Record) g.Node {
-	op := r.Operation
-	words := kinds[op.Kind]
+	kind := kinds[r.Operation.Kind]
 	switch {
 	case stuck(r, v.now):
-		return dot("bad", words[0]+", stuck")
+		return dot("bad", kind+", stuck")
 	case r.InProgress():
-		return dot("busy", words[0])
-	case op.Phase == lifecycle.Failed:
-		return dot("bad", words[0]+" failed")
+		return dot("busy", kind)
+	case r.Operation.Phase == lifecycle.Failed:
+		return dot("bad", kind+" failed")
 	}
-	return dot("good", words[0]+" done")
+	return dot("good", kind+" done")
 }
 
 // kinds are the nouns of operations.
-var kinds = map[lifecycle.Kind][1]string{
-	operation.Provision: {"Creation"}, operation.Update: {"Update"}, operation.Deprovision: {"Deletion"},
-	operation.Bind: {"Binding"}, operation.Unbind: {"Unbinding"}, operation.Quarantine: {"Quarantine"}, operation.Release: {"Release"},
+var kinds = map[lifecycle.Kind]string{
+	operation.Provision: "Creation", operation.Update: "Update", operation.Deprovision: "Deletion",
+	operation.Bind: "Binding", operation.Unbind: "Unbinding", operation.Quarantine: "Quarantine", operation.Release: "Release",
 }
 
 func (v *visit) operations() (int, g.Node) {
@@ -170,9 +169,11 @@ func (v *visit) operations() (int, g.Node) {
 		takes, show = shows["running"], "running"
 	}
 	rows, next := gather(v, v.due(soon), takes)
-	tabs := h.Nav(h.Class("tabs"), h.Aria("label", "Operations"), g.Map([]string{"running", "stuck", "failed"}, func(s string) g.Node {
-		return h.A(h.Href("operations?show="+s), g.If(s == show, h.Aria("current", "page")), g.Text(strings.ToUpper(s[:1])+s[1:]))
-	}))
+	tab := func(s, name string) g.Node {
+		return h.A(h.Href("operations?show="+s), g.If(s == show, h.Aria("current", "page")), g.Text(name))
+	}
+	tabs := h.Nav(h.Class("tabs"), h.Aria("label", "Operations"), tab("running", "Running"), tab("stuck", "Stuck"),
+		tab("failed", "Failed"))
 	list := listed(v, v.withActs("Operation", "Instance", "Begun", "Attempt", "Why"), rows, next, "There is none.",
 		func(r lifecycle.Record) []g.Node {
 			return []g.Node{v.doing(r), v.named(r), ago(r.Operation.Started, v.now), g.Textf("%d", r.Operation.Attempt),
@@ -189,11 +190,11 @@ func (v *visit) upgrades() (int, g.Node) {
 	list := listed(v, []string{"Instance", "State", "Plan", "Has", "Can have"}, rows, next,
 		"Every instance has the version of its plan.", func(r lifecycle.Record) []g.Node {
 			_, p, _ := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
-			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(first(short(r.Attributes.MaintenanceVersion), "none")),
-				text(short(p.MaintenanceInfo.Version))}
+			has := first(short(r.Attributes.MaintenanceVersion), "none")
+			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(has), text(short(p.MaintenanceInfo.Version))}
 		})
-	return v.page("Upgrades", false, h.P(h.Class("none"), g.Text("These are behind the version of their plan. "+
-		"Their users ask for the upgrade through the platform, such as by cf upgrade-service.")), list)
+	return v.page("Upgrades", false, hint("These are behind the version of their plan. "+
+		"Their users ask for the upgrade through the platform, such as by cf upgrade-service."), list)
 }
 
 func (v *visit) quarantine() (int, g.Node) {
@@ -209,8 +210,8 @@ func (v *visit) quarantine() (int, g.Node) {
 			return []g.Node{h.Code(g.Text(short(r.Kept.Name))), state, text(short(r.Provider)), ago(r.Kept.Since, v.now), until,
 				v.actLinks(r)}
 		})
-	return v.page("Quarantine", false, h.P(h.Class("none"), g.Text("No record explains these things. They are out of use, so that "+
-		"whoever needs one notices before it is deleted.")), list)
+	return v.page("Quarantine", false, hint("No record explains these things. They are out of use, "+
+		"so that whoever needs one notices before it is deleted."), list)
 }
 
 // forever is after all that is due.
@@ -223,8 +224,8 @@ func (v *visit) retained() (int, g.Node) {
 			return []g.Node{text(short(r.Key.Instance)), text(v.planOf(r)), ago(r.Kept.Since, v.now), ago(r.Kept.Until, v.now),
 				h.Code(g.Text("longshore undelete " + quoted(r.Handle())))}
 		})
-	return v.page("Retained", false, h.P(h.Class("none"), g.Text("Their users have deleted these instances, and their plans keep "+
-		"the data for a time.")), list)
+	return v.page("Retained", false, hint("Their users have deleted these instances, "+
+		"and their plans keep the data for a time."), list)
 }
 
 func (v *visit) offerings() (int, g.Node) {
@@ -248,7 +249,8 @@ func (v *visit) offerings() (int, g.Node) {
 			}
 			return []g.Node{
 				h.A(h.Href("instances?"+url.Values{"offering": {o.Name}, "plan": {o.plan.Name}}.Encode()), g.Text(short(o.Name))),
-				h.Strong(g.Text(short(o.plan.Name))), text(short(version)), text(short(price(o.plan.Metadata))), text(short(o.Provider)),
+				h.Strong(g.Text(short(o.plan.Name))), text(short(version)), text(short(price(o.plan.Metadata))),
+				text(short(o.Provider)),
 			}
 		})
 	return v.page("Offerings", false, list)
@@ -261,8 +263,9 @@ func (v *visit) platforms() (int, g.Node) {
 	}, func(platforms.Platform) bool { return true })
 	list := listed(v, []string{"Platform", "State", "Id", "Logs in at", "Sees"}, rows, next, "No platform may log in.",
 		func(p platforms.Platform) []g.Node {
-			return []g.Node{h.Strong(g.Text(short(p.Name))), v.login(p), h.Code(g.Text(short(p.ID))), h.Code(g.Text(short(p.Path + "/v2"))),
-				text(first(clipped(strings.Join(p.Offerings, ", ")), "everything"))}
+			sees := first(clipped(strings.Join(p.Offerings, ", ")), "everything")
+			return []g.Node{h.Strong(g.Text(short(p.Name))), v.login(p), h.Code(g.Text(short(p.ID))),
+				h.Code(g.Text(short(p.Path + "/v2"))), text(sees)}
 		})
 	return v.page("Platforms", false, list)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// What the overview reads.
+// Bounds of the overview.
 const (
 	// soon is until when what runs or has failed is due: the reaper removes failures itself
 	// after eight days.
@@ -104,29 +104,26 @@ func (v *visit) overview() (int, g.Node) {
 	}
 	return v.page("Overview", true, v.verdict(c, inventory), v.needs(c),
 		section("now", "Now", h.Dl(h.Class("numbers"),
-			number("Running", strconv.Itoa(c.running)+c.more, "operations?show=running", ""),
-			number("Stuck", strconv.Itoa(c.stuck)+c.more, "operations?show=stuck", badIf(c.stuck)),
-			number("Failed", strconv.Itoa(c.failed)+c.more, "operations?show=failed", badIf(c.failed)))),
+			number("Running", c.running, c.more, "operations?show=running", ""),
+			number("Stuck", c.stuck, c.more, "operations?show=stuck", "bad"),
+			number("Failed", c.failed, c.more, "operations?show=failed", "bad"))),
 		v.totals(counted), v.sweep(swept))
 }
 
-func badIf(n int) string {
-	if n > 0 {
-		return "bad"
+// number is a total with a tone, unless it is zero, and the page that has what is counted.
+func number(name string, n int, more, to, tone string) g.Node {
+	value := g.Text(strconv.Itoa(n) + more)
+	if to != "" {
+		value = h.A(h.Href(to), value)
 	}
-	return ""
-}
-
-func number(name, value, to, tone string) g.Node {
-	return h.Div(h.Dt(g.Text(name)), h.Dd(g.If(tone != "", h.Class(tone)), g.If(to != "", h.A(h.Href(to), g.Text(value))),
-		g.If(to == "", g.Text(value))))
+	return h.Div(h.Dt(g.Text(name)), h.Dd(g.If(n > 0 && tone != "", h.Class(tone)), value))
 }
 
 // verdict is the state of the broker in one line, and why the reaper has halted.
 func (v *visit) verdict(c count, i ledger.Inventory) g.Node {
 	if i.Halt != nil {
-		return alert("The reaper leaves orphans alone", i.Halt.Reason+" Look at what it found, and let it go on.",
-			h.P(h.Class("todo"), g.Text("Since "), ago(i.Halt.At, v.now), g.Text(".")), example("Command", "longshore reaper resume"))
+		return alert("The reaper leaves orphans alone", i.Halt.Reason+" Look at what it found, and let it go on. It halted ",
+			ago(i.Halt.At, v.now), example("Command", "longshore reaper resume"))
 	}
 	if n := c.stuck + c.failed; n > 0 {
 		return h.P(dot("bad", strconv.Itoa(n)+c.more+" of the operations need you"))
@@ -145,15 +142,13 @@ func (v *visit) needs(c count) g.Node {
 				h.P(h.Class("details"), h.A(h.Href(to(r.Key)), g.Text(short(v.called(r)))), g.Text(" · "+short(r.Key.Platform))),
 				g.If(why(r, v.now) != "", h.P(h.Class("why"), g.Text(clipped(why(r, v.now))))))
 		})),
-		g.If(c.stuck+c.failed > len(c.needs), h.P(h.Class("pager"), h.A(h.Href("operations?show=stuck"), g.Text("All that is stuck")),
-			h.A(h.Href("operations?show=failed"), g.Text("All that has failed")))))
+		g.If(c.stuck+c.failed > len(c.needs), hint("Operations have the others.")))
 }
 
 // totals are those of the last whole inventory.
 func (v *visit) totals(r *ledger.Report) g.Node {
 	if r == nil {
-		return section("totals", "Totals", h.P(h.Class("none"),
-			g.Text("No inventory was taken in the last three hours: the reaper takes one each hour.")))
+		return section("totals", "Totals", hint("No inventory was taken in the last three hours; one is due each hour."))
 	}
 	n := r.Counted
 	list := func(title string, names []string) g.Node {
@@ -163,11 +158,10 @@ func (v *visit) totals(r *ledger.Report) g.Node {
 		shown := names[:min(len(names), mostNeeds)]
 		return alert(title, clipped(strings.Join(shown, "; "))+more(len(names)-len(shown)))
 	}
-	return section("totals", "Totals", h.P(h.Class("none"), g.Text("As of the last inventory, "), ago(r.Ended, v.now), g.Text(".")),
-		h.Dl(h.Class("numbers"), number("Things", strconv.Itoa(n.Things), "", ""),
-			number("With a record", strconv.Itoa(n.Owned), "", ""),
-			number("In quarantine", strconv.Itoa(n.InQuarantine+len(n.Quarantined)), "quarantine", badIf(n.InQuarantine+len(n.Quarantined))),
-			number("Retained", strconv.Itoa(n.Retained), "retained", "")),
+	away := n.InQuarantine + len(n.Quarantined)
+	return section("totals", "Totals", hint("As of the last inventory, ", ago(r.Ended, v.now), g.Text(".")),
+		h.Dl(h.Class("numbers"), number("Things", n.Things, "", "", ""), number("With a record", n.Owned, "", "", ""),
+			number("In quarantine", away, "", "quarantine", "bad"), number("Retained", n.Retained, "", "retained", "")),
 		list("Could not be listed", n.Unreached), list("Not as their record says", n.Odd))
 }
 
@@ -181,8 +175,7 @@ func more(n int) string {
 // sweep tells of the reaper's last run that had something to do.
 func (v *visit) sweep(r *ledger.Report) g.Node {
 	if r == nil {
-		return section("sweep", "Last sweep", h.P(h.Class("none"),
-			g.Text("The reaper had nothing to do in the last three hours.")))
+		return section("sweep", "Last sweep", hint("The reaper had nothing to do in the last three hours."))
 	}
 	var did []string
 	for _, part := range []struct {

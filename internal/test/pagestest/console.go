@@ -32,7 +32,8 @@ func Console(records *ledger.Ledger, now func() time.Time, id func() string, sta
 			old := []platforms.Previous{{Password: "canary-previous", Until: Epoch.Add(time.Hour)}}
 			return platforms.Registry{Platforms: []platforms.Platform{
 				{ID: "default", Name: "default", Credential: login},
-				{ID: "cf", Name: "Production", Path: "/production", Credential: login, Previous: old, Offerings: []string{"postgresql"}},
+				{ID: "cf", Name: "Production", Path: "/production", Credential: login, Previous: old,
+					Offerings: []string{"postgresql"}},
 			}}, nil
 		},
 	}
@@ -83,7 +84,8 @@ func (s *Stage) operators() {
 		k, at := s.Key(scene).Former("first"), Epoch.Add(-26*time.Hour)
 		r := lifecycle.Record{Key: k, State: lifecycle.Quarantined, Incarnation: "first", Provider: "postgres",
 			Operation: op(operation.Quarantine, lifecycle.Succeeded), Due: Epoch.Add(12 * 24 * time.Hour),
-			Kept:       &lifecycle.Kept{Since: at, Until: at.Add(lifecycle.QuarantineTime), Name: "ls_" + strings.Repeat("orders", 12)},
+			Kept: &lifecycle.Kept{Since: at, Until: at.Add(lifecycle.QuarantineTime),
+				Name: "ls_" + strings.Repeat("orders", 12)},
 			Attributes: lifecycle.Attributes{ServiceID: "s-pg", PlanID: "p-small"}}
 		if scene == "kept" {
 			r.Kept.Name = ""
