@@ -1,0 +1,182 @@
+package e2e_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// released has what each release wrote: a data folder that it left when it was killed amid operations,
+// and the credentials that it had given. RELEASE=v0.1.0 writes those of a new release.
+const released = "testdata/released"
+
+// Every version goes on with the folder of each earlier one, while platforms ask all the time: what is
+// ready can be used, what was under way ends, and all of it can be deleted.
+func TestReleasedFolders(t *testing.T) {
+	if version := os.Getenv("RELEASE"); version != "" {
+		release(t, filepath.Join(released, version))
+	}
+	folders, err := filepath.Glob(filepath.Join(released, "v*"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("there is no release: %v", err)
+	}
+	for _, folder := range folders {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			t.Parallel()
+			goOn(t, folder)
+		})
+	}
+}
+
+// release has the program of now leave a folder.
+func release(t *testing.T, to string) {
+	t.Helper()
+	data := t.TempDir()
+	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=5s")...)
+	must(t, p.url, "PUT", instancePath("ready"), provisionBody(planSync, `{"note":"of the release"}`), 201)
+	bound := must(t, p.url, "PUT", instancePath("ready")+"/service_bindings/b", bindBody(planSync), 201)
+	must(t, p.url, "PUT", instancePath("deleted"), provisionBody(planSync, `{}`), 201)
+	must(t, p.url, "DELETE", instancePath("deleted")+"?"+hints(planSync), "", 200)
+	must(t, p.url, "PUT", instancePath("failed")+async, provisionBody(planAsync, `{"fail":true}`), 202)
+	must(t, p.url, "PUT", instancePath("deleting")+async, provisionBody(planAsync, `{}`), 202)
+	for _, id := range []string{"failed", "deleting"} {
+		settled(t, p.url, instancePath(id))
+	}
+	must(t, p.url, "DELETE", instancePath("deleting")+async+"&"+hints(planAsync), "", 202)
+	must(t, p.url, "PUT", instancePath("creating")+async, provisionBody(planAsync, `{}`), 202)
+	p.kill()
+	given, err := json.MarshalIndent(bound.body["credentials"], "", "  ")
+	if err := errors.Join(err, os.MkdirAll(to, 0o755), packed(data, filepath.Join(to, "folder.tar.gz")),
+		os.WriteFile(filepath.Join(to, "credentials.json"), given, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bindBody(plan string) string { return `{"service_id":"` + service + `","plan_id":"` + plan + `"}` }
+
+func goOn(t *testing.T, folder string) {
+	data := t.TempDir()
+	if err := unpacked(filepath.Join(folder, "folder.tar.gz"), data); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=100ms")...)
+	ids := []string{"ready", "failed", "deleted", "deleting", "creating"}
+	over := make(chan struct{})
+	var load sync.WaitGroup
+	for n := range 4 {
+		load.Go(func() {
+			for i := n; ; i++ {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				path := instancePath(ids[i%len(ids)])
+				if i%2 == 0 {
+					path += "/last_operation"
+				}
+				if a, err := send(p.url, "GET", path, ""); err != nil || a.status >= 500 {
+					t.Errorf("GET %s: %d %s %v", path, a.status, a.raw, err)
+				}
+			}
+		})
+	}
+	settled(t, p.url, instancePath("deleting"))
+	for _, id := range []string{"deleting", "deleted"} {
+		must(t, p.url, "GET", instancePath(id), "", 404)
+	}
+	for id, want := range map[string]string{"creating": "succeeded", "failed": "failed"} {
+		if state := settled(t, p.url, instancePath(id)); state != want {
+			t.Errorf("%s ended %q, want %q", id, state, want)
+		}
+	}
+	var given any
+	raw, err := os.ReadFile(filepath.Join(folder, "credentials.json"))
+	if err := errors.Join(err, json.Unmarshal(raw, &given)); err != nil {
+		t.Fatal(err)
+	}
+	binding := instancePath("ready") + "/service_bindings/b"
+	if a := must(t, p.url, "GET", binding, "", 200); !reflect.DeepEqual(a.body["credentials"], given) {
+		t.Errorf("the binding has other credentials than the release gave: %s", a.raw)
+	}
+	must(t, p.url, "PATCH", instancePath("ready")+async,
+		`{"service_id":"`+service+`","parameters":{"note":"of a later version"}}`, 200, 202)
+	settled(t, p.url, instancePath("ready"))
+	must(t, p.url, "DELETE", binding+"?"+hints(planSync), "", 200)
+	for id, plan := range map[string]string{"ready": planSync, "failed": planAsync, "creating": planAsync} {
+		must(t, p.url, "DELETE", instancePath(id)+async+"&"+hints(plan), "", 200, 202)
+		waitFor(t, settleLimit, "the deletion of "+id, func() bool {
+			a, err := send(p.url, "GET", instancePath(id), "")
+			return err == nil && a.status == 404
+		})
+	}
+	close(over)
+	load.Wait()
+}
+
+// packed writes the files of a folder into an archive.
+func packed(folder, to string) error {
+	f, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	z := gzip.NewWriter(f)
+	w := tar.NewWriter(z)
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name := strings.TrimPrefix(filepath.ToSlash(strings.TrimPrefix(path, folder)), "/")
+		err = w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: time.Unix(0, 0)})
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(content)
+		return err
+	})
+	return errors.Join(err, w.Close(), z.Close(), f.Close())
+}
+
+func unpacked(archive, folder string) error {
+	f, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return err
+	}
+	r := tar.NewReader(z)
+	for {
+		h, err := r.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(folder, filepath.FromSlash(h.Name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
+			return err
+		}
+	}
+}
