@@ -180,7 +180,7 @@ state = state="$$($(GO) run -C infra ./deployed state --stack $(STACK))"
 # The modules that release/ pins are its own: the broker is built from the root's.
 .PHONY: release
 release: ## make everything that VERSION (v0.1.0) is published as, in dist/release (KEY=path signs, DRAFT=1 tries)
-	@GO=$(GO) $(GO) run -C release . -version '$(VERSION)' -key '$(abspath $(KEY))' $(if $(filter 1,$(DRAFT)),-draft)
+	@GO=$(GO) $(GO) run -C release . -version '$(VERSION)' -offer cloudformation -key '$(abspath $(KEY))' $(if $(filter 1,$(DRAFT)),-draft)
 
 # It asks vuln.go.dev, which tests must do without.
 .PHONY: vulncheck

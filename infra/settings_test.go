@@ -47,8 +47,9 @@ func TestReadSettings(t *testing.T) {
 	}{
 		"Nothing": {"everything has a default", nil, usual()},
 		"Everything": {"the command line gives text", map[string]any{
-			"stack": "Other-2", "architecture": "x86_64", "code": "built", "demo": "withdrawn", "demo-delay": "1m30s", "offerings": "mine",
-			"log-days": "365", "throttle-rate": "1", "throttle-burst": "2000",
+			"stack": "Other-2", "architecture": "x86_64", "code": "built", "demo": "withdrawn", "demo-delay": "1m30s",
+			"offerings": "mine",
+			"log-days":  "365", "throttle-rate": "1", "throttle-burst": "2000",
 			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0",
 			"reaper-concurrency": "1",
 		}, Settings{

@@ -27,6 +27,8 @@ var lambdaArch = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 // A release is what is made of one state of the sources.
 type release struct {
 	root, out, version string
+	// offer is the provider whose offerings a stack of the release's template has.
+	offer string
 	// time is that of the commit: no file bears another one.
 	time      time.Time
 	platforms []platform

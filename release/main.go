@@ -37,6 +37,7 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 	flags.StringVar(&r.root, "root", "..", "`DIR` of the repository")
 	flags.StringVar(&r.out, "out", "../dist/release", "`DIR` that is written anew")
 	flags.StringVar(&r.version, "version", "", "`VERSION`, such as v0.1.0")
+	flags.StringVar(&r.offer, "offer", "", "`PROVIDER` whose offerings the template's stack has")
 	key := flags.String("key", "", "`FILE` with the SSH key that signs the checksums")
 	draft := flags.Bool("draft", false, "take sources that are not committed, or whose tag is another one")
 	err := flags.Parse(args)

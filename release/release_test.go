@@ -69,7 +69,7 @@ func exported(to string) error {
 // built makes the release of a copy of the sources, in a folder of that name.
 func built(name string) (r release, err error) {
 	r = release{root: filepath.Join(scratch, name), out: filepath.Join(scratch, name+"-out"), version: version, time: at,
-		platforms: []platform{here}}
+		offer: "cloudformation", platforms: []platform{here}}
 	if err := exported(r.root); err != nil {
 		return r, err
 	}
