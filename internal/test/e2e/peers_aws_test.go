@@ -276,8 +276,11 @@ func awsRest() []defect {
 		},
 		{
 			id: "A32", wrong: "a developer names, by a parameter, the role that the broker takes on or adds policies to",
-			right: "no parameter names anything of AWS, and no function of the broker may touch IAM or take on a role",
-			never: "no provider knows of roles", tests: []string{"infra TestRolesMayNeverDoThis/IAM"},
+			right: "the operator's settings name roles, and no parameter does; the function that answers platforms may touch " +
+				"neither IAM nor roles, and the one that provisions only principals below a path of its own",
+			never: "no plan has a parameter for a role",
+			tests: []string{"infra TestRolesMayNeverDoThis/IAM",
+				"internal/provider/cloudformation/account TestShippedOfferingsReachNoFurther"},
 		},
 		{
 			id: "A33", wrong: "past a page of a listing, the rest is missing; past ten values, reading them fails",

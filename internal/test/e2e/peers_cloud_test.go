@@ -119,9 +119,11 @@ func cloudServiceBrokerSecrets() []defect {
 		},
 		{
 			id: "C13", wrong: "with certificates of one's own, the database's is not verified unless a setting says so",
-			right: "nothing in the program can leave verification out",
-			never: "there is no TLS but that of the AWS SDK and of `longshore check`, both by Go's defaults",
-			tests: []string{"internal TestNothingSkipsVerification"},
+			right: "a server's certificate is verified, whoever issued it, unless the operator's own setting of that server " +
+				"says otherwise",
+			never: "no plan and no parameter has a say in TLS",
+			tests: []string{"internal TestNothingSkipsVerification",
+				"internal/provider/hosted TestTLSIsVerifiedUnlessToldOtherwise"},
 		},
 	}
 }
