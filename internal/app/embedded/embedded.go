@@ -165,7 +165,7 @@ func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledg
 		Records: records, Plans: b.offered, Vault: b.folder.Vault, Keys: &pages.Keys{Records: records, Vault: b.folder.Vault},
 		Now: now, Log: b.log,
 		Console: pages.Console{
-			Reads: web.Scanned{Ledger: records}, Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
+			Reads: records, Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
 			Acts: acts.Acts{Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID,
 				OperationTimeout: app.OperationTimeout},
 		},

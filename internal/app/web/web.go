@@ -11,7 +11,6 @@ import (
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // With serves the pages beside the API. The paths of a platform that is called dashboard or
@@ -39,20 +38,6 @@ func isPage(path string) bool {
 		}
 	}
 	return false
-}
-
-// Scanned lists instances by reading everything.
-type Scanned struct{ *ledger.Ledger }
-
-// Instances implements pages.Reads.
-func (s Scanned) Instances(ctx context.Context, _, cursor string, _ int) (page []lifecycle.Key, next string, err error) {
-	all, next, err := s.ScanPage(ctx, cursor)
-	for _, r := range all.Records {
-		if !r.IsBinding() {
-			page = append(page, r.Key)
-		}
-	}
-	return page, next, err
 }
 
 // Dashboard gives the address of an instance's page: below the configured origin, or the one that

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -207,14 +209,15 @@ func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record
 // existing reads the instances that exist, the latest first.
 func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, err error) {
 	keys, next, err := v.Console.Reads.Instances(v.r.Context(), "", cursor, mostRows)
-	unread := []error{err}
-	for _, k := range keys {
-		r, err := v.Records.Record(v.r.Context(), k, v.now)
-		if unread = append(unread, err); err == nil && r.Exists() && k.Life == "" {
-			all = append(all, r)
-		}
+	all, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
+	var reading sync.WaitGroup
+	for n, k := range keys {
+		reading.Go(func() { all[n], unread[n] = v.Records.Record(v.r.Context(), k, v.now) })
 	}
-	return all, next, errors.Join(unread...)
+	reading.Wait()
+	// What is deleted may still be listed; former lives have lists of their own.
+	all = slices.DeleteFunc(all, func(r lifecycle.Record) bool { return !r.Exists() || r.Key.Life != "" })
+	return all, next, errors.Join(append(unread, err)...)
 }
 
 // more leads to the next page of a list, and back to its first.

@@ -219,7 +219,7 @@ func TestConsoleStaysSmall(t *testing.T) {
 		if n < 100 {
 			r.Attributes.SealedContext, _ = d.vault.Seal(t.Context(), vault.Label{Key: r.Key, Member: vault.Context}, context)
 		}
-		if changes = append(changes, ledger.Put(r)); len(changes) == 100 {
+		if changes = append(changes, ledger.Put(r)); len(changes) == 50 {
 			if err := d.records.Commit(t.Context(), changes...); err != nil {
 				t.Fatal(err)
 			}

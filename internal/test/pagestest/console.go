@@ -19,7 +19,7 @@ import (
 // Console is the console over records, with two platforms. Started is told of each execution.
 func Console(records *ledger.Ledger, now func() time.Time, id func() string, started func(workflow.Ref)) pages.Console {
 	return pages.Console{
-		Reads: scanned{records},
+		Reads: records,
 		Acts: acts.Acts{Records: records, Now: now, NewID: id, OperationTimeout: time.Hour,
 			Start: func(_ context.Context, ref workflow.Ref) error { started(ref); return nil }},
 		Offerings: func() []catalog.Offering {
@@ -97,17 +97,4 @@ func (s *Stage) operators() {
 			Odd: []string{"postgres: ls_" + strings.Repeat("x", 50)}}}, "1"))
 	s.put(ledger.PutReport(ledger.Report{Started: Epoch.Add(-time.Minute), Ended: Epoch.Add(-time.Minute),
 		Swept: &ledger.Swept{Redriven: 2, Reclaimed: 1}}, "2"))
-}
-
-// scanned lists instances by reading everything.
-type scanned struct{ *ledger.Ledger }
-
-func (s scanned) Instances(ctx context.Context, _, cursor string, _ int) (page []lifecycle.Key, next string, err error) {
-	all, next, err := s.ScanPage(ctx, cursor)
-	for _, r := range all.Records {
-		if !r.IsBinding() {
-			page = append(page, r.Key)
-		}
-	}
-	return page, next, err
 }

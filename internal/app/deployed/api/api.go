@@ -60,7 +60,7 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 		Records: records, Plans: offered, Vault: sealing, Keys: &pages.Keys{Records: records, Vault: sealing}, Now: app.Now,
 		Log: p.Log,
 		Console: pages.Console{
-			Reads: web.Scanned{Ledger: records}, Offerings: offered.Offerings, Registry: secret.Registry,
+			Reads: records, Offerings: offered.Offerings, Registry: secret.Registry,
 			Acts: acts.Acts{Records: records, Start: engine.Start, Now: app.Now, NewID: app.NewID,
 				OperationTimeout: app.OperationTimeout},
 		},
