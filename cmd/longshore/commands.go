@@ -118,7 +118,8 @@ func serve(
 		return fmt.Errorf("the broker cannot listen on %s: stop what listens there, or choose another address with --listen (%w)",
 			settings.Listen, err)
 	}
-	reached := settings.Origin != "" || loopback(listener.Addr().String())
+	// Hazard: systemd would keep a link in its journal, where others may read it.
+	prints := getenv("JOURNAL_STREAM") == "" && (settings.Origin != "" || loopback(listener.Addr().String()))
 	if settings.Origin == "" {
 		settings.Origin = originOf(listener.Addr().String())
 	}
@@ -129,7 +130,7 @@ func serve(
 	}
 	defer broker.Close()
 	server := newHTTPServer(ctx, broker.Handler, log)
-	welcome(out, listener.Addr().String(), broker, settings, consoleLink(ctx, broker, reached))
+	welcome(out, listener.Addr().String(), broker, settings, consoleLink(ctx, broker, prints))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(bounded(listener, maxConnections)) }()
 	checking, stop := context.WithCancel(ctx)
@@ -165,15 +166,15 @@ func loopback(address string) bool {
 	return err == nil && at.Addr().IsLoopback()
 }
 
-// consoleLink is a link to the console, for where browsers reach the broker. Whoever reads it can
-// use it, so it is printed and never logged.
-func consoleLink(ctx context.Context, broker *embedded.Broker, reached bool) string {
-	if reached {
+// consoleLink is a link to the console. Anybody who reads it can use it, so it is printed and
+// never logged.
+func consoleLink(ctx context.Context, broker *embedded.Broker, prints bool) string {
+	if prints {
 		if link, err := broker.Watched(ctx); err == nil {
 			return link
 		}
 	}
-	return "(give --origin, and ask for a link by the command below)"
+	return "(ask for one by the command below; where others reach the broker, give --origin first)"
 }
 
 // welcome prints where the broker is and how to try it. It prints the password only if

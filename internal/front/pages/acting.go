@@ -17,17 +17,7 @@ import (
 // An act is one thing that an operator may do, and what its page says before and after.
 type act struct {
 	name, link, title, does, hurts, button, did string
-	// command does the same.
-	command func(r lifecycle.Record) string
-	do      func(v *visit, r lifecycle.Record) (acts.Done, error)
-}
-
-func byToken(command string) func(lifecycle.Record) string {
-	return func(r lifecycle.Record) string { return command + " " + quoted(r.Token().String()) }
-}
-
-func byName(command string) func(lifecycle.Record) string {
-	return func(r lifecycle.Record) string { return command + " " + quoted(r.Provider+"/"+r.Kept.Name) }
+	do                                          func(v *visit, r lifecycle.Record) (acts.Done, error)
 }
 
 func retry(v *visit, r lifecycle.Record) (acts.Done, error) {
@@ -45,21 +35,21 @@ var (
 		does: "Another attempt begins at once. The one before ends at its next step, and what was made stays.",
 		hurts: "If a call to the provider is under way, the new attempt waits until that has ended, or for two minutes. " +
 			"It will not help where a person has to mend something first.",
-		did: "The operation was started again", command: byToken("longshore retry"), do: retry,
+		did: "The operation was started again", do: retry,
 	}
 	actRemove = act{
 		name: "retry", link: "Delete", title: "Delete what has failed?", button: "Delete it",
 		does: "The broker deletes at once what was made so far. It would do so by itself after eight days.",
 		hurts: "What the instance holds is gone for good, unless its plan keeps it. " +
 			"Until the platform deletes a failed creation, it is told that the creation has failed.",
-		did: "Its deletion has begun", command: byToken("longshore retry"), do: retry,
+		did: "Its deletion has begun", do: retry,
 	}
 	actSettle = act{
 		name: "settle", link: "End", title: "End this operation as failed?", button: "End it as failed",
 		does: "The operation fails now, for good, and the platform's user reads the message.",
 		hurts: "A creation that ends so is removed with all that it has made. " +
 			"After an update or a deletion, the instance may be neither as it was nor as it was to be.",
-		did: "The operation has failed", command: byToken("longshore settle"),
+		did: "The operation has failed",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
 			message := first(strings.TrimSpace(v.r.PostFormValue("message")), settled)
 			return v.Console.Acts.Settle(v.r.Context(), r.Token().String(), clipped(message))
@@ -69,7 +59,7 @@ var (
 		name: "release", link: "Release", title: "Put this thing into use again?", button: "Release it",
 		does:  "It can be used again as before, and is left alone from then on.",
 		hurts: "No record explains it, so no platform deletes it: it stays, and costs what it costs, until you delete it.",
-		did:   "Its release has begun", command: byName("longshore reaper release"),
+		did:   "Its release has begun",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
 			return v.Console.Acts.Release(v.r.Context(), r.Key)
 		},
@@ -78,7 +68,7 @@ var (
 		name: "discard", link: "Delete", title: "Delete this thing for good?", button: "Delete it for good",
 		does:  "Its deletion begins at once, and does not wait for the end of its quarantine.",
 		hurts: "All data in it is lost. Nothing gives it back. Release it instead if anybody may need it.",
-		did:   "Its deletion has begun", command: byName("longshore reaper discard"),
+		did:   "Its deletion has begun",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
 			return v.Console.Acts.Discard(v.r.Context(), r.Key)
 		},

@@ -229,23 +229,17 @@ func (v *visit) more(next string) g.Node {
 		}
 		return h.A(h.Href(v.part+"?"+q.Encode()), g.Text(words))
 	}
-	if first := v.r.URL.Query().Get("at") == ""; next == "" && first {
-		return nil
-	} else {
-		return h.P(h.Class("pager"), g.If(!first, to("", "First page")), g.If(next != "", to(next, "Next page")))
-	}
+	later := v.r.URL.Query().Get("at") != ""
+	return g.If(later || next != "", h.P(h.Class("pager"), g.If(later, to("", "First page")),
+		g.If(next != "", to(next, "Next page"))))
 }
 
 // listed is a table, or says that there is nothing.
 func listed[T any](v *visit, heads []string, rows []T, next, none string, cells func(T) []g.Node) g.Node {
-	switch {
-	case len(rows) == 0 && next != "":
+	if next != "" {
 		none = "There is none among those that were looked at. The next page goes on."
-		fallthrough
-	case len(rows) == 0:
-		return g.Group{hint(none), v.more(next)}
 	}
-	return g.Group{table(heads, rows, cells), v.more(next)}
+	return g.Group{g.If(len(rows) == 0, hint(none)), g.If(len(rows) > 0, table(heads, rows, cells)), v.more(next)}
 }
 
 // to is the console's page of an instance.

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 
 // called is what people call an instance, or its id.
 func (v *visit) called(r lifecycle.Record) string {
-	r.Key = r.Key.InstanceKey()
+	if r.IsBinding() {
+		return r.Key.Instance // its names are sealed in the instance's record
+	}
+	r.Key = r.Key.Current()
 	return first(v.placeOf(v.r.Context(), r).InstanceName, r.Key.Instance)
 }
 
@@ -34,14 +38,6 @@ func (v *visit) planOf(r lifecycle.Record) string {
 	return short(o.Name) + " / " + short(p.Name)
 }
 
-// A filter is what a list of instances is narrowed to; an empty member is not.
-type filter struct{ offering, plan, state, organization, space, age string }
-
-func (v *visit) filter() filter {
-	q := v.r.URL.Query()
-	return filter{q.Get("offering"), q.Get("plan"), q.Get("state"), q.Get("organization"), q.Get("space"), q.Get("age")}
-}
-
 // ages are what a list may be narrowed to, by how old an instance is.
 var ages = []struct {
 	value, words string
@@ -52,43 +48,41 @@ var ages = []struct {
 }
 
 // takes reports whether an instance is asked for. Names are compared last, since they are sealed.
-func (v *visit) takes(f filter, r lifecycle.Record) bool {
-	o, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
-	if !known && f.offering+f.plan != "" || f.offering != "" && f.offering != o.Name || f.plan != "" && f.plan != p.Name ||
-		f.state != "" && f.state != string(r.Seen()) {
-		return false
+func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
+	is := func(name string, values ...string) bool {
+		asked := q.Get(name)
+		return asked == "" || slices.ContainsFunc(values, func(has string) bool { return strings.EqualFold(asked, has) })
+	}
+	var service, plan string
+	if o, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID); known {
+		service, plan = o.Name, p.Name
 	}
 	for _, a := range ages {
-		if age := v.now.Sub(r.Created); a.value == f.age && (age < a.from || age > a.to) {
+		if age := v.now.Sub(r.Created); a.value == q.Get("age") && (age < a.from || age > a.to) {
 			return false
 		}
 	}
-	if f.organization == "" && f.space == "" {
+	if !is("offering", service) || !is("plan", plan) || !is("state", string(r.Seen())) {
+		return false
+	}
+	if q.Get("organization")+q.Get("space") == "" {
 		return true
 	}
 	in := v.placeOf(v.r.Context(), r)
-	is := func(asked string, names ...string) bool {
-		for _, name := range names {
-			if strings.EqualFold(asked, name) {
-				return true
-			}
-		}
-		return asked == ""
-	}
-	return is(f.organization, in.OrganizationName, r.Attributes.OrganizationGUID) &&
-		is(f.space, in.SpaceName, in.Namespace, r.Attributes.SpaceGUID)
+	return is("organization", in.OrganizationName, r.Attributes.OrganizationGUID) &&
+		is("space", in.SpaceName, in.Namespace, r.Attributes.SpaceGUID)
 }
 
 func (v *visit) instances() (int, g.Node) {
-	f := v.filter()
-	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool { return v.takes(f, r) })
+	q := v.r.URL.Query()
+	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool { return v.takes(q, r) })
 	list := listed(v, []string{"Instance", "State", "Plan", "Where", "Age"}, rows, next, "There is no such instance.",
 		func(r lifecycle.Record) []g.Node {
 			in := v.placeOf(v.r.Context(), r)
 			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(first(where(in), short(r.Key.Platform))),
 				ago(r.Created, v.now)}
 		})
-	return v.page("Instances", false, v.form(f), list)
+	return v.page("Instances", false, v.form(q), list)
 }
 
 // where are the names of an organization and a space.
@@ -101,16 +95,16 @@ func where(in place) string {
 }
 
 // form narrows the list of instances; it works by its address, without script.
-func (v *visit) form(f filter) g.Node {
+func (v *visit) form(q url.Values) g.Node {
 	type option struct{ value, words string }
-	choice := func(name, label, chosen string, options []option) g.Node {
+	choice := func(name, label string, options []option) g.Node {
 		return h.Label(g.Text(label), h.Select(h.Name(name), h.Option(h.Value(""), g.Text("any")),
 			g.Map(options, func(o option) g.Node {
-				return h.Option(h.Value(o.value), g.If(o.value == chosen, h.Selected()), g.Text(o.words))
+				return h.Option(h.Value(o.value), g.If(o.value == q.Get(name), h.Selected()), g.Text(o.words))
 			})))
 	}
-	word := func(name, label, value string) g.Node {
-		return h.Label(g.Text(label), h.Input(h.Type("text"), h.Name(name), h.Value(clipped(value))))
+	word := func(name, label string) g.Node {
+		return h.Label(g.Text(label), h.Input(h.Type("text"), h.Name(name), h.Value(clipped(q.Get(name)))))
 	}
 	var offerings, inStates, old []option
 	for _, o := range v.Console.Offerings() {
@@ -124,10 +118,9 @@ func (v *visit) form(f filter) g.Node {
 		old = append(old, option{a.value, a.words})
 	}
 	return h.Form(h.Class("filter"), h.Method("get"), h.Action("instances"), h.Aria("label", "Filter"),
-		choice("offering", "Offering", f.offering, offerings), word("plan", "Plan", f.plan),
-		choice("state", "State", f.state, inStates), choice("age", "Age", f.age, old),
-		word("organization", "Organization", f.organization), word("space", "Space", f.space),
-		h.Button(h.Type("submit"), g.Text("Filter")), g.If(f != filter{}, h.A(h.Href("instances"), g.Text("Show all"))))
+		choice("offering", "Offering", offerings), word("plan", "Plan"), choice("state", "State", inStates),
+		choice("age", "Age", old), word("organization", "Organization"), word("space", "Space"),
+		h.Button(h.Type("submit"), g.Text("Filter")), g.If(len(q) > 0, h.A(h.Href("instances"), g.Text("Show all"))))
 }
 
 func stateOf(r lifecycle.Record) g.Node {

@@ -77,5 +77,5 @@ func (v *visit) operation(r lifecycle.Record) g.Node {
 		fact{"Faults", g.If(op.Faults > 0, g.Textf("%d in a row", op.Faults))},
 		fact{"Trouble", text(op.Trouble)}, fact{"Request", text(op.Asker.Request)},
 		fact{"Token", h.Code(g.Text(r.Token().String()))}, fact{"Act", g.If(v.acts && len(may) > 0, v.actLinks(r))}),
-		g.If(!v.acts, g.Map(may, func(a act) g.Node { return example(a.link, a.command(r)) })))
+		g.If(!v.acts, g.Map(may, func(a act) g.Node { return example(a.link, "longshore "+a.name+" "+r.Token().String()) })))
 }
