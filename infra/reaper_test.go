@@ -29,14 +29,16 @@ func TestTheReaperIsCalledEachMinute(t *testing.T) {
 			if d := cmp.Diff(any(once), at(targets[0], "RetryPolicy")); d != "" {
 				t.Errorf("how the rule repeats a call (-want +got):\n%s", d)
 			}
-			invoke := made.one(t, "AWS::Lambda::EventInvokeConfig", "")
-			if d := cmp.Diff(map[string]string{"Function": "<ReaperFunction>", "Qualifier": "$LATEST",
-				"Attempts": "0", "Age": "60"},
-				map[string]string{
-					"Function": plain(invoke["FunctionName"]), "Qualifier": plain(invoke["Qualifier"]),
-					"Attempts": plain(invoke["MaximumRetryAttempts"]), "Age": plain(invoke["MaximumEventAgeInSeconds"]),
-				}); d != "" {
-				t.Errorf("how Lambda repeats a call (-want +got):\n%s", d)
+			for _, function := range []string{"Reaper", "Provisioner"} { // which pages ask for facts
+				invoke := made.one(t, "AWS::Lambda::EventInvokeConfig", function)
+				if d := cmp.Diff(map[string]string{"Function": "<" + function + "Function>", "Qualifier": "$LATEST",
+					"Attempts": "0", "Age": "60"},
+					map[string]string{
+						"Function": plain(invoke["FunctionName"]), "Qualifier": plain(invoke["Qualifier"]),
+						"Attempts": plain(invoke["MaximumRetryAttempts"]), "Age": plain(invoke["MaximumEventAgeInSeconds"]),
+					}); d != "" {
+					t.Errorf("how Lambda repeats a call (-want +got):\n%s", d)
+				}
 			}
 			if limit := app.ReaperTimeout.Minutes(); limit > 1 {
 				t.Errorf("a sweep may take %v minutes, longer than until the next", limit)

@@ -75,6 +75,8 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 	d := deployed{calls: NewCalls(stack, factory)}
 	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
+		// An inquiry, which nobody waits for, is made again by the next page.
+		NoRetry: true,
 		Environment: s.environment(map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(),
 			app.EnvInVPC: d.calls.Providers(),

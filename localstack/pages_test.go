@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A link of the operator opens the page of an instance, once, through API Gateway and below its
@@ -73,6 +74,11 @@ func TestThePageOfAnInstance(t *testing.T) {
 		"Created") {
 		t.Errorf("the page is answered %d:\n%s", status, page)
 	}
+	// The page has the provisioner ask, which has the rights, and does not wait for it.
+	eventually(t, "the page to show what the provider tells", time.Minute, func() bool {
+		status, page := show(r.Cookies()...)
+		return status == 200 && strings.Contains(page, "Demo") && strings.Contains(page, "of 16 kB")
+	})
 	if status, _ := show(); status != http.StatusUnauthorized {
 		t.Errorf("without a session, the page is answered %d", status)
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,8 @@ import (
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/gateway"
+	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider/remote"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
@@ -91,6 +94,7 @@ type together struct {
 	here   *here
 	api    gateway.Handler
 	sweep  func(context.Context) (reaper.Report, error)
+	keys   *pages.Keys
 	counts bytes.Buffer // what the functions measured
 }
 
@@ -134,6 +138,7 @@ func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *toget
 		}
 		f.here.inside = handler.(*remote.Handler)
 	}
+	f.keys = &pages.Keys{Records: parts.Records(set[app.EnvTable]), Vault: parts.Vault(set[app.EnvKey])}
 	if f.api, err = api.New(ctx, parts); err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +186,52 @@ func (f *together) call(method, path, query, body string, status int) map[string
 	return out
 }
 
+// facts opens the page of an instance by a link, and looks twice: the first look has facts asked
+// for, and the second shows them.
+func (f *together) facts(instance string, want ...string) {
+	f.Helper()
+	k := lifecycle.Key{Platform: "default", Instance: instance}
+	link, err := f.keys.Link(f.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once",
+		Until: time.Now().Add(time.Minute)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	browse := func(method, path, body string, cookie ...string) events.APIGatewayProxyResponse {
+		f.Helper()
+		at, query, _ := strings.Cut(path, "?")
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			f.Fatal(err)
+		}
+		response, err := f.api(f.Context(), events.APIGatewayProxyRequest{
+			HTTPMethod: method, Path: at, Body: body, MultiValueQueryStringParameters: values,
+			MultiValueHeaders: map[string][]string{"Content-Type": {"application/x-www-form-urlencoded"}, "Cookie": cookie},
+			RequestContext:    events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + at},
+		})
+		if err != nil {
+			f.Fatal(err)
+		}
+		return response
+	}
+	entered := browse("POST", "/dashboard/enter", url.Values{"link": {link}}.Encode())
+	if len(entered.MultiValueHeaders["Set-Cookie"]) != 1 {
+		f.Fatalf("the link is answered %d: %s", entered.StatusCode, entered.Body)
+	}
+	session, _, _ := strings.Cut(entered.MultiValueHeaders["Set-Cookie"][0], ";")
+	if first := browse("GET", pages.InstancePath(k), "", session); !strings.Contains(first.Body, "Not known yet") {
+		f.Errorf("the first look: %d %s", first.StatusCode, first.Body)
+	}
+	invoked, second := f.here.invoked, browse("GET", pages.InstancePath(k), "", session)
+	for _, text := range append(want, "As of") {
+		if !strings.Contains(second.Body, text) {
+			f.Errorf("the page lacks %q: %d %s", text, second.StatusCode, second.Body)
+		}
+	}
+	if f.here.invoked != invoked {
+		f.Error("a second look within a minute asks again")
+	}
+}
+
 // drive does what the state machine does, and counts the steps that left
 // something to do and those that ended an execution.
 func (f *together) drive() (rounds, executions int) {
@@ -221,6 +272,7 @@ func (f *together) live() {
 	if p := call("GET", path+"/last_operation", "operation="+created["operation"].(string), "", 200); p["state"] != "succeeded" {
 		t.Errorf("state %v", p)
 	}
+	f.facts("a/b", "Demo", "nowhere", "16 kB")
 	// A bind is synchronous: the API calls the provisioner and waits.
 	bound := call("PUT", path+"/service_bindings/b", "", fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201)
 	if bound["credentials"] == nil {

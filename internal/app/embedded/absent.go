@@ -27,6 +27,7 @@ var (
 	_ provider.Provider  = absent{}
 	_ provider.Inventory = absent{}
 	_ provider.Adopter   = absent{}
+	_ provider.Describer = absent{}
 )
 
 func (a absent) step() (provider.Status, error) { return provider.Status{}, a.why }
@@ -49,6 +50,11 @@ func (a absent) Bind(context.Context, provider.Binding) (provider.Status, error)
 
 // Unbind implements provider.Provider.
 func (a absent) Unbind(context.Context, provider.Binding) (provider.Status, error) { return a.step() }
+
+// Describe implements provider.Describer.
+func (a absent) Describe(context.Context, provider.Instance) (provider.Facts, error) {
+	return provider.Facts{}, a.why
+}
 
 // Quarantine implements provider.Quarantiner.
 func (a absent) Quarantine(context.Context, provider.Holding) error { return a.why }

@@ -101,7 +101,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 		Now: now, NewID: app.NewID, Log: log, HardTimeout: hardTimeout,
 		Alone: true, // the folder is this process's
 	})
-	b.engine = inprocess.New(b.quiet.step(steps.Step), inprocess.Options{Log: log})
+	b.engine = inprocess.New(b.quiet.step(steps.Step), inprocess.Options{Inquire: steps.Inquire, Log: log})
 	defer func() {
 		if err != nil {
 			b.engine.Close()
@@ -163,7 +163,7 @@ func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledg
 	})
 	return web.With(api, pages.Options{
 		Records: records, Plans: b.offered, Vault: b.folder.Vault, Keys: &pages.Keys{Records: records, Vault: b.folder.Vault},
-		Now: now, Log: b.log,
+		Now: now, Inquire: b.engine.Inquire, Log: b.log,
 		Console: pages.Console{
 			Reads: records, Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
 			Acts: acts.Acts{Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID,

@@ -53,7 +53,7 @@ func demoRow() row {
 // Demo wires the demo.
 func Demo(getenv func(string) string, now func() time.Time) (wired.Provider, error) {
 	delay, err := app.DemoDelay(getenv)
-	return wired.Provider{Provider: demo.New(delay, now)}, err
+	return wired.Of(demo.New(delay, now)), err
 }
 
 // Names are the names of all providers, in order.

@@ -90,6 +90,7 @@ type Outside struct {
 	provider.Provider
 	provider.Inventory
 	provider.Adopter
+	provider.Describer
 	wired.Reconciler
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
@@ -39,6 +40,7 @@ type view struct {
 	bindings []lifecycle.Record
 	more     bool // there are more bindings
 	history  []lifecycle.Entry
+	facts    ledger.Facts
 	samples  []Sample
 }
 
@@ -69,6 +71,7 @@ func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 	case v.record.State == lifecycle.Absent:
 		s.show(w, r, http.StatusNotFound, message("This instance is gone", "Nothing is recorded of it any more."))
 	default:
+		s.refresh(r.Context(), v)
 		s.show(w, r, http.StatusOK, v.page())
 	}
 }
@@ -78,6 +81,9 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	v := &view{now: s.Now()}
 	var err error
 	if v.record, err = s.Records.Record(ctx, k, v.now); err != nil {
+		return nil, err
+	}
+	if v.facts, err = s.Records.Facts(ctx, v.record); err != nil {
 		return nil, err
 	}
 	v.samples = s.Samples[v.record.Provider]
@@ -117,12 +123,12 @@ func (v *view) title() string { return first(v.context.InstanceName, v.record.Ke
 
 func (v *view) page() g.Node {
 	op := v.record.Operation
-	busy := v.record.InProgress()
+	busy := v.record.InProgress() || v.awaits()
 	return layout(v.title(), h.Main(h.Data("live", ""), g.If(busy, h.Data("busy", "")),
 		v.head(), v.progress(op), v.failure(op),
 		v.connect(),
 		section("about", "About", v.about()),
-		v.bound(), v.happened(), v.foot(),
+		v.use(), v.bound(), v.happened(), v.foot(),
 	))
 }
 
@@ -204,7 +210,7 @@ var failed = map[lifecycle.Kind]string{
 }
 
 func (v *view) about() g.Node {
-	r, a := v.record, v.record.Attributes
+	r, a, f := v.record, v.record.Attributes, v.facts.Facts
 	keeps := "Nothing: a deletion removes the data for good."
 	if days := int(check.RetentionOf(a.Snapshot) / (24 * time.Hour)); days > 0 {
 		keeps = fmt.Sprintf("The data is kept for %s, and then removed for good. The operator can give it back.", plural(days,
@@ -212,7 +218,12 @@ func (v *view) about() g.Node {
 	}
 	return facts(
 		fact{"Service", text(v.offering.Description)},
+		fact{"Engine", text(f.Engine)},
 		fact{"Plan", v.planFact()},
+		fact{"Region", text(f.Region)},
+		fact{"Address", text(f.Address)},
+		fact{"Maintenance", text(f.Maintenance)},
+		fact{"Cloud console", console(f.Console)},
 		fact{"Upgrade", v.upgrade()},
 		fact{"List price", text(price(v.plan.Metadata))},
 		fact{"Created", ago(r.Created, v.now)},

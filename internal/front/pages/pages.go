@@ -1,6 +1,7 @@
 // Package pages shows people their instances in a browser: a page for each, behind a
 // session that a signed link opens. It reads records and changes none but the links that
-// were used. It needs records, the catalog and a vault, and knows no provider.
+// were used, and when facts were asked for. It needs records, the catalog, a vault, and somebody
+// who asks for facts, and knows no provider.
 package pages
 
 import (
@@ -20,6 +21,7 @@ import (
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 )
@@ -41,6 +43,7 @@ type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
 	History(ctx context.Context, instance lifecycle.Key, cursor string, limit int) (page []lifecycle.Entry, next string, _ error)
+	Facts(ctx context.Context, instance lifecycle.Record) (ledger.Facts, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
@@ -58,6 +61,8 @@ type Options struct {
 	Console Console
 	// Samples show how programs connect, by the names of the providers.
 	Samples map[string][]Sample
+	// Inquire has a provider asked for facts, and does not wait for them.
+	Inquire func(ctx context.Context, q workflow.Inquiry) error
 	Now     func() time.Time
 	Log     *slog.Logger
 }

@@ -10,10 +10,13 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/operation"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -38,14 +41,15 @@ type desk struct {
 	now     time.Time
 	log     bytes.Buffer
 	cookies map[string]*http.Cookie
-	ids     int
+	asked   []workflow.Inquiry // for facts
+	ids     atomic.Int64
 	started []workflow.Ref
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{T: t, now: epoch, cookies: map[string]*http.Cookie{}}
-	id := func() string { d.ids++; return fmt.Sprintf("%022d", d.ids) }
+	id := func() string { return fmt.Sprintf("%022d", d.ids.Add(1)) }
 	d.records = ledger.New(memory.New(), id)
 	var err error
 	if d.vault, err = vault.NewLocal(bytes.Repeat([]byte("k"), 32)); err != nil {
@@ -55,6 +59,10 @@ func newDesk(t *testing.T) *desk {
 	d.server = pages.New(pages.Options{
 		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Vault: d.vault, Keys: d.keys,
 		Now: func() time.Time { return d.now },
+		Inquire: func(_ context.Context, q workflow.Inquiry) error {
+			d.asked = append(d.asked, q)
+			return nil
+		},
 		Log: slog.New(slog.NewTextHandler(&d.log, nil)),
 		Console: pagestest.Console(d.records, func() time.Time { return d.now }, id, func(ref workflow.Ref) {
 			d.started = append(d.started, ref)
@@ -135,8 +143,7 @@ func (d *desk) signIn(k lifecycle.Key) { d.signInTo(pages.ScopeOf(k)) }
 
 func (d *desk) signInTo(of pages.Scope) {
 	d.Helper()
-	d.ids++
-	if w := d.exchange(d.linkTo(of, fmt.Sprint("link-", d.ids))); w.Code != http.StatusSeeOther {
+	if w := d.exchange(d.linkTo(of, fmt.Sprint("link-", d.ids.Add(1)))); w.Code != http.StatusSeeOther {
 		d.Fatalf("a link is answered %d", w.Code)
 	}
 }
@@ -309,8 +316,8 @@ func TestAPageTellsTheLife(t *testing.T) {
 			`"state good">Ready`, "postgresql in shop / live", "PostgreSQL 18.", "EUR 11.00 or USD 12.50 monthly",
 			"kept for 7 days",
 			"cf service-key orders my-key", "pgxpool.New", "2 days ago", `title="2 March 2031, 07:30:00 UTC"`,
-			"No application is bound",
-		}, "data-busy"},
+			"No application is bound", "Not known yet", "data-busy",
+		}, "Begun"},
 		"Creating": {func(r *lifecycle.Record) {
 			r.State, r.Operation = lifecycle.Creating, op(operation.Provision, lifecycle.InProgress, "Making the database.")
 		}, []string{"Creating", "Begun", "1 minute ago", "in 3 minutes", `<progress value="40" max="100"`,
@@ -321,7 +328,7 @@ func TestAPageTellsTheLife(t *testing.T) {
 		}, []string{"Failed", "It could not be created", "No room.", "Delete this instance and create it again."}, "Connect"},
 		"UpdateFailed": {func(r *lifecycle.Record) {
 			r.Operation = op(operation.Update, lifecycle.Failed, "Too small.")
-		}, []string{`"state good">Ready`, "The last update failed", "Too small.", "as it was before"}, "data-busy"},
+		}, []string{`"state good">Ready`, "The last update failed", "Too small.", "as it was before"}, "Begun"},
 		"Unusable": {func(r *lifecycle.Record) {
 			r.Unusable, r.Operation = true, op(operation.Update, lifecycle.Failed, "")
 		}, []string{`"state bad">Unusable`, "The provider gave no reason.", "is unusable since then"}, "as it was before"},
@@ -393,6 +400,72 @@ func TestAPageTellsWhatHappened(t *testing.T) {
 	}
 	if strings.Index(body, "Operator: retry") > strings.Index(body, "Update failed") {
 		t.Error("the history does not begin with the latest")
+	}
+}
+
+// A page shows the last facts with their age. It has newer ones asked for once a minute, however
+// many pages there are, also where nobody answers; those of an earlier life are not shown.
+func TestAPageTellsFacts(t *testing.T) {
+	d := newDesk(t)
+	d.put(d.ready())
+	d.signIn(own)
+	d.sees(d.page(own), http.StatusOK, "Not known yet", "data-busy")
+	d.page(own)
+	want := workflow.Inquiry{Key: own, Incarnation: "first", Asked: epoch, Version: 1}
+	if len(d.asked) != 1 || d.asked[0] != want {
+		t.Fatalf("two pages had %+v asked, want once %+v", d.asked, want)
+	}
+	size, connections := int64(1536<<10), int64(30)
+	told := ledger.Facts{Version: 1, Key: own, Incarnation: "first", Asked: epoch, Answered: epoch.Add(2 * time.Second),
+		Facts: provider.Facts{
+			Engine: "PostgreSQL 18.1" + markup, Address: "db.example:5432" + markup, Region: "eu-west-1" + markup,
+			Size: &size, SizeLimit: 1 << 30, Connections: &connections, ConnectionLimit: 20,
+			LastBackup:  epoch.Add(-3 * time.Hour),
+			Maintenance: "Sundays" + markup, Console: "https://console.example/?a=1" + markup,
+		}}
+	if err := d.records.Commit(t.Context(), ledger.Put(told)); err != nil {
+		t.Fatal(err)
+	}
+	d.now = epoch.Add(59 * time.Second)
+	d.page(own)
+	d.now = epoch.Add(3 * time.Minute)
+	var racing sync.WaitGroup
+	for range 8 {
+		racing.Go(func() {
+			v := httptest.NewRecorder()
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "https://broker.example"+pages.InstancePath(own), nil)
+			for _, c := range d.cookies {
+				r.AddCookie(c)
+			}
+			d.server.ServeHTTP(v, r)
+		})
+	}
+	racing.Wait()
+	w := d.page(own)
+	d.sees(w, http.StatusOK, "PostgreSQL 18.1", "db.example:5432", "eu-west-1", "1.5 MB of 1 GB",
+		`<progress value="1572864" max="1073741824" aria-label="Storage in use"`, "30 of 20", `<progress value="20" max="20"`,
+		"3 hours ago", "As of", "2 minutes ago", "Sundays", `href="https://console.example/?a=1`, "data-busy")
+	if strings.Contains(w.Body.String(), "<script>") || strings.Contains(w.Body.String(), `"'>`) {
+		t.Errorf("markup is in the page:\n%s", w.Body)
+	}
+	if len(d.asked) != 2 || d.asked[1].Version != 3 {
+		t.Errorf("eight pages at once had %+v asked, want one more", d.asked[1:])
+	}
+	d.now = d.now.Add(20 * time.Second) // nobody answers any more
+	if w := d.page(own); strings.Contains(w.Body.String(), "data-busy") {
+		t.Error("the page waits for facts that nobody gives")
+	}
+	r := d.ready()
+	r.Version, r.Incarnation = 1, "second"
+	d.put(r)
+	if w := d.page(own); strings.Contains(w.Body.String(), "db.example") || len(d.asked) != 3 {
+		t.Errorf("the facts of an earlier life are shown, or no new ones asked for: %v\n%s", d.asked, w.Body)
+	}
+	r.Version, r.State = 2, lifecycle.Updating
+	d.put(r)
+	d.now = d.now.Add(time.Hour)
+	if w := d.page(own); strings.Contains(w.Body.String(), "Not known yet") || len(d.asked) != 3 {
+		t.Errorf("facts are asked for while the instance changes: %v", d.asked)
 	}
 }
 

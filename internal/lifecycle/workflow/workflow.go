@@ -40,6 +40,16 @@ type Outcome struct {
 // again.
 type Step func(ctx context.Context, ref Ref) (Outcome, error)
 
+// An Inquiry asks a provider for the facts of an instance. Whoever makes it has claimed it by a
+// write, after which the facts' record has this version: a second inquiry, or one that comes
+// late, has nothing to write. It holds ids only.
+type Inquiry struct {
+	Key         lifecycle.Key `json:"key"`
+	Incarnation string        `json:"incarnation"`
+	Asked       time.Time     `json:"asked"`
+	Version     int64         `json:"version"`
+}
+
 // HandOver is how long Finish may take once its context is done. Hazard: a request has
 // little time left by then, and without an answer a platform deletes what goes on. An
 // operation that cannot be handed over in that time is started by the reaper.

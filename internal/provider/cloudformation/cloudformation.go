@@ -65,6 +65,7 @@ var (
 	_ provider.Refuser     = (*Provider)(nil)
 	_ provider.Inventory   = (*Provider)(nil)
 	_ provider.Quarantiner = (*Provider)(nil)
+	_ provider.Describer   = (*Provider)(nil)
 )
 
 // New makes a provider. It reaches nothing yet.

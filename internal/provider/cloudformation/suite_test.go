@@ -65,6 +65,10 @@ func (p planned) Deprovision(ctx context.Context, in provider.Instance) (provide
 	return p.Provider.Deprovision(ctx, withPlan(in))
 }
 
+func (p planned) Describe(ctx context.Context, in provider.Instance) (provider.Facts, error) {
+	return p.Provider.Describe(ctx, withPlan(in))
+}
+
 func (p planned) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	b.Instance = withPlan(b.Instance)
 	return p.Provider.Bind(ctx, b)

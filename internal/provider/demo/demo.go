@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 )
@@ -38,7 +39,10 @@ type Provider struct {
 	now   func() time.Time
 }
 
-var _ provider.Provider = (*Provider)(nil)
+var (
+	_ provider.Provider  = (*Provider)(nil)
+	_ provider.Describer = (*Provider)(nil)
+)
 
 // New builds a provider. Delay is how long an asynchronous operation takes if neither plan nor parameters
 // say.
@@ -73,6 +77,12 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
 	return p.step(ctx, b.Instance.Operation, nil, b.Instance.Settings, b.State)
+}
+
+// Describe implements provider.Describer: the demo has no more than the state of the record.
+func (p *Provider) Describe(ctx context.Context, in provider.Instance) (provider.Facts, error) {
+	size := int64(len(in.State.Data))
+	return provider.Facts{Engine: "Demo", Region: "nowhere", Size: &size, SizeLimit: limits.State}, ctx.Err()
 }
 
 // step makes one step of an operation, which ends a delay after it was ordered.

@@ -74,6 +74,9 @@ type Engine[C Host[V], V any] struct {
 	// Restore is a step of a provision from another instance; nil where there is none.
 	Restore func(ctx context.Context, at *Site[C, V], in provider.Instance) error
 
+	// Facts asks the server what people are told of an instance that was seen; the address is known.
+	Facts func(ctx context.Context, c C, t provider.Tags, seen V) (provider.Facts, error)
+
 	// Label is that of the thing with the tags. Stands reports whether anything is at its names: a
 	// thing without a label is somebody else's.
 	Label  func(seen V, t provider.Tags) (Label, bool)

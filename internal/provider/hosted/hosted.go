@@ -76,7 +76,13 @@ func (a Access) Credentials(kind, user, password string) (all map[string]any, ad
 	if a.CA != "" {
 		all["ca"] = a.CA
 	}
-	return all, net.JoinHostPort(host, strconv.Itoa(port))
+	return all, a.address()
+}
+
+// address is the one that users are given, in one text.
+func (a Access) address() string {
+	host, port := a.Public()
+	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // Accesses are today's targets by their names.

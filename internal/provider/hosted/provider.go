@@ -193,6 +193,27 @@ func (p *Provider[C, V]) Bind(ctx context.Context, b provider.Binding) (provider
 	})
 }
 
+// Describe implements provider.Describer. Only the owner's thing is described: the names that are
+// asked for derive from its tags alone.
+func (p *Provider[C, V]) Describe(ctx context.Context, in provider.Instance) (facts provider.Facts, err error) {
+	at, err := p.at(ctx, in.Target, in.Epoch, false)
+	if err != nil {
+		return facts, err
+	}
+	defer at.Leave()
+	t := provider.TagsOf(in)
+	seen, err := at.Server.Look(ctx, t)
+	if err != nil {
+		return facts, at.Explain(err)
+	}
+	if _, err = p.Using(t, func(V) (any, error) { return nil, nil })(seen); err != nil {
+		return facts, err
+	}
+	facts, err = p.Facts(ctx, at.Server, t, seen)
+	facts.Address = at.Access.address()
+	return facts, at.Explain(err)
+}
+
 // maxExpels is how often an unbind ends the sessions that block it.
 const maxExpels = 5
 

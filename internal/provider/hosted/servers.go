@@ -80,7 +80,11 @@ func (p *Provider[C, V]) visit(ctx context.Context, t provider.Target, write boo
 // was. The first step of an instance ends with a Later that records the server's identity, and
 // makes nothing: later steps look for what they make under that identity.
 func (p *Provider[C, V]) At(ctx context.Context, t provider.Target, was target.Epoch) (*Site[C, V], error) {
-	at, err := p.visit(ctx, t, t.Identity == "")
+	return p.at(ctx, t, was, t.Identity == "")
+}
+
+func (p *Provider[C, V]) at(ctx context.Context, t provider.Target, was target.Epoch, write bool) (*Site[C, V], error) {
+	at, err := p.visit(ctx, t, write)
 	if err != nil {
 		return nil, err
 	}

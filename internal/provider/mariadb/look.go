@@ -81,6 +81,29 @@ func (s *sqlServer) links(ctx context.Context) (follows bool, err error) {
 	return follows, err
 }
 
+// sizeTime is how many seconds the sum of sizes may take: the server opens each table of the database for it.
+const sizeTime = 3
+
+func (s *sqlServer) usage(ctx context.Context, database string) (version string, size *int64, err error) {
+	size = new(int64)
+	err = s.db.QueryRowContext(ctx, fmt.Sprintf("SET STATEMENT max_statement_time = %d FOR ", sizeTime)+
+		`SELECT CAST(IFNULL(SUM(data_length + index_length), 0) AS SIGNED) FROM information_schema.tables
+		WHERE table_schema = ?`, database).Scan(size)
+	if tookLong(err) {
+		size, err = nil, nil
+	}
+	if err == nil {
+		err = s.db.QueryRowContext(ctx, "SELECT SUBSTRING_INDEX(@@version, '-', 1)").Scan(&version)
+	}
+	return version, size, err
+}
+
+// tookLong reports whether the server has ended a statement that ran too long.
+func tookLong(err error) bool {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && e.Number == tookTooLong
+}
+
 // recorded reads the records of what is to be seen.
 func recorded(ctx context.Context, q querier, n names) (now seen, err error) {
 	which, args := "WHERE instance = ? ORDER BY name", []any{n.database}
@@ -249,7 +272,7 @@ func lookAtDefiners(ctx context.Context, q querier, database string, now *seen) 
 			l.defines = true
 		}
 	}
-	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != tookTooLong {
+	if !tookLong(err) {
 		return err
 	}
 	for i := range now.logins {

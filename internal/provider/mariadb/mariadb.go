@@ -29,9 +29,10 @@ type (
 )
 
 var (
-	_ provider.Provider = (*Provider)(nil)
-	_ provider.Adopter  = (*Provider)(nil)
-	_ wired.Reconciler  = (*Provider)(nil)
+	_ provider.Provider  = (*Provider)(nil)
+	_ provider.Adopter   = (*Provider)(nil)
+	_ provider.Describer = (*Provider)(nil)
+	_ wired.Reconciler   = (*Provider)(nil)
 )
 
 // New makes a provider. It reaches no server yet. Close ends it.
@@ -40,7 +41,7 @@ func New(o Options) *Provider {
 	p.Provider = hosted.New(o, hosted.Engine[server, seen]{
 		Open: openSQL, Close: server.Close, Class: classOf, Told: told,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
-		Label: label, Stands: stands, Relabel: relabel, Enforce: enforce, Expel: p.expel,
+		Facts: facts, Label: label, Stands: stands, Relabel: relabel, Enforce: enforce, Expel: p.expel,
 	})
 	return p
 }
@@ -52,6 +53,10 @@ type server interface {
 
 	// collation reports whether the server has a collation of utf8mb4.
 	collation(ctx context.Context, name string) (bool, error)
+
+	// usage is the server's version, and how large a database is, in bytes: nil if the server takes too long
+	// to tell.
+	usage(ctx context.Context, database string) (version string, size *int64, err error)
 
 	// expel ends the sessions of an account, if the server's identity is as given; otherwise it is
 	// errOther. It needs neither a table nor a file.
@@ -103,6 +108,20 @@ func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) b
 	defer at.Leave()
 	err = at.Server.expel(ctx, b.Instance.Target.Identity, namesOf(provider.BindingTagsOf(b)).login)
 	return err == nil && waiting.For(ctx, expelPause) == nil
+}
+
+// facts are a database's. Each account has a limit of its own.
+func facts(ctx context.Context, s server, t provider.Tags, now seen) (f provider.Facts, err error) {
+	f.Connections = new(int64)
+	for _, l := range now.logins {
+		*f.Connections += int64(l.sessions)
+		if l.exists && !l.goes() {
+			f.ConnectionLimit += int64(l.limits.Connections)
+		}
+	}
+	version, size, err := s.usage(ctx, namesOf(t).database)
+	f.Engine, f.Size = "MariaDB "+version, size
+	return f, err
 }
 
 // Survey implements wired.Reconciler, and warns of a server that lets tenants harm others.

@@ -402,8 +402,8 @@ func (f *Fake) List(ctx context.Context, broker, after string, limit int) (page 
 	return page, last, err
 }
 
-func (f *Fake) size(ctx context.Context, _ string) (size int64, err error) {
-	return 8 << 20, f.Effect(ctx, "size", func() error { return nil })
+func (f *Fake) usage(ctx context.Context, _ string) (usage, error) {
+	return usage{version: "18.1", size: 8 << 20}, f.Effect(ctx, "usage", func() error { return nil })
 }
 
 // Drop drops a database, as its operator may.

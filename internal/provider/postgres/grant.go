@@ -85,7 +85,8 @@ func (p *Provider) warn(ctx context.Context, s server, n names, now seen) string
 	if most == 0 {
 		return ""
 	}
-	size, err := s.size(ctx, n.database)
+	u, err := s.usage(ctx, n.database)
+	size := u.size
 	if err != nil || size < most {
 		return "" // the next bind looks again
 	}

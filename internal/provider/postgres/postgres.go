@@ -39,9 +39,10 @@ type (
 )
 
 var (
-	_ provider.Provider = (*Provider)(nil)
-	_ provider.Adopter  = (*Provider)(nil)
-	_ wired.Reconciler  = (*Provider)(nil)
+	_ provider.Provider  = (*Provider)(nil)
+	_ provider.Adopter   = (*Provider)(nil)
+	_ provider.Describer = (*Provider)(nil)
+	_ wired.Reconciler   = (*Provider)(nil)
 )
 
 // New makes a provider. It reaches no server yet. Close ends it.
@@ -51,7 +52,7 @@ func New(o Options) *Provider {
 		Open:  func(a hosted.Access, pool int) (server, error) { return openSQL(a, pool, p.Log) },
 		Close: server.Close, Class: classOf, Detail: p.detail,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind, Restore: p.restore,
-		Label: labelOf, Stands: stands, Relabel: relabelled, Enforce: enforce, Expel: p.expel,
+		Facts: facts, Label: labelOf, Stands: stands, Relabel: relabelled, Enforce: enforce, Expel: p.expel,
 	})
 	p.copier.Programs, p.copier.broker, p.copier.log = o.Programs, o.Broker, p.Log
 	return p
@@ -123,6 +124,15 @@ func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (de
 			return removing(now)
 		}
 		return act, err
+	}, err
+}
+
+// facts are a database's. Its plan may say what size it is meant for, which the server does not enforce.
+func facts(ctx context.Context, s server, t provider.Tags, now seen) (provider.Facts, error) {
+	u, err := s.usage(ctx, namesOf(t).database)
+	return provider.Facts{
+		Engine: "PostgreSQL " + u.version, Size: &u.size, SizeLimit: now.owner.details().Warn,
+		Connections: &u.sessions, ConnectionLimit: int64(max(now.database.limit, 0)),
 	}, err
 }
 

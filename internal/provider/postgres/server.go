@@ -59,8 +59,8 @@ type server interface {
 	// users may create.
 	offers(ctx context.Context, locale string, extensions []string) (offer, error)
 
-	// size is how large the database is, in bytes; 0 if it is absent.
-	size(ctx context.Context, database string) (int64, error)
+	// usage is what is in use of the database; zero if it is absent.
+	usage(ctx context.Context, database string) (usage, error)
 }
 
 // seen is what stands at the names of an instance and a binding.
@@ -128,6 +128,12 @@ const halfDropped = -2
 type offer struct {
 	locale     *locale  // nil if the server has none of the name
 	extensions []string // those that the server has and that need no superuser
+}
+
+// A usage is what is in use of a database, and the server's version.
+type usage struct {
+	version        string
+	size, sessions int64 // in bytes; of bindings
 }
 
 // A locale is one of the server's, in its own words.

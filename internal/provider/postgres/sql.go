@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -287,12 +288,18 @@ func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (
 	return page, last, err
 }
 
-func (s *sqlServer) size(ctx context.Context, name string) (bytes int64, err error) {
+func (s *sqlServer) usage(ctx context.Context, name string) (u usage, err error) {
 	err = s.with(ctx, func(c *pgx.Conn) error {
-		return c.QueryRow(ctx, "SELECT coalesce((SELECT pg_database_size(oid) FROM pg_database WHERE datname = $1), 0)",
-			name).Scan(&bytes)
+		u.version, _, _ = strings.Cut(c.PgConn().ParameterStatus("server_version"), " ")
+		err := c.QueryRow(ctx, `SELECT pg_database_size(d.oid),
+  (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid AND a.usename ~ '^lsb')
+FROM pg_database d WHERE d.datname = $1`, name).Scan(&u.size, &u.sessions)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
 	})
-	return bytes, err
+	return u, err
 }
 
 // major is the server's version.

@@ -73,6 +73,9 @@ func New(invoker Invoker, o Options) wired.Provider {
 	if w.Adopter != nil {
 		w.Adopter = c
 	}
+	if w.Describer != nil {
+		w.Describer = c
+	}
 	if w.Reconciler != nil {
 		w.Reconciler = c
 	}
@@ -89,6 +92,7 @@ var (
 	_ provider.Inventory = (*client)(nil)
 	_ provider.Refuser   = (*client)(nil)
 	_ provider.Adopter   = (*client)(nil)
+	_ provider.Describer = (*client)(nil)
 	_ wired.Reconciler   = (*client)(nil)
 )
 
@@ -155,6 +159,20 @@ func (c *client) Release(ctx context.Context, h provider.Holding) error {
 func (c *client) Adopt(ctx context.Context, h provider.Holding, former provider.Tags) error {
 	_, err := c.step(ctx, request{Verb: verbAdopt, Holding: &h, Former: &former})
 	return err
+}
+
+// Describe implements provider.Describer.
+func (c *client) Describe(ctx context.Context, in provider.Instance) (provider.Facts, error) {
+	a, err := c.call(ctx, request{Verb: verbDescribe, Instance: &in})
+	switch {
+	case err != nil:
+		return provider.Facts{}, err
+	case a.Failure != nil:
+		return provider.Facts{}, a.Failure
+	case a.Facts == nil:
+		return provider.Facts{}, errVersion
+	}
+	return *a.Facts, nil
 }
 
 // Survey implements wired.Reconciler.

@@ -92,12 +92,16 @@ var errLacks = errors.New("the provider inside the VPC lacks what is asked of it
 func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 	var out *page
 	var at target.Epoch
+	var facts *provider.Facts
 	st, err := prove(ctx, w, r)
 	switch {
 	case err != nil || st.Target != nil:
 	case r.Verb == verbList:
 		out = &page{}
 		out.Holdings, out.Next, err = w.Inventory.List(ctx, r.Cursor)
+	case r.Verb == verbDescribe && w.Describer != nil:
+		facts = &provider.Facts{}
+		*facts, err = w.Describer.Describe(ctx, *r.Instance)
 	case slices.Contains(reconciles, r.Verb) && w.Reconciler != nil:
 		st, at, out, err = reconcile(ctx, w.Reconciler, r)
 	default:
@@ -115,6 +119,8 @@ func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 		return a
 	case out != nil:
 		return answer{Page: out}
+	case facts != nil:
+		return answer{Facts: facts}
 	}
 	return answer{Status: &st, Epoch: at}
 }

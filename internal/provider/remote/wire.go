@@ -32,6 +32,7 @@ const (
 	verbSurvey      = "survey"
 	verbHoldings    = "holdings"
 	verbAdvance     = "advance"
+	verbDescribe    = "describe"
 )
 
 // reconciles are the verbs of a reconciler.
@@ -98,6 +99,7 @@ type answer struct {
 	Status  *provider.Status  `json:"status,omitempty"`
 	Failure *provider.Failure `json:"failure,omitempty"`
 	Page    *page             `json:"page,omitempty"`
+	Facts   *provider.Facts   `json:"facts,omitempty"`
 	Epoch   target.Epoch      `json:"epoch,omitzero"` // of a target, beside a status
 	Fault   *fault            `json:"fault,omitempty"`
 }
@@ -156,7 +158,7 @@ func (r request) check() error {
 		verbProvision: r.Instance != nil, verbUpdate: r.Instance != nil, verbDeprovision: r.Instance != nil,
 		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true,
 		verbQuarantine: r.Holding != nil, verbRelease: r.Holding != nil,
-		verbAdopt: r.Holding != nil && r.Former != nil, verbRefuses: r.Instance != nil,
+		verbAdopt: r.Holding != nil && r.Former != nil, verbRefuses: r.Instance != nil, verbDescribe: r.Instance != nil,
 		verbSurvey: r.Epochs != nil, verbHoldings: r.Epochs != nil, verbAdvance: r.Epochs != nil,
 	}
 	if !complete[r.Verb] {

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -35,9 +36,10 @@ type (
 )
 
 var (
-	_ provider.Provider = (*Provider)(nil)
-	_ provider.Adopter  = (*Provider)(nil)
-	_ wired.Reconciler  = (*Provider)(nil)
+	_ provider.Provider  = (*Provider)(nil)
+	_ provider.Adopter   = (*Provider)(nil)
+	_ provider.Describer = (*Provider)(nil)
+	_ wired.Reconciler   = (*Provider)(nil)
 )
 
 // pageSize is how many users of a server one page looks at.
@@ -53,7 +55,7 @@ func New(o Options) *Provider {
 		},
 		Close: (*server).Close, Class: classOf, Told: told,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
-		Label: labelOf, Stands: stands, Relabel: relabel, Enforce: enforce, Adopt: adopt,
+		Facts: facts, Label: labelOf, Stands: stands, Relabel: relabel, Enforce: enforce, Adopt: adopt,
 		Keep: func(ctx context.Context, s *server) error { return s.save(ctx) },
 	})
 	return p
@@ -150,4 +152,25 @@ func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, err
 		}
 		return act{removed(now.binding)}, nil
 	}, nil
+}
+
+// facts are an instance's. Its size is not known: the server would have to look at the keys of all instances.
+func facts(ctx context.Context, s *server, t provider.Tags, _ seen) (f provider.Facts, err error) {
+	hello, err := s.do(ctx, "HELLO")
+	if err != nil {
+		return f, err
+	}
+	about, _ := hello.AsMap()
+	f.Engine = "Valkey " + text(about["version"])
+	clients, err := s.do(ctx, "CLIENT", "LIST")
+	if word(err) == "NOPERM" { // a login of the time before facts
+		return f, nil
+	}
+	f.Connections = new(int64)
+	for field := range strings.FieldsSeq(text(clients)) { // none that a tenant chooses has a space in it
+		if strings.HasPrefix(field, "user="+namesOf(t).prefix) {
+			*f.Connections++
+		}
+	}
+	return f, err
 }

@@ -14,7 +14,7 @@ import (
 // never written.
 type Entry interface {
 	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
-		lifecycle.Entry | Listing | PagesKey | UsedLink | Inventory | Identity | Sighting | SweepLease
+		lifecycle.Entry | Facts | Listing | PagesKey | UsedLink | Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
@@ -43,6 +43,9 @@ func envelopeOf(entry any) (e envelope) {
 		e = envelope{entryKey(*v), &v.Version, expires, expires}
 	case *Listing:
 		e = envelope{key: directoryKey(*v), version: &v.Version}
+	case *Facts:
+		expires := v.Asked.Add(factsKept)
+		e = envelope{factsKey(v.Key), &v.Version, expires, expires}
 	case *PagesKey:
 		e = envelope{key: pagesKey(sortKey), version: &v.Version}
 	case *UsedLink:
@@ -109,6 +112,7 @@ const (
 	sortBinding   = "BINDING#"
 	sortFormer    = "FORMER#" // of an incarnation, and perhaps of a binding
 	sortLog       = "LOG#"    // of the latest first
+	sortFacts     = "FACTS"
 	sortPointer   = "POINTER"
 	sortOperation = "OPERATION"
 
@@ -181,6 +185,10 @@ const directoryPartition = "DIRECTORY"
 func directoryKey(l Listing) store.Key {
 	return store.Key{Partition: directoryPartition, Sort: fmt.Sprintf("%s%s#%s#%s#%s", sortListing, latestFirst(l.Created),
 		escape.Replace(l.Key.Platform), escape.Replace(l.Key.Life), l.Key.Instance)}
+}
+
+func factsKey(instance lifecycle.Key) store.Key {
+	return store.Key{Partition: recordKey(instance).Partition, Sort: sortFacts}
 }
 
 func pointerKey(platform, binding string) store.Key {

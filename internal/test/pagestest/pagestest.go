@@ -4,6 +4,7 @@ package pagestest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/operation"
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -70,6 +72,7 @@ func New(t testing.TB) *Stage {
 	s.Server = pages.New(pages.Options{
 		Records: s.records, Plans: Plans{}, Samples: Samples, Vault: s.vault, Keys: s.keys,
 		Now:     func() time.Time { return Epoch },
+		Inquire: func(context.Context, workflow.Inquiry) error { return nil },
 		Log:     slog.New(slog.DiscardHandler),
 		Console: Console(s.records, func() time.Time { return Epoch }, s.id, func(workflow.Ref) {}),
 	})
@@ -117,7 +120,7 @@ func (s *Stage) instance(scene string, change func(*lifecycle.Record)) {
 	s.t.Helper()
 	s.Scenes = append(s.Scenes, scene)
 	k := s.Key(scene)
-	context, err := s.vault.Seal(s.t.Context(), vault.Label{Key: k, Member: vault.Context}, fmt.Appendf(nil,
+	sealed, err := s.vault.Seal(s.t.Context(), vault.Label{Key: k, Member: vault.Context}, fmt.Appendf(nil,
 		`{"platform":"cloudfoundry","instance_name":%q,"organization_name":"shop","space_name":"live"}`, "orders-"+scene))
 	if err != nil {
 		s.t.Fatal(err)
@@ -125,7 +128,7 @@ func (s *Stage) instance(scene string, change func(*lifecycle.Record)) {
 	r := lifecycle.Record{
 		Key: k, State: lifecycle.Ready, Incarnation: "first", Provider: "postgres", Created: Epoch.Add(-50 * time.Hour),
 		Attributes: lifecycle.Attributes{
-			ServiceID: "s-pg", PlanID: "p-small", MaintenanceVersion: "1.0.0", SealedContext: context,
+			ServiceID: "s-pg", PlanID: "p-small", MaintenanceVersion: "1.0.0", SealedContext: sealed,
 			Snapshot: json.RawMessage(`{"retain_days":7}`),
 		},
 	}
@@ -150,6 +153,7 @@ func (s *Stage) ready() {
 		}
 	})
 	k := s.Key("ready")
+	s.facts("ready", "lsd.databases.example.com:5432")
 	for n := range 3 {
 		s.binding(k, n, fmt.Sprintf("7c9b1d52-1b8e-4a1f-9d0a-%012d", n))
 	}
@@ -187,6 +191,17 @@ func (s *Stage) failing(scene string, state lifecycle.State, kind lifecycle.Kind
 	})
 }
 
+// facts are those of a scene's instance, a moment ago.
+func (s *Stage) facts(scene, address string) {
+	size, connections := int64(734<<20), int64(7)
+	s.put(ledger.Put(ledger.Facts{Key: s.Key(scene), Incarnation: "first", Asked: Epoch.Add(-30 * time.Second),
+		Answered: Epoch.Add(-29 * time.Second), Facts: provider.Facts{
+			Engine: "PostgreSQL 18.1", Address: address, Region: "eu-central-1", Size: &size, SizeLimit: 1 << 30,
+			Connections: &connections, ConnectionLimit: 20, LastBackup: Epoch.Add(-6 * time.Hour),
+			Maintenance: "Sundays, 03:00 to 04:00 UTC", Console: "https://console.example.com/" + address,
+		}}))
+}
+
 // long has as much as a page shows, in words without a space.
 func (s *Stage) long() {
 	word := strings.Repeat("Donaudampfschifffahrtsgesellschaft", 20)
@@ -194,6 +209,7 @@ func (s *Stage) long() {
 		r.Operation = &lifecycle.Operation{ID: "op", Kind: operation.Update, Phase: lifecycle.Failed, Description: word}
 	})
 	k := s.Key("long")
+	s.facts("long", word)
 	for n := range 25 {
 		s.binding(k, n, word)
 		s.put(ledger.Log(&lifecycle.Entry{

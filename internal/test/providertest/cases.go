@@ -41,6 +41,7 @@ var cases = []struct {
 	{"Bindings", testBindings},
 	{"Grants", testGrants},
 	{"Inventory", testInventory},
+	{"Describes", testDescribes},
 	{"Cancelled", testCancelled},
 	{"Brokers", testBrokers},
 	{"WrongTarget", testWrongTarget},

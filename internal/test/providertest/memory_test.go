@@ -183,6 +183,22 @@ func (m *memory) Unbind(ctx context.Context, b provider.Binding) (provider.Statu
 	})
 }
 
+func (m *memory) Describe(ctx context.Context, in provider.Instance) (facts provider.Facts, err error) {
+	_, err = m.reach(ctx, func() (provider.Status, error) {
+		if t := m.w.things[m.name(m.instance(in))]; t != nil && m.fault == "describes-foreign" {
+			facts.Address = t.tags.Instance
+			return provider.Status{}, nil
+		}
+		t, f := m.owner(in)
+		if f != nil {
+			return provider.Status{}, f
+		}
+		facts.Address = t.tags.Instance
+		return provider.Status{}, nil
+	})
+	return facts, err
+}
+
 // owner is the instance's thing, if it can be used.
 func (m *memory) owner(in provider.Instance) (*thing, *provider.Failure) {
 	t := m.w.things[m.name(m.instance(in))]

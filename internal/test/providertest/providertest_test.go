@@ -22,6 +22,7 @@ func TestMutants(t *testing.T) {
 		"adopts-foreign":       {Reason: "what is not ours is not taken for ours", Caught: "NotOurs"},
 		"changes-input":        {Reason: "the arguments belong to the caller", Caught: "Repeated"},
 		"deletes-foreign":      {Reason: "what is not ours is never deleted", Caught: "NotOurs"},
+		"describes-foreign":    {Reason: "facts are of the own instance alone", Caught: "Describes"},
 		"done-too-early":       {Reason: "deleted is only what is seen to be absent", Caught: "Lifecycle"},
 		"exists-is-failure":    {Reason: "what exists and is ours is success", Caught: "Repeated"},
 		"failed-update-counts": {Reason: "a failed update leaves the instance as it was", Caught: "Failures"},

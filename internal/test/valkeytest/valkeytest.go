@@ -40,7 +40,7 @@ const (
 
 // BrokerRules are what the broker's login may do, as docs/valkey.md has them.
 const BrokerRules = "resetchannels ~{lsv* -@all +acl|setuser +acl|deluser +acl|getuser +acl|users +acl|save " +
-	"+client|kill +config|get +info +scan +unlink +ping"
+	"+client|kill +client|list +config|get +info +scan +unlink +ping"
 
 // Logins of every server.
 const (

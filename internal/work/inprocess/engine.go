@@ -20,6 +20,8 @@ type Options struct {
 	// After calls f in a goroutine of its own after a pause, unless stop is called before and
 	// returns true. Default: a timer.
 	After func(d time.Duration, f func()) (stop func() bool)
+	// Inquire asks a provider for facts, and records them; nil where nobody asks.
+	Inquire func(ctx context.Context, q workflow.Inquiry)
 	// Log gets a line for each execution that ends with an error.
 	Log *slog.Logger
 }
@@ -27,6 +29,8 @@ type Options struct {
 // An Engine is a workflow.Engine. Close it to stop.
 type Engine struct {
 	step  workflow.Step
+	asks  func(ctx context.Context, q workflow.Inquiry)
+	turns chan struct{} // of inquiries
 	after func(d time.Duration, f func()) (stop func() bool)
 	log   *slog.Logger
 
@@ -59,7 +63,10 @@ func New(step workflow.Step, o Options) *Engine {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Engine{step: step, after: o.After, log: o.Log, ctx: ctx, cancel: cancel, running: map[string]*execution{}}
+	return &Engine{
+		step: step, asks: o.Inquire, turns: make(chan struct{}, mostInquiries), after: o.After, log: o.Log,
+		ctx: ctx, cancel: cancel, running: map[string]*execution{},
+	}
 }
 
 // Start implements workflow.Engine.
@@ -78,6 +85,33 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	case <-x.ended:
 	case <-ctx.Done():
 	}
+	return nil
+}
+
+// mostInquiries is how many run at once: they leave the providers' connections to operations.
+const mostInquiries = 2
+
+// Inquire asks for facts in the background.
+func (e *Engine) Inquire(_ context.Context, q workflow.Inquiry) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	e.wg.Go(func() {
+		select {
+		case e.turns <- struct{}{}:
+			defer func() { <-e.turns }()
+		case <-e.ctx.Done():
+			return
+		}
+		defer func() {
+			if p := recover(); p != nil {
+				_ = logs.Panicked(e.ctx, e.log, p) // it is in the log now
+			}
+		}()
+		e.asks(e.ctx, q)
+	})
 	return nil
 }
 

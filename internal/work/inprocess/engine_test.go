@@ -41,18 +41,30 @@ func ref(id string) workflow.Ref {
 // made, and refuses whatever comes later.
 func TestClose(t *testing.T) {
 	inStep, leave := make(chan struct{}), make(chan struct{})
-	var steps atomic.Int32
+	var steps, asked atomic.Int32
 	e := inprocess.New(func(ctx context.Context, _ workflow.Ref) (workflow.Outcome, error) {
 		steps.Add(1)
 		close(inStep)
 		<-ctx.Done()
 		<-leave
 		return workflow.Outcome{Wait: time.Hour}, nil
-	}, inprocess.Options{})
+	}, inprocess.Options{Inquire: func(ctx context.Context, _ workflow.Inquiry) {
+		if asked.Add(1) > 2 {
+			t.Error("more than two inquiries run at once")
+		}
+		defer asked.Add(-1)
+		<-ctx.Done()
+		panic("ends this inquiry, and not the process")
+	}})
 	if err := e.Resume([]workflow.Ref{ref("A")}); err != nil {
 		t.Fatal(err)
 	}
 	<-inStep
+	for range 10 { // more than run at once
+		if err := e.Inquire(context.Background(), workflow.Inquiry{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	closed := make(chan struct{})
 	go func() {
 		e.Close()
@@ -67,6 +79,9 @@ func TestClose(t *testing.T) {
 	<-closed // the hour's pause was given up
 	if steps.Load() != 1 {
 		t.Errorf("%d steps", steps.Load())
+	}
+	if err := e.Inquire(context.Background(), workflow.Inquiry{}); !errors.Is(err, inprocess.ErrClosed) {
+		t.Errorf("asked after the end: %v", err)
 	}
 	if err := e.Start(context.Background(), ref("B")); !errors.Is(err, inprocess.ErrClosed) {
 		t.Errorf("started after the end: %v", err)

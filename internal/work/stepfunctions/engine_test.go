@@ -334,6 +334,23 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// An inquiry is one call that nobody waits for, with ids only.
+func TestInquire(t *testing.T) {
+	away := errors.New("Lambda is away")
+	for _, want := range []error{nil, away} {
+		c := &cloud{invoke: func(context.Context, int) (*lambda.InvokeOutput, error) { return &lambda.InvokeOutput{}, want }}
+		err := c.engine(stepfunctions.Options{}).Inquire(t.Context(), workflow.Inquiry{
+			Key: lifecycle.Key{Platform: "p", Instance: "i"}, Incarnation: "first", Asked: time.Unix(0, 0).UTC(), Version: 3,
+		})
+		const payload = `{"token":"","attempt":0,"inquiry":{"key":{"platform":"p","instance":"i"},"incarnation":"first",` +
+			`"asked":"1970-01-01T00:00:00Z","version":3}}`
+		if in := c.invoked[0]; !errors.Is(err, want) || in.InvocationType != lambdatypes.InvocationTypeEvent ||
+			*in.FunctionName != "function" || string(in.Payload) != payload {
+			t.Errorf("%s call of %q with %s, error %v", in.InvocationType, *in.FunctionName, in.Payload, err)
+		}
+	}
+}
+
 // finished is what came of waiting for an operation.
 type finished struct {
 	invoked, started int

@@ -17,6 +17,8 @@ type Input struct {
 	// state machine. To that an unsettled outcome is thrown, as Pending, since each state
 	// that it enters is billed: an execution that settles in its first step enters one.
 	Until time.Time `json:"until,omitzero"`
+	// Inquiry is set in a call that asks for facts, and is of no execution.
+	Inquiry *workflow.Inquiry `json:"inquiry,omitempty"`
 }
 
 // Pending is the error that the provisioner throws if the execution is to go on later.

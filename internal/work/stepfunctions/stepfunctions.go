@@ -127,6 +127,21 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	return e.handOver(ctx, ref)
 }
 
+// Inquire asks for facts in the background: it is one Invoke, of which Lambda answers only that
+// it has taken it.
+func (e *Engine) Inquire(ctx context.Context, q workflow.Inquiry) error {
+	payload, err := json.Marshal(Input{Inquiry: &q})
+	if err == nil {
+		_, err = e.invoker.Invoke(ctx, &lambda.InvokeInput{
+			FunctionName: &e.Provisioner, InvocationType: lambdatypes.InvocationTypeEvent, Payload: payload,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("having the provisioner ask for facts: %w", err)
+	}
+	return nil
+}
+
 // handOver starts the execution that goes on in the background.
 func (e *Engine) handOver(ctx context.Context, ref workflow.Ref) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workflow.HandOver)

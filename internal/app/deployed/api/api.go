@@ -58,7 +58,7 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 	})
 	server := web.With(api, pages.Options{
 		Records: records, Plans: offered, Vault: sealing, Keys: &pages.Keys{Records: records, Vault: sealing}, Now: app.Now,
-		Log: p.Log,
+		Inquire: engine.Inquire, Log: p.Log,
 		Console: pages.Console{
 			Reads: records, Offerings: offered.Offerings, Registry: secret.Registry,
 			Acts: acts.Acts{Records: records, Start: engine.Start, Now: app.Now, NewID: app.NewID,

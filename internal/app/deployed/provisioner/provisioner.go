@@ -25,7 +25,7 @@ func New(_ context.Context, p deployed.Parts) (any, error) {
 	return NewSteps(p)
 }
 
-// Steps does the steps that Step Functions, or the API, asks for.
+// Steps does the steps that Step Functions, or the API, asks for, and the inquiries of pages.
 type Steps func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error)
 
 // NewSteps makes the handler outside of a VPC.
@@ -48,6 +48,10 @@ func NewSteps(p deployed.Parts) (Steps, error) {
 	})
 	return func(ctx context.Context, in stepfunctions.Input) (_ stepfunctions.Output, err error) {
 		defer p.Recovered(ctx, &err)
+		if in.Inquiry != nil {
+			steps.Inquire(ctx, *in.Inquiry)
+			return stepfunctions.Output{Settled: true}, nil
+		}
 		ref, err := in.Ref()
 		if err != nil {
 			return stepfunctions.Output{}, err

@@ -22,6 +22,7 @@ type Provider struct {
 	Refuser     provider.Refuser
 	Quarantiner provider.Quarantiner
 	Adopter     provider.Adopter
+	Describer   provider.Describer
 	Reconciler  Reconciler
 	// Targets names the targets that the inventory covers by today's settings; nil for a provider that makes
 	// all things in one place and answers no Status.Target. If a record names another target, the sweep is
@@ -45,6 +46,7 @@ func Of(p provider.Provider) Provider {
 	w.Refuser, _ = p.(provider.Refuser)
 	w.Quarantiner, _ = p.(provider.Quarantiner)
 	w.Adopter, _ = p.(provider.Adopter)
+	w.Describer, _ = p.(provider.Describer)
 	w.Reconciler, _ = p.(Reconciler)
 	return w
 }

@@ -141,6 +141,17 @@ func (p Location) Suffix() string {
 	return "amazonaws.com"
 }
 
+// Console is the host of the console that shows what is there.
+func (p Location) Console() string {
+	switch p.Partition {
+	case "aws-cn":
+		return p.Region + ".console.amazonaws.cn"
+	case "aws-us-gov":
+		return p.Region + ".console.amazonaws-us-gov.com"
+	}
+	return p.Region + ".console.aws.amazon.com"
+}
+
 // ObjectURL is where CloudFormation reads an object of a bucket. An emulator, whose
 // endpoint is given, has all services at one address.
 func (p Location) ObjectURL(endpoint *string, bucket, key string) string {

@@ -68,6 +68,7 @@ var (
 	_ provider.Provider  = (*Provider)(nil)
 	_ provider.Inventory = (*Provider)(nil)
 	_ provider.Adopter   = (*Provider)(nil)
+	_ provider.Describer = (*Provider)(nil)
 )
 
 // remembered is what the state of a binding holds.
@@ -275,6 +276,19 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.S
 		return st, err
 	}
 	return st, c.configure(ctx, is, want)
+}
+
+// Describe implements provider.Describer.
+func (p *Provider) Describe(ctx context.Context, in provider.Instance) (facts provider.Facts, err error) {
+	c, learnt, err := p.at(ctx, in.Target)
+	if err != nil || learnt != nil {
+		return facts, cmp.Or(err, error(provider.Failf("there is no such instance")))
+	}
+	is, err := c.usable(ctx, p.wanted(in))
+	if err == nil {
+		facts = provider.Facts{Engine: "Cloud", Address: is.Name, Size: new(int64(len(is.Config)))}
+	}
+	return facts, err
 }
 
 // usable finds the instance, and fails a step that needs it and does not.

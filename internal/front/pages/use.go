@@ -1,0 +1,106 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+)
+
+const (
+	// factsAge is how old the last inquiry is when a page makes another.
+	factsAge = time.Minute
+	// factsWait is how long an answer is expected after it, at most.
+	factsWait = 15 * time.Second
+)
+
+// refresh has newer facts asked for, and does not wait for them. The claim is a conditional
+// write: over all processes, an instance is asked once a minute at most. A fault is none of the
+// page's, which shows the last facts.
+func (s *Server) refresh(ctx context.Context, v *view) {
+	if v.record.State != lifecycle.Ready || v.now.Sub(v.facts.Asked) < factsAge {
+		return
+	}
+	v.facts.Asked = v.now
+	err := s.Records.Commit(ctx, ledger.Put(v.facts))
+	if err == nil {
+		err = s.Inquire(ctx, workflow.Inquiry{
+			Key: v.record.Key, Incarnation: v.record.Incarnation, Asked: v.now, Version: v.facts.Version + 1,
+		})
+	}
+	if err != nil && !errors.Is(err, ledger.ErrConflict) {
+		s.Log.WarnContext(ctx, "newer facts of an instance cannot be asked for", "error", err)
+	}
+}
+
+// awaits reports whether newer facts are on their way.
+func (v *view) awaits() bool {
+	return v.record.State == lifecycle.Ready && v.facts.Answered.Before(v.facts.Asked) &&
+		v.now.Sub(v.facts.Asked) < factsWait
+}
+
+// use says how much of the instance is in use, and of when that is.
+func (v *view) use() g.Node {
+	f, at := v.facts.Facts, v.facts.Answered
+	var body g.Node
+	switch {
+	case v.record.State == lifecycle.Deleted:
+		return nil
+	case at.IsZero() && v.record.State != lifecycle.Ready:
+		return nil
+	case at.IsZero():
+		body = h.P(h.Class("none"), g.Text("Not known yet."))
+	case f.Size == nil && f.Connections == nil && f.LastBackup.IsZero():
+		return nil
+	default:
+		body = facts(
+			fact{"Storage", gauge("Storage", f.Size, f.SizeLimit, size)},
+			fact{"Connections", gauge("Connections", f.Connections, f.ConnectionLimit, digits)},
+			fact{"Last backup", ago(f.LastBackup, v.now)},
+			fact{"As of", ago(at, v.now)},
+		)
+	}
+	return section("use", "Storage and connections", body)
+}
+
+// gauge is an amount, and a bar where it has a limit.
+func gauge(name string, used *int64, limit int64, words func(int64) string) g.Node {
+	if used == nil {
+		return nil
+	}
+	if limit == 0 {
+		return text(words(*used))
+	}
+	return g.Group{g.Text(words(*used) + " of " + words(limit)), h.Progress(
+		h.Value(digits(min(*used, limit))), h.Max(digits(limit)), h.Aria("label", name+" in use"))}
+}
+
+func digits(n int64) string { return strconv.FormatInt(n, 10) }
+
+// size is a number of bytes in words.
+func size(n int64) string {
+	value, units := float64(n), []string{"bytes", "kB", "MB", "GB", "TB"}
+	for value >= 1024 && len(units) > 1 {
+		value, units = value/1024, units[1:]
+	}
+	if value == float64(int64(value)) {
+		return fmt.Sprintf("%.0f %s", value, units[0])
+	}
+	return fmt.Sprintf("%.1f %s", value, units[0])
+}
+
+// console is a link to the cloud's own page of the instance.
+func console(address string) g.Node {
+	if address == "" {
+		return nil
+	}
+	return h.A(h.Href(address), h.Rel("noreferrer"), g.Text("Open it, with a login to the cloud"))
+}

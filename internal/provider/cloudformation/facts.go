@@ -1,0 +1,49 @@
+package cloudformation
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"net/url"
+
+	"github.com/longshore/longshore/internal/base/provider"
+)
+
+// Outputs of a stack that say where applications reach what it made, the first of them that it has.
+var addresses = []string{"Endpoint", "Address", "Host", "QueueUrl"}
+
+// outputPort is the output that completes an address.
+const outputPort = "Port"
+
+// Describe implements provider.Describer, from the stack alone: to ask each service about its resources, the
+// broker would need rights that it has for nothing else.
+func (p *Provider) Describe(ctx context.Context, in provider.Instance) (facts provider.Facts, err error) {
+	s, _, err := p.begin(ctx, in)
+	if s == nil {
+		return facts, cmp.Or(err, errNone)
+	}
+	facts.Region = s.who.Region
+	if s.m.Existing != nil {
+		return facts, nil
+	}
+	if err := s.see(ctx); err != nil {
+		return facts, err
+	}
+	if s.now.stack == nil || !s.now.ours() {
+		return facts, errNone
+	}
+	for _, name := range addresses {
+		if facts.Address = s.now.stack.outputs[name]; facts.Address != "" {
+			break
+		}
+	}
+	if port := s.now.stack.outputs[outputPort]; port != "" && facts.Address != "" {
+		facts.Address = net.JoinHostPort(facts.Address, port)
+	}
+	facts.Console = "https://" + s.who.Console() + "/cloudformation/home?" + url.Values{"region": {s.who.Region}}.Encode() +
+		"#/stacks/stackinfo?" + url.Values{"stackId": {s.now.stack.id}}.Encode()
+	return facts, nil
+}
+
+// errNone says that there is nothing of the instance to describe.
+var errNone error = provider.Failf(textNone)
