@@ -25,7 +25,7 @@ type checking struct {
 	target  conformance.Target
 	options conformance.Options
 	write   report.Writer
-	output  string
+	report  string
 	list    bool
 }
 
@@ -44,8 +44,8 @@ something failed, and 2 if it could not be asked.`,
 	g.flags(c, "2."+strconv.Itoa(conformance.NewestMinor))
 	f := c.Flags()
 	var format, level string
-	choose(c, &format, "format", "text", "`FORMAT` of the report: text, json or junit", "text", "json", "junit")
-	f.StringVar(&k.output, "output", "", "`FILE` for the report; standard output unless given")
+	choose(c, &format, "output,o", "text", "`FORMAT` of the report: text, json or junit", "text", "json", "junit")
+	f.StringVar(&k.report, "report", "", "`FILE` for the report; standard output unless given")
 	only := f.String("only", "", "only the cases whose id and title match the `REGEXP`, such as ^BIND")
 	choose(c, &level, "level", "MAY", "only the cases of this `LEVEL` and above: MUST, SHOULD, REC or MAY",
 		"MUST", "SHOULD", "REC", "MAY")
@@ -69,10 +69,10 @@ something failed, and 2 if it could not be asked.`,
 }
 
 func check(ctx context.Context, c checking, out, diagnostics io.Writer) error {
-	if c.output != "" { // before an hour of work, not after it
-		f, err := os.OpenFile(c.output, os.O_CREATE|os.O_WRONLY, 0o644)
+	if c.report != "" { // before an hour of work, not after it
+		f, err := os.OpenFile(c.report, os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
-			return &cannotRun{fmt.Errorf("the file of --output cannot be written: name another: %w", err)}
+			return &cannotRun{fmt.Errorf("the file of --report cannot be written: name another: %w", err)}
 		}
 		_ = f.Close()
 	}
@@ -94,14 +94,14 @@ func check(ctx context.Context, c checking, out, diagnostics io.Writer) error {
 
 // deliver writes the report where it is wanted.
 func (c checking) deliver(out io.Writer, result conformance.Report) error {
-	if c.output == "" {
+	if c.report == "" {
 		return c.write(out, result)
 	}
 	var content bytes.Buffer
 	if err := c.write(&content, result); err != nil {
 		return err
 	}
-	return os.WriteFile(c.output, content.Bytes(), 0o644)
+	return os.WriteFile(c.report, content.Bytes(), 0o644)
 }
 
 // complete reads the flags, and refuses what cannot be meant.

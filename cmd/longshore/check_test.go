@@ -71,13 +71,13 @@ func TestCheckExitStatus(t *testing.T) {
 		says   string
 	}{
 		"Conforms":       {[]string{good, "--only", "^(HDR-0[1-8]|AUTH)"}, 0, ""},
-		"FlagsFirst":     {[]string{"--only=^HDR-01", "--format", "json", good}, 0, ""},
+		"FlagsFirst":     {[]string{"--only=^HDR-01", "-o", "json", good}, 0, ""},
 		"Fails":          {[]string{bad, "--only", "^AUTH-01/catalog"}, 1, "AUTH-01/catalog"},
 		"WeakerFails":    {[]string{lax, "--only", "^HDR"}, 0, "HDR-04/3.0"},
 		"NoURL":          {[]string{}, 2, "check needs the URL of a broker"},
 		"TwoURLs":        {[]string{good, bad}, 2, "one URL"},
 		"UnknownFlag":    {[]string{good, "--fast"}, 2, "fast"},
-		"UnknownFormat":  {[]string{good, "--format", "yaml"}, 2, "yaml"},
+		"UnknownFormat":  {[]string{good, "-o", "yaml"}, 2, "--output does not take \"yaml\": give text, json or junit"},
 		"UnknownLevel":   {[]string{good, "--level", "MIGHT"}, 2, "MIGHT"},
 		"UnknownVersion": {[]string{good, "--api-version", "2.18"}, 2, "2.18"},
 		"OldVersion":     {[]string{good, "--api-version", "3.9"}, 2, "3.9"},
@@ -91,7 +91,7 @@ func TestCheckExitStatus(t *testing.T) {
 			`no plan "async" of a service "demo-other": it has`},
 		"Dead":          {[]string{"http://127.0.0.1:1"}, 2, "cannot be checked"},
 		"WrongPassword": {[]string{good, "--password", "wrong"}, 2, "401"},
-		"NoOutput":      {[]string{good, "--output", "/no/such/folder/report"}, 2, "/no/such/folder"},
+		"NoOutput":      {[]string{good, "--report", "/no/such/folder/report"}, 2, "/no/such/folder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,8 +120,8 @@ func TestCheckWritesReports(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Repeat("what was there before ", 1000)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		status, out, diagnostics := called(t, environment, "check", url, "--only", "^HDR-01", "--format",
-			format, "--output", path)
+		status, out, diagnostics := called(t, environment, "check", url, "--only", "^HDR-01", "--output",
+			format, "--report", path)
 		content, err := os.ReadFile(path)
 		if err != nil || status != 0 || out != "" || parse(content) != nil || !strings.Contains(string(content), "2.17") ||
 			strings.Contains(string(content), "before") {

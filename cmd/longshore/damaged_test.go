@@ -18,8 +18,10 @@ import (
 func TestListsGoAroundADamagedRecord(t *testing.T) {
 	b := newBench(t)
 	b.provision("one", "sync", 0, 201)
-	var rows []struct{ Platform string }
-	if err := json.Unmarshal([]byte(b.operate(0, "instances", "--format", "json")), &rows); err != nil || len(rows) != 1 {
+	var rows []struct {
+		Platform string `json:"platform_id"`
+	}
+	if err := json.Unmarshal([]byte(b.operate(0, "instances", "-o", "json")), &rows); err != nil || len(rows) != 1 {
 		t.Fatal(rows, err)
 	}
 	b.stop()
@@ -57,8 +59,8 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 			b.start()
 		}
 		for command, wants := range map[string][]string{
-			"retained":          {"i@1", "default", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
-			"reaper quarantine": {"demo/enclosed", "default", "not all records could be read (2 faults)", `"FORMER#a#"`},
+			"retained":          {"i@1", "in 59m", "not all records could be read (2 faults)", `"FORMER#a#"`, `"FORMER#z#"`},
+			"reaper quarantine": {"enclosed", "demo", "released", "not all records could be read (2 faults)", `"FORMER#a#"`},
 			"reaper report":     {"started again 7", "not all records could be read (1 faults)", `"REPORT#a"`},
 		} {
 			has(t, b.operate(2, strings.Fields(command)...), wants...)

@@ -11,7 +11,7 @@ import (
 func newDashboard(getenv func(string) string) *cobra.Command {
 	var (
 		p = whichBroker{getenv: getenv}
-		f format
+		f view
 		v operator.Viewing
 	)
 	c := &cobra.Command{
@@ -23,18 +23,19 @@ minutes and opens a session once; give it to whoever may see the instance.`,
 			v.ID = args[0]
 			return printLink(c, p, f, operator.Dashboard, v)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	c.ValidArgsFunction = onlyFirst(p.instances)
 	p.flags(c)
 	f.flag(c)
 	c.Flags().StringVar(&v.Platform, "platform", "", "of the platform `NAME`, where several have an instance of this id")
+	completed(c, "platform", p.platforms)
 	return c
 }
 
 func newConsole(getenv func(string) string) *cobra.Command {
 	var (
 		p = whichBroker{getenv: getenv}
-		f format
+		f view
 		w operator.Watch
 	)
 	c := &cobra.Command{
@@ -52,12 +53,12 @@ shows what every platform has.`,
 }
 
 // printLink asks the broker for a link.
-func printLink[In any](c *cobra.Command, p whichBroker, f format, m operator.Method[In, operator.DashboardLink], in In) error {
+func printLink[In any](c *cobra.Command, p whichBroker, f view, m operator.Method[In, operator.DashboardLink], in In) error {
 	link, err := ask(c.Context(), p, m, in)
 	switch {
 	case err != nil:
 		return err
-	case f.machine():
+	case f.json():
 		return printJSON(c.OutOrStdout(), link)
 	}
 	_, err = fmt.Fprintln(c.OutOrStdout(), link.URL)

@@ -1,209 +1,130 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 )
 
+// A rowColumn is a column of a table of rows.
+type rowColumn = column[operator.Row]
+
+// Columns that several tables have.
+var (
+	instanceColumn = rowColumn{"instance", false, func(r operator.Row) any { return idOf(r.Instance, r) }}
+	bindingColumn  = rowColumn{"binding", false, func(r operator.Row) any { return idOf(r.Binding, r) }}
+	stateColumn    = rowColumn{"state", false, func(r operator.Row) any { return r.State }}
+	offeringColumn = rowColumn{"offering", false, func(r operator.Row) any { return r.Service }}
+	planColumn     = rowColumn{"plan", false, func(r operator.Row) any { return r.Plan }}
+	createdColumn  = rowColumn{"created", false, func(r operator.Row) any { return r.Created }}
+	sinceColumn    = rowColumn{"since", false, func(r operator.Row) any { return r.Kept.Since }}
+	untilColumn    = rowColumn{"until", false, func(r operator.Row) any { return endOf(r) }}
+	operation      = rowColumn{"operation", false, func(r operator.Row) any { return phase(r.Operation) }}
+	platformColumn = rowColumn{"platform", false, func(r operator.Row) any { return cmp.Or(r.PlatformName, r.Platform) }}
+	organization   = rowColumn{"organization", false, func(r operator.Row) any { return r.Organization }}
+	spaceColumn    = rowColumn{"space", false, func(r operator.Row) any { return r.Space }}
+)
+
+// endOf is when what is kept is deleted; zero if it never is, or has begun to be.
+func endOf(r operator.Row) (end time.Time) {
+	if r.State == string(lifecycle.Quarantined) {
+		end = r.Kept.Until
+	}
+	return end
+}
+
+// widened are columns, and behind them those that only a wide table has.
+func widened(columns []rowColumn, wide ...rowColumn) []rowColumn {
+	for _, c := range wide {
+		c.wide = true
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+// listings are the tables of instances, bindings and operations.
+var listings = map[operator.What]table[operator.Row]{
+	operator.Instances: {order: "-created", columns: widened(
+		[]rowColumn{instanceColumn, stateColumn, offeringColumn, planColumn, createdColumn},
+		operation, platformColumn, organization, spaceColumn)},
+	operator.Bindings: {order: "-created", columns: widened(
+		[]rowColumn{bindingColumn, stateColumn, instanceColumn, createdColumn},
+		operation, offeringColumn, planColumn, platformColumn)},
+	operator.Operations: {order: "-started", columns: widened(
+		[]rowColumn{
+			instanceColumn,
+			{"kind", false, func(r operator.Row) any { return r.Operation.Kind }},
+			{"phase", false, func(r operator.Row) any { return r.Operation.Phase }},
+			{"percent", false, func(r operator.Row) any { return r.Operation.Percent }},
+			{"started", false, func(r operator.Row) any { return r.Operation.Started }},
+		},
+		bindingColumn, platformColumn, rowColumn{"token", true, func(r operator.Row) any { return r.Operation.Token }})},
+}
+
 // newListing makes the command that lists instances, bindings or operations.
 func newListing(what operator.What) *cobra.Command {
-	var (
-		p     whichBroker
-		f     format
-		watch bool
-		limit int
-		q     = operator.Query{What: what}
-		one   = "ID"
-	)
+	one, id := "ID", func(r operator.Row) string { return cmp.Or(r.Binding, r.Instance) }
 	if what == operator.Operations {
-		one = "TOKEN"
+		one, id = "TOKEN", func(r operator.Row) string { return r.Operation.Token }
 	}
 	c := &cobra.Command{
 		Use: fmt.Sprintf("%s [%s]", what, one), Short: fmt.Sprintf("List the %s, or show one in full", what), Args: takes(0, 1, ""),
-		Long: fmt.Sprintf(`List the %s, or show the one in full whose %s is given, or begins like it.`, what, one),
-		RunE: func(c *cobra.Command, args []string) error {
-			if limit < 0 {
-				return &usageError{"--limit is negative: give a number of rows, or 0 for all"}
-			}
-			q.ID = strings.Join(args, "")
-			return listing(c.Context(), p, q, f.machine(), watch, limit, c.OutOrStdout(), c.ErrOrStderr())
-		},
+		Long: fmt.Sprintf(`List the %s, the newest first, or show the one in full whose %s is given, or begins like it.`, what, one),
 	}
-	p.flags(c)
-	f.flag(c)
-	c.Flags().StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`, or of that id")
-	choose(c, &q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation",
-		operator.States()...)
-	c.Flags().StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
-	c.Flags().IntVar(&limit, "limit", 1000, "list `N` at most; 0 lists all")
-	c.Flags().BoolVar(&watch, "watch", false, "follow what runs, until nothing does")
+	t := listings[what]
+	t.what, t.list, t.none = what, operator.List, fmt.Sprintf("No %s.", what)
+	a := t.asked(c)
+	c.ValidArgsFunction = onlyFirst(a.broker.ids(operator.List, what, id))
+	follow := c.Flags().Bool("watch", false, "follow what runs, until nothing does")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		a.query.ID = strings.Join(args, "")
+		if *follow {
+			link, closing, err := a.broker.open(c.Context())
+			if err != nil {
+				return err
+			}
+			defer closing()
+			return watch(c.Context(), link, a.query, c.OutOrStdout())
+		}
+		return a.answer(c, func(out io.Writer, all []operator.Row) error {
+			switch {
+			case a.query.ID == "" || a.json() || len(all) > 1:
+				return errors.Join(t.print(out, a.view, all), tellWaits(out, a.view, all))
+			case len(all) == 0:
+				return fmt.Errorf("none of the %s is called %q, or begins like it: `%s` lists them", what, a.query.ID, "longshore "+what)
+			}
+			return show(out, all[0])
+		})
+	}
 	return c
 }
 
-func listing(
-	ctx context.Context, p whichBroker, q operator.Query, machine, watch bool, limit int, out, diagnostics io.Writer,
-) error {
-	var unread []error
-	link, closing, err := p.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer closing()
-	if watch {
-		return watchRows(ctx, link, q, out)
-	}
-	print, end := printed(out, q, machine)
-	more, listed := false, 0
-	for r, err := range paging.All(ctx, rowsOf(link, q)) {
-		switch {
-		case err != nil && listed == 0 && (ctx.Err() != nil || errors.As(err, new(*operator.Refusal))):
-			return err
-		case err != nil:
-			unread = append(unread, err)
-			continue
-		}
-		if more = limit > 0 && listed == limit; more {
-			break
-		}
-		listed++
-		print(r)
-	}
-	if listed == 0 && len(unread) > 0 {
-		return &cannotRun{errors.Join(unread...)}
-	}
-	if err := end(); err != nil {
-		return err
-	}
-	if more {
-		printf(diagnostics,
-			"These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n", limit)
-	}
-	return notAll(unread)
-}
-
-// notAll is the error after a list that lacks what could not be read.
-func notAll(unread []error) error {
-	if len(unread) == 0 {
-		return nil
-	}
-	faults := operator.Faults(errors.Join(unread...))
-	return &cannotRun{fmt.Errorf("not all records could be read (%d faults): %w", len(faults), errors.Join(faults...))}
-}
-
-// rowsOf reads the pages of what a query chooses.
-func rowsOf(link operator.Link, q operator.Query) func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
-	return func(ctx context.Context, cursor string) ([]operator.Row, string, error) {
-		q.After = cursor
-		page, err := operator.List.Ask(ctx, link, q)
-		return page.Items, page.Next, err
-	}
-}
-
-// printed returns how a row is printed as it comes, and how the list ends.
-func printed(out io.Writer, q operator.Query, machine bool) (print func(operator.Row), end func() error) {
-	if machine {
-		return asJSON(out)
-	}
-	// Columns are as wide as those of so many rows need: nothing keeps them all.
-	const together = 500
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	var first operator.Row
-	n, waits := 0, map[string]int{}
-	print = func(r operator.Row) {
-		n++
-		if op := r.Operation; op != nil && op.Trouble != "" {
+// tellWaits says below a table what operations wait for.
+func tellWaits(out io.Writer, v view, all []operator.Row) (err error) {
+	waits := map[string]int{}
+	for _, r := range all {
+		if op := r.Operation; op != nil && op.Trouble != "" && !v.json() && !v.noHeaders {
 			waits[op.Trouble]++
 		}
-		switch {
-		case n == 1:
-			first = r // which may be the only one
-			return
-		case n == 2:
-			printf(w, "%s\n%s\n", headings[q.What], line(q.What, first))
-		case n%together == 0:
-			_ = w.Flush()
-		}
-		printf(w, "%s\n", line(q.What, r))
 	}
-	end = func() error {
-		switch {
-		case n == 0 && q.ID != "":
-			return fmt.Errorf("none of the %s is called %q, or begins like it: `%s` lists them", q.What, q.ID, "longshore "+q.What)
-		case n == 0 && q.Plan != "":
-			_, err := fmt.Fprintf(out, "No %s of a plan or an offering %q.\n", q.What, q.Plan)
-			return err
-		case n == 0:
-			_, err := fmt.Fprintf(out, "No %s.\n", q.What)
-			return err
-		case n == 1 && q.ID != "":
-			return show(out, first)
-		case n == 1:
-			printf(w, "%s\n%s\n", headings[q.What], line(q.What, first))
-		}
-		err := w.Flush()
-		for _, what := range slices.Sorted(maps.Keys(waits)) { // few: they are of targets
-			_, failed := fmt.Fprintf(out, "%d of these wait for %s\n", waits[what], what)
-			err = errors.Join(err, failed)
-		}
-		return err
+	for _, what := range slices.Sorted(maps.Keys(waits)) { // few: they are of targets
+		_, failed := fmt.Fprintf(out, "%d of these wait for %s\n", waits[what], what)
+		err = errors.Join(err, failed)
 	}
-	return print, end
-}
-
-// asJSON prints an array, one element after the other.
-func asJSON(out io.Writer) (print func(operator.Row), end func() error) {
-	n, failed := 0, error(nil)
-	print = func(r operator.Row) {
-		text, err := json.MarshalIndent(r, "  ", "  ")
-		if err == nil {
-			_, err = fmt.Fprintf(out, "%s\n  %s", map[bool]string{true: "[", false: ","}[n == 0], text)
-		}
-		failed = errors.Join(failed, err)
-		n++
-	}
-	end = func() error {
-		if n == 0 {
-			_, err := fmt.Fprintln(out, "[]")
-			return err
-		}
-		_, err := fmt.Fprint(out, "\n]\n")
-		return errors.Join(failed, err)
-	}
-	return print, end
-}
-
-var headings = map[operator.What]string{
-	operator.Operations: "KIND\tPHASE\t%\tSTARTED\tPLATFORM\tINSTANCE\tBINDING\tTOKEN",
-	operator.Bindings:   "BINDING\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tINSTANCE",
-	operator.Instances:  "INSTANCE\tSTATE\tOPERATION\tOFFERING\tPLAN\tPLATFORM\tCREATED",
-}
-
-// line is a row under the heading of its list.
-func line(what operator.What, r operator.Row) string {
-	op, platform := r.Operation, cmp.Or(r.PlatformName, r.Platform)
-	switch what {
-	case operator.Operations:
-		return columns(op.Kind, op.Phase, strconv.Itoa(op.Percent), stamp(op.Started), platform, r.Instance, r.Binding, op.Token)
-	case operator.Bindings:
-		return columns(idOf(r.Binding, r), r.State, phase(op), r.Service, r.Plan, platform, r.Instance)
-	}
-	return columns(idOf(r.Instance, r), r.State, phase(op), r.Service, r.Plan, platform, stamp(r.Created))
+	return err
 }
 
 // idOf is the id of a row, and for a former life its handle: another may have the id.
@@ -232,55 +153,52 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// show prints everything about one row.
+// show prints all members of a row, each under its name in JSON.
 func show(out io.Writer, r operator.Row) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := func(name, value string) {
-		if value != "" {
-			printf(w, "%s\t%s\n", name, value)
-		}
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return err
 	}
-	line("platform", cmp.Or(r.PlatformName, r.Platform))
-	if r.PlatformName != "" && r.PlatformName != r.Platform {
-		line("  its id", r.Platform)
+	w := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
+	if err := members(w, raw, ""); err != nil {
+		return err
 	}
-	line("organization", r.Organization)
-	line("space", r.Space)
-	line("instance", r.Instance)
-	line("  called", r.InstanceName)
-	line("binding", r.Binding)
-	line("provider", r.Provider)
-	line("target", r.Target)
-	line("is there as", strings.Join(r.Made, ", "))
-	if r.Life != "" {
-		line("former life", idOf(r.Instance, r)+": the id is free, or another's")
-	}
-	line("state", r.State)
-	line("offering", r.Service)
-	line("plan", r.Plan)
-	line("created", stamp(r.Created))
-	line("updated", stamp(r.Updated))
-	if r.Unusable {
-		line("usable", "no, since its last update failed")
-	}
-	if op := r.Operation; op != nil {
-		line("operation", op.Kind+", "+op.Phase)
-		line("  token", op.Token)
-		line("  says", op.Description)
-		line("  percent", fmt.Sprint(op.Percent))
-		line("  attempt", fmt.Sprint(op.Attempt))
-		if op.Trouble != "" {
-			line("  waits for", op.Trouble)
-		}
-		if op.Faults > 0 {
-			line("  faults", fmt.Sprintf("%d since its last good step", op.Faults))
-		}
-		line("  started", stamp(op.Started))
-		line("  settled", stamp(op.Settled))
-		line("  expected", stamp(op.Expected))
-		line("  deadline", stamp(op.Deadline))
-		line("  request", op.Request)
-	}
-	line("note", r.Note)
 	return w.Flush()
+}
+
+// members prints those of an object, in their order.
+func members(w io.Writer, object json.RawMessage, indent string) error {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		var raw json.RawMessage
+		if err = errors.Join(err, d.Decode(&raw)); err != nil {
+			return err
+		}
+		text, list := string(raw), []string(nil)
+		switch raw[0] {
+		case '{':
+			printf(w, "%s%s\n", indent, name)
+			if err := members(w, raw, indent+"  "); err != nil {
+				return err
+			}
+			continue
+		case '[':
+			err = json.Unmarshal(raw, &list)
+			text = strings.Join(list, ", ")
+		case '"':
+			err = json.Unmarshal(raw, &text)
+			if at, no := time.Parse(time.RFC3339, text); no == nil {
+				text = stamp(at)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		printf(w, "%s%s\t%s\n", indent, strings.ReplaceAll(fmt.Sprint(name), "_", " "), text)
+	}
+	return nil
 }

@@ -78,16 +78,6 @@ func ask[In, Out any](ctx context.Context, p whichBroker, m operator.Method[In, 
 	return m.Ask(ctx, link, in)
 }
 
-// A format is how a command prints: a table or JSON.
-type format string
-
-func (f *format) flag(c *cobra.Command) {
-	choose(c, (*string)(f), "format", "table", "`FORMAT` of what is printed: table or json", "table", "json")
-}
-
-// machine reports whether JSON was asked for.
-func (f format) machine() bool { return f == "json" }
-
 // printf prints a part: whether it could be printed, the part after it tells.
 func printf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 

@@ -137,7 +137,7 @@ func TestOperatorsSee(t *testing.T) {
 			b.stop()
 		}
 		list := b.operate(0, "instances")
-		has(t, list, "INSTANCE", "ready-1   ready", "slow-1    creating", "provision, ", "demo", "async")
+		has(t, list, "INSTANCE", "slow-1    creating  demo      async", "ready-1   ready     demo      sync", "s ago\n")
 		if strings.Contains(list, "gone-1") {
 			t.Errorf("what is deleted is listed:\n%s", list)
 		}
@@ -148,14 +148,14 @@ func TestOperatorsSee(t *testing.T) {
 			t.Errorf("running:\n%s", only)
 		}
 		has(t, b.operate(0, "instances", "slow"), "state", "creating", token, "request-7", "is looked at again by")
-		has(t, b.operate(0, "bindings"), "bound-1  ready  bind succeeded", "ready-1")
-		has(t, b.operate(0, "operations", "--state", "running"), token)
-		has(t, b.operate(0, "operations", token), "provision, in progress")
+		has(t, b.operate(0, "bindings", "-o", "wide"), "bound-1  ready  ready-1", "bind succeeded")
+		has(t, b.operate(0, "operations", "--state", "running", "-o", "wide"), token)
+		has(t, b.operate(0, "operations", token), "  kind              provision\n", "  phase             in progress\n")
 		has(t, b.operate(0, "instances", "--platform", "default"), "ready-1")
 		has(t, b.operate(1, "instances", "--platform", "nobody"), `there is no platform "nobody": the known ones are default`)
 		has(t, b.operate(1, "instances", "nothing"), `called "nothing"`, "`longshore instances`")
 		if few := b.operate(0, "instances", "--limit", "1"); !strings.Contains(few, "These are 1, and there are more") ||
-			strings.Contains(few, "slow-1") {
+			strings.Contains(few, "ready-1") {
 			t.Errorf("one of two:\n%s", few)
 		}
 		has(t, b.operate(2, "instances", "--limit", "-1"), "--limit is negative")
@@ -169,7 +169,7 @@ func TestOperatorsSee(t *testing.T) {
 		has(t, b.operate(0, "whose", name), "instance      ready-1")
 		has(t, b.operate(1, "whose", "lsdnobodys"), `nothing of this broker is called "lsdnobodys"`)
 		var rows []map[string]any
-		if err := json.Unmarshal([]byte(b.operate(0, "instances", "--format", "json")), &rows); err != nil || len(rows) != 2 {
+		if err := json.Unmarshal([]byte(b.operate(0, "instances", "-o", "json")), &rows); err != nil || len(rows) != 2 {
 			t.Errorf("%v %v", rows, err)
 		}
 	}
@@ -191,15 +191,11 @@ func TestWhatIsWaitedForIsListed(t *testing.T) {
 			[]string{"1 of these wait for " + full, "2 of these wait for " + gone}},
 	} {
 		var out strings.Builder
-		print, end := printed(&out, operator.Query{What: operator.Instances}, false)
-		for _, r := range tc.rows {
-			print(r)
-		}
-		if err := end(); err != nil {
+		if err := tellWaits(&out, view{}, tc.rows); err != nil {
 			t.Fatal(err)
 		}
-		const table = 4 // lines, with the heading
-		if d := cmp.Diff(tc.want, strings.Split(strings.TrimSpace(out.String()), "\n")[table:], cmpopts.EquateEmpty()); d != "" {
+		if d := cmp.Diff(tc.want, strings.FieldsFunc(out.String(), func(r rune) bool { return r == '\n' }),
+			cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("%s, what follows the table (-want +got):\n%s", name, d)
 		}
 	}
@@ -219,13 +215,13 @@ func TestOperatorsAct(t *testing.T) {
 	}
 	has(t, b.operate(1, "settle", token, "--failed", "x", "--yes"), "has failed already")
 	// Retry deletes a failed creation.
-	has(t, b.operate(0, "recreate", token), "It is being created again", "provision, ")
+	has(t, b.operate(0, "recreate", token), "It is being created again", "  kind      provision\n")
 	has(t, b.operate(1, "recreate", token), "was not deleted by its platform")
 	again := b.provision("slow-1", "async", 3600, 202)
 	has(t, b.operate(0, "settle", again, "--failed", "Not this week either.", "--yes"), "It has failed")
 	has(t, b.operate(0, "retry", again), "What it left is being removed", "deprovision")
 	has(t, b.operate(1, "retry", again), "another operation has replaced this one")
-	has(t, b.operate(1, "retry", "nonsense"), "`longshore operations` lists")
+	has(t, b.operate(1, "retry", "nonsense"), "`longshore operations -o wide` lists")
 }
 
 func TestRebuildOnAFolder(t *testing.T) {
@@ -324,17 +320,18 @@ func TestReaperReport(t *testing.T) {
 	has(t, b.operate(0, "retained"), "Nothing is retained.")
 	has(t, b.operate(0, "upgrades"), "No instance is behind its plan.")
 	for _, list := range [][]string{{"reaper", "quarantine"}, {"retained"}, {"upgrades"}} {
-		if empty := b.operate(0, append(list, "--format", "json")...); strings.TrimSpace(empty) != "[]" {
+		if empty := b.operate(0, append(list, "-o", "json")...); strings.TrimSpace(empty) != "[]" {
 			t.Errorf("an empty %v is %q", list, empty)
 		}
 	}
 	has(t, b.operate(2, "reaper", "dance"), "report, resume")
 	has(t, b.operate(2, "instances", "a", "b"), `does not take "b"`)
-	has(t, b.operate(2, "instances", "--format", "xml"), `--format does not take "xml": give table or json`)
-	has(t, b.operate(2, "reaper", "report", "--format", "xml"), `--format does not take "xml": give table or json`)
+	has(t, b.operate(2, "instances", "-o", "xml"), `--output does not take "xml": give table, wide or json`)
+	has(t, b.operate(2, "instances", "--sort", "size"), `--sort does not take "size": give instance, state, `, "operation")
+	has(t, b.operate(2, "reaper", "report", "-o", "xml"), `--output does not take "xml": give table, wide or json`)
 	has(t, b.operate(0, "instances", "--help"), "longshore instances [ID]")
 	has(t, b.operate(0, "platform", "list", "--help"), "longshore platform list")
-	if empty := b.operate(0, "instances", "--format", "json"); strings.TrimSpace(empty) != "[]" {
+	if empty := b.operate(0, "instances", "-o", "json"); strings.TrimSpace(empty) != "[]" {
 		t.Errorf("no instances are %q", empty)
 	}
 }

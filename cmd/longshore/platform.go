@@ -48,6 +48,9 @@ func manages(
 ) *cobra.Command {
 	var p whichBroker
 	p.whereabouts(c)
+	if c.Args != nil {
+		c.ValidArgsFunction = onlyFirst(p.platforms)
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		registrar, err := folder.LoginsOf(p.data)
 		if p.stack != "" {
@@ -62,7 +65,21 @@ func manages(
 }
 
 func newPlatformList() *cobra.Command {
-	return manages(&cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees"}, listPlatforms)
+	var v view
+	c := &cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees"}
+	listedPlatforms.flags(c, &v)
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, _ string, out io.Writer) error {
+		r, err := registrar.Registry(ctx)
+		if err != nil {
+			return err
+		}
+		var all []listedPlatform
+		for _, p := range r.Platforms {
+			all = append(all, listed(p))
+		}
+		listedPlatforms.sort(all, v.order)
+		return listedPlatforms.print(out, v, all)
+	})
 }
 
 func newPlatformAdd() *cobra.Command {
@@ -152,26 +169,38 @@ func checkOfferings(dir string, names []string) error {
 	return err
 }
 
-func listPlatforms(ctx context.Context, registrar platforms.Registrar, _ string, out io.Writer) error {
-	r, err := registrar.Registry(ctx)
-	if err != nil {
-		return err
-	}
-	t := table[platforms.Platform]{head: "NAME\tID\tUSER\tPATH\tSEES\tPASSWORDS", row: platformRow}
-	return t.printed(r.Platforms, false, out)
+// A listedPlatform is what a list tells of a platform: no password.
+type listedPlatform struct {
+	Name      string `json:"name"`
+	ID        string `json:"id"`
+	User      string `json:"user,omitempty"`
+	Path      string `json:"path,omitempty"`
+	Sees      string `json:"sees"`
+	Passwords string `json:"passwords"`
 }
 
-func platformRow(p platforms.Platform) string {
-	passwords, user := "1", p.Username
+// listedPlatforms is the table of the platforms, in the order in which they were added.
+var listedPlatforms = table[listedPlatform]{columns: []column[listedPlatform]{
+	{"name", false, func(p listedPlatform) any { return p.Name }},
+	{"id", false, func(p listedPlatform) any { return p.ID }},
+	{"user", false, func(p listedPlatform) any { return p.User }},
+	{"path", false, func(p listedPlatform) any { return p.Path }},
+	{"sees", false, func(p listedPlatform) any { return p.Sees }},
+	{"passwords", false, func(p listedPlatform) any { return p.Passwords }},
+}}
+
+// listed is what a list tells of a platform.
+func listed(p platforms.Platform) listedPlatform {
+	l := listedPlatform{p.Name, p.ID, p.Username, p.Path, seenBy(p), "1"}
 	for _, old := range p.Previous {
 		if time.Now().Before(old.Until) {
-			passwords += ", an older one until " + old.Until.Format(time.RFC3339)
+			l.Passwords += ", an older one until " + stamp(old.Until)
 		}
 	}
 	if !p.Removed.IsZero() {
-		passwords, user = "none: removed "+p.Removed.Format(time.RFC3339), ""
+		l.Passwords, l.User = "none: removed "+stamp(p.Removed), ""
 	}
-	return columns(p.Name, p.ID, user, p.Path, seenBy(p), passwords)
+	return l
 }
 
 // seenBy is what a platform may see.

@@ -1,39 +1,36 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 )
 
+var quarantined = table[operator.Row]{
+	list: operator.Quarantined, order: "-since", bare: true,
+	columns: widened([]rowColumn{
+		{"name", false, func(r operator.Row) any { return r.Kept.Name }},
+		{"provider", false, func(r operator.Row) any { return r.Provider }}, stateColumn, untilColumn,
+	}, sinceColumn, platformColumn, instanceColumn, bindingColumn),
+	none: "Nothing is in quarantine.",
+}
+
 func newReaperQuarantine() *cobra.Command {
-	return table[operator.Row]{
-		list: operator.Quarantined,
-		head: "NAME\tSTATE\tSINCE\tDELETED FROM\tPLATFORM\tINSTANCE\tBINDING",
-		row: func(r operator.Row) string {
-			state, ends := r.State, stamp(r.Kept.Until)
-			switch lifecycle.State(r.State) {
-			case lifecycle.Releasing:
-				ends = ""
-			case lifecycle.Ready:
-				state, ends = "released", ""
-			}
-			return columns(r.Provider+"/"+r.Kept.Name, state, stamp(r.Kept.Since), ends,
-				cmp.Or(r.PlatformName, r.Platform), r.Instance, r.Binding)
-		},
-		none: "Nothing is in quarantine.",
-	}.command(&cobra.Command{
+	return quarantined.command(&cobra.Command{
 		Use: "quarantine", Short: "List what the reaper has put out of use",
 		Long: `List what the reaper has put out of use, since no record and no tombstone says
 what it is. Almost always its record was lost: ` + "`longshore rebuild`" + ` gives it one
 and puts it into use again. What is listed is deleted when its time is over.`,
 	})
+}
+
+// orphanNames are the names of what is in quarantine.
+func orphanNames(p *whichBroker) completer {
+	return p.ids(operator.Quarantined, "", func(r operator.Row) string { return r.Kept.Name })
 }
 
 const aThing = "a thing's NAME: `longshore reaper quarantine` lists them"
@@ -47,7 +44,7 @@ again, there is ` + "`longshore rebuild`" + `.`,
 	}, operator.Release, itself, func(out io.Writer, _ string, r operator.Row) error {
 		_, err := fmt.Fprintf(out, "%s/%s is put into use again, and left alone.\n", r.Provider, r.Kept.Name)
 		return err
-	})
+	}, orphanNames)
 }
 
 func newReaperDelete() *cobra.Command {
@@ -62,7 +59,7 @@ func newReaperDelete() *cobra.Command {
 		return name, nil
 	}, func(out io.Writer, _ string, row operator.Row) error {
 		return showAfter(out, "It is being deleted.", row)
-	})
+	}, orphanNames)
 	c.Flags().BoolVar(&yes, "yes", false, "it is meant: it is deleted for good")
 	return c
 }

@@ -22,7 +22,7 @@ func newReaper() *cobra.Command {
 func newReaperReport() *cobra.Command {
 	var (
 		p    whichBroker
-		f    format
+		f    view
 		last int
 	)
 	c := &cobra.Command{
@@ -37,7 +37,7 @@ func newReaperReport() *cobra.Command {
 			}
 			found.Reports = found.Reports[max(0, len(found.Reports)-last):]
 			print := printReports
-			if f.machine() {
+			if f.json() {
 				print = printJSON
 			}
 			return errors.Join(print(c.OutOrStdout(), found), notAll(operator.Faults(err)))

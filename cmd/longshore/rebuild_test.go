@@ -60,7 +60,7 @@ func TestOneDamagedRecord(t *testing.T) {
 		if strings.Contains(said, "\nmany-07 ") {
 			t.Errorf("a damaged record is listed:\n%s", said)
 		}
-		has(t, b.operate(2, "bindings", "--format", "json"), `"bound-02"`, `"bound-04"`, `"BINDING#bound-03"`)
+		has(t, b.operate(2, "bindings", "-o", "json"), `"bound-02"`, `"bound-04"`, `"BINDING#bound-03"`)
 	}
 	lists()
 	b.start() // the rest is served

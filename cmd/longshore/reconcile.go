@@ -14,7 +14,7 @@ import (
 func newReconcile(getenv func(string) string) *cobra.Command {
 	var (
 		p   = whichBroker{getenv: getenv}
-		f   format
+		f   view
 		yes bool
 	)
 	c := &cobra.Command{
@@ -36,7 +36,7 @@ bindings again. The command may be stopped and run again.`,
 			if err != nil {
 				return err
 			}
-			if f.machine() {
+			if f.json() {
 				return printJSON(c.OutOrStdout(), each(all))
 			}
 			return printReconciled(c.OutOrStdout(), all, yes)

@@ -1,37 +1,27 @@
 package main
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 )
 
-func newRetained() *cobra.Command {
-	return table[operator.Row]{
-		list: operator.Retained,
-		head: "INSTANCE\tPLATFORM\tORGANIZATION\tSPACE\tDELETED\tKEPT UNTIL\tSTATE\tNAME",
-		row: func(r operator.Row) string {
-			return columns(idOf(r.Instance, r), cmp.Or(r.PlatformName, r.Platform), r.Organization, r.Space,
-				stamp(r.Kept.Since), stamp(r.Kept.Until), keptState(r), strings.Join(r.Made, ", "))
-		},
-		none: "Nothing is retained.",
-	}.command(&cobra.Command{
-		Use: "retained", Short: "List what is kept of deleted instances, and until when",
-		Long: "List what is kept of deleted instances by a rule of their plans, where each was ordered, and until when it is kept.",
-	})
+var retained = table[operator.Row]{
+	list: operator.Retained, order: "-since",
+	columns: widened([]rowColumn{instanceColumn, offeringColumn, planColumn, sinceColumn, untilColumn},
+		stateColumn, rowColumn{"freed", true, func(r operator.Row) any { return r.Kept.Freed }},
+		platformColumn, organization, spaceColumn,
+		rowColumn{"made", true, func(r operator.Row) any { return strings.Join(r.Made, ", ") }}),
+	none: "Nothing is retained.",
 }
 
-// keptState is what becomes of a kept life now.
-func keptState(r operator.Row) string {
-	switch {
-	case r.State != string(lifecycle.Quarantined):
-		return r.State
-	case !r.Kept.Freed.IsZero():
-		return "may be given back"
-	}
-	return "kept"
+func newRetained() *cobra.Command {
+	return retained.command(&cobra.Command{
+		Use: "retained", Short: "List what is kept of deleted instances, and until when",
+		Long: `List what is kept of deleted instances by a rule of their plans, since when and
+until when. A wide table says where each was ordered, and when it was freed for an
+undelete.`,
+	})
 }

@@ -206,12 +206,16 @@ func wanted(v pflag.Value) string {
 type choice struct {
 	to *string
 	of []string
+	// signed allows a hyphen before each.
+	signed bool
 }
 
-// choose adds a flag that takes one of some values, or what it is unless given.
+// choose adds a flag that takes one of some values, or what it is unless given. Its name may
+// have a letter, after a comma.
 func choose(c *cobra.Command, to *string, name, unlessGiven, usage string, of ...string) {
 	*to = unlessGiven
-	c.Flags().Var(choice{to, of}, name, usage)
+	name, letter, _ := strings.Cut(name, ",")
+	c.Flags().VarP(choice{to: to, of: of}, name, letter, usage)
 	must(c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp)))
 }
 
@@ -223,7 +227,11 @@ func (c choice) Type() string { return "string" }
 
 // Set implements pflag.Value.
 func (c choice) Set(value string) error {
-	if value != *c.to && !slices.Contains(c.of, value) {
+	one := value
+	if c.signed {
+		one = strings.TrimPrefix(value, "-")
+	}
+	if value != *c.to && !slices.Contains(c.of, one) {
 		return errors.New("it is none of those") // flagError says which
 	}
 	*c.to = value

@@ -52,7 +52,7 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		"GroupAlone":     {"platform", []string{"add, list, remove, rotate", "longshore platform --help"}},
 		"GroupCommand":   {"reaper dance --fast", []string{`"dance"`, "report, resume"}},
 		"Surplus":        {"version now", []string{`does not take "now"`}},
-		"Missing":        {"retry", []string{"TOKEN", "`longshore operations`"}},
+		"Missing":        {"retry", []string{"TOKEN", "`longshore operations -o wide`"}},
 		"NoMessage":      {"settle x --yes", []string{"--failed", "longshore settle --help"}},
 		"NegativeLast":   {"reaper report --last -3", []string{"--last is negative"}},
 		"HelpOfNothing":  {"help frobnicate", []string{`"frobnicate"`}},
@@ -171,7 +171,7 @@ func TestCompletionStartsNothing(t *testing.T) {
 	})
 	has(t, ask("platform", ""), "add\t", "rotate\t")
 	has(t, ask("reb"), "rebuild\t")
-	has(t, ask("check", "--format", ""), "text\n", "junit\n")
+	has(t, ask("check", "-o", ""), "text\n", "junit\n")
 	has(t, ask("help", "plat"), "platform\t")
 	has(t, ask("retry", ""), ":4\n") // no names of files
 	if entries, err := os.ReadDir("."); err != nil || len(entries) != 0 {

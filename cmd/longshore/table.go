@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -15,72 +18,301 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// columns is a line of a table. A column without a value has a dash.
-func columns(values ...string) string {
-	for i, v := range values {
-		values[i] = orDash(v)
-	}
-	return strings.Join(values, "\t")
+// A column has the name of the member in JSON.
+type column[T any] struct {
+	name string
+	wide bool           // only in a wide table
+	of   func(of T) any // a text, a number or a time
 }
 
 // A table is a command's listing of everything of one sort.
 type table[T any] struct {
-	list operator.Method[string, operator.Page[T]]
-	head string
-	row  func(T) string
-	none string // what is said instead of an empty table
+	what operator.What // empty for what is no list of records
+	list operator.Method[operator.Query, operator.Page[T]]
+	// columns begin with what other commands take, which is never shortened.
+	columns []column[T]
+	order   string // what it is sorted by unless another column is named
+	none    string // said in place of an empty table
+	bare    bool   // the rows know neither offering nor place
 }
 
-// command completes the command that prints the table.
-func (l table[T]) command(c *cobra.Command) *cobra.Command {
-	var (
-		p whichBroker
-		f format
-	)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		link, closing, err := p.open(c.Context())
-		if err != nil {
-			return err
-		}
-		defer closing()
-		return l.print(paging.All(c.Context(), func(ctx context.Context, after string) ([]T, string, error) {
-			page, err := l.list.Ask(ctx, link, after)
-			return page.Items, page.Next, err
-		}), f.machine(), c.OutOrStdout())
+// A view is how a command prints.
+type view struct {
+	output, order string
+	noHeaders     bool
+}
+
+// flag adds the flag of a command that prints one thing.
+func (v *view) flag(c *cobra.Command) {
+	choose(c, &v.output, "output,o", "table", "`FORMAT` of what is printed: table of 80 columns, wide with all there is, or json",
+		"table", "wide", "json")
+}
+
+// json reports whether JSON was asked for.
+func (v view) json() bool { return v.output == "json" }
+
+// flags adds the flags of a command that prints the table.
+func (t table[T]) flags(c *cobra.Command, v *view) {
+	v.flag(c)
+	var names []string
+	for _, col := range t.columns {
+		names = append(names, col.name)
 	}
-	p.flags(c)
-	f.flag(c)
+	v.order = t.order
+	c.Flags().Var(choice{&v.order, names, true}, "sort", "`COLUMN` to sort by; -COLUMN downwards")
+	completed(c, "sort", func(*cobra.Command, string) []string { return names })
+	c.Flags().BoolVar(&v.noHeaders, "no-headers", false, "print the lines of a table alone")
+}
+
+// command completes the command that lists.
+func (t table[T]) command(c *cobra.Command) *cobra.Command {
+	a := t.asked(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return a.answer(c, func(out io.Writer, all []T) error { return t.print(out, a.view, all) })
+	}
 	return c
 }
 
-func (l table[T]) print(found iter.Seq2[T, error], machine bool, out io.Writer) error {
-	var all []T
-	var unread []error
-	for one, err := range found {
+// print prints a table, or JSON.
+func (t table[T]) print(out io.Writer, v view, all []T) error {
+	switch {
+	case v.json():
+		return printJSON(out, each(all))
+	case len(all) == 0 && v.noHeaders:
+		return nil
+	case len(all) == 0:
+		_, err := fmt.Fprintln(out, t.none)
+		return err
+	}
+	now, lines := time.Now(), [][]string{nil}
+	for _, col := range t.columns {
+		if !col.wide || v.output == "wide" {
+			lines[0] = append(lines[0], strings.ToUpper(strings.ReplaceAll(col.name, "_", " ")))
+		}
+	}
+	for _, one := range all {
+		var line []string
+		for _, col := range t.columns {
+			if !col.wide || v.output == "wide" {
+				line = append(line, cell(col.of(one), v, now))
+			}
+		}
+		lines = append(lines, line)
+	}
+	if v.noHeaders {
+		lines = lines[1:]
+	}
+	if v.output != "wide" {
+		fit(lines)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
+	for _, line := range lines {
+		_, _ = fmt.Fprintln(w, strings.Join(line, "\t"))
+	}
+	return w.Flush()
+}
+
+// cell is what a table shows of a value: of a time how long ago it is, and in a wide table the
+// time itself. One that is empty has a dash.
+func cell(value any, v view, now time.Time) string {
+	at, isTime := value.(time.Time)
+	switch {
+	case !isTime:
+		return cmp.Or(fmt.Sprint(value), "-")
+	case at.IsZero():
+		return "-"
+	case v.output == "wide":
+		return stamp(at)
+	case at.After(now):
+		return "in " + largest(at.Sub(now))
+	}
+	return largest(now.Sub(at)) + " ago"
+}
+
+// largest is a duration in its largest unit.
+func largest(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= 2*time.Minute:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
+
+const (
+	screen   = 80 // columns
+	gap      = 2  // between two of them
+	narrow   = 4  // of one that was shortened
+	shortage = "…"
+)
+
+// fit shortens what is widest until a line fits on a screen, but for the first column.
+func fit(lines [][]string) {
+	widths := make([]int, len(lines[0]))
+	total := -gap
+	for n := range widths {
+		for _, line := range lines {
+			widths[n] = max(widths[n], utf8.RuneCountInString(line[n]))
+		}
+		total += widths[n] + gap
+	}
+	for ; total > screen && len(widths) > 1; total-- {
+		widest := 1
+		for n := range widths[1:] {
+			if widths[n+1] > widths[widest] {
+				widest = n + 1
+			}
+		}
+		if widths[widest] <= narrow {
+			break
+		}
+		widths[widest]--
+	}
+	for _, line := range lines {
+		for n, text := range line {
+			if runes := []rune(text); len(runes) > widths[n] {
+				line[n] = string(runes[:widths[n]-1]) + shortage
+			}
+		}
+	}
+}
+
+// sort sorts by a column.
+func (t table[T]) sort(all []T, order string) {
+	name, down := strings.CutPrefix(order, "-")
+	at := slices.IndexFunc(t.columns, func(c column[T]) bool { return c.name == name })
+	if at < 0 {
+		return // as they come
+	}
+	slices.SortStableFunc(all, func(a, b T) int {
+		order := compare(t.columns[at].of(a), t.columns[at].of(b))
+		if down {
+			return -order
+		}
+		return order
+	})
+}
+
+// compare compares two values of a column.
+func compare(a, b any) int {
+	switch a := a.(type) {
+	case int:
+		return cmp.Compare(a, b.(int))
+	case time.Time:
+		return a.Compare(b.(time.Time))
+	}
+	return strings.Compare(a.(string), b.(string))
+}
+
+// An asking is what a command that lists was asked.
+type asking[T any] struct {
+	of     table[T]
+	broker whichBroker
+	view
+	query        operator.Query
+	limit        int
+	older, newer time.Duration
+}
+
+// asked adds the flags of a command that lists.
+func (t table[T]) asked(c *cobra.Command) *asking[T] {
+	a := &asking[T]{of: t, query: operator.Query{What: t.what}}
+	a.broker.flags(c)
+	t.flags(c, &a.view)
+	f, q := c.Flags(), &a.query
+	f.StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`, or of that id")
+	completed(c, "platform", a.broker.platforms)
+	choose(c, &q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation",
+		operator.States()...)
+	f.DurationVar(&a.older, "older", 0, "only those that began longer ago than that `DURATION`, such as 48h")
+	f.DurationVar(&a.newer, "newer", 0, "only those that began within that `DURATION`")
+	f.IntVar(&a.limit, "limit", 1000, "list `N` at most; 0 lists all")
+	if !t.bare {
+		f.StringVar(&q.Offering, "offering", "", "only those of the offering `NAME`")
+		f.StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
+		f.StringVar(&q.Organization, "organization", "", "only those in the organization `ID`")
+		f.StringVar(&q.Space, "space", "", "only those in the space `ID`")
+		completed(c, "offering", a.broker.offered)
+		completed(c, "plan", a.broker.plans)
+	}
+	return a
+}
+
+// answer prints what the broker lists. The error says what could not be read.
+func (a *asking[T]) answer(c *cobra.Command, print func(out io.Writer, all []T) error) error {
+	switch {
+	case a.limit < 0:
+		return &usageError{"--limit is negative: give a number of rows, or 0 for all"}
+	case a.older < 0 || a.newer < 0:
+		return &usageError{"--older and --newer are not negative: give a duration, such as 48h"}
+	}
+	if a.older > 0 {
+		a.query.Until = time.Now().Add(-a.older)
+	}
+	if a.newer > 0 {
+		a.query.Since = time.Now().Add(-a.newer)
+	}
+	link, closing, err := a.broker.open(c.Context())
+	if err != nil {
+		return err
+	}
+	defer closing()
+	all, unread := a.read(c.Context(), link)
+	switch err := errors.Join(unread...); {
+	case len(all) == 0 && (c.Context().Err() != nil || errors.As(err, new(*operator.Refusal))):
+		return err
+	case len(all) == 0 && err != nil: // which is no list of nothing
+		return &cannotRun{err}
+	}
+	a.of.sort(all, a.order)
+	more := a.limit > 0 && len(all) > a.limit
+	if more {
+		all = all[:a.limit]
+	}
+	if err := print(c.OutOrStdout(), all); err != nil {
+		return err
+	}
+	if more {
+		printf(c.ErrOrStderr(), "These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n",
+			a.limit)
+	}
+	return notAll(unread)
+}
+
+// read reads what is chosen, and keeps no more of it than the limit needs. But for what the broker
+// gives in the order that is asked for, the newest may come last.
+func (a *asking[T]) read(ctx context.Context, link operator.Link) (all []T, unread []error) {
+	for one, err := range paging.All(ctx, func(ctx context.Context, after string) ([]T, string, error) {
+		q := a.query
+		q.After = after
+		page, err := a.of.list.Ask(ctx, link, q)
+		return page.Items, page.Next, err
+	}) {
 		if err != nil {
 			unread = append(unread, err)
 			continue
 		}
 		all = append(all, one)
+		switch {
+		case a.limit == 0 || len(all) <= a.limit:
+		case a.query.NewestFirst() && a.order == a.of.order:
+			return all, unread
+		case len(all) > 2*a.limit+1:
+			a.of.sort(all, a.order)
+			all = slices.Delete(all, a.limit+1, len(all))
+		}
 	}
-	if len(all) == 0 && len(unread) > 0 { // which is no list of nothing
-		return notAll(unread)
-	}
-	return errors.Join(l.printed(all, machine, out), notAll(unread))
+	return all, unread
 }
 
-func (l table[T]) printed(all []T, machine bool, out io.Writer) error {
-	switch {
-	case machine:
-		return printJSON(out, each(all))
-	case len(all) == 0:
-		_, err := fmt.Fprintln(out, l.none)
-		return err
+// notAll is the error after a list that lacks what could not be read.
+func notAll(unread []error) error {
+	if len(unread) == 0 {
+		return nil
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, l.head)
-	for _, one := range all {
-		_, _ = fmt.Fprintln(w, l.row(one))
-	}
-	return w.Flush()
+	faults := operator.Faults(errors.Join(unread...))
+	return &cannotRun{fmt.Errorf("not all records could be read (%d faults): %w", len(faults), errors.Join(faults...))}
 }

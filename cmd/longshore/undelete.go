@@ -13,7 +13,7 @@ import (
 
 func newUndelete() *cobra.Command {
 	var u operator.Undeletion
-	c := act(&cobra.Command{
+	c := &cobra.Command{
 		Use: "undelete ID", Short: "Let developers have a deleted instance back, as a new one",
 		Args: takes(1, 1, "a deleted instance's ID: `longshore retained` lists them"),
 		Long: `Let developers have a deleted instance back that is retained, and print what they
@@ -23,14 +23,16 @@ out of use; it is kept for a day at least.
 
 ID is the deleted instance's, or, if it has lived more than once, that of one
 life, as this command and ` + "`longshore retained`" + ` print it.`,
-	}, operator.Undelete, func(id string) (operator.Undeletion, error) {
-		u.ID = id
-		return u, nil
-	}, printUndeleted)
+	}
 	c.Flags().StringVar(&u.Platform, "platform", "", "of the platform `NAME`, where two had an instance of this id")
 	c.Flags().StringVar(&u.Organization, "organization", "", "`ID` of the organization that may have it, in place of its own")
 	c.Flags().StringVar(&u.Space, "space", "", "`ID` of the space that may have it, in place of its own")
-	return c
+	return act(c, operator.Undelete, func(id string) (operator.Undeletion, error) {
+		u.ID = id
+		return u, nil
+	}, printUndeleted, func(p *whichBroker) completer {
+		return p.ids(operator.Retained, "", func(r operator.Row) string { return idOf(r.Instance, r) })
+	})
 }
 
 // printUndeleted says what developers order to have an instance back.

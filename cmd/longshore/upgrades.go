@@ -1,34 +1,38 @@
 package main
 
 import (
-	"cmp"
-
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/operator"
 )
 
+// upgradeColumns are those of a row, and what it is at.
+func upgradeColumns() (all []column[operator.Upgrade]) {
+	for _, c := range []rowColumn{instanceColumn, offeringColumn, planColumn} {
+		all = append(all, column[operator.Upgrade]{c.name, false, func(u operator.Upgrade) any { return c.of(u.Row) }})
+	}
+	all = append(all,
+		column[operator.Upgrade]{"is_at", false, func(u operator.Upgrade) any { return u.IsAt }},
+		column[operator.Upgrade]{"plan_is_at", false, func(u operator.Upgrade) any { return u.PlanIsAt }},
+		column[operator.Upgrade]{"edited", false, func(u operator.Upgrade) any { return map[bool]string{true: "yes"}[u.Edited] }})
+	for _, c := range []rowColumn{stateColumn, createdColumn, platformColumn, organization, spaceColumn} {
+		all = append(all, column[operator.Upgrade]{c.name, true, func(u operator.Upgrade) any { return c.of(u.Row) }})
+	}
+	return all
+}
+
+var upgrades = table[operator.Upgrade]{
+	list: operator.Upgrades, order: "-created", columns: upgradeColumns(), none: "No instance is behind its plan.",
+}
+
 func newUpgrades() *cobra.Command {
-	return table[operator.Upgrade]{
-		list: operator.Upgrades,
-		head: "PLATFORM\tINSTANCE\tSTATE\tSERVICE/PLAN\tIS AT\tPLAN IS AT",
-		row:  upgradeRow,
-		none: "No instance is behind its plan.",
-	}.command(&cobra.Command{
+	return upgrades.command(&cobra.Command{
 		Use: "upgrades", Short: "List the instances that are behind their plans",
 		Long: `List the instances that are of an earlier version than their plan's
 maintenance_info, and those that were made when the plan meant something else
-under the same version ("edited since"): no platform asks for those until the
-plan has a newer version.
+under the same version (edited): no platform asks for those until the plan has a
+newer version.
 
 Each is upgraded by its platform, with an update that names the plan's version.`,
 	})
-}
-
-func upgradeRow(u operator.Upgrade) string {
-	current := orDash(u.Current)
-	if u.Unpublished {
-		current += ", edited since"
-	}
-	return columns(cmp.Or(u.PlatformName, u.Platform), u.Instance, u.State, u.Service+"/"+u.Plan, u.Recorded, current)
 }

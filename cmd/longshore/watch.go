@@ -14,9 +14,9 @@ import (
 
 const watchEvery = 2 * time.Second
 
-// watchRows shows running operations until none is left. It finds them by an index, and
-// those that have ended by their tokens.
-func watchRows(ctx context.Context, link operator.Link, q operator.Query, out io.Writer) error {
+// watch shows running operations until none is left. It finds them by an index, and those
+// that have ended by their tokens.
+func watch(ctx context.Context, link operator.Link, q operator.Query, out io.Writer) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	q.State = "running"
@@ -29,7 +29,11 @@ func watchRows(ctx context.Context, link operator.Link, q operator.Query, out io
 	}
 	for {
 		running := map[string]bool{}
-		for r, err := range paging.All(ctx, rowsOf(link, q)) {
+		for r, err := range paging.All(ctx, func(ctx context.Context, after string) ([]operator.Row, string, error) {
+			q.After = after
+			page, err := operator.List.Ask(ctx, link, q)
+			return page.Items, page.Next, err
+		}) {
 			if err != nil && ctx.Err() == nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 func newWhose(getenv func(string) string) *cobra.Command {
 	var (
 		p = whichBroker{getenv: getenv}
-		f format
+		f view
 	)
 	c := &cobra.Command{
 		Use: "whose NAME", Short: "Say whose a database, a login, a stack or a user is",
@@ -25,7 +25,7 @@ no record leads to is looked for on the servers and in the accounts, by its labe
 			switch {
 			case err != nil:
 				return err
-			case f.machine():
+			case f.json():
 				return printJSON(c.OutOrStdout(), row)
 			}
 			return show(c.OutOrStdout(), row)

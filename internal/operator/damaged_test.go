@@ -38,12 +38,12 @@ func TestAListGoesAroundADamagedRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	kepts, next, err := s.console.Retained(t.Context(), "")
+	kepts, next, err := s.console.Retained(t.Context(), operator.Query{})
 	if len(kepts) != 1 || kepts[0].Life != "1" || kepts[0].PlatformName != "korifi" || next != "" ||
 		len(operator.Faults(err)) != 2 {
 		t.Errorf("retained: %+v %q %v", kepts, next, err)
 	}
-	orphans, next, err := s.console.Quarantined(t.Context(), "")
+	orphans, next, err := s.console.Quarantined(t.Context(), operator.Query{})
 	if len(orphans) != 1 || orphans[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 2 {
 		t.Errorf("in quarantine: %+v %q %v", orphans, next, err)
 	}

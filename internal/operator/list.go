@@ -13,12 +13,15 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// stateRunning asks for what has an operation in progress.
-const stateRunning = "running"
+// stateRunning asks for what has an operation in progress, stateFailed for what has a failed one.
+const (
+	stateRunning = "running"
+	stateFailed  = "failed"
+)
 
 // States are what a Query's State may be.
 func States() []string {
-	return []string{stateRunning, "failed", string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
+	return []string{stateRunning, stateFailed, string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
 		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted),
 		string(lifecycle.Quarantining), string(lifecycle.Quarantined), string(lifecycle.Releasing)}
 }
@@ -42,8 +45,15 @@ type Query struct {
 	ID string `json:"id,omitempty"`
 	// State is the state of a row; "running" and "failed" are those of its operation.
 	State string `json:"state,omitempty"`
-	// Plan is the name or id of a plan or an offering.
-	Plan string `json:"plan,omitempty"`
+	// Offering and Plan are names, or ids of those that have left the catalog.
+	Offering string `json:"offering,omitempty"`
+	Plan     string `json:"plan,omitempty"`
+	// Organization and Space are ids.
+	Organization string `json:"organization,omitempty"`
+	Space        string `json:"space,omitempty"`
+	// Since and Until bound when a row began: was made or kept, or its operation started.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
 	// After is where a page begins: the next of the page before it, or empty for the first.
 	After string `json:"after,omitempty"`
 }
@@ -99,8 +109,8 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 		found, err = c.tokens(ctx, t)
 	case q.State == stateRunning:
 		found, next, err = c.running(ctx, q)
-	case q.fromDirectory():
-		found, next, err = c.rows(ctx, c.existing(q.Platform), q.After)
+	case q.NewestFirst():
+		found, next, err = c.rows(ctx, c.existing(q.Platform), q)
 	default:
 		found, next, err = c.scanned(ctx, q)
 	}
@@ -114,7 +124,7 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 		c.openName(ctx, &rows[0])
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int {
-		if q.fromDirectory() {
+		if q.NewestFirst() {
 			return b.Created.Compare(a.Created)
 		}
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding),
@@ -169,9 +179,10 @@ func (c *Console) records(ctx context.Context, after string) ([]lifecycle.Record
 	return page.Records, next, err
 }
 
-// fromDirectory reports whether the query asks for instances that exist.
-func (q Query) fromDirectory() bool {
-	return q.What == Instances && q.State != string(lifecycle.Deleted)
+// NewestFirst reports whether the query asks for instances that exist: they are in a directory,
+// the newest first.
+func (q Query) NewestFirst() bool {
+	return q.What == Instances && q.State != string(lifecycle.Deleted) && q.State != stateRunning
 }
 
 // Of the directory, a page has so many instances, and so many are read at once.
@@ -200,16 +211,20 @@ func (c *Console) existing(platform string) func(context.Context, string) ([]lif
 	}
 }
 
-// rows are a page of records as they are listed.
+// rows are those of a page of records that the query chooses.
 func (c *Console) rows(
-	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), after string,
+	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), q Query,
 ) (all []Row, next string, err error) {
-	page, next, err := read(ctx, after)
 	known := c.known(ctx)
+	if q.Platform, err = platformID(known, q.Platform); err != nil {
+		return nil, "", err
+	}
+	page, next, err := read(ctx, q.After)
 	for _, r := range page {
-		row := c.row(r)
-		row.PlatformName = known[row.Platform]
-		all = append(all, row)
+		if row := c.row(r); q.chooses(row) {
+			row.PlatformName = known[row.Platform]
+			all = append(all, row)
+		}
 	}
 	return all, next, err
 }
@@ -241,8 +256,9 @@ func (r Row) began() time.Time {
 	return r.Operation.Started
 }
 
+// takes reports whether a row is one of the list.
 func (q Query) takes(r Row) bool {
-	if q.What == Operations && r.Operation == nil || q.Platform != "" && q.Platform != r.Platform {
+	if q.What == Operations && r.Operation == nil {
 		return false
 	}
 	id := r.Instance
@@ -252,17 +268,34 @@ func (q Query) takes(r Row) bool {
 	if q.ID != "" && !strings.HasPrefix(id, q.ID) && (r.Operation == nil || !strings.HasPrefix(r.Operation.Token, q.ID)) {
 		return false
 	}
-	if q.Plan != "" && q.Plan != r.Plan && q.Plan != r.Service {
+	gone := r.State == string(lifecycle.Deleted) || r.State == string(lifecycle.Quarantined)
+	return q.chooses(r) && (q.State != "" || q.What == Operations || !gone)
+}
+
+// chooses reports whether a row passes the filters.
+func (q Query) chooses(r Row) bool {
+	for _, f := range [][2]string{{q.Platform, r.Platform}, {q.Offering, r.Service}, {q.Plan, r.Plan},
+		{q.Organization, r.Organization}, {q.Space, r.Space}} {
+		if f[0] != "" && f[0] != f[1] {
+			return false
+		}
+	}
+	began := r.Created
+	switch {
+	case r.Kept != nil:
+		began = r.Kept.Since
+	case q.What == Operations:
+		began = r.began()
+	}
+	if began.Before(q.Since) || !q.Until.IsZero() && began.After(q.Until) {
 		return false
 	}
-	switch {
-	case q.State == "" && q.What == Operations:
+	switch q.State {
+	case "":
 		return true
-	case q.State == "":
-		return r.State != string(lifecycle.Deleted) && r.State != string(lifecycle.Quarantined)
-	case q.State == stateRunning:
+	case stateRunning:
 		return r.Operation != nil && r.Operation.Phase == string(lifecycle.InProgress)
-	case q.State == "failed":
+	case stateFailed:
 		return r.Operation != nil && r.Operation.Phase == string(lifecycle.Failed)
 	default:
 		return q.State == r.State

@@ -9,10 +9,16 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// Quarantined reads one page of the orphans that are in quarantine, or were released from
-// it. The error tells what could not be read; the rest is listed.
-func (c *Console) Quarantined(ctx context.Context, after string) (all []Row, next string, err error) {
-	return c.rows(ctx, c.orphans, after)
+// Quarantined reads one page of what the query chooses of the orphans that are in quarantine,
+// or were released from it. The error tells what could not be read; the rest is listed.
+func (c *Console) Quarantined(ctx context.Context, q Query) (all []Row, next string, err error) {
+	all, next, err = c.rows(ctx, c.orphans, q)
+	for n, r := range all {
+		if r.State == string(lifecycle.Ready) {
+			all[n].State = "released"
+		}
+	}
+	return all, next, err
 }
 
 // orphans reads one page of the orphans that are in quarantine, or were released from it.

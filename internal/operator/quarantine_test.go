@@ -66,7 +66,7 @@ func TestAnOperatorReleasesAThing(t *testing.T) {
 			t.Errorf("release of %q: %v", again, err)
 		}
 	}
-	page, next, err := s.console.Quarantined(t.Context(), "")
+	page, next, err := s.console.Quarantined(t.Context(), operator.Query{})
 	if err != nil || next != "" || len(page) != 1 || page[0].State != "ready" {
 		t.Errorf("listed: %+v %q %v", page, next, err)
 	}

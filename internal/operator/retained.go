@@ -13,10 +13,11 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// Retained reads one page of what is kept of deleted instances, in the order of the dates
-// until which it is. The error tells what could not be read; the rest is listed.
-func (c *Console) Retained(ctx context.Context, after string) (all []Row, next string, err error) {
-	return c.rows(ctx, c.kept, after)
+// Retained reads one page of what the query chooses of all that is kept of deleted instances,
+// in the order of the dates until which it is. The error tells what could not be read; the
+// rest is listed.
+func (c *Console) Retained(ctx context.Context, q Query) (all []Row, next string, err error) {
+	return c.rows(ctx, c.kept, q)
 }
 
 // kept reads one page of what plans keep.

@@ -55,7 +55,7 @@ func TestUndelete(t *testing.T) {
 	if err := order("new", `{"`+out.Parameter+`":"`+handle+`"}`); err != nil {
 		t.Fatal(err)
 	}
-	if page, _, err := s.console.Retained(t.Context(), ""); err != nil || len(page) != 0 {
+	if page, _, err := s.console.Retained(t.Context(), operator.Query{}); err != nil || len(page) != 0 {
 		t.Errorf("given back, and on record: %+v %v", page, err)
 	}
 	if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: "i"}); !refused(err) {
@@ -123,7 +123,7 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	was, _, err := before.console.Retained(t.Context(), "")
+	was, _, err := before.console.Retained(t.Context(), operator.Query{})
 	if err != nil || len(was) != 1 {
 		t.Fatal(was, err)
 	}
@@ -133,7 +133,7 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 	if err != nil || len(out.Retained) != 1 || len(out.Instances)+len(out.Unknown)+len(out.Gone)+out.Restless != 0 {
 		t.Fatalf("%+v %v", out, err)
 	}
-	is, _, err := s.console.Retained(t.Context(), "")
+	is, _, err := s.console.Retained(t.Context(), operator.Query{})
 	if err != nil || len(is) != 1 || is[0].Instance != "i" || is[0].Life != was[0].Life || !slices.Equal(is[0].Made,
 		was[0].Made) ||
 		is[0].Plan != "retained" || is[0].Kept.Until.Before(s.clock.Add(lifecycle.QuarantineTime)) {

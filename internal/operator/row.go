@@ -15,9 +15,9 @@ import (
 
 // A Row is an instance, a binding or an operation.
 type Row struct {
-	Platform string `json:"platform"` // its id
+	Platform string `json:"platform_id"`
 	// PlatformName is empty for a platform that is not known any more.
-	PlatformName string `json:"platform_name,omitempty"`
+	PlatformName string `json:"platform,omitempty"`
 	Organization string `json:"organization,omitempty"` // its id
 	Space        string `json:"space,omitempty"`        // its id
 	// InstanceName is what the platform's users call it; only where the query names an
@@ -36,7 +36,7 @@ type Row struct {
 	State string `json:"state,omitempty"`
 	// Kept says until when a former life is kept out of use.
 	Kept      *lifecycle.Kept `json:"kept,omitempty"`
-	Service   string          `json:"service,omitempty"`
+	Service   string          `json:"offering,omitempty"`
 	Plan      string          `json:"plan,omitempty"`
 	Created   time.Time       `json:"created,omitzero"`
 	Updated   time.Time       `json:"updated,omitzero"`

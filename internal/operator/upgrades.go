@@ -12,33 +12,28 @@ import (
 // An Upgrade is an instance that is behind its plan: of an earlier version than the
 // plan's maintenance_info, or made when the plan meant something else.
 type Upgrade struct {
-	Platform string `json:"platform"` // its id
-	// PlatformName is empty for a platform that is not known any more.
-	PlatformName string `json:"platform_name,omitempty"`
-	Instance     string `json:"instance"`
-	State        string `json:"state"`
-	Service      string `json:"service"`
-	Plan         string `json:"plan"`
-	// Recorded is the maintenance version of the instance, and Current that of its plan;
-	// empty if there is none.
-	Recorded string `json:"recorded_version,omitempty"`
-	Current  string `json:"current_version,omitempty"`
-	// Unpublished says that the plan has changed its meaning under the same version:
-	// platforms can ask for the upgrade only once the operator gives the plan a newer
-	// version.
-	Unpublished bool `json:"unpublished,omitempty"`
+	Row
+	// IsAt is the maintenance version of the instance, and PlanIsAt that of its plan; empty
+	// if there is none.
+	IsAt     string `json:"is_at,omitempty"`
+	PlanIsAt string `json:"plan_is_at,omitempty"`
+	// Edited says that the plan has changed its meaning under the same version: platforms can
+	// ask for the upgrade only once the operator gives the plan a newer version.
+	Edited bool `json:"edited,omitempty"`
 }
 
-// Upgrades gives a page of the instances that are behind their plan; a page may be
-// empty. The cursor is empty for the first page, and then the next of the last page;
-// next is empty at the end. Instances that are deleted or being deleted are left out,
-// and those whose plan has left the catalog. The error tells what could not be read;
-// the rest is listed.
-func (c *Console) Upgrades(ctx context.Context, cursor string) (found []Upgrade, next string, err error) {
-	page, next, err := c.existing("")(ctx, cursor)
+// Upgrades gives a page of the instances that are behind their plan and that the query
+// chooses; a page may be empty, and next is empty at the end. Instances that are deleted or
+// being deleted are left out, and those whose plan has left the catalog. The error tells what
+// could not be read; the rest is listed.
+func (c *Console) Upgrades(ctx context.Context, q Query) (found []Upgrade, next string, err error) {
 	known := c.known(ctx)
+	if q.Platform, err = platformID(known, q.Platform); err != nil {
+		return nil, "", err
+	}
+	page, next, err := c.existing(q.Platform)(ctx, q.After)
 	for _, r := range page {
-		if u, behind := c.upgrade(r); behind {
+		if u, behind := c.upgrade(r); behind && q.chooses(u.Row) {
 			u.PlatformName = known[u.Platform]
 			found = append(found, u)
 		}
@@ -47,23 +42,21 @@ func (c *Console) Upgrades(ctx context.Context, cursor string) (found []Upgrade,
 }
 
 // upgrade tells whether an instance is behind its plan.
-func (c *Console) upgrade(r lifecycle.Record) (Upgrade, bool) {
+func (c *Console) upgrade(r lifecycle.Record) (u Upgrade, behind bool) {
 	if r.IsBinding() || r.State != lifecycle.Ready && r.State != lifecycle.Updating {
-		return Upgrade{}, false
+		return u, false
 	}
-	offering, plan, ok := c.Catalog(r.Attributes.ServiceID, r.Attributes.PlanID)
+	_, plan, ok := c.Catalog(r.Attributes.ServiceID, r.Attributes.PlanID)
 	if !ok {
-		return Upgrade{}, false
+		return u, false
 	}
-	u := Upgrade{
-		Platform: r.Key.Platform, Instance: r.Key.Instance, State: string(r.State), Service: offering.Name, Plan: plan.Name,
-		Recorded: r.Attributes.MaintenanceVersion, Current: versionOf(plan),
-	}
-	if u.Recorded != u.Current {
+	u.Row = c.row(r)
+	u.IsAt, u.PlanIsAt = r.Attributes.MaintenanceVersion, versionOf(plan)
+	if u.IsAt != u.PlanIsAt {
 		return u, true
 	}
-	u.Unpublished = !sameJSON(r.Attributes.Snapshot, plan.Snapshot)
-	return u, u.Unpublished
+	u.Edited = !sameJSON(r.Attributes.Snapshot, plan.Snapshot)
+	return u, u.Edited
 }
 
 func versionOf(p catalog.Plan) string {

@@ -50,7 +50,7 @@ func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(form
 // Find reads the record that a token belongs to.
 func (a Acts) Find(ctx context.Context, token string) (t lifecycle.Token, r lifecycle.Record, err error) {
 	if t, err = lifecycle.ParseToken(token); err != nil {
-		return t, r, Refuse("%q is no operation: `longshore operations` lists their tokens", token)
+		return t, r, Refuse("%q is no operation: `longshore operations -o wide` lists their tokens", token)
 	}
 	r, err = a.Records.Record(ctx, t.Key, a.Now())
 	return t, r, err

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/app/offeringfiles"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/operator/folder"
+	"github.com/longshore/longshore/internal/operator/socket"
+)
+
+// patience is how long a shell waits for what could come next.
+const patience = time.Second
+
+// A completer gives what could stand where something was typed. It asks a running broker, files
+// of the program or of the data folder, and never AWS.
+type completer func(c *cobra.Command, typed string) []string
+
+// completed completes a flag.
+func completed(c *cobra.Command, flag string, all completer) {
+	must(c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return all(c, typed), cobra.ShellCompDirectiveNoFileComp
+	}))
+}
+
+// onlyFirst completes the first argument alone.
+func onlyFirst(all completer) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return all(c, typed), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// ids are those that the newest page of a list has of what begins as typed.
+func (p *whichBroker) ids(
+	list operator.Method[operator.Query, operator.Page[operator.Row]], what operator.What, id func(operator.Row) string,
+) completer {
+	return func(c *cobra.Command, typed string) (all []string) {
+		ctx, cancel := context.WithTimeout(c.Context(), patience)
+		defer cancel()
+		running := socket.Dial(folder.Control(p.data))
+		if p.stack != "" || !running.Answers(ctx) {
+			return nil
+		}
+		page, _ := list.Ask(ctx, running.Call, operator.Query{What: what, ID: typed})
+		for _, r := range page.Items {
+			all = append(all, id(r))
+		}
+		return all
+	}
+}
+
+// instances are their ids.
+func (p *whichBroker) instances(c *cobra.Command, typed string) []string {
+	return p.ids(operator.List, operator.Instances, func(r operator.Row) string { return r.Instance })(c, typed)
+}
+
+// platforms are their names.
+func (p *whichBroker) platforms(c *cobra.Command, _ string) (all []string) {
+	if p.stack != "" {
+		return nil
+	}
+	logins, err := folder.LoginsOf(p.data)
+	if err != nil {
+		return nil
+	}
+	r, _ := logins.Registry(c.Context())
+	for _, one := range r.Platforms {
+		all = append(all, one.Name)
+	}
+	return all
+}
+
+// offered are the names of the offerings.
+func (p *whichBroker) offered(*cobra.Command, string) (all []string) {
+	offered, err := offeringfiles.Load(p.offerings)
+	if err != nil {
+		return nil
+	}
+	for _, o := range offered.Offerings() {
+		all = append(all, o.Name)
+	}
+	return all
+}
+
+// plans are those of the offering that was named, or of all.
+func (p *whichBroker) plans(c *cobra.Command, _ string) (all []string) {
+	offered, err := offeringfiles.Load(p.offerings)
+	if err != nil {
+		return nil
+	}
+	named := c.Flags().Lookup("offering").Value.String()
+	for _, o := range offered.Offerings() {
+		for _, plan := range o.Plans {
+			if named == "" || named == o.Name {
+				all = append(all, plan.Name)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/operator"
+)
+
+// filled is a row with a value in each column, as long as real ones are.
+func filled(n int) operator.Upgrade {
+	id := strings.Repeat("0123456789abcdef", 3)[:36]
+	at := time.Now().Add(-time.Duration(n) * 24 * time.Hour)
+	return operator.Upgrade{Row: operator.Row{
+		Platform: "p-abcdefghijkl", PlatformName: "production", Organization: id, Space: id, Provider: "cloudformation",
+		Made: []string{id, id}, Instance: id, Binding: id, State: string(lifecycle.DeleteFailed), Service: "object-storage",
+		Plan: "small-and-cheap", Created: at, Kept: &lifecycle.Kept{Name: id + id[:20], Since: at, Until: at, Freed: at},
+		Operation: &operator.Operation{Token: id + id, Kind: "deprovision", Phase: "in progress", Percent: n, Started: at},
+	}, IsAt: "1.10.0", PlanIsAt: fmt.Sprintf("1.%d.0", n), Edited: true}
+}
+
+// judge requires of a table of long values that it fits on a screen unless it is wide, keeps what
+// other commands take whole, and calls its columns as JSON calls its members.
+func judge[T any](t *testing.T, name string, of table[T], rows []T) {
+	t.Helper()
+	printed := func(v view) string {
+		var out strings.Builder
+		if err := of.print(&out, v, rows); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	members, wide := printed(view{output: "json"}), printed(view{output: "wide"})
+	for _, c := range of.columns {
+		if !strings.Contains(members, fmt.Sprintf("%q: ", c.name)) {
+			t.Errorf("%s: JSON has no member %q", name, c.name)
+		}
+	}
+	first := fmt.Sprint(of.columns[0].of(rows[0]))
+	for _, line := range strings.Split(strings.TrimSpace(printed(view{output: "table", noHeaders: true})), "\n") {
+		if utf8.RuneCountInString(line) > screen || !strings.HasPrefix(line, first+"  ") {
+			t.Errorf("%s: the line %q has %d columns", name, line, utf8.RuneCountInString(line))
+		}
+	}
+	if strings.Contains(wide, shortage) || strings.Count(wide, "\n") != len(rows)+1 {
+		t.Errorf("%s: a wide table is shortened:\n%s", name, wide)
+	}
+}
+
+func TestTablesFitAndUseTheWordsOfJSON(t *testing.T) {
+	var rows []operator.Row
+	var behind []operator.Upgrade
+	for n := range 3 {
+		rows, behind = append(rows, filled(n).Row), append(behind, filled(n))
+	}
+	for name, one := range listings {
+		judge(t, string(name), one, rows)
+	}
+	judge(t, "upgrades", upgrades, behind)
+	judge(t, "quarantine", quarantined, rows)
+	judge(t, "retained", retained, rows)
+	judge(t, "platforms", listedPlatforms, []listedPlatform{{strings.Repeat("n", 30), "p-abcdefghijkl", strings.Repeat("u", 30), "/p",
+		"everything, and more", "1, an older one until 2030-01-02T03:04:05Z"}})
+}
+
+// What is newest comes first, a limit keeps the newest however late they are read, and columns of
+// numbers and times sort as such.
+func TestOrders(t *testing.T) {
+	pages := 0
+	link := func(_ context.Context, _ string, in json.RawMessage) (json.RawMessage, error) {
+		var q operator.Query
+		var page operator.Page[operator.Row]
+		_ = json.Unmarshal(in, &q)
+		for n := range 10 {
+			one := filled(100 - 10*pages - n).Row
+			one.Instance = fmt.Sprint(100 - 10*pages - n)
+			page.Items = append(page.Items, one)
+		}
+		if pages++; pages < 10 {
+			page.Next = fmt.Sprint(pages)
+		}
+		return json.Marshal(page)
+	}
+	for order, want := range map[string]string{"-started": "1 2 3", "started": "100 99 98", "percent": "1 2 3", "-percent": "100 99 98"} {
+		pages = 0
+		a := listings[operator.Operations].asked(&cobra.Command{})
+		a.of.list, a.limit, a.order = operator.List, 3, order
+		all, unread := a.read(t.Context(), link)
+		a.of.sort(all, order)
+		got := ""
+		for _, r := range all[:3] {
+			got += r.Instance + " "
+		}
+		if strings.TrimSpace(got) != want || len(unread) != 0 || len(all) > 7 || pages != 10 {
+			t.Errorf("by %s: %q of %d rows that were kept of %d pages, want %q: %v", order, got, len(all), pages, want, unread)
+		}
+	}
+}
+
+// A filter leaves out what it does not choose, in each list, and a shell is told what could be
+// chosen while the broker runs.
+func TestFiltersAndCompletion(t *testing.T) {
+	b := newBench(t)
+	b.provision("ready-1", "sync", 0, 201)
+	token := b.provision("slow-1", "async", 3600, 202)
+	only := func(want string, args ...string) {
+		t.Helper()
+		if got := strings.Fields(b.operate(0, append(args, "--no-headers")...)); strings.Join(append(got, ""), " ") != want &&
+			(len(got) == 0 || got[0] != want || len(got) > 7) {
+			t.Errorf("%q lists %q, want %s alone", args, got, want)
+		}
+	}
+	only("slow-1", "instances", "--plan", "async", "--offering", "demo", "--organization", "o", "--space", "s", "--newer", "1h")
+	only("ready-1", "instances", "--state", "ready", "--platform", "default")
+	only("ready-1", "operations", "--state", "ready", "--newer", "1h")
+	for _, none := range []string{"--offering nope", "--plan nope", "--organization p", "--space p", "--older 1h", "--newer 1ns"} {
+		for _, list := range []string{"instances", "operations", "bindings", "retained", "upgrades"} {
+			only("", append([]string{list}, strings.Fields(none)...)...)
+		}
+	}
+	has(t, b.operate(1, "retained", "--platform", "nobody"), `there is no platform "nobody": the known ones are default`)
+	has(t, b.operate(2, "instances", "--older", "-1h"), "not negative")
+	has(t, b.operate(2, "instances", "--older", "2d"), `--older does not take "2d": give a duration, such as`)
+	for line, want := range map[string]string{
+		"instances": "slow-1\n", "dashboard": "ready-1\n", "backup": "slow-1\n", "retry": token + "\n", "platform rotate": "default\n",
+		"instances --platform": "default\n", "instances --offering": "demo\n", "upgrades --offering demo --plan": "async\n",
+		"instances --state": "create failed\n", "operations --sort": "started\n", "whose -o": "wide\n",
+	} {
+		command, flag, _ := strings.Cut(line, " -")
+		args := append([]string{"__complete"}, append(strings.Fields(command), "--data", b.dir)...)
+		if flag != "" {
+			args = append(args, strings.Fields("-"+flag)...)
+		}
+		_, out, _ := called(t, environment, append(args, "")...)
+		has(t, out, want)
+	}
+}
