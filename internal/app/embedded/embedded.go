@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/app/console"
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/app/web"
+	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/broker/acts"
@@ -50,6 +51,8 @@ type Broker struct {
 	Handler http.Handler
 	// Default is the first platform, as it was at the start.
 	Default platforms.Platform
+	// Metrics adds up what operators watch.
+	Metrics *metrics.Metrics
 
 	offered   *catalog.Catalog
 	console   *operator.Console
@@ -69,7 +72,7 @@ type Broker struct {
 // Open opens the data folder, resumes every operation that was running when the
 // last process ended, and starts the reaper.
 func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, err error) {
-	b := &Broker{log: log, swept: make(chan struct{})}
+	b := &Broker{log: log, swept: make(chan struct{}), Metrics: metrics.Totals()}
 	if b.folder, err = folder.Open(s.Data, folder.Options{NewID: app.NewID, Wall: s.wall}); err != nil {
 		return nil, err
 	}
@@ -98,7 +101,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	records := ledger.New(b.folder.Records, app.NewID)
 	steps := worker.New(worker.Options{
 		Records: records, Vault: b.folder.Vault, Plans: b.offered, Providers: b.providers,
-		Now: now, NewID: app.NewID, Log: log, HardTimeout: hardTimeout,
+		Now: now, NewID: app.NewID, Log: log, Metrics: b.Metrics, HardTimeout: hardTimeout,
 		Alone: true, // the folder is this process's
 	})
 	b.engine = inprocess.New(b.quiet.step(steps.Step), inprocess.Options{Inquire: steps.Inquire, Log: log})
@@ -156,10 +159,10 @@ func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledg
 	api := osb.New(osb.Options{
 		Broker: app.NewBroker(broker.Options{
 			Identity: b.folder.Whose().Broker, Records: records, Catalog: b.offered, Vault: b.folder.Vault, Engine: b.engine,
-			Now: now, Log: b.log, Dashboard: web.Dashboard(s.Origin),
+			Now: now, Log: b.log, Metrics: b.Metrics, Dashboard: web.Dashboard(s.Origin),
 		}, s.RetryAfter),
 		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: b.offered.Offerings,
-		Now: now, NewID: app.NewID, Log: b.log,
+		Now: now, NewID: app.NewID, Log: b.log, Metrics: b.Metrics,
 	})
 	return web.With(api, pages.Options{
 		Records: records, Plans: b.offered, Vault: b.folder.Vault, Keys: &pages.Keys{Records: records, Vault: b.folder.Vault},
@@ -207,6 +210,7 @@ func (b *Broker) sweep(ctx context.Context) {
 			err = nil // it was told to end
 		}
 		report.Log(b.log, err)
+		report.Count(b.Metrics)
 	}
 }
 

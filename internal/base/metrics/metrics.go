@@ -1,6 +1,6 @@
-// Package metrics writes metrics for operators, in CloudWatch's embedded metric format: one line of JSON for each
-// measurement, which CloudWatch turns into metrics in a function's log, and which is a plain log line anywhere
-// else. No text of a user is ever in it.
+// Package metrics counts for operators. On AWS each measurement is a line of JSON in a function's log, in CloudWatch's
+// embedded metric format; one process adds its measurements up, and writes them in OpenMetrics. Both have the same
+// names. No text of a user is ever in it.
 package metrics
 
 import (
@@ -36,13 +36,14 @@ const (
 	DimensionWhat   = "What"
 )
 
-// A Metrics writes measurements. The nil Metrics writes nothing.
+// A Metrics takes measurements. The nil Metrics drops them.
 type Metrics struct {
 	stack string
 	now   func() time.Time
 
-	mu  sync.Mutex
-	out io.Writer
+	mu     sync.Mutex
+	out    io.Writer         // nil for one that adds up
+	totals map[string]*total // by name and labels
 }
 
 // New makes one that writes to out.
@@ -57,10 +58,17 @@ type Value struct {
 	Unit string // Count unless it is set
 }
 
+// Milliseconds is the unit of a duration.
+const Milliseconds = "Milliseconds"
+
 // Write writes one measurement. Fields stand beside it in the log, and are no dimensions: each of many values,
 // such as plans, would be a metric of its own, and cost.
 func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
-	if m == nil {
+	switch {
+	case m == nil:
+		return
+	case m.out == nil:
+		m.add(dimensions, values)
 		return
 	}
 	names := append([]string{DimensionStack}, slices.Sorted(maps.Keys(dimensions))...)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
@@ -83,6 +84,32 @@ func (r *Report) restarted(c lifecycle.Record, now time.Time) *int {
 		return &r.Overdue
 	}
 	return &r.Redriven
+}
+
+// Count counts what the sweep did. A sweep that found nothing writes nothing:
+// CloudWatch bills a metric for each hour in which it is written.
+func (r Report) Count(m *metrics.Metrics) {
+	if r.Busy {
+		return
+	}
+	if due := r.Redriven + r.Overdue; due > 0 {
+		m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(due)})
+	}
+	if r.Halted {
+		m.Write(nil, nil, metrics.Value{Name: metrics.Halted, N: 1})
+	}
+	if r.Unreached {
+		m.Write(nil, nil, metrics.Value{Name: metrics.Trouble, N: 1})
+	}
+	for what, n := range map[string]int{
+		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
+		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped,
+		"faults": r.Faults,
+	} {
+		if n > 0 {
+			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})
+		}
+	}
 }
 
 // Empty reports whether the sweep found nothing to do.

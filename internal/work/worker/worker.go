@@ -160,7 +160,7 @@ func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lif
 		map[string]string{metrics.DimensionKind: string(op.Kind), metrics.DimensionResult: string(op.Phase)},
 		map[string]string{"service": serviceID, "plan": planID},
 		metrics.Value{Name: metrics.Settled, N: 1},
-		metrics.Value{Name: metrics.Duration, N: float64(op.Settled.Sub(op.Started).Milliseconds()), Unit: "Milliseconds"},
+		metrics.Value{Name: metrics.Duration, N: float64(op.Settled.Sub(op.Started).Milliseconds()), Unit: metrics.Milliseconds},
 	)
 	w.Log.InfoContext(ctx, "operation settled", "kind", string(op.Kind), "result", string(op.Phase), "service", serviceID, "plan", planID,
 		"milliseconds", op.Settled.Sub(op.Started).Milliseconds())

@@ -9,7 +9,6 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/deployed"
 	"github.com/longshore/longshore/internal/app/providers"
-	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
@@ -50,33 +49,7 @@ func New(_ context.Context, p deployed.Parts) (func(ctx context.Context) (reaper
 		defer cancel()
 		report, err := sweeper.Sweep(ctx)
 		report.Log(p.Log, err)
-		countSweep(p.Metrics, report)
+		report.Count(p.Metrics)
 		return report, err
 	}, nil
-}
-
-// countSweep writes the metrics of a sweep. A sweep that found nothing writes none:
-// CloudWatch bills a metric for each hour in which it is written.
-func countSweep(m *metrics.Metrics, r reaper.Report) {
-	if r.Busy {
-		return
-	}
-	if due := r.Redriven + r.Overdue; due > 0 {
-		m.Write(nil, nil, metrics.Value{Name: metrics.PastDue, N: float64(due)})
-	}
-	if r.Halted {
-		m.Write(nil, nil, metrics.Value{Name: metrics.Halted, N: 1})
-	}
-	if r.Unreached {
-		m.Write(nil, nil, metrics.Value{Name: metrics.Trouble, N: 1})
-	}
-	for what, n := range map[string]int{
-		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
-		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped,
-		"faults": r.Faults,
-	} {
-		if n > 0 {
-			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})
-		}
-	}
 }

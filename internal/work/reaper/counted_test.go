@@ -1,4 +1,4 @@
-package reaper
+package reaper_test
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestSweepsAreCounted(t *testing.T) {
 		"PastDue":   {reaper.Report{Swept: ledger.Swept{Redriven: 1, Overdue: 2}}, `"PastDue":3`},
 	} {
 		var out bytes.Buffer
-		countSweep(metrics.New("s", &out, time.Now), tc.report)
+		tc.report.Count(metrics.New("s", &out, time.Now))
 		line, _, _ := strings.Cut(out.String(), "\n")
 		if tc.want == "" && line != "" || !strings.Contains(line, tc.want) || line != "" &&
 			!strings.Contains(line, `"Dimensions":[["Stack"]]`) {
