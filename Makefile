@@ -14,7 +14,7 @@ CDK         := $(TOOLS)/cdk-2.1148.1
 POSTGRES    := $(TOOLS)/postgres-17.11.0
 POSTGRESES  := $(TOOLS)/postgres-16.15.0 $(POSTGRES) $(TOOLS)/postgres-18.6.0
 VALKEY      := $(TOOLS)/valkey-9.1.2
-CLIENTS     := $(TOOLS)/clients-1
+CLIENTS     := $(TOOLS)/clients-2
 MARIADB     := $(TOOLS)/mariadb-11.4.5
 CFN_LINT    := $(TOOLS)/cfn-lint-1.58.0
 AXE         := $(TOOLS)/axe-4.14.1
@@ -85,7 +85,7 @@ mariadb: $(if $(LONGSHORE_MARIADB),,$(MARIADB)/installed) ## install the MariaDB
 cfn-lint: $(CFN_LINT)/installed ## install the linter of templates
 
 .PHONY: clients
-clients: $(CLIENTS)/installed ## install the drivers that the guide's examples are run with
+clients: $(CLIENTS)/installed ## install the drivers that the guide's examples are run with, and a reader of metrics
 
 .PHONY: check
 check: format vet ## the inner loop: format, vet, the fast tests

@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"runtime/debug"
@@ -15,7 +15,6 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
-	"github.com/longshore/longshore/internal/base/logs"
 )
 
 // version is set when a release is built.
@@ -41,9 +40,17 @@ func versionText() string {
 	return "(unknown)"
 }
 
+// A serveFlags is what `longshore serve` was called with.
+type serveFlags struct {
+	embedded.Settings
+	own             string // the folder of the operator's own offerings, or empty
+	operate         string // where monitoring is answered, or empty
+	cert, key       string
+	format, leastOf string // of the log
+}
+
 func newServe(getenv func(string) string) *cobra.Command {
-	var s embedded.Settings
-	var own string
+	var s serveFlags
 	c := &cobra.Command{
 		Use: "serve", Short: "Run the broker in this process, with no cloud account",
 		Long: `Run the broker in this process. It needs no cloud account, unless it is to offer
@@ -65,15 +72,21 @@ Settings from the environment:
   LONGSHORE_MIN_RETRY_AFTER, LONGSHORE_MAX_RETRY_AFTER
       bounds of Retry-After; 1s and 1m unless set`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return serve(c.Context(), s, own, getenv, c.OutOrStdout(), c.ErrOrStderr())
+			return serve(c.Context(), s, getenv, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	c.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8080", "where to listen, `HOST:PORT`")
 	c.Flags().StringVar(&s.Origin, "origin", "", "`URL` at which browsers reach the broker, such as https://broker.example.com; "+
 		"unless given, the address that it listens on")
 	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
-	c.Flags().StringVar(&own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
+	c.Flags().StringVar(&s.own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
+	c.Flags().StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate and its chain, for HTTPS; read again once it has changed")
+	c.Flags().StringVar(&s.key, "tls-key", "", "`FILE` with the key of --tls-cert")
+	c.Flags().StringVar(&s.operate, "operate", "", "answer monitoring at http://`HOST:PORT`/metrics, without a login")
+	choose(c, &s.format, "log-format", "text", "`FORMAT` of the log: text or json", "text", "json")
+	choose(c, &s.leastOf, "log-level", "info", "`LEVEL` of what is logged, and above: debug, info, warn or error",
+		"debug", "info", "warn", "error")
 	c.Flags().BoolVar(&s.AWS, "aws", false, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead")
 	s.Servers = map[string]string{}
 	hostedFlags(c, s.Servers, func(f embedded.Flag) string { return f.Usage })
@@ -96,23 +109,28 @@ func hostedFlags(c *cobra.Command, servers map[string]string, usage func(f embed
 // second while platforms poll; this costs 4 MB more while it is busy.
 const garbage = 200
 
-// serve runs the embedded broker until the context ends; own is the folder of the
-// operator's own offerings, or empty.
-func serve(
-	ctx context.Context, settings embedded.Settings, own string, getenv func(string) string, out, diagnostics io.Writer,
-) error {
+// serve runs the embedded broker until the context ends.
+func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, diagnostics io.Writer) error {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
-	settings, err := settings.Complete(getenv)
+	settings, err := s.Complete(getenv)
 	if err != nil {
 		return err
 	}
-	all, err := offeringfiles.Load(own)
+	all, err := offeringfiles.Load(s.own)
 	if err != nil {
 		return err
 	}
-	log := slog.New(logs.Handler{Handler: slog.NewTextHandler(diagnostics, nil)})
+	log, scheme := newLog(diagnostics, s.format, s.leastOf), "http://"
+	var safe *tls.Config // nil for plain HTTP
+	if s.cert != "" || s.key != "" {
+		pair, err := loadKeyPair(s.cert, s.key, log)
+		if err != nil {
+			return err
+		}
+		safe, scheme = pair.config(), "https://"
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Listen)
 	if err != nil {
 		return fmt.Errorf("the broker cannot listen on %s: stop what listens there, or choose another address with --listen (%w)",
@@ -121,7 +139,7 @@ func serve(
 	// Hazard: systemd would keep a link in its journal, where others may read it.
 	prints := getenv("JOURNAL_STREAM") == "" && (settings.Origin != "" || loopback(listener.Addr().String()))
 	if settings.Origin == "" {
-		settings.Origin = originOf(listener.Addr().String())
+		settings.Origin = scheme + browsed(listener.Addr().String())
 	}
 	broker, err := embedded.Open(settings, all, log)
 	if err != nil {
@@ -129,12 +147,23 @@ func serve(
 		return err
 	}
 	defer broker.Close()
-	server := newHTTPServer(ctx, broker.Handler, log)
-	welcome(out, listener.Addr().String(), broker, settings, consoleLink(ctx, broker, prints))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(bounded(listener, maxConnections)) }()
 	checking, stop := context.WithCancel(ctx)
 	defer stop()
+	if s.operate != "" {
+		if err := operate(checking, s.operate, broker.Metrics, log); err != nil {
+			_ = listener.Close()
+			return err
+		}
+	}
+	server := newHTTPServer(ctx, broker.Handler, log)
+	welcome(out, scheme+listener.Addr().String(), broker, settings, consoleLink(ctx, broker, prints))
+	ended := make(chan error, 1)
+	listener = bounded(listener, maxConnections)
+	if server.TLSConfig = safe; safe != nil {
+		go func() { ended <- server.ServeTLS(listener, "", "") }()
+	} else {
+		go func() { ended <- server.Serve(listener) }()
+	}
 	go broker.CheckRecords(checking)
 	select {
 	case err := <-ended:
@@ -150,14 +179,14 @@ func serve(
 	return nil
 }
 
-// originOf is where a browser on this machine reaches an address. Browsers trust localhost with
+// browsed is how a browser on this machine names an address. Browsers trust localhost with
 // cookies that need a safe connection, and a number less often.
-func originOf(address string) string {
+func browsed(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip, parsed := netip.ParseAddr(host); err == nil && parsed == nil && (ip.IsLoopback() || ip.IsUnspecified()) {
 		address = net.JoinHostPort("localhost", port)
 	}
-	return "http://" + address
+	return address
 }
 
 // loopback reports whether only this machine reaches an address.
@@ -179,8 +208,8 @@ func consoleLink(ctx context.Context, broker *embedded.Broker, prints bool) stri
 
 // welcome prints where the broker is and how to try it. It prints the password only if
 // that was generated.
-func welcome(out io.Writer, address string, broker *embedded.Broker, s embedded.Settings, link string) {
-	url, p := "http://"+address, broker.Default
+func welcome(out io.Writer, url string, broker *embedded.Broker, s embedded.Settings, link string) {
+	p := broker.Default
 	trial := broker.Trial()
 	username, password, login := p.Username, p.Password, p.Username+":"+p.Password
 	switch {

@@ -30,7 +30,7 @@ const (
 	maxConnections = 1024
 )
 
-// newHTTPServer serves the broker, and slows down failed logins.
+// newHTTPServer serves the broker, slows down failed logins, and says that it lives.
 func newHTTPServer(ctx context.Context, broker http.Handler, log *slog.Logger) *http.Server {
 	guarded := logins.New(broker, logins.Options{
 		Now: time.Now, Log: log,
@@ -44,7 +44,7 @@ func newHTTPServer(ctx context.Context, broker http.Handler, log *slog.Logger) *
 		},
 	})
 	return &http.Server{
-		Handler: guarded, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: healthy(guarded), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}

@@ -326,7 +326,7 @@ func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 		s := mustStart(t, dir, username, password)
 		defer s.stop()
 		var out strings.Builder
-		welcome(&out, "127.0.0.1:1", s.broker, embedded.Settings{Username: username, Password: password}, "http://link")
+		welcome(&out, "http://127.0.0.1:1", s.broker, embedded.Settings{Username: username, Password: password}, "http://link")
 		return out.String()
 	}
 	for _, env := range [][2]string{{"cf", first}, {"", ""}} {

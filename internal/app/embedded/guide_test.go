@@ -98,7 +98,7 @@ func TestGuide(t *testing.T) {
 }
 
 // clients is where `make clients` puts drivers.
-const clients = "../../../.tools/clients-1"
+const clients = "../../../.tools/clients-2"
 
 // examples runs the guide's examples with a binding's credentials.
 func examples(t *testing.T, credentials map[string]any) {

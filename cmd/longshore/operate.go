@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/logs"
+	counted "github.com/longshore/longshore/internal/base/metrics"
+)
+
+// newLog writes the broker's log: its format is text or json.
+func newLog(to io.Writer, format, level string) *slog.Logger {
+	o := &slog.HandlerOptions{Level: map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}[level]}
+	if format == "json" {
+		return slog.New(logs.Handler{Handler: slog.NewJSONHandler(to, o)})
+	}
+	return slog.New(logs.Handler{Handler: slog.NewTextHandler(to, o)})
+}
+
+// healthy answers whether this process lives: also while records are damaged, which no restart
+// mends.
+func healthy(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" || r.Method != http.MethodGet && r.Method != http.MethodHead {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, "ok\n")
+	})
+}
+
+// operate answers monitoring on an address of its own, without a login, until the context ends.
+// Whoever reaches it reads how much is asked of the broker, and no name: it may be any address.
+func operate(ctx context.Context, address string, totals *counted.Metrics, log *slog.Logger) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("monitoring cannot be answered on %s: stop what listens there, or choose another address with --operate (%w)",
+			address, err)
+	}
+	at := listener.Addr().String()
+	if a, err := netip.ParseAddrPort(at); err == nil && !a.Addr().Unmap().IsLoopback() {
+		log.Warn("anybody who reaches this address reads, without a login, how many requests, operations and faults there are: "+
+			"let only your monitoring reach it", "operate", at)
+	}
+	log.Info("monitoring is answered", "operate", "http://"+at+"/metrics")
+	began, mux := time.Now(), http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", counted.ContentType)
+		totals.WriteTotals(w)
+		writeProcess(w, began)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	go func() {
+		if err := server.Serve(bounded(listener, 16)); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("monitoring is answered no more", "error", err)
+		}
+	}()
+	return nil
+}
+
+// writeProcess writes what is measured of the process, under the names of Prometheus's own
+// libraries, and ends.
+func writeProcess(to io.Writer, began time.Time) {
+	gauge := func(name string, value float64) { printf(to, "# TYPE %s gauge\n%[1]s %g\n", name, value) }
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) == nil {
+		printf(to, "# TYPE process_cpu_seconds counter\nprocess_cpu_seconds_total %g\n",
+			time.Duration(used.Utime.Nano()+used.Stime.Nano()).Seconds())
+	}
+	if statm, err := os.ReadFile("/proc/self/statm"); err == nil { // Linux
+		if fields := strings.Fields(string(statm)); len(fields) > 1 {
+			pages, _ := strconv.Atoi(fields[1])
+			gauge("process_resident_memory_bytes", float64(pages*os.Getpagesize()))
+		}
+	}
+	if open, err := os.ReadDir("/dev/fd"); err == nil {
+		gauge("process_open_fds", float64(len(open)))
+	}
+	gauge("process_start_time_seconds", float64(began.UnixMilli())/1000)
+	gauge("go_goroutines", float64(runtime.NumGoroutine()))
+	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(heap)
+	gauge("go_memstats_heap_alloc_bytes", float64(heap[0].Value.Uint64()))
+	printf(to, "# TYPE longshore_build info\nlongshore_build_info{version=%q} 1\n# EOF\n", versionText())
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/app"
+	counted "github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/test/testserver"
+)
+
+// A said is what a program has written so far.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// find waits until a pattern is found, and gives its group.
+func (s *said) find(t *testing.T, pattern string) string {
+	t.Helper()
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // of another goroutine
+		if found := regexp.MustCompile(pattern).FindStringSubmatch(s.String()); found != nil {
+			return found[1]
+		}
+	}
+	t.Fatalf("there is no %s in:\n%s", pattern, s)
+	return ""
+}
+
+// serveWith runs `longshore serve` until the test ends or stop is called, which gives the exit status.
+func serveWith(t *testing.T, args ...string) (out, log *said, stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out, log = new(said), new(said)
+	env := map[string]string{app.EnvUsername: checkUser, app.EnvPassword: checkPassword}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir()}, args...),
+			func(name string) string { return env[name] }, out, log)
+	}()
+	stop = sync.OnceValue(func() int {
+		cancel()
+		return <-ended
+	})
+	t.Cleanup(func() { stop() })
+	return out, log, stop
+}
+
+// asked sends a request on a connection of its own.
+func asked(t *testing.T, method, url, body string, authority []byte) (status int, answer string, header http.Header, _ error) {
+	t.Helper()
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(authority)
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(url, "/v2/") {
+		r.SetBasicAuth(checkUser, checkPassword)
+		r.Header.Set("X-Broker-API-Version", "2.17")
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}, DisableKeepAlives: true, ForceAttemptHTTP2: true}
+	resp, err := (&http.Client{Timeout: limit, Transport: transport}).Do(r)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(raw), resp.Header, err
+}
+
+func write(t *testing.T, path string, content []byte, mode os.FileMode, changed time.Time) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(path, content, 0o600), os.Chmod(path, mode), os.Chtimes(path, changed, changed)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A certificate is renewed while the broker serves: one that cannot be used leaves the old one, and
+// is logged once. Beside the API there is whether it lives, and for monitoring what it counts.
+func TestServeForMonitoringAndOverTLS(t *testing.T) {
+	first, errFirst := testserver.NewCertificates()
+	second, errSecond := testserver.NewCertificates()
+	if err := errors.Join(errFirst, errSecond); err != nil {
+		t.Fatal(err)
+	}
+	dir, at := t.TempDir(), time.Now().Add(-time.Hour)
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write(t, cert, first.Server, 0o644, at)
+	write(t, key, first.Key, 0o644, at)
+	out, log, stop := serveWith(t, "--tls-cert", cert, "--tls-key", key, "--operate", "127.0.0.1:0", "--log-format", "json")
+	url, monitoring := out.find(t, `URL +(https://\S+)`), log.find(t, `"operate":"(http://127[^"]+)"`)
+	log.find(t, `(every user of this machine may read the key)`)
+
+	must := func(want int, method, url, body string, authority []byte) (string, http.Header) {
+		t.Helper()
+		status, answer, header, err := asked(t, method, url, body, authority)
+		if err != nil || status != want {
+			t.Fatalf("%s %s: %d %s %v, want %d", method, url, status, answer, err, want)
+		}
+		return answer, header
+	}
+	if answer, _ := must(200, "GET", url+"/healthz", "", first.Authority); answer != "ok\n" {
+		t.Errorf("it says %q", answer)
+	}
+	must(401, "POST", url+"/healthz", "", first.Authority)
+	must(401, "GET", url+"/metrics", "", first.Authority)
+	must(404, "GET", strings.Replace(monitoring, "/metrics", "/v2/catalog", 1), "", nil)
+	offered, _ := must(200, "GET", url+"/v2/catalog", "", first.Authority)
+	ids := regexp.MustCompile(`"id":"([^"]+)","name":"demo"[^§]*?"id":"([^"]+)","name":"sync"`).FindStringSubmatch(offered)
+	if ids == nil {
+		t.Fatal(offered)
+	}
+	must(201, "PUT", url+"/v2/service_instances/i", `{"service_id":"`+ids[1]+`","plan_id":"`+ids[2]+
+		`","organization_guid":"o","space_guid":"s"}`, first.Authority)
+	text, header := must(200, "GET", monitoring, "", nil)
+	if header.Get("Content-Type") != counted.ContentType {
+		t.Errorf("metrics are %q", header.Get("Content-Type"))
+	}
+	counts(t, text, map[string]float64{
+		`longshore_accepted_total{"kind": "provision"}`: 1, `longshore_settled_total{"kind": "provision", "result": "succeeded"}`: 1,
+		`longshore_duration_seconds_count{"kind": "provision", "result": "succeeded"}`:                1,
+		`longshore_duration_seconds_bucket{"kind": "provision", "le": "3600.0", "result": "succeeded"}`: 1,
+		`longshore_answered_total{"class": "2xx"}`: 2, `longshore_answered_total{"class": "4xx"}`: 2,
+	})
+
+	write(t, cert, second.Server, 0o644, at.Add(time.Minute))
+	for range 3 { // the key is not there yet
+		must(200, "GET", url+"/healthz", "", first.Authority)
+	}
+	write(t, key, second.Key, 0o600, at.Add(time.Minute))
+	must(200, "GET", url+"/healthz", "", second.Authority)
+	if _, _, _, err := asked(t, "GET", url+"/healthz", "", first.Authority); err == nil {
+		t.Error("the old certificate is served on")
+	}
+	if status := stop(); status != 0 || strings.Count(log.String(), "cannot be used: the one before it is served on") != 1 {
+		t.Errorf("exit status %d, and the log says:\n%s", status, log)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(log.String()), "\n") {
+		if strings.Contains(line, "\"level\"") && !json.Valid([]byte(line)) {
+			t.Errorf("the log has %q", line)
+		}
+	}
+}
+
+// counts requires that a reader of OpenMetrics, which is strict, finds these samples and some of the
+// process.
+func counts(t *testing.T, text string, want map[string]float64) {
+	t.Helper()
+	python := repository + "/.tools/clients-2/python/bin/python3"
+	if _, err := os.Stat(python); err != nil {
+		t.Fatalf("the reader of metrics is not installed: run make clients (%v)", err)
+	}
+	read := exec.Command(python, "-c", `
+import json, sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as read
+print(json.dumps({s.name + (json.dumps(s.labels, sort_keys=True) if s.labels else ""): s.value
+                  for family in read(sys.stdin.read()) for s in family.samples}))`)
+	read.Stdin = strings.NewReader(text)
+	raw, err := read.CombinedOutput()
+	var got map[string]float64
+	if err := errors.Join(err, json.Unmarshal(raw, &got)); err != nil {
+		t.Fatalf("%v: %s\n%s", err, raw, text)
+	}
+	for name, n := range want {
+		if got[name] != n {
+			t.Errorf("%s is %v, want %v:\n%s", name, got[name], n, text)
+		}
+	}
+	for _, name := range []string{"process_cpu_seconds_total", "process_open_fds", "process_start_time_seconds", "go_goroutines",
+		"go_memstats_heap_alloc_bytes", "process_resident_memory_bytes"} {
+		if got[name] <= 0 {
+			t.Errorf("%s is %v", name, got[name])
+		}
+	}
+}
+
+// A level leaves out what is below it, and an address that others reach is warned of.
+func TestServeLogs(t *testing.T) {
+	out, log, stop := serveWith(t, "--operate", "0.0.0.0:0", "--log-level", "warn")
+	out.find(t, `(Longshore is ready)`)
+	if status := stop(); status != 0 || strings.Contains(log.String(), "level=INFO") {
+		t.Errorf("exit status %d:\n%s", status, log)
+	}
+	has(t, log.String(), "level=WARN", "let only your monitoring reach it")
+}
+
+func TestServeRefuses(t *testing.T) {
+	taken := httpOf(t, http.NotFoundHandler(), 1, nil)
+	none := filepath.Join(t.TempDir(), "none.pem")
+	for args, want := range map[string]string{
+		"--log-level loud":                          `--log-level does not take "loud": give debug, info, warn or error`,
+		"--log-format xml":                          `--log-format does not take "xml": give text or json`,
+		"--tls-cert " + none:                        "give both, or neither",
+		"--tls-cert " + none + " --tls-key " + none: "give PEM files that belong together",
+		"--operate " + taken:                        "choose another address with --operate",
+	} {
+		_, log, stop := serveWith(t, strings.Fields(args)...)
+		log.find(t, `(longshore: )`)
+		if status := stop(); status == 0 {
+			t.Errorf("%s: exit status 0", args)
+		}
+		has(t, log.String(), want)
+	}
+}

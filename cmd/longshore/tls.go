@@ -1,0 +1,79 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/longshore/longshore/internal/base/advice"
+)
+
+// A keyPair is a certificate with its key, in two files that are read again once they have
+// changed. It looks at each handshake: a program that renews certificates may replace the files,
+// or the folder that they are in.
+type keyPair struct {
+	cert, key string
+	log       *slog.Logger
+
+	mu      sync.Mutex
+	changed [2]time.Time
+	pair    *tls.Certificate
+}
+
+// loadKeyPair reads the two files.
+func loadKeyPair(cert, key string, log *slog.Logger) (*keyPair, error) {
+	if cert == "" || key == "" {
+		return nil, advice.For("--tls-cert and --tls-key", "only one of them is given", "give both, or neither for plain HTTP")
+	}
+	k := &keyPair{cert: cert, key: key, log: log}
+	if err := k.load(); err != nil {
+		return nil, fmt.Errorf("the certificate of --tls-cert and the key of --tls-key cannot be used: "+
+			"give PEM files that belong together and that the broker may read: %w", err)
+	}
+	return k, nil
+}
+
+// config has the newest pair for each handshake.
+func (k *keyPair) config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if err := k.load(); err != nil {
+				k.log.Error("the certificate has changed and cannot be used: the one before it is served on", "certificate", k.cert, "error", err)
+			}
+			return k.pair, nil
+		}}
+}
+
+// load reads the pair if a file has changed since load last looked. A change that fails is not
+// read again: the error is given once.
+func (k *keyPair) load() error {
+	var changed [2]time.Time
+	var mode fs.FileMode
+	for n, path := range []string{k.cert, k.key} {
+		if info, err := os.Stat(path); err == nil {
+			changed[n], mode = info.ModTime(), info.Mode()
+		}
+	}
+	if changed == k.changed && k.pair != nil {
+		return nil
+	}
+	k.changed = changed
+	pair, err := tls.LoadX509KeyPair(k.cert, k.key)
+	if err != nil {
+		return err
+	}
+	if mode.Perm()&0o007 != 0 {
+		k.log.Warn("every user of this machine may read the key of the broker's certificate: run chmod o= on it", "key", k.key)
+	}
+	if k.pair != nil {
+		k.log.Info("the certificate has changed", "certificate", k.cert, "until", pair.Leaf.NotAfter)
+	}
+	k.pair = &pair
+	return nil
+}
