@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -81,7 +80,8 @@ Settings from the environment:
 	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
 	c.Flags().StringVar(&s.own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
-	c.Flags().StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate and its chain, for HTTPS; read again once it has changed")
+	c.Flags().StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate and its chain, for HTTPS; "+
+		"read again once it has changed")
 	c.Flags().StringVar(&s.key, "tls-key", "", "`FILE` with the key of --tls-cert")
 	c.Flags().StringVar(&s.operate, "operate", "", "answer monitoring at http://`HOST:PORT`/metrics, without a login")
 	choose(c, &s.format, "log-format", "text", "`FORMAT` of the log: text or json", "text", "json")
@@ -122,19 +122,14 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 	if err != nil {
 		return err
 	}
-	log, scheme := newLog(diagnostics, s.format, s.leastOf), "http://"
-	var safe *tls.Config // nil for plain HTTP
-	if s.cert != "" || s.key != "" {
-		pair, err := loadKeyPair(s.cert, s.key, log)
-		if err != nil {
-			return err
-		}
-		safe, scheme = pair.config(), "https://"
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", settings.Listen)
+	log := newLog(diagnostics, s.format, s.leastOf)
+	scheme, safe, err := safety(s.cert, s.key, log)
 	if err != nil {
-		return fmt.Errorf("the broker cannot listen on %s: stop what listens there, or choose another address with --listen (%w)",
-			settings.Listen, err)
+		return err
+	}
+	listener, err := listenOn(ctx, settings.Listen, "--listen")
+	if err != nil {
+		return err
 	}
 	// Hazard: systemd would keep a link in its journal, where others may read it.
 	prints := getenv("JOURNAL_STREAM") == "" && (settings.Origin != "" || loopback(listener.Addr().String()))
@@ -156,14 +151,10 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 		}
 	}
 	server := newHTTPServer(ctx, broker.Handler, log)
+	server.TLSConfig = safe
 	welcome(out, scheme+listener.Addr().String(), broker, settings, consoleLink(ctx, broker, prints))
 	ended := make(chan error, 1)
-	listener = bounded(listener, maxConnections)
-	if server.TLSConfig = safe; safe != nil {
-		go func() { ended <- server.ServeTLS(listener, "", "") }()
-	} else {
-		go func() { ended <- server.Serve(listener) }()
-	}
+	go func() { ended <- serveOn(server, bounded(listener, maxConnections)) }()
 	go broker.CheckRecords(checking)
 	select {
 	case err := <-ended:

@@ -21,9 +21,10 @@ type completer func(c *cobra.Command, typed string) []string
 
 // completed completes a flag.
 func completed(c *cobra.Command, flag string, all completer) {
-	must(c.RegisterFlagCompletionFunc(flag, func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	complete := func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return all(c, typed), cobra.ShellCompDirectiveNoFileComp
-	}))
+	}
+	must(c.RegisterFlagCompletionFunc(flag, complete))
 }
 
 // onlyFirst completes the first argument alone.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -48,6 +49,16 @@ func newHTTPServer(ctx context.Context, broker http.Handler, log *slog.Logger) *
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, DisableGeneralOptionsHandler: true,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
+}
+
+// listenOn listens on the address that a flag gives.
+func listenOn(ctx context.Context, address, flag string) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("the broker cannot listen on %s: stop what listens there, or choose another address with %s (%w)",
+			address, flag, err)
+	}
+	return l, nil
 }
 
 // bounded accepts at most that many connections at a time.

@@ -81,8 +81,10 @@ func newListing(what operator.What) *cobra.Command {
 		one, id = "TOKEN", func(r operator.Row) string { return r.Operation.Token }
 	}
 	c := &cobra.Command{
-		Use: fmt.Sprintf("%s [%s]", what, one), Short: fmt.Sprintf("List the %s, or show one in full", what), Args: takes(0, 1, ""),
-		Long: fmt.Sprintf(`List the %s, the newest first, or show the one in full whose %s is given, or begins like it.`, what, one),
+		Use: fmt.Sprintf("%s [%s]", what, one), Args: takes(0, 1, ""),
+		Short: fmt.Sprintf("List the %s, or show one in full", what),
+		Long: fmt.Sprintf("List the %s, the newest first, or show the one in full whose %s is given, or begins like it.",
+			what, one),
 	}
 	t := listings[what]
 	t.what, t.list, t.none = what, operator.List, fmt.Sprintf("No %s.", what)
@@ -104,7 +106,8 @@ func newListing(what operator.What) *cobra.Command {
 			case a.query.ID == "" || a.json() || len(all) > 1:
 				return errors.Join(t.print(out, a.view, all), tellWaits(out, a.view, all))
 			case len(all) == 0:
-				return fmt.Errorf("none of the %s is called %q, or begins like it: `%s` lists them", what, a.query.ID, "longshore "+what)
+				return fmt.Errorf("none of the %s is called %q, or begins like it: `%s` lists them", what, a.query.ID,
+					"longshore "+what)
 			}
 			return show(out, all[0])
 		})

@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"runtime"
 	"runtime/metrics"
@@ -49,13 +46,12 @@ func healthy(next http.Handler) http.Handler {
 // operate answers monitoring on an address of its own, without a login, until the context ends.
 // Whoever reaches it reads how much is asked of the broker, and no name: it may be any address.
 func operate(ctx context.Context, address string, totals *counted.Metrics, log *slog.Logger) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	listener, err := listenOn(ctx, address, "--operate")
 	if err != nil {
-		return fmt.Errorf("monitoring cannot be answered on %s: stop what listens there, or choose another address with --operate (%w)",
-			address, err)
+		return err
 	}
 	at := listener.Addr().String()
-	if a, err := netip.ParseAddrPort(at); err == nil && !a.Addr().Unmap().IsLoopback() {
+	if !loopback(at) {
 		log.Warn("anybody who reaches this address reads, without a login, how many requests, operations and faults there are: "+
 			"let only your monitoring reach it", "operate", at)
 	}

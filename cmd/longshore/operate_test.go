@@ -44,7 +44,7 @@ func (s *said) String() string {
 // find waits until a pattern is found, and gives its group.
 func (s *said) find(t *testing.T, pattern string) string {
 	t.Helper()
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // of another goroutine
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if found := regexp.MustCompile(pattern).FindStringSubmatch(s.String()); found != nil {
 			return found[1]
 		}
@@ -53,7 +53,8 @@ func (s *said) find(t *testing.T, pattern string) string {
 	return ""
 }
 
-// serveWith runs `longshore serve` until the test ends or stop is called, which gives the exit status.
+// serveWith runs `longshore serve` until the test ends or stop is called, which gives the exit
+// status.
 func serveWith(t *testing.T, args ...string) (out, log *said, stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -73,7 +74,9 @@ func serveWith(t *testing.T, args ...string) (out, log *said, stop func() int) {
 }
 
 // asked sends a request on a connection of its own.
-func asked(t *testing.T, method, url, body string, authority []byte) (status int, answer string, header http.Header, _ error) {
+func asked(
+	t *testing.T, method, url, body string, authority []byte,
+) (status int, said string, _ http.Header, _ error) {
 	t.Helper()
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(authority)
@@ -97,7 +100,8 @@ func asked(t *testing.T, method, url, body string, authority []byte) (status int
 
 func write(t *testing.T, path string, content []byte, mode os.FileMode, changed time.Time) {
 	t.Helper()
-	if err := errors.Join(os.WriteFile(path, content, 0o600), os.Chmod(path, mode), os.Chtimes(path, changed, changed)); err != nil {
+	err := errors.Join(os.WriteFile(path, content, 0o600), os.Chmod(path, mode), os.Chtimes(path, changed, changed))
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -144,10 +148,12 @@ func TestServeForMonitoringAndOverTLS(t *testing.T) {
 		t.Errorf("metrics are %q", header.Get("Content-Type"))
 	}
 	counts(t, text, map[string]float64{
-		`longshore_accepted_total{"kind": "provision"}`: 1, `longshore_settled_total{"kind": "provision", "result": "succeeded"}`: 1,
-		`longshore_duration_seconds_count{"kind": "provision", "result": "succeeded"}`:                1,
+		`longshore_accepted_total{"kind": "provision"}`:                                                 1,
+		`longshore_settled_total{"kind": "provision", "result": "succeeded"}`:                           1,
+		`longshore_duration_seconds_count{"kind": "provision", "result": "succeeded"}`:                  1,
 		`longshore_duration_seconds_bucket{"kind": "provision", "le": "3600.0", "result": "succeeded"}`: 1,
-		`longshore_answered_total{"class": "2xx"}`: 2, `longshore_answered_total{"class": "4xx"}`: 2,
+		`longshore_answered_total{"class": "2xx"}`:                                                      2,
+		`longshore_answered_total{"class": "4xx"}`:                                                      2,
 	})
 
 	write(t, cert, second.Server, 0o644, at.Add(time.Minute))

@@ -171,12 +171,14 @@ func checkOfferings(dir string, names []string) error {
 
 // A listedPlatform is what a list tells of a platform: no password.
 type listedPlatform struct {
-	Name      string `json:"name"`
-	ID        string `json:"id"`
-	User      string `json:"user,omitempty"`
-	Path      string `json:"path,omitempty"`
-	Sees      string `json:"sees"`
-	Passwords string `json:"passwords"`
+	Name string `json:"name"`
+	ID   string `json:"id"`
+	User string `json:"user,omitempty"`
+	Path string `json:"path,omitempty"`
+	Sees string `json:"sees"`
+	// OlderUntil is when its older password ends, if there is one, beside the one that it has.
+	OlderUntil time.Time `json:"older_until,omitzero"`
+	Removed    time.Time `json:"removed,omitzero"`
 }
 
 // listedPlatforms is the table of the platforms, in the order in which they were added.
@@ -186,19 +188,20 @@ var listedPlatforms = table[listedPlatform]{columns: []column[listedPlatform]{
 	{"user", false, func(p listedPlatform) any { return p.User }},
 	{"path", false, func(p listedPlatform) any { return p.Path }},
 	{"sees", false, func(p listedPlatform) any { return p.Sees }},
-	{"passwords", false, func(p listedPlatform) any { return p.Passwords }},
+	{"older_until", false, func(p listedPlatform) any { return p.OlderUntil }},
+	{"removed", false, func(p listedPlatform) any { return p.Removed }},
 }}
 
 // listed is what a list tells of a platform.
 func listed(p platforms.Platform) listedPlatform {
-	l := listedPlatform{p.Name, p.ID, p.Username, p.Path, seenBy(p), "1"}
+	l := listedPlatform{Name: p.Name, ID: p.ID, User: p.Username, Path: p.Path, Sees: seenBy(p), Removed: p.Removed}
 	for _, old := range p.Previous {
-		if time.Now().Before(old.Until) {
-			l.Passwords += ", an older one until " + stamp(old.Until)
+		if time.Now().Before(old.Until) && old.Until.After(l.OlderUntil) {
+			l.OlderUntil = old.Until
 		}
 	}
 	if !p.Removed.IsZero() {
-		l.Passwords, l.User = "none: removed "+stamp(p.Removed), ""
+		l.User = ""
 	}
 	return l
 }

@@ -102,7 +102,7 @@ func TestADamagedOperation(t *testing.T) {
 	b.stop()
 	b.spoilRecord("#slow-1INSTANCE")
 	b.start()
-	has(t, b.operate(2, "operations", "--state", "running"), slow, "#slow-1")
+	has(t, b.operate(2, "operations", "--state", "running", "-o", "wide"), slow, "#slow-1")
 	b.send("GET", "/v2/service_instances/slow-1/last_operation", "", 500)
 	b.send("GET", "/v2/service_instances/slow-2/last_operation", "", 200)
 }

@@ -97,11 +97,15 @@ In a shell, ` + "`source <(longshore completion bash)`" +
 				if d, err := time.ParseDuration(usual); err == nil && f.Value.Type() == "duration" {
 					usual = short(d)
 				}
-				if usual != "0" { // which stands for none, as the words say
+				if usual != "0" && usual != "0s" { // which stands for none, as the words say
 					meaning += "; `" + usual + "` unless given"
 				}
 			}
-			fmt.Fprintf(&b, "%s| `--%s%s` | %s |\n", head, f.Name, value, strings.ReplaceAll(meaning, "|", `\|`))
+			name := "--" + f.Name
+			if f.Shorthand != "" {
+				name = "-" + f.Shorthand + "`, `" + name
+			}
+			fmt.Fprintf(&b, "%s| `%s%s` | %s |\n", head, name, value, strings.ReplaceAll(meaning, "|", `\|`))
 			head = ""
 		})
 	})

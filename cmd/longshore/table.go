@@ -44,7 +44,7 @@ type view struct {
 
 // flag adds the flag of a command that prints one thing.
 func (v *view) flag(c *cobra.Command) {
-	choose(c, &v.output, "output,o", "table", "`FORMAT` of what is printed: table of 80 columns, wide with all there is, or json",
+	choose(c, &v.output, "output,o", "table", "`FORMAT` of what is printed: table, which fits 80 columns, wide or json",
 		"table", "wide", "json")
 }
 
@@ -276,8 +276,8 @@ func (a *asking[T]) answer(c *cobra.Command, print func(out io.Writer, all []T) 
 		return err
 	}
 	if more {
-		printf(c.ErrOrStderr(), "These are %d, and there are more: choose with --platform, --plan and --state, or list all with --limit 0.\n",
-			a.limit)
+		printf(c.ErrOrStderr(), "These are %d, and there are more: choose with --state, --platform and other filters, "+
+			"or list all with --limit 0.\n", a.limit)
 	}
 	return notAll(unread)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -24,30 +26,40 @@ type keyPair struct {
 	pair    *tls.Certificate
 }
 
-// loadKeyPair reads the two files.
-func loadKeyPair(cert, key string, log *slog.Logger) (*keyPair, error) {
-	if cert == "" || key == "" {
-		return nil, advice.For("--tls-cert and --tls-key", "only one of them is given", "give both, or neither for plain HTTP")
+// safety is how a server speaks TLS; nil for plain HTTP, where neither file is given.
+func safety(cert, key string, log *slog.Logger) (scheme string, _ *tls.Config, _ error) {
+	switch {
+	case cert == "" && key == "":
+		return "http://", nil, nil
+	case cert == "" || key == "":
+		return "", nil, advice.For("--tls-cert and --tls-key", "only one of them is given",
+			"give both, or neither for plain HTTP")
 	}
 	k := &keyPair{cert: cert, key: key, log: log}
 	if err := k.load(); err != nil {
-		return nil, fmt.Errorf("the certificate of --tls-cert and the key of --tls-key cannot be used: "+
+		return "", nil, fmt.Errorf("the certificate of --tls-cert and the key of --tls-key cannot be used: "+
 			"give PEM files that belong together and that the broker may read: %w", err)
 	}
-	return k, nil
+	return "https://", &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.newest}, nil
 }
 
-// config has the newest pair for each handshake.
-func (k *keyPair) config() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			if err := k.load(); err != nil {
-				k.log.Error("the certificate has changed and cannot be used: the one before it is served on", "certificate", k.cert, "error", err)
-			}
-			return k.pair, nil
-		}}
+// newest is the pair for a handshake.
+func (k *keyPair) newest(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.load(); err != nil {
+		k.log.Error("the certificate has changed and cannot be used: the one before it is served on", "certificate", k.cert,
+			"error", err)
+	}
+	return k.pair, nil
+}
+
+// serveOn serves until the server is shut down.
+func serveOn(server *http.Server, listener net.Listener) error {
+	if server.TLSConfig == nil {
+		return server.Serve(listener)
+	}
+	return server.ServeTLS(listener, "", "")
 }
 
 // load reads the pair if a file has changed since load last looked. A change that fails is not

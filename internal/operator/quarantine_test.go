@@ -67,7 +67,7 @@ func TestAnOperatorReleasesAThing(t *testing.T) {
 		}
 	}
 	page, next, err := s.console.Quarantined(t.Context(), operator.Query{})
-	if err != nil || next != "" || len(page) != 1 || page[0].State != "ready" {
+	if err != nil || next != "" || len(page) != 1 || page[0].State != "released" {
 		t.Errorf("listed: %+v %q %v", page, next, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// ContentType is that of what WriteTo writes.
+// ContentType is that of OpenMetrics.
 const ContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 // The format is written here, and not by Prometheus's own library, which makes the program 2 MB
@@ -70,7 +70,8 @@ func (m *Metrics) WriteTotals(to io.Writer) {
 		t := m.totals[key]
 		if t.family != family {
 			family = t.family
-			_, _ = fmt.Fprintf(to, "# TYPE %s %s\n", family, map[bool]string{true: "counter", false: "histogram"}[t.counts == nil])
+			kind := map[bool]string{true: "counter", false: "histogram"}[t.counts == nil]
+			_, _ = fmt.Fprintf(to, "# TYPE %s %s\n", family, kind)
 		}
 		t.write(to)
 	}
@@ -94,7 +95,7 @@ func (t *total) write(to io.Writer) {
 		}
 		_, _ = fmt.Fprintf(to, "%s_bucket%s %d\n", t.family, within(fmt.Sprintf("le=%q", le)), n)
 	}
-	_, _ = fmt.Fprintf(to, "%s_sum%s %g\n%s_count%s %d\n", t.family, within(""), t.sum, t.family, within(""), t.counts[len(steps)])
+	_, _ = fmt.Fprintf(to, "%s_sum%s %g\n%[1]s_count%[2]s %[4]d\n", t.family, within(""), t.sum, t.counts[len(steps)])
 }
 
 // snake is a name of CloudWatch's as Prometheus writes names: PastDue is past_due.
