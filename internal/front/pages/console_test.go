@@ -299,7 +299,7 @@ func TestConsoleShowsMarkupAsText(t *testing.T) {
 		}
 	}
 	d.sees(d.console("overview"), http.StatusOK, "&lt;script&gt;alert(1)", "longshore reaper resume")
-	d.sees(d.console("platforms"), http.StatusOK, "Production", "Rotating", "/production/v2")
+	d.sees(d.console("platforms"), http.StatusOK, "Production", "Rotating", "given", "/production/v2", "age not known")
 }
 
 // The console tells that something cannot be read, without its cause, and shows the rest.

@@ -254,10 +254,15 @@ func (v *visit) platforms() (int, g.Node) {
 		registry, err := v.Console.Registry(v.r.Context())
 		return registry.Platforms, "", err
 	}, func(platforms.Platform) bool { return true })
-	list := listed(v, []string{"Platform", "State", "Id", "Logs in at", "Sees"}, rows, next, "No platform may log in.",
+	heads := []string{"Platform", "State", "Password", "Id", "Logs in at", "Sees"}
+	list := listed(v, heads, rows, next, "No platform may log in.",
 		func(p platforms.Platform) []g.Node {
 			sees := first(clipped(strings.Join(p.Offerings, ", ")), "everything")
-			return []g.Node{h.Strong(g.Text(short(p.Name))), v.login(p), h.Code(g.Text(short(p.ID))),
+			given := text("age not known")
+			if !p.Since.IsZero() {
+				given = g.Group{g.Text("given "), ago(p.Since, v.now)}
+			}
+			return []g.Node{h.Strong(g.Text(short(p.Name))), v.login(p), given, h.Code(g.Text(short(p.ID))),
 				h.Code(g.Text(short(p.Path + "/v2"))), text(sees)}
 		})
 	return v.page("Platforms", false, list)

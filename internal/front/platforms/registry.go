@@ -28,6 +28,8 @@ type Platform struct {
 	// Chosen: the password was given by an operator, and not generated here. It
 	// is never printed.
 	Chosen bool `json:"chosen,omitempty"`
+	// Since is when it was given its password; zero if that is not known.
+	Since time.Time `json:"since,omitzero"`
 	// Previous are passwords that a rotation has replaced.
 	Previous []Previous `json:"previous,omitempty"`
 	// Offerings are what it may see: names of offerings, or of one plan as
@@ -198,7 +200,7 @@ func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error)
 			return r, err
 		}
 	}
-	r = r.clone()
+	r, p.Since = r.clone(), now.UTC().Truncate(time.Second)
 	i, err := r.find(p.Name)
 	if err == nil && r.Platforms[i].Removed.IsZero() {
 		return r, fmt.Errorf("platform %q exists: choose another name, or rotate its password", p.Name)
@@ -265,7 +267,7 @@ func (r Registry) Rotate(name, password string, now time.Time, overlap time.Dura
 	if overlap > 0 {
 		p.Previous = append(p.Previous, Previous{Password: p.Password, Until: EndOfOverlap(now, overlap)})
 	}
-	p.Password, p.Chosen = password, false
+	p.Password, p.Chosen, p.Since = password, false, now.UTC().Truncate(time.Second)
 	r.Platforms[i] = p
 	return r, r.check()
 }

@@ -33,7 +33,7 @@ func Console(records *ledger.Ledger, now func() time.Time, id func() string, sta
 			return platforms.Registry{Platforms: []platforms.Platform{
 				{ID: "default", Name: "default", Credential: login},
 				{ID: "cf", Name: "Production", Path: "/production", Credential: login, Previous: old,
-					Offerings: []string{"postgresql"}},
+					Since: Epoch.Add(-time.Hour), Offerings: []string{"postgresql"}},
 			}}, nil
 		},
 	}
