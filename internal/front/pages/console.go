@@ -215,7 +215,7 @@ func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, er
 		reading.Go(func() { all[n], unread[n] = v.Records.Record(v.r.Context(), k, v.now) })
 	}
 	reading.Wait()
-	// What is deleted may still be listed; former lives have lists of their own.
+	// The directory may still list what is deleted; former lives have lists of their own.
 	all = slices.DeleteFunc(all, func(r lifecycle.Record) bool { return !r.Exists() || r.Key.Life != "" })
 	return all, next, errors.Join(append(unread, err)...)
 }

@@ -42,8 +42,8 @@ func Console(records *ledger.Ledger, now func() time.Time, id func() string, sta
 // ConsolePages are the console's pages, in the order of its navigation, and one of each act.
 func (s *Stage) ConsolePages() map[string]string {
 	return map[string]string{
-		"overview": "overview", "instances": "instances", "instance": "instance?platform=cf&id=stuck", "operations": "operations",
-		"stuck": "operations?show=stuck", "failed": "operations?show=failed", "upgrades": "upgrades", "quarantine": "quarantine",
+		"overview": "overview", "instances": "instances", "instance": "instance?platform=cf&id=stuck",
+		"long": "instance?platform=cf&id=long", "operations": "operations", "stuck": "operations?show=stuck", "failed": "operations?show=failed", "upgrades": "upgrades", "quarantine": "quarantine",
 		"retained": "retained", "offerings": "offerings", "platforms": "platforms", "none": "instances?plan=none",
 		"settle":  "act?do=settle&token=" + s.token(s.Key("stuck")),
 		"discard": "act?do=discard&token=" + s.token(s.Key("orphan").Former("first")),
@@ -78,7 +78,7 @@ func (s *Stage) operators() {
 	})
 	s.instance("lost", func(r *lifecycle.Record) {
 		r.State, r.Operation, r.Due = lifecycle.DeleteFailed, op(operation.Deprovision, lifecycle.Failed), Epoch.Add(24*time.Hour)
-		r.Operation.Description = strings.Repeat("The server does not answer. ", 30)
+		r.Operation.Description = "The server postgres-eu-central-1.databases.internal.example.com does not answer."
 	})
 	for _, scene := range []string{"orphan", "kept"} {
 		k, at := s.Key(scene).Former("first"), Epoch.Add(-26*time.Hour)
@@ -94,7 +94,7 @@ func (s *Stage) operators() {
 	}
 	s.put(ledger.PutReport(ledger.Report{Started: Epoch.Add(-20 * time.Minute), Ended: Epoch.Add(-19 * time.Minute),
 		Counted: &ledger.Counted{Things: 1843, Owned: 1840, InQuarantine: 1, Retained: 12,
-			Odd: []string{"postgres: ls_" + strings.Repeat("x", 50)}}}, "1"))
+			Odd: []string{"postgres: ls_" + strings.Repeat("orders_", 6) + "1"}}}, "1"))
 	s.put(ledger.PutReport(ledger.Report{Started: Epoch.Add(-time.Minute), Ended: Epoch.Add(-time.Minute),
 		Swept: &ledger.Swept{Redriven: 2, Reclaimed: 1}}, "2"))
 }
