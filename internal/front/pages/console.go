@@ -91,6 +91,7 @@ type visit struct {
 	now    time.Time
 	part   string
 	acts   bool    // the session may act
+	busy   bool    // the page changes soon
 	unread []error // what could not be read; the rest is shown
 }
 
@@ -145,7 +146,7 @@ func (v *visit) page(title string, live bool, body ...g.Node) (int, g.Node) {
 			})),
 			h.Form(h.Method("post"), h.Action("leave"), h.Span(g.Text(role)),
 				h.Button(h.Type("submit"), g.Text("Sign out")))),
-		h.Main(h.Class("wide"), g.If(live, h.Data("live", "")), h.H1(g.Text(title)),
+		h.Main(h.Class("wide"), g.If(live, h.Data("live", "")), g.If(v.busy, h.Data("busy", "")), h.H1(g.Text(title)),
 			g.If(len(v.unread) > 0, alert("Not everything can be read",
 				"What is missing here may be there all the same. The log of the broker says why it cannot be read.")),
 			g.Group(body)))

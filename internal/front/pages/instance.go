@@ -387,16 +387,6 @@ func (v *view) planOf(e lifecycle.Entry) string {
 	return ""
 }
 
-// clipped shortens a text between two characters.
-func clipped(s string) string { return clippedTo(s, longestText) }
-
-func clippedTo(s string, most int) string {
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return s
-}
-
 func (v *view) foot() g.Node {
 	action := "leave?" + InstancePath(v.record.Key)[len(pathInstance)+1:]
 	return h.Footer(

@@ -22,9 +22,11 @@ func (v *visit) instance() (int, g.Node) {
 		_, page := v.page("There is no such instance", false, h.P(g.Text("It was deleted, or never was.")))
 		return http.StatusNotFound, page
 	}
+	v.refresh(v.r.Context(), is)
+	v.busy = is.record.InProgress() || is.awaits()
 	op := is.record.Operation
 	return v.page(is.title(), true, h.P(stateOf(is.record)), is.progress(op), is.failure(op), v.operation(is.record), v.whose(is),
-		section("about", "About", is.about()), is.bound(), is.happened())
+		section("about", "About", is.about()), is.use(), is.bound(), is.happened())
 }
 
 func (v *visit) whose(is *view) g.Node {

@@ -145,5 +145,15 @@ func example(label, content string) g.Node {
 		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", label), h.Data("copy", ""), h.Code(g.Text(content))))
 }
 
+// clipped shortens a text between two characters.
+func clipped(s string) string { return clippedTo(s, longestText) }
+
+func clippedTo(s string, most int) string {
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return s
+}
+
 // first is the first of the texts that is not empty.
 func first(texts ...string) string { return cmp.Or(texts...) }
