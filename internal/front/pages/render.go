@@ -98,6 +98,22 @@ func facts(all ...fact) g.Node {
 	}))
 }
 
+// table is a table that narrow screens show as cards. Roles keep it a table for readers where
+// the style makes blocks of it.
+func table[T any](heads []string, rows []T, cells func(T) []g.Node) g.Node {
+	return h.Table(h.Role("table"),
+		h.THead(h.Role("rowgroup"), h.Tr(h.Role("row"), g.Map(heads, func(s string) g.Node {
+			return h.Th(h.Role("columnheader"), h.Scope("col"), g.Text(s))
+		}))),
+		h.TBody(h.Role("rowgroup"), g.Map(rows, func(row T) g.Node {
+			all := g.Group{h.Role("row")}
+			for i, c := range cells(row)[:len(heads)] {
+				all = append(all, h.Td(h.Role("cell"), h.Data("head", heads[i]), c))
+			}
+			return h.Tr(all)
+		})))
+}
+
 // ago is a time in words, with the exact one in its title.
 func ago(at, now time.Time) g.Node {
 	if at.IsZero() {
