@@ -24,7 +24,8 @@ func TestAPageShowsFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := httptest.NewRequestWithContext(t.Context(), "POST", "/dashboard/enter", strings.NewReader(url.Values{"link": {link}}.Encode()))
+	form := url.Values{"link": {link}}.Encode()
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/dashboard/enter", strings.NewReader(form))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	entered := httptest.NewRecorder()
 	e.Handler.ServeHTTP(entered, r)
