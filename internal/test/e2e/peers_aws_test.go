@@ -276,11 +276,8 @@ func awsRest() []defect {
 		},
 		{
 			id: "A32", wrong: "a developer names, by a parameter, the role that the broker takes on or adds policies to",
-			right: "the operator's settings name roles, and no parameter does; the function that answers platforms may touch " +
-				"neither IAM nor roles, and the one that provisions only principals below a path of its own",
-			never: "no plan has a parameter for a role",
-			tests: []string{"infra TestRolesMayNeverDoThis/IAM",
-				"internal/provider/cloudformation/account TestShippedOfferingsReachNoFurther"},
+			right: "no parameter names a role: the operator's settings do; no function may touch IAM but by the provider's role",
+			never: "no plan has a parameter for a role", tests: []string{"infra TestRolesMayNeverDoThis/IAM"},
 		},
 		{
 			id: "A33", wrong: "past a page of a listing, the rest is missing; past ten values, reading them fails",
