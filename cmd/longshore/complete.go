@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app/offeringfiles"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/operator/socket"
@@ -77,31 +79,21 @@ func (p *whichBroker) platforms(c *cobra.Command, _ string) (all []string) {
 	return all
 }
 
-// offered are the names of the offerings.
-func (p *whichBroker) offered(*cobra.Command, string) (all []string) {
-	offered, err := offeringfiles.Load(p.offerings)
-	if err != nil {
-		return nil
-	}
-	for _, o := range offered.Offerings() {
-		all = append(all, o.Name)
-	}
-	return all
-}
-
-// plans are those of the offering that was named, or of all.
-func (p *whichBroker) plans(c *cobra.Command, _ string) (all []string) {
-	offered, err := offeringfiles.Load(p.offerings)
-	if err != nil {
-		return nil
-	}
-	named := c.Flags().Lookup("offering").Value.String()
-	for _, o := range offered.Offerings() {
-		for _, plan := range o.Plans {
-			if named == "" || named == o.Name {
-				all = append(all, plan.Name)
+// offered are names of offerings and plans: of the offering that was named already, or of all.
+func (p *whichBroker) offered(name func(catalog.Offering, catalog.Plan) string) completer {
+	return func(c *cobra.Command, _ string) (all []string) {
+		offered, err := offeringfiles.Load(p.offerings)
+		if err != nil {
+			return nil
+		}
+		named := c.Flags().Lookup("offering").Value.String()
+		for _, o := range offered.Offerings() {
+			for _, plan := range o.Plans {
+				if named == "" || named == o.Name {
+					all = append(all, name(o, plan))
+				}
 			}
 		}
+		return slices.Compact(all)
 	}
-	return all
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
 )
 
@@ -235,8 +236,8 @@ func (t table[T]) asked(c *cobra.Command) *asking[T] {
 		f.StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
 		f.StringVar(&q.Organization, "organization", "", "only those in the organization `ID`")
 		f.StringVar(&q.Space, "space", "", "only those in the space `ID`")
-		completed(c, "offering", a.broker.offered)
-		completed(c, "plan", a.broker.plans)
+		completed(c, "offering", a.broker.offered(func(o catalog.Offering, _ catalog.Plan) string { return o.Name }))
+		completed(c, "plan", a.broker.offered(func(_ catalog.Offering, p catalog.Plan) string { return p.Name }))
 	}
 	return a
 }
