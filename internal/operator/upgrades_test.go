@@ -17,10 +17,11 @@ import (
 // newer version by the operator, would change it.
 func TestUpgrades(t *testing.T) {
 	s := newSite(t)
-	for id, plan := range map[string]string{"behind": "maintenance", "edited": "sync", "as-it-was": "retained", "left": "async",
-		"gone": "maintenance"} {
+	for id, plan := range map[string]string{"as-it-was": "retained", "left": "async", "gone": "maintenance"} {
 		s.provision(id, plan)
 	}
+	s.provision("behind", "maintenance")
+	s.provision("edited", "sync")
 	if err := s.bind("behind", "bound", "maintenance", ""); err != nil {
 		t.Fatal(err)
 	}

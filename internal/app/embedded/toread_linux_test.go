@@ -82,7 +82,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			for _, row := range page.Items {
 				ids = append(ids, row.Instance)
 			}
-			if got := strings.Join(ids, " "); got != "one two" {
+			if got := strings.Join(ids, " "); got != "two one" {
 				t.Errorf("it lists %q", got)
 			}
 			_, err = operator.Resume.Ask(t.Context(), console, operator.None{})

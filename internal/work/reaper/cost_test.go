@@ -78,7 +78,7 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 	s.now = s.now.Add(time.Hour)
 	fewCalls, fewRead := sweep()
 
-	const ready, at = 20_000, 100
+	const ready, at = 20_000, 50
 	for from := 0; from < ready; from += at {
 		var changes []ledger.Change
 		for i := from; i < from+at; i++ {
