@@ -45,10 +45,12 @@ const (
 // Options configure a Broker.
 type Options struct {
 	// Identity identifies the broker; everything that it makes carries it.
-	Identity  string
-	Records   Records
-	Catalog   Catalog
-	Vault     vault.Vault
+	Identity string
+	Records  Records
+	Catalog  Catalog
+	Vault    vault.Vault
+	// Table seals what may be lost, under the table's data key.
+	Table     vault.Vault
 	Engine    workflow.Engine
 	Now       func() time.Time
 	NewID     func() string // a new operation id of lifecycle.OperationIDLength
@@ -87,9 +89,9 @@ const (
 	// TimeToAnswer is the part of a request's time that remains when it stops waiting: it
 	// records that the work goes on, and answers.
 	TimeToAnswer = 3 * time.Second
-	// identityShare is the part of RecordsTimeout, as a divisor, that sealing the identity
-	// of the asker may take; the rest is for the records.
-	identityShare = 5
+	// losableShare is the part of RecordsTimeout, as a divisor, that sealing what may be lost
+	// may take; the rest is for the records.
+	losableShare = 5
 )
 
 // New makes a broker.
@@ -121,8 +123,7 @@ func (b *Broker) limited(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // start is the Start of an operation on a plan; a plan that has left the catalog has only
-// an id. The asker's identity is recorded sealed. An operation begins without it if the
-// vault hangs or cannot be reached, since a deletion must begin even then.
+// an id. The asker's identity is recorded sealed.
 func (b *Broker) start(
 	ctx context.Context, c Caller, key lifecycle.Key, plan catalog.Plan, now time.Time, synchronous bool,
 ) lifecycle.Start {
@@ -131,24 +132,39 @@ func (b *Broker) start(
 		timeout = time.Duration(plan.MaximumPollingDuration) * time.Second
 	}
 	asker := c.Asker
-	sealing, cancel := context.WithTimeout(ctx, b.RecordsTimeout/identityShare)
-	defer cancel()
-	var err error
-	if asker.Identity, err = b.seal(sealing, key, vault.Identity, c.Identity); err != nil {
-		b.Log.ErrorContext(ctx, "who asks for an operation is not recorded", "error", err)
-	}
+	asker.Identity = b.sealLosable(ctx, key, vault.Identity, c.Identity)
 	return lifecycle.Start{
 		ID: b.NewID(), Now: now, Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: asker,
 	}
 }
 
-// sealContext sets the context of the attributes to the form that is recorded.
+// sealContext sets the context of the attributes to the form that is recorded. An instance has
+// its names beside it.
 func (b *Broker) sealContext(
 	ctx context.Context, key lifecycle.Key, a *lifecycle.Attributes, context json.RawMessage,
 ) (err error) {
-	a.Context = lifecycle.Stable(context)
+	a.Context, a.Names = lifecycle.Stable(context), nil
+	if names := lifecycle.NamesIn(context); !key.IsBinding() && names != (lifecycle.Names{}) {
+		plain, err := json.Marshal(names)
+		if err != nil {
+			return err
+		}
+		a.Names = b.sealLosable(ctx, key, vault.Names, plain)
+	}
 	a.SealedContext, err = b.seal(ctx, key, vault.Context, context)
 	return err
+}
+
+// sealLosable seals what an operation begins without if that takes long or fails: a deletion
+// must begin even then.
+func (b *Broker) sealLosable(ctx context.Context, key lifecycle.Key, member vault.Member, plain []byte) lifecycle.Sealed {
+	ctx, cancel := context.WithTimeout(ctx, b.RecordsTimeout/losableShare)
+	defer cancel()
+	sealed, err := b.Table.Seal(ctx, vault.Label{Key: key, Member: member}, plain)
+	if err != nil {
+		b.Log.ErrorContext(ctx, "a request is recorded without a part that may be lost", "part", member, "error", err)
+	}
+	return sealed
 }
 
 // dashboard is the address of an instance's dashboard; empty for none.

@@ -67,7 +67,8 @@ func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 	d := newDesk(t)
 	i := d.rebuilt(t)
 	context := json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"o"}`)
-	if err := d.records.Commit(t.Context(), ledger.Put(i.SetContext(nil, context, d.now()))); err != nil {
+	i = i.SetContext(lifecycle.Attributes{Context: context}, d.now())
+	if err := d.records.Commit(t.Context(), ledger.Put(i)); err != nil {
 		t.Fatal(err)
 	}
 	q := broker.ProvisionRequest{
@@ -220,11 +221,15 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 	for name, v := range map[string]struct {
 		sealed lifecycle.Sealed
 		member vault.Member
+		by     vault.Vault
 	}{
-		"Context": {i.Attributes.SealedContext, vault.Context}, "Next": {i.Operation.Target.SealedContext, vault.Context},
-		"Identity": {i.Operation.Asker.Identity, vault.Identity},
+		"Context":    {i.Attributes.SealedContext, vault.Context, d.Vault},
+		"Next":       {i.Operation.Target.SealedContext, vault.Context, d.Vault},
+		"Names":      {i.Attributes.Names, vault.Names, d.Table},
+		"Next names": {i.Operation.Target.Names, vault.Names, d.Table},
+		"Identity":   {i.Operation.Asker.Identity, vault.Identity, d.Table},
 	} {
-		plain, err := d.Vault.Open(t.Context(), vault.Label{Key: i.Key, Member: v.member}, v.sealed)
+		plain, err := v.by.Open(t.Context(), vault.Label{Key: i.Key, Member: v.member}, v.sealed)
 		if err != nil || !strings.Contains(string(plain), canary) {
 			t.Errorf("%s: %q %v", name, plain, err)
 		}

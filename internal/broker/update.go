@@ -249,5 +249,5 @@ func (b *Broker) contextOnly(ctx context.Context, i lifecycle.Record, q UpdateRe
 	if err := b.sealContext(ctx, i.Key, &a, q.Context); err != nil {
 		return err
 	}
-	return b.Records.Commit(ctx, ledger.Put(i.SetContext(a.SealedContext, a.Context, b.Now())))
+	return b.Records.Commit(ctx, ledger.Put(i.SetContext(a, b.Now())))
 }

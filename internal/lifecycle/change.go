@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"encoding/json"
 	"time"
 )
 
@@ -166,10 +165,10 @@ func (r Record) stripped() Record {
 	return r
 }
 
-// SetContext replaces the platform's context; stable is its readable part. It starts no
+// SetContext replaces what the attributes have of the platform's context. It starts no
 // operation (UPD-15).
-func (r Record) SetContext(sealed Sealed, stable json.RawMessage, now time.Time) Record {
-	r.Attributes.SealedContext, r.Attributes.Context = sealed, stable
+func (r Record) SetContext(a Attributes, now time.Time) Record {
+	r.Attributes.SealedContext, r.Attributes.Context, r.Attributes.Names = a.SealedContext, a.Context, a.Names
 	r.Updated = after(now, later(r.Updated, r.Created))
 	return r
 }

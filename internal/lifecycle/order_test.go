@@ -207,7 +207,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 	if !i.Updated.Equal(i.Operation.Settled) {
 		t.Errorf("it was updated at %v", i.Updated)
 	}
-	i = i.SetContext(nil, i.Attributes.Context, at(2))
+	i = i.SetContext(lifecycle.Attributes{Context: i.Attributes.Context}, at(2))
 	if !i.Updated.After(last) {
 		t.Errorf("a new context came at %v", i.Updated)
 	}

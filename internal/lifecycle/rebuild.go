@@ -76,16 +76,11 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 	if lost(r.Attributes.SealedContext) { // what is compared stays readable
 		r.Attributes.SealedContext = nil
 	}
-	if r.Operation != nil {
+	if op := r.Operation; op != nil && op.Target != nil && lost(op.Target.SealedContext) {
 		r = r.clone()
-		if lost(r.Operation.Asker.Identity) {
-			r.Operation.Asker.Identity = nil
-		}
-		if t := r.Operation.Target; t != nil && lost(t.SealedContext) {
-			without := *t
-			without.SealedContext = nil
-			r.Operation.Target = &without
-		}
+		without := *op.Target
+		without.SealedContext = nil
+		r.Operation.Target = &without
 	}
 	if lost(r.Grant) {
 		r.Grant, r.Rebuilt = nil, now

@@ -126,6 +126,8 @@ type Attributes struct {
 	// members in clear (see Stable).
 	SealedContext Sealed          `json:"sealed_context,omitempty"`
 	Context       json.RawMessage `json:"context,omitempty"`
+	// Names are an instance's Names, sealed under the table's data key.
+	Names Sealed `json:"names,omitempty"`
 	// MaintenanceVersion is the maintenance version of the plan when the instance was
 	// provisioned or last maintained.
 	MaintenanceVersion string `json:"maintenance_version,omitempty"`

@@ -216,7 +216,7 @@ func instanceStories() map[string][]deed {
 			{
 				reason: "UPD-15: a context alone is no operation",
 				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
-					return i.SetContext(nil, json.RawMessage(`{"a":1}`), at(5)), nil
+					return i.SetContext(lifecycle.Attributes{Context: json.RawMessage(`{"a":1}`)}, at(5)), nil
 				}),
 				change: func(i *lifecycle.Record) {
 					i.Attributes.Context, i.Updated = json.RawMessage(`{"a":1}`), at(5)

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 )
 
 // A link leads to the instance that was named, on the platform that has it, and the pages
@@ -46,7 +47,8 @@ func TestDashboard(t *testing.T) {
 			t.Fatalf("%+v: %+v %v %v", v, link, err, parsed)
 		}
 		server := pages.New(pages.Options{
-			Records: s.console.Records, Keys: &pages.Keys{Records: s.console.Records, Vault: s.console.Vault}, Now: s.console.Now,
+			Records: s.console.Records, Now: s.console.Now,
+			Keys: &pages.Keys{Table: datakey.New(s.console.Records, s.console.Vault)},
 		})
 		form := strings.NewReader(url.Values{"link": {at.Query().Get("link")}}.Encode())
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/dashboard/enter", form)

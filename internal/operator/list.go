@@ -215,13 +215,17 @@ func (c *Console) existing(platform string) func(context.Context, string) ([]lif
 func (c *Console) rows(
 	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), q Query,
 ) (all []Row, next string, err error) {
-	known := c.known(ctx)
+	known, opens := c.known(ctx), true
 	if q.Platform, err = platformID(known, q.Platform); err != nil {
 		return nil, "", err
 	}
 	page, next, err := read(ctx, q.After)
 	for _, r := range page {
-		if row := c.row(r); q.chooses(row) {
+		row := c.row(r)
+		if opens { // without the right to the key, no other row is tried
+			opens = c.nameIn(ctx, &row, r) == nil
+		}
+		if q.chooses(row) {
 			row.PlatformName = known[row.Platform]
 			all = append(all, row)
 		}

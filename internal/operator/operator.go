@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/work/reaper"
 )
 
@@ -57,10 +58,13 @@ type Options struct {
 }
 
 // A Console is an operator's view.
-type Console struct{ Options }
+type Console struct {
+	Options
+	datakey *datakey.Vault
+}
 
 // New makes a console.
-func New(o Options) *Console { return &Console{Options: o} }
+func New(o Options) *Console { return &Console{o, datakey.New(o.Records, o.Vault)} }
 
 // A Refusal says why nothing was done, and what to do.
 type Refusal = acts.Refusal

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // A Row is an instance, a binding or an operation.
@@ -20,9 +18,11 @@ type Row struct {
 	PlatformName string `json:"platform,omitempty"`
 	Organization string `json:"organization,omitempty"` // its id
 	Space        string `json:"space,omitempty"`        // its id
-	// InstanceName is what the platform's users call it; only where the query names an
-	// ID, since it is sealed.
-	InstanceName string `json:"instance_name,omitempty"`
+	// InstanceName is what the platform's users call it; of bindings and operations only
+	// where the query names an ID.
+	InstanceName     string `json:"instance_name,omitempty"`
+	OrganizationName string `json:"organization_name,omitempty"`
+	SpaceName        string `json:"space_name,omitempty"`
 	// Provider made it, on Target, under the names in Made: of a database and its roles,
 	// of a stack.
 	Provider string   `json:"provider,omitempty"`
@@ -118,23 +118,19 @@ func (c *Console) made(r lifecycle.Record) []string {
 	return derive(tagsOf(r))
 }
 
-// openName adds what the platform's users call the instance. It is sealed, and each
-// opening on AWS is a call: it is for a single row.
+// openName adds what the platform's users call the instance of a row. The row is of use without.
 func (c *Console) openName(ctx context.Context, row *Row) {
 	r, err := c.Records.Record(ctx, lifecycle.Key{Platform: row.Platform, Instance: row.Instance}, c.Now())
-	if err != nil {
-		return
+	if err == nil {
+		_ = c.nameIn(ctx, row, r)
 	}
-	plain, err := c.Vault.Open(ctx, vault.Label{Key: r.Key, Member: vault.Context}, r.Attributes.SealedContext)
-	if err != nil || plain == nil {
-		return // the row is of use without
-	}
-	var said struct {
-		Name string `json:"instance_name"`
-	}
-	if json.Unmarshal(plain, &said) == nil {
-		row.InstanceName = said.Name
-	}
+}
+
+// nameIn is openName of an instance's record.
+func (c *Console) nameIn(ctx context.Context, row *Row, r lifecycle.Record) error {
+	n, err := c.datakey.Names(ctx, r)
+	row.InstanceName, row.OrganizationName, row.SpaceName = n.Instance, n.Organization, n.Space
+	return err
 }
 
 // known gives the names of the platforms by their ids; nil if they cannot be read, as

@@ -36,6 +36,7 @@ import (
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/testkit"
@@ -138,7 +139,7 @@ func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *toget
 		}
 		f.here.inside = handler.(*remote.Handler)
 	}
-	f.keys = &pages.Keys{Records: parts.Records(set[app.EnvTable]), Vault: parts.Vault(set[app.EnvKey])}
+	f.keys = &pages.Keys{Table: datakey.New(parts.Records(set[app.EnvTable]), parts.Vault(set[app.EnvKey]))}
 	if f.api, err = api.New(ctx, parts); err != nil {
 		t.Fatal(err)
 	}

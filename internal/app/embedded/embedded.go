@@ -28,6 +28,7 @@ import (
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/operator/socket"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/work/inprocess"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -155,17 +156,17 @@ func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
 
 // handler answers platforms and browsers.
 func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
-	now := b.folder.Now
+	now, losable := b.folder.Now, datakey.New(records, b.folder.Vault)
 	api := osb.New(osb.Options{
 		Broker: app.NewBroker(broker.Options{
-			Identity: b.folder.Whose().Broker, Records: records, Catalog: b.offered, Vault: b.folder.Vault, Engine: b.engine,
-			Now: now, Log: b.log, Metrics: b.Metrics, Dashboard: web.Dashboard(s.Origin),
+			Identity: b.folder.Whose().Broker, Records: records, Catalog: b.offered, Vault: b.folder.Vault, Table: losable,
+			Engine: b.engine, Now: now, Log: b.log, Metrics: b.Metrics, Dashboard: web.Dashboard(s.Origin),
 		}, s.RetryAfter),
 		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: b.offered.Offerings,
 		Now: now, NewID: app.NewID, Log: b.log, Metrics: b.Metrics,
 	})
 	return web.With(api, pages.Options{
-		Records: records, Plans: b.offered, Vault: b.folder.Vault, Keys: &pages.Keys{Records: records, Vault: b.folder.Vault},
+		Records: records, Plans: b.offered, Names: losable, Keys: &pages.Keys{Table: losable},
 		Now: now, Inquire: b.engine.Inquire, Log: b.log,
 		Console: pages.Console{
 			Reads: records, Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,

@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 )
 
 // A page has the provider asked in the background, and the next one shows what it told.
@@ -19,7 +20,7 @@ func TestAPageShowsFacts(t *testing.T) {
 	e := begun(t, withInstances(t, "one"))
 	defer e.Close()
 	k := lifecycle.Key{Platform: e.Default.ID, Instance: "one"}
-	keys := &pages.Keys{Records: ledger.New(e.folder.Records, app.NewID), Vault: e.folder.Vault}
+	keys := &pages.Keys{Table: datakey.New(ledger.New(e.folder.Records, app.NewID), e.folder.Vault)}
 	link, err := keys.Link(t.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: time.Now().Add(time.Minute)})
 	if err != nil {
 		t.Fatal(err)

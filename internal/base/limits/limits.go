@@ -24,6 +24,8 @@ const (
 	Context = 32 << 10
 	// StableContext is how much of it a record holds readable, to be compared.
 	StableContext = 2 << 10
+	// Names is how much JSON a record keeps of the names in a context, to show them.
+	Names = 1 << 10
 	// Identity is the longest header that says who asks (OID-02), and
 	// IdentityPlatform the longest name of a platform in it.
 	Identity         = 12 << 10
@@ -43,7 +45,7 @@ const (
 	// Settings is how many bytes of JSON the settings of a plan may be.
 	Settings = 16 << 10
 	// DashboardURL is how long an instance's dashboard may be, in bytes, with the longest id in it.
-	DashboardURL = 4 << 10
+	DashboardURL = 3 << 10
 )
 
 // Bounds of a provider's answer, in bytes.

@@ -252,7 +252,7 @@ func refusedMembers() map[string]refusal {
 			reason: "NFR-10: an instance's record holds its dashboard, with its id in it wherever it is named.",
 			text: spoil(map[int]string{5: "bindable: true\ndashboard_url: https://example.com/{instance_id}/" +
 				strings.Repeat("{instance_id}", 3)}),
-			want: []found{in(6, "dashboard_url can become longer than 4096 bytes")},
+			want: []found{in(6, "dashboard_url can become longer than 3072 bytes")},
 		},
 		"SettingsTooLarge": {
 			reason: "NFR-10: an instance's record is to hold what its plan meant.",

@@ -12,7 +12,7 @@ type Sample struct{ Name, Code string }
 // showsCredentials is the command by which a platform shows the credentials of a binding; empty
 // if it is not known.
 func (v *view) showsCredentials() string {
-	switch name := quoted(v.title()); v.context.Platform {
+	switch name := quoted(v.title()); v.names.Platform {
 	case "cloudfoundry":
 		return "cf create-service-key " + name + " my-key\ncf service-key " + name + " my-key"
 	case "kubernetes":

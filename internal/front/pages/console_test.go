@@ -323,3 +323,27 @@ func TestTheConsoleShowsWhatItCan(t *testing.T) {
 		}
 	}
 }
+
+// Operators see who asked for what; people who open the page of an instance do not.
+func TestWhoAsked(t *testing.T) {
+	d := newDesk(t)
+	r := d.ready()
+	identity, err := d.data.Seal(t.Context(), vault.Label{Key: own, Member: vault.Identity}, []byte(`{"user_name":"duke"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Operation = &lifecycle.Operation{ID: "op", Kind: operation.Update, Phase: lifecycle.Succeeded,
+		Asker: lifecycle.Asker{Identity: identity}}
+	d.put(r)
+	e := lifecycle.Entry{Key: own, Incarnation: r.Incarnation, ID: "op", Kind: operation.Update, Phase: lifecycle.Succeeded,
+		Ended: epoch, Asker: r.Operation.Asker}
+	if err := d.records.Commit(t.Context(), ledger.Log(&e)); err != nil {
+		t.Fatal(err)
+	}
+	d.signInTo(reads)
+	d.sees(d.console("instance?platform=cf&id="+own.Instance), http.StatusOK, "Asked by</dt><dd>duke", "by duke")
+	d.signIn(own)
+	if body := d.page(own).Body.String(); strings.Contains(body, "duke") {
+		t.Errorf("the page of the instance says who asked:\n%s", body)
+	}
+}

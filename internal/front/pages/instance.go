@@ -19,7 +19,6 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // How much a page shows, so that it stays under 30 kB however long an instance lives.
@@ -36,21 +35,14 @@ type view struct {
 	offering catalog.Offering
 	plan     catalog.Plan
 	known    bool // the plan is in the catalog
-	context  place
+	names    lifecycle.Names
 	bindings []lifecycle.Record
 	more     bool // there are more bindings
 	history  []lifecycle.Entry
 	facts    ledger.Facts
 	samples  []Sample
-}
-
-// A place is the part of a platform's context that people read.
-type place struct {
-	Platform         string `json:"platform"`
-	InstanceName     string `json:"instance_name"`
-	OrganizationName string `json:"organization_name"`
-	SpaceName        string `json:"space_name"`
-	Namespace        string `json:"namespace"`
+	// who tells operators who asked; nil for users.
+	who func(lifecycle.Entry) string
 }
 
 func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
@@ -93,7 +85,7 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	}
 	// An earlier life of the id may have been in another space.
 	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.record.Incarnation })
-	v.context = s.placeOf(ctx, v.record)
+	v.names = s.namesOf(ctx, v.record)
 	for after := ""; len(v.bindings) <= mostBindings; {
 		b, _, err := s.Records.NextBinding(ctx, k, after)
 		if err != nil {
@@ -108,18 +100,14 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	return v, nil
 }
 
-// placeOf opens the names of an instance where they can be read: a lost key takes no more than
-// these.
-func (s *Server) placeOf(ctx context.Context, r lifecycle.Record) (in place) {
-	sealed, err := s.Vault.Open(ctx, vault.Label{Key: r.Key, Member: vault.Context}, r.Attributes.SealedContext)
-	if err == nil {
-		_ = json.Unmarshal(sealed, &in) // a platform's own object may have any members
-	}
-	return in
+// namesOf opens the names of an instance where they can be read.
+func (s *Server) namesOf(ctx context.Context, r lifecycle.Record) lifecycle.Names {
+	names, _ := s.Names.Names(ctx, r)
+	return names
 }
 
 // title is what people call the instance.
-func (v *view) title() string { return first(v.context.InstanceName, v.record.Key.Instance) }
+func (v *view) title() string { return first(v.names.Instance, v.record.Key.Instance) }
 
 func (v *view) page() g.Node {
 	op := v.record.Operation
@@ -140,7 +128,7 @@ var states = map[lifecycle.State]struct{ tone, word string }{
 }
 
 func (v *view) head() g.Node {
-	where := strings.Join(present(v.context.OrganizationName, v.context.SpaceName, v.context.Namespace), " / ")
+	where := strings.Join(present(v.names.Organization, v.names.Space, v.names.Namespace), " / ")
 	return h.Header(
 		h.P(h.Class("kind"), g.Text(first(v.offering.Name, "service instance")), g.If(where != "", g.Text(" in "+where))),
 		h.H1(g.Text(v.title())), stateOf(v.record))
@@ -333,6 +321,9 @@ func (v *view) entry(e lifecycle.Entry) g.Node {
 	by := "by your platform"
 	if e.Own || e.Act != "" {
 		by = "by the broker"
+	}
+	if v.who != nil {
+		by = first(named("by", v.who(e)), by)
 	}
 	details := present(
 		took(e), by, named("application", e.AppGUID), named("parameters", strings.Join(e.Parameters, ", ")), v.planOf(e),

@@ -3,20 +3,15 @@ package pages
 import (
 	"bytes"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
@@ -67,101 +62,27 @@ type Link struct {
 	Until time.Time `json:"u"`
 }
 
-// Keyring is what Keys need of the ledger.
-type Keyring interface {
-	PagesKey(ctx context.Context) (ledger.PagesKey, error)
-	Commit(ctx context.Context, changes ...ledger.Change) error
-}
+// Keys seals links and sessions.
+type Keys struct{ Table vault.Vault }
 
-// Keys seals links and sessions under one data key, which the table keeps sealed by the
-// vault. The vault opens it once for each process: checking a session calls no key service.
-type Keys struct {
-	Records Keyring
-	Vault   vault.Vault
-
-	mu   sync.Mutex
-	aead cipher.AEAD
-}
-
-// label is what the vault binds the data key to.
-var label = vault.Label{Member: vault.Pages}
-
-const keySize = 32
-
-// key gives the data key, and makes it at the first call of the first process.
-func (k *Keys) key(ctx context.Context) (cipher.AEAD, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.aead != nil {
-		return k.aead, nil
-	}
-	var plain []byte
-	err := ledger.Again(ctx, func(ctx context.Context) (err error) {
-		plain, err = k.read(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the key of the pages: %w", err)
-	}
-	block, err := aes.NewCipher(plain)
-	if err != nil {
-		return nil, err
-	}
-	k.aead, err = cipher.NewGCMWithRandomNonce(block)
-	return k.aead, err
-}
-
-// read reads the data key. A lost vault's key ends all sessions: another data key is made.
-func (k *Keys) read(ctx context.Context) ([]byte, error) {
-	kept, err := k.Records.PagesKey(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if kept.Version != 0 {
-		plain, err := k.Vault.Open(ctx, label, kept.Sealed)
-		if err == nil && len(plain) == keySize || err != nil && !errors.Is(err, vault.ErrSealed) {
-			return plain, err
-		}
-	}
-	plain := make([]byte, keySize)
-	_, _ = rand.Read(plain) // never fails: see crypto/rand
-	if kept.Sealed, err = k.Vault.Seal(ctx, label, plain); err != nil {
-		return nil, err
-	}
-	return plain, k.Records.Commit(ctx, ledger.Put(kept))
-}
-
-// Purposes keep what is sealed for one from being taken for the other.
-var (
-	forLink    = []byte("longshore link 1")
-	forSession = []byte("longshore session 1")
-)
-
-func (k *Keys) seal(ctx context.Context, purpose, plain []byte) (string, error) {
-	aead, err := k.key(ctx)
-	if err != nil {
-		return "", err
-	}
-	return base64.RawURLEncoding.EncodeToString(aead.Seal(nil, nil, plain, purpose)), nil
+func (k *Keys) seal(ctx context.Context, purpose vault.Member, plain []byte) (string, error) {
+	sealed, err := k.Table.Seal(ctx, vault.Label{Member: purpose}, plain)
+	return base64.RawURLEncoding.EncodeToString(sealed), err
 }
 
 // errToken says that a link or a cookie is not one of this broker.
 var errToken = errors.New("not sealed by this broker")
 
-func (k *Keys) open(ctx context.Context, purpose []byte, text string) ([]byte, error) {
-	aead, err := k.key(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (k *Keys) open(ctx context.Context, purpose vault.Member, text string) ([]byte, error) {
 	sealed, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {
 		return nil, errToken
 	}
-	plain, err := aead.Open(nil, nil, sealed, purpose)
-	if err != nil {
+	plain, err := k.Table.Open(ctx, vault.Label{Member: purpose}, sealed)
+	if errors.Is(err, vault.ErrSealed) {
 		return nil, errToken
 	}
-	return plain, nil
+	return plain, err
 }
 
 // Link seals a link.
@@ -170,11 +91,11 @@ func (k *Keys) Link(ctx context.Context, l Link) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return k.seal(ctx, forLink, plain)
+	return k.seal(ctx, vault.Link, plain)
 }
 
 func (k *Keys) link(ctx context.Context, text string) (l Link, err error) {
-	plain, err := k.open(ctx, forLink, text)
+	plain, err := k.open(ctx, vault.Link, text)
 	if err != nil {
 		return l, err
 	}
@@ -189,11 +110,11 @@ type session struct {
 }
 
 func (k *Keys) session(ctx context.Context, s session) (string, error) {
-	return k.seal(ctx, forSession, binary.BigEndian.AppendUint64(bytes.Clone(s.scope[:]), uint64(s.until.Unix())))
+	return k.seal(ctx, vault.Session, binary.BigEndian.AppendUint64(bytes.Clone(s.scope[:]), uint64(s.until.Unix())))
 }
 
 func (k *Keys) sessionIn(ctx context.Context, text string) (s session, _ error) {
-	plain, err := k.open(ctx, forSession, text)
+	plain, err := k.open(ctx, vault.Session, text)
 	if err != nil {
 		return s, err
 	}

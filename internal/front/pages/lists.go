@@ -18,10 +18,10 @@ import (
 // called is what people call an instance, or its id.
 func (v *visit) called(r lifecycle.Record) string {
 	if r.IsBinding() {
-		return r.Key.Instance // its names are sealed in the instance's record
+		return r.Key.Instance // its names stand in the instance's record
 	}
 	r.Key = r.Key.Current()
-	return first(v.placeOf(v.r.Context(), r).InstanceName, r.Key.Instance)
+	return first(v.namesOf(v.r.Context(), r).Instance, r.Key.Instance)
 }
 
 // named leads to the page of an instance.
@@ -47,7 +47,7 @@ var ages = []struct {
 	{"old", "more than 30 days", 30 * 24 * time.Hour, 1<<63 - 1}, {"older", "more than a year", 365 * 24 * time.Hour, 1<<63 - 1},
 }
 
-// takes reports whether an instance is asked for. Names are compared last, since they are sealed.
+// takes reports whether an instance is asked for. Names are compared last, since they have to be opened.
 func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 	is := func(name string, values ...string) bool {
 		asked := q.Get(name)
@@ -68,9 +68,9 @@ func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 	if q.Get("organization")+q.Get("space") == "" {
 		return true
 	}
-	in := v.placeOf(v.r.Context(), r)
-	return is("organization", in.OrganizationName, r.Attributes.OrganizationGUID) &&
-		is("space", in.SpaceName, in.Namespace, r.Attributes.SpaceGUID)
+	in := v.namesOf(v.r.Context(), r)
+	return is("organization", in.Organization, r.Attributes.OrganizationGUID) &&
+		is("space", in.Space, in.Namespace, r.Attributes.SpaceGUID)
 }
 
 func (v *visit) instances() (int, g.Node) {
@@ -78,7 +78,7 @@ func (v *visit) instances() (int, g.Node) {
 	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool { return v.takes(q, r) })
 	list := listed(v, []string{"Instance", "State", "Plan", "Where", "Age"}, rows, next, "There is no such instance.",
 		func(r lifecycle.Record) []g.Node {
-			in := v.placeOf(v.r.Context(), r)
+			in := v.namesOf(v.r.Context(), r)
 			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(first(where(in), short(r.Key.Platform))),
 				ago(r.Created, v.now)}
 		})
@@ -86,8 +86,8 @@ func (v *visit) instances() (int, g.Node) {
 }
 
 // where are the names of an organization and a space.
-func where(in place) string {
-	all := present(in.OrganizationName, in.SpaceName, in.Namespace)
+func where(in lifecycle.Names) string {
+	all := present(in.Organization, in.Space, in.Namespace)
 	for i, name := range all {
 		all[i] = short(name)
 	}

@@ -24,17 +24,21 @@ func (v *visit) instance() (int, g.Node) {
 	}
 	v.refresh(v.r.Context(), is)
 	v.busy = is.record.InProgress() || is.awaits()
+	is.who = func(e lifecycle.Entry) string {
+		who, _ := v.Names.Who(v.r.Context(), e)
+		return who
+	}
 	op := is.record.Operation
-	return v.page(is.title(), true, h.P(stateOf(is.record)), is.progress(op), is.failure(op), v.operation(is.record), v.whose(is),
+	return v.page(is.title(), true, h.P(stateOf(is.record)), is.progress(op), is.failure(op), v.operation(is), v.whose(is),
 		section("about", "About", is.about()), is.use(), is.bound(), is.happened())
 }
 
 func (v *visit) whose(is *view) g.Node {
-	r, in := is.record, is.context
+	r, in := is.record, is.names
 	return section("whose", "Whose, and where", facts(
 		fact{"Platform", v.platform(r.Key.Platform)},
-		fact{"Organization", known(in.OrganizationName, r.Attributes.OrganizationGUID)},
-		fact{"Space", known(first(in.SpaceName, in.Namespace), r.Attributes.SpaceGUID)},
+		fact{"Organization", known(in.Organization, r.Attributes.OrganizationGUID)},
+		fact{"Space", known(first(in.Space, in.Namespace), r.Attributes.SpaceGUID)},
 		fact{"Made by", text(r.Provider)}, fact{"Target", known(r.Made.Target.Name, r.Made.Target.Identity)},
 		fact{"Incarnation", known("", r.Incarnation)}))
 }
@@ -63,8 +67,8 @@ func (v *visit) platform(id string) g.Node {
 }
 
 // operation tells of the latest operation, and what may be done about it.
-func (v *visit) operation(r lifecycle.Record) g.Node {
-	op := r.Operation
+func (v *visit) operation(is *view) g.Node {
+	r, op := is.record, is.record.Operation
 	if op == nil {
 		return nil
 	}
@@ -77,6 +81,7 @@ func (v *visit) operation(r lifecycle.Record) g.Node {
 		fact{"State", v.doing(r)}, fact{"Begun", ago(op.Started, v.now)}, fact{"Ended", ago(op.Settled, v.now)},
 		fact{"Next look", ago(next, v.now)}, fact{"Attempt", g.Textf("%d", op.Attempt)},
 		fact{"Faults", g.If(op.Faults > 0, g.Textf("%d in a row", op.Faults))},
+		fact{"Asked by", text(is.who(lifecycle.Entry{Key: r.Key, Asker: op.Asker}))},
 		fact{"Trouble", text(op.Trouble)}, fact{"Request", text(op.Asker.Request)},
 		fact{"Token", h.Code(g.Text(r.Token().String()))}, fact{"Act", g.If(v.acts && len(may) > 0, v.actLinks(r))}),
 		g.If(!v.acts, g.Map(may, func(a act) g.Node { return example(a.link, "longshore "+a.name+" "+r.Token().String()) })))

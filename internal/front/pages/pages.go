@@ -23,7 +23,6 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // Prefix begins the path of every page.
@@ -52,11 +51,18 @@ type Plans interface {
 	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 }
 
+// Names opens what people call an instance, and who asked for what; none where they cannot be
+// read any more.
+type Names interface {
+	Names(ctx context.Context, i lifecycle.Record) (lifecycle.Names, error)
+	Who(ctx context.Context, e lifecycle.Entry) (string, error)
+}
+
 // Options configure a Server.
 type Options struct {
 	Records Records
 	Plans   Plans
-	Vault   vault.Vault
+	Names   Names
 	Keys    *Keys
 	Console Console
 	// Samples show how programs connect, by the names of the providers.

@@ -22,6 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/pagestest"
 )
@@ -36,6 +37,7 @@ type desk struct {
 	*testing.T
 	records *ledger.Ledger
 	vault   vault.Vault
+	data    *datakey.Vault
 	keys    *pages.Keys
 	server  *pages.Server
 	now     time.Time
@@ -55,9 +57,10 @@ func newDesk(t *testing.T) *desk {
 	if d.vault, err = vault.NewLocal(bytes.Repeat([]byte("k"), 32)); err != nil {
 		t.Fatal(err)
 	}
-	d.keys = &pages.Keys{Records: d.records, Vault: d.vault}
+	d.data = datakey.New(d.records, d.vault)
+	d.keys = &pages.Keys{Table: d.data}
 	d.server = pages.New(pages.Options{
-		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Vault: d.vault, Keys: d.keys,
+		Records: d.records, Plans: pagestest.Plans{}, Samples: pagestest.Samples, Names: d.data, Keys: d.keys,
 		Now: func() time.Time { return d.now },
 		Inquire: func(_ context.Context, q workflow.Inquiry) error {
 			d.asked = append(d.asked, q)
@@ -82,7 +85,7 @@ func (d *desk) put(r lifecycle.Record) {
 // ready is an instance that can be used.
 func (d *desk) ready() lifecycle.Record {
 	d.Helper()
-	sealed, err := d.vault.Seal(d.Context(), vault.Label{Key: own, Member: vault.Context},
+	sealed, err := d.data.Seal(d.Context(), vault.Label{Key: own, Member: vault.Names},
 		[]byte(`{"platform":"cloudfoundry","instance_name":"orders","organization_name":"shop","space_name":"live"}`))
 	if err != nil {
 		d.Fatal(err)
@@ -90,7 +93,7 @@ func (d *desk) ready() lifecycle.Record {
 	return lifecycle.Record{
 		Key: own, State: lifecycle.Ready, Incarnation: "first", Provider: "postgres", Created: epoch.Add(-50 * time.Hour),
 		Attributes: lifecycle.Attributes{
-			ServiceID: "s-pg", PlanID: "p-small", MaintenanceVersion: "1.0.0", SealedContext: sealed,
+			ServiceID: "s-pg", PlanID: "p-small", MaintenanceVersion: "1.0.0", Names: sealed,
 			Snapshot: json.RawMessage(`{"retain_days":7}`),
 		},
 	}
@@ -192,12 +195,13 @@ func TestALinkOpensAPageOnce(t *testing.T) {
 	}
 }
 
-// Two processes that start at once agree on one data key, and a lost key of the vault ends
-// sessions and makes a new one.
+// Two processes that start at once agree on one data key. A lost key of the vault ends
+// sessions, takes names and no more, and makes a new one.
 func TestTheDataKeyIsShared(t *testing.T) {
 	d := newDesk(t)
+	d.put(d.ready())
 	link := d.link(own, "one")
-	d.keys = &pages.Keys{Records: d.records, Vault: d.vault}
+	d.keys = &pages.Keys{Table: datakey.New(d.records, d.vault)}
 	d.server.Keys = d.keys
 	if w := d.exchange(link); w.Code != http.StatusSeeOther {
 		t.Errorf("a link of another process is answered %d", w.Code)
@@ -206,10 +210,14 @@ func TestTheDataKeyIsShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.keys = &pages.Keys{Records: d.records, Vault: other}
-	d.server.Keys = d.keys
+	d.data = datakey.New(d.records, other)
+	d.keys = &pages.Keys{Table: d.data}
+	d.server.Keys, d.server.Names = d.keys, d.data
 	d.sees(d.page(own), http.StatusUnauthorized)
 	d.signIn(own)
+	if body := d.page(own).Body.String(); !strings.Contains(body, own.Instance) || strings.Contains(body, "shop") {
+		t.Errorf("without its names, the page is %s", body)
+	}
 }
 
 // A session is for one instance of one platform, ends after a quarter of an hour, and is no link.
@@ -519,12 +527,12 @@ func TestMarkupIsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := d.vault.Seal(t.Context(), vault.Label{Key: k, Member: vault.Context}, context)
+	sealed, err := d.data.Seal(t.Context(), vault.Label{Key: k, Member: vault.Names}, context)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.put(lifecycle.Record{
-		Key: k, State: lifecycle.Ready, Attributes: lifecycle.Attributes{SealedContext: sealed},
+		Key: k, State: lifecycle.Ready, Attributes: lifecycle.Attributes{Names: sealed},
 		Operation: &lifecycle.Operation{ID: "op", Kind: operation.Update, Phase: lifecycle.Failed, Description: markup},
 	})
 	d.put(lifecycle.Record{Key: k.BindingKey("b" + markup), State: lifecycle.Ready,

@@ -14,7 +14,7 @@ import (
 // never written.
 type Entry interface {
 	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
-		lifecycle.Entry | Facts | Listing | PagesKey | UsedLink | Inventory | Identity | Sighting | SweepLease
+		lifecycle.Entry | Facts | Listing | DataKey | UsedLink | Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
@@ -46,7 +46,7 @@ func envelopeOf(entry any) (e envelope) {
 	case *Facts:
 		expires := v.Asked.Add(factsKept)
 		e = envelope{factsKey(v.Key), &v.Version, expires, expires}
-	case *PagesKey:
+	case *DataKey:
 		e = envelope{key: pagesKey(sortKey), version: &v.Version}
 	case *UsedLink:
 		e = envelope{pagesKey(sortUsed + v.ID), &v.Version, v.Expires, v.Expires}

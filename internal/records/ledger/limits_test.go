@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // Characters that take most room in JSON: any at all, and printable ones.
@@ -84,6 +85,7 @@ var largest = map[string]string{
 	"Attributes.Snapshot (JSON)":        object(limits.Snapshot),
 	"Attributes.SealedContext (sealed)": strings.Repeat("s", limits.Context+limits.SealedOverhead),
 	"Attributes.Context (JSON)":         object(limits.StableContext),
+	"Attributes.Names (sealed)":         strings.Repeat("s", limits.Names+1+vault.Overhead),
 	"Asker.Identity (sealed)":           strings.Repeat("s", limits.Identity*3/4+limits.SealedOverhead), // of base64
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A PagesKey is the data key of the pages, under which their links and sessions are sealed. It
-// is itself sealed by the vault.
-type PagesKey struct {
+// A DataKey is the one of the table, under which names, links and sessions are sealed. It is
+// itself sealed by the vault.
+type DataKey struct {
 	Version int64            `json:"-"`
 	Sealed  lifecycle.Sealed `json:"sealed"`
 }
@@ -22,7 +22,7 @@ type UsedLink struct {
 	Expires time.Time `json:"expires"`
 }
 
-// PagesKey reads the data key of the pages; version 0 for none.
-func (l *Ledger) PagesKey(ctx context.Context) (PagesKey, error) {
-	return read(ctx, l, pagesKey(sortKey), PagesKey{})
+// DataKey reads the data key of the table; version 0 for none.
+func (l *Ledger) DataKey(ctx context.Context) (DataKey, error) {
+	return read(ctx, l, pagesKey(sortKey), DataKey{})
 }

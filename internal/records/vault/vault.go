@@ -35,8 +35,11 @@ const (
 	State      Member = "state"
 	Context    Member = "context"
 	Identity   Member = "identity"
-	// Pages is the data key of the pages, and of no record.
-	Pages Member = "pages"
+	Names      Member = "names"
+	// DataKey is that of the table, and Link and Session are of the pages: of no record.
+	DataKey Member = "data key"
+	Link    Member = "link"
+	Session Member = "session"
 	// check is of no record: a keeper of sealed values keeps one that only proves the key.
 	check Member = "check"
 )
@@ -86,16 +89,14 @@ type Value struct {
 	Sealed lifecycle.Sealed
 }
 
-// Of gives all sealed values of a record, also those of an operation that runs.
+// Of gives the values of a record that a vault has sealed, also those of an operation that runs.
+// What is sealed under the table's data key may be lost, and is not among them.
 func Of(r lifecycle.Record) []Value {
 	values := append(ofAttributes(r.Key, r.Attributes),
 		Value{Label{r.Key, Secret}, r.Secret}, Value{Label{r.Key, Grant}, r.Grant},
 		Value{Label{r.Key, State}, r.Made.State})
-	if op := r.Operation; op != nil {
-		values = append(values, Value{Label{r.Key, Identity}, op.Asker.Identity})
-		if op.Target != nil {
-			values = append(values, ofAttributes(r.Key, *op.Target)...)
-		}
+	if op := r.Operation; op != nil && op.Target != nil {
+		values = append(values, ofAttributes(r.Key, *op.Target)...)
 	}
 	return slices.DeleteFunc(values, func(v Value) bool { return v.Sealed == nil })
 }

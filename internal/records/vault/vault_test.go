@@ -159,6 +159,7 @@ func TestSealedMembersAreNamed(t *testing.T) {
 		if n := len(c.named()); n != 0 {
 			t.Errorf("%s: %d values of one that holds nothing", name, n)
 		}
+		// Names and who asked may be lost, and are not among them.
 		if filled := seal(reflect.ValueOf(c.record).Elem()); filled == 0 || len(c.named()) != filled {
 			t.Errorf("%s: %d sealed members, %d named", name, filled, len(c.named()))
 		}
@@ -168,6 +169,7 @@ func TestSealedMembersAreNamed(t *testing.T) {
 // seal fills all members that are sealed, and counts them.
 func seal(v reflect.Value) (n int) {
 	switch {
+	case v.Type() == reflect.TypeFor[lifecycle.Asker]():
 	case v.Type() == reflect.TypeFor[lifecycle.Sealed]():
 		v.SetBytes([]byte("sealed"))
 		return 1
@@ -175,7 +177,9 @@ func seal(v reflect.Value) (n int) {
 		return seal(v.Elem())
 	case v.Kind() == reflect.Struct && v.Type() != reflect.TypeFor[time.Time]():
 		for f := range v.NumField() {
-			n += seal(v.Field(f))
+			if v.Type().Field(f).Name != "Names" {
+				n += seal(v.Field(f))
+			}
 		}
 	}
 	return n

@@ -20,6 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/test/memory"
 )
 
@@ -33,7 +34,7 @@ type Stage struct {
 
 	t       testing.TB
 	records *ledger.Ledger
-	vault   vault.Vault
+	data    *datakey.Vault
 	keys    *pages.Keys
 	ids     int
 }
@@ -64,13 +65,14 @@ func New(t testing.TB) *Stage {
 	t.Helper()
 	s := &Stage{t: t}
 	s.records = ledger.New(memory.New(), s.id)
-	var err error
-	if s.vault, err = vault.NewLocal(bytes.Repeat([]byte("k"), 32)); err != nil {
+	sealing, err := vault.NewLocal(bytes.Repeat([]byte("k"), 32))
+	if err != nil {
 		t.Fatal(err)
 	}
-	s.keys = &pages.Keys{Records: s.records, Vault: s.vault}
+	s.data = datakey.New(s.records, sealing)
+	s.keys = &pages.Keys{Table: s.data}
 	s.Server = pages.New(pages.Options{
-		Records: s.records, Plans: Plans{}, Samples: Samples, Vault: s.vault, Keys: s.keys,
+		Records: s.records, Plans: Plans{}, Samples: Samples, Names: s.data, Keys: s.keys,
 		Now:     func() time.Time { return Epoch },
 		Inquire: func(context.Context, workflow.Inquiry) error { return nil },
 		Log:     slog.New(slog.DiscardHandler),
@@ -120,7 +122,7 @@ func (s *Stage) instance(scene string, change func(*lifecycle.Record)) {
 	s.t.Helper()
 	s.Scenes = append(s.Scenes, scene)
 	k := s.Key(scene)
-	sealed, err := s.vault.Seal(s.t.Context(), vault.Label{Key: k, Member: vault.Context}, fmt.Appendf(nil,
+	names, err := s.data.Seal(s.t.Context(), vault.Label{Key: k, Member: vault.Names}, fmt.Appendf(nil,
 		`{"platform":"cloudfoundry","instance_name":%q,"organization_name":"shop","space_name":"live"}`, "orders-"+scene))
 	if err != nil {
 		s.t.Fatal(err)
@@ -128,7 +130,7 @@ func (s *Stage) instance(scene string, change func(*lifecycle.Record)) {
 	r := lifecycle.Record{
 		Key: k, State: lifecycle.Ready, Incarnation: "first", Provider: "postgres", Created: Epoch.Add(-50 * time.Hour),
 		Attributes: lifecycle.Attributes{
-			ServiceID: "s-pg", PlanID: "p-small", MaintenanceVersion: "1.0.0", SealedContext: sealed,
+			ServiceID: "s-pg", PlanID: "p-small", MaintenanceVersion: "1.0.0", Names: names,
 			Snapshot: json.RawMessage(`{"retain_days":7}`),
 		},
 	}

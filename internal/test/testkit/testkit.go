@@ -27,6 +27,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/work/reaper"
@@ -108,11 +109,14 @@ func (k *Kit) LedgerOver(s store.Store) *ledger.Ledger {
 	return ledger.New(s, k.NewID)
 }
 
+// Table seals under the data key of the table.
+func (k *Kit) Table() *datakey.Vault { return datakey.New(ledger.New(k.Store, IDs()), k.Vault) }
+
 // BrokerOptions are those of the decisions.
 func (k *Kit) BrokerOptions() broker.Options {
 	return broker.Options{
 		Identity: k.Identity, Records: k.Ledger(), Catalog: k.Catalog, Vault: k.Vault, Engine: k.Engine, Now: k.Now,
-		NewID: k.NewID, Log: k.Log, NewSecret: func() []byte { return append([]byte(nil), k.Secret...) },
+		Table: k.Table(), NewID: k.NewID, Log: k.Log, NewSecret: func() []byte { return append([]byte(nil), k.Secret...) },
 		SynchronousWait: k.SynchronousWait, OperationTimeout: k.OperationTimeout,
 	}
 }

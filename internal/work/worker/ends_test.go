@@ -100,7 +100,7 @@ func TestASecretIsErasedOnlyWithItsGrant(t *testing.T) {
 			return
 		}
 		touched, was = true, b.State.Data
-		i := s.instance().SetContext(nil, json.RawMessage(`{"platform":"cloudfoundry"}`), s.clock)
+		i := s.instance().SetContext(lifecycle.Attributes{Context: json.RawMessage(`{"platform":"cloudfoundry"}`)}, s.clock)
 		if err := s.ledger().Commit(context.Background(), ledger.Put(i)); err != nil {
 			t.Error(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/front/rates"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/records/vault/kms"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
@@ -48,16 +49,17 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 		StateMachine: set[app.EnvStateMachine], Provisioner: set[app.EnvProvisioner], Log: p.Log,
 	})
 	records, sealing := p.Records(set[app.EnvTable]), p.Vault(set[app.EnvKey])
+	losable := datakey.New(records, sealing)
 	decides := app.NewBroker(broker.Options{
-		Identity: set[app.EnvBroker], Records: records, Catalog: offered, Vault: sealing, Engine: engine, Now: app.Now,
-		Log: p.Log, Metrics: p.Metrics, Dashboard: web.Dashboard(""),
+		Identity: set[app.EnvBroker], Records: records, Catalog: offered, Vault: sealing, Table: losable, Engine: engine,
+		Now: app.Now, Log: p.Log, Metrics: p.Metrics, Dashboard: web.Dashboard(""),
 	}, bounds)
 	api := osb.New(osb.Options{
 		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, app.Now), Offerings: offered.Offerings, Now: app.Now,
 		NewID: app.NewID, Log: p.Log, Metrics: p.Metrics,
 	})
 	server := web.With(api, pages.Options{
-		Records: records, Plans: offered, Vault: sealing, Keys: &pages.Keys{Records: records, Vault: sealing}, Now: app.Now,
+		Records: records, Plans: offered, Names: losable, Keys: &pages.Keys{Table: losable}, Now: app.Now,
 		Inquire: engine.Inquire, Log: p.Log,
 		Console: pages.Console{
 			Reads: records, Offerings: offered.Offerings, Registry: secret.Registry,

@@ -1,0 +1,28 @@
+package lifecycle
+
+import (
+	"encoding/json"
+
+	"github.com/longshore/longshore/internal/base/limits"
+)
+
+// Names are what people call an instance, and where it is, by its platform's context.
+type Names struct {
+	Platform     string `json:"platform,omitempty"` // its kind
+	Instance     string `json:"instance_name,omitempty"`
+	Organization string `json:"organization_name,omitempty"`
+	Space        string `json:"space_name,omitempty"`
+	Namespace    string `json:"namespace,omitempty"`
+}
+
+// NamesIn reads the names in a platform's context. If a record has no room for all, those that
+// tell least are left out.
+func NamesIn(context json.RawMessage) (n Names) {
+	_ = json.Unmarshal(context, &n) // a platform's own object may have any members
+	for _, name := range []*string{&n.Namespace, &n.Space, &n.Organization, &n.Instance, &n.Platform} {
+		if encoded, err := json.Marshal(n); err != nil || len(encoded) > limits.Names {
+			*name = ""
+		}
+	}
+	return n
+}

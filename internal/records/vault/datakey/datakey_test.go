@@ -1,0 +1,119 @@
+package datakey_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
+	"github.com/longshore/longshore/internal/test/memory"
+)
+
+// counted counts what a vault opens. If it hangs, it answers only when its caller gives up.
+type counted struct {
+	vault.Vault
+	opened int
+	hangs  bool
+}
+
+func (c *counted) Open(ctx context.Context, label vault.Label, sealed []byte) ([]byte, error) {
+	c.opened++
+	if c.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return c.Vault.Open(ctx, label, sealed)
+}
+
+func over(t *testing.T, key byte) *counted {
+	t.Helper()
+	v, err := vault.NewLocal(bytes.Repeat([]byte{key}, vault.KeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &counted{Vault: v}
+}
+
+// Names and who asked open in every process by one opening of the data key, in the place that
+// they were sealed for and in no other. Where the vault's key is lost there are none.
+func TestNamesAndWhoAsked(t *testing.T) {
+	n := 0
+	records := ledger.New(memory.New(), func() string { n++; return fmt.Sprint(n) })
+	ctx, by := t.Context(), over(t, 1)
+	first := datakey.New(records, by)
+	key := lifecycle.Key{Platform: "p", Instance: "i"}
+	sealed := func(member vault.Member, plain string) lifecycle.Sealed {
+		t.Helper()
+		out, err := first.Seal(ctx, vault.Label{Key: key, Member: member}, []byte(plain))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	i := lifecycle.Record{Key: key}
+	i.Attributes.Names = sealed(vault.Names, `{"instance_name":"orders","space_name":"live"}`)
+	second := datakey.New(records, by)
+	for range 3 {
+		if got, err := second.Names(ctx, i); err != nil || got != (lifecycle.Names{Instance: "orders", Space: "live"}) {
+			t.Errorf("%+v %v", got, err)
+		}
+	}
+	for said, want := range map[string]string{
+		`{"user_id":"u-1"}`: "u-1", `{"user_id":"u-1","user_name":"duke"}`: "duke", `{"username":"duke","uid":"c2"}`: "duke",
+		`{"groups":["admin"]}`: "", `{"user_id":7}`: "",
+	} {
+		e := lifecycle.Entry{Key: key, Asker: lifecycle.Asker{Identity: sealed(vault.Identity, said)}}
+		if got, err := second.Who(ctx, e); err != nil || got != want {
+			t.Errorf("%s asked as %q %v, want %q", said, got, err, want)
+		}
+	}
+	if by.opened != 1 {
+		t.Errorf("the data key was opened %d times", by.opened)
+	}
+	elsewhere := i
+	elsewhere.Key.Instance = "j"
+	if got, err := second.Names(ctx, elsewhere); err != nil || got != (lifecycle.Names{}) {
+		t.Errorf("names of another instance: %+v %v", got, err)
+	}
+	lost := datakey.New(records, over(t, 2))
+	if got, err := lost.Names(ctx, i); err != nil || got != (lifecycle.Names{}) {
+		t.Errorf("names under a lost key: %+v %v", got, err)
+	}
+	if got, err := datakey.New(records, by).Names(ctx, i); err != nil || got.Instance != "orders" {
+		t.Errorf("after a look with another key: %+v %v", got, err)
+	}
+}
+
+// While the vault hangs, nobody waits longer than they want to, and it is asked again later.
+func TestAVaultThatHangs(t *testing.T) {
+	n := 0
+	records := ledger.New(memory.New(), func() string { n++; return fmt.Sprint(n) })
+	by, label := over(t, 1), vault.Label{Member: vault.Link}
+	if _, err := datakey.New(records, by).Seal(t.Context(), label, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	by.hangs = true
+	v := datakey.New(records, by)
+	long, end := context.WithCancel(t.Context())
+	waits := make(chan error)
+	go func() { _, err := v.Seal(long, label, []byte("x")); waits <- err }()
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := v.Seal(short, label, []byte("x")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	end()
+	if err := <-waits; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	by.hangs = false
+	if _, err := v.Seal(t.Context(), label, []byte("x")); err != nil {
+		t.Errorf("%v", err)
+	}
+}
