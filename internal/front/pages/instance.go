@@ -3,12 +3,14 @@ package pages
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -71,32 +73,27 @@ func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 // view reads all that the page shows.
 func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	v := &view{now: s.Now()}
-	var err error
-	if v.record, err = s.Records.Record(ctx, k, v.now); err != nil {
-		return nil, err
-	}
-	if v.facts, err = s.Records.Facts(ctx, v.record); err != nil {
+	var record, history, bindings error
+	var reads sync.WaitGroup // a page takes as long as the longest of them
+	reads.Go(func() {
+		if v.record, record = s.Records.Record(ctx, k, v.now); record == nil {
+			v.facts, record = s.Records.Facts(ctx, v.record)
+		}
+	})
+	reads.Go(func() { v.history, _, history = s.Records.History(ctx, k, "", mostEntries) })
+	reads.Go(func() { v.bindings, _, bindings = s.Records.Bindings(ctx, k, "", mostBindings+1) })
+	reads.Wait()
+	if err := errors.Join(record, history, bindings); err != nil {
 		return nil, err
 	}
 	v.samples = s.Samples[v.record.Provider]
 	v.offering, v.plan, v.known = s.Plans.Plan(v.record.Attributes.ServiceID, v.record.Attributes.PlanID)
-	if v.history, _, err = s.Records.History(ctx, k, "", mostEntries); err != nil {
-		return nil, err
-	}
 	// An earlier life of the id may have been in another space.
 	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.record.Incarnation })
 	v.names = s.namesOf(ctx, v.record)
-	for after := ""; len(v.bindings) <= mostBindings; {
-		b, _, err := s.Records.NextBinding(ctx, k, after)
-		if err != nil {
-			return nil, err
-		}
-		if b == nil {
-			return v, nil
-		}
-		v.bindings, after = append(v.bindings, *b), b.Key.Binding
+	if len(v.bindings) > mostBindings {
+		v.bindings, v.more = v.bindings[:mostBindings], true
 	}
-	v.bindings, v.more = v.bindings[:mostBindings], true
 	return v, nil
 }
 

@@ -40,7 +40,8 @@ const (
 // Records is what the pages need of the ledger, which documents it.
 type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
-	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
+	Bindings(ctx context.Context, instance lifecycle.Key, after string, most int) (
+		found []lifecycle.Record, passed string, err error)
 	History(ctx context.Context, instance lifecycle.Key, cursor string, limit int) (page []lifecycle.Entry, next string, _ error)
 	Facts(ctx context.Context, instance lifecycle.Record) (ledger.Facts, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error

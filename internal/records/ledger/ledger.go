@@ -78,16 +78,27 @@ func (l *Ledger) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 // mostBindings is how many bindings are read at once while searching for one.
 const mostBindings = 128
 
-// NextBinding reads the first binding of an instance that is no tombstone, in
-// the order of the bytes of their ids, among those whose id follows on after;
-// nil if there is none. Passed is the last id before it that a record has.
+// NextBinding reads the first binding of an instance that is no tombstone, among those whose id follows
+// on after; nil if there is none. Passed is the last id before it that a record has.
+func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error) {
+	found, passed, err := l.Bindings(ctx, instance, after, 1)
+	if err != nil || len(found) == 0 {
+		return nil, passed, err
+	}
+	return &found[0], passed, nil
+}
+
+// Bindings reads the first bindings of an instance that are no tombstones, most at the most, in the order
+// of the bytes of their ids, among those whose id follows on after. Passed is the last id before the
+// first of them that a record has.
 //
-// It reads one record where the next one is it, and few more than there are
-// tombstones on the way where it is not: an instance may have had thousands of
-// bindings, and each may be large.
+// It reads few more records than it returns and than there are tombstones on the way: an instance may
+// have had thousands of bindings, and each may be large.
 //
 // A former life has none: the bindings of the id belong to the instance that has it now.
-func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error) {
+func (l *Ledger) Bindings(ctx context.Context, instance lifecycle.Key, after string, most int) (
+	found []lifecycle.Record, passed string, err error,
+) {
 	passed = after
 	if instance.Life != "" {
 		return nil, passed, nil
@@ -95,23 +106,26 @@ func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after 
 	if after != "" {
 		after = sortBinding + after
 	}
-	for limit := 1; ; limit = min(2*limit, mostBindings) {
+	for limit := most; ; limit = min(2*limit, mostBindings) {
 		page, err := l.store.List(ctx, recordKey(instance).Partition, sortBinding, after, limit)
 		if err != nil {
 			return nil, "", fmt.Errorf("looking for the next binding: %w", err)
 		}
 		for _, r := range page.Records {
 			b, err := entryIn[lifecycle.Record](r)
-			if err != nil {
+			switch {
+			case err != nil:
 				return nil, "", err
+			case b.Exists():
+				if found = append(found, *b); len(found) == most {
+					return found, passed, nil
+				}
+			case len(found) == 0:
+				passed = strings.TrimPrefix(r.Sort, sortBinding)
 			}
-			if b.Exists() {
-				return b, passed, nil
-			}
-			passed = strings.TrimPrefix(r.Sort, sortBinding)
 		}
 		if after = page.Next; after == "" {
-			return nil, passed, nil
+			return found, passed, nil
 		}
 	}
 }
