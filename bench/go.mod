@@ -1,6 +1,6 @@
 module github.com/longshore/longshore/bench
 
-go 1.26
+go 1.26.0
 
 require (
 	code.cloudfoundry.org/brokerapi/v13 v13.0.0

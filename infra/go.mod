@@ -1,6 +1,6 @@
 module github.com/longshore/longshore/infra
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/aws/aws-cdk-go/awscdk/v2 v2.260.0
@@ -59,7 +59,6 @@ require (
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/valkey-io/valkey-go v1.0.68 // indirect
 	github.com/yuin/goldmark v1.7.16 // indirect
-	go.etcd.io/bbolt v1.4.3 // indirect
 	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/lint v0.0.0-20241112194109-818c5a804067 // indirect
 	golang.org/x/mod v0.36.0 // indirect
@@ -71,7 +70,6 @@ require (
 	golang.org/x/tools v0.45.0 // indirect
 	golang.org/x/tools/cmd/godoc v0.1.0-deprecated // indirect
 	golang.org/x/tools/godoc v0.1.0-deprecated // indirect
-	maragu.dev/gomponents v1.2.0 // indirect
 )
 
 replace github.com/longshore/longshore => ..

@@ -37,7 +37,8 @@ func newPlatform() *cobra.Command {
 one that a stack on AWS is (--stack NAME). A running broker takes up changes
 within a minute.`,
 	}
-	platform.AddCommand(newPlatformAdd(), newPlatformList(), newPlatformRotate(), newPlatformRemove())
+	platform.AddCommand(newPlatformAdd(), newPlatformList(), newPlatformRotate(), newPlatformRemove(),
+		newPlatformSignOn(), newPlatformOIDC())
 	return platform
 }
 

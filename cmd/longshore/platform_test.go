@@ -41,6 +41,16 @@ func startIn(t *testing.T, dir, username, password string) (*started, error) {
 	return s, err
 }
 
+// startAt starts a broker that browsers reach at an origin, for a platform that logs in as cf.
+func startAt(t *testing.T, dir, origin string) (*started, error) {
+	t.Helper()
+	s := &started{t, nil, &strings.Builder{}}
+	var err error
+	s.broker, err = embedded.Open(embedded.Settings{Data: dir, Username: "cf", Password: first, Origin: origin}, testkit.Demo(),
+		slog.New(slog.NewTextHandler(s.log, nil)))
+	return s, err
+}
+
 func mustStart(t *testing.T, dir, username, password string) *started {
 	t.Helper()
 	s, err := startIn(t, dir, username, password)

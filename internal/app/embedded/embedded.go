@@ -157,17 +157,16 @@ func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
 // handler answers platforms and browsers.
 func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
 	now, losable := b.folder.Now, datakey.New(records, b.folder.Vault)
-	api := osb.New(osb.Options{
+	return web.With(osb.Options{
 		Broker: app.NewBroker(broker.Options{
 			Identity: b.folder.Whose().Broker, Records: records, Catalog: b.offered, Vault: b.folder.Vault, Table: losable,
 			Engine: b.engine, Now: now, Log: b.log, Metrics: b.Metrics, Dashboard: web.Dashboard(s.Origin),
 		}, s.RetryAfter),
 		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: b.offered.Offerings,
 		Now: now, NewID: app.NewID, Log: b.log, Metrics: b.Metrics,
-	})
-	return web.With(api, pages.Options{
+	}, pages.Options{
 		Records: records, Plans: b.offered, Names: losable, Keys: &pages.Keys{Table: losable},
-		Now: now, Inquire: b.engine.Inquire, Log: b.log,
+		Inquire: b.engine.Inquire, SignOn: web.SignOn(known, records, s.Origin, now), Now: now, Log: b.log,
 		Console: pages.Console{
 			Reads: records, Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
 			Acts: acts.Acts{Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID,

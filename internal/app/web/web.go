@@ -3,21 +3,28 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/front/signon"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// With serves the pages beside the API. The paths of a platform that is called dashboard or
-// console stay the API's.
-func With(api http.Handler, o pages.Options) http.Handler {
+// With serves the pages beside the API, which are told of each other what a sign-on needs. The
+// paths of a platform that is called dashboard or console stay the API's.
+func With(a osb.Options, o pages.Options) http.Handler {
 	o.Samples = samples
 	shown := pages.New(o)
+	a.Located = shown.Locate
+	a.Callback = func(ctx context.Context) string { return below(o.SignOn.Origin(ctx), pages.PathCallback) }
+	api := osb.New(a)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isPage(r.URL.Path) {
 			shown.ServeHTTP(w, r)
@@ -40,19 +47,29 @@ func isPage(path string) bool {
 	return false
 }
 
-// Dashboard gives the address of an instance's page: below the configured origin, or the one that
-// API Gateway names, and never the one that a client claims.
-func Dashboard(origin string) func(context.Context, lifecycle.Key) string {
-	return func(ctx context.Context, k lifecycle.Key) string {
-		at := origin
-		if at == "" {
-			at = osb.OriginIn(ctx)
-		}
-		if at == "" {
-			return ""
-		}
-		return strings.TrimSuffix(at, "/") + pages.InstancePath(k)
+// SignOn has the logins of a registry open sessions.
+func SignOn(known *platforms.Kept, apis pages.APIs, origin string, now func() time.Time) *pages.SignOn {
+	return &pages.SignOn{APIs: apis, Registry: known.Registry, Origin: originOf(origin), Finder: &signon.Finder{Now: now}}
+}
+
+// originOf is where browsers reach the broker: the configured origin, or the one that API Gateway
+// names, and never the one that a client claims.
+func originOf(configured string) func(context.Context) string {
+	return func(ctx context.Context) string { return cmp.Or(configured, osb.OriginIn(ctx)) }
+}
+
+// below is an address of the broker; empty without an origin.
+func below(origin, path string) string {
+	if origin == "" {
+		return ""
 	}
+	return strings.TrimSuffix(origin, "/") + path
+}
+
+// Dashboard gives the address of an instance's page.
+func Dashboard(origin string) func(context.Context, lifecycle.Key) string {
+	at := originOf(origin)
+	return func(ctx context.Context, k lifecycle.Key) string { return below(at(ctx), pages.InstancePath(k)) }
 }
 
 // samples show how programs connect to an engine.

@@ -17,6 +17,8 @@ const (
 	headerIdentity = "X-Broker-API-Originating-Identity"
 	// HeaderRequestIdentity carries the request identity, both ways.
 	HeaderRequestIdentity = "X-Broker-API-Request-Identity"
+	// keptLocation tells where the API of a Cloud Foundry is.
+	keptLocation = "X-Api-Info-Location"
 )
 
 // The same in the spelling that an http.Header keeps: it would rewrite any other each time.

@@ -57,16 +57,20 @@ type Options struct {
 	// Offerings gives the same offerings each time. The first request that shows the catalog
 	// calls it.
 	Offerings func() []catalog.Offering
-	Now       func() time.Time
-	NewID     func() string // names an internal error in the answer and the log
-	Log       *slog.Logger
-	Metrics   *metrics.Metrics
+	// Callback is where people come back to from a platform's sign-on, and Located is told where its
+	// API is; nil for pages that nobody signs on to.
+	Callback func(context.Context) string
+	Located  func(ctx context.Context, platform platforms.Identity, location string)
+	Now      func() time.Time
+	NewID    func() string // names an internal error in the answer and the log
+	Log      *slog.Logger
+	Metrics  *metrics.Metrics
 }
 
 // A Server is the http.Handler of the broker.
 type Server struct {
 	Options
-	parts sync.Map // of *shown, by the names of what may be seen
+	parts sync.Map // of *shown, by what tells them apart
 }
 
 // A shown catalog is what a platform may see of it, encoded once for clients that know
@@ -85,10 +89,11 @@ type representation struct {
 // New makes a server.
 func New(o Options) *Server { return &Server{Options: o} }
 
-func (s *Server) show(view *catalog.View) *shown {
+func (s *Server) show(view *catalog.View, clients *platforms.SignOn, back string) *shown {
 	encode := func(rotation bool) func() (representation, error) {
 		return sync.OnceValues(func() (representation, error) {
-			body, err := json.Marshal(map[string]any{"services": emitted(view.Of(s.Offerings()), rotation)})
+			offerings := withClients(emitted(view.Of(s.Offerings()), rotation), clients, back)
+			body, err := json.Marshal(map[string]any{"services": offerings})
 			if err != nil {
 				return representation{}, fmt.Errorf("encoding the catalog: %w", err)
 			}
@@ -101,8 +106,16 @@ func (s *Server) show(view *catalog.View) *shown {
 
 // shownTo is what a platform may see of the catalog, worked out once. The name of an offering
 // that the catalog no longer has shows nothing.
-func (s *Server) shownTo(p platforms.Identity) *shown {
+func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 	key := strings.Join(p.Offerings, "\n") // empty for everything
+	clients, back := p.SignOn, ""
+	if clients != nil && clients.Client == "" && s.Callback != nil {
+		back = s.Callback(ctx)
+	}
+	if back != "" {
+		made, _ := clients.ClientOf("")
+		key += "\n\n" + made + back
+	}
 	if found, ok := s.parts.Load(key); ok {
 		return found.(*shown)
 	}
@@ -113,8 +126,23 @@ func (s *Server) shownTo(p platforms.Identity) *shown {
 			s.Log.Warn("a platform is to see what is not there", "platform", p.ID, "error", err)
 		}
 	}
-	found, _ := s.parts.LoadOrStore(key, s.show(view))
+	found, _ := s.parts.LoadOrStore(key, s.show(view, clients, back))
 	return found.(*shown)
+}
+
+// withClients gives each offering whose pages are this broker's a client of the platform's login,
+// which comes back to an address; empty for none.
+func withClients(offerings []catalog.Offering, clients *platforms.SignOn, back string) []catalog.Offering {
+	if back == "" {
+		return offerings
+	}
+	for i, o := range offerings {
+		if o.DashboardClient == nil && o.DashboardURL == "" {
+			id, password := clients.ClientOf(o.ID)
+			offerings[i].DashboardClient = &catalog.DashboardClient{ID: id, Secret: password, RedirectURI: back}
+		}
+	}
+	return offerings
 }
 
 // emitted is the catalog as clients get it: only binding_rotatable depends on the version (CAT-25,
@@ -295,6 +323,9 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return response{}, &headed{lifecycle.Refuse(lifecycle.TooManyRequests,
 			"This platform sends more requests than it may. Repeat this one later."), header{"Retry-After", seconds(wait)}}
 	}
+	if at := r.Header.Get(keptLocation); at != "" && platform.SignOn != nil && s.Located != nil {
+		s.Located(ctx, platform, at)
+	}
 	if r.ContentLength > limits.Body {
 		drain(w, r)
 		return response{}, errTooLarge
@@ -304,7 +335,7 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	}
 	c := &call{
 		Request: r, at: at, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest,
-		shown: s.shownTo(platform),
+		shown: s.shownTo(ctx, platform),
 	}
 	c.View = c.shown.view
 	if underV2(r) {

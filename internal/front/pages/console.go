@@ -107,7 +107,7 @@ func (s *Server) visited(part string, show func(*visit) (int, g.Node)) http.Hand
 		case err != nil:
 			s.fail(w, r, err)
 		case !reads && !v.acts:
-			s.show(w, r, http.StatusUnauthorized, consoleSignIn())
+			s.signOn(w, r, Scope{Console: true}, consoleSignIn())
 		default:
 			status, page := show(v)
 			if err := errors.Join(v.unread...); err != nil {

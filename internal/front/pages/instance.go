@@ -55,7 +55,7 @@ func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	case !ok:
-		s.show(w, r, http.StatusUnauthorized, signIn(k.Instance))
+		s.signOn(w, r, ScopeOf(k), signIn(k.Instance))
 		return
 	}
 	v, err := s.view(r.Context(), k)

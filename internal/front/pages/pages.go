@@ -1,7 +1,7 @@
 // Package pages shows people their instances in a browser: a page for each, behind a
-// session that a signed link opens. It reads records and changes none but the links that
-// were used, and when facts were asked for. It needs records, the catalog, a vault, and somebody
-// who asks for facts, and knows no provider.
+// session that a signed link or a login opens. It reads records and changes none but what was
+// used to come in, where platforms' logins are, and when facts were asked for. It needs records,
+// the catalog, a vault, and somebody who asks for facts, and knows no provider.
 package pages
 
 import (
@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -66,6 +67,7 @@ type Options struct {
 	Names   Names
 	Keys    *Keys
 	Console Console
+	SignOn  *SignOn // nil: sessions are opened by links alone
 	// Samples show how programs connect, by the names of the providers.
 	Samples map[string][]Sample
 	// Inquire has a provider asked for facts, and does not wait for them.
@@ -78,6 +80,7 @@ type Options struct {
 type Server struct {
 	Options
 	handler http.Handler
+	located sync.Map // origins of APIs that are noted, by ids of platforms
 }
 
 // New makes a server.
@@ -88,6 +91,7 @@ func New(o Options) *Server {
 	mux.HandleFunc("GET "+pathEnter, s.enter)
 	mux.HandleFunc("POST "+pathEnter, s.exchange)
 	mux.HandleFunc("POST "+pathLeave, s.leave)
+	mux.HandleFunc("GET "+PathCallback, s.callback)
 	mux.HandleFunc("GET "+pathStyle, asset("text/css; charset=utf-8", style))
 	mux.HandleFunc("GET "+pathScript, asset("text/javascript; charset=utf-8", script))
 	s.routeConsole(mux)

@@ -44,6 +44,11 @@ func signIn(instance string) g.Node {
 		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", "Command"), g.Text("longshore dashboard "+quoted(instance))))
 }
 
+// again leads to the page of a scope, which leads to its login.
+func (s *Server) again(of Scope) g.Node {
+	return h.P(h.A(h.Class("primary"), h.Href(".."+of.path()), g.Text("Sign on")))
+}
+
 // quoted is a word of a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {

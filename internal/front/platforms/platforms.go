@@ -41,6 +41,7 @@ type Identity struct {
 	ID        string
 	Path      string   // before /v2 in its URL; empty for none
 	Offerings []string // what it may see; empty is everything
+	SignOn    *SignOn  // by its login; nil for none
 }
 
 // authenticate finds the platform whose credentials these are. It compares with every platform's,
@@ -50,7 +51,7 @@ func (r Registry) authenticate(username, password string, now time.Time) (Identi
 	found := false
 	for _, p := range r.Platforms {
 		if p.matches(username, password, now) {
-			id, found = Identity{ID: p.ID, Path: p.Path, Offerings: p.Offerings}, true
+			id, found = Identity{ID: p.ID, Path: p.Path, Offerings: p.Offerings, SignOn: p.SignOn.usable()}, true
 		}
 	}
 	return id, found
@@ -96,10 +97,7 @@ func NewKept(ctx context.Context, fetch func(ctx context.Context) (Registry, err
 func (k *Kept) Authenticate(username, password string) (Identity, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.now()
-	if due(k.read, now, keep) && due(k.tried, now, betweenReads) {
-		k.refresh()
-	}
+	now := k.refreshed()
 	if id, ok := k.current.authenticate(username, password, now); ok {
 		return id, true
 	}
@@ -108,6 +106,22 @@ func (k *Kept) Authenticate(username, password string) (Identity, bool) {
 	}
 	k.refresh()
 	return k.current.authenticate(username, password, now)
+}
+
+// Registry is the registry, at most a minute old where its source can be read.
+func (k *Kept) Registry() Registry {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refreshed()
+	return k.current
+}
+
+// refreshed reads the registry again if it is time to.
+func (k *Kept) refreshed() (now time.Time) {
+	if now = k.now(); due(k.read, now, keep) && due(k.tried, now, betweenReads) {
+		k.refresh()
+	}
+	return now
 }
 
 // due reports whether so much time has passed, or the clock was set back: a password must not stay

@@ -35,6 +35,9 @@ type Platform struct {
 	// Offerings are what it may see: names of offerings, or of one plan as
 	// offering/plan. Empty is everything.
 	Offerings []string `json:"offerings,omitempty"`
+	// SignOn lets its people see their instances by its login; nil unless it is a Cloud Foundry that
+	// has it switched on.
+	SignOn *SignOn `json:"signon,omitempty"`
 	// Removed is when it lost its access; zero while it has it. Should it come back, it still owns
 	// what it made.
 	Removed time.Time `json:"removed,omitzero"`
@@ -77,11 +80,16 @@ func (p Platform) Until(username, password string) (until time.Time, known bool)
 
 // A Registry is the platforms, the default one first. It is kept as one document, whose own members
 // are the default platform's: a document with a user name and a password alone is one platform.
-type Registry struct{ Platforms []Platform }
+type Registry struct {
+	Platforms []Platform
+	// OIDC is the operator's own login, for everybody who has no platform's; nil for none.
+	OIDC *OIDC
+}
 
 type document struct {
 	Platform
 	Platforms []Platform `json:"platforms,omitempty"`
+	OIDC      *OIDC      `json:"oidc,omitempty"`
 }
 
 // ErrDocument says that a document is no registry. No error tells what it holds.
@@ -94,7 +102,7 @@ func Decode(raw []byte) (Registry, error) {
 		return Registry{}, ErrDocument
 	}
 	d.ID, d.Name = Default, Default
-	r := Registry{Platforms: append([]Platform{d.Platform}, d.Platforms...)}
+	r := Registry{Platforms: append([]Platform{d.Platform}, d.Platforms...), OIDC: d.OIDC}
 	return r, r.check()
 }
 
@@ -103,7 +111,7 @@ func (r Registry) Encode() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	d := document{Platform: r.Platforms[0], Platforms: r.Platforms[1:]}
+	d := document{Platform: r.Platforms[0], Platforms: r.Platforms[1:], OIDC: r.OIDC}
 	d.ID, d.Name = "", ""
 	return json.Marshal(d)
 }
@@ -170,15 +178,19 @@ func (r Registry) userOf(username string) (name string, found bool) {
 	return "", false
 }
 
-func (r Registry) clone() Registry { return Registry{Platforms: slices.Clone(r.Platforms)} }
+func (r Registry) clone() Registry {
+	r.Platforms = slices.Clone(r.Platforms)
+	return r
+}
 
-// TakenBack gives the platform the path and the offerings of the removed one of its name, if there
-// is one, except for those of the two that are given anew.
+// TakenBack gives the platform the path, the offerings and the sign-on of the removed one of its
+// name, if there is one, except for those of the first two that are given anew.
 func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
 	i, err := r.find(p.Name)
 	if err != nil || r.Platforms[i].Removed.IsZero() {
 		return p
 	}
+	p.SignOn = r.Platforms[i].SignOn
 	if !path {
 		p.Path = r.Platforms[i].Path
 	}

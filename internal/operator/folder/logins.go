@@ -2,6 +2,7 @@ package folder
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/vault"
 )
 
 // Logins are the registry of platforms in a data folder; the broker that runs on it reads
@@ -53,11 +56,46 @@ func (l Logins) read() (r platforms.Registry, err error) {
 	if file.Format > credentialsFormat {
 		return r, fmt.Errorf("format %d of %s is not %d: %w", file.Format, fileCredentials, credentialsFormat, errNewer)
 	}
-	return platforms.Decode(raw)
+	if r, err = platforms.Decode(raw); err != nil {
+		return r, err
+	}
+	return r.Sealed(l.withVault(func(v vault.Vault, label vault.Label, sealed string) (string, error) {
+		raw, err := base64.StdEncoding.DecodeString(sealed)
+		if err != nil {
+			return "", platforms.ErrDocument
+		}
+		plain, err := v.Open(context.Background(), label, raw)
+		if errors.Is(err, vault.ErrSealed) {
+			return "", nil // a lost key takes sign-ons, and not the platforms' access
+		}
+		return string(plain), err
+	}))
+}
+
+// withVault opens or seals the secret of a sign-on; one that was lost stays so.
+func (l Logins) withVault(do func(v vault.Vault, label vault.Label, text string) (string, error)) func(string, string) (string,
+	error) {
+	return func(of, text string) (string, error) {
+		if text == "" {
+			return "", nil
+		}
+		v, err := vault.ReadKeyFile(filepath.Join(l.dir, fileKey))
+		if err != nil {
+			return "", err
+		}
+		return do(v, vault.Label{Key: lifecycle.Key{Platform: of}, Member: vault.SignOn}, text)
+	}
 }
 
 // write is called under the lock.
 func (l Logins) write(r platforms.Registry) error {
+	r, err := r.Sealed(l.withVault(func(v vault.Vault, label vault.Label, plain string) (string, error) {
+		sealed, err := v.Seal(context.Background(), label, []byte(plain))
+		return base64.StdEncoding.EncodeToString(sealed), err
+	}))
+	if err != nil {
+		return err
+	}
 	raw, err := r.Encode()
 	if err != nil {
 		return err

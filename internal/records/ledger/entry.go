@@ -14,7 +14,7 @@ import (
 // never written.
 type Entry interface {
 	lifecycle.Record | lifecycle.Pointer | lifecycle.PastOperation | lifecycle.TargetEpoch | lifecycle.TargetUse |
-		lifecycle.Entry | Facts | Listing | DataKey | UsedLink | Inventory | Identity | Sighting | SweepLease
+		lifecycle.Entry | Facts | Listing | DataKey | UsedLink | PlatformAPI | Inventory | Identity | Sighting | SweepLease
 }
 
 // An envelope is what the store is told of an entry.
@@ -50,6 +50,8 @@ func envelopeOf(entry any) (e envelope) {
 		e = envelope{key: pagesKey(sortKey), version: &v.Version}
 	case *UsedLink:
 		e = envelope{pagesKey(sortUsed + v.ID), &v.Version, v.Expires, v.Expires}
+	case *PlatformAPI:
+		e = envelope{key: pagesKey(sortAPI + v.Platform), version: &v.Version}
 	case *Inventory:
 		e = envelope{key: reaperKey(sortInventory), version: &v.Version, due: v.Due}
 	case *Identity:
@@ -120,6 +122,7 @@ const (
 
 	sortKey  = "KEY"
 	sortUsed = "USED#"
+	sortAPI  = "API#"
 
 	sortInventory = "INVENTORY"
 	sortIdentity  = "IDENTITY"

@@ -26,3 +26,15 @@ type UsedLink struct {
 func (l *Ledger) DataKey(ctx context.Context) (DataKey, error) {
 	return read(ctx, l, pagesKey(sortKey), DataKey{})
 }
+
+// A PlatformAPI is where the API of a platform is, as the platform said in its last request.
+type PlatformAPI struct {
+	Version  int64  `json:"-"`
+	Platform string `json:"platform"`
+	Origin   string `json:"origin"`
+}
+
+// PlatformAPI reads where the API of a platform is; version 0 for unknown.
+func (l *Ledger) PlatformAPI(ctx context.Context, platform string) (PlatformAPI, error) {
+	return read(ctx, l, pagesKey(sortAPI+platform), PlatformAPI{Platform: platform})
+}

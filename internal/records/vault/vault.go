@@ -36,10 +36,13 @@ const (
 	Context    Member = "context"
 	Identity   Member = "identity"
 	Names      Member = "names"
-	// DataKey is that of the table, and Link and Session are of the pages: of no record.
+	// DataKey is that of the table, and Link, Attempt and Session are of the pages: of no record.
 	DataKey Member = "data key"
 	Link    Member = "link"
+	Attempt Member = "attempt"
 	Session Member = "session"
+	// SignOn is what this broker proves itself with to a login where people sign on.
+	SignOn Member = "signon"
 	// check is of no record: a keeper of sealed values keeps one that only proves the key.
 	check Member = "check"
 )

@@ -54,13 +54,12 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 		Identity: set[app.EnvBroker], Records: records, Catalog: offered, Vault: sealing, Table: losable, Engine: engine,
 		Now: app.Now, Log: p.Log, Metrics: p.Metrics, Dashboard: web.Dashboard(""),
 	}, bounds)
-	api := osb.New(osb.Options{
+	server := web.With(osb.Options{
 		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, app.Now), Offerings: offered.Offerings, Now: app.Now,
 		NewID: app.NewID, Log: p.Log, Metrics: p.Metrics,
-	})
-	server := web.With(api, pages.Options{
+	}, pages.Options{
 		Records: records, Plans: offered, Names: losable, Keys: &pages.Keys{Table: losable}, Now: app.Now,
-		Inquire: engine.Inquire, Log: p.Log,
+		Inquire: engine.Inquire, SignOn: web.SignOn(known, records, "", app.Now), Log: p.Log,
 		Console: pages.Console{
 			Reads: records, Offerings: offered.Offerings, Registry: secret.Registry,
 			Acts: acts.Acts{Records: records, Start: engine.Start, Now: app.Now, NewID: app.NewID,

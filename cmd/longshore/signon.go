@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/front/platforms"
+)
+
+func newPlatformSignOn() *cobra.Command {
+	var (
+		s      platforms.SignOn
+		secret string
+		off    bool
+	)
+	c := &cobra.Command{
+		Use: "signon NAME", Short: "Let people of a Cloud Foundry see their instances by its login", Args: takes(1, 1, aName),
+		Long: `Let people of a Cloud Foundry see the pages of their instances by its login. Give
+the hosts of its API, its login and its UAA; no other host is asked. The catalog
+then has the platform make a client in the UAA for each offering, at the next
+cf update-service-broker. Where it may not, make one by hand, and give it with
+--client and --secret-file.`,
+		Example: "  longshore platform signon cf-eu --host api.cf.example.com --host login.cf.example.com \\\n" +
+			"    --host uaa.cf.example.com --stack Longshore",
+	}
+	c.Flags().StringArrayVar(&s.Hosts, "host", nil, "`HOST` that may be asked, given once for each")
+	c.Flags().StringVar(&s.Client, "client", "", "`ID` of a client that was made by hand; the catalog then makes none")
+	c.Flags().StringVar(&secret, "secret-file", "", "`FILE` with the client's secret, - for the standard input")
+	c.Flags().BoolVar(&off, "off", false, "switch it off")
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, name string, out io.Writer) (err error) {
+		if off {
+			return changed(ctx, registrar, out, func(r platforms.Registry) (platforms.Registry, error) {
+				return r.WithSignOn(name, nil)
+			}, "Nobody signs on by the login of platform "+name)
+		}
+		if len(s.Hosts) == 0 || (s.Client == "") != (secret == "") {
+			return &usageError{"give --host for each host of the platform's login, and --client and --secret-file together or " +
+				"neither; --off switches the sign-on off"}
+		}
+		for i, host := range s.Hosts {
+			if s.Hosts[i], err = platforms.Origin(host); err != nil {
+				return err
+			}
+		}
+		if secret != "" {
+			raw, err := readFrom(c, secret)
+			if s.Secret = strings.TrimSpace(string(raw)); err != nil || s.Secret == "" {
+				return errors.Join(err, fmt.Errorf("%s holds no secret: give the file with the client's", secret))
+			}
+		}
+		return changed(ctx, registrar, out, func(r platforms.Registry) (platforms.Registry, error) {
+			return r.WithSignOn(name, &s)
+		}, "People of platform "+name+" sign on by its login")
+	})
+}
+
+func newPlatformOIDC() *cobra.Command {
+	var off bool
+	c := &cobra.Command{
+		Use: "oidc FILE", Short: "Let people see pages by a login of yours",
+		Args: takes(0, 1, "a FILE, - for the standard input"),
+		Long: `Let people see pages by a login of yours that speaks OpenID Connect. The FILE has
+all of it, and is not needed afterwards:
+
+  {"issuer": "https://login.example.com", "client_id": "longshore",
+   "client_secret": "...", "scopes": ["groups"],
+   "rules": [
+     {"claim": "groups", "value": "dba", "platform": "*"},
+     {"claim": "groups", "value": "shop", "platform": "korifi",
+      "organization": "NAMESPACE-OR-GUID"},
+     {"claim": "groups", "value": "operators", "console": "act"}]}
+
+Register the client with the broker's own address, followed by
+/dashboard/callback. A rule shows the instances of a platform, or of one
+organization of it, or the console, to read or to act.`,
+		Example: "  longshore platform oidc login.json --stack Longshore",
+	}
+	c.Flags().BoolVar(&off, "off", false, "forget the login")
+	return manages(c, func(ctx context.Context, registrar platforms.Registrar, file string, out io.Writer) error {
+		var login *platforms.OIDC
+		said := "Nobody signs on by a login of yours"
+		switch raw, err := readFrom(c, file); {
+		case off:
+		case file == "":
+			return &usageError{"give a FILE, or --off"}
+		case err != nil:
+			return err
+		default:
+			if login, err = platforms.DecodeOIDC(raw); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+			said = "People sign on by " + login.Issuer
+		}
+		return changed(ctx, registrar, out, func(r platforms.Registry) (platforms.Registry, error) {
+			return r.WithOIDC(login)
+		}, said)
+	})
+}
+
+// readFrom reads a file that may hold a secret, which no argument should; empty reads nothing.
+func readFrom(c *cobra.Command, name string) ([]byte, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "-":
+		return io.ReadAll(c.InOrStdin())
+	}
+	return os.ReadFile(name)
+}
+
+func changed(ctx context.Context, registrar platforms.Registrar, out io.Writer,
+	change func(platforms.Registry) (platforms.Registry, error), said string) error {
+	if err := registrar.Change(ctx, change); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, said+", in a minute at the latest.")
+	return err
+}

@@ -1,0 +1,240 @@
+package pages
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+
+	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/front/signon"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+)
+
+// PathCallback is where a login sends a browser back to.
+const PathCallback = Prefix + "/callback"
+
+// attemptTime is how long somebody may take to sign on.
+const attemptTime = 10 * time.Minute
+
+// APIs is what a sign-on needs of the ledger, which documents it.
+type APIs interface {
+	PlatformAPI(ctx context.Context, platform string) (ledger.PlatformAPI, error)
+}
+
+// A SignOn has logins open sessions.
+type SignOn struct {
+	APIs APIs
+	// Registry has the platforms' logins, and the operator's.
+	Registry func() platforms.Registry
+	// Origin is where browsers reach the broker; empty if nothing tells.
+	Origin func(context.Context) string
+	Finder *signon.Finder
+}
+
+// An attempt is what a browser keeps, sealed, until the login sends it back. It names a scope, whose
+// page this broker makes: no address that somebody else chose.
+type attempt struct {
+	signon.Attempt
+	Scope Scope     `json:"o"`
+	Until time.Time `json:"u"`
+}
+
+// attemptCookie is the cookie of one attempt: several pages may be opened at once.
+func attemptCookie(state string) string {
+	return "__Host-longshore-at-" + state[:min(len(state), 8)]
+}
+
+// errNoLogin says that nobody signs on to a scope.
+var errNoLogin = errors.New("it has no login")
+
+// signOn leads a browser to the login of a scope. Without one it shows how to come in otherwise, as
+// it does for what is not on its way to a page: the script then loads the page again.
+func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherwise g.Node) {
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	on, _, err := s.loginOf(r.Context(), of)
+	if errors.Is(err, errNoLogin) || r.Method != http.MethodGet || mode != "" && mode != "navigate" {
+		s.show(w, r, http.StatusUnauthorized, otherwise)
+		return
+	}
+	if err != nil {
+		s.failLogin(w, r, of, err)
+		return
+	}
+	a := attempt{signon.NewAttempt(), of, s.Now().Add(attemptTime)}
+	plain, err := json.Marshal(a)
+	sealed := ""
+	if err == nil {
+		sealed, err = s.Keys.seal(r.Context(), vault.Attempt, plain)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	http.SetCookie(w, cookie(attemptCookie(a.State), sealed, int(attemptTime/time.Second)))
+	http.Redirect(w, r, on.Begin(a.Attempt), http.StatusSeeOther)
+}
+
+// loginOf finds the login of a scope: that of the instance's platform, or the operator's.
+func (s *Server) loginOf(ctx context.Context, of Scope) (on *signon.Login, record lifecycle.Record, err error) {
+	if s.SignOn == nil || s.SignOn.Origin(ctx) == "" {
+		return nil, record, errNoLogin
+	}
+	registry := s.SignOn.Registry()
+	back := strings.TrimSuffix(s.SignOn.Origin(ctx), "/") + PathCallback
+	platform := registry.SignOnOf(of.Platform)
+	if !of.Console {
+		key := lifecycle.Key{Platform: of.Platform, Instance: of.Instance}
+		if record, err = s.Records.Record(ctx, key, s.Now()); err != nil {
+			return nil, record, err
+		}
+	}
+	switch {
+	case of.Console || platform == nil:
+		if registry.OIDC == nil {
+			return nil, record, errNoLogin
+		}
+		on, err = s.SignOn.Finder.OIDC(ctx, registry.OIDC, back)
+		return on, record, err
+	case record.State == lifecycle.Absent:
+		return nil, record, errNoLogin
+	}
+	api, err := s.SignOn.APIs.PlatformAPI(ctx, of.Platform)
+	if err != nil {
+		return nil, record, err
+	}
+	if !slices.Contains(platform.Hosts, api.Origin) {
+		return nil, record, fmt.Errorf("%w: platform %q has sent no X-Api-Info-Location of a listed host", signon.ErrDown,
+			of.Platform)
+	}
+	on, err = s.SignOn.Finder.CloudFoundry(ctx, platform, api.Origin, record.Attributes.ServiceID, back)
+	return on, record, err
+}
+
+// callback is where a login sends a browser back to. The state's use is recorded before the code is
+// exchanged: of two that come with it, one goes on.
+func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	a, err := s.attempted(r, q.Get("state"))
+	if err == nil {
+		http.SetCookie(w, cookie(attemptCookie(a.State), "", -1))
+		err = s.Records.Commit(r.Context(), ledger.Put(ledger.UsedLink{ID: a.State, Expires: a.Until}))
+	}
+	switch {
+	case errors.Is(err, errToken), errors.Is(err, ledger.ErrConflict):
+		s.show(w, r, http.StatusForbidden, message("This sign-on cannot be used", "It was used before, has taken longer than "+
+			"10 minutes, or was begun in another browser. Open the page again; allow its cookies."))
+		return
+	case err != nil:
+		s.fail(w, r, err)
+		return
+	}
+	granted, err := s.granted(r.Context(), a, q.Get("error"), q.Get("code"))
+	if err != nil {
+		s.failLogin(w, r, a.Scope, err)
+		return
+	}
+	s.open(w, r, granted)
+}
+
+// attempted gives the attempt that a browser comes back from.
+func (s *Server) attempted(r *http.Request, state string) (a attempt, _ error) {
+	kept, err := r.Cookie(attemptCookie(state))
+	if err != nil {
+		return a, errToken
+	}
+	plain, err := s.Keys.open(r.Context(), vault.Attempt, kept.Value)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(plain, &a); err != nil || a.State != state || !s.Now().Before(a.Until) {
+		return a, errToken
+	}
+	return a, nil
+}
+
+// granted is the scope that somebody may have who comes back from a login.
+func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (Scope, error) {
+	if refusal != "" || code == "" {
+		return a.Scope, fmt.Errorf("%w: it sends the browser back without a code", signon.ErrRefused)
+	}
+	on, record, err := s.loginOf(ctx, a.Scope)
+	if err != nil {
+		return a.Scope, err
+	}
+	person, err := on.Finish(ctx, a.Attempt, code)
+	if err != nil {
+		return a.Scope, err
+	}
+	may, registry := false, s.SignOn.Registry()
+	switch {
+	case a.Scope.Console:
+		var acts bool
+		may, acts = registry.OIDC.Console(person.Claims)
+		a.Scope.Acts = acts
+	case registry.SignOnOf(a.Scope.Platform) != nil:
+		may, err = on.MayRead(ctx, person, a.Scope.Instance)
+	default:
+		// Words that nobody can give to another one.
+		organization := cmp.Or(record.Attributes.OrganizationGUID, s.namesOf(ctx, record).Namespace)
+		may = registry.OIDC.Shows(person.Claims, registry.NameOf(a.Scope.Platform), organization)
+	}
+	if err == nil && !may {
+		err = errNotAllowed
+	}
+	return a.Scope, err
+}
+
+// errNotAllowed says that a person who signed on may not see a page.
+var errNotAllowed = errors.New("not allowed")
+
+// failLogin says that nobody came in, and how to try again: no answer leads to the login by itself.
+func (s *Server) failLogin(w http.ResponseWriter, r *http.Request, of Scope, err error) {
+	switch {
+	case errors.Is(err, errNotAllowed):
+		s.show(w, r, http.StatusForbidden, message("You may not see this page",
+			"Your login is known, but has no permission for it. On Cloud Foundry, members of "+
+				"the instance's space have it; elsewhere, ask the operator of the broker."))
+	case errors.Is(err, signon.ErrRefused):
+		s.Log.WarnContext(r.Context(), "a sign-on failed", "error", err)
+		s.show(w, r, http.StatusForbidden, message("You are not signed on", "The login did not let you in.", s.again(of)))
+	case errors.Is(err, signon.ErrDown):
+		s.Log.ErrorContext(r.Context(), "nobody can sign on", "error", err)
+		s.show(w, r, http.StatusServiceUnavailable, message("Nobody can sign on now",
+			"The platform's login does not answer. Try again in a minute; if this lasts, tell the operator.", s.again(of)))
+	default:
+		s.fail(w, r, err)
+	}
+}
+
+// Locate notes where the API of a platform is, if that is one of its listed hosts: its sign-on begins
+// there. It is a header's word, and the header's request goes on whatever comes of it.
+func (s *Server) Locate(ctx context.Context, platform platforms.Identity, location string) {
+	origin, err := platforms.Origin(location)
+	if err != nil || !slices.Contains(platform.SignOn.Hosts, origin) {
+		s.Log.WarnContext(ctx, "a platform's API is at a host that is not listed for its sign-on", "platform", platform.ID)
+		return
+	}
+	if known, ok := s.located.Load(platform.ID); ok && known == origin {
+		return
+	}
+	was, err := s.SignOn.APIs.PlatformAPI(ctx, platform.ID)
+	if err == nil && was.Origin != origin {
+		was.Origin = origin
+		err = s.Records.Commit(ctx, ledger.Put(was))
+	}
+	if err != nil {
+		s.Log.WarnContext(ctx, "where a platform's API is could not be noted; the next request will", "error", err)
+		return
+	}
+	s.located.Store(platform.ID, origin)
+}

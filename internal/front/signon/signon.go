@@ -1,0 +1,271 @@
+// Package signon asks a login who somebody is, and what he may see: the operator's own by OpenID
+// Connect, or that of a Cloud Foundry. It keeps where logins are, and no token. It knows neither
+// browsers nor records.
+package signon
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/longshore/longshore/internal/front/platforms"
+)
+
+const (
+	// askTimeout bounds all that one request of a browser asks of a login.
+	askTimeout = 10 * time.Second
+	// maxAnswer bounds an answer in bytes.
+	maxAnswer = 1 << 20
+	// keep is how long it is remembered where a login is.
+	keep = 10 * time.Minute
+)
+
+// Errors that people can be told of. No error has a token, a code or a secret in it.
+var (
+	// ErrDown: the login, or the platform, does not answer as it should.
+	ErrDown = errors.New("the login does not answer as it should")
+	// ErrRefused: the login does not vouch for this person.
+	ErrRefused = errors.New("the login refuses")
+)
+
+// A Finder finds logins. The zero Finder is ready once it has a clock.
+type Finder struct {
+	Now func() time.Time
+
+	mu    sync.Mutex
+	found map[string]place
+}
+
+// A place is where a login is.
+type place struct {
+	provider   *oidc.Provider
+	http       *http.Client
+	controller string // the origin of the Cloud Controller; empty for OIDC
+	until      time.Time
+}
+
+// A Login is one where people sign on, with this broker's client there.
+type Login struct {
+	place
+	oauth  oauth2.Config
+	verify *oidc.IDTokenVerifier
+}
+
+// An Attempt binds what comes back from a login to the browser that was sent there. PKCE is sent,
+// and may be ignored: state and nonce carry it alone.
+type Attempt struct {
+	State    string `json:"s"`
+	Nonce    string `json:"n"`
+	Verifier string `json:"v"`
+}
+
+// NewAttempt makes one.
+func NewAttempt() Attempt {
+	return Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
+}
+
+// A Person is who signed on. The token is for one question, and kept nowhere.
+type Person struct {
+	Claims map[string]any
+	token  *oauth2.Token
+}
+
+// guarded sends requests to listed hosts alone; to any where none are listed.
+type guarded struct{ hosts []string }
+
+func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+	origin, err := platforms.Origin(r.URL.Scheme + "://" + r.URL.Host)
+	if err != nil || g.hosts != nil && !slices.Contains(g.hosts, origin) {
+		return nil, fmt.Errorf("host %q is not one that may be asked", r.URL.Host)
+	}
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswer)
+	}
+	return resp, err
+}
+
+// client follows no redirect: none leads where a listed host does not want to be asked.
+func client(hosts []string) *http.Client {
+	return &http.Client{
+		Transport: guarded{hosts}, Timeout: askTimeout / 2,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// at gives a place that is remembered, or looks for it.
+func (f *Finder) at(ctx context.Context, key string, look func(context.Context) (place, error)) (place, error) {
+	f.mu.Lock()
+	p, ok := f.found[key]
+	f.mu.Unlock()
+	if ok && f.Now().Before(p.until) {
+		return p, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	p, err := look(ctx)
+	if err != nil {
+		return p, fmt.Errorf("%w: %w", ErrDown, err)
+	}
+	p.until = f.Now().Add(keep)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.found == nil {
+		f.found = map[string]place{}
+	}
+	f.found[key] = p
+	return p, nil
+}
+
+// OIDC is the operator's own login, which comes back to an address.
+func (f *Finder) OIDC(ctx context.Context, o *platforms.OIDC, back string) (*Login, error) {
+	p, err := f.at(ctx, o.Issuer, func(ctx context.Context) (place, error) {
+		h := client(nil) // its document says where it is, and the operator trusts it
+		provider, err := oidc.NewProvider(oidc.ClientContext(ctx, h), o.Issuer)
+		return place{provider: provider, http: h}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.login(p, p.provider.Endpoint(), o.Client, o.Secret, back, o.Scopes...), nil
+}
+
+// CloudFoundry is the login of a Cloud Foundry whose API has an origin, for the instances of an
+// offering.
+func (f *Finder) CloudFoundry(ctx context.Context, s *platforms.SignOn, api, offering, back string) (*Login, error) {
+	p, err := f.at(ctx, fmt.Sprint(api, " ", s.Hosts), func(ctx context.Context) (place, error) {
+		return uaaOf(ctx, s.Hosts, api)
+	})
+	if err != nil {
+		return nil, err
+	}
+	id, password := s.ClientOf(offering)
+	endpoint := p.provider.Endpoint()
+	endpoint.AuthStyle = oauth2.AuthStyleInHeader
+	return f.login(p, endpoint, id, password, back, "cloud_controller_service_permissions.read"), nil
+}
+
+// uaaOf asks an API for its UAA, whose own document would name an issuer that is not its address.
+func uaaOf(ctx context.Context, hosts []string, api string) (place, error) {
+	h := client(hosts)
+	var root struct {
+		Links struct {
+			Login, UAA struct {
+				Href string `json:"href"`
+			}
+		} `json:"links"`
+	}
+	if status, err := get(ctx, h, api+"/", "", &root); err != nil || status != http.StatusOK {
+		return place{}, fmt.Errorf("asking Cloud Controller for its UAA: status %d: %w", status, err)
+	}
+	uaa := root.Links.UAA.Href
+	login := root.Links.Login.Href
+	if login == "" {
+		login = uaa
+	}
+	for _, address := range []string{uaa, login} {
+		if origin, err := platforms.Origin(address); err != nil || !slices.Contains(hosts, origin) {
+			return place{}, fmt.Errorf("the API names %q, which is not listed for this platform", address)
+		}
+	}
+	c := oidc.ProviderConfig{
+		IssuerURL: uaa + "/oauth/token", AuthURL: login + "/oauth/authorize", TokenURL: uaa + "/oauth/token",
+		JWKSURL: uaa + "/token_keys",
+	}
+	return place{provider: c.NewProvider(oidc.ClientContext(ctx, h)), http: h, controller: api}, nil
+}
+
+func (f *Finder) login(p place, at oauth2.Endpoint, id, password, back string, scopes ...string) *Login {
+	return &Login{
+		place: p,
+		oauth: oauth2.Config{ClientID: id, ClientSecret: password, Endpoint: at, RedirectURL: back,
+			Scopes: append([]string{oidc.ScopeOpenID}, scopes...)},
+		verify: p.provider.Verifier(&oidc.Config{ClientID: id, Now: f.Now}),
+	}
+}
+
+// Begin is where a browser goes to sign on.
+func (l *Login) Begin(a Attempt) string {
+	return l.oauth.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+}
+
+// Finish exchanges a code. The id token is that of the token's own answer, and for this client
+// alone: the verifier would also take an access token of UAA, which has the nonce, too.
+func (l *Login) Finish(ctx context.Context, a Attempt, code string) (Person, error) {
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, l.http), askTimeout)
+	defer cancel()
+	token, err := l.oauth.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) { // its text has the answer
+		kind := ErrDown
+		if refused.ErrorCode == "invalid_grant" {
+			kind = ErrRefused
+		}
+		return Person{}, fmt.Errorf("%w: it answers a code by status %d, %q", kind, refused.Response.StatusCode,
+			refused.ErrorCode)
+	}
+	if err != nil {
+		return Person{}, fmt.Errorf("%w: %w", ErrDown, err)
+	}
+	raw, _ := token.Extra("id_token").(string)
+	id, err := l.verify.Verify(ctx, raw)
+	if err != nil {
+		return Person{}, fmt.Errorf("%w: its id token is not valid: %w", ErrRefused, err)
+	}
+	if len(id.Audience) != 1 {
+		return Person{}, fmt.Errorf("%w: its id token is for others, too", ErrRefused)
+	}
+	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
+		return Person{}, fmt.Errorf("%w: its id token is of another sign-on", ErrRefused)
+	}
+	p := Person{token: token}
+	return p, id.Claims(&p.Claims)
+}
+
+// MayRead asks Cloud Controller whether the person sees an instance.
+func (l *Login) MayRead(ctx context.Context, p Person, instance string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var may struct{ Read, Manage bool }
+	status, err := get(ctx, l.http, l.controller+"/v3/service_instances/"+url.PathEscape(instance)+"/permissions",
+		p.token.AccessToken, &may)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("%w: asking Cloud Controller for permissions: %w", ErrDown, err)
+	case status == http.StatusOK:
+		return may.Read || may.Manage, nil
+	case status < http.StatusInternalServerError && status != http.StatusTooManyRequests:
+		return false, nil
+	}
+	return false, fmt.Errorf("%w: Cloud Controller answers status %d", ErrDown, status)
+}
+
+// get reads a JSON object.
+func get(ctx context.Context, h *http.Client, address, token string, into any) (status int, _ error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, err
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := h.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return resp.StatusCode, nil
+	}
+	return resp.StatusCode, json.NewDecoder(resp.Body).Decode(into)
+}
