@@ -18,6 +18,7 @@ CLIENTS     := $(TOOLS)/clients-2
 MARIADB     := $(TOOLS)/mariadb-11.4.5
 CFN_LINT    := $(TOOLS)/cfn-lint-1.58.0
 AXE         := $(TOOLS)/axe-4.14.1
+UAA         := $(TOOLS)/uaa-4.30.0
 DATA        ?= .longshore
 LISTEN      ?= 127.0.0.1:8080
 FUZZTIME    ?= 30s
@@ -64,7 +65,7 @@ test-deployed: functions postgres $(CDK)/installed ## the tests of the deployed 
 	@localstack/suite.sh
 
 .PHONY: tools
-tools: emulator postgres-all clients valkey mariadb cfn-lint $(CDK)/installed $(AXE)/installed ## install what tests and deploying need
+tools: emulator postgres-all clients valkey mariadb cfn-lint uaa $(CDK)/installed $(AXE)/installed ## install what tests and deploying need
 
 .PHONY: emulator
 emulator: $(MINISTACK)/installed ## install the emulated AWS that tests run on
@@ -80,6 +81,9 @@ valkey: $(VALKEY)/installed ## install the Valkey that tests run on
 
 .PHONY: mariadb
 mariadb: $(if $(LONGSHORE_MARIADB),,$(MARIADB)/installed) ## install the MariaDB that tests run on
+
+.PHONY: uaa
+uaa: $(UAA)/installed ## install the login of a Cloud Foundry that tests sign on to
 
 .PHONY: cfn-lint
 cfn-lint: $(CFN_LINT)/installed ## install the linter of templates
@@ -343,6 +347,27 @@ $(TOOLS)/mariadb-%/installed:
 	@chmod a+x $(@D).new/whole/bin/* $(@D).new/whole/scripts/*
 	@! command -v strip >/dev/null || strip $(@D).new/whole/bin/mariadbd
 	@chmod -R u+w,go-w,a+rX $(@D).new/whole
+	@touch $(@D).new/whole/installed
+	@mv $(@D).new/whole $(@D)
+	@rm -rf $(@D).new
+
+# The UAA of 2019 is the last one in Maven Central. Java 17 lacks what jaxb and activation bring, and runs no older Groovy.
+$(TOOLS)/uaa-%/installed: | signon/uaa.sha256
+	@echo "installing UAA $* into $(@D)"
+	@command -v mvn >/dev/null || { echo "this needs Java 17 with Maven (apt-get install maven)"; exit 1; }
+	@rm -rf $(@D) $(@D).new
+	@mkdir -p $(@D).new/whole
+	@for artifact in org.cloudfoundry.identity:cloudfoundry-identity-uaa:$*:war com.heroku:webapp-runner:9.0.89.0 \
+	  javax.xml.bind:jaxb-api:2.3.1 com.sun.xml.bind:jaxb-impl:2.3.9 com.sun.activation:jakarta.activation:1.2.2 \
+	  org.codehaus.groovy:groovy:2.5.23; do \
+	  mvn --quiet --batch-mode -Dstyle.color=never -Dmaven.repo.local=$(@D).new/repository \
+	    org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact=$$artifact -Dmdep.useBaseVersion=true \
+	    -DoutputDirectory=$(@D).new/jars || exit 1; done
+	@cd $(@D).new/jars && sha256sum --check --quiet $(CURDIR)/signon/uaa.sha256
+	@python3 -m zipfile -e $(@D).new/jars/cloudfoundry-identity-uaa-$*.war $(@D).new/whole/app
+	@rm $(@D).new/whole/app/WEB-INF/lib/groovy-2.5.2.jar
+	@mv $(@D).new/jars/webapp-runner-9.0.89.0.jar $(@D).new/whole/runner.jar
+	@mv $(@D).new/jars/*.jar $(@D).new/whole/app/WEB-INF/lib
 	@touch $(@D).new/whole/installed
 	@mv $(@D).new/whole $(@D)
 	@rm -rf $(@D).new

@@ -1,0 +1,106 @@
+package signon
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/dexidp/dex/server"
+	"github.com/dexidp/dex/storage"
+	"github.com/dexidp/dex/storage/memory"
+
+	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/front/platforms"
+)
+
+// dex is a login of OpenID Connect that lets everybody in as kilgore@kilgore.trout of the group authors.
+func dex(t *testing.T) (at *httptest.Server, up *atomic.Bool) {
+	t.Helper()
+	var handler http.Handler
+	up = new(atomic.Bool)
+	up.Store(true)
+	at = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !up.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(at.Close)
+	log := slog.New(slog.DiscardHandler)
+	keeps := memory.New(log)
+	if err := keeps.CreateConnector(t.Context(), storage.Connector{ID: "mock", Type: "mockCallback", Name: "mock"}); err != nil {
+		t.Fatal(err)
+	}
+	err := keeps.CreateClient(t.Context(), storage.Client{ID: "longshore", Secret: "secret-of-the-client",
+		RedirectURIs: []string{origin + pages.PathCallback}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if handler, err = server.NewServer(t.Context(), server.Config{Issuer: at.URL, Storage: keeps, SkipApprovalScreen: true,
+		Logger: log, SupportedResponseTypes: []string{"code"}}); err != nil {
+		t.Fatal(err)
+	}
+	return at, up
+}
+
+func TestByALoginOfTheOperators(t *testing.T) {
+	login, up := dex(t)
+	d := open(t, registry())
+	d.is(d.get(page("default", "mine")), http.StatusUnauthorized, "longshore dashboard mine")
+	set := func(rules ...platforms.Rule) {
+		t.Helper()
+		r, err := d.registry.WithOIDC(&platforms.OIDC{Issuer: login.URL, Client: "longshore", Secret: "secret-of-the-client",
+			Scopes: []string{"groups", "email"}, Rules: rules})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.mu.Lock()
+		d.registry = r
+		d.mu.Unlock()
+		d.pass(time.Minute)
+	}
+	mine := platforms.Rule{Claim: "groups", Value: "authors", Platform: platforms.Default, Organization: "org-of-mine"}
+	set(mine, platforms.Rule{Claim: "groups", Value: "others", Platform: platforms.Every})
+	d.comes(page("default", "mine"), http.StatusOK, "The orders")
+	d.is(d.get(page("default", "mine")), http.StatusOK, "The orders")
+	d.comes(page("default", "theirs"), http.StatusForbidden, "You may not see this page")
+	d.comes(page("p-1", "mine"), http.StatusForbidden, "You may not see this page")
+	d.comes(page("default", "absent"), http.StatusForbidden, "You may not see this page")
+	d.attacks()
+
+	// The session ends with its time, and the login is asked again, by itself. A rule that is gone shows nothing then.
+	d.comes(page("default", "mine"), http.StatusOK, "The orders")
+	d.pass(pages.SessionTime)
+	d.comes(page("default", "mine"), http.StatusOK, "The orders")
+	set(platforms.Rule{Claim: "email", Value: "kilgore@kilgore.trout", Platform: "korifi"})
+	d.is(d.get(page("default", "mine")), http.StatusOK, "The orders")
+	d.pass(pages.SessionTime)
+	d.comes(page("default", "mine"), http.StatusForbidden, "You may not see this page")
+	d.comes(page("p-1", "mine"), http.StatusOK, "The orders")
+
+	// The console is the operator's: what shows instances does not show it.
+	console := origin + "/console/overview"
+	d.comes(console, http.StatusForbidden, "You may not see this page")
+	set(platforms.Rule{Claim: "groups", Value: "authors", Console: platforms.RoleRead})
+	d.comes(console, http.StatusOK, "Reads only")
+	d.comes(page("p-1", "theirs"), http.StatusForbidden, "You may not see this page")
+	d.send("POST", origin+"/console/leave", url.Values{})
+	set(mine, platforms.Rule{Claim: "groups", Value: "authors", Console: platforms.RoleAct})
+	d.comes(console, http.StatusOK, "May act")
+
+	// A login that does not answer leads nowhere, before the code and after it.
+	back := d.code(page("default", "mine"))
+	up.Store(false)
+	d.is(d.get(back.String()), http.StatusServiceUnavailable, "Nobody can sign on now")
+	d.pass(time.Hour)
+	a := d.get(page("default", "mine"))
+	d.is(a, http.StatusServiceUnavailable, `href="../dashboard/instance?id=mine&amp;platform=default"`)
+	if a.Header.Get("Location") != "" {
+		t.Errorf("it leads on to %q", a.Header.Get("Location"))
+	}
+}
