@@ -106,17 +106,28 @@ func facts(all ...fact) g.Node {
 // table is a table that narrow screens show as cards. Roles keep it a table for readers where
 // the style makes blocks of it.
 func table[T any](heads []string, rows []T, cells func(T) []g.Node) g.Node {
-	return h.Table(h.Role("table"),
-		h.THead(h.Role("rowgroup"), h.Tr(h.Role("row"), g.Map(heads, func(s string) g.Node {
-			return h.Th(h.Role("columnheader"), h.Scope("col"), g.Text(s))
-		}))),
-		h.TBody(h.Role("rowgroup"), g.Map(rows, func(row T) g.Node {
-			all := g.Group{h.Role("row")}
-			for i, c := range cells(row)[:len(heads)] {
-				all = append(all, h.Td(h.Role("cell"), h.Data("head", heads[i]), c))
-			}
-			return h.Tr(all)
-		})))
+	var all g.Group
+	for _, r := range rows {
+		all = append(all, row(heads, cells(r)))
+	}
+	return tableOf(heads, all)
+}
+
+// tableOf is no generic function, which the compiler writes anew for each type.
+func tableOf(heads []string, rows g.Group) g.Node {
+	titles := g.Group{h.Role("row")}
+	for _, s := range heads {
+		titles = append(titles, h.Th(h.Role("columnheader"), h.Scope("col"), g.Text(s)))
+	}
+	return h.Table(h.Role("table"), h.THead(h.Role("rowgroup"), h.Tr(titles)), h.TBody(h.Role("rowgroup"), rows))
+}
+
+func row(heads []string, cells []g.Node) g.Node {
+	all := g.Group{h.Role("row")}
+	for i, head := range heads {
+		all = append(all, h.Td(h.Role("cell"), h.Data("head", head), cells[i]))
+	}
+	return h.Tr(all)
 }
 
 // ago is a time in words, with the exact one in its title.
