@@ -20,6 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/offerings"
 )
 
@@ -34,8 +35,9 @@ func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
 	}
+	records := ledger.New(s, id)
 	b := broker.New(broker.Options{
-		Records: ledger.New(s, id), Catalog: offered, Vault: key, Engine: idle{},
+		Records: records, Catalog: offered, Vault: key, Table: datakey.New(records, key), Engine: idle{},
 		Now: now, NewID: id, NewSecret: secret, Log: log,
 		SynchronousWait: 15 * time.Second, OperationTimeout: 24 * time.Hour,
 	})

@@ -166,8 +166,12 @@ func uaaOf(ctx context.Context, hosts []string, api string) (place, error) {
 			}
 		} `json:"links"`
 	}
-	if status, err := get(ctx, h, api+"/", "", &root); err != nil || status != http.StatusOK {
-		return place{}, fmt.Errorf("asking Cloud Controller for its UAA: status %d: %w", status, err)
+	status, err := get(ctx, h, api+"/", "", &root)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("it answers status %d", status)
+	}
+	if err != nil {
+		return place{}, fmt.Errorf("asking Cloud Controller for its UAA: %w", err)
 	}
 	uaa := root.Links.UAA.Href
 	login := root.Links.Login.Href
