@@ -49,7 +49,7 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		"NoValue":       {"serve --data", []string{"--data needs a value"}},
 		"WrongValue": {"platform rotate default --overlap soon",
 			[]string{"soon", "--overlap", "longshore platform rotate --help"}},
-		"GroupAlone":     {"platform", []string{"add, list, remove, rotate", "longshore platform --help"}},
+		"GroupAlone":     {"platform", []string{"add, list, oidc, remove, rotate, signon", "longshore platform --help"}},
 		"GroupCommand":   {"reaper dance --fast", []string{`"dance"`, "report, resume"}},
 		"Surplus":        {"version now", []string{`does not take "now"`}},
 		"Missing":        {"retry", []string{"TOKEN", "`longshore operations -o wide`"}},
