@@ -83,8 +83,8 @@ func TestPlatforms(t *testing.T) {
 		status int
 		want   string
 	}{
-		"NoVerb":       {[]string{"platform"}, 2, "add, list, remove, rotate"},
-		"Verb":         {[]string{"platform", "rename"}, 2, "add, list, remove, rotate"},
+		"NoVerb":       {[]string{"platform"}, 2, "add, list, oidc, remove, rotate, signon"},
+		"Verb":         {[]string{"platform", "rename"}, 2, "add, list, oidc, remove, rotate, signon"},
 		"NoName":       {[]string{"platform", "add"}, 2, "needs a NAME"},
 		"Surplus":      {[]string{"platform", "remove", "a", "b"}, 2, `does not take "b"`},
 		"NoFolder":     {[]string{"platform", "list", "--data", t.TempDir()}, 1, "started once"},

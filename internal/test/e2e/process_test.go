@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 	binary = filepath.Join(dir, "longshore")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, // as make build does
 		"../../../cmd/longshore")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
 		os.Exit(1)
