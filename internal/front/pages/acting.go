@@ -17,6 +17,7 @@ import (
 // An act is one thing that an operator may do, and what its page says before and after.
 type act struct {
 	name, link, title, does, hurts, button, did string
+	flags                                       string // that the command of this name needs after its token
 	do                                          func(v *visit, r lifecycle.Record) (acts.Done, error)
 }
 
@@ -45,7 +46,8 @@ var (
 		did: "Its deletion has begun", do: retry,
 	}
 	actSettle = act{
-		name: "settle", link: "End", title: "End this operation as failed?", button: "End it as failed",
+		name: "settle", flags: " --failed MESSAGE --yes",
+		link: "End", title: "End this operation as failed?", button: "End it as failed",
 		does: "The operation fails now, for good, and the platform's user reads the message.",
 		hurts: "A creation that ends so is removed with all that it has made. " +
 			"After an update or a deletion, the instance may be neither as it was nor as it was to be.",

@@ -114,7 +114,8 @@ func TestOnlyAnActingSessionActs(t *testing.T) {
 			t.Errorf("%s leads to acts", page)
 		}
 	}
-	d.sees(d.console("instance?platform=cf&id=orders-db"), http.StatusOK, "longshore retry "+token, "longshore settle "+token)
+	d.sees(d.console("instance?platform=cf&id=orders-db"), http.StatusOK, "longshore retry "+token,
+		"longshore settle "+token+" --failed MESSAGE --yes")
 	d.sees(d.console("act?"+form.Encode()), http.StatusForbidden, "longshore console --act")
 	d.sees(d.ask("POST", "/console/act", form), http.StatusForbidden, "longshore console --act")
 	d.signInTo(acts)

@@ -84,5 +84,7 @@ func (v *visit) operation(is *view) g.Node {
 		fact{"Asked by", text(is.who(lifecycle.Entry{Key: r.Key, Asker: op.Asker}))},
 		fact{"Trouble", text(op.Trouble)}, fact{"Request", text(op.Asker.Request)},
 		fact{"Token", h.Code(g.Text(r.Token().String()))}, fact{"Act", g.If(v.acts && len(may) > 0, v.actLinks(r))}),
-		g.If(!v.acts, g.Map(may, func(a act) g.Node { return example(a.link, "longshore "+a.name+" "+r.Token().String()) })))
+		g.If(!v.acts, g.Map(may, func(a act) g.Node {
+			return example(a.link, "longshore "+a.name+" "+r.Token().String()+a.flags)
+		})))
 }
