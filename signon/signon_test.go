@@ -33,22 +33,11 @@ import (
 	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/pagestest"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // origin is where browsers reach the broker: a name, since cookies know no ports and logins are on 127.0.0.1.
 const origin = "https://broker.example.com"
-
-// A safe buffer is a log that several goroutines write.
-type safe struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (s *safe) Write(p []byte) (int, error) {
-	s.Lock()
-	defer s.Unlock()
-	return s.Buffer.Write(p)
-}
 
 // A desk is a broker with instances on two platforms, and a browser.
 type desk struct {
@@ -58,7 +47,7 @@ type desk struct {
 	registry platforms.Registry
 	known    *platforms.Kept
 	server   *httptest.Server
-	log      safe
+	log      testserver.Output
 	jar      http.CookieJar
 	browser  *http.Client
 

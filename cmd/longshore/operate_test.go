@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -23,26 +22,8 @@ import (
 	"github.com/longshore/longshore/internal/test/testserver"
 )
 
-// A said is what a program has written so far.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// find waits until a pattern is found, and gives its group.
-func (s *said) find(t *testing.T, pattern string) string {
+// find waits until a pattern is found in what a program writes, and gives its group.
+func find(t *testing.T, s *testserver.Output, pattern string) string {
 	t.Helper()
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if found := regexp.MustCompile(pattern).FindStringSubmatch(s.String()); found != nil {
@@ -55,10 +36,10 @@ func (s *said) find(t *testing.T, pattern string) string {
 
 // serveWith runs `longshore serve` until the test ends or stop is called, which gives the exit
 // status.
-func serveWith(t *testing.T, args ...string) (out, log *said, stop func() int) {
+func serveWith(t *testing.T, args ...string) (out, log *testserver.Output, stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	out, log = new(said), new(said)
+	out, log = new(testserver.Output), new(testserver.Output)
 	env := map[string]string{app.EnvUsername: checkUser, app.EnvPassword: checkPassword}
 	ended := make(chan int, 1)
 	go func() {
@@ -119,8 +100,8 @@ func TestServeForMonitoringAndOverTLS(t *testing.T) {
 	write(t, cert, first.Server, 0o644, at)
 	write(t, key, first.Key, 0o644, at)
 	out, log, stop := serveWith(t, "--tls-cert", cert, "--tls-key", key, "--operate", "127.0.0.1:0", "--log-format", "json")
-	url, monitoring := out.find(t, `URL +(https://\S+)`), log.find(t, `"operate":"(http://127[^"]+)"`)
-	log.find(t, `(every user of this machine may read the key)`)
+	url, monitoring := find(t, out, `URL +(https://\S+)`), find(t, log, `"operate":"(http://127[^"]+)"`)
+	find(t, log, `(every user of this machine may read the key)`)
 
 	must := func(want int, method, url, body string, authority []byte) (string, http.Header) {
 		t.Helper()
@@ -210,7 +191,7 @@ print(json.dumps({s.name + (json.dumps(s.labels, sort_keys=True) if s.labels els
 // A level leaves out what is below it, and an address that others reach is warned of.
 func TestServeLogs(t *testing.T) {
 	out, log, stop := serveWith(t, "--operate", "0.0.0.0:0", "--log-level", "warn")
-	out.find(t, `(Longshore is ready)`)
+	find(t, out, `(Longshore is ready)`)
 	if status := stop(); status != 0 || strings.Contains(log.String(), "level=INFO") {
 		t.Errorf("exit status %d:\n%s", status, log)
 	}
@@ -228,7 +209,7 @@ func TestServeRefuses(t *testing.T) {
 		"--operate " + taken:                        "choose another address with --operate",
 	} {
 		_, log, stop := serveWith(t, strings.Fields(args)...)
-		log.find(t, `(longshore: )`)
+		find(t, log, `(longshore: )`)
 		if status := stop(); status == 0 {
 			t.Errorf("%s: exit status 0", args)
 		}

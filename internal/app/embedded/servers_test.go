@@ -1,7 +1,6 @@
 package embedded_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/pgtest"
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // urlOf is how an operator names a server.
@@ -36,25 +35,7 @@ type embeddedBroker struct {
 	*testing.T
 	data string
 	open *embedded.Broker
-	log  *lines
-}
-
-// lines are a log that may be read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+	log  *testserver.Output
 }
 
 const brokerUser, brokerPassword = "platform", "a-password-of-a-platform"
@@ -80,7 +61,7 @@ func (b *embeddedBroker) start(environment map[string]string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.log = &lines{}
+	b.log = &testserver.Output{}
 	b.open, err = embedded.Open(embedded.Settings{
 		Data: b.data, Username: brokerUser, Password: brokerPassword,
 		Getenv: func(name string) string { return environment[name] },
@@ -325,7 +306,7 @@ func TestPasswordsThatEveryoneSees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var log lines
+		var log testserver.Output
 		e, err := embedded.Open(s, all, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)

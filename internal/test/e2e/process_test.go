@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/testserver"
 )
 
 // binary is the program, built once for all tests.
@@ -68,29 +69,11 @@ const (
 	settleLimit = 5 * time.Minute
 )
 
-// output is what a process printed so far.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
 // A process is one run of `longshore serve`.
 type process struct {
 	cmd      *exec.Cmd
 	url      string
-	out, log *output
+	out, log *testserver.Output
 	ended    chan struct{}
 }
 
@@ -135,7 +118,7 @@ func startWith(t testing.TB, env []string, args ...string) *process {
 
 func startCommand(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{cmd: cmd, out: &output{}, log: &output{}, ended: make(chan struct{})}
+	p := &process{cmd: cmd, out: &testserver.Output{}, log: &testserver.Output{}, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatalf("starting the broker: %v", err)
