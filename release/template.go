@@ -30,10 +30,11 @@ type code struct {
 }
 
 // stack describes a deployment, whose template takes the release's zips from a bucket of the
-// operator's. It gives the compiled catalog, by the functions that read it.
-func (r *release) stack(ctx context.Context, functions string, arch string) (catalogs map[string][]byte, err error) {
+// operator's. The folder has the functions' programs. It gives the compiled catalog, by the functions
+// that read it.
+func (r *release) stack(ctx context.Context, programs, arch string) (catalogs map[string][]byte, err error) {
 	out := filepath.Join(r.scratch, "stack")
-	settings, err := json.Marshal(map[string]string{"code": functions, "architecture": arch, r.offer: "true"})
+	settings, err := json.Marshal(map[string]string{"code": programs, "architecture": arch, r.offer: "true"})
 	if err != nil {
 		return nil, err
 	}

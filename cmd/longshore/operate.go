@@ -44,7 +44,7 @@ func healthy(next http.Handler) http.Handler {
 }
 
 // operate answers monitoring on an address of its own, without a login, until the context ends.
-// Whoever reaches it reads how much is asked of the broker, and no name: it may be any address.
+// The address may be any: its readers learn how much is asked of the broker, and no name.
 func operate(ctx context.Context, address string, totals *counted.Metrics, log *slog.Logger) error {
 	listener, err := listenOn(ctx, address, "--operate")
 	if err != nil {

@@ -89,8 +89,8 @@ const (
 	// TimeToAnswer is the part of a request's time that remains when it stops waiting: it
 	// records that the work goes on, and answers.
 	TimeToAnswer = 3 * time.Second
-	// losableShare is the part of RecordsTimeout, as a divisor, that sealing what may be lost
-	// may take; the rest is for the records.
+	// losableShare is the part of RecordsTimeout, as a divisor, that each sealing of a value that
+	// may be lost takes at most: a request has two.
 	losableShare = 5
 )
 

@@ -185,7 +185,7 @@ func (q Query) NewestFirst() bool {
 	return q.What == Instances && q.State != string(lifecycle.Deleted) && q.State != stateRunning
 }
 
-// Of the directory, a page has so many instances, and so many are read at once.
+// A page of the directory has directoryPage instances; their records are read readAtOnce at a time.
 const (
 	directoryPage = 200
 	readAtOnce    = 20

@@ -88,7 +88,7 @@ func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after 
 	return &found[0], passed, nil
 }
 
-// Bindings reads the first bindings of an instance that are no tombstones, most at the most, in the order
+// Bindings reads the first bindings of an instance that are no tombstones, at most so many, in the order
 // of the bytes of their ids, among those whose id follows on after. Passed is the last id before the
 // first of them that a record has.
 //

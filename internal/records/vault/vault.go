@@ -93,7 +93,7 @@ type Value struct {
 }
 
 // Of gives the values of a record that a vault has sealed, also those of an operation that runs.
-// What is sealed under the table's data key may be lost, and is not among them.
+// It leaves out values under the table's data key, which may be lost.
 func Of(r lifecycle.Record) []Value {
 	values := append(ofAttributes(r.Key, r.Attributes),
 		Value{Label{r.Key, Secret}, r.Secret}, Value{Label{r.Key, Grant}, r.Grant},
