@@ -47,7 +47,9 @@ func Check(ctx context.Context, dir string) (out Checked, err error) {
 	if err != nil {
 		return out, fault(dir)("cannot be locked", "allow it to be read", err)
 	}
-	defer func() { _ = lock.Close() }()
+	if lock != nil {
+		defer unlock(lock)
+	}
 	if markErr != nil {
 		out.add(fmt.Errorf("%s: %w", fileMarker, markErr))
 	}

@@ -227,7 +227,7 @@ func (f *Folder) Close() {
 		_ = f.Records.Close()
 	}
 	if f.lock != nil {
-		_ = f.lock.Close() // which gives up the lock
+		unlock(f.lock)
 	}
 }
 

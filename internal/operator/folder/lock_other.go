@@ -18,5 +18,7 @@ func lockFile(path string) (*os.File, error) {
 // lockToRead relies on that, too.
 func lockToRead(path string) (*os.File, error) { return os.Open(path) }
 
+func unlock(f *os.File) { _ = f.Close() }
+
 // unwritable reports whether an error says that nothing can be written there.
 func unwritable(err error) bool { return errors.Is(err, fs.ErrPermission) }

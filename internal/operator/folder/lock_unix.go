@@ -11,8 +11,7 @@ import (
 
 var errLocked = errors.New("locked by another process")
 
-// lockFile holds an exclusive lock until the file is closed or the process
-// ends, however it ends.
+// lockFile holds an exclusive lock until unlock or until the process ends, however it ends.
 func lockFile(path string) (*os.File, error) {
 	return lockAs(path, os.O_CREATE|os.O_RDWR, syscall.LOCK_EX)
 }
@@ -34,6 +33,13 @@ func lockAs(path string, flag, how int) (*os.File, error) {
 		return nil, errLocked
 	}
 	return nil, err
+}
+
+// unlock closes the file and gives its lock up. Closing alone would not: a child that the process is
+// just starting holds the file too, until it runs its program.
+func unlock(f *os.File) {
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+	_ = f.Close()
 }
 
 // unwritable reports whether an error says that nothing can be written there.

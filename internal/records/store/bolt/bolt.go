@@ -255,6 +255,8 @@ func (s *Store) Commit(ctx context.Context, changes ...store.Change) (err error)
 	switch err := store.CheckChanges(changes); {
 	case err != nil:
 		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
 	case !writes(changes):
 		return s.view(ctx, func(c *content) error { return c.require(changes) })
 	case s.readOnly:
