@@ -161,6 +161,10 @@ bench: build postgres ## compare with a broker made of brokerapi, and measure da
 bench-coldstart: emulator ## measure what the start of each function costs, STARTS (20) times
 	$(GO) test -run '^$$' -bench '^BenchmarkColdStart$$' -benchtime $(or $(STARTS),20)x -v ./internal/app/deployed
 
+.PHONY: bench-page
+bench-page: emulator ## compare the page of an instance with a poll, at the pace of a table that is some way off
+	$(GO) test -run '^$$' -bench '^BenchmarkPage$$' -benchtime 200x ./internal/app/deployed
+
 # What is known of AWS's resource types is read from the schemas that cfn-lint brings
 # along. Raise the version to learn new types, and commit the file.
 .PHONY: resource-schemas

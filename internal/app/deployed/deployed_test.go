@@ -91,7 +91,7 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // and Secrets Manager: the same rooms as embedded, wired for AWS. Their deployment is tested
 // elsewhere.
 type together struct {
-	*testing.T
+	testing.TB
 	here   *here
 	api    gateway.Handler
 	sweep  func(context.Context) (reaper.Report, error)
@@ -99,7 +99,7 @@ type together struct {
 	counts bytes.Buffer // what the functions measured
 }
 
-func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *together {
+func newTogether(t testing.TB, cfg aws.Config, more ...map[string]string) *together {
 	t.Helper()
 	ctx := t.Context()
 	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
@@ -112,7 +112,7 @@ func newTogether(t *testing.T, cfg aws.Config, more ...map[string]string) *toget
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &together{T: t, here: &here{}}
+	f := &together{TB: t, here: &here{}}
 	set := map[string]string{
 		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)),
 		app.EnvKey:   *key.KeyMetadata.Arn, app.EnvSecret: *secret.ARN,
@@ -187,9 +187,8 @@ func (f *together) call(method, path, query, body string, status int) map[string
 	return out
 }
 
-// facts opens the page of an instance by a link, and looks twice: the first look has facts asked
-// for, and the second shows them.
-func (f *together) facts(instance string, want ...string) {
+// page opens the page of an instance by a link; look loads it.
+func (f *together) page(instance string) (look func() events.APIGatewayProxyResponse) {
 	f.Helper()
 	k := lifecycle.Key{Platform: "default", Instance: instance}
 	link, err := f.keys.Link(f.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once",
@@ -219,10 +218,18 @@ func (f *together) facts(instance string, want ...string) {
 		f.Fatalf("the link is answered %d: %s", entered.StatusCode, entered.Body)
 	}
 	session, _, _ := strings.Cut(entered.MultiValueHeaders["Set-Cookie"][0], ";")
-	if first := browse("GET", pages.InstancePath(k), "", session); !strings.Contains(first.Body, "Not known yet") {
+	return func() events.APIGatewayProxyResponse { return browse("GET", pages.InstancePath(k), "", session) }
+}
+
+// facts looks at the page of an instance twice: the first look has facts asked for, and the
+// second shows them.
+func (f *together) facts(instance string, want ...string) {
+	f.Helper()
+	look := f.page(instance)
+	if first := look(); !strings.Contains(first.Body, "Not known yet") {
 		f.Errorf("the first look: %d %s", first.StatusCode, first.Body)
 	}
-	invoked, second := f.here.invoked, browse("GET", pages.InstancePath(k), "", session)
+	invoked, second := f.here.invoked, look()
 	for _, text := range append(want, "As of") {
 		if !strings.Contains(second.Body, text) {
 			f.Errorf("the page lacks %q: %d %s", text, second.StatusCode, second.Body)
@@ -259,7 +266,7 @@ func TestFunctionsTogether(t *testing.T) { newTogether(t, emulator.Config(t)).li
 // live goes through the life of an instance and a binding.
 func (f *together) live() {
 	f.Helper()
-	t, call, drive := f.T, f.call, f.drive
+	t, call, drive := f.TB, f.call, f.drive
 	service, plan := planOf(t, call("GET", "/v2/catalog", "", "", 200), "async")
 	const path = "/v2/service_instances/a%2Fb"
 	ids := "service_id=" + service + "&plan_id=" + plan
@@ -345,12 +352,12 @@ func text(v any) string {
 	return s
 }
 
-func planOf(t *testing.T, catalog map[string]any, name string) (service, plan string) {
+func planOf(t testing.TB, catalog map[string]any, name string) (service, plan string) {
 	t.Helper()
 	return planIn(t, catalog, "demo", name)
 }
 
-func planIn(t *testing.T, catalog map[string]any, offering, name string) (service, plan string) {
+func planIn(t testing.TB, catalog map[string]any, offering, name string) (service, plan string) {
 	t.Helper()
 	services, _ := catalog["services"].([]any)
 	for _, s := range services {

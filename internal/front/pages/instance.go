@@ -73,19 +73,17 @@ func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 // view reads all that the page shows.
 func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	v := &view{now: s.Now()}
-	var record, history, bindings error
+	var record, facts, history, bindings error
 	var reads sync.WaitGroup // a page takes as long as the longest of them
-	reads.Go(func() {
-		if v.record, record = s.Records.Record(ctx, k, v.now); record == nil {
-			v.facts, record = s.Records.Facts(ctx, v.record)
-		}
-	})
+	reads.Go(func() { v.record, record = s.Records.Record(ctx, k, v.now) })
+	reads.Go(func() { v.facts, facts = s.Records.Facts(ctx, k) })
 	reads.Go(func() { v.history, _, history = s.Records.History(ctx, k, "", mostEntries) })
 	reads.Go(func() { v.bindings, _, bindings = s.Records.Bindings(ctx, k, "", mostBindings+1) })
 	reads.Wait()
-	if err := errors.Join(record, history, bindings); err != nil {
+	if err := errors.Join(record, facts, history, bindings); err != nil {
 		return nil, err
 	}
+	v.facts = v.facts.Of(v.record)
 	v.samples = s.Samples[v.record.Provider]
 	v.offering, v.plan, v.known = s.Plans.Plan(v.record.Attributes.ServiceID, v.record.Attributes.PlanID)
 	// An earlier life of the id may have been in another space.

@@ -44,7 +44,7 @@ type Records interface {
 	Bindings(ctx context.Context, instance lifecycle.Key, after string, most int) (
 		found []lifecycle.Record, passed string, err error)
 	History(ctx context.Context, instance lifecycle.Key, cursor string, limit int) (page []lifecycle.Entry, next string, _ error)
-	Facts(ctx context.Context, instance lifecycle.Record) (ledger.Facts, error)
+	Facts(ctx context.Context, instance lifecycle.Key) (ledger.Facts, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 

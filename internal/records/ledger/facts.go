@@ -25,14 +25,16 @@ type Facts struct {
 // no more.
 const factsKept = 7 * 24 * time.Hour
 
-// Facts reads the facts of an instance; version 0 for none. Those of an earlier life of the id
-// are none.
-func (l *Ledger) Facts(ctx context.Context, instance lifecycle.Record) (Facts, error) {
-	fresh := Facts{Key: instance.Key, Incarnation: instance.Incarnation}
-	f, err := read(ctx, l, factsKey(instance.Key), fresh)
-	if f.Incarnation != fresh.Incarnation {
-		fresh.Version = f.Version
-		return fresh, err
+// Facts reads the facts of an instance, which may be those of an earlier life: see Of. Version
+// 0 is for none.
+func (l *Ledger) Facts(ctx context.Context, instance lifecycle.Key) (Facts, error) {
+	return read(ctx, l, factsKey(instance), Facts{})
+}
+
+// Of are the facts where they are the instance's; those of an earlier life of the id are none.
+func (f Facts) Of(instance lifecycle.Record) Facts {
+	if f.Incarnation == instance.Incarnation {
+		return f
 	}
-	return f, err
+	return Facts{Version: f.Version, Key: instance.Key, Incarnation: instance.Incarnation}
 }

@@ -53,11 +53,11 @@ func TestFacts(t *testing.T) {
 	made := w.must(provision)
 	stored := func() ledger.Facts {
 		t.Helper()
-		f, err := w.ledger().Facts(t.Context(), w.instance())
+		f, err := w.ledger().Facts(t.Context(), w.instance().Key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f
+		return f.Of(w.instance())
 	}
 	claim := func() workflow.Inquiry {
 		t.Helper()
