@@ -29,6 +29,7 @@ type bench struct {
 	broker  *embedded.Broker
 	service string
 	plans   map[string]string
+	asker   string // the originating identity of requests; empty for none
 }
 
 const secretText = "canary-9c1d"
@@ -80,6 +81,9 @@ func (b *bench) send(method, path, body string, want int) string {
 	r.SetBasicAuth(checkUser, checkPassword)
 	r.Header.Set("X-Broker-API-Version", "2.17")
 	r.Header.Set("X-Broker-API-Request-Identity", "request-7")
+	if b.asker != "" {
+		r.Header.Set("X-Broker-API-Originating-Identity", b.asker)
+	}
 	w := httptest.NewRecorder()
 	b.broker.Handler.ServeHTTP(w, r)
 	if w.Code != want {

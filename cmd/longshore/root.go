@@ -59,7 +59,7 @@ that a stack on AWS is (--stack NAME).`,
 	add(groupOperate, newPlatform(),
 		newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations), newDashboard(getenv),
 		newConsole(getenv), newWhose(getenv),
-		newRetry(), newRecreate(), newSettle(), newReaper(), newRebuild(getenv), newReconcile(getenv),
+		newRetry(), newRecreate(), newSettle(), newForget(), newReaper(), newRebuild(getenv), newReconcile(getenv),
 		newRetained(), newUndelete(), newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
 	add(groupAsk, newCheck(getenv), newTry(getenv))
 	root.AddCommand(newVersion())

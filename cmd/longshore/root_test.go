@@ -54,6 +54,7 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		"Surplus":        {"version now", []string{`does not take "now"`}},
 		"Missing":        {"retry", []string{"TOKEN", "`longshore operations -o wide`"}},
 		"NoMessage":      {"settle x --yes", []string{"--failed", "longshore settle --help"}},
+		"NoUser":         {"forget --yes", []string{"USER", "longshore forget --help"}},
 		"NegativeLast":   {"reaper report --last -3", []string{"--last is negative"}},
 		"HelpOfNothing":  {"help frobnicate", []string{`"frobnicate"`}},
 		"HelpOfNoMember": {"help platform rename", []string{`"rename"`}},

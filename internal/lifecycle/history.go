@@ -11,7 +11,7 @@ import (
 
 // An Entry is one line in the history of an instance: an operation on it or on one of its
 // bindings that has ended, or the act of an operator. The commit that ends the operation
-// writes it, so that each operation has one, and it never changes.
+// writes it, so that each operation has one, and it never changes, but for its Asker.
 type Entry struct {
 	Version int64 `json:"-"`
 	// Key is that of the instance or the binding.

@@ -53,7 +53,7 @@ const (
 )
 
 // An Operation is one change to an instance or binding. It moves forward
-// only: once it has succeeded or failed it never changes again.
+// only: once it has succeeded or failed it never changes again, but for its Asker.
 type Operation struct {
 	ID          string    `json:"id"`
 	Kind        Kind      `json:"kind"`
@@ -140,7 +140,8 @@ func (f *FailedOperation) operation() *Operation {
 	}
 }
 
-// An Asker is who asked for an operation.
+// An Asker is who asked for an operation. It may be erased once the operation has ended:
+// nothing but people reads it then.
 type Asker struct {
 	// IdentityPlatform and Identity are the originating identity (OID-02). Identity is its
 	// decoded JSON object, which may be personal data.

@@ -33,6 +33,7 @@ var (
 	Retry       = method("retry", brief, (*Console).Retry)
 	Recreate    = method("recreate", brief, (*Console).Recreate)
 	Settle      = method("settle", brief, (*Console).Settle)
+	Forget      = method("forget", 0, (*Console).Forget)
 	Owner       = method("owner", 0, (*Console).Owner)
 	Dashboard   = method("dashboard", brief, (*Console).Dashboard)
 	Watched     = method("console", brief, (*Console).Watched)

@@ -76,8 +76,8 @@ func encode(body any) ([]byte, error) {
 	return withUnknown(out, record)
 }
 
-// recordIn gives the record that into points to; nil for the other types. Those never change
-// or may be lost, and need not keep the members of a newer program.
+// recordIn gives the record that into points to; nil for the other types. Those never change,
+// but for who asked, or may be lost, and need not keep the members of a newer program.
 func recordIn(into any) *lifecycle.Record {
 	switch r := into.(type) {
 	case *lifecycle.Record:

@@ -168,6 +168,9 @@ func isBinding(r store.Record) bool {
 	return strings.HasPrefix(r.Sort, sortBinding) || strings.HasPrefix(r.Sort, sortFormer) && !isInstance(r)
 }
 
+// isEntry reports whether it is an entry of a history.
+func isEntry(r store.Record) bool { return strings.HasPrefix(r.Sort, sortLog) }
+
 // lastMilli has sixteen digits, and is later than any time in milliseconds.
 const lastMilli = 1e16 - 1
 

@@ -14,10 +14,11 @@ import (
 type Everything struct {
 	Records []lifecycle.Record // of instances and bindings
 	Past    []lifecycle.PastOperation
+	Entries []lifecycle.Entry // of histories; see ScanHistories
 }
 
-// Scan reads everything, at the price of everything: it is for operators. What
-// cannot be read is left out and reported in the error beside the rest.
+// Scan reads everything but histories, at the price of everything: it is for operators.
+// What cannot be read is left out and reported in the error beside the rest.
 func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
 	var faults []error
 	for page, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]Everything, string, error) {
@@ -30,9 +31,21 @@ func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
 	return e, errors.Join(faults...)
 }
 
-// ScanPage reads one page of everything; cursor is empty for the first, then the
-// next of the last.
-func (l *Ledger) ScanPage(ctx context.Context, cursor string) (e Everything, next string, _ error) {
+// ScanPage reads one page of everything but histories; cursor is empty for the first, then
+// the next of the last.
+func (l *Ledger) ScanPage(ctx context.Context, cursor string) (Everything, string, error) {
+	return l.scanned(ctx, cursor, func(r store.Record) bool { return !isEntry(r) })
+}
+
+// ScanHistories reads one page as ScanPage does, with the entries of histories: they are
+// many, and most readers of everything need none.
+func (l *Ledger) ScanHistories(ctx context.Context, cursor string) (Everything, string, error) {
+	return l.scanned(ctx, cursor, func(store.Record) bool { return true })
+}
+
+func (l *Ledger) scanned(
+	ctx context.Context, cursor string, wanted func(store.Record) bool,
+) (e Everything, next string, _ error) {
 	scanner, ok := l.store.(store.Scanner)
 	if !ok {
 		return e, "", fmt.Errorf("a store of type %T cannot be scanned", l.store)
@@ -40,7 +53,9 @@ func (l *Ledger) ScanPage(ctx context.Context, cursor string) (e Everything, nex
 	page, err := scanner.Scan(ctx, cursor)
 	faults := []error{err}
 	for _, r := range page.Records {
-		faults = append(faults, e.add(r))
+		if wanted(r) {
+			faults = append(faults, e.add(r))
+		}
 	}
 	return e, page.Next, errors.Join(faults...)
 }
@@ -66,6 +81,12 @@ func (e *Everything) add(r store.Record) error {
 			return err
 		}
 		e.Past = append(e.Past, *found)
+	case isEntry(r):
+		found, err := entryIn[lifecycle.Entry](r)
+		if err != nil {
+			return err
+		}
+		e.Entries = append(e.Entries, *found)
 	}
 	return nil
 }

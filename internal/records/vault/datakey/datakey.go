@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -143,9 +144,9 @@ func (v *Vault) opened(ctx context.Context, of vault.Label, sealed lifecycle.Sea
 	return err
 }
 
-// Who tells who asked for what an entry tells of: the name of the user, or else the id. It is
-// empty where nobody said, and where it is lost.
-func (v *Vault) Who(ctx context.Context, e lifecycle.Entry) (string, error) {
+// asker gives what the platform calls the user who asked for what an entry tells of, each of
+// which may be empty: the names first. It is none where nobody said, and where it is lost.
+func (v *Vault) asker(ctx context.Context, e lifecycle.Entry) ([]string, error) {
 	var said struct {
 		Username string `json:"username"`  // Kubernetes
 		UserName string `json:"user_name"` // Cloud Foundry's UAA
@@ -154,5 +155,18 @@ func (v *Vault) Who(ctx context.Context, e lifecycle.Entry) (string, error) {
 		UID      string `json:"uid"`
 	}
 	err := v.opened(ctx, vault.Label{Key: e.Key, Member: vault.Identity}, e.Asker.Identity, &said)
-	return cmp.Or(said.Username, said.UserName, said.Email, said.UserID, said.UID), err
+	return []string{said.Username, said.UserName, said.Email, said.UserID, said.UID}, err
+}
+
+// Who tells who asked for what an entry tells of: the name of the user, or else the id. It is
+// empty where nobody said, and where it is lost.
+func (v *Vault) Who(ctx context.Context, e lifecycle.Entry) (string, error) {
+	said, err := v.asker(ctx, e)
+	return cmp.Or(said...), err
+}
+
+// AskedBy reports whether the user with this name, email or id asked for what an entry tells of.
+func (v *Vault) AskedBy(ctx context.Context, e lifecycle.Entry, user string) (bool, error) {
+	said, err := v.asker(ctx, e)
+	return user != "" && slices.Contains(said, user), err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,12 @@ func TestNamesAndWhoAsked(t *testing.T) {
 		e := lifecycle.Entry{Key: key, Asker: lifecycle.Asker{Identity: sealed(vault.Identity, said)}}
 		if got, err := second.Who(ctx, e); err != nil || got != want {
 			t.Errorf("%s asked as %q %v, want %q", said, got, err, want)
+		}
+		for _, user := range []string{"u-1", "duke", "c2", "admin", ""} {
+			is := user != "" && user != "admin" && strings.Contains(said, `"`+user+`"`)
+			if got, err := second.AskedBy(ctx, e, user); err != nil || got != is {
+				t.Errorf("%s asked by %q: %v %v", said, user, got, err)
+			}
 		}
 	}
 	if by.opened != 1 {

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore/longshore/internal/operator"
+)
+
+func newForget() *cobra.Command {
+	var yes bool
+	c := act(&cobra.Command{
+		Use: "forget USER --yes", Short: "Erase who asked, for one user",
+		Args: takes(1, 1, "a USER: the name that the console shows, or the user's email or id"),
+		Long: `Erase one user from all that the broker keeps of who asked: from histories and from
+operations that have ended, on all platforms. USER is the name that the console
+shows, or the user's email or id, letter for letter. What happened stays, and does
+not say who asked for it, nor by which request.
+
+An operation in progress keeps who asked until it has ended: repeat the command
+then. It may be repeated at any time. Backups that exist are not changed: repeat it
+after a restore.`,
+		Example: `  longshore forget duke@example.com --yes`,
+	}, operator.Forget, func(user string) (string, error) {
+		if !yes {
+			return user, errors.New("who asked is erased for good, also for those who look after what was made: " +
+				"say --yes if that is what you want")
+		}
+		return user, nil
+	}, func(out io.Writer, _ string, did operator.Erasure) error {
+		printf(out, "%d entries of histories and %d operations do not say any more who asked.\n", did.Entries, did.Operations)
+		if did.Running > 0 {
+			printf(out, "%d operations of this user are in progress, and keep it: "+
+				"repeat the command when they have ended.\n", did.Running)
+		}
+		return nil
+	}, func(*whichBroker) completer { return func(*cobra.Command, string) []string { return nil } })
+	c.Flags().BoolVar(&yes, "yes", false, "it is meant: who asked is erased for good")
+	return c
+}

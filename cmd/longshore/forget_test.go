@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store/bolt"
+)
+
+// An operator erases one of two users, from the broker that runs and from the folder at rest,
+// and no message names the user.
+func TestForget(t *testing.T) {
+	b := newBench(t)
+	for _, user := range []string{"ann", "bob"} {
+		b.asker = "cloudfoundry " + base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"user_name":%q}`, user))
+		b.provision("of-"+user, "sync", 0, 201)
+	}
+	forgets := func(want int, args ...string) string {
+		t.Helper()
+		said := b.operate(want, append([]string{"forget"}, args...)...)
+		if strings.Contains(said, "ann") || strings.Contains(said, "bob") {
+			t.Errorf("it tells who: %s", said)
+		}
+		return said
+	}
+	has(t, forgets(1, "ann"), "say --yes")
+	has(t, forgets(0, "ann", "--yes"), "1 entries of histories and 1 operations do not say any more who asked.\n")
+	has(t, forgets(0, "ann", "--yes"), "0 entries of histories and 0 operations")
+	b.asker = "cloudfoundry " + base64.StdEncoding.EncodeToString([]byte(`{"user_name":"ann"}`))
+	b.provision("slow", "async", 3600, 202)
+	has(t, forgets(0, "ann", "--yes"), "1 operations of this user are in progress, and keep it: repeat the command")
+	b.stop()
+	has(t, forgets(0, "bob", "--yes"), "1 entries of histories and 1 operations")
+	left := map[string]bool{}
+	records, err := bolt.Open(b.dir+"/longshore.db", bolt.MustExist(), bolt.ReadOnly())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = records.Close() }()
+	all, _, err := ledger.New(records, app.NewID).ScanHistories(t.Context(), "")
+	if err != nil || len(all.Entries) != 2 {
+		t.Fatal(len(all.Entries), err)
+	}
+	for _, e := range all.Entries {
+		left[e.Key.Instance] = !e.Asker.IsZero()
+	}
+	for _, r := range all.Records {
+		left[r.Key.Instance] = left[r.Key.Instance] || !r.Operation.Asker.IsZero()
+	}
+	if left["of-ann"] || left["of-bob"] || !left["slow"] {
+		t.Errorf("left: %v", left)
+	}
+}

@@ -1,0 +1,258 @@
+package operator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
+)
+
+// people are what their platforms say of two users.
+var people = map[string]string{
+	"ann": `{"username":"ann","uid":"u-1","groups":["admin"]}`,
+	"bob": `{"user_name":"bob","email":"bob@example.com","user_id":"u-2"}`,
+}
+
+func (s *site) callerFor(user string, async bool) broker.Caller {
+	c := s.caller()
+	c.AcceptsIncomplete = async
+	c.Asker = lifecycle.Asker{IdentityPlatform: "somewhere", Request: "request-of-" + user}
+	c.Identity = json.RawMessage(people[user])
+	return c
+}
+
+// asks has a user provision, bind, unbind or delete.
+func (s *site) asks(user, what, instance, binding, plan string) {
+	s.Helper()
+	service, planID := s.plan(plan)
+	c := s.callerFor(user, s.stalled)
+	var err error
+	switch what {
+	case "provision":
+		_, err = s.broker.Provision(s.Context(), broker.ProvisionRequest{Caller: c, InstanceID: instance, ServiceID: service,
+			PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s"})
+	case "bind":
+		_, err = s.broker.Bind(s.Context(), broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding,
+			ServiceID: service, PlanID: planID})
+	case "delete":
+		_, err = s.broker.Delete(s.Context(), broker.DeleteRequest{Caller: c, InstanceID: instance, BindingID: binding,
+			ServiceID: service, PlanID: planID})
+	}
+	if err != nil {
+		s.Fatalf("%s: %s of %s/%s: %v", user, what, instance, binding, err)
+	}
+}
+
+// everything is all that the table holds, with histories.
+func (s *site) everything() (all ledger.Everything) {
+	s.Helper()
+	for page, err := range paging.All(s.Context(), func(ctx context.Context, cursor string) ([]ledger.Everything, string, error) {
+		page, next, err := s.ledger.ScanHistories(ctx, cursor)
+		return []ledger.Everything{page}, next, err
+	}) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		all.Records, all.Past = append(all.Records, page.Records...), append(all.Past, page.Past...)
+		all.Entries = append(all.Entries, page.Entries...)
+	}
+	return all
+}
+
+// tells is how much tells that the user asked.
+func (s *site) tells(user string) (is operator.Erasure) {
+	s.Helper()
+	names := datakey.New(s.ledger, local(s.T, 0))
+	add := func(count *int, key lifecycle.Key, asker lifecycle.Asker) {
+		who, err := names.Who(s.Context(), lifecycle.Entry{Key: key, Asker: asker})
+		if err != nil {
+			s.Fatal(err)
+		}
+		if who == user {
+			*count++
+		}
+		if (who == "") != asker.IsZero() {
+			s.Errorf("%v: a part of who asked is left: %+v", key, asker)
+		}
+	}
+	all := s.everything()
+	for _, e := range all.Entries {
+		add(&is.Entries, e.Key, e.Asker)
+	}
+	for _, p := range all.Past {
+		add(&is.Operations, p.Key, p.Operation.Asker)
+	}
+	for _, r := range all.Records {
+		switch {
+		case r.Operation == nil:
+		case r.InProgress():
+			add(&is.Running, r.Key, r.Operation.Asker)
+		default:
+			add(&is.Operations, r.Key, r.Operation.Asker)
+		}
+	}
+	return is
+}
+
+// used is a site where two users have asked for much, former lives among it, and one operation
+// of each is in progress.
+func used(t *testing.T) (s *site, running lifecycle.Record) {
+	s = newSite(t)
+	s.asks("ann", "provision", "i", "", "sync")
+	s.asks("ann", "bind", "i", "b", "sync")
+	s.asks("bob", "bind", "i", "c", "sync")
+	s.asks("bob", "delete", "i", "b", "sync")
+	s.asks("bob", "provision", "lived", "", "sync") // and lives again
+	s.asks("ann", "delete", "lived", "", "sync")
+	s.asks("ann", "provision", "lived", "", "sync")
+	s.asks("bob", "provision", "kept", "", "retained")
+	s.asks("ann", "delete", "kept", "", "retained")
+	s.stalled = true
+	s.asks("ann", "provision", "slow", "", "async")
+	s.asks("bob", "provision", "slow-too", "", "async")
+	running, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "slow"}, s.clock)
+	if err != nil || !running.InProgress() {
+		t.Fatal(running, err)
+	}
+	return s, running
+}
+
+// rest is everything but who asked and versions.
+func (s *site) rest() ledger.Everything {
+	s.Helper()
+	is := s.everything()
+	for n := range is.Entries {
+		is.Entries[n].Asker, is.Entries[n].Version = lifecycle.Asker{}, 0
+	}
+	for n := range is.Past {
+		is.Past[n].Operation.Asker, is.Past[n].Version = lifecycle.Asker{}, 0
+	}
+	for n := range is.Records {
+		is.Records[n].Version = 0
+		if op := is.Records[n].Operation; op != nil {
+			op.Asker = lifecycle.Asker{}
+		}
+	}
+	return is
+}
+
+// One user is erased from all that has ended, in every life, and nothing else changes. An
+// operation in progress keeps who asked until it ends, and what comes after is erased by the
+// next run.
+func TestForget(t *testing.T) {
+	s, running := used(t)
+	before, ann, bob := s.rest(), s.tells("ann"), s.tells("bob")
+	if ann.Entries != 5 || ann.Operations < 4 || ann.Running != 1 || bob.Entries != 4 || bob.Running != 1 {
+		t.Fatalf("the story is another: %+v and %+v", ann, bob)
+	}
+	if did, err := s.console.Forget(t.Context(), ""); !refused(err) || did != (operator.Erasure{}) {
+		t.Errorf("nobody: %+v %v", did, err)
+	}
+	for _, stranger := range []string{"an", "Ann", "admin", "somewhere"} {
+		if did, err := s.console.Forget(t.Context(), stranger); err != nil || did != (operator.Erasure{}) {
+			t.Errorf("%s: %+v %v", stranger, did, err)
+		}
+	}
+	did, err := s.console.Forget(t.Context(), "ann")
+	if err != nil || did != ann {
+		t.Errorf("erased %+v, want %+v: %v", did, ann, err)
+	}
+	left := operator.Erasure{Running: 1}
+	if is := s.tells("ann"); is != left || s.tells("bob") != bob {
+		t.Errorf("of the one is left %+v, and of the other %+v", is, s.tells("bob"))
+	}
+	if d := cmp.Diff(before, s.rest()); d != "" {
+		t.Errorf("something else has changed (-before +after):\n%s", d)
+	}
+	if did, err := s.console.Forget(t.Context(), "ann"); err != nil || did != left {
+		t.Errorf("a repetition: %+v %v", did, err)
+	}
+	if err := s.Finish(t.Context(), workflow.Of(running)); err != nil {
+		t.Fatal(err)
+	}
+	if did, err := s.console.Forget(t.Context(), "u-1"); err != nil || did != (operator.Erasure{Entries: 1, Operations: 1}) {
+		t.Errorf("after its end, by the id: %+v %v", did, err)
+	}
+	if did, err := s.console.Forget(t.Context(), "bob@example.com"); err != nil || did != bob {
+		t.Errorf("by the address: %+v %v", did, err)
+	}
+}
+
+// A meddled store changes a record after it was scanned, once.
+type meddled struct {
+	store.Store
+	meddle func()
+}
+
+func (m *meddled) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	page, err := m.Store.(store.Scanner).Scan(ctx, cursor)
+	if meddle := m.meddle; meddle != nil {
+		m.meddle = nil
+		meddle()
+	}
+	return page, err
+}
+
+// A record that changes meanwhile is read again, and nothing is counted twice.
+func TestForgetMeetsConflicts(t *testing.T) {
+	s, _ := used(t)
+	ann := s.tells("ann")
+	s.console.Records = ledger.New(&meddled{s.store, func() {
+		r, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, s.clock)
+		r.Unusable = true
+		if err = errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(r))); err != nil {
+			t.Fatal(err)
+		}
+	}}, s.id)
+	if did, err := s.console.Forget(t.Context(), "ann"); err != nil || did != ann {
+		t.Errorf("erased %+v, want %+v: %v", did, ann, err)
+	}
+	r, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, s.clock)
+	if err != nil || !r.Unusable || !r.Operation.Asker.IsZero() {
+		t.Errorf("the other change is lost: %+v %v", r, err)
+	}
+}
+
+// Forget goes around what cannot be read, and says so.
+func TestForgetGoesAroundDamage(t *testing.T) {
+	s, _ := used(t)
+	ann := s.tells("ann")
+	damage := errors.New("a record is damaged")
+	s.console.Records = ledger.New(&leafed{Store: s.store, fails: damage}, s.id)
+	if did, err := s.console.Forget(t.Context(), "ann"); !errors.Is(err, damage) || did != ann ||
+		!strings.HasPrefix(err.Error(), "5 entries of histories") {
+		t.Errorf("erased %+v, want %+v: %v", did, ann, err)
+	}
+}
+
+// shut is a vault that cannot be reached.
+type shut struct{ vault.Vault }
+
+var errShut = errors.New("the key service does not answer")
+
+func (shut) Open(context.Context, vault.Label, []byte) ([]byte, error) { return nil, errShut }
+
+// Without the key, nothing is erased, and the error does not tell whom it was about.
+func TestForgetNeedsTheKey(t *testing.T) {
+	s, _ := used(t)
+	s.sealsWith(shut{local(t, 0)})
+	s.console.Records = ledger.New(&leafed{Store: s.store}, s.id) // of many pages, of which one is tried
+	did, err := s.console.Forget(t.Context(), "ann")
+	if !errors.Is(err, errShut) || did != (operator.Erasure{}) || strings.Contains(err.Error(), "ann") ||
+		strings.Count(err.Error(), errShut.Error()) != 1 {
+		t.Errorf("%+v %v", did, err)
+	}
+}
