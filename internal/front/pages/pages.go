@@ -80,7 +80,7 @@ type Options struct {
 type Server struct {
 	Options
 	handler http.Handler
-	located sync.Map // origins of APIs that are noted, by ids of platforms
+	located sync.Map // what each platform last said of its API, by ids of platforms
 }
 
 // New makes a server.

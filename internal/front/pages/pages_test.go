@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -584,4 +585,16 @@ func TestOtherPaths(t *testing.T) {
 	d.sees(d.ask("GET", "/dashboard/none", nil), http.StatusNotFound, "There is no such page")
 	d.sees(d.ask("DELETE", pages.InstancePath(own), nil), http.StatusNotFound)
 	d.sees(d.ask("GET", "/dashboard/instance", nil), http.StatusUnauthorized)
+}
+
+// A platform says with each request where its API is: that the host is not listed stands in the log once.
+func TestAnUnlistedHostIsLoggedOnce(t *testing.T) {
+	d := newDesk(t)
+	is := platforms.Identity{ID: "cf", SignOn: &platforms.SignOn{Hosts: []string{"https://api.listed.example"}}}
+	for _, location := range []string{"https://api.example/v2/info", "https://api.example/v2/info", "https://other.example/v2/info"} {
+		d.server.Locate(t.Context(), is, location)
+	}
+	if n := strings.Count(d.log.String(), "not listed"); n != 2 {
+		t.Errorf("two hosts are logged %d times:\n%s", n, d.log.String())
+	}
 }

@@ -219,12 +219,13 @@ func (s *Server) failLogin(w http.ResponseWriter, r *http.Request, of Scope, err
 // Locate notes where the API of a platform is, if that is one of its listed hosts: its sign-on begins
 // there. It is a header's word, and the header's request goes on whatever comes of it.
 func (s *Server) Locate(ctx context.Context, platform platforms.Identity, location string) {
+	if known, ok := s.located.Load(platform.ID); ok && known == location {
+		return
+	}
 	origin, err := platforms.Origin(location)
 	if err != nil || !slices.Contains(platform.SignOn.Hosts, origin) {
 		s.Log.WarnContext(ctx, "a platform's API is at a host that is not listed for its sign-on", "platform", platform.ID)
-		return
-	}
-	if known, ok := s.located.Load(platform.ID); ok && known == origin {
+		s.located.Store(platform.ID, location) // one line in the log, not one for each request
 		return
 	}
 	was, err := s.SignOn.APIs.PlatformAPI(ctx, platform.ID)
@@ -236,5 +237,5 @@ func (s *Server) Locate(ctx context.Context, platform platforms.Identity, locati
 		s.Log.WarnContext(ctx, "where a platform's API is could not be noted; the next request will", "error", err)
 		return
 	}
-	s.located.Store(platform.ID, origin)
+	s.located.Store(platform.ID, location)
 }
