@@ -173,10 +173,15 @@ func TestPages(t *testing.T) {
 				w.clean(name)
 				w.picture(name)
 			}
-			w.do(chromedp.Navigate(w.url + "/dashboard/instance?platform=cf&id=stranger"))
-			name := fmt.Sprintf("sign-in-%d-%s", width, scheme)
-			w.clean(name)
-			w.picture(name)
+			for page, path := range map[string]string{
+				"sign-in": "instance?platform=cf&id=stranger", "upgrade": "order?platform=cf&id=ready&do=upgrade",
+				"delete": "order?platform=cf&id=delete-failed&do=delete",
+			} {
+				w.do(chromedp.Navigate(w.url+"/dashboard/"+path), chromedp.WaitVisible("main h1"))
+				name := fmt.Sprintf("%s-%d-%s", page, width, scheme)
+				w.clean(name)
+				w.picture(name)
+			}
 		}
 	}
 }

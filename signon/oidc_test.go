@@ -66,7 +66,7 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	}
 	mine := platforms.Rule{Claim: "groups", Value: "authors", Platform: platforms.Default, Organization: "org-of-mine"}
 	set(mine, platforms.Rule{Claim: "groups", Value: "others", Platform: platforms.Every})
-	d.comes(page("default", "mine"), http.StatusOK, "The orders")
+	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), false)
 	d.is(d.get(page("default", "mine")), http.StatusOK, "The orders")
 	d.comes(page("default", "theirs"), http.StatusForbidden, "You may not see this page")
 	d.comes(page("p-1", "mine"), http.StatusForbidden, "You may not see this page")
@@ -82,6 +82,17 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	d.pass(pages.SessionTime)
 	d.comes(page("default", "mine"), http.StatusForbidden, "You may not see this page")
 	d.comes(page("p-1", "mine"), http.StatusOK, "The orders")
+
+	// A rule that acts lets its people order; it has to be about instances.
+	mine.Acts = true
+	set(mine)
+	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), true)
+	d.pass(pages.SessionTime)
+	mine.Acts = false
+	set(mine)
+	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), false)
+	d.pass(pages.SessionTime)
+	set(platforms.Rule{Claim: "email", Value: "kilgore@kilgore.trout", Platform: "korifi"})
 
 	// The console is the operator's: what shows instances does not show it.
 	console := origin + "/console/overview"

@@ -263,6 +263,17 @@ func (d *desk) is(a answer, status int, words string) {
 	}
 }
 
+// offers requires that a page offers the upgrade, or that it does not, and that the broker asks about it as it offers it.
+func (d *desk) offers(a answer, want bool) {
+	d.Helper()
+	status := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[want]
+	order := strings.Replace(page("default", "mine"), "/instance?", "/order?", 1) + "&do=upgrade"
+	if got := strings.Contains(a.body, "do=upgrade"); got != want {
+		d.Errorf("the upgrade is offered: %v, want %v:\n%s", got, want, a.body)
+	}
+	d.is(d.get(order), status, "")
+}
+
 // code signs on up to the address that the login sends the browser back to, and gives that.
 func (d *desk) code(to string) *url.URL {
 	d.Helper()

@@ -340,7 +340,7 @@ func TestByCloudFoundry(t *testing.T) {
 	c.client(made["s-pg"])
 
 	c.permit(map[string]string{"mine": `{"read":true,"manage":false}`, "theirs": `{"read":false,"manage":false}`})
-	d.comes(page("default", "mine"), http.StatusOK, "The orders")
+	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), false)
 	d.comes(page("default", "theirs"), http.StatusForbidden, "You may not see this page")
 	d.is(d.get(page("p-1", "mine")), http.StatusUnauthorized, "longshore dashboard mine")
 	d.is(d.get(page("default", "absent")), http.StatusUnauthorized, "longshore dashboard absent")
@@ -366,7 +366,10 @@ func TestByCloudFoundry(t *testing.T) {
 	c.up.Store(false)
 	d.is(d.get(back.String()), http.StatusServiceUnavailable, "Nobody can sign on now")
 	c.up.Store(true)
-	d.comes(page("default", "mine"), http.StatusOK, "The orders")
+	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), true)
+	c.permit(map[string]string{"mine": `{"read":true}`})
+	d.pass(pages.SessionTime)
+	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), false)
 }
 
 // tokens has the login answer a code by tokens that are not of this sign-on. UAA 4.30 ignores PKCE: what refuses them is ours.

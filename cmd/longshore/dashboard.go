@@ -29,6 +29,7 @@ minutes and opens a session once; give it to whoever may see the instance.`,
 	f.flag(c)
 	c.Flags().StringVar(&v.Platform, "platform", "", "of the platform `NAME`, where several have an instance of this id")
 	completed(c, "platform", p.platforms)
+	c.Flags().BoolVar(&v.Acts, "act", false, "the session may upgrade the instance, and delete again what could not be deleted")
 	return c
 }
 

@@ -78,7 +78,8 @@ all of it, and is not needed afterwards:
 
 Register the client with the broker's own address, followed by
 /dashboard/callback. A rule shows the instances of a platform, or of one
-organization of it, or the console, to read or to act.`,
+organization of it (and with "acts": true lets its people upgrade them, and delete
+again what could not be deleted), or the console, to read or to act.`,
 		Example: "  longshore platform oidc login.json --stack Longshore",
 	}
 	c.Flags().BoolVar(&off, "off", false, "forget the login")

@@ -16,6 +16,8 @@ type Viewing struct {
 	ID string `json:"id"`
 	// Platform is the id or the name of the instance's platform; empty if only one has it.
 	Platform string `json:"platform,omitempty"`
+	// Acts lets the session order what a platform's manager may.
+	Acts bool `json:"acts,omitempty"`
 }
 
 // A DashboardLink opens a page, once.
@@ -33,7 +35,9 @@ func (c *Console) Dashboard(ctx context.Context, v Viewing) (link DashboardLink,
 	if err != nil {
 		return link, err
 	}
-	return c.link(ctx, pages.ScopeOf(key))
+	scope := pages.ScopeOf(key)
+	scope.Acts = v.Acts
+	return c.link(ctx, scope)
 }
 
 // errStopped: a page needs a broker that shows it.

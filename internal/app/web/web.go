@@ -20,7 +20,7 @@ import (
 // With serves the pages beside the API, which are told of each other what a sign-on needs. The
 // paths of a platform that is called dashboard or console stay the API's.
 func With(a osb.Options, o pages.Options) http.Handler {
-	o.Samples = samples
+	o.Samples, o.Broker = samples, a.Broker
 	shown := pages.New(o)
 	a.Located = shown.Locate
 	a.Callback = func(ctx context.Context) string { return below(o.SignOn.Origin(ctx), pages.PathCallback) }

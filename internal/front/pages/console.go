@@ -100,13 +100,12 @@ func (s *Server) visited(part string, show func(*visit) (int, g.Node)) http.Hand
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		v := &visit{Server: s, r: r, now: s.Now(), part: part}
-		reads, err := s.allowed(r, Scope{Console: true})
-		var unknown error
-		v.acts, unknown = s.allowed(r, Scope{Console: true, Acts: true})
-		switch err = errors.Join(err, unknown); {
+		reads, acts, err := s.roles(r, Scope{Console: true})
+		v.acts = acts
+		switch {
 		case err != nil:
 			s.fail(w, r, err)
-		case !reads && !v.acts:
+		case !reads:
 			s.signOn(w, r, Scope{Console: true}, consoleSignIn())
 		default:
 			status, page := show(v)
@@ -120,10 +119,7 @@ func (s *Server) visited(part string, show func(*visit) (int, g.Node)) http.Hand
 
 // leaveConsole ends the sessions of the console.
 func (s *Server) leaveConsole(w http.ResponseWriter, r *http.Request) {
-	for _, of := range []Scope{{Console: true}, {Console: true, Acts: true}} {
-		http.SetCookie(w, cookie(cookieName(of.sum()), "", -1))
-	}
-	s.show(w, r, http.StatusOK, leftPage())
+	s.end(w, r, Scope{Console: true})
 }
 
 func consoleSignIn() g.Node {

@@ -43,18 +43,19 @@ type view struct {
 	history  []lifecycle.Entry
 	facts    ledger.Facts
 	samples  []Sample
+	acts     bool // the session may order something
 	// who tells operators who asked; nil for users.
 	who func(lifecycle.Entry) string
 }
 
 func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 	k := keyIn(r)
-	ok, err := s.allowed(r, ScopeOf(k))
+	reads, acts, err := s.roles(r, ScopeOf(k))
 	switch {
 	case err != nil:
 		s.fail(w, r, err)
 		return
-	case !ok:
+	case !reads:
 		s.signOn(w, r, ScopeOf(k), signIn(k.Instance))
 		return
 	}
@@ -65,6 +66,7 @@ func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 	case v.record.State == lifecycle.Absent:
 		s.show(w, r, http.StatusNotFound, message("This instance is gone", "Nothing is recorded of it any more."))
 	default:
+		v.acts = acts
 		s.refresh(r.Context(), v)
 		s.show(w, r, http.StatusOK, v.page())
 	}
@@ -183,7 +185,8 @@ func (v *view) failure(op *lifecycle.Operation) g.Node {
 	}
 	return h.Section(h.Class("alert"), h.Role("status"), h.Aria("labelledby", "failed-title"),
 		h.H2(h.ID("failed-title"), g.Text(failed[op.Kind])),
-		h.P(g.Text(first(op.Description, "The provider gave no reason."))), h.P(h.Class("todo"), g.Text(todo)))
+		h.P(g.Text(first(op.Description, "The provider gave no reason."))), h.P(h.Class("todo"), g.Text(todo)),
+		v.orderLink(orderDeletion))
 }
 
 // failed are the words for operations that failed.
@@ -239,7 +242,7 @@ func (v *view) upgrade() g.Node {
 	if next.Description != "" {
 		said += " " + next.Description
 	}
-	return g.Text(said)
+	return g.Group{g.Text(said), v.orderLink(orderUpgrade)}
 }
 
 // price is the list price of a plan, by the member costs of its metadata that platforms know:
@@ -314,8 +317,11 @@ func (v *view) entry(e lifecycle.Entry) g.Node {
 		tone, word = "bad", done[e.Kind][1]
 	}
 	by := "by your platform"
-	if e.Own || e.Act != "" {
+	switch {
+	case e.Own || e.Act != "":
 		by = "by the broker"
+	case e.Asker.IdentityPlatform == here:
+		by = "on this page"
 	}
 	if v.who != nil {
 		by = first(named("by", v.who(e)), by)

@@ -28,9 +28,10 @@ type Scope struct {
 	// Platform and Instance are the instance's; both are empty for the console.
 	Platform string `json:"p,omitempty"`
 	Instance string `json:"i,omitempty"`
-	// Console opens the console, and Acts what changes something there.
+	// Console opens the console.
 	Console bool `json:"c,omitempty"`
-	Acts    bool `json:"a,omitempty"`
+	// Acts opens what changes something, beside what the scope shows.
+	Acts bool `json:"a,omitempty"`
 }
 
 // ScopeOf is the page of an instance.
@@ -38,13 +39,7 @@ func ScopeOf(k lifecycle.Key) Scope { return Scope{Platform: k.Platform, Instanc
 
 // sum names a scope in a session and its cookie.
 func (s Scope) sum() [sha256.Size]byte {
-	switch {
-	case s.Console && s.Acts:
-		return sha256.Sum256([]byte("console+act"))
-	case s.Console:
-		return sha256.Sum256([]byte("console"))
-	}
-	return sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(s.Platform), s.Platform, s.Instance))
+	return sha256.Sum256(fmt.Appendf(nil, "%t:%t:%d:%s%s", s.Console, s.Acts, len(s.Platform), s.Platform, s.Instance))
 }
 
 // path is the page that a scope begins with.

@@ -32,6 +32,7 @@ const Prefix = "/dashboard"
 // The paths of the pages. Ids stand in the query, where they may hold any character.
 const (
 	pathInstance = Prefix + "/instance"
+	pathOrder    = Prefix + "/order"
 	pathEnter    = Prefix + "/enter"
 	pathLeave    = Prefix + "/leave"
 	pathStyle    = Prefix + "/style.css"
@@ -67,6 +68,7 @@ type Options struct {
 	Names   Names
 	Keys    *Keys
 	Console Console
+	Broker  Broker
 	SignOn  *SignOn // nil: sessions are opened by links alone
 	// Samples show how programs connect, by the names of the providers.
 	Samples map[string][]Sample
@@ -88,6 +90,8 @@ func New(o Options) *Server {
 	s := &Server{Options: o}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+pathInstance, s.instance)
+	mux.HandleFunc("GET "+pathOrder, s.order)
+	mux.HandleFunc("POST "+pathOrder, s.order)
 	mux.HandleFunc("GET "+pathEnter, s.enter)
 	mux.HandleFunc("POST "+pathEnter, s.exchange)
 	mux.HandleFunc("POST "+pathLeave, s.leave)
@@ -208,6 +212,15 @@ func (s *Server) allowed(r *http.Request, of Scope) (bool, error) {
 	return err == nil && has.scope == scope && s.Now().Before(has.until), err
 }
 
+// roles reports whether the request's sessions see a scope, and whether one of them acts there.
+func (s *Server) roles(r *http.Request, of Scope) (reads, acts bool, _ error) {
+	of.Acts = false
+	reads, unread := s.allowed(r, of)
+	of.Acts = true
+	acts, err := s.allowed(r, of)
+	return reads || acts, acts, errors.Join(unread, err)
+}
+
 // open begins a session for a scope, and leads the browser to its page.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope) {
 	scope := of.sum()
@@ -253,9 +266,14 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 	s.open(w, r, link.Scope)
 }
 
-// leave ends the session of an instance.
-func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, cookie(cookieName(ScopeOf(keyIn(r)).sum()), "", -1))
+// leave ends the sessions of an instance.
+func (s *Server) leave(w http.ResponseWriter, r *http.Request) { s.end(w, r, ScopeOf(keyIn(r))) }
+
+// end ends the sessions of a scope, also those that act.
+func (s *Server) end(w http.ResponseWriter, r *http.Request, of Scope) {
+	for _, of.Acts = range []bool{false, true} {
+		http.SetCookie(w, cookie(cookieName(of.sum()), "", -1))
+	}
 	s.show(w, r, http.StatusOK, leftPage())
 }
 

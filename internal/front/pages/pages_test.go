@@ -591,7 +591,8 @@ func TestOtherPaths(t *testing.T) {
 func TestAnUnlistedHostIsLoggedOnce(t *testing.T) {
 	d := newDesk(t)
 	is := platforms.Identity{ID: "cf", SignOn: &platforms.SignOn{Hosts: []string{"https://api.listed.example"}}}
-	for _, location := range []string{"https://api.example/v2/info", "https://api.example/v2/info", "https://other.example/v2/info"} {
+	const one, other = "https://api.example/v2/info", "https://other.example/v2/info"
+	for _, location := range []string{one, one, other} {
 		d.server.Locate(t.Context(), is, location)
 	}
 	if n := strings.Count(d.log.String(), "not listed"); n != 2 {

@@ -178,15 +178,13 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	may, registry := false, s.SignOn.Registry()
 	switch {
 	case a.Scope.Console:
-		var acts bool
-		may, acts = registry.OIDC.Console(person.Claims)
-		a.Scope.Acts = acts
+		may, a.Scope.Acts = registry.OIDC.Console(person.Claims)
 	case registry.SignOnOf(a.Scope.Platform) != nil:
-		may, err = on.MayRead(ctx, person, a.Scope.Instance)
+		may, a.Scope.Acts, err = on.Permissions(ctx, person, a.Scope.Instance)
 	default:
 		// Words that nobody can give to another one.
 		organization := cmp.Or(record.Attributes.OrganizationGUID, s.namesOf(ctx, record).Namespace)
-		may = registry.OIDC.Shows(person.Claims, registry.NameOf(a.Scope.Platform), organization)
+		may, a.Scope.Acts = registry.OIDC.Instances(person.Claims, registry.NameOf(a.Scope.Platform), organization)
 	}
 	if err == nil && !may {
 		err = errNotAllowed

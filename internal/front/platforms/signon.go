@@ -63,6 +63,8 @@ type Rule struct {
 	// Organization is the GUID of the one on Cloud Foundry, or the namespace on Kubernetes, whose
 	// instances they see; empty for all of the platform's. Names can be given to another one.
 	Organization string `json:"organization,omitempty"`
+	// Acts lets them order on the pages of these instances what a platform's manager may.
+	Acts bool `json:"acts,omitempty"`
 	// Console is RoleRead or RoleAct for who sees the operator's console.
 	Console string `json:"console,omitempty"`
 }
@@ -89,12 +91,16 @@ func (r Rule) holds(claims map[string]any) bool {
 	return false
 }
 
-// Shows reports whether a person sees the instances of an organization of a platform.
-func (o *OIDC) Shows(claims map[string]any, platform, organization string) bool {
-	return slices.ContainsFunc(o.Rules, func(r Rule) bool {
-		return (r.Platform == Every || r.Platform != "" && r.Platform == platform) &&
-			(r.Organization == "" || r.Organization == organization) && r.holds(claims)
-	})
+// Instances says whether a person sees the instances of an organization of a platform, and whether
+// he acts on their pages.
+func (o *OIDC) Instances(claims map[string]any, platform, organization string) (reads, acts bool) {
+	for _, r := range o.Rules {
+		if (r.Platform == Every || r.Platform != "" && r.Platform == platform) &&
+			(r.Organization == "" || r.Organization == organization) && r.holds(claims) {
+			reads, acts = true, acts || r.Acts
+		}
+	}
+	return reads, acts
 }
 
 // Console says whether a person reads the operator's console, and whether he acts there.
@@ -125,7 +131,7 @@ func DecodeOIDC(raw []byte) (*OIDC, error) {
 	for _, r := range o.Rules {
 		role := r.Console == RoleRead || r.Console == RoleAct
 		if r.Claim == "" || r.Value == "" || (r.Platform == "") == (r.Console == "") || r.Console != "" && !role ||
-			r.Organization != "" && r.Platform == "" {
+			(r.Organization != "" || r.Acts) && r.Platform == "" {
 			return nil, fmt.Errorf("the rule of claim %q needs a value, and either a platform (%q for every one) or "+
 				"a console (%s or %s)", r.Claim, Every, RoleRead, RoleAct)
 		}

@@ -236,8 +236,8 @@ func (l *Login) Finish(ctx context.Context, a Attempt, code string) (Person, err
 	return p, id.Claims(&p.Claims)
 }
 
-// MayRead asks Cloud Controller whether the person sees an instance.
-func (l *Login) MayRead(ctx context.Context, p Person, instance string) (bool, error) {
+// Permissions asks Cloud Controller whether the person sees an instance, and whether he manages it.
+func (l *Login) Permissions(ctx context.Context, p Person, instance string) (reads, manages bool, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var may struct{ Read, Manage bool }
@@ -245,13 +245,13 @@ func (l *Login) MayRead(ctx context.Context, p Person, instance string) (bool, e
 		p.token.AccessToken, &may)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%w: asking Cloud Controller for permissions: %w", ErrDown, err)
+		return false, false, fmt.Errorf("%w: asking Cloud Controller for permissions: %w", ErrDown, err)
 	case status == http.StatusOK:
-		return may.Read || may.Manage, nil
+		return may.Read || may.Manage, may.Manage, nil
 	case status < http.StatusInternalServerError && status != http.StatusTooManyRequests:
-		return false, nil
+		return false, false, nil
 	}
-	return false, fmt.Errorf("%w: Cloud Controller answers status %d", ErrDown, status)
+	return false, false, fmt.Errorf("%w: Cloud Controller answers status %d", ErrDown, status)
 }
 
 // get reads a JSON object.

@@ -1,15 +1,109 @@
 package e2e_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
 var linkLine = regexp.MustCompile(`http://localhost:\d+/dashboard/enter\?link=\S+`)
+
+// browse opens a link. It gives the page that the link leads to, and what asks for pages in its session.
+func (p *process) browse(t *testing.T, link string) (ask func(method, path string) (int, string), first string) {
+	t.Helper()
+	at, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	entered, err := client.PostForm(p.url+"/dashboard/enter", at.Query())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = entered.Body.Close()
+	if entered.StatusCode != http.StatusSeeOther || len(entered.Cookies()) != 1 {
+		t.Fatalf("%q is answered %d", link, entered.StatusCode)
+	}
+	return func(method, path string) (int, string) {
+		t.Helper()
+		q, err := http.NewRequestWithContext(t.Context(), method, p.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.AddCookie(entered.Cookies()[0])
+		r, err := client.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = r.Body.Close() }()
+		page, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.StatusCode, string(page)
+	}, entered.Header.Get("Location")
+}
+
+// A session that acts upgrades an instance from its page: the broker then says that it has the plan's version, as after a
+// platform's own update.
+func TestAnInstanceIsUpgradedFromItsPage(t *testing.T) {
+	data, mine := t.TempDir(), t.TempDir()
+	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555888", "2b9a2a1e-7777-4888-8999-900001111444"
+	serve := func(version string) *process {
+		t.Helper()
+		file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\n"+
+			"instances_retrievable: true\nplans:\n- id: %s\n  name: only\n  description: The only one\n"+
+			"  maintenance_info: {version: %s}\n", offering, plan, version)
+		if err := os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return startWith(t, credentials(), "--data", data, "--offerings", mine)
+	}
+	p := serve("1.0.0")
+	must(t, p.url, "PUT", instancePath("i")+"?accepts_incomplete=true",
+		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, offering, plan), 202)
+	settled(t, p.url, instancePath("i"))
+	p.stop(t, terminate)
+
+	p = serve("2.0.0")
+	var ask func(method, path string) (int, string)
+	var first string
+	for _, flag := range []string{"", "--act"} {
+		args := []string{"dashboard", "i", "--data", data}
+		if flag != "" {
+			args = append(args, flag)
+		}
+		status, said := run(t, nil, args...)
+		if status != 0 {
+			t.Fatalf("longshore %v: %d %s", args, status, said)
+		}
+		ask, first = p.browse(t, linkLine.FindString(said))
+		order := "/dashboard/order?" + first[strings.Index(first, "?")+1:] + "&do=upgrade"
+		_, page := ask("GET", first)
+		status, asked := ask("GET", order)
+		acts := flag != ""
+		if strings.Contains(page, "do=upgrade") != acts || strings.Contains(asked, "Upgrade this instance?") != acts {
+			t.Fatalf("dashboard %s: the page\n%s\nand the question, %d\n%s", flag, page, status, asked)
+		}
+		want := map[string]int{"": http.StatusForbidden, "--act": http.StatusSeeOther}[flag]
+		if got, answer := ask("POST", order); got != want {
+			t.Fatalf("dashboard %s: the order is answered %d, want %d\n%s", flag, got, want, answer)
+		}
+	}
+	settled(t, p.url, instancePath("i"))
+	if a := must(t, p.url, "GET", instancePath("i"), "", 200); !strings.Contains(a.raw, `"version":"2.0.0"`) {
+		t.Errorf("after the upgrade the instance is %s", a.raw)
+	}
+	if _, page := ask("GET", first); !strings.Contains(page, "on this page") || strings.Contains(page, "do=upgrade") {
+		t.Errorf("after the upgrade the page is\n%s", page)
+	}
+}
 
 // The broker prints a link to its console where this machine alone reaches it, and never logs
 // one. It opens the console, and the command prints another that may act.
@@ -26,32 +120,9 @@ func TestTheConsoleIsThereInTheFirstMinute(t *testing.T) {
 		t.Fatalf("longshore console: %d %s", status, said)
 	}
 	for link, role := range map[string]string{printed: "Reads only", linkLine.FindString(said): "May act"} {
-		at, err := url.Parse(link)
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-		r, err := client.PostForm(p.url+"/dashboard/enter", at.Query())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r.Body.Close()
-		if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 {
-			t.Fatalf("%q is answered %d", link, r.StatusCode)
-		}
-		q, err := http.NewRequest("GET", p.url+r.Header.Get("Location"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q.AddCookie(r.Cookies()[0])
-		r, err = client.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		page, err := io.ReadAll(r.Body)
-		_ = r.Body.Close()
-		if err != nil || !strings.Contains(string(page), "Nothing needs you") || !strings.Contains(string(page), role) {
-			t.Errorf("the console is answered %d without %q: %v\n%s", r.StatusCode, role, err, page)
+		ask, first := p.browse(t, link)
+		if status, page := ask("GET", first); !strings.Contains(page, "Nothing needs you") || !strings.Contains(page, role) {
+			t.Errorf("the console is answered %d without %q:\n%s", status, role, page)
 		}
 	}
 	if strings.Contains(p.log.String(), "link=") {

@@ -95,8 +95,12 @@ func (s *Stage) Key(scene string) lifecycle.Key {
 	return lifecycle.Key{Platform: "cf", Instance: scene}
 }
 
-// Enter is the path of a new link to the instance of a scene.
-func (s *Stage) Enter(scene string) string { return s.enter(pages.ScopeOf(s.Key(scene))) }
+// Enter is the path of a new link to the instance of a scene, which may act.
+func (s *Stage) Enter(scene string) string {
+	of := pages.ScopeOf(s.Key(scene))
+	of.Acts = true
+	return s.enter(of)
+}
 
 func (s *Stage) enter(of pages.Scope) string {
 	s.t.Helper()

@@ -1,0 +1,137 @@
+package pages
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// Broker is what an instance's page may order: requests that its platform could make, too.
+type Broker interface {
+	Update(ctx context.Context, q broker.UpdateRequest) (broker.Result, error)
+	Delete(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
+}
+
+// An order is one thing that a session that acts may have the broker do to an instance, and what
+// its page says before it. It leaves alone what only the platform knows.
+type order struct {
+	name, link, title, does, hurts string
+	possible                       func(v *view) bool
+	give                           func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error)
+}
+
+// The orders.
+var (
+	orderUpgrade = order{
+		name: "upgrade", link: "Upgrade", title: "Upgrade this instance?",
+		does: "The broker brings the instance to the version of its plan. Its parameters and its data stay.",
+		hurts: "It may be out of reach meanwhile, and it cannot go back to the version before. " +
+			"Your platform may go on offering the upgrade until it asks for it itself, which then changes nothing.",
+		possible: func(v *view) bool {
+			return v.known && v.record.State == lifecycle.Ready && behind(v.record, v.plan)
+		},
+		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
+			return to.Update(ctx, broker.UpdateRequest{Caller: by, InstanceID: v.record.Key.Instance,
+				ServiceID: v.record.Attributes.ServiceID, MaintenanceVersion: &v.plan.MaintenanceInfo.Version})
+		},
+	}
+	orderDeletion = order{
+		name: "delete", link: "Delete it again", title: "Delete this instance again?",
+		does: "The broker tries once more to delete the instance, as your platform asked it to.",
+		hurts: "What is left in it is gone for good, unless its plan keeps it. " +
+			"It fails again where a person has to mend something first.",
+		possible: func(v *view) bool { return v.record.State == lifecycle.DeleteFailed },
+		give: func(ctx context.Context, to Broker, by broker.Caller, v *view) (broker.Result, error) {
+			return to.Delete(ctx, broker.DeleteRequest{Caller: by, InstanceID: v.record.Key.Instance,
+				ServiceID: v.record.Attributes.ServiceID, PlanID: v.record.Attributes.PlanID})
+		},
+	}
+)
+
+// orderPath is the path of the page that asks about an order.
+func orderPath(o order, k lifecycle.Key) string {
+	return "order?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}, "do": {o.name}}.Encode()
+}
+
+// orderLink leads to the page that asks, for a session that acts.
+func (v *view) orderLink(o order) g.Node {
+	if !v.acts || !o.possible(v) {
+		return nil
+	}
+	return h.Span(h.Class("acts"), g.Text(" "), h.A(h.Href(orderPath(o, v.record.Key)), g.Text(o.link)))
+}
+
+// order asks about an order, and gives it once its form is sent. Giving it twice is one order, as
+// for a platform that repeats its request.
+func (s *Server) order(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	k := keyIn(r)
+	_, acts, err := s.roles(r, ScopeOf(k))
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if !acts {
+		s.show(w, r, http.StatusForbidden, message("This session only reads", "Sign on as somebody who may manage the "+
+			"instance, or open its page by the link that this command prints:",
+			example("Command", "longshore dashboard --act "+quoted(k.Instance))))
+		return
+	}
+	v, err := s.view(r.Context(), k)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	for _, o := range []order{orderUpgrade, orderDeletion} {
+		if o.name != r.URL.Query().Get("do") || !o.possible(v) {
+			continue
+		}
+		if r.Method == http.MethodPost {
+			s.give(w, r, o, v)
+		} else {
+			s.show(w, r, http.StatusOK, v.asks(o))
+		}
+		return
+	}
+	s.show(w, r, http.StatusConflict, message("Nothing was done", "This cannot be done to the instance any more: it has "+
+		"changed meanwhile.", v.back()))
+}
+
+// asks says what an order does, and why it may hurt; the form gives it.
+func (v *view) asks(o order) g.Node {
+	return layout(o.title, h.Main(h.Class("wide"), h.H1(g.Text(o.title)),
+		facts(fact{"Instance", text(v.title())}, fact{"Plan", v.planFact()}, fact{"Upgrade", v.upgrade()}),
+		h.P(h.Class("does"), g.Text(o.does)), alert("Why it may hurt", o.hurts),
+		h.Form(h.Class("asks"), h.Method("post"), h.Action(orderPath(o, v.record.Key)),
+			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(o.link)), v.back())))
+}
+
+// back leads to the page of the instance.
+func (v *view) back() g.Node {
+	return h.A(h.Href(InstancePath(v.record.Key)[len(Prefix)+1:]), g.Text("Back to the instance"))
+}
+
+// here stands in the history for who ordered something on a page: sessions hold no name.
+const here = "longshore page"
+
+// give has the broker carry an order out. Its page then shows what comes of it, also why it failed.
+func (s *Server) give(w http.ResponseWriter, r *http.Request, o order, v *view) {
+	_, err := o.give(r.Context(), s.Broker, broker.Caller{Platform: v.record.Key.Platform, Received: v.now,
+		AcceptsIncomplete: true, Asker: lifecycle.Asker{IdentityPlatform: here}}, v)
+	var refusal *lifecycle.Refusal
+	switch {
+	case err == nil, errors.As(err, &refusal) && refusal.Reason == lifecycle.OperationFailed:
+		http.Redirect(w, r, InstancePath(v.record.Key), http.StatusSeeOther)
+	case refusal != nil && refusal.Reason != lifecycle.Internal:
+		s.show(w, r, http.StatusConflict, message("Nothing was done", refusal.Message, v.back()))
+	default:
+		s.fail(w, r, err)
+	}
+}
