@@ -193,6 +193,6 @@ func (p platform) environment() []string {
 // fixed are the settings that every call of Go gets, whatever the machine's are: each would change
 // the bytes of a program.
 var fixed = []string{
-	"GOFLAGS=-mod=readonly -buildvcs=false -trimpath", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off",
-	"GOWORK=off",
+	"GOFLAGS=-mod=readonly -buildvcs=false -trimpath -gcflags=maragu.dev/gomponents/...=-l",
+	"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",
 }

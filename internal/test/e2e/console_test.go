@@ -53,6 +53,7 @@ func (p *process) browse(t *testing.T, link string) (ask func(method, path strin
 // A session that acts upgrades an instance from its page: the broker then says that it has the plan's version, as after a
 // platform's own update.
 func TestAnInstanceIsUpgradedFromItsPage(t *testing.T) {
+	t.Parallel()
 	data, mine := t.TempDir(), t.TempDir()
 	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555888", "2b9a2a1e-7777-4888-8999-900001111444"
 	serve := func(version string) *process {
@@ -108,6 +109,7 @@ func TestAnInstanceIsUpgradedFromItsPage(t *testing.T) {
 // The broker prints a link to its console where this machine alone reaches it, and never logs
 // one. It opens the console, and the command prints another that may act.
 func TestTheConsoleIsThereInTheFirstMinute(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	p := start(t, data, credentials()...)
 	var printed string

@@ -89,6 +89,7 @@ func copiedFolder(t *testing.T, from string) string {
 // changes nothing on any, says why, and leaves the first alone, until its operator has it
 // take the servers over. A broker that was killed and starts again needs nobody.
 func TestACopyBesideTheOriginal(t *testing.T) {
+	t.Parallel()
 	servers := map[string]hosted.Access{
 		"POSTGRES": pgtest.Start(t, "17").Access(), "MARIADB": mariadbtest.Start(t).Access(t),
 		"VALKEY": valkeytest.Start(t, "copied").Access(),

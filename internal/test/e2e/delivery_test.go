@@ -50,6 +50,7 @@ func nowhere(t *testing.T, p *process, offering, plan, id string) rented {
 // plans, and to no others. The emulator judges what a topic delivers. It does not judge
 // what a bus does: the policies that the queues have do.
 func TestDelivery(t *testing.T) {
+	t.Parallel()
 	direct := emulator.Enforcing(t)
 	a := account{direct: direct, endpoint: overTLS(t, *direct.BaseEndpoint)}
 	p := awsRuns(t, a.endpoint, "")

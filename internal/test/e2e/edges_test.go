@@ -79,6 +79,7 @@ func TestEveryAnswerIsAnObject(t *testing.T) {
 // An instance's dashboard is in the first answer and in each after it (PROV-24,
 // GETI-01); where the operator moves it, an update tells (UPD-27).
 func TestDashboards(t *testing.T) {
+	t.Parallel()
 	data, mine := t.TempDir(), t.TempDir()
 	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555777", "2b9a2a1e-7777-4888-8999-900001111333"
 	serve := func(host string) *process {

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	binary = filepath.Join(dir, "longshore")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, // as make build does
-		"../../../cmd/longshore")
+	build := exec.Command("go", "build", "-trimpath", "-gcflags=maragu.dev/gomponents/...=-l", "-ldflags", "-s -w",
+		"-o", binary, "../../../cmd/longshore") // as make build does
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)

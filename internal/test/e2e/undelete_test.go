@@ -39,6 +39,7 @@ func keeping(t *testing.T, dir, name string) {
 // An order in the same space, with what the operator gives, gets a deleted instance back; any other
 // order does not. On a real MariaDB and a real Valkey.
 func TestUndelete(t *testing.T) {
+	t.Parallel()
 	database, keys := mariadbtest.Start(t).Access(t), valkeytest.Start(t, "e2e").Access()
 	dir, data := t.TempDir(), t.TempDir()
 	keeping(t, dir, "mariadb")
