@@ -1,7 +1,8 @@
 // Package pages shows people their instances in a browser: a page for each, behind a
-// session that a signed link or a login opens. It reads records and changes none but what was
-// used to come in, where platforms' logins are, and when facts were asked for. It needs records,
-// the catalog, a vault, and somebody who asks for facts, and knows no provider.
+// session that a signed link or a login opens, and operators their console. It reads records and
+// changes none but what was used to come in, where platforms' logins are, and when facts were
+// asked for; a session that acts has the broker, or package acts, change the rest. It knows no
+// provider.
 package pages
 
 import (
