@@ -22,6 +22,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -101,8 +102,20 @@ func New(o Options) *Server {
 	mux.HandleFunc("GET "+pathScript, asset("text/javascript; charset=utf-8", script))
 	s.routeConsole(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, http.StatusNotFound, notFound()) })
-	s.handler = headers(http.NewCrossOriginProtection().Handler(mux))
+	s.handler = headers(s.sameOrigin().Handler(mux))
 	return s
+}
+
+// sameOrigin refuses forms of other sites. A proxy may change the Host that a browser's Origin is
+// compared with: the broker's own origin counts, too.
+func (s *Server) sameOrigin() *http.CrossOriginProtection {
+	protection := http.NewCrossOriginProtection()
+	if s.SignOn != nil {
+		if origin, err := platforms.Origin(s.SignOn.Origin(context.Background())); err == nil {
+			_ = protection.AddTrustedOrigin(origin) // it is a scheme and a host
+		}
+	}
+	return protection
 }
 
 // ServeHTTP answers a request below Prefix. A panic ends the request and not the process.

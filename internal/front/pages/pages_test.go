@@ -290,6 +290,25 @@ func TestAnotherSite(t *testing.T) {
 	}
 }
 
+// A browser that says nothing but the origin of a form has it taken where that is the broker's, also behind a proxy that
+// changes the host.
+func TestTheOriginOfAForm(t *testing.T) {
+	d := newDesk(t)
+	o := d.server.Options
+	o.SignOn = &pages.SignOn{Origin: func(context.Context) string { return "https://public.example/below" }}
+	d.server = pages.New(o)
+	for origin, want := range map[string]int{
+		"https://public.example": http.StatusSeeOther, "https://broker.example": http.StatusSeeOther,
+		"https://evil.example": http.StatusForbidden, "http://public.example": http.StatusForbidden,
+	} {
+		w := d.ask("POST", "/dashboard/enter", url.Values{"link": {d.link(own, origin)}},
+			func(r *http.Request) { r.Header.Set("Origin", origin) })
+		if w.Code != want {
+			t.Errorf("a form of %s is answered %d, want %d", origin, w.Code, want)
+		}
+	}
+}
+
 // A browser that has the very page is told so, without a body.
 func TestNotModified(t *testing.T) {
 	d := newDesk(t)
