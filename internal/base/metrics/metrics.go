@@ -42,8 +42,8 @@ type Metrics struct {
 	now   func() time.Time
 
 	mu     sync.Mutex
-	out    io.Writer         // nil for one that adds up
-	totals map[string]*total // by name and labels
+	out    io.Writer // nil for one that adds up
+	totals map[measured]*total
 }
 
 // New makes one that writes to out.
@@ -68,7 +68,9 @@ func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 	case m == nil:
 		return
 	case m.out == nil:
-		m.add(dimensions, values)
+		for _, v := range values {
+			m.add(measured{v.Name, v.Unit, labelsOf(dimensions)}, v.N)
+		}
 		return
 	}
 	names := append([]string{DimensionStack}, slices.Sorted(maps.Keys(dimensions))...)
@@ -97,7 +99,11 @@ func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 
 // Count writes a count of one, with one dimension beside the stack.
 func (m *Metrics) Count(name, dimension, value string) {
-	if m != nil {
+	switch {
+	case m == nil:
+	case m.out == nil: // at each request
+		m.add(measured{name: name, labels: [most]label{{dimension, value}}}, 1)
+	default:
 		m.Write(map[string]string{dimension: value}, nil, Value{Name: name, N: 1})
 	}
 }
