@@ -106,6 +106,36 @@ func TestAnInstanceIsUpgradedFromItsPage(t *testing.T) {
 	}
 }
 
+// A session that acts deletes an instance again from its page, once its deletion has failed: the broker
+// then knows it no more.
+func TestAnInstanceIsDeletedAgainFromItsPage(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	p := start(t, data, credentials()...)
+	must(t, p.url, "PUT", instancePath("i"), provisionBody(planSync, `{"fail":"deprovision"}`), 201)
+	deletion := instancePath("i") + "?service_id=" + service + "&plan_id=" + planSync
+	must(t, p.url, "DELETE", deletion, "", 500)
+	status, said := run(t, nil, "dashboard", "i", "--act", "--data", data)
+	if status != 0 {
+		t.Fatalf("longshore dashboard: %d %s", status, said)
+	}
+	ask, first := p.browse(t, linkLine.FindString(said))
+	order := "/dashboard/order?" + first[strings.Index(first, "?")+1:] + "&do=delete"
+	_, page := ask("GET", first)
+	if _, asked := ask("GET", order); !strings.Contains(page, "do=delete") ||
+		!strings.Contains(asked, "Delete this instance again?") {
+		t.Fatalf("the page is\n%s\nand the question\n%s", page, asked)
+	}
+	if got, answer := ask("POST", order); got != http.StatusSeeOther {
+		t.Fatalf("the order is answered %d\n%s", got, answer)
+	}
+	waitFor(t, startLimit, "the instance to be gone", func() bool {
+		_, page := ask("GET", first)
+		return !strings.Contains(page, "do=delete")
+	})
+	must(t, p.url, "DELETE", deletion, "", 410)
+}
+
 // The broker prints a link to its console where this machine alone reaches it, and never logs
 // one. It opens the console, and the command prints another that may act.
 func TestTheConsoleIsThereInTheFirstMinute(t *testing.T) {
