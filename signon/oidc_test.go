@@ -87,6 +87,7 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	mine.Acts = true
 	set(mine)
 	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), true)
+	d.orders("Cg0wLTM4NS0yODA4OS0wEgRtb2Nr")
 	d.pass(pages.SessionTime)
 	mine.Acts = false
 	set(mine)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app/web"
+	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/pages"
@@ -48,6 +49,7 @@ type desk struct {
 	known    *platforms.Kept
 	server   *httptest.Server
 	log      testserver.Output
+	clerk    clerk
 	jar      http.CookieJar
 	browser  *http.Client
 
@@ -97,7 +99,7 @@ func open(t *testing.T, r platforms.Registry) *desk {
 	}
 	d.server = httptest.NewTLSServer(web.With(osb.Options{
 		Platforms: d.known, Throttle: rates.New(0, d.Now), Now: d.Now, NewID: func() string { return "id" }, Log: log,
-		Offerings: offerings,
+		Offerings: offerings, Broker: &d.clerk,
 	}, pages.Options{
 		Console: pages.Console{Reads: d.records, Offerings: offerings,
 			Registry: func(context.Context) (platforms.Registry, error) { return d.known.Registry(), nil }},
@@ -260,6 +262,30 @@ func (d *desk) is(a answer, status int, words string) {
 	d.Helper()
 	if a.StatusCode != status || !strings.Contains(a.body, words) {
 		d.Errorf("%s is answered %d, want %d with %q:\n%s\n%s", a.at, a.StatusCode, status, words, a.body, d.log.String())
+	}
+}
+
+// A clerk notes who orders.
+type clerk struct {
+	osb.Broker
+	by []broker.Caller
+}
+
+func (c *clerk) Update(_ context.Context, q broker.UpdateRequest) (broker.Result, error) {
+	c.by = append(c.by, q.Caller)
+	return broker.Result{}, nil
+}
+
+// orders requires that the upgrade is ordered in the name of the person whose id at the login has a form.
+func (d *desk) orders(person string) {
+	d.Helper()
+	order := strings.Replace(page("default", "mine"), "/instance?", "/order?", 1) + "&do=upgrade"
+	if a := d.send("POST", order, url.Values{}); a.StatusCode != http.StatusSeeOther || len(d.clerk.by) != 1 {
+		d.Fatalf("the order is answered %d, and %d have ordered:\n%s", a.StatusCode, len(d.clerk.by), a.body)
+	}
+	by := d.clerk.by[0]
+	if !regexp.MustCompile(`^\{"user_id":"`+person+`"\}$`).Match(by.Identity) || by.Platform != "default" {
+		d.Errorf("it is ordered by %q of %q, want %s", by.Identity, by.Platform, person)
 	}
 }
 

@@ -367,6 +367,7 @@ func TestByCloudFoundry(t *testing.T) {
 	d.is(d.get(back.String()), http.StatusServiceUnavailable, "Nobody can sign on now")
 	c.up.Store(true)
 	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), true)
+	d.orders("[0-9a-f-]{36}")
 	c.permit(map[string]string{"mine": `{"read":true}`})
 	d.pass(pages.SessionTime)
 	d.offers(d.comes(page("default", "mine"), http.StatusOK, "The orders"), false)

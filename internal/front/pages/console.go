@@ -100,12 +100,12 @@ func (s *Server) visited(part string, show func(*visit) (int, g.Node)) http.Hand
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		v := &visit{Server: s, r: r, now: s.Now(), part: part}
-		reads, acts, err := s.roles(r, Scope{Console: true})
-		v.acts = acts
+		sees, acting, err := s.roles(r, Scope{Console: true})
+		v.acts = acting != nil
 		switch {
 		case err != nil:
 			s.fail(w, r, err)
-		case !reads:
+		case !sees:
 			s.signOn(w, r, Scope{Console: true}, consoleSignIn())
 		default:
 			status, page := show(v)

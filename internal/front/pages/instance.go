@@ -50,12 +50,12 @@ type view struct {
 
 func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 	k := keyIn(r)
-	reads, acts, err := s.roles(r, ScopeOf(k))
+	sees, acting, err := s.roles(r, ScopeOf(k))
 	switch {
 	case err != nil:
 		s.fail(w, r, err)
 		return
-	case !reads:
+	case !sees:
 		s.signOn(w, r, ScopeOf(k), signIn(k.Instance))
 		return
 	}
@@ -66,7 +66,7 @@ func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 	case v.record.State == lifecycle.Absent:
 		s.show(w, r, http.StatusNotFound, message("This instance is gone", "Nothing is recorded of it any more."))
 	default:
-		v.acts = acts
+		v.acts = acting != nil
 		s.refresh(r.Context(), v)
 		s.show(w, r, http.StatusOK, v.page())
 	}

@@ -97,15 +97,23 @@ func (k *Keys) link(ctx context.Context, text string) (l Link, err error) {
 	return l, json.Unmarshal(plain, &l)
 }
 
-// A session opens one scope to a browser until a time. Its sealed form has always the same
-// length, below 400 bytes, however long the ids are.
+// A session opens one scope to a browser until a time. Its sealed form is below 400 bytes, however
+// long the ids are.
 type session struct {
-	scope [sha256.Size]byte
-	until time.Time
+	scope  [sha256.Size]byte
+	until  time.Time
+	person string // who signed on, by the login's id; empty for a link's, and for an id over maxPerson
 }
 
+// maxPerson bounds the id of a person in bytes.
+const maxPerson = 128
+
 func (k *Keys) session(ctx context.Context, s session) (string, error) {
-	return k.seal(ctx, vault.Session, binary.BigEndian.AppendUint64(bytes.Clone(s.scope[:]), uint64(s.until.Unix())))
+	plain := binary.BigEndian.AppendUint64(bytes.Clone(s.scope[:]), uint64(s.until.Unix()))
+	if len(s.person) <= maxPerson {
+		plain = append(plain, s.person...)
+	}
+	return k.seal(ctx, vault.Session, plain)
 }
 
 func (k *Keys) sessionIn(ctx context.Context, text string) (s session, _ error) {
@@ -113,10 +121,11 @@ func (k *Keys) sessionIn(ctx context.Context, text string) (s session, _ error) 
 	if err != nil {
 		return s, err
 	}
-	if len(plain) != len(s.scope)+8 {
+	const whole = len(s.scope) + 8
+	if len(plain) < whole {
 		return s, errToken
 	}
 	copy(s.scope[:], plain)
-	s.until = time.Unix(int64(binary.BigEndian.Uint64(plain[len(s.scope):])), 0)
+	s.until, s.person = time.Unix(int64(binary.BigEndian.Uint64(plain[len(s.scope):])), 0), string(plain[whole:])
 	return s, nil
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -73,12 +74,12 @@ func (v *view) orderLink(o order) g.Node {
 func (s *Server) order(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	k := keyIn(r)
-	_, acts, err := s.roles(r, ScopeOf(k))
+	_, acting, err := s.roles(r, ScopeOf(k))
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
-	if !acts {
+	if acting == nil {
 		s.show(w, r, http.StatusForbidden, message("This session only reads", "Sign on as somebody who may manage the "+
 			"instance, or open its page by the link that this command prints:",
 			example("Command", "longshore dashboard --act "+quoted(k.Instance))))
@@ -94,7 +95,7 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if r.Method == http.MethodPost {
-			s.give(w, r, o, v)
+			s.give(w, r, o, v, acting.person)
 		} else {
 			s.show(w, r, http.StatusOK, v.asks(o))
 		}
@@ -118,13 +119,18 @@ func (v *view) back() g.Node {
 	return h.A(h.Href(InstancePath(v.record.Key)[len(Prefix)+1:]), g.Text("Back to the instance"))
 }
 
-// here stands in the history for who ordered something on a page: sessions hold no name.
+// here stands in the history for where something was ordered.
 const here = "longshore page"
 
-// give has the broker carry an order out. Its page then shows what comes of it, also why it failed.
-func (s *Server) give(w http.ResponseWriter, r *http.Request, o order, v *view) {
-	_, err := o.give(r.Context(), s.Broker, broker.Caller{Platform: v.record.Key.Platform, Received: v.now,
-		AcceptsIncomplete: true, Asker: lifecycle.Asker{IdentityPlatform: here}}, v)
+// give has the broker carry an order of a person out. Its page then shows what comes of it, also why it
+// failed.
+func (s *Server) give(w http.ResponseWriter, r *http.Request, o order, v *view, person string) {
+	by := broker.Caller{Platform: v.record.Key.Platform, Received: v.now, AcceptsIncomplete: true,
+		Asker: lifecycle.Asker{IdentityPlatform: here}}
+	if person != "" { // in Cloud Foundry's words (OID-02)
+		by.Identity, _ = json.Marshal(map[string]string{"user_id": person})
+	}
+	_, err := o.give(r.Context(), s.Broker, by, v)
 	var refusal *lifecycle.Refusal
 	switch {
 	case err == nil, errors.As(err, &refusal) && refusal.Reason == lifecycle.OperationFailed:

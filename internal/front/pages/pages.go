@@ -212,33 +212,34 @@ func cookieName(scope [sha256.Size]byte) string {
 	return "__Host-longshore-" + hex.EncodeToString(scope[:6])
 }
 
-// allowed reports whether the request has a session for the scope.
-func (s *Server) allowed(r *http.Request, of Scope) (bool, error) {
+// sessionFor is the request's session for the scope; nil if there is none.
+func (s *Server) sessionFor(r *http.Request, of Scope) (*session, error) {
 	scope := of.sum()
 	cookie, err := r.Cookie(cookieName(scope))
 	if err != nil {
-		return false, nil
+		return nil, nil
 	}
 	has, err := s.Keys.sessionIn(r.Context(), cookie.Value)
-	if errors.Is(err, errToken) {
-		return false, nil
+	if errors.Is(err, errToken) || err == nil && (has.scope != scope || !s.Now().Before(has.until)) {
+		return nil, nil
 	}
-	return err == nil && has.scope == scope && s.Now().Before(has.until), err
+	return &has, err
 }
 
-// roles reports whether the request's sessions see a scope, and whether one of them acts there.
-func (s *Server) roles(r *http.Request, of Scope) (reads, acts bool, _ error) {
+// roles reports whether the request's sessions see a scope, and gives the one that acts there; nil if
+// none does.
+func (s *Server) roles(r *http.Request, of Scope) (sees bool, acting *session, _ error) {
 	of.Acts = false
-	reads, unread := s.allowed(r, of)
+	reading, unread := s.sessionFor(r, of)
 	of.Acts = true
-	acts, err := s.allowed(r, of)
-	return reads || acts, acts, errors.Join(unread, err)
+	acting, err := s.sessionFor(r, of)
+	return reading != nil || acting != nil, acting, errors.Join(unread, err)
 }
 
 // open begins a session for a scope, and leads the browser to its page.
-func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope) {
+func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope, person string) {
 	scope := of.sum()
-	value, err := s.Keys.session(r.Context(), session{scope, s.Now().Add(SessionTime)})
+	value, err := s.Keys.session(r.Context(), session{scope, s.Now().Add(SessionTime), person})
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -277,7 +278,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.open(w, r, link.Scope)
+	s.open(w, r, link.Scope, "")
 }
 
 // leave ends the sessions of an instance.

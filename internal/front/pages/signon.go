@@ -138,12 +138,12 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	granted, err := s.granted(r.Context(), a, q.Get("error"), q.Get("code"))
+	granted, person, err := s.granted(r.Context(), a, q.Get("error"), q.Get("code"))
 	if err != nil {
 		s.failLogin(w, r, a.Scope, err)
 		return
 	}
-	s.open(w, r, granted)
+	s.open(w, r, granted, person)
 }
 
 // attempted gives the attempt that a browser comes back from.
@@ -162,18 +162,18 @@ func (s *Server) attempted(r *http.Request, state string) (a attempt, _ error) {
 	return a, nil
 }
 
-// granted is the scope that somebody may have who comes back from a login.
-func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (Scope, error) {
+// granted is the scope that somebody may have who comes back from a login, and who that is.
+func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (_ Scope, who string, _ error) {
 	if refusal != "" || code == "" {
-		return a.Scope, fmt.Errorf("%w: it sends the browser back without a code", signon.ErrRefused)
+		return a.Scope, "", fmt.Errorf("%w: it sends the browser back without a code", signon.ErrRefused)
 	}
 	on, record, err := s.loginOf(ctx, a.Scope)
 	if err != nil {
-		return a.Scope, err
+		return a.Scope, "", err
 	}
 	person, err := on.Finish(ctx, a.Attempt, code)
 	if err != nil {
-		return a.Scope, err
+		return a.Scope, "", err
 	}
 	may, registry := false, s.SignOn.Registry()
 	switch {
@@ -189,7 +189,7 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	if err == nil && !may {
 		err = errNotAllowed
 	}
-	return a.Scope, err
+	return a.Scope, person.ID, err
 }
 
 // errNotAllowed says that a person who signed on may not see a page.

@@ -77,6 +77,7 @@ func NewAttempt() Attempt {
 
 // A Person is who signed on. The token is for one question, and kept nowhere.
 type Person struct {
+	ID     string // the login's own, for good
 	Claims map[string]any
 	token  *oauth2.Token
 }
@@ -232,7 +233,7 @@ func (l *Login) Finish(ctx context.Context, a Attempt, code string) (Person, err
 	if subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(a.Nonce)) != 1 {
 		return Person{}, fmt.Errorf("%w: its id token is of another sign-on", ErrRefused)
 	}
-	p := Person{token: token}
+	p := Person{ID: id.Subject, token: token}
 	return p, id.Claims(&p.Claims)
 }
 
