@@ -65,7 +65,8 @@ const (
 // parts are the pages that the navigation leads to.
 var parts = []struct{ path, name string }{
 	{"overview", "Overview"}, {"instances", "Instances"}, {"operations", "Operations"}, {"upgrades", "Upgrades"},
-	{"quarantine", "Quarantine"}, {"retained", "Retained"}, {"offerings", "Offerings"}, {"platforms", "Platforms"},
+	{"quarantine", "Quarantine"}, {"retained", "Retained"}, {"offerings", "Offerings"}, {"costs", "Costs"},
+	{"platforms", "Platforms"},
 }
 
 // routeConsole adds the console's pages.
@@ -73,7 +74,8 @@ func (s *Server) routeConsole(mux *http.ServeMux) {
 	for path, show := range map[string]func(*visit) (int, g.Node){
 		"overview": (*visit).overview, "instances": (*visit).instances, "instance": (*visit).instance,
 		"operations": (*visit).operations, "upgrades": (*visit).upgrades, "quarantine": (*visit).quarantine,
-		"retained": (*visit).retained, "offerings": (*visit).offerings, "platforms": (*visit).platforms, "act": (*visit).ask,
+		"retained": (*visit).retained, "offerings": (*visit).offerings, "costs": (*visit).costs, "platforms": (*visit).platforms,
+		"act": (*visit).ask,
 	} {
 		mux.HandleFunc("GET "+PrefixConsole+"/"+path, s.visited(path, show))
 	}

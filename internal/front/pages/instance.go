@@ -2,12 +2,10 @@ package pages
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -211,7 +209,7 @@ func (v *view) about() g.Node {
 		fact{"Maintenance", text(f.Maintenance)},
 		fact{"Cloud console", console(f.Console)},
 		fact{"Upgrade", v.upgrade()},
-		fact{"List price", text(price(v.plan.Metadata))},
+		fact{"List price", text(pricesOf(v.plan.Metadata).String())},
 		fact{"Created", ago(r.Created, v.now)},
 		fact{"Updated", ago(r.Updated, v.now)},
 		fact{"A deletion keeps", text(keeps)},
@@ -243,30 +241,6 @@ func (v *view) upgrade() g.Node {
 		said += " " + next.Description
 	}
 	return g.Group{g.Text(said), v.orderLink(orderUpgrade)}
-}
-
-// price is the list price of a plan, by the member costs of its metadata that platforms know:
-// amounts by currency, and a unit.
-func price(metadata json.RawMessage) string {
-	var m struct {
-		Costs []struct {
-			Amount map[string]float64 `json:"amount"`
-			Unit   string             `json:"unit"`
-		} `json:"costs"`
-	}
-	_ = json.Unmarshal(metadata, &m) // an operator's own object may have any members
-	var all []string
-	for _, c := range m.Costs {
-		var amounts []string
-		for currency, amount := range c.Amount {
-			amounts = append(amounts, fmt.Sprintf("%s %.2f", strings.ToUpper(currency), amount))
-		}
-		sort.Strings(amounts)
-		if len(amounts) > 0 {
-			all = append(all, strings.TrimSpace(strings.Join(amounts, " or ")+" "+strings.ToLower(c.Unit)))
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 // bound lists the bindings.

@@ -242,7 +242,7 @@ func (v *visit) offerings() (int, g.Node) {
 			}
 			return []g.Node{
 				h.A(h.Href("instances?"+url.Values{"offering": {o.Name}, "plan": {o.plan.Name}}.Encode()), g.Text(short(o.Name))),
-				h.Strong(g.Text(short(o.plan.Name))), text(short(version)), text(short(price(o.plan.Metadata))),
+				h.Strong(g.Text(short(o.plan.Name))), text(short(version)), text(short(pricesOf(o.plan.Metadata).String())),
 				text(short(o.Provider)),
 			}
 		})

@@ -45,7 +45,8 @@ func (s *Stage) ConsolePages() map[string]string {
 		"overview": "overview", "instances": "instances", "instance": "instance?platform=cf&id=stuck",
 		"long": "instance?platform=cf&id=long", "operations": "operations", "stuck": "operations?show=stuck",
 		"failed": "operations?show=failed", "upgrades": "upgrades", "quarantine": "quarantine",
-		"retained": "retained", "offerings": "offerings", "platforms": "platforms", "none": "instances?plan=none",
+		"retained": "retained", "offerings": "offerings", "costs": "costs", "platforms": "platforms",
+		"none":    "instances?plan=none",
 		"settle":  "act?do=settle&token=" + s.token(s.Key("stuck")),
 		"discard": "act?do=discard&token=" + s.token(s.Key("orphan").Former("first")),
 	}

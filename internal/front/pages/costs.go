@@ -1,0 +1,129 @@
+package pages
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
+
+	"github.com/longshore/longshore/internal/lifecycle"
+)
+
+// mostCounted bounds the instances whose prices are added up for one page.
+const mostCounted = 2000
+
+// A currency is what prices are told in, and for how long: usd, monthly.
+type currency struct{ code, unit string }
+
+// Prices are amounts that are not added to each other.
+type prices map[currency]float64
+
+// pricesOf are the list prices of a plan, by the member costs of its metadata that platforms know:
+// amounts by currency, and a unit. Several in one currency and unit are added up.
+func pricesOf(metadata json.RawMessage) prices {
+	var m struct {
+		Costs []struct {
+			Amount map[string]float64 `json:"amount"`
+			Unit   string             `json:"unit"`
+		} `json:"costs"`
+	}
+	_ = json.Unmarshal(metadata, &m) // an operator's own object may have any members
+	all := prices{}
+	for _, c := range m.Costs {
+		for code, amount := range c.Amount {
+			all[currency{code, strings.ToLower(c.Unit)}] += amount
+		}
+	}
+	return all
+}
+
+// String has each unit once: EUR 11.00 or USD 12.50 monthly.
+func (p prices) String() string {
+	units := map[string][]string{}
+	for c, amount := range p {
+		units[c.unit] = append(units[c.unit], fmt.Sprintf("%s %.2f", strings.ToUpper(c.code), amount))
+	}
+	var all []string
+	for _, unit := range slices.Sorted(maps.Keys(units)) {
+		slices.Sort(units[unit])
+		all = append(all, strings.TrimSpace(strings.Join(units[unit], " or ")+" "+unit))
+	}
+	return strings.Join(all, ", ")
+}
+
+// A bill is what the instances of one space cost by the list prices of their plans.
+type bill struct {
+	names     lifecycle.Names
+	platform  string
+	instances int
+	unpriced  int
+	prices    prices
+}
+
+// bills adds up what exists, by organization and space, and reports whether that was everything.
+func (v *visit) bills() (all []bill, whole bool, _ error) {
+	by := map[[4]string]*bill{}
+	var unread []error
+	for looked, cursor := 0, ""; ; {
+		page, next, err := v.existing(cursor)
+		unread = append(unread, err)
+		for _, r := range page {
+			in := v.namesOf(v.r.Context(), r)
+			key := [4]string{r.Key.Platform, in.Organization, in.Space, in.Namespace}
+			if by[key] == nil {
+				by[key] = &bill{names: in, platform: r.Key.Platform, prices: prices{}}
+			}
+			b := by[key]
+			b.instances++
+			var price prices
+			if _, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID); known {
+				price = pricesOf(p.Metadata)
+			}
+			if len(price) == 0 {
+				b.unpriced++
+			}
+			for c, amount := range price {
+				b.prices[c] += amount
+			}
+		}
+		looked, cursor = looked+len(page), next
+		if whole = next == ""; whole || looked >= mostCounted {
+			break
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(by), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) }) {
+		all = append(all, *by[key])
+	}
+	return all, whole, errors.Join(unread...)
+}
+
+func (v *visit) costs() (int, g.Node) {
+	whole := true
+	rows, next := gather(v, func(string) (all []bill, _ string, err error) {
+		all, whole, err = v.bills()
+		return all, "", err
+	}, func(bill) bool { return true })
+	list := listed(v, []string{"Where", "Instances", "No price", "List prices"}, rows, next,
+		"There is no instance.", func(b bill) []g.Node {
+			in := text("no space, " + short(b.platform))
+			if name := where(b.names); name != "" {
+				q := url.Values{"organization": {b.names.Organization}, "space": {first(b.names.Space, b.names.Namespace)}}
+				in = h.A(h.Href("instances?"+q.Encode()), g.Text(name))
+			}
+			return []g.Node{
+				in,
+				g.Textf("%d", b.instances), g.Textf("%d", b.unpriced), text(short(b.prices.String())),
+			}
+		})
+	said := "These are sums of the plans' list prices, and no invoice: AWS bills what is used."
+	if !whole {
+		said += fmt.Sprintf(" Only the latest %d instances are counted; longshore instances -o json has all.", mostCounted)
+	}
+	return v.page("Costs", false, hint(said), list)
+}
