@@ -50,8 +50,10 @@ again, there is ` + "`longshore rebuild`" + `.`,
 func newReaperDelete() *cobra.Command {
 	var yes bool
 	c := act(&cobra.Command{
-		Use: "delete NAME --yes", Short: "Delete a thing that is in quarantine, without waiting for its time", Args: takes(1, 1, aThing),
-		Long: "Delete a thing that is in quarantine, or was released from it, with all that is in it, without waiting for its time.",
+		Use: "delete NAME --yes", Short: "Delete a thing that is in quarantine, without waiting for its time",
+		Args: takes(1, 1, aThing),
+		Long: "Delete a thing that is in quarantine, or was released from it, with all that is in it, " +
+			"without waiting for its time.",
 	}, operator.Discard, func(name string) (string, error) {
 		if !yes {
 			return name, errors.New("the thing and what is in it are deleted for good: say --yes if nobody needs it")

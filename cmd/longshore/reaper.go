@@ -14,7 +14,8 @@ import (
 )
 
 func newReaper() *cobra.Command {
-	reaper := &cobra.Command{Use: "reaper", Short: "See what the reaper found and did, decide about what it put out of use, or lift its halt"}
+	reaper := &cobra.Command{Use: "reaper",
+		Short: "See what the reaper found and did, decide about what it put out of use, or lift its halt"}
 	reaper.AddCommand(newReaperReport(), newReaperResume(), newReaperQuarantine(), newReaperRelease(), newReaperDelete())
 	return reaper
 }
@@ -92,9 +93,10 @@ func printReports(out io.Writer, found operator.Reaper) error {
 			if c.DryRun {
 				dry = " (dry run)"
 			}
-			printf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, deleted %d, put into quarantine %d, "+
-				"in quarantine before %d, released %d, retained %d, odd %d\n",
-				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined), c.InQuarantine, c.Released,
+			printf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, deleted %d, put into "+
+				"quarantine %d, in quarantine before %d, released %d, retained %d, odd %d\n",
+				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined),
+				c.InQuarantine, c.Released,
 				c.Retained, len(c.Odd))
 			for _, list := range []struct {
 				what  string
@@ -167,11 +169,12 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	}{
 		{found.Damaged, "These were damaged. The file as it was is kept beside the records, under a name with .lost-:"},
 		{found.Parameters, "Lost for good: the parameters of these:"},
-		{found.Rotate, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or unbind and bind " +
-			"again:"},
+		{found.Rotate, "Lost for good: the bindings' credentials. Applications go on with what they have; rotate these, or " +
+			"unbind and bind again:"},
 		{found.Failed, "What ran on these could not go on without what is lost, and has failed:"},
 		{found.Gone, "These have a record and do not exist. Delete each as its platform does, unless it should exist:"},
-		{found.Retained, "These are retained of deleted instances, as `longshore retained` lists; where they were ordered is lost:"},
+		{found.Retained, "These are retained of deleted instances, as `longshore retained` lists; where they were " +
+			"ordered is lost:"},
 		{found.Released, "These were in quarantine, and are put into use again:"},
 		{found.Unknown, "Not to be derived:"},
 	} {
@@ -181,8 +184,8 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 		}
 	}
 	if found.Restless > 0 {
-		return fmt.Errorf("what exists changed in each of %d listings, so that one may have missed something: run the command again, "+
-			"at best while no platform makes or deletes anything", found.Restless)
+		return fmt.Errorf("what exists changed in each of %d listings, so that one may have missed something: run the command "+
+			"again, at best while no platform makes or deletes anything", found.Restless)
 	}
 	return nil
 }

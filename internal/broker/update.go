@@ -43,7 +43,8 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if is := d.record.Attributes.DashboardURL; d.runs && d.record.Operation.Target != nil && d.record.Operation.Target.DashboardURL != is {
+	if is := d.record.Attributes.DashboardURL; d.runs && d.record.Operation.Target != nil &&
+		d.record.Operation.Target.DashboardURL != is {
 		d.DashboardURL = d.record.Operation.Target.DashboardURL
 	}
 	result, _, err := b.follow(ctx, q.Caller, d)

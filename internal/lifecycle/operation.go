@@ -136,7 +136,8 @@ func (f *FailedOperation) operation() *Operation {
 		return nil
 	}
 	return &Operation{
-		ID: f.ID, Kind: f.Kind, Phase: Failed, Percent: f.Percent, Description: f.Description, Started: f.Started, Settled: f.Settled,
+		ID: f.ID, Kind: f.Kind, Phase: Failed, Percent: f.Percent, Description: f.Description, Started: f.Started,
+		Settled: f.Settled,
 	}
 }
 

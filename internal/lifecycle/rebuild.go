@@ -92,5 +92,6 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 }
 
 func failLost() Failure {
-	return Failure{Message: "The broker has lost what was asked for. Delete what was to be created and create it again, or repeat the update."}
+	return Failure{Message: "The broker has lost what was asked for. Delete what was to be created and create it again, or " +
+		"repeat the update."}
 }

@@ -367,7 +367,8 @@ func (r Record) Faulted(now time.Time, f Fault) Record {
 	r.Operation.mend()
 	r.Operation.Faults++
 	if f.Trouble != "" {
-		r.Operation.Trouble, r.Operation.Before = limits.Clip(f.Trouble, limits.Trouble), limits.Clip(r.Operation.Description, limits.Before)
+		r.Operation.Trouble = limits.Clip(f.Trouble, limits.Trouble)
+		r.Operation.Before = limits.Clip(r.Operation.Description, limits.Before)
 	}
 	r.plan(now, Look{After: f.After, Description: f.Description})
 	return r

@@ -92,22 +92,24 @@ var (
 	RefuseOtherPlan    = text(BadRequest, "The service_id or plan_id is not the one of the service instance.")
 	RefuseUnbindable   = text(BadRequest, "This plan cannot be bound.")
 	RefuseRoute        = text(BadRequest, "This service cannot be bound to a route.")
-	RefuseRotation     = text(BadRequest, "Bindings of this plan cannot be rotated; create a binding without predecessor_binding_id.")
-	RefuseParameters   = text(BadRequest, "%s") // what the plan's schema says of them
+	RefuseRotation     = text(BadRequest, "Bindings of this plan cannot be rotated; create a binding without "+
+		"predecessor_binding_id.")
+	RefuseParameters = text(BadRequest, "%s") // what the plan's schema says of them
 	// One text for each way in which an instance is no source: it tells nobody what exists.
 	RefuseSource = text(BadRequest, "The parameter %s does not name a service instance that can be restored from: "+
 		"one of the same service in the same space, which is ready and is not being changed.")
-	RefuseSourceChange = text(BadRequest, "The parameter %s says what the service instance was restored from, and cannot be changed.")
-	RefuseMerged       = text(BadRequest, "The parameters together with those that the service instance has exceed %d bytes.")
-	RefusePlanChange   = text(Unprocessable, "The plan of this service instance cannot be changed.")
-	RefuseMove         = text(Unprocessable, "The service instance cannot move there in place: it would lose the data that it holds. "+
-		"Create a new service instance there, and copy the data.")
-	RefuseFixed = text(Unprocessable, "The parameter %s cannot be changed on a service instance that exists: it would lose the data that it "+
-		"holds. Create a new service instance with it, and copy the data.")
-	RefuseUpgradeFirst = text(Unprocessable, "The version of the plan that this service instance has does not know the parameter %s: "+
-		"upgrade first, by an update with maintenance_info.version %s.")
-	RefuseUnknownHere = text(Unprocessable, "The version of the plan that this service instance has does not know the parameter %s, "+
-		"and there is no upgrade; leave it out, or create a new service instance.")
+	RefuseSourceChange = text(BadRequest, "The parameter %s says what the service instance was restored from, and cannot be "+
+		"changed.")
+	RefuseMerged     = text(BadRequest, "The parameters together with those that the service instance has exceed %d bytes.")
+	RefusePlanChange = text(Unprocessable, "The plan of this service instance cannot be changed.")
+	RefuseMove       = text(Unprocessable, "The service instance cannot move there in place: it would lose the data that it "+
+		"holds. Create a new service instance there, and copy the data.")
+	RefuseFixed = text(Unprocessable, "The parameter %s cannot be changed on a service instance that exists: it would lose the "+
+		"data that it holds. Create a new service instance with it, and copy the data.")
+	RefuseUpgradeFirst = text(Unprocessable, "The version of the plan that this service instance has does not know the "+
+		"parameter %s: upgrade first, by an update with maintenance_info.version %s.")
+	RefuseUnknownHere = text(Unprocessable, "The version of the plan that this service instance has does not know the "+
+		"parameter %s, and there is no upgrade; leave it out, or create a new service instance.")
 	RefuseMaintenance = text(MaintenanceInfoConflict,
 		"The maintenance_info.version is not the one of the plan in the catalog; fetch the catalog again and repeat the request.")
 	RefuseAsyncRequired = text(AsyncRequired, AsyncRequiredSentence)
@@ -115,24 +117,29 @@ var (
 	RefuseIDsMissing    = text(BadRequest, "The query parameters service_id and plan_id are required and must not be empty.")
 	RefusePartUnknown   = text(Unprocessable,
 		"The parameters of this service instance were lost; an update must give all of them, and not only those that change.")
-	RefuseNoPredecessor  = text(BadRequest, "There is no service binding with the id of predecessor_binding_id on this service instance.")
-	RefusePredecessorOld = text(BadRequest, "The service binding of predecessor_binding_id has expired; create a binding without it.")
-	RefuseTakenOver      = text(BadRequest, "Parameters and bind_resource are taken over from the predecessor; leave them out.")
+	RefuseNoPredecessor = text(BadRequest, "There is no service binding with the id of predecessor_binding_id on this service "+
+		"instance.")
+	RefusePredecessorOld = text(BadRequest, "The service binding of predecessor_binding_id has expired; create a binding "+
+		"without it.")
+	RefuseTakenOver = text(BadRequest, "Parameters and bind_resource are taken over from the predecessor; leave them out.")
 
 	// The record does not allow it.
 	RefuseMissing       = text(NotFound, "There is no %s with this id.")
-	RefuseOtherInstance = text(Conflict, "A service instance with this id exists with other attributes; use another id or update it.")
-	RefuseOtherBinding  = text(Conflict, "A service binding with this id exists with other attributes; use another id.")
-	RefuseBoundElse     = text(Conflict, "A binding with this id exists on another service instance; use another id.")
-	RefuseConcurrent    = text(ConcurrencyError, ConcurrencySentence)
-	RefuseDeletedLater  = text(ConcurrencyError, "A later request deleted this %s.")
-	RefuseEarlier       = text(ConcurrencyError, "The request arrived before the one that made this %s, "+
+	RefuseOtherInstance = text(Conflict, "A service instance with this id exists with other attributes; use another id or "+
+		"update it.")
+	RefuseOtherBinding = text(Conflict, "A service binding with this id exists with other attributes; use another id.")
+	RefuseBoundElse    = text(Conflict, "A binding with this id exists on another service instance; use another id.")
+	RefuseConcurrent   = text(ConcurrencyError, ConcurrencySentence)
+	RefuseDeletedLater = text(ConcurrencyError, "A later request deleted this %s.")
+	RefuseEarlier      = text(ConcurrencyError, "The request arrived before the one that made this %s, "+
 		"and meant an earlier one with this id, which was deleted; repeat it if it means this one.")
 	RefuseHalfMade    = text(Unprocessable, "The %s could not be created; delete it.")
 	RefuseHalfDeleted = text(Unprocessable, "The %s could not be deleted completely; delete it again.")
-	RefuseUnusable    = text(Unprocessable, "The service instance is unusable since its last update failed; update it again or delete it.")
-	RefuseLost        = text(Unprocessable, "The credentials of this service binding were lost; rotate it, or unbind it and bind again.")
-	RefuseGone        = text(Gone, "")
+	RefuseUnusable    = text(Unprocessable, "The service instance is unusable since its last update failed; update it again or "+
+		"delete it.")
+	RefuseLost = text(Unprocessable, "The credentials of this service binding were lost; rotate it, or unbind it and "+
+		"bind again.")
+	RefuseGone = text(Gone, "")
 
 	// The operation failed, was cancelled, or is not known.
 	RefuseNoOperation = text(NotFound, "There is no operation with this token.")

@@ -23,7 +23,8 @@ const targetLook = 30 * 24 * time.Hour
 // TargetUse is what is committed when the record of an instance first names its target.
 func (r Record) TargetUse(now time.Time) TargetUse {
 	return TargetUse{
-		Provider: r.Provider, Target: r.Made.Target.Name, Key: r.Key.InstanceKey(), Incarnation: r.Incarnation, Due: now.Add(targetLook),
+		Provider: r.Provider, Target: r.Made.Target.Name, Key: r.Key.InstanceKey(), Incarnation: r.Incarnation,
+		Due: now.Add(targetLook),
 	}
 }
 

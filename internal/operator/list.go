@@ -82,8 +82,8 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 		return nil
 	}
 	out := &Operation{
-		Token: lifecycle.Token{Operation: op.ID, Key: key}.String(), Kind: string(op.Kind), Phase: string(op.Phase), Description: op.Description,
-		Percent: op.Percent, Attempt: op.Attempt, Faults: op.Faults, Trouble: op.Trouble,
+		Token: lifecycle.Token{Operation: op.ID, Key: key}.String(), Kind: string(op.Kind), Phase: string(op.Phase),
+		Description: op.Description, Percent: op.Percent, Attempt: op.Attempt, Faults: op.Faults, Trouble: op.Trouble,
 		Started: op.Started, Settled: op.Settled, Deadline: op.Deadline,
 		Request: op.Asker.Request,
 	}

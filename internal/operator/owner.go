@@ -25,7 +25,8 @@ func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 			return row, err
 		}
 	}
-	return Row{}, refuse("nothing of this broker is called %q: it is another broker's, somebody else's, or deleted and forgotten", name)
+	return Row{}, refuse("nothing of this broker is called %q: it is another broker's, somebody else's, or deleted and forgotten",
+		name)
 }
 
 // named is a name as the engines and AWS write it: an ARN, the prefix of a key and
@@ -98,7 +99,8 @@ func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 		}
 	}
 	if err := errors.Join(unread...); err != nil {
-		return Row{}, fmt.Errorf("no record leads to %q, and not every server could be asked for it: start the broker if it is stopped: %w",
+		return Row{}, fmt.Errorf("no record leads to %q, and not every server could be asked for it: start the broker if it is "+
+			"stopped: %w",
 			name, err)
 	}
 	return Row{}, nil

@@ -155,7 +155,8 @@ func keyOf(h provider.Holding) lifecycle.Key {
 
 // pass rebuilds the record of each holding that has none. It returns what it saw, and
 // whether there was nothing to do.
-func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Holding) (seen map[string]bool, settled bool, _ error) {
+func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Holding) (
+	seen map[string]bool, settled bool, _ error) {
 	seen, settled = map[string]bool{}, true
 	// Instances come first: a binding takes the incarnation of its instance.
 	for _, bindings := range []bool{false, true} {
@@ -245,7 +246,8 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 // somebody else wrote it meanwhile, the next pass looks again.
 func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
-	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName, Broker: h.Tags.Broker,
+	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName,
+		Broker: h.Tags.Broker,
 		Target: lifecycle.Target(h.Target), Origin: lifecycle.Origin(h.Tags.Origin), State: h.State.Encode(), Created: h.Created,
 		KeptUntil: h.RetainedUntil}
 	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {

@@ -66,7 +66,8 @@ func (c *Console) row(r lifecycle.Record) Row {
 		State: string(r.State), Kept: r.Kept,
 		Organization: r.Attributes.OrganizationGUID, Space: r.Attributes.SpaceGUID,
 		Provider: r.Provider, Target: r.Made.Target.Name, Made: c.made(r),
-		Service: service, Plan: plan, Created: r.Created, Updated: r.Updated, Unusable: r.Unusable, Operation: operationOf(r.Key, r.Operation),
+		Service: service, Plan: plan, Created: r.Created, Updated: r.Updated, Unusable: r.Unusable,
+		Operation: operationOf(r.Key, r.Operation),
 	}
 	switch {
 	case r.InProgress():
@@ -91,14 +92,15 @@ func (c *Console) row(r lifecycle.Record) Row {
 }
 
 func pastRow(p lifecycle.PastOperation) Row {
-	return Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding, Operation: operationOf(p.Key, &p.Operation)}
+	return Row{Platform: p.Key.Platform, Instance: p.Key.Instance, Binding: p.Key.Binding,
+		Operation: operationOf(p.Key, &p.Operation)}
 }
 
 // tagsOf are the tags on what was made for a record.
 func tagsOf(r lifecycle.Record) provider.Tags {
 	tags := provider.Tags{
-		Broker: r.Made.Broker, Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, Incarnation: r.Incarnation,
-		Of: r.InstanceIncarnation,
+		Broker: r.Made.Broker, Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding,
+		Incarnation: r.Incarnation, Of: r.InstanceIncarnation,
 	}
 	if !r.IsBinding() {
 		tags.Origin = provider.Origin(r.Made.Origin)
@@ -157,5 +159,6 @@ func platformID(known map[string]string, given string) (id string, _ error) {
 			return id, nil
 		}
 	}
-	return "", refuse("there is no platform %q: the known ones are %s", given, strings.Join(slices.Sorted(maps.Values(known)), ", "))
+	return "", refuse("there is no platform %q: the known ones are %s", given,
+		strings.Join(slices.Sorted(maps.Values(known)), ", "))
 }

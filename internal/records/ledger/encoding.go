@@ -30,11 +30,13 @@ const surelyRead = 1000
 // decode reads what is stored into what a pointer points to.
 func decode(r store.Record, into any) (err error) {
 	if r.Schema > Schema {
-		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one: %w", r.Partition, r.Sort, r.Schema,
+		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one: %w", r.Partition, r.Sort,
+			r.Schema,
 			Schema, ErrUnreadable)
 	}
 	if r.Schema < Schema {
-		return fmt.Errorf("record %q %q is of a version before the first release, which this program does not read: give it a new table: %w",
+		return fmt.Errorf("record %q %q is of a version before the first release, which this program does not read: give it a "+
+			"new table: %w",
 			r.Partition, r.Sort, ErrUnreadable)
 	}
 	if record, is := into.(*lifecycle.Record); is && !isInstance(r) {

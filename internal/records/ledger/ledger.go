@@ -80,7 +80,8 @@ const mostBindings = 128
 
 // NextBinding reads the first binding of an instance that is no tombstone, among those whose id follows
 // on after; nil if there is none. Passed is the last id before it that a record has.
-func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error) {
+func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (
+	next *lifecycle.Record, passed string, err error) {
 	found, passed, err := l.Bindings(ctx, instance, after, 1)
 	if err != nil || len(found) == 0 {
 		return nil, passed, err

@@ -159,8 +159,8 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 	case identity.Deployment != p.Whose.Deployment:
 		return p.halt(ctx, fmt.Sprintf("the table is of deployment %q, and this is %q", identity.Deployment, p.Whose.Deployment))
 	case identity.Broker != p.Whose.Broker:
-		return p.halt(ctx, fmt.Sprintf("the table is of the broker with the identity %q, and this one is %q: give the broker the identity "+
-			"that the table has",
+		return p.halt(ctx, fmt.Sprintf("the table is of the broker with the identity %q, and this one is %q: give the broker "+
+			"the identity that the table has",
 			identity.Broker, p.Whose.Broker))
 	}
 	names := slices.Sorted(maps.Keys(p.Listers))
@@ -274,8 +274,8 @@ func (p *part) finish(ctx context.Context) error {
 			return err
 		}
 	default:
-		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was emptied, or is "+
-			"not the right one", counted.Sighted))
+		return p.halt(ctx, fmt.Sprintf("the table does not say whose it is, and knows nothing of %d things that exist: it was "+
+			"emptied, or is not the right one", counted.Sighted))
 	}
 	if counted.Young+counted.Sighted+counted.InQuarantine+len(counted.Deleted)+len(counted.Quarantined) == 0 {
 		p.state.Unseen = nil
@@ -304,8 +304,9 @@ func (p *part) end(ctx context.Context) error {
 		return fmt.Errorf("keeping what the inventory found: %w", err)
 	}
 	c := report.Counted
-	p.Log.Info("compared what exists to what is recorded", "things", c.Things, "owned", c.Owned, "young", c.Young, "sighted", c.Sighted,
-		"deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine, "odd", len(c.Odd), "unreached",
+	p.Log.Info("compared what exists to what is recorded", "things", c.Things, "owned", c.Owned, "young", c.Young,
+		"sighted", c.Sighted, "deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine,
+		"odd", len(c.Odd), "unreached",
 		len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
 	return nil
 }

@@ -40,8 +40,8 @@ func (p *part) targets(ctx context.Context) error {
 			return err
 		}
 		if elsewhere = holds; holds {
-			p.unreached(at.Provider, fmt.Errorf("the target %q, where instance %q of platform %q is, is not in today's settings: put it back, "+
-				"or delete what is in it", at.Target, at.Key.Instance, at.Key.Platform))
+			p.unreached(at.Provider, fmt.Errorf("the target %q, where instance %q of platform %q is, is not in today's "+
+				"settings: put it back, or delete what is in it", at.Target, at.Key.Instance, at.Key.Platform))
 		}
 	}
 }

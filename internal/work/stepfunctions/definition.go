@@ -64,9 +64,10 @@ func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 				"End": true,
 			},
 			StatePending: object{
-				"Type":       "Pass",
-				"Parameters": object{"token.$": "$.token", "attempt.$": "$.attempt", "thrown.$": "States.StringToJson($.thrown.Cause)"},
-				"Next":       StateWait,
+				"Type": "Pass",
+				"Parameters": object{"token.$": "$.token", "attempt.$": "$.attempt",
+					"thrown.$": "States.StringToJson($.thrown.Cause)"},
+				"Next": StateWait,
 			},
 			StateWait: object{"Type": "Wait", "TimestampPath": "$.thrown.errorMessage", "Next": StateStep},
 			StateAbandoned: object{

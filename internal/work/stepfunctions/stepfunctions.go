@@ -29,7 +29,8 @@ import (
 // A Starter is what an Engine calls of *sfn.Client. Starting an execution by the name
 // of a running one, with the same input, changes nothing.
 type Starter interface {
-	StartExecution(ctx context.Context, in *sfn.StartExecutionInput, opts ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error)
+	StartExecution(ctx context.Context, in *sfn.StartExecutionInput,
+		opts ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error)
 }
 
 // An Invoker is what an Engine calls of *lambda.Client. It blocks until the function
@@ -111,7 +112,8 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 		switch {
 		case errors.As(err, &failed):
 			// As in the state machine, what is thrown ends the execution.
-			e.Log.ErrorContext(ctx, "execution ended; the reaper will start the operation again", "execution", ref.Name(), "error", err)
+			e.Log.ErrorContext(ctx, "execution ended; the reaper will start the operation again", "execution", ref.Name(),
+				"error", err)
 			return nil
 		case err != nil && ctx.Err() == nil:
 			return errors.Join(fmt.Errorf("finishing execution %q: %w", ref.Name(), err), e.handOver(ctx, ref))

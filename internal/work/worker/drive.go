@@ -15,7 +15,8 @@ const Patience = 10 * time.Second
 // after which nothing can be recorded. It returns the last outcome; unless that is settled,
 // the caller waits and calls again. Sleep waits for the duration or until its context is
 // done.
-func (w *Worker) Drive(ctx context.Context, ref workflow.Ref, sleep func(context.Context, time.Duration) error) (workflow.Outcome, error) {
+func (w *Worker) Drive(ctx context.Context, ref workflow.Ref, sleep func(context.Context, time.Duration) error) (
+	workflow.Outcome, error) {
 	for {
 		outcome, err := w.Step(ctx, ref)
 		if err != nil || outcome.Settled || outcome.Wait > Patience || !w.timeFor(ctx, outcome.Wait) {

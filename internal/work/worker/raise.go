@@ -67,7 +67,8 @@ func (r *raising) last() target.Epoch {
 
 // next makes a raise that begins after this call, or waits for one. Unless anew is set, a
 // raise that began moments ago will do.
-func (r *raising) next(ctx context.Context, anew bool, now func() time.Time, raise func(context.Context) (target.Epoch, error)) error {
+func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
+	raise func(context.Context) (target.Epoch, error)) error {
 	if !anew && r.covers(now()) {
 		return nil
 	}
@@ -199,7 +200,8 @@ func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t
 
 // disagrees says why the target has neither the recorded epoch nor the next one; nil if
 // another process of this broker has written the record meanwhile.
-func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known lifecycle.TargetEpoch, said target.Epoch) error {
+func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known lifecycle.TargetEpoch,
+	said target.Epoch) error {
 	now, err := w.Records.Epoch(ctx, name, t.Identity)
 	if err != nil || now.Version != known.Version {
 		return err

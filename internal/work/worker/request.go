@@ -109,7 +109,8 @@ func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycl
 	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
 	return &provider.Source{
 		Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
-		Origin: provider.Origin(r.Made.Origin), Snapshot: r.Attributes.Snapshot, Target: provider.Target(r.Made.Target), State: state,
+		Origin: provider.Origin(r.Made.Origin), Snapshot: r.Attributes.Snapshot, Target: provider.Target(r.Made.Target),
+		State: state,
 	}, err
 }
 
