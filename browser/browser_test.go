@@ -29,6 +29,9 @@ const axeFile = "../.tools/axe-4.14.1/node_modules/axe-core/axe.min.js"
 // program is the browser.
 func program(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs a browser")
+	}
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
 			return path

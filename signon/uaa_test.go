@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"flag"
 	"fmt"
 	"io"
 	"math/big"
@@ -52,8 +53,9 @@ type cloud struct {
 var started *cloud
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	stop := func() {}
-	if _, err := os.Stat(uaaFolder); err == nil {
+	if _, err := os.Stat(uaaFolder); err == nil && !testing.Short() {
 		started = &cloud{ended: make(chan struct{})}
 		stop = started.start()
 	}
@@ -182,6 +184,9 @@ func (c *cloud) start() (stop func()) {
 // ready waits for the UAA, and makes its Cloud Controller.
 func ready(t *testing.T) *cloud {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a UAA needs a minute")
+	}
 	if started == nil {
 		t.Fatalf("%s is not there: make tools installs it", uaaFolder)
 	}

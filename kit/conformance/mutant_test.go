@@ -506,6 +506,9 @@ func broken(broker http.Handler, w http.ResponseWriter, q *http.Request, m match
 // The kit finds each of many brokers with one thing broken, by the case that is
 // about it.
 func TestMutantsAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs the kit against each of many brokers")
+	}
 	broker := open(t).Handler
 	whole := httptest.NewServer(broker)
 	defer whole.Close()

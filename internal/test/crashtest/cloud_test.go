@@ -26,6 +26,9 @@ func TestHistories(t *testing.T) { crashtest.Run(t, subject, 3000) }
 
 // Each safeguard would be missed.
 func TestSafeguardsAreNeeded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it plays histories until one goes wrong")
+	}
 	for _, g := range []crashtest.Safeguard{crashtest.Lease, crashtest.Fence, crashtest.Incarnation, crashtest.Tombstone,
 		crashtest.Memory, crashtest.Owner, crashtest.FormerLease, crashtest.Transaction} {
 		t.Run(string(g), func(t *testing.T) {

@@ -73,7 +73,7 @@ func (t *Tally) add(o outcome) {
 
 // Run proves the subject: each kind of fault at each effect of each lifecycle,
 // and then random histories with several faults until the budget is used up. The
-// race detector sees a part of that.
+// race detector sees a part of that, and -short a smaller one.
 // SEED=N replays one random history and prints it; SECONDS=N goes on for so
 // long instead of the budget.
 func Run(t *testing.T, s Subject, budget int) {
@@ -98,7 +98,11 @@ func Run(t *testing.T, s Subject, budget int) {
 		}
 		end = time.Now().Add(time.Duration(n) * time.Second)
 	}
-	each := oneIn * max(s.Sparse, 1)
+	part := oneIn
+	if testing.Short() {
+		part *= 20
+	}
+	each := part * max(s.Sparse, 1)
 	for name, script := range s.scripts() {
 		for n := range 4 {
 			alone, patient := n&1 != 0, n&2 != 0
@@ -118,7 +122,7 @@ func Run(t *testing.T, s Subject, budget int) {
 	if !end.IsZero() {
 		first = rand.Uint64() >> 16 // other histories each time
 	}
-	for n := first; !t.Failed() && (end.IsZero() && n < first+uint64(budget/oneIn) || time.Now().Before(end)); n++ {
+	for n := first; !t.Failed() && (end.IsZero() && n < first+uint64(budget/part) || time.Now().Before(end)); n++ {
 		o := play(s, random(s, n), nil)
 		tally.add(o)
 		report(t, o, fmt.Sprintf("replay it with: SEED=%d go test ./... -run '^%s$' -v", n, t.Name()))
