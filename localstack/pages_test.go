@@ -11,8 +11,74 @@ import (
 	"time"
 )
 
+// A visitor is a browser in one session, without script.
+type visitor struct {
+	*testing.T
+	url, link, first string // of the broker; sealed; the page that the link leads to, with its query
+	session          *http.Cookie
+}
+
+// visit opens a page by the link that a command of the operator prints. Neither the link nor the session is in a
+// log.
+func (p platform) visit(t *testing.T, command ...string) *visitor {
+	t.Helper()
+	link, err := url.Parse(strings.TrimSpace(longshore(t, command...)))
+	if err != nil || link.Query().Get("link") == "" {
+		t.Fatalf("longshore %v: the link is %q: %v", command, link, err)
+	}
+	v := &visitor{T: t, url: p.url, link: link.Query().Get("link")}
+	keep("a link", v.link)
+	r := v.enter()
+	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 {
+		t.Fatalf("the link is answered %d with %d cookies", r.StatusCode, len(r.Cookies()))
+	}
+	v.session, v.first = r.Cookies()[0], r.Header.Get("Location")
+	keep("a session", v.session.Value)
+	return v
+}
+
+// enter exchanges the link.
+func (v *visitor) enter() *http.Response {
+	v.Helper()
+	r, _ := v.send("POST", "/dashboard/enter", url.Values{"link": {v.link}})
+	return r
+}
+
+// send is a request in the session, if there is one, and follows no redirect.
+func (v *visitor) send(method, path string, form url.Values) (*http.Response, string) {
+	v.Helper()
+	q, err := http.NewRequestWithContext(v.Context(), method, v.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		v.Fatal(err)
+	}
+	if method == http.MethodPost {
+		q.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if v.session != nil {
+		q.AddCookie(v.session)
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	r, err := client.Do(q)
+	if err != nil {
+		v.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	page, err := io.ReadAll(r.Body)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return r, string(page)
+}
+
+// see gets a page.
+func (v *visitor) see(path string) (int, string) {
+	v.Helper()
+	r, page := v.send("GET", path, nil)
+	return r.StatusCode, page
+}
+
 // A link of the operator opens the page of an instance, once, through API Gateway and below its
-// stage; neither the link nor the session is in a log. Every answer carries the page's address.
+// stage. Every answer carries the page's address.
 func TestThePageOfAnInstance(t *testing.T) {
 	t.Parallel()
 	p, instance := newPlatform(t), id("page")
@@ -25,67 +91,50 @@ func TestThePageOfAnInstance(t *testing.T) {
 	if again := p.call(t, "GET", instancePath(instance), "", 200); again.text("dashboard_url") != address.String() {
 		t.Errorf("a fetch says that it is at %q", again.text("dashboard_url"))
 	}
-	link, err := url.Parse(strings.TrimSpace(longshore(t, "dashboard", instance)))
-	if err != nil || link.Query().Get("link") == "" {
-		t.Fatalf("the link is %q: %v", link, err)
-	}
-	keep("a link", link.Query().Get("link"))
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	exchange := func() *http.Response {
-		t.Helper()
-		r, err := client.PostForm(p.url+"/dashboard/enter", url.Values{"link": {link.Query().Get("link")}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r.Body.Close()
-		return r
-	}
-	r := exchange()
-	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 || !strings.Contains(r.Header.Get("Location"),
-		"/dashboard/instance?") {
-		t.Fatalf("the link is answered %d to %q with cookies %v", r.StatusCode, r.Header.Get("Location"), len(r.Cookies()))
-	}
-	location, err := url.Parse(r.Header.Get("Location"))
-	if err != nil || location.Query().Get("id") != instance {
+	v := p.visit(t, "dashboard", instance)
+	location, err := url.Parse(v.first)
+	if err != nil || !strings.HasSuffix(location.Path, "/dashboard/instance") || location.Query().Get("id") != instance {
 		t.Fatalf("the link leads to %v: %v", location, err)
 	}
-	keep("a session", r.Cookies()[0].Value)
-	show := func(cookies ...*http.Cookie) (int, string) {
-		t.Helper()
-		q, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/dashboard/instance?"+location.RawQuery, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range cookies {
-			q.AddCookie(c)
-		}
-		r, err := client.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = r.Body.Close() }()
-		page, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.StatusCode, string(page)
-	}
-	if status, page := show(r.Cookies()...); status != 200 || !strings.Contains(page, "Ready") || !strings.Contains(page,
-		"Created") {
+	at := "/dashboard/instance?" + location.RawQuery
+	if status, page := v.see(at); status != 200 || !strings.Contains(page, "Ready") || !strings.Contains(page, "Created") {
 		t.Errorf("the page is answered %d:\n%s", status, page)
 	}
 	// The page has the provisioner ask, which has the rights, and does not wait for it.
 	eventually(t, "the page to show what the provider tells", time.Minute, func() bool {
-		status, page := show(r.Cookies()...)
+		status, page := v.see(at)
 		return status == 200 && strings.Contains(page, "Demo") && strings.Contains(page, "of 16 kB")
 	})
-	if status, _ := show(); status != http.StatusUnauthorized {
-		t.Errorf("without a session, the page is answered %d", status)
-	}
-	if status := exchange().StatusCode; status != http.StatusForbidden {
+	if status := v.enter().StatusCode; status != http.StatusForbidden {
 		t.Errorf("the link is answered %d when it is used again", status)
 	}
+	v.session = nil
+	if status, _ := v.see(at); status != http.StatusUnauthorized {
+		t.Errorf("without a session, the page is answered %d", status)
+	}
 	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 200)
+}
+
+// A session that acts deletes an instance again whose deletion has failed.
+func TestAnInstanceIsDeletedAgainFromItsPage(t *testing.T) {
+	t.Parallel()
+	p, instance := newPlatform(t), id("again")
+	body := strings.Replace(provision(planSync), `"note"`, `"fail":"deprovision","note"`, 1)
+	p.call(t, "PUT", instancePath(instance), body, 201)
+	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 500)
+	v := p.visit(t, "dashboard", instance, "--act")
+	order := "/dashboard/order?" + v.first[strings.Index(v.first, "?")+1:] + "&do=delete"
+	if status, page := v.see(order); status != 200 || !strings.Contains(page, "Delete this instance again?") {
+		t.Fatalf("the question is answered %d:\n%s", status, page)
+	}
+	if r, page := v.send("POST", order, url.Values{}); r.StatusCode != http.StatusSeeOther {
+		t.Fatalf("the order is answered %d:\n%s", r.StatusCode, page)
+	}
+	eventually(t, "the instance to be gone", 2*time.Minute, func() bool {
+		_, page := v.see("/dashboard/instance" + order[len("/dashboard/order"):])
+		return strings.Contains(page, "Deleted")
+	})
+	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 410)
 }
 
 // The operator's console is there through API Gateway and below its stage, reads what it shows by
@@ -94,41 +143,19 @@ func TestTheConsole(t *testing.T) {
 	t.Parallel()
 	p, instance := newPlatform(t), id("console")
 	p.call(t, "PUT", instancePath(instance), provision(planSync), 201)
-	link, err := url.Parse(strings.TrimSpace(longshore(t, "console", "--act")))
-	if err != nil || link.Query().Get("link") == "" {
-		t.Fatalf("the link is %q: %v", link, err)
+	v := p.visit(t, "console", "--act")
+	if !strings.HasSuffix(v.first, "/console/overview") {
+		t.Fatalf("the link leads to %q", v.first)
 	}
-	keep("a link", link.Query().Get("link"))
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	r, err := client.PostForm(p.url+"/dashboard/enter", url.Values{"link": {link.Query().Get("link")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = r.Body.Close()
-	if r.StatusCode != http.StatusSeeOther || len(r.Cookies()) != 1 || !strings.HasSuffix(r.Header.Get("Location"),
-		"/console/overview") {
-		t.Fatalf("the link is answered %d to %q", r.StatusCode, r.Header.Get("Location"))
-	}
-	keep("a session", r.Cookies()[0].Value)
 	for path, want := range map[string]string{
 		"overview": "Totals", "instances": instance, "instance?platform=default&id=" + instance: "Whose, and where",
 		"operations": "Operations", "upgrades": "Upgrades", "quarantine": "Quarantine", "retained": "Retained",
-		"offerings": "demo", "platforms": "default", "style.css": "--accent",
+		"offerings": "demo", "costs": "No price", "platforms": "default", "style.css": "--accent",
 		"act?do=retry&token=none": "There is no such operation",
 	} {
-		q, err := http.NewRequestWithContext(t.Context(), "GET", p.url+"/console/"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		q.AddCookie(r.Cookies()[0])
-		shown, err := client.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		page, err := io.ReadAll(shown.Body)
-		_ = shown.Body.Close()
-		if err != nil || !strings.Contains(string(page), want) || strings.Contains(string(page), "Not everything can be read") {
-			t.Errorf("%s is answered %d without %q, or not whole: %v\n%s", path, shown.StatusCode, want, err, page)
+		status, page := v.see("/console/" + path)
+		if !strings.Contains(page, want) || strings.Contains(page, "Not everything can be read") {
+			t.Errorf("%s is answered %d without %q, or not whole:\n%s", path, status, want, page)
 		}
 	}
 	p.call(t, "DELETE", instancePath(instance)+"?"+hints(planSync), "", 200)
