@@ -155,7 +155,7 @@ func (v *visit) asked() (a act, r lifecycle.Record, status int, page g.Node) {
 		"it has changed meanwhile. Look at it again.")
 }
 
-// ask says what an act will do, and why it may hurt; the form does it.
+// ask is the page that asks about an act.
 func (v *visit) ask() (int, g.Node) {
 	a, r, status, page := v.asked()
 	if page != nil {
@@ -166,12 +166,11 @@ func (v *visit) ask() (int, g.Node) {
 		facts(fact{"Instance", v.named(r)}, fact{"Thing", text(nameOf(r))}, fact{"Binding", text(r.Key.Binding)},
 			fact{"Plan", text(v.planOf(r))}, fact{"Operation", v.doing(r)}, fact{"Begun", ago(r.Operation.Started, v.now)},
 			fact{"Why", text(clipped(why(r, v.now)))}),
-		h.P(h.Class("does"), g.Text(a.does)), alert("Why it may hurt", a.hurts),
-		h.Form(h.Class("asks"), h.Method("post"), h.Action("act"), hidden("do", a.name), hidden("token", r.Token().String()),
-			hidden("attempt", strconv.Itoa(r.Operation.Attempt)),
+		question(a.does, a.hurts, "act", a.button, g.Group{
+			hidden("do", a.name), hidden("token", r.Token().String()), hidden("attempt", strconv.Itoa(r.Operation.Attempt)),
 			g.If(a.name == actSettle.name, h.Label(g.Text("Message for the platform's user"),
 				h.Input(h.Type("text"), h.Name("message"), h.Value(settled), h.MaxLength("300")))),
-			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(a.button)), h.A(h.Href(home(r)), g.Text("Cancel"))))
+		}, h.A(h.Href(home(r)), g.Text("Cancel"))))
 }
 
 // act does what its page has asked about.

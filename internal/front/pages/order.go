@@ -105,13 +105,20 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) {
 		"changed meanwhile.", v.back()))
 }
 
-// asks says what an order does, and why it may hurt; the form gives it.
+// asks is the page that asks about an order.
 func (v *view) asks(o order) g.Node {
 	return layout(o.title, h.Main(h.Class("wide"), h.H1(g.Text(o.title)),
 		facts(fact{"Instance", text(v.title())}, fact{"Plan", v.planFact()}, fact{"Upgrade", v.upgrade()}),
-		h.P(h.Class("does"), g.Text(o.does)), alert("Why it may hurt", o.hurts),
-		h.Form(h.Class("asks"), h.Method("post"), h.Action(orderPath(o, v.record.Key)),
-			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(o.link)), v.back())))
+		question(o.does, o.hurts, orderPath(o, v.record.Key), o.link, nil, v.back())))
+}
+
+// question says what an act does, and why it may hurt; its form does it.
+func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
+	return g.Group{
+		h.P(h.Class("does"), g.Text(does)), alert("Why it may hurt", hurts),
+		h.Form(h.Class("asks"), h.Method("post"), h.Action(action), inputs,
+			h.Button(h.Class("primary danger"), h.Type("submit"), g.Text(button)), back),
+	}
 }
 
 // back leads to the page of the instance.
