@@ -234,8 +234,8 @@ func (t table[T]) asked(c *cobra.Command) *asking[T] {
 	if !t.bare {
 		f.StringVar(&q.Offering, "offering", "", "only those of the offering `NAME`")
 		f.StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
-		f.StringVar(&q.Organization, "organization", "", "only those in the organization `ID`")
-		f.StringVar(&q.Space, "space", "", "only those in the space `ID`")
+		f.StringVar(&q.Organization, "organization", "", "only those in the organization `NAME`, or with that id")
+		f.StringVar(&q.Space, "space", "", "only those in the space `NAME`, or with that id")
 		completed(c, "offering", a.broker.offered(func(o catalog.Offering, _ catalog.Plan) string { return o.Name }))
 		completed(c, "plan", a.broker.offered(func(_ catalog.Offering, p catalog.Plan) string { return p.Name }))
 	}

@@ -48,7 +48,7 @@ type Query struct {
 	// Offering and Plan are names, or ids of those that have left the catalog.
 	Offering string `json:"offering,omitempty"`
 	Plan     string `json:"plan,omitempty"`
-	// Organization and Space are ids.
+	// Organization and Space are ids or names.
 	Organization string `json:"organization,omitempty"`
 	Space        string `json:"space,omitempty"`
 	// Since and Until bound when a row began: was made or kept, or its operation started.
@@ -115,6 +115,9 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 		found, next, err = c.scanned(ctx, q)
 	}
 	for _, r := range found {
+		if q.Organization+q.Space != "" && r.InstanceName == "" {
+			c.openName(ctx, &r)
+		}
 		if q.takes(r) {
 			r.PlatformName = known[r.Platform]
 			rows = append(rows, r)
@@ -278,9 +281,12 @@ func (q Query) takes(r Row) bool {
 
 // chooses reports whether a row passes the filters.
 func (q Query) chooses(r Row) bool {
-	for _, f := range [][2]string{{q.Platform, r.Platform}, {q.Offering, r.Service}, {q.Plan, r.Plan},
-		{q.Organization, r.Organization}, {q.Space, r.Space}} {
-		if f[0] != "" && f[0] != f[1] {
+	for _, f := range []struct {
+		asked string
+		is    []string
+	}{{q.Platform, []string{r.Platform}}, {q.Offering, []string{r.Service}}, {q.Plan, []string{r.Plan}},
+		{q.Organization, []string{r.Organization, r.OrganizationName}}, {q.Space, []string{r.Space, r.SpaceName}}} {
+		if f.asked != "" && !slices.Contains(f.is, f.asked) {
 			return false
 		}
 	}

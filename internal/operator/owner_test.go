@@ -32,9 +32,41 @@ func (s *site) ordered(id string) {
 	service, plan := s.plan("sync")
 	if _, err := s.broker.Provision(s.Context(), broker.ProvisionRequest{
 		Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan, OrganizationGUID: "o-1", SpaceGUID: "s-1",
-		Context: []byte(`{"platform":"cloudfoundry","instance_name":"orders-db","organization_guid":"o-1","space_guid":"s-1"}`),
+		Context: []byte(`{"platform":"cloudfoundry","instance_name":"orders-db","organization_guid":"o-1","space_guid":"s-1",` +
+			`"organization_name":"shop","space_name":"live"}`),
 	}); err != nil {
 		s.Fatal(err)
+	}
+}
+
+// Lists are narrowed to an organization and a space by id and by name, which stand in the record of the instance.
+func TestPlacesAreKnownByNameAndID(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	s.provision("elsewhere", "sync")
+	for _, id := range []string{"one", "elsewhere"} {
+		if err := s.bind(id, "b-"+id, "sync", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, what := range []operator.What{operator.Instances, operator.Bindings, operator.Operations} {
+		for _, q := range []operator.Query{{Organization: "o-1"}, {Organization: "shop"}, {Space: "s-1"}, {Space: "live"},
+			{Organization: "shop", Space: "s-1"}, {Organization: "shop", Space: "test"}, {Organization: "live"}} {
+			q.What = what
+			rows, _, err := s.console.List(t.Context(), q)
+			want := map[operator.What]int{operator.Instances: 1, operator.Bindings: 1, operator.Operations: 2}[what]
+			if q.Space == "test" || q.Organization == "live" {
+				want = 0
+			}
+			if err != nil || len(rows) != want {
+				t.Errorf("%+v: %d rows, want %d: %v", q, len(rows), want, err)
+			}
+			for _, r := range rows {
+				if r.Instance != "one" || r.Organization != "o-1" || r.SpaceName != "live" {
+					t.Errorf("%+v: it lists %+v", q, r)
+				}
+			}
+		}
 	}
 }
 

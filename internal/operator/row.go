@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -19,7 +20,7 @@ type Row struct {
 	Organization string `json:"organization,omitempty"` // its id
 	Space        string `json:"space,omitempty"`        // its id
 	// InstanceName is what the platform's users call it; of bindings and operations only
-	// where the query names an ID.
+	// where the query names an ID, an organization or a space.
 	InstanceName     string `json:"instance_name,omitempty"`
 	OrganizationName string `json:"organization_name,omitempty"`
 	SpaceName        string `json:"space_name,omitempty"`
@@ -120,10 +121,13 @@ func (c *Console) made(r lifecycle.Record) []string {
 	return derive(tagsOf(r))
 }
 
-// openName adds what the platform's users call the instance of a row. The row is of use without.
+// openName adds what the platform's users call the instance of a row, and where it was ordered. The
+// row is of use without.
 func (c *Console) openName(ctx context.Context, row *Row) {
 	r, err := c.Records.Record(ctx, lifecycle.Key{Platform: row.Platform, Instance: row.Instance}, c.Now())
 	if err == nil {
+		row.Organization = cmp.Or(row.Organization, r.Attributes.OrganizationGUID)
+		row.Space = cmp.Or(row.Space, r.Attributes.SpaceGUID)
 		_ = c.nameIn(ctx, row, r)
 	}
 }
