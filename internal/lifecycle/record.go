@@ -110,6 +110,10 @@ type BindingOnly struct {
 	Secret Sealed `json:"secret,omitempty"`
 	// Grant is what the application gets, once the bind has succeeded.
 	Grant Sealed `json:"grant,omitempty"`
+	// ExpiresAt and RenewBefore are the grant's own, in clear for pages, which open no grant; zero
+	// for credentials that do not expire (BIND-27, BIND-28).
+	ExpiresAt   time.Time `json:"expires_at,omitzero"`
+	RenewBefore time.Time `json:"renew_before,omitzero"`
 }
 
 // Attributes are the order of an instance or a binding. They decide whether a repeated

@@ -252,13 +252,29 @@ func (v *view) bound() g.Node {
 		return section("bindings", "Bindings", h.P(h.Class("none"),
 			g.Text("No application is bound, and there is no service key.")))
 	}
+	heads := []string{"Application", "State", "Age", "Id"}
+	expire := slices.ContainsFunc(v.bindings, func(b lifecycle.Record) bool { return !b.ExpiresAt.IsZero() })
+	if expire {
+		heads = append(heads, "Rotate by", "Expires")
+	}
 	return section("bindings", "Bindings",
-		table([]string{"Application", "State", "Age", "Id"}, v.bindings, func(b lifecycle.Record) []g.Node {
+		table(heads, v.bindings, func(b lifecycle.Record) []g.Node {
 			state := states[b.Seen()]
-			return []g.Node{
+			switch late := func(t time.Time) bool { return !t.IsZero() && !v.now.Before(t) }; {
+			case b.State != lifecycle.Ready:
+			case late(b.ExpiresAt):
+				state.tone, state.word = "bad", "Expired"
+			case late(b.RenewBefore):
+				state.tone, state.word = "busy", "To be rotated"
+			}
+			cells := []g.Node{
 				text(first(b.AppGUID, b.Route, "service key")), dot(state.tone, state.word), ago(b.Created, v.now),
 				h.Code(g.Text(b.Key.Binding)),
 			}
+			if expire {
+				cells = append(cells, ago(b.RenewBefore, v.now), ago(b.ExpiresAt, v.now))
+			}
+			return cells
 		}),
 		g.If(v.more, h.P(h.Class("none"), g.Text(fmt.Sprintf("These are the first %d; your platform lists all.", mostBindings)))))
 }

@@ -136,6 +136,24 @@ func TestAnInstanceIsDeletedAgainFromItsPage(t *testing.T) {
 	must(t, p.url, "DELETE", deletion, "", 410)
 }
 
+// A page says until when a binding is valid whose credentials expire, and when to rotate it.
+func TestAPageSaysWhenABindingExpires(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	p := start(t, data, credentials()...)
+	const rotatable = "a519b4c2-4011-4589-ab25-103ea562d924"
+	must(t, p.url, "PUT", instancePath("i"), provisionBody(rotatable, "{}"), 201)
+	must(t, p.url, "PUT", instancePath("i")+"/service_bindings/b", bindBody(rotatable), 201)
+	status, said := run(t, nil, "dashboard", "i", "--data", data)
+	if status != 0 {
+		t.Fatalf("longshore dashboard: %d %s", status, said)
+	}
+	ask, first := p.browse(t, linkLine.FindString(said))
+	if _, page := ask("GET", first); !strings.Contains(page, "in 22 days") || !strings.Contains(page, "in 29 days") {
+		t.Errorf("of 30 days, the page says\n%s", page)
+	}
+}
+
 // The broker prints a link to its console where this machine alone reaches it, and never logs
 // one. It opens the console, and the command prints another that may act.
 func TestTheConsoleIsThereInTheFirstMinute(t *testing.T) {

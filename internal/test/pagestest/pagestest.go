@@ -146,7 +146,9 @@ func (s *Stage) binding(k lifecycle.Key, n int, app string) {
 	s.t.Helper()
 	s.put(ledger.Put(lifecycle.Record{
 		Key: k.BindingKey(fmt.Sprintf("0e41a7a0-76e1-4f9c-8f0e-%012d", n)), State: lifecycle.Ready,
-		Created: Epoch.Add(-time.Duration(n+1) * 7 * time.Hour), BindingOnly: lifecycle.BindingOnly{AppGUID: app},
+		Created: Epoch.Add(-time.Duration(n+1) * 7 * time.Hour),
+		BindingOnly: lifecycle.BindingOnly{AppGUID: app, ExpiresAt: Epoch.Add(time.Duration(2-n) * 36 * time.Hour),
+			RenewBefore: Epoch.Add(time.Duration(1-n) * 36 * time.Hour)},
 	}))
 }
 

@@ -186,6 +186,9 @@ func (s *step) bound(ctx context.Context, r lifecycle.Record, g *provider.Grant,
 	if err != nil {
 		return r, fmt.Errorf("sealing a grant: %w", err)
 	}
+	if g != nil {
+		r.ExpiresAt, r.RenewBefore = g.ExpiresAt, g.RenewBefore
+	}
 	return r.Succeed(now, sealed)
 }
 
