@@ -30,7 +30,8 @@ func TestBindingsThatExpire(t *testing.T) {
 	w := d.page(own)
 	d.sees(w, http.StatusOK, "in 2 days", "in 3 days", "To be rotated", "in 5 hours", "Expired", "4 days ago")
 	cells := func(rotate, expires string) string {
-		return fmt.Sprintf(`<td role="cell" data-head="Rotate by">%s</td><td role="cell" data-head="Expires">%s</td>`, rotate, expires)
+		return fmt.Sprintf(`<td role="cell" data-head="Rotate by">%s</td><td role="cell" data-head="Expires">%s</td>`,
+			rotate, expires)
 	}
 	d.sees(w, http.StatusOK, "<code>for-good</code></td>"+cells("", ""))
 }
