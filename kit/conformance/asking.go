@@ -71,7 +71,7 @@ func (s *scene) must(q request, any ...int) (response, bool) {
 	case !ok:
 		return a, s.block("%s: no answer: %s", a.request, a.fault)
 	case !slices.Contains(any, a.status):
-		s.atOnce = s.doneAtOnce(a, any)
+		s.noteAtOnce(a, any)
 		return a, s.block("%s: want status %s, got %s", a.request, alternatives(any), a)
 	}
 	return a, true
@@ -114,7 +114,7 @@ func (s *scene) checked(a response, w want) bool {
 	code := text(a.body, "error")
 	switch {
 	case len(w.status) > 0 && !slices.Contains(w.status, a.status):
-		s.atOnce = s.doneAtOnce(a, w.status)
+		s.noteAtOnce(a, w.status)
 		s.fail(s.Rule(), a.request, "status "+alternatives(w.status)+withCode(w.code), a.String())
 		return false
 	case a.status == http.StatusUnprocessableEntity && w.code != "" && code != w.code:
@@ -131,12 +131,14 @@ func (s *scene) checked(a response, w want) bool {
 	return true
 }
 
-// doneAtOnce reports whether a request that begins an operation was carried out
+// noteAtOnce notes whether a request that begins an operation was carried out
 // within the request instead. A broker that waits for fast work answers 202 only
 // when the work was slow; of a plan that it does only asynchronously, it may not.
-func (s *scene) doneAtOnce(a response, wanted []int) bool {
+func (s *scene) noteAtOnce(a response, wanted []int) {
+	s.mu.Lock() // requests may be sent at once
+	defer s.mu.Unlock()
 	mayWait := s.plan != nil && !s.plan.asyncOnly && !s.plan.bindAsyncOnly
-	return mayWait && s.running == "" && slices.Equal(wanted, []int{http.StatusAccepted}) &&
+	s.atOnce = mayWait && s.running == "" && slices.Equal(wanted, []int{http.StatusAccepted}) &&
 		(a.status == http.StatusOK || a.status == http.StatusCreated)
 }
 
