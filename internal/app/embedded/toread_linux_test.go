@@ -60,8 +60,14 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for folder := filepath.Dir(program); folder != os.TempDir() && folder != "/"; folder = filepath.Dir(folder) {
-				_ = os.Chmod(folder, 0o755) // where it is not ours, others may pass already
+			for folder := filepath.Dir(program); folder != "/"; folder = filepath.Dir(folder) {
+				info, err := os.Stat(folder)
+				if err == nil && info.Mode()&0o001 == 0 {
+					err = os.Chmod(folder, info.Mode()|0o011)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
 			modes(0o555, 0o444)
 			t.Cleanup(func() { modes(0o755, 0o644) })
