@@ -150,7 +150,8 @@ func TestTheConsole(t *testing.T) {
 		t.Fatalf("the link leads to %q", v.first)
 	}
 	for path, want := range map[string]string{
-		"overview": "Totals", "instances?organization=of-" + instance: instance, "instance?platform=default&id=" + instance: "Whose, and where",
+		"overview": "Totals", "instances?organization=of-" + instance: instance,
+		"instance?platform=default&id=" + instance: "Whose, and where",
 		"operations": "Operations", "upgrades": "Upgrades", "quarantine": "Quarantine", "retained": "Retained",
 		"offerings": "demo", "costs": "No price", "platforms": "default", "style.css": "--accent",
 		"act?do=retry&token=none": "There is no such operation",
