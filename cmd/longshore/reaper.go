@@ -96,8 +96,7 @@ func printReports(out io.Writer, found operator.Reaper) error {
 			printf(out, "%s  inventory%s: things %d, owned %d, young %d, seen without an owner %d, deleted %d, put into "+
 				"quarantine %d, in quarantine before %d, released %d, retained %d, odd %d\n",
 				stamp(r.Started), dry, c.Things, c.Owned, c.Young, c.Sighted, len(c.Deleted), len(c.Quarantined),
-				c.InQuarantine, c.Released,
-				c.Retained, len(c.Odd))
+				c.InQuarantine, c.Released, c.Retained, len(c.Odd))
 			for _, list := range []struct {
 				what  string
 				names []string

@@ -114,8 +114,11 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 	default:
 		found, next, err = c.scanned(ctx, q)
 	}
+	anywhere := q
+	anywhere.Organization, anywhere.Space = "", ""
 	for _, r := range found {
-		if q.Organization+q.Space != "" && r.InstanceName == "" {
+		// The rows of the directory have names, and are chosen by them already.
+		if q.Organization+q.Space != "" && !q.NewestFirst() && anywhere.takes(r) {
 			c.openName(ctx, &r)
 		}
 		if q.takes(r) {

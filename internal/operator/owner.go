@@ -100,8 +100,7 @@ func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 	}
 	if err := errors.Join(unread...); err != nil {
 		return Row{}, fmt.Errorf("no record leads to %q, and not every server could be asked for it: start the broker if it is "+
-			"stopped: %w",
-			name, err)
+			"stopped: %w", name, err)
 	}
 	return Row{}, nil
 }

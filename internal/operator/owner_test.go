@@ -5,12 +5,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // knowing is a site whose console knows the platforms and the names of things.
@@ -66,6 +69,34 @@ func TestPlacesAreKnownByNameAndID(t *testing.T) {
 					t.Errorf("%+v: it lists %+v", q, r)
 				}
 			}
+		}
+	}
+}
+
+// A former life has the names and the place that it had, whatever instance has its id now.
+func TestAFormerLifeKeepsItsPlace(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	now := s.console.Now()
+	r, err := s.console.Records.Record(t.Context(), lifecycle.Key{Platform: s.caller().Platform, Instance: "one"}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := kept(r.Key, "former", now.Add(time.Hour))
+	former.Attributes, former.Operation = r.Attributes, r.Operation
+	r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID, r.Attributes.Names = "o-2", "s-2", nil
+	if err := s.console.Records.Commit(t.Context(), ledger.Put(r), ledger.Put(former)); err != nil {
+		t.Fatal(err)
+	}
+	kept, _, err := s.console.Retained(t.Context(), operator.Query{Organization: "shop"})
+	if err != nil || len(kept) != 1 || kept[0].InstanceName != "orders-db" {
+		t.Errorf("retained: %+v %v", kept, err)
+	}
+	for organization, life := range map[string]string{"shop": "former", "o-1": "former", "o-2": ""} {
+		q := operator.Query{What: operator.Operations, Organization: organization}
+		rows, _, err := s.console.List(t.Context(), q)
+		if err != nil || len(rows) != 1 || rows[0].Life != life {
+			t.Errorf("operations in %s: %+v %v", organization, rows, err)
 		}
 	}
 }

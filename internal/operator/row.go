@@ -124,7 +124,10 @@ func (c *Console) made(r lifecycle.Record) []string {
 // openName adds what the platform's users call the instance of a row, and where it was ordered. The
 // row is of use without.
 func (c *Console) openName(ctx context.Context, row *Row) {
-	r, err := c.Records.Record(ctx, lifecycle.Key{Platform: row.Platform, Instance: row.Instance}, c.Now())
+	if row.Life != "" && row.Binding != "" {
+		return // the id may be another instance's by now
+	}
+	r, err := c.Records.Record(ctx, lifecycle.Key{Platform: row.Platform, Instance: row.Instance, Life: row.Life}, c.Now())
 	if err == nil {
 		row.Organization = cmp.Or(row.Organization, r.Attributes.OrganizationGUID)
 		row.Space = cmp.Or(row.Space, r.Attributes.SpaceGUID)

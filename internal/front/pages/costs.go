@@ -59,8 +59,7 @@ func (p prices) String() string {
 
 // A bill is what the instances of one space cost by the list prices of their plans.
 type bill struct {
-	names     lifecycle.Names
-	platform  string
+	latest    lifecycle.Record // of them; it names the space as the platform does now
 	instances int
 	unpriced  int
 	prices    prices
@@ -68,16 +67,15 @@ type bill struct {
 
 // bills adds up what exists, by organization and space, and reports whether that was everything.
 func (v *visit) bills() (all []bill, whole bool, _ error) {
-	by := map[[4]string]*bill{}
+	by := map[[3]string]*bill{}
 	var unread []error
 	for looked, cursor := 0, ""; ; {
 		page, next, err := v.existing(cursor)
 		unread = append(unread, err)
 		for _, r := range page {
-			in := v.namesOf(v.r.Context(), r)
-			key := [4]string{r.Key.Platform, in.Organization, in.Space, in.Namespace}
+			key := [3]string{r.Key.Platform, r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID}
 			if by[key] == nil {
-				by[key] = &bill{names: in, platform: r.Key.Platform, prices: prices{}}
+				by[key] = &bill{latest: r, prices: prices{}}
 			}
 			b := by[key]
 			b.instances++
@@ -97,7 +95,7 @@ func (v *visit) bills() (all []bill, whole bool, _ error) {
 			break
 		}
 	}
-	for _, key := range slices.SortedFunc(maps.Keys(by), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(by), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
 		all = append(all, *by[key])
 	}
 	return all, whole, errors.Join(unread...)
@@ -111,15 +109,14 @@ func (v *visit) costs() (int, g.Node) {
 	}, func(bill) bool { return true })
 	list := listed(v, []string{"Where", "Instances", "No price", "List prices"}, rows, next,
 		"There is no instance.", func(b bill) []g.Node {
-			in := text("no space, " + short(b.platform))
-			if name := where(b.names); name != "" {
-				q := url.Values{"organization": {b.names.Organization}, "space": {first(b.names.Space, b.names.Namespace)}}
+			is := b.latest.Attributes
+			in := text("not known, " + short(b.latest.Key.Platform)) // as of what was rebuilt
+			if is.OrganizationGUID+is.SpaceGUID != "" {
+				name := first(where(v.namesOf(v.r.Context(), b.latest)), short(is.OrganizationGUID)+" / "+short(is.SpaceGUID))
+				q := url.Values{"organization": {is.OrganizationGUID}, "space": {is.SpaceGUID}}
 				in = h.A(h.Href("instances?"+q.Encode()), g.Text(name))
 			}
-			return []g.Node{
-				in,
-				g.Textf("%d", b.instances), g.Textf("%d", b.unpriced), text(short(b.prices.String())),
-			}
+			return []g.Node{in, g.Textf("%d", b.instances), g.Textf("%d", b.unpriced), text(short(b.prices.String()))}
 		})
 	said := "These are sums of the plans' list prices, and no invoice: AWS bills what is used."
 	if !whole {

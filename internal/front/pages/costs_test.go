@@ -16,15 +16,20 @@ func TestCosts(t *testing.T) {
 	d := newDesk(t)
 	d.signInTo(pages.Scope{Console: true})
 	d.sees(d.console("costs"), http.StatusOK, "There is no instance.")
-	for i, space := range []string{"live", "live", "test", ""} {
+	for i, space := range []string{"live", "live", "test", "nameless", ""} {
 		r := d.ready()
 		r.Key = lifecycle.Key{Platform: "cf", Instance: fmt.Sprint("i", i)}
-		names, err := json.Marshal(map[string]string{"platform": "cloudfoundry", "space_name": space,
-			"organization_name": map[bool]string{true: "shop <b>"}[space != ""]})
+		names, err := json.Marshal(map[string]string{"platform": "cloudfoundry", "space_name": space, "organization_name": "shop <b>"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Attributes.Names, err = d.data.Seal(t.Context(), vault.Label{Key: r.Key, Member: vault.Names}, names)
+		r.Attributes.Names = nil
+		if space != "" {
+			r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "o&1", "s-"+space
+		}
+		if space == "live" || space == "test" {
+			r.Attributes.Names, err = d.data.Seal(t.Context(), vault.Label{Key: r.Key, Member: vault.Names}, names)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,8 +39,19 @@ func TestCosts(t *testing.T) {
 		d.put(r)
 	}
 	w := d.console("costs")
-	d.sees(w, http.StatusOK, "instances?organization=shop+%3Cb%3E&amp;space=live", "shop &lt;b&gt; / live",
-		"shop &lt;b&gt; / test", "no space, cf", "EUR 22.00 or USD 25.00 monthly", "EUR 11.00 or USD 12.50 monthly", "no invoice",
+	d.sees(w, http.StatusOK, "instances?organization=o%261&amp;space=s-live", "shop &lt;b&gt; / live",
+		"shop &lt;b&gt; / test", "o&amp;1 / s-nameless", "not known, cf", "EUR 22.00 or USD 25.00 monthly", "EUR 11.00 or USD 12.50 monthly", "no invoice",
 		`data-head="No price">1<`)
 	d.lacks(w.Body.String(), "are counted")
+}
+
+// A page that cannot count all says so.
+func TestCostsOfTheLatest(t *testing.T) {
+	d := newDesk(t)
+	d.signInTo(pages.Scope{Console: true})
+	for i := range 2020 {
+		d.put(lifecycle.Record{Key: lifecycle.Key{Platform: "cf", Instance: fmt.Sprintf("i-%04d", i)}, State: lifecycle.Ready,
+			Created: epoch, Attributes: lifecycle.Attributes{ServiceID: "s-pg", PlanID: "p-small"}})
+	}
+	d.sees(d.console("costs"), http.StatusOK, "Only the latest 2000 instances are counted", "USD 25000.00 monthly")
 }

@@ -20,7 +20,6 @@ func (v *visit) called(r lifecycle.Record) string {
 	if r.IsBinding() {
 		return r.Key.Instance // its names stand in the instance's record
 	}
-	r.Key = r.Key.Current()
 	return first(v.namesOf(v.r.Context(), r).Instance, r.Key.Instance)
 }
 

@@ -220,10 +220,15 @@ func (s *Server) sessionFor(r *http.Request, of Scope) (*session, error) {
 		return nil, nil
 	}
 	has, err := s.Keys.sessionIn(r.Context(), cookie.Value)
-	if errors.Is(err, errToken) || err == nil && (has.scope != scope || !s.Now().Before(has.until)) {
+	switch {
+	case errors.Is(err, errToken):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case has.scope != scope || !s.Now().Before(has.until):
 		return nil, nil
 	}
-	return &has, err
+	return &has, nil
 }
 
 // roles reports whether the request's sessions see a scope, and gives the one that acts there; nil if

@@ -306,7 +306,6 @@ func (p *part) end(ctx context.Context) error {
 	c := report.Counted
 	p.Log.Info("compared what exists to what is recorded", "things", c.Things, "owned", c.Owned, "young", c.Young,
 		"sighted", c.Sighted, "deleted", len(c.Deleted), "quarantined", len(c.Quarantined), "in_quarantine", c.InQuarantine,
-		"odd", len(c.Odd), "unreached",
-		len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
+		"odd", len(c.Odd), "unreached", len(c.Unreached), "dry_run", c.DryRun, "halted", c.Halted)
 	return nil
 }

@@ -42,8 +42,7 @@ func (w *Worker) logTrouble(ctx context.Context, name string, fault error) bool 
 	}
 	if w.troubles.due(name+"\x00"+trouble.Target+"\x00"+trouble.Kind, w.Now()) {
 		w.Log.ErrorContext(ctx, "operations wait for a target", "provider", name, "target", trouble.Target,
-			"trouble", trouble.Kind,
-			"error", trouble)
+			"trouble", trouble.Kind, "error", trouble)
 		// The kind stands beside the metric: a metric for each kind would be an alarm for each.
 		w.Metrics.Write(nil, map[string]string{"provider": name, "target": trouble.Target, "trouble": trouble.Kind},
 			metrics.Value{Name: metrics.Trouble, N: 1})

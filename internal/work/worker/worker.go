@@ -163,8 +163,7 @@ func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lif
 		metrics.Value{Name: metrics.Duration, N: float64(op.Settled.Sub(op.Started).Milliseconds()), Unit: metrics.Milliseconds},
 	)
 	w.Log.InfoContext(ctx, "operation settled", "kind", string(op.Kind), "result", string(op.Phase),
-		"service", serviceID, "plan", planID,
-		"milliseconds", op.Settled.Sub(op.Started).Milliseconds())
+		"service", serviceID, "plan", planID, "milliseconds", op.Settled.Sub(op.Started).Milliseconds())
 }
 
 // A held is the lease that a step holds; the zero held is none.
