@@ -240,9 +240,9 @@ func (w *world) whatIsKept() (rest []provider.Holding) {
 		key := keyOf(h).Former(h.Tags.Incarnation)
 		r, is := kept[key]
 		delete(kept, key)
-		released := is && h.RetainedUntil.IsZero() && !r.Kept.Freed.IsZero() && w.outlasts()
-		other := is && !r.Kept.Until.Equal(h.RetainedUntil) && r.Kept.Freed.IsZero()
-		if !released && is == h.RetainedUntil.IsZero() || other {
+		released := is && h.RetainedUntil.IsZero() && w.outlasts()
+		other := is != !h.RetainedUntil.IsZero() || is && !r.Kept.Until.Equal(h.RetainedUntil) && r.Kept.Freed.IsZero()
+		if other && !released {
 			w.fail("%s is kept until %v, and on record: %v, %+v", h.Name, h.RetainedUntil, is, r.Kept)
 		}
 		lost = lost && (h.Tags.Binding != "" || !h.Created.Equal(w.data))
