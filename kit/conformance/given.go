@@ -102,12 +102,10 @@ func (s *scene) deleted() bool {
 	return s.provisioned() && s.reaches(instanceOperation, toDeprovision, 200, 202)
 }
 
-// runs marks the operation at a path as running.
+// runs marks the operation at a path as running. Its token stands in the address: a later request may
+// begin another operation.
 func (s *scene) runs(path string) bool {
-	s.running = path
-	if _, ok := s.known("operation"); ok {
-		s.running += ofOperation
-	}
+	s.running = s.address(path + ofOperation)
 	return true
 }
 

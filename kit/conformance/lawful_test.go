@@ -172,38 +172,56 @@ func TestADeletionThatWasSlowOnce(t *testing.T) {
 	}
 }
 
-// A provision that ends before its cancellation arrives is cancelled no more: on a slow
-// machine the kit asks anew.
-func TestACancellationThatComesTooLate(t *testing.T) {
-	broker := open(t).Handler
-	var delayed atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if q.Method == http.MethodDelete && strings.HasPrefix(q.URL.Path, "/operations/") && delayed.CompareAndSwap(false, true) {
-			for ended := 0; ended != http.StatusSeeOther && ended != http.StatusFound; time.Sleep(10 * time.Millisecond) {
-				status := q.Clone(q.Context())
-				status.Method = http.MethodGet
+// An operation may end before the request arrives that is about a running one: on a slow machine
+// the kit asks anew.
+func TestRequestsThatComeTooLate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		asked, path, poll string // the cases, the path of a DELETE that is held up, and what polls from there
+		running           func(*httptest.ResponseRecorder) bool
+	}{
+		"Cancellation": {"^FAC-1[01] ", "^/operations/", "", func(w *httptest.ResponseRecorder) bool {
+			return w.Code != http.StatusSeeOther && w.Code != http.StatusFound
+		}},
+		"Deletion": {"^CONC-01 ", instancePath.String(), "/last_operation", func(w *httptest.ResponseRecorder) bool {
+			return strings.Contains(w.Body.String(), `"in progress"`)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			broker, path := open(t).Handler, regexp.MustCompile(tc.path)
+			var delayed atomic.Bool
+			runs := func(q *http.Request) bool {
+				poll := q.Clone(q.Context())
+				poll.Method, poll.URL.Path = http.MethodGet, q.URL.Path+tc.poll
 				answer := httptest.NewRecorder()
-				broker.ServeHTTP(answer, status)
-				ended = answer.Code
+				broker.ServeHTTP(answer, poll)
+				return tc.running(answer)
 			}
-		}
-		broker.ServeHTTP(w, q)
-	}))
-	defer server.Close()
-	asked := regexp.MustCompile("^FAC-1[01] ")
-	report, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{
-		Now: time.Now, Parallel: 1, OperationTimeout: 5 * time.Minute, Only: asked,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !delayed.Load() {
-		t.Fatal("nothing was cancelled")
-	}
-	for _, r := range report.Results {
-		if asked.MatchString(r.ID+" ") && r.Outcome != conformance.Passed {
-			t.Errorf("%s %s (%s): %s %v", r.ID, r.Outcome, r.Plan, r.Reason, r.Failures)
-		}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+				if q.Method == http.MethodDelete && path.MatchString(q.URL.Path) && runs(q) && delayed.CompareAndSwap(false, true) {
+					for runs(q) {
+						time.Sleep(10 * time.Millisecond)
+					}
+				}
+				broker.ServeHTTP(w, q)
+			}))
+			defer server.Close()
+			asked := regexp.MustCompile(tc.asked)
+			report, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{
+				Now: time.Now, Parallel: 1, OperationTimeout: 5 * time.Minute, Only: asked,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !delayed.Load() {
+				t.Fatal("nothing was held up")
+			}
+			for _, r := range report.Results {
+				if asked.MatchString(r.ID+" ") && r.Outcome != conformance.Passed {
+					t.Errorf("%s %s (%s): %s %v", r.ID, r.Outcome, r.Plan, r.Reason, r.Failures)
+				}
+			}
+		})
 	}
 }
 
