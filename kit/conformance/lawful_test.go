@@ -198,7 +198,8 @@ func TestRequestsThatComeTooLate(t *testing.T) {
 				return tc.running(answer)
 			}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-				if q.Method == http.MethodDelete && path.MatchString(q.URL.Path) && runs(q) && delayed.CompareAndSwap(false, true) {
+				meant := q.Method == http.MethodDelete && path.MatchString(q.URL.Path)
+				if meant && runs(q) && delayed.CompareAndSwap(false, true) {
 					for runs(q) {
 						time.Sleep(10 * time.Millisecond)
 					}

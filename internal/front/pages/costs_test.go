@@ -19,7 +19,9 @@ func TestCosts(t *testing.T) {
 	for i, space := range []string{"live", "live", "test", "nameless", ""} {
 		r := d.ready()
 		r.Key = lifecycle.Key{Platform: "cf", Instance: fmt.Sprint("i", i)}
-		names, err := json.Marshal(map[string]string{"platform": "cloudfoundry", "space_name": space, "organization_name": "shop <b>"})
+		names, err := json.Marshal(map[string]string{
+			"platform": "cloudfoundry", "space_name": space, "organization_name": "shop <b>",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +42,8 @@ func TestCosts(t *testing.T) {
 	}
 	w := d.console("costs")
 	d.sees(w, http.StatusOK, "instances?organization=o%261&amp;space=s-live", "shop &lt;b&gt; / live",
-		"shop &lt;b&gt; / test", "o&amp;1 / s-nameless", "not known, cf", "EUR 22.00 or USD 25.00 monthly", "EUR 11.00 or USD 12.50 monthly", "no invoice",
+		"shop &lt;b&gt; / test", "o&amp;1 / s-nameless", "not known, cf",
+		"EUR 22.00 or USD 25.00 monthly", "EUR 11.00 or USD 12.50 monthly", "no invoice",
 		`data-head="No price">1<`)
 	d.lacks(w.Body.String(), "are counted")
 }
