@@ -57,8 +57,7 @@ type Tally struct {
 // String is the last line of a run.
 func (t Tally) String() string {
 	return fmt.Sprintf("histories %d, faults %d, converged %d, orphans %d, duplicates %d", t.Histories, t.Faults,
-		t.Converged, t.Orphans,
-		t.Duplicates)
+		t.Converged, t.Orphans, t.Duplicates)
 }
 
 func (t *Tally) add(o outcome) {
@@ -102,12 +101,12 @@ func Run(t *testing.T, s Subject, budget int) {
 	if testing.Short() {
 		part *= 20
 	}
-	each := part * max(s.Sparse, 1)
+	each := 2 * part * max(s.Sparse, 1) // a patient platform meets one half of the faults, an impatient one the other
 	for name, script := range s.scripts() {
 		for n := range 4 {
 			alone, patient := n&1 != 0, n&2 != 0
 			for kind := firstFault; kind <= lastFault; kind++ {
-				for at := 1 + int(kind)%each; ; at += each {
+				for at := 1 + (int(kind)+n>>1*each/2)%each; ; at += each {
 					o := play(s, single(name, script, alone, patient, kind, at), nil)
 					tally.add(o)
 					report(t, o, fmt.Sprintf("%s, alone %v, patient %v: %v at effect %d", name, alone, patient, kind, at))
