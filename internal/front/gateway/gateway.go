@@ -1,7 +1,7 @@
-// Package gateway turns events of API Gateway into requests of net/http and the answers back. It
-// owns the escaping of paths, the part of a path that the gateway keeps to itself, and the time at
-// which the gateway received the request. No event ends in a failed function: platforms would take
-// it for a broker that may have done anything.
+// Package gateway turns events of API Gateway into requests of net/http, and the responses back
+// into answers. It owns the escaping of paths, the part of a path that the gateway keeps to itself,
+// and the time at which the gateway received the request. No event makes the function fail:
+// platforms would have to assume that the broker may have done anything.
 package gateway
 
 import (
@@ -21,17 +21,18 @@ import (
 	"github.com/longshore/longshore/internal/front/osb"
 )
 
-// BasePathVariable is the variable of a stage that names the path which clients put before the
-// broker's own, where it is neither empty nor the stage's name: a custom domain maps it to the
-// stage, or a proxy takes it away. It begins with a slash and does not end with one.
+// BasePathVariable is the stage variable that names the path which clients put before the broker's
+// own paths. It is set where that path is neither empty nor the stage's name: a custom domain maps
+// the path to the stage, or a proxy strips it. The path begins with a slash and does not end with
+// one.
 const BasePathVariable = "basePath"
 
 // A Handler answers events of a REST API's proxy integration. Its error is
 // always nil.
 type Handler func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
 
-// answerTime is how long before the function's own end a request's time is over: a function that
-// is stopped answers nothing, and the gateway tells its caller 502.
+// answerTime is how long before the function's own deadline the request's context ends: a function
+// that is stopped answers nothing, and the gateway tells its caller 502.
 const answerTime = time.Second
 
 // New makes a handler that serves events by next.
@@ -74,7 +75,7 @@ func New(next http.Handler, log *slog.Logger) Handler {
 			log.Error("event could not be turned into a request")
 			return refuse(http.StatusBadRequest, "The request could not be read."), nil
 		}
-		// An answer to HEAD has it; the gateway counts bodies by itself.
+		// The answer to a HEAD has a Content-Length; the gateway counts the bytes of bodies itself.
 		delete(response.MultiValueHeaders, "Content-Length")
 		for i, location := range response.MultiValueHeaders["Location"] {
 			if strings.HasPrefix(location, "/") {
@@ -85,10 +86,10 @@ func New(next http.Handler, log *slog.Logger) Handler {
 	}
 }
 
-// split gives what clients put before the broker's paths, and the broker's path.
+// split returns the path that clients put before the broker's paths, and the path of the broker.
 func split(event events.APIGatewayProxyRequest) (base, path string) {
 	if base = strings.TrimRight(event.StageVariables[BasePathVariable], "/"); base != "" {
-		// A custom domain leaves it in the path, a proxy does not.
+		// A custom domain leaves the base in the path; a proxy strips it.
 		if rest, ok := strings.CutPrefix(event.Path, base); ok && (rest == "" || rest[0] == '/') {
 			return base, rest
 		}
@@ -104,10 +105,10 @@ func split(event events.APIGatewayProxyRequest) (base, path string) {
 	return base, event.Path
 }
 
-// escaped makes a path of an event fit for a URL. REST APIs hand paths over as they were sent,
-// other sources decode them first: a character that can never stand in an encoded path is encoded,
-// lest it begin a query or a fragment, and a percent sign that encodes nothing is refused. The
-// problem says what is wrong with the path; empty for nothing.
+// escaped makes the path of an event fit for a URL. REST APIs pass paths on as they were sent;
+// other sources decode them first. A character that can never stand in an encoded path is therefore
+// encoded, lest it begin a query or a fragment, and a percent sign that encodes nothing is refused.
+// The problem says what is wrong with the path; it is empty if nothing is.
 func escaped(path string) (_, problem string) {
 	if _, err := url.PathUnescape(path); err != nil {
 		return "", "The path is not valid percent-encoded text."
@@ -130,10 +131,10 @@ func isToken(method string) bool {
 	return method != "" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-") == ""
 }
 
-// refusal is an answer of the gateway itself. Like every answer it carries the request's identity
-// (RID-01).
+// refusal is an answer that the gateway gives itself. Like every answer, it carries the request's
+// identity (RID-01).
 func refusal(event events.APIGatewayProxyRequest, status int, description string) events.APIGatewayProxyResponse {
-	body, _ := json.Marshal(map[string]string{"description": description}) // texts
+	body, _ := json.Marshal(map[string]string{"description": description}) // a map of strings can always be encoded
 	sent := http.Header{}
 	for name, values := range event.MultiValueHeaders {
 		sent[http.CanonicalHeaderKey(name)] = values

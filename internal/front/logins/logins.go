@@ -1,7 +1,6 @@
-// Package logins slows down the guessing of passwords, by the address that requests come from. It
-// stands before a handler that answers a failed login with 401, and leaves to it who may log in. A
-// login that succeeds is never held up, even where others from its address fail: the address may
-// be a proxy's.
+// Package logins slows down the guessing of passwords, per client address. It wraps a handler that
+// answers a failed login with 401, and leaves to that handler who may log in. A login that succeeds
+// is never held up, even while others from its address fail: the address may be a proxy's.
 package logins
 
 import (
@@ -18,19 +17,20 @@ import (
 )
 
 const (
-	// burst failed logins of an address are answered at once: setting up a platform takes some.
+	// burst is the number of failed logins per address that are answered at once: setting up a
+	// platform takes some.
 	burst = 10
-	// every is what passes between the answers to later ones.
+	// every is the interval between the answers to later failed logins.
 	every = 5 * time.Second
-	// maxDelay is the longest that an answer waits: clients wait longer.
+	// maxDelay is the longest time that an answer is held up: clients wait longer.
 	maxDelay = 10 * time.Second
-	// maxWaiting answers wait at a time, each with its connection.
+	// maxWaiting is the number of answers that may wait at a time, each with its connection.
 	maxWaiting = 256
-	// maxAddresses are known at a time, of some 200 bytes each. All others share one allowance,
-	// which costs logins that succeed nothing.
+	// maxAddresses is the number of addresses that are remembered at a time, at some 200 bytes
+	// each. All others share one allowance, which does not slow down logins that succeed.
 	maxAddresses = 10_000
-	// smallBody is the largest body that is still read after a refusal, for as long as
-	// smallBodyTime, so that the connection ends in good order.
+	// smallBody is the largest body that is still read after a refusal, for at most smallBodyTime,
+	// so that the connection ends in good order.
 	smallBody, smallBodyTime = 16 << 10, time.Second
 )
 
@@ -42,11 +42,11 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-// A Guard stands before a handler.
+// A Guard wraps a handler and delays its answers to failed logins.
 type Guard struct {
 	Options
 	next   http.Handler
-	places chan struct{} // taken by answers that wait
+	places chan struct{} // a place is taken by each answer that waits
 
 	mu        sync.Mutex
 	addresses map[netip.Prefix]*rate.Limiter
@@ -70,7 +70,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(&responseWriter{ResponseWriter: w, guard: g, request: r}, r)
 }
 
-// A responseWriter holds the response up if it is that of a failed login.
+// A responseWriter holds up the response to a failed login.
 type responseWriter struct {
 	http.ResponseWriter
 	guard    *Guard
@@ -78,11 +78,11 @@ type responseWriter struct {
 	replaced bool
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap serves http.ResponseController.
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader holds a 401 up. No more of the request is read, and its connection ends: a client
-// that has not logged in keeps none.
+// WriteHeader holds up a 401. The rest of the request is not read, and the connection is closed: a
+// client that has not logged in keeps no connection.
 func (w *responseWriter) WriteHeader(status int) {
 	if status != http.StatusUnauthorized {
 		w.ResponseWriter.WriteHeader(status)
@@ -106,7 +106,8 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// stopReading keeps net/http from waiting for the body after the answer: it would read up to 256 KiB.
+// stopReading keeps net/http from waiting for the body after the answer: net/http would read up to
+// 256 KiB.
 func (w *responseWriter) stopReading() {
 	n, until := w.request.ContentLength, w.guard.Now()
 	if n == 0 {
@@ -115,10 +116,10 @@ func (w *responseWriter) stopReading() {
 	if n > 0 && n <= smallBody {
 		until = until.Add(smallBodyTime)
 	}
-	_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(until) // a recorder has none
+	_ = http.NewResponseController(w.ResponseWriter).SetReadDeadline(until) // a test's recorder has no deadline
 }
 
-// refuse says in place of the 401 that too many logins fail: there is no place left to wait.
+// refuse answers 429 in place of the 401: too many failed logins wait, and no place is left.
 func (w *responseWriter) refuse() {
 	w.replaced = true
 	const body = `{"error":"TooManyFailedLogins",` +
@@ -128,11 +129,11 @@ func (w *responseWriter) refuse() {
 	h.Set("Retry-After", strconv.Itoa(int(maxDelay.Seconds())))
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.ResponseWriter.WriteHeader(http.StatusTooManyRequests)
-	_, _ = fmt.Fprint(w.ResponseWriter, body) // the client may have gone
+	_, _ = fmt.Fprint(w.ResponseWriter, body) // the client may be gone
 }
 
-// delay waits as long as a failed login has to, and reports whether there was
-// a place to wait.
+// delay holds up the answer to a failed login. It reports false, without waiting, if no place is
+// left to wait.
 func (g *Guard) delay(r *http.Request) bool {
 	d := g.charge(address(r.RemoteAddr))
 	if d <= 0 {
@@ -148,15 +149,14 @@ func (g *Guard) delay(r *http.Request) bool {
 	return true
 }
 
-// charge counts a failed login of an address, and says how long its answer has
-// to wait.
+// charge counts a failed login against its address, and returns how long the answer has to wait.
 func (g *Guard) charge(from netip.Prefix) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Now()
 	taken := g.limiter(from, now).ReserveN(now, 1)
 	d := taken.DelayFrom(now)
-	if d > maxDelay { // no address runs up a debt that it would be held up by for hours
+	if d > maxDelay { // no address may run up a debt that holds it up for hours
 		taken.CancelAt(now)
 		d = maxDelay
 	}
@@ -167,7 +167,8 @@ func (g *Guard) charge(from netip.Prefix) time.Duration {
 	return d
 }
 
-// limiter is the allowance of an address. One that has recovered is forgotten.
+// limiter returns the allowance of an address. Addresses whose allowance is full again are
+// forgotten.
 func (g *Guard) limiter(from netip.Prefix, now time.Time) *rate.Limiter {
 	if l := g.addresses[from]; l != nil {
 		return l
@@ -187,12 +188,12 @@ func (g *Guard) limiter(from netip.Prefix, now time.Time) *rate.Limiter {
 	return g.addresses[from]
 }
 
-// address is what one client has: an IPv4 address, or the first 64 bits of an IPv6 address, the
-// least that a subscriber gets.
+// address returns the range that belongs to one client: an IPv4 address, or the first 64 bits of an
+// IPv6 address, which is the least that a subscriber gets.
 func address(remote string) netip.Prefix {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return netip.Prefix{} // no TCP address: all of them together
+		return netip.Prefix{} // not a TCP address: all of these share one allowance
 	}
 	ip, bits := a.Addr().Unmap().WithZone(""), 64
 	if ip.Is4() {

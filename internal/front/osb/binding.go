@@ -17,7 +17,7 @@ import (
 func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	b, id := c.body, c.body.required
 	q := broker.BindRequest{Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID()}
-	if c.version.knows(renewal) { // to older clients it is a member like any unknown one
+	if c.version.knows(renewal) { // older clients do not know the member: it is ignored like any unknown one
 		if q.Predecessor = b.text("predecessor_binding_id"); q.Predecessor != "" {
 			id = b.text // ROT-02
 		}
@@ -36,13 +36,13 @@ func (s *Server) bind(ctx context.Context, c *call) (response, error) {
 	}
 	r, err := s.Broker.Bind(ctx, q)
 	answer, err := changed(r.Result, err)
-	if err == nil && r.Effect != broker.Accepted { // which comes without credentials (BIND-21)
+	if err == nil && r.Effect != broker.Accepted { // an accepted binding has no credentials yet (BIND-21)
 		answer.body = grantBody(r.Grant, c.version)
 	}
 	return answer, err
 }
 
-// getBinding is GETB-01.
+// getBinding answers a GET of a binding (GETB-01).
 func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
 	v, err := s.Broker.Binding(ctx, c.Caller, c.instanceID(), c.bindingID())
 	if err != nil {
@@ -53,7 +53,8 @@ func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
 	return response{status: http.StatusOK, body: body}, nil
 }
 
-// A bindingBody is what a binding gives, as the client's version knows it.
+// A bindingBody is the content of a binding, limited to the members that the client's version
+// knows.
 type bindingBody struct {
 	Credentials     map[string]any    `json:"credentials,omitempty"`
 	SyslogDrainURL  string            `json:"syslog_drain_url,omitempty"`
@@ -97,8 +98,8 @@ func grantBody(g *provider.Grant, v version) *bindingBody {
 
 func stamp(t time.Time) string { return t.UTC().Format(metadataTime) }
 
-// An experimentalMount is the form of volume mounts before version 2.10, which
-// is another one altogether (BIND-35).
+// An experimentalMount is a volume mount in the form of versions before 2.10, which differs
+// altogether (BIND-35).
 type experimentalMount struct {
 	ContainerPath string             `json:"container_path"`
 	Mode          string             `json:"mode"`

@@ -17,26 +17,27 @@ const (
 	headerIdentity = "X-Broker-API-Originating-Identity"
 	// HeaderRequestIdentity carries the request identity, both ways.
 	HeaderRequestIdentity = "X-Broker-API-Request-Identity"
-	// keptLocation tells where the API of a Cloud Foundry is.
+	// keptLocation names the header in which a Cloud Foundry says where its API is.
 	keptLocation = "X-Api-Info-Location"
 )
 
-// The same in the spelling that an http.Header keeps: it would rewrite any other each time.
+// The same headers in the spelling that http.Header stores: any other spelling would be rewritten
+// at each access.
 var (
 	keptVersion         = http.CanonicalHeaderKey(headerVersion)
 	keptIdentity        = http.CanonicalHeaderKey(headerIdentity)
 	keptRequestIdentity = http.CanonicalHeaderKey(HeaderRequestIdentity)
 )
 
-// digits reads a short number of digits only: no sign, no spaces.
+// digits parses a short number that consists of digits only: no sign, no spaces.
 func digits(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	return int(n), err == nil && len(s) <= 6
 }
 
-// RequestIdentity gives the identity that every answer to a request with these headers echoes,
-// errors included (RID-01); empty for one that could harm its readers (RID-04). The gateway
-// echoes it where it answers in the server's place.
+// RequestIdentity returns the identity that every answer to a request with these headers echoes,
+// errors included (RID-01). It is empty for an identity that could harm its readers (RID-04). The
+// gateway echoes it when it answers in the server's place.
 func RequestIdentity(h http.Header) string {
 	id := h.Get(keptRequestIdentity)
 	if len(id) > limits.RequestIdentity || !printable(id) {
@@ -49,8 +50,8 @@ func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
-// asker reads who asked, and the identity's object in clear, for audit. A value that
-// cannot be read never blocks a request (OID-03).
+// asker reads who sent the request, and the decoded object of the originating identity, for audit.
+// A value that cannot be read never blocks a request (OID-03).
 func asker(r *http.Request) (a lifecycle.Asker, identity json.RawMessage, readable bool) {
 	a.Request = RequestIdentity(r.Header)
 	value := r.Header.Get(keptIdentity)
@@ -69,9 +70,8 @@ func asker(r *http.Request) (a lifecycle.Asker, identity json.RawMessage, readab
 	return a, raw, true
 }
 
-// checkIdentity refuses an originating identity that is larger than a record may
-// hold. A deletion must get through whatever an audit header holds (OID-03):
-// there, it is left out.
+// checkIdentity refuses an originating identity that is larger than a record may hold. A deletion
+// must get through whatever an audit header holds (OID-03): its identity is left out instead.
 func checkIdentity(r *http.Request) error {
 	if r.Method != http.MethodDelete && len(r.Header.Get(keptIdentity)) > limits.Identity {
 		return lifecycle.Refuse(lifecycle.BadRequest, "The header %s is larger than %d bytes.", headerIdentity, limits.Identity)

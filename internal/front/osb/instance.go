@@ -23,8 +23,8 @@ func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	// Clients may use what they keep again after asking about its tag: no-store would have them
-	// throw it away (CAT-30).
+	// Clients may reuse a stored catalog after they have validated its tag; no-store would make
+	// them throw it away (CAT-30).
 	header := []header{{"ETag", rep.etag}, {"Vary", headerVersion}, {"Cache-Control", "no-cache"}}
 	if noneMatch(c.Header.Values("If-None-Match"), rep.etag) { // CAT-30
 		return response{status: http.StatusNotModified, header: header}, nil
@@ -33,7 +33,7 @@ func (s *Server) getCatalog(_ context.Context, c *call) (response, error) {
 }
 
 // noneMatch reports whether the client has the representation with this tag (RFC 9110, section
-// 13.1.2). Proxies that encode an answer make its tag a weak one.
+// 13.1.2). Proxies that compress an answer turn its tag into a weak one.
 func noneMatch(headers []string, etag string) bool {
 	for _, h := range headers {
 		for tag := range strings.SplitSeq(h, ",") {
@@ -62,8 +62,8 @@ func (s *Server) provision(ctx context.Context, c *call) (response, error) {
 	return changed(r, err)
 }
 
-// placement requires the two guids, or, from the oldest clients, a context in
-// their place (PROV-15, PROV-16).
+// placement requires the two GUIDs; clients of the oldest version may send a context in their place
+// (PROV-15, PROV-16).
 func placement(q *broker.ProvisionRequest, v version, b *object) {
 	if q.OrganizationGUID != "" && q.SpaceGUID != "" {
 		return
@@ -88,7 +88,7 @@ func (s *Server) update(ctx context.Context, c *call) (response, error) {
 		Caller: c.Caller, InstanceID: c.instanceID(), ServiceID: b.required("service_id"), PlanID: b.text("plan_id"),
 		Context: b.object("context", limits.Context),
 	}
-	b.object("previous_values", limits.Body) // advice that changes nothing: only its type is checked (UPD-18)
+	b.object("previous_values", limits.Body) // advice that has no effect: only its type is checked (UPD-18)
 	q.Parameters, q.MaintenanceVersion = b.object("parameters", limits.Parameters), b.maintenance(c.version)
 	if b.err != nil {
 		return response{}, b.err
@@ -108,8 +108,8 @@ func (s *Server) deprovision(ctx context.Context, c *call) (response, error) {
 	return s.delete(ctx, c)
 }
 
-// delete answers a DELETE of a binding (UNB-*), and of an instance. Which refusal of an unbind
-// comes first depends on what exists, so that the broker checks the ids (UNB-04).
+// delete answers a DELETE of a binding (UNB-*) or of an instance. The order of an unbind's refusals
+// depends on what exists, so the broker checks the ids (UNB-04).
 func (s *Server) delete(ctx context.Context, c *call) (response, error) {
 	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{
 		Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID(),
@@ -118,7 +118,7 @@ func (s *Server) delete(ctx context.Context, c *call) (response, error) {
 	return changed(r, err)
 }
 
-// changed is the answer to a request that changes an instance, or unbinds.
+// changed builds the answer to a request that changes an instance, or removes a binding.
 func changed(r broker.Result, err error) (response, error) {
 	if err != nil {
 		return response{}, err
@@ -127,7 +127,7 @@ func changed(r broker.Result, err error) (response, error) {
 	switch r.Effect {
 	case broker.Created:
 		return response{status: http.StatusCreated, body: body}, nil
-	case broker.Accepted: // with the token, and where and when to look (FAC-01)
+	case broker.Accepted: // the answer carries the token, and says where and when to poll (FAC-01)
 		body.Operation = r.Token.String()
 		return response{status: http.StatusAccepted, header: lookAt(r.Token, r.RetryAfter), body: body}, nil
 	default:
@@ -140,7 +140,7 @@ type changedBody struct {
 	Operation    string `json:"operation,omitempty"`
 }
 
-// lookAt says where and when to ask how an operation goes.
+// lookAt returns the headers that say where and when to poll an operation.
 func lookAt(token lifecycle.Token, after time.Duration) []header {
 	return []header{{"Location", location("operations", token.String())}, {"Retry-After", seconds(after)}}
 }
@@ -155,11 +155,11 @@ type instanceBody struct {
 	PlanID          string                   `json:"plan_id"`
 	DashboardURL    string                   `json:"dashboard_url,omitempty"`
 	Parameters      json.RawMessage          `json:"parameters,omitempty"`
-	MaintenanceInfo *catalog.MaintenanceInfo `json:"maintenance_info,omitempty"` // from 2.17 on
+	MaintenanceInfo *catalog.MaintenanceInfo `json:"maintenance_info,omitempty"` // for clients of 2.17 or later
 }
 
-// getInstance answers a GET of an instance (GETI-*). The ids of the query are hints
-// that it has no use for (GETI-09).
+// getInstance answers a GET of an instance (GETI-*). The ids in the query are hints that it does
+// not need (GETI-09).
 func (s *Server) getInstance(ctx context.Context, c *call) (response, error) {
 	v, err := s.Broker.Instance(ctx, c.Caller, c.instanceID())
 	if err != nil {

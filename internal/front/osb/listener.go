@@ -6,8 +6,9 @@ import (
 	"net"
 )
 
-// Listener makes a JSON object of the answers that net/http gives by itself, before any handler
-// (ERR-01): to a path with a malformed escape, to headers that are too large, to no HTTP at all.
+// Listener wraps a listener so that the answers which net/http gives itself, before any handler
+// runs, have a JSON object as their body (ERR-01): to a path with a malformed escape, to headers
+// that are too large, to something that is not HTTP.
 func Listener(inner net.Listener) net.Listener { return listener{inner} }
 
 type listener struct{ net.Listener }
@@ -20,11 +21,11 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// A conn is a *net.TCPConn: net/http uses more of it than net.Conn has.
+// A conn embeds *net.TCPConn because net/http uses methods of it that net.Conn does not have.
 type conn struct{ *net.TCPConn }
 
-// plainHeaders stand in every answer that net/http makes by itself, and in
-// none of a Server's. Such an answer is written in one piece.
+// plainHeaders stand in every answer that net/http gives itself, and in no answer of a Server.
+// net/http writes such an answer in one piece.
 var plainHeaders = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
 func (c conn) Write(p []byte) (int, error) {

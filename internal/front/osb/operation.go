@@ -12,8 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A pollBody is what last_operation says. The description is left out rather
-// than empty (LOP-21).
+// A pollBody is the body of a last_operation answer. An empty description is left out (LOP-21).
 type pollBody struct {
 	State            lifecycle.Phase `json:"state"`
 	Description      string          `json:"description,omitempty"`
@@ -21,11 +20,11 @@ type pollBody struct {
 	UpdateRepeatable *bool           `json:"update_repeatable,omitempty"`
 }
 
-// lastOperation answers a poll (LOP-*, LOB-*): always 200 while the record is known, whatever became of the operation (LOP-03,
-// LOP-04).
+// lastOperation answers a poll (LOP-*, LOB-*). The status is 200 as long as the record is known,
+// whatever the outcome of the operation (LOP-03, LOP-04).
 func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
-	// The token is a hint: a query that is wrong is never a reason to refuse a poll, since platforms
-	// take 400 for the failure of the operation (INP-05).
+	// The token is a hint: a malformed query is never a reason to refuse a poll, since platforms
+	// read a 400 as the failure of the operation (INP-05).
 	token := c.URL.Query().Get("operation")
 	if len(token) > limits.Token { // LOP-17
 		return response{}, lifecycle.Refuse(lifecycle.BadRequest,
@@ -55,19 +54,19 @@ func describe(op lifecycle.Operation) string {
 	return op.Description
 }
 
-// A statusBody is the resource of the status façade (FAC-04).
+// A statusBody is the resource that the status façade serves (FAC-04).
 type statusBody struct {
 	Status status `json:"status"`
-	// EstimatedCompletion and Links are hints while the operation runs (FAC-05).
+	// EstimatedCompletion and Links are hints that are given while the operation runs (FAC-05).
 	EstimatedCompletion *time.Time      `json:"estimatedCompletionTime,omitempty"`
 	Links               map[string]link `json:"links,omitempty"`
-	// Error and Description come with a failure (FAC-09).
+	// Error and Description are set for a failed operation (FAC-09).
 	Error       string `json:"error,omitempty"`
 	Description string `json:"description,omitempty"`
 }
 
-// A link is what can be done with an operation. Its reference is relative to its resource: the
-// server does not know what a gateway puts before the path.
+// A link is an action on an operation. Its reference is relative to the operation's resource: the
+// server does not know which path a gateway puts before its own.
 type link struct {
 	Href   string `json:"href"`
 	Method string `json:"method"`
@@ -86,14 +85,14 @@ type condition struct {
 	Message            string    `json:"message"`
 }
 
-// The names of states in progress (FAC-19).
+// pendingStates names the states of operations in progress (FAC-19).
 var pendingStates = map[lifecycle.Kind]string{
 	lifecycle.Provision: "Creating", lifecycle.Update: "Updating", lifecycle.Deprovision: "Deleting",
 	lifecycle.Bind: "Binding", lifecycle.Unbind: "Unbinding",
 }
 
-// getOperation answers a GET of a status (FAC-*): the same operation as last_operation,
-// on a resource of its own, with the answers of an asynchronous request-reply.
+// getOperation answers a GET of a status (FAC-*). It shows the same operation as last_operation, as
+// a resource of its own that follows the asynchronous request-reply pattern.
 func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	p, err := s.Broker.Operation(ctx, c.Caller, c.ids[0])
 	if err != nil {
@@ -105,7 +104,7 @@ func (s *Server) getOperation(ctx context.Context, c *call) (response, error) {
 	switch {
 	case op.Phase == lifecycle.InProgress:
 		return s.pending(p), nil
-	case op.Phase == lifecycle.Failed: // a 4xx each time that it is read (FAC-09, FAC-11)
+	case op.Phase == lifecycle.Failed: // a 4xx each time that the status is read (FAC-09, FAC-11)
 		state, code, reason := "Failed", http.StatusUnprocessableEntity, "OperationFailed"
 		if op.Cancelled {
 			state, code, reason = "Cancelled", http.StatusConflict, operationCancelled
@@ -126,7 +125,8 @@ const (
 	complete           = "The operation is complete."
 )
 
-// statusOf is an operation's status, with one condition: whether it is completed, and since when.
+// statusOf returns an operation's status with one condition: whether the operation is completed,
+// and since when.
 func statusOf(op lifecycle.Operation, state, completed, reason, message string) statusBody {
 	since := op.Settled
 	if since.IsZero() {
@@ -148,8 +148,9 @@ func (s *Server) pending(p broker.Poll) response {
 	return response{status: http.StatusAccepted, header: lookAt(p.Token, p.RetryAfter), body: body}
 }
 
-// cancelOperation is FAC-10. The cancelled operation has failed already, on this resource as in
-// last_operation (FAC-15); the answer says where to watch the removal of what it has made.
+// cancelOperation cancels an operation (FAC-10). The operation counts as failed at once, here as in
+// last_operation (FAC-15); the answer says where to watch the removal of what the operation has
+// made.
 func (s *Server) cancelOperation(ctx context.Context, c *call) (response, error) {
 	p, deletion, err := s.Broker.Cancel(ctx, c.Caller, c.ids[0])
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// answers is the one place where reasons become status and error code.
+// answers is the only place that maps reasons to a status and an error code.
 var answers = map[lifecycle.Reason]struct {
 	status int
 	code   string
@@ -33,24 +33,23 @@ var answers = map[lifecycle.Reason]struct {
 	lifecycle.MaintenanceInfoConflict: {http.StatusUnprocessableEntity, "MaintenanceInfoConflict"},
 }
 
-// internalSentence is all that a client learns of an internal error, besides
-// the name under which the log has the rest (ERR-12).
+// internalSentence is all that a client learns of an internal error, besides the id under which the
+// log has the details (ERR-12).
 const internalSentence = "The service broker met an internal error."
 
-// concurrencyPause is when to repeat a request that met another one.
+// concurrencyPause is how long a client waits before it repeats a request that met another one.
 const concurrencyPause = 5 * time.Second
 
-// statusClientWentAway stands in the log, as in those of other servers, for an answer that nobody
-// is left to read.
+// statusClientWentAway is logged, as other servers do, for an answer whose client has hung up.
 const statusClientWentAway = 499
 
-// wentAway reports whether a request came to nothing because its client had hung up, which is no
-// fault of the broker's. A deadline is no hang-up. A committed operation goes on.
+// wentAway reports whether a request failed because its client had hung up, which is not the
+// broker's fault. An expired deadline is not a hang-up. An operation that was committed goes on.
 func wentAway(r *http.Request, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(r.Context().Err(), context.Canceled)
 }
 
-// A headed refusal's answer has a header of its own.
+// A headed is a refusal whose answer has a header of its own.
 type headed struct {
 	*lifecycle.Refusal
 	header header
@@ -58,8 +57,8 @@ type headed struct {
 
 func (h *headed) Unwrap() error { return h.Refusal }
 
-// A failureBody is the body of every error (ERR-02). The flags are pointers,
-// since false is the value that says something (ERR-10).
+// A failureBody is the body of every error (ERR-02). The flags are pointers because false is the
+// value that carries information (ERR-10).
 type failureBody struct {
 	Error            string `json:"error,omitempty"`
 	Description      string `json:"description,omitempty"`
@@ -67,7 +66,7 @@ type failureBody struct {
 	UpdateRepeatable *bool  `json:"update_repeatable,omitempty"`
 }
 
-// refusal turns an error into an answer. What is not a Refusal is internal.
+// refusal turns an error into an answer. Any error but a Refusal is internal.
 func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at route) response {
 	var refused *lifecycle.Refusal
 	var own *headed
@@ -92,7 +91,7 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	}
 	v, err := apiVersion(r.Header)
 	if refused.Reason == lifecycle.AsyncRequired && at.name == "binding" && err == nil && !v.knows(asynchronousBindings) {
-		// The client may have permitted it: what it lacks is not its permission.
+		// The client may have permitted it: its API version is too old, not its permission missing.
 		body.Description += fmt.Sprintf(" Bindings are made and removed asynchronously from version 2.%d of the API on.",
 			asynchronousBindings)
 	}

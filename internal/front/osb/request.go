@@ -15,8 +15,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// maxDrain is how much of a body that is too large is read and thrown away, so
-// that the client reads the answer rather than a reset.
+// maxDrain is how many bytes of an oversized body are read and discarded, so that the client reads
+// the answer rather than a reset.
 const maxDrain = 16 << 20
 
 var (
@@ -25,8 +25,8 @@ var (
 		header{"WWW-Authenticate", `Basic realm="service broker", charset="UTF-8"`}}
 )
 
-// innermost is net/http's own writer, below all that wrap it: told of a body that is too large, it
-// lets the client read the answer before it resets the connection.
+// innermost returns net/http's own writer from below all wrappers. When that writer learns that a
+// body is too large, it lets the client read the answer before it resets the connection.
 func innermost(w http.ResponseWriter) http.ResponseWriter {
 	for {
 		around, ok := w.(interface{ Unwrap() http.ResponseWriter })
@@ -41,16 +41,16 @@ func drain(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, http.MaxBytesReader(innermost(w), r.Body, maxDrain))
 }
 
-// parse checks the syntax of the request: query, body, types (step 5).
+// parse checks the syntax of the request: its query, its body, and their types (step 5).
 func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) error {
-	if isPoll(c) { // it takes nothing but hints
+	if isPoll(c) { // a poll takes nothing but hints
 		return nil
 	}
 	var err error
 	if c.query, err = url.ParseQuery(c.URL.RawQuery); err != nil {
 		return lifecycle.Refuse(lifecycle.BadRequest, "The query of the URL is malformed.")
 	}
-	if c.Method != http.MethodGet { // a GET records nobody
+	if c.Method != http.MethodGet { // a GET does not record who asked
 		if err := checkIdentity(c.Request); err != nil {
 			return err
 		}
@@ -73,8 +73,8 @@ func (s *Server) parse(ctx context.Context, w http.ResponseWriter, c *call) erro
 
 func isPoll(c *call) bool { return strings.HasSuffix(c.at.name, "last operation") }
 
-// acceptsIncomplete reads the client's permission: the query decides, and the
-// body where the query is silent (INP-09, INP-10).
+// acceptsIncomplete reads whether the client permits an asynchronous answer: the query decides, and
+// the body only where the query is silent (INP-09, INP-10).
 func (c *call) acceptsIncomplete() (bool, error) {
 	const name = "accepts_incomplete"
 	if c.Method == http.MethodGet {
@@ -97,11 +97,11 @@ func (c *call) acceptsIncomplete() (bool, error) {
 	return permitted, c.body.err
 }
 
-// An object is a JSON object whose member names are compared exactly; unknown
-// ones are never looked at (INP-06). Its methods read one member each.
+// An object is a JSON object whose member names are compared exactly; unknown members are ignored
+// (INP-06). Each of its methods reads one member.
 type object struct {
 	members map[string]json.RawMessage
-	err     error // what is wrong with the first member that cannot be read
+	err     error // the first violation found; later ones are not kept
 }
 
 func readObject(w http.ResponseWriter, r *http.Request) (*object, error) {
@@ -126,7 +126,7 @@ func readObject(w http.ResponseWriter, r *http.Request) (*object, error) {
 	return &o, nil
 }
 
-// tooDeep counts the levels of a text that may be no JSON (INP-15).
+// tooDeep reports whether a text, which need not be valid JSON, is nested too deeply (INP-15).
 func tooDeep(body []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(body); i++ {
@@ -147,21 +147,20 @@ func tooDeep(body []byte) bool {
 	return false
 }
 
-// refuse says what is wrong with the object, unless that is said already.
+// refuse records a violation, unless an earlier one is recorded already.
 func (o *object) refuse(format string, args ...any) {
 	if o.err == nil {
 		o.err = lifecycle.Refuse(lifecycle.BadRequest, format, args...)
 	}
 }
 
-// member gives a member that is there and not null: null is as absent
-// (INP-07).
+// member returns a member that is present and not null: null counts as absent (INP-07).
 func (o *object) member(name string) (raw json.RawMessage, found bool) {
 	raw, found = o.members[name]
 	return raw, found && string(raw) != "null"
 }
 
-// read reads an optional member into a value of its type, and reports whether it is there.
+// read decodes an optional member into a value, and reports whether the member is present.
 func (o *object) read(name string, into any, wanted string) bool {
 	raw, found := o.member(name)
 	if found && json.Unmarshal(raw, into) != nil {
@@ -170,14 +169,14 @@ func (o *object) read(name string, into any, wanted string) bool {
 	return found
 }
 
-// bound refuses a member that has more bytes than a record may hold of it.
+// bound refuses a member that is longer than a record may hold.
 func (o *object) bound(name string, length, most int) {
 	if length > most {
 		o.refuse("The member %s is larger than %d bytes.", name, most)
 	}
 }
 
-// text reads an optional string; one that is there is not empty (INP-05).
+// text reads an optional string, which must not be empty if it is present (INP-05).
 func (o *object) text(name string) (s string) {
 	if o.read(name, &s, "a string") && s == "" {
 		o.refuse("The member %s must not be empty.", name)
@@ -186,8 +185,8 @@ func (o *object) text(name string) (s string) {
 	return s
 }
 
-// emptied reads an optional string which is as absent when it is empty: clients
-// that are written in Go send such members always (INP-05).
+// emptied reads an optional string that counts as absent if it is empty: clients written in Go
+// always send such members (INP-05).
 func (o *object) emptied(name string) string {
 	if string(o.members[name]) == `""` {
 		return ""
@@ -195,7 +194,7 @@ func (o *object) emptied(name string) string {
 	return o.text(name)
 }
 
-// required reads a string that must be there (INP-04).
+// required reads a string that must be present (INP-04).
 func (o *object) required(name string) string {
 	s := o.text(name)
 	if s == "" {
@@ -204,7 +203,7 @@ func (o *object) required(name string) string {
 	return s
 }
 
-// object reads an optional object of so many bytes at most, as it came.
+// object returns the raw text of an optional object that has at most the given number of bytes.
 func (o *object) object(name string, most int) json.RawMessage {
 	raw, found := o.member(name)
 	if !found {
@@ -217,7 +216,8 @@ func (o *object) object(name string, most int) json.RawMessage {
 	return raw
 }
 
-// within gives the members of an optional object, to be read in the place of this one's.
+// within returns the members of an optional object as an object of its own, which takes over this
+// object's violation.
 func (o *object) within(name string) *object {
 	inner := &object{}
 	o.read(name, &inner.members, "an object")
@@ -230,8 +230,8 @@ func isObject(raw []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{"))
 }
 
-// maintenance reads maintenance_info.version for clients that know it. An empty
-// object is as none (CLI-04).
+// maintenance reads maintenance_info.version for clients that know it. An empty object counts as
+// absent (CLI-04).
 func (o *object) maintenance(v version) *string {
 	if !v.knows(maintenanceInfo) {
 		return nil

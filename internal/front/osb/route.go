@@ -15,13 +15,13 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A route is a path of the API, in which each * is an identifier, with what answers its methods.
-// Routing is done on the escaped path, so that an encoded slash stays inside its identifier
-// (INP-11), and nothing is cleaned or redirected (INP-19), as net/http's own would.
+// A route is a path of the API, in which each * is an identifier, with the handlers of its methods.
+// Requests are routed by their escaped path, so that an encoded slash stays inside its identifier
+// (INP-11), and paths are never cleaned or redirected, as the router of net/http would do (INP-19).
 type route struct {
-	name    string // for the log, which leaves identifiers out
+	name    string // for the log, which must not show identifiers
 	path    string
-	methods map[string]handler // a GET among them
+	methods map[string]handler // always with a GET
 }
 
 const (
@@ -46,7 +46,7 @@ var routes = []route{
 	}},
 }
 
-// find gives the route of a request; without methods if there is none.
+// find returns the route of a request; one without methods if no route matches.
 func find(r *http.Request) route {
 	for _, known := range routes {
 		if ok, _ := path.Match(known.path, r.URL.EscapedPath()); ok { // the patterns are valid
@@ -56,8 +56,8 @@ func find(r *http.Request) route {
 	return route{name: "unknown"}
 }
 
-// withoutPrefix takes a platform's own path away from before the API's paths.
-// Whether it is the platform's is seen once it is known who asks.
+// withoutPrefix strips a platform's own path from before the API's paths. Whether the prefix is
+// that platform's is checked once the platform has logged in.
 func withoutPrefix(r *http.Request) (prefix string, _ *http.Request) {
 	whole := r.URL.EscapedPath()
 	first, rest, _ := strings.Cut(strings.TrimPrefix(whole, "/"), "/")
@@ -67,11 +67,11 @@ func withoutPrefix(r *http.Request) (prefix string, _ *http.Request) {
 	}
 	out := r.Clone(r.Context())
 	out.URL.RawPath = strings.TrimPrefix(whole, "/"+first)
-	out.URL.Path, _ = url.PathUnescape(out.URL.RawPath) // it was valid in the whole
+	out.URL.Path, _ = url.PathUnescape(out.URL.RawPath) // valid, since it is part of a valid path
 	return "/" + first, out
 }
 
-// route finds the handler, and decodes the identifiers of the path.
+// route returns the handler of the request, and decodes the identifiers in the path.
 func (s *Server) route(c *call) (handler, error) {
 	if c.at.methods == nil {
 		return nil, lifecycle.Refuse(lifecycle.NotFound, "This broker has no such path; its API begins at /v2/catalog.")
@@ -100,8 +100,8 @@ func (s *Server) route(c *call) (handler, error) {
 			return nil, lifecycle.Refuse(lifecycle.BadRequest,
 				"An identifier in the path has a control character, which none may have.")
 		case id == "." || id == "..":
-			// Clients and proxies take such a segment out of a path, encoded or
-			// not: a later DELETE of the id would be one of something else.
+			// Clients and proxies remove such a segment from a path, encoded or not: a later DELETE
+			// of this id would delete something else.
 			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path must not be . or .. alone.")
 		case c.at.name != "operation" && len(id) > limits.Identifier:
 			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.",
@@ -113,7 +113,7 @@ func (s *Server) route(c *call) (handler, error) {
 	return h, nil
 }
 
-// instanceID and bindingID are the identifiers of the path.
+// instanceID and bindingID return the identifiers in the path.
 func (c *call) instanceID() string { return c.ids[0] }
 func (c *call) bindingID() string  { return c.ids[1] }
 

@@ -1,7 +1,7 @@
-// Package osb is the wire: the routes of the Open Service Broker API, its
-// headers and versions, JSON bodies, status codes and error bodies, and the
-// status façade under /operations. It needs a Broker that decides, and knows
-// neither how records are kept nor who makes things.
+// Package osb is the HTTP front: the routes of the Open Service Broker API, its headers and
+// versions, JSON bodies, status codes and error bodies, and the status façade under /operations. It
+// needs a Broker that decides, and knows neither how records are kept nor which provider makes the
+// resources.
 package osb
 
 import (
@@ -29,8 +29,9 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A Broker decides what the routes answer; the methods' own comments are in package broker. Errors
-// are *lifecycle.Refusal where the client is to learn why; any other is answered as an internal error.
+// A Broker decides what the routes answer; package broker documents the methods. An error is a
+// *lifecycle.Refusal if the client is to learn the reason; any other is answered as an internal
+// error.
 type Broker interface {
 	Provision(ctx context.Context, q broker.ProvisionRequest) (broker.Result, error)
 	Update(ctx context.Context, q broker.UpdateRequest) (broker.Result, error)
@@ -43,22 +44,22 @@ type Broker interface {
 	Cancel(ctx context.Context, c broker.Caller, token string) (cancelled broker.Poll, deletion *broker.Poll, err error)
 }
 
-// An Authenticator knows the platforms. It compares in constant time.
+// An Authenticator knows the platforms. It compares credentials in constant time.
 type Authenticator interface {
-	// Authenticate gives the platform whose credentials these are.
+	// Authenticate returns the platform with these credentials, and reports whether there is one.
 	Authenticate(username, password string) (platforms.Identity, bool)
 }
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	Broker    Broker
 	Platforms Authenticator
 	Throttle  *rates.Limiter
-	// Offerings gives the same offerings each time. The first request that shows the catalog
-	// calls it.
+	// Offerings returns the same offerings each time. It is first called by the first request that
+	// shows the catalog.
 	Offerings func() []catalog.Offering
-	// Callback is where people come back to from a platform's sign-on, and Located is told where its
-	// API is; nil for pages that nobody signs on to.
+	// Callback returns the address to which a platform's sign-on sends people back, and Located is
+	// told where the platform's API is; both are nil if the pages have no sign-on.
 	Callback func(context.Context) string
 	Located  func(ctx context.Context, platform platforms.Identity, location string)
 	Now      func() time.Time
@@ -70,10 +71,10 @@ type Options struct {
 // A Server is the http.Handler of the broker.
 type Server struct {
 	Options
-	parts sync.Map // of *shown, by what tells them apart
+	parts sync.Map // of *shown, by the values that distinguish them
 }
 
-// A shown catalog is what a platform may see of it, encoded once for clients that know
+// A shown is the part of the catalog that a platform may see, encoded once for clients that know
 // binding_rotatable and once for others.
 type shown struct {
 	view             *catalog.View
@@ -104,8 +105,8 @@ func (s *Server) show(view *catalog.View, clients *platforms.SignOn, back string
 	return &shown{view: view, plain: encode(false), rotatable: encode(true)}
 }
 
-// shownTo is what a platform may see of the catalog, worked out once. The name of an offering
-// that the catalog no longer has shows nothing.
+// shownTo returns the part of the catalog that a platform may see, computed once. If an offering
+// named for the platform has left the catalog, that name shows nothing.
 func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 	key := strings.Join(p.Offerings, "\n") // empty for everything
 	clients, back := p.SignOn, ""
@@ -130,8 +131,8 @@ func (s *Server) shownTo(ctx context.Context, p platforms.Identity) *shown {
 	return found.(*shown)
 }
 
-// withClients gives each offering whose pages are this broker's a client of the platform's login,
-// which comes back to an address; empty for none.
+// withClients gives each offering whose pages are this broker's own a client at the platform's
+// login, which redirects to the address back; it changes nothing if back is empty.
 func withClients(offerings []catalog.Offering, clients *platforms.SignOn, back string) []catalog.Offering {
 	if back == "" {
 		return offerings
@@ -145,9 +146,9 @@ func withClients(offerings []catalog.Offering, clients *platforms.SignOn, back s
 	return offerings
 }
 
-// emitted is the catalog as clients get it: only binding_rotatable depends on the version (CAT-25,
-// CAT-31). Each plan says whether it is bindable: some platforms take a plan that does not say so
-// for one that is not (CAT-15).
+// emitted returns the catalog as clients get it: only binding_rotatable depends on the version
+// (CAT-25, CAT-31). Each plan says whether it is bindable, since some platforms treat a plan that
+// does not say so as not bindable (CAT-15).
 func emitted(offerings []catalog.Offering, rotation bool) []catalog.Offering {
 	out := make([]catalog.Offering, len(offerings)) // an empty array, never null (CAT-01)
 	for i, o := range offerings {
@@ -168,37 +169,38 @@ func emitted(offerings []catalog.Offering, rotation bool) []catalog.Offering {
 
 type receivedKey struct{}
 
-// WithReceived tells the server when a request reached the API gateway before it; without it, a
-// request is received when it is served. A PUT that was received before a DELETE of the same id
-// begins nothing after it (ORB-03).
+// WithReceived tells the server when the API gateway received a request; without it, a request
+// counts as received when it is served. A PUT that was received before a DELETE of the same id
+// starts nothing after that DELETE (ORB-03).
 func WithReceived(ctx context.Context, at time.Time) context.Context {
 	return context.WithValue(ctx, receivedKey{}, at)
 }
 
 type originKey struct{}
 
-// WithOrigin tells where browsers reach the broker: scheme, host and the path before its own.
+// WithOrigin tells the server where browsers reach the broker: scheme, host, and the path before
+// the broker's own.
 func WithOrigin(ctx context.Context, origin string) context.Context {
 	return context.WithValue(ctx, originKey{}, origin)
 }
 
-// OriginIn is where browsers reach the broker; empty if nothing tells.
+// OriginIn returns where browsers reach the broker; empty if the context does not say.
 func OriginIn(ctx context.Context) string {
 	origin, _ := ctx.Value(originKey{}).(string)
 	return origin
 }
 
-// A response is what a handler answers. A nil body is sent as {}: every body
-// is a JSON object (ERR-01).
+// A response is the answer of a handler. A nil body is sent as {}: every body is a JSON object
+// (ERR-01).
 type response struct {
 	status int
-	header []header // beside what every answer has
+	header []header // besides the headers that every answer has
 	body   any
-	// raw is sent as it is, in place of body.
+	// raw is sent unchanged, in place of body.
 	raw []byte
 }
 
-// A header is a line of an answer's head.
+// A header is one header line of an answer.
 type header struct{ name, value string }
 
 // A call is one request on its way through the checks.
@@ -215,8 +217,8 @@ type call struct {
 
 type handler func(s *Server, ctx context.Context, c *call) (response, error)
 
-// ServeHTTP answers one request. Of several refusals it gives the first in the order of
-// docs/divergences.md. It is the only place that writes, logs and counts.
+// ServeHTTP answers one request. Of several refusals, the client gets the first in the order of
+// docs/divergences.md. No other function writes an answer, logs a request, or counts it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := s.Now()
 	received, ok := r.Context().Value(receivedKey{}).(time.Time)
@@ -235,7 +237,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		resp = s.refusal(ctx, err, r, at)
-		_ = resp.encode() // it holds nothing but texts and flags
+		_ = resp.encode() // a refusal has only strings and flags, which can always be encoded
 	}
 	if id != "" {
 		w.Header().Set(keptRequestIdentity, id)
@@ -249,8 +251,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // classes of status codes, as metrics call them.
 var classes = [...]string{2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"}
 
-// asGet turns a HEAD into the GET whose headers it asks for (RFC 9110, section
-// 9.3.2).
+// asGet turns a HEAD into a GET, whose headers its answer must have (RFC 9110, section 9.3.2).
 func asGet(r *http.Request) *http.Request {
 	if r.Method != http.MethodHead {
 		return r
@@ -260,14 +261,14 @@ func asGet(r *http.Request) *http.Request {
 	return get
 }
 
-// The headers of most answers are shared by all of them: nobody may change a value in place.
+// Most answers share these header values: no code may change them in place.
 var (
 	notStored = []string{"no-store"}
 	isJSON    = []string{"application/json"}
 )
 
-// write sends the answer to a request whose path began with the prefix: a HEAD has the
-// headers of the GET and no body.
+// write sends the answer to a request whose path began with the prefix. The answer to a HEAD has
+// the headers of the GET and no body.
 func (r *response) write(w http.ResponseWriter, prefix string, body bool) {
 	h := w.Header()
 	h["Cache-Control"] = notStored
@@ -279,13 +280,13 @@ func (r *response) write(w http.ResponseWriter, prefix string, body bool) {
 	}
 	if r.status != http.StatusNotModified {
 		h["Content-Type"] = isJSON
-		if !body { // with one, net/http counts it
+		if !body { // net/http sets it if there is a body
 			h.Set("Content-Length", strconv.Itoa(len(r.raw)))
 		}
 	}
 	w.WriteHeader(r.status)
 	if body && len(r.raw) > 0 {
-		_, _ = w.Write(r.raw) // the client may have gone
+		_, _ = w.Write(r.raw) // the client may be gone
 	}
 }
 
@@ -316,10 +317,10 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	user, password, _ := r.BasicAuth()
 	platform, ok := s.Platforms.Authenticate(user, password)
 	if !ok {
-		return response{}, errUnauthorized // nothing is read of the body
+		return response{}, errUnauthorized // the body is not read
 	}
 	logs.AddSubject(ctx, platform.ID, "", "")
-	if wait := s.Throttle.Take(platform.ID); wait > 0 { // nor is anything here
+	if wait := s.Throttle.Take(platform.ID); wait > 0 { // the body is not read here, either
 		return response{}, &headed{lifecycle.Refuse(lifecycle.TooManyRequests,
 			"This platform sends more requests than it may. Repeat this one later."), header{"Retry-After", seconds(wait)}}
 	}
@@ -356,15 +357,15 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	return handle(s, ctx, c)
 }
 
-// underV2 reports whether the version header is required: everywhere but on
-// the status façade, which is not part of the API (FAC-07).
+// underV2 reports whether the version header is required: everywhere but on the status façade,
+// which is not part of the API (FAC-07).
 func underV2(r *http.Request) bool {
 	path := r.URL.EscapedPath()
 	return path == "/v2" || strings.HasPrefix(path, "/v2/")
 }
 
-// location is a path of the server. A gateway that keeps a part of the path to itself, such as
-// its stage, puts that part back on the way out.
+// location returns a path of the server. A gateway that keeps a part of the path to itself, such as
+// its stage, puts that part back into the answer.
 func location(segments ...string) string {
 	var b strings.Builder
 	for _, segment := range segments {

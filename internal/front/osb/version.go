@@ -10,20 +10,20 @@ import (
 // A version is the minor version of the API that a client speaks: 2.9 is 9.
 type version int
 
-// Versions that are served; later minor versions only add, and are served as
-// the newest (HDR-03, HDR-05).
+// The oldest and the newest version that are served. Later minor versions only add, so they are
+// served as the newest (HDR-03, HDR-05).
 const (
 	oldest version = 9
 	newest version = 17
 )
 
-// A feature is the version that brought it: to clients of older versions it does not exist.
+// A feature is the version that introduced it: it is hidden from clients of older versions.
 type feature version
 
-// The features. No other place says which version brought what.
+// The features. No other place says which version introduced what.
 const (
 	placementRequired    feature = 10 // a context cannot stand for organization_guid and space_guid (PROV-16)
-	volumeMounts         feature = 10 // in their form of today (BIND-35)
+	volumeMounts         feature = 10 // in their present form (BIND-35)
 	asynchronousBindings feature = 14 // (BIND-20, UNB-07)
 	updatedDashboard     feature = 14 // dashboard_url in the answer to an update (UPD-27)
 	maintenanceInfo      feature = 15 // in requests (CLI-04)
@@ -32,14 +32,14 @@ const (
 	expiry               feature = 16 // of a binding (BIND-27)
 	renewal              feature = 17 // renew_before and predecessor_binding_id of a binding (ROT-08)
 	rotatable            feature = 17 // binding_rotatable in the catalog (CAT-25)
-	maintenanceShown     feature = 17 // maintenance_info of an instance that is fetched
+	maintenanceShown     feature = 17 // maintenance_info in the answer to a GET of an instance
 )
 
 // knows reports whether clients of the version know the feature.
 func (v version) knows(f feature) bool { return v >= version(f) }
 
-// apiVersion reads the version header as two integers: as text or as a
-// fraction, 2.10 would come before 2.9 (HDR-02).
+// apiVersion reads the version header as two integers: compared as text or as a fraction, 2.10
+// would come before 2.9 (HDR-02).
 func apiVersion(h http.Header) (version, error) {
 	values := h.Values(keptVersion)
 	if len(values) == 0 || values[0] == "" {

@@ -14,10 +14,10 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// An act is one thing that an operator may do, and what its page says before and after.
+// An act is an action of an operator, with the words that its page shows before and after.
 type act struct {
 	name, link, title, does, hurts, button, did string
-	flags                                       string // that the command of this name needs after its token
+	flags                                       string // flags that the CLI command of this name needs after the token
 	do                                          func(v *visit, r lifecycle.Record) (acts.Done, error)
 }
 
@@ -29,7 +29,7 @@ func retry(v *visit, r lifecycle.Record) (acts.Done, error) {
 	return v.Console.Acts.Retry(v.r.Context(), r.Token().String(), attempt)
 }
 
-// The acts, by what a record is in.
+// The acts. actsOn says which of them a record allows.
 var (
 	actRetry = act{
 		name: "retry", link: "Retry", title: "Start this operation again?", button: "Start it again",
@@ -77,10 +77,10 @@ var (
 	}
 )
 
-// settled is what a platform's user reads unless the operator says more.
+// settled is the message for a platform's user unless the operator writes another one.
 const settled = "The operator of the broker has ended this operation."
 
-// actsOn are what may be done to a record.
+// actsOn returns the acts that a record allows.
 func (v *visit) actsOn(r lifecycle.Record) []act {
 	switch {
 	case r.OfOrphan() && r.IsReleased():
@@ -95,7 +95,7 @@ func (v *visit) actsOn(r lifecycle.Record) []act {
 	return nil
 }
 
-// actLinks lead to the pages that ask.
+// actLinks renders links to the pages that ask for confirmation.
 func (v *visit) actLinks(r lifecycle.Record) g.Node {
 	return h.Span(h.Class("acts"), g.Map(v.actsOn(r), func(a act) g.Node {
 		return h.A(h.Href("act?"+url.Values{"do": {a.name}, "token": {r.Token().String()}}.Encode()),
@@ -103,7 +103,7 @@ func (v *visit) actLinks(r lifecycle.Record) g.Node {
 	}))
 }
 
-// withActs are the heads of a table whose last column has what may be done.
+// withActs returns the heads of a table, with a last column for the acts if the session may act.
 func (v *visit) withActs(heads ...string) []string {
 	if v.acts {
 		heads = append(heads, "Acts")
@@ -111,7 +111,7 @@ func (v *visit) withActs(heads ...string) []string {
 	return heads
 }
 
-// nameOf is the name of a thing in quarantine; empty for anything else.
+// nameOf returns the name of a thing in quarantine; it is empty for any other record.
 func nameOf(r lifecycle.Record) string {
 	if r.Kept == nil {
 		return ""
@@ -119,7 +119,7 @@ func nameOf(r lifecycle.Record) string {
 	return r.Kept.Name
 }
 
-// home is the page that shows what a record is of.
+// home returns the page on which a record is shown.
 func home(r lifecycle.Record) string {
 	if r.OfOrphan() {
 		return "quarantine"
@@ -127,8 +127,8 @@ func home(r lifecycle.Record) string {
 	return to(r.Key)
 }
 
-// asked finds the act that a request names, and its record; where it cannot be done, the page
-// says so.
+// asked finds the act that a request names, and its record. If the act is not possible, it returns
+// a page that says so.
 func (v *visit) asked() (a act, r lifecycle.Record, status int, page g.Node) {
 	refuse := func(status int, title, why string) (act, lifecycle.Record, int, g.Node) {
 		_, page := v.page(title, false, h.P(g.Text(why)))
@@ -155,7 +155,7 @@ func (v *visit) asked() (a act, r lifecycle.Record, status int, page g.Node) {
 		"it has changed meanwhile. Look at it again.")
 }
 
-// ask is the page that asks about an act.
+// ask shows the page that asks for confirmation of an act.
 func (v *visit) ask() (int, g.Node) {
 	a, r, status, page := v.asked()
 	if page != nil {
@@ -173,7 +173,7 @@ func (v *visit) ask() (int, g.Node) {
 		}, h.A(h.Href(home(r)), g.Text("Cancel"))))
 }
 
-// act does what its page has asked about.
+// act carries out the act that its page has asked about.
 func (v *visit) act() (int, g.Node) {
 	a, r, status, page := v.asked()
 	if page != nil {

@@ -5,12 +5,12 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// A Sample shows how a program connects. Credentials come from the environment: no page holds
+// A Sample shows how a program connects. It takes credentials from the environment: no page holds
 // any.
 type Sample struct{ Name, Code string }
 
-// showsCredentials is the command by which a platform shows the credentials of a binding; empty
-// if it is not known.
+// showsCredentials returns the platform's command that shows the credentials of a binding; empty if
+// that command is not known.
 func (v *view) showsCredentials() string {
 	switch name := quoted(v.title()); v.names.Platform {
 	case "cloudfoundry":
@@ -22,7 +22,7 @@ func (v *view) showsCredentials() string {
 	}
 }
 
-// connect says how to use an instance.
+// connect renders the section on how to use an instance.
 func (v *view) connect() g.Node {
 	if v.record.State != "ready" && v.record.State != "updating" {
 		return nil

@@ -29,8 +29,8 @@ const (
 	pathLeaveConsole = PrefixConsole + "/leave"
 )
 
-// Reads is what the console reads of the ledger, which documents it. Each reads an index, and
-// none the whole table.
+// Reads is the part of the ledger that the console reads; package ledger documents the methods.
+// Each reads an index, and none the whole table.
 type Reads interface {
 	Instances(ctx context.Context, platform, cursor string, limit int) (page []lifecycle.Key, next string, _ error)
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
@@ -38,7 +38,7 @@ type Reads interface {
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 }
 
-// Acts is what the console does for a session that may act; see package acts.
+// Acts carries out the acts of a session that may act; see package acts.
 type Acts interface {
 	Retry(ctx context.Context, token string, attempt int) (acts.Done, error)
 	Settle(ctx context.Context, token, message string) (acts.Done, error)
@@ -46,8 +46,7 @@ type Acts interface {
 	Discard(ctx context.Context, key lifecycle.Key) (acts.Done, error)
 }
 
-// Console is what the operator's console shows and does, beside what each page of an
-// instance needs.
+// Console is what the operator's console needs besides what the page of an instance needs.
 type Console struct {
 	Reads     Reads
 	Acts      Acts
@@ -55,14 +54,14 @@ type Console struct {
 	Registry  func(ctx context.Context) (platforms.Registry, error)
 }
 
-// A list's page ends at either of these, so that it stays under 30 kB and is answered in time
-// however many instances there are.
+// A page of a list ends at either of these bounds, so that it stays under 30 kB and is answered in
+// time however many instances there are.
 const (
 	mostRows   = 20
 	mostLooked = 400
 )
 
-// parts are the pages that the navigation leads to.
+// parts are the pages in the navigation.
 var parts = []struct{ path, name string }{
 	{"overview", "Overview"}, {"instances", "Instances"}, {"operations", "Operations"}, {"upgrades", "Upgrades"},
 	{"quarantine", "Quarantine"}, {"retained", "Retained"}, {"offerings", "Offerings"}, {"costs", "Costs"},
@@ -93,11 +92,11 @@ type visit struct {
 	now    time.Time
 	part   string
 	acts   bool    // the session may act
-	busy   bool    // the page changes soon
-	unread []error // what could not be read; the rest is shown
+	busy   bool    // the page is about to change
+	unread []error // errors of reads that failed; the rest of the page is shown
 }
 
-// visited lets sessions of the console see a page.
+// visited wraps a page so that only sessions of the console see it.
 func (s *Server) visited(part string, show func(*visit) (int, g.Node)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
@@ -129,7 +128,7 @@ func consoleSignIn() g.Node {
 		"Links are valid for 15 minutes, and once. The command line prints one:", example("Command", "longshore console"))
 }
 
-// page is a page of the console; a live one brings itself up to date.
+// page renders a page of the console; a live page updates itself.
 func (v *visit) page(title string, live bool, body ...g.Node) (int, g.Node) {
 	role := "Reads only"
 	if v.acts {
@@ -139,7 +138,7 @@ func (v *visit) page(title string, live bool, body ...g.Node) (int, g.Node) {
 		h.Header(h.Class("bar"),
 			h.P(h.Class("brand"), g.Text("Longshore")),
 			h.Nav(h.Aria("label", "Console"), g.Map(parts, func(p struct{ path, name string }) g.Node {
-				here := p.path == v.part || p.path == v.part+"s" // such as of one instance
+				here := p.path == v.part || p.path == v.part+"s" // the page of one instance belongs to the list of instances
 				return h.A(h.Href(p.path), g.If(here, h.Aria("current", "page")), g.Text(p.name))
 			})),
 			h.Form(h.Method("post"), h.Action("leave"), h.Span(g.Text(role)),
@@ -150,28 +149,29 @@ func (v *visit) page(title string, live bool, body ...g.Node) (int, g.Node) {
 			g.Group(body)))
 }
 
-// alert is what needs somebody.
+// alert renders a box for something that needs a person's attention.
 func alert(title, text string, more ...g.Node) g.Node {
 	return h.Div(h.Class("alert"), h.Role("status"), h.P(h.Class("bad"), h.Strong(g.Text(title))), g.Text(text), g.Group(more))
 }
 
-// hint is what a page says about itself.
+// hint renders a remark of a page about itself.
 func hint(text string, more ...g.Node) g.Node {
 	return h.P(h.Class("none"), g.Text(text), g.Group(more))
 }
 
-// note keeps an error, and lets the page go on.
+// note keeps an error for the log, so that the rest of the page is shown.
 func (v *visit) note(err error) {
 	if err != nil {
 		v.unread = append(v.unread, err)
 	}
 }
 
-// gather reads on in a list until a page is full, or so much was looked at that an answer is
-// due. A place in a list is that of a source's page, and how many of it are passed.
+// gather reads pages of a source until a page of the list is full, or until it has looked at so
+// many entries that an answer is due. A place in the list consists of the cursor of a source's page
+// and the number of its entries to skip.
 func gather[T any](v *visit, read func(cursor string) ([]T, string, error), takes func(T) bool) (rows []T, next string) {
 	skip, cursor, _ := strings.Cut(v.r.URL.Query().Get("at"), ".")
-	passed, _ := strconv.Atoi(skip) // a place that somebody made up is the first
+	passed, _ := strconv.Atoi(skip) // an invalid place means the first
 	for looked := 0; ; {
 		page, after, err := read(cursor)
 		v.note(err)
@@ -192,7 +192,7 @@ func gather[T any](v *visit, read func(cursor string) ([]T, string, error), take
 	}
 }
 
-// due reads records by the index of what the reaper is to look at until then.
+// due returns a reader of the records that the reaper is to look at within the given time.
 func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record, string, error) {
 	return func(cursor string) (all []lifecycle.Record, next string, err error) {
 		page, next, err := v.Console.Reads.Due(v.r.Context(), v.now.Add(until), cursor)
@@ -205,7 +205,7 @@ func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record
 	}
 }
 
-// existing reads the instances that exist, the latest first.
+// existing reads a page of the instances that exist, the latest first.
 func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, err error) {
 	keys, next, err := v.Console.Reads.Instances(v.r.Context(), "", cursor, mostRows)
 	all, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
@@ -214,12 +214,12 @@ func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, er
 		reading.Go(func() { all[n], unread[n] = v.Records.Record(v.r.Context(), k, v.now) })
 	}
 	reading.Wait()
-	// The directory may still list what is deleted; former lives have lists of their own.
+	// The directory may still list deleted instances; former lives have lists of their own.
 	all = slices.DeleteFunc(all, func(r lifecycle.Record) bool { return !r.Exists() || r.Key.Life != "" })
 	return all, next, errors.Join(append(unread, err)...)
 }
 
-// more leads to the next page of a list, and back to its first.
+// more renders links to the next page of a list, and back to the first.
 func (v *visit) more(next string) g.Node {
 	to := func(place, words string) g.Node {
 		q := v.r.URL.Query()
@@ -233,7 +233,7 @@ func (v *visit) more(next string) g.Node {
 		g.If(next != "", to(next, "Next page"))))
 }
 
-// listed is a table, or says that there is nothing.
+// listed renders a table, or says that there is nothing to list.
 func listed[T any](v *visit, heads []string, rows []T, next, none string, cells func(T) []g.Node) g.Node {
 	if next != "" {
 		none = "There is none among those that were looked at. The next page goes on."
@@ -241,12 +241,12 @@ func listed[T any](v *visit, heads []string, rows []T, next, none string, cells 
 	return g.Group{g.If(len(rows) == 0, hint(none)), g.If(len(rows) > 0, table(heads, rows, cells)), v.more(next)}
 }
 
-// to is the console's page of an instance.
+// to returns the path of an instance's page in the console.
 func to(k lifecycle.Key) string {
 	return "instance?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}}.Encode()
 }
 
-// longestWord is how much a list shows of one text, in characters.
+// longestWord is the most that a list shows of a text, in characters.
 const longestWord = 60
 
 // short shortens a text for a list.

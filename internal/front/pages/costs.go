@@ -15,17 +15,18 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// mostCounted bounds the instances whose prices are added up for one page.
+// mostCounted bounds the number of instances whose prices are added up for one page.
 const mostCounted = 2000
 
-// A currency is what prices are told in, and for how long: usd, monthly.
+// A currency is the unit of a price: a code such as usd, and a period such as monthly.
 type currency struct{ code, unit string }
 
-// Prices are amounts that are not added to each other.
+// Prices are amounts by currency; amounts in different currencies are not added up.
 type prices map[currency]float64
 
-// pricesOf are the list prices of a plan, by the member costs of its metadata that platforms know:
-// amounts by currency, and a unit. Several in one currency and unit are added up.
+// pricesOf returns the list prices of a plan. It reads the metadata member costs, which platforms
+// know: amounts by currency, and a unit. Several amounts in the same currency and unit are added
+// up.
 func pricesOf(metadata json.RawMessage) prices {
 	var m struct {
 		Costs []struct {
@@ -33,7 +34,7 @@ func pricesOf(metadata json.RawMessage) prices {
 			Unit   string             `json:"unit"`
 		} `json:"costs"`
 	}
-	_ = json.Unmarshal(metadata, &m) // an operator's own object may have any members
+	_ = json.Unmarshal(metadata, &m) // an operator may put any members there
 	all := prices{}
 	for _, c := range m.Costs {
 		for code, amount := range c.Amount {
@@ -43,7 +44,7 @@ func pricesOf(metadata json.RawMessage) prices {
 	return all
 }
 
-// String has each unit once: EUR 11.00 or USD 12.50 monthly.
+// String joins the prices of each unit: EUR 11.00 or USD 12.50 monthly.
 func (p prices) String() string {
 	units := map[string][]string{}
 	for c, amount := range p {
@@ -59,13 +60,14 @@ func (p prices) String() string {
 
 // A bill is what the instances of one space cost by the list prices of their plans.
 type bill struct {
-	latest    lifecycle.Record // of them; it names the space as the platform does now
+	latest    lifecycle.Record // its latest instance, which has the current name of the space
 	instances int
 	unpriced  int
 	prices    prices
 }
 
-// bills adds up what exists, by organization and space, and reports whether that was everything.
+// bills adds up the instances that exist, by organization and space, and reports whether it read
+// all of them.
 func (v *visit) bills() (all []bill, whole bool, _ error) {
 	by := map[[3]string]*bill{}
 	var unread []error
@@ -110,7 +112,7 @@ func (v *visit) costs() (int, g.Node) {
 	list := listed(v, []string{"Where", "Instances", "No price", "List prices"}, rows, next,
 		"There is no instance.", func(b bill) []g.Node {
 			is := b.latest.Attributes
-			in := text("not known, " + short(b.latest.Key.Platform)) // as of what was rebuilt
+			in := text("not known, " + short(b.latest.Key.Platform)) // a record that was rebuilt may not know it
 			if is.OrganizationGUID+is.SpaceGUID != "" {
 				name := first(where(v.namesOf(v.r.Context(), b.latest)), short(is.OrganizationGUID)+" / "+short(is.SpaceGUID))
 				q := url.Values{"organization": {is.OrganizationGUID}, "space": {is.SpaceGUID}}

@@ -21,14 +21,14 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// How much a page shows, so that it stays under 30 kB however long an instance lives.
+// Bounds of a page, so that it stays under 30 kB however long an instance lives.
 const (
 	mostBindings = 20
 	mostEntries  = 20
 	longestText  = 300 // of one entry, in characters
 )
 
-// A view is all that the page of an instance shows.
+// A view is all the data that the page of an instance shows.
 type view struct {
 	now      time.Time
 	record   lifecycle.Record
@@ -41,8 +41,8 @@ type view struct {
 	history  []lifecycle.Entry
 	facts    ledger.Facts
 	samples  []Sample
-	acts     bool // the session may order something
-	// who tells operators who asked; nil for users.
+	acts     bool // the session may give orders
+	// who tells an operator who asked for an operation; it is nil for users.
 	who func(lifecycle.Entry) string
 }
 
@@ -70,11 +70,11 @@ func (s *Server) instance(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// view reads all that the page shows.
+// view reads all the data that the page shows.
 func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	v := &view{now: s.Now()}
 	var record, facts, history, bindings error
-	var reads sync.WaitGroup // a page takes as long as the longest of them
+	var reads sync.WaitGroup // the reads run in parallel
 	reads.Go(func() { v.record, record = s.Records.Record(ctx, k, v.now) })
 	reads.Go(func() { v.facts, facts = s.Records.Facts(ctx, k) })
 	reads.Go(func() { v.history, _, history = s.Records.History(ctx, k, "", mostEntries) })
@@ -86,7 +86,7 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	v.facts = v.facts.Of(v.record)
 	v.samples = s.Samples[v.record.Provider]
 	v.offering, v.plan, v.known = s.Plans.Plan(v.record.Attributes.ServiceID, v.record.Attributes.PlanID)
-	// An earlier life of the id may have been in another space.
+	// Entries of an earlier life of the id are left out: that life may have been in another space.
 	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.record.Incarnation })
 	v.names = s.namesOf(ctx, v.record)
 	if len(v.bindings) > mostBindings {
@@ -95,13 +95,13 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	return v, nil
 }
 
-// namesOf opens the names of an instance where they can be read.
+// namesOf decrypts the names of an instance; it returns none if they cannot be read.
 func (s *Server) namesOf(ctx context.Context, r lifecycle.Record) lifecycle.Names {
 	names, _ := s.Names.Names(ctx, r)
 	return names
 }
 
-// title is what people call the instance.
+// title returns the name that people know the instance by, or its id.
 func (v *view) title() string { return first(v.names.Instance, v.record.Key.Instance) }
 
 func (v *view) page() g.Node {
@@ -115,7 +115,7 @@ func (v *view) page() g.Node {
 	))
 }
 
-// states are the words for each state, and the tones of their dots.
+// states has a tone for the dot, and a word, for each state.
 var states = map[lifecycle.State]struct{ tone, word string }{
 	lifecycle.Creating: {"busy", "Creating"}, lifecycle.Ready: {"good", "Ready"}, lifecycle.Updating: {"busy", "Updating"},
 	lifecycle.CreateFailed: {"bad", "Failed"}, lifecycle.Deleting: {"busy", "Deleting"},
@@ -129,7 +129,7 @@ func (v *view) head() g.Node {
 		h.H1(g.Text(v.title())), stateOf(v.record))
 }
 
-// present are the texts that are not empty.
+// present returns the texts that are not empty.
 func present(texts ...string) (out []string) {
 	for _, t := range texts {
 		if t != "" {
@@ -139,12 +139,12 @@ func present(texts ...string) (out []string) {
 	return out
 }
 
-// doing are the words for operations in progress.
+// doing has the words for operations in progress.
 var doing = map[lifecycle.Kind]string{
 	operation.Provision: "Being created", operation.Update: "Being updated", operation.Deprovision: "Being deleted",
 }
 
-// progress says what is happening now, and until when.
+// progress renders what is happening now, and how long it may take.
 func (v *view) progress(op *lifecycle.Operation) g.Node {
 	if !v.record.InProgress() {
 		return nil
@@ -162,14 +162,14 @@ func (v *view) progress(op *lifecycle.Operation) g.Node {
 		g.If(op.Description != "", h.P(h.Class("said"), g.Text(op.Description))))
 }
 
-// advice says what to do about a failure, by the state that it has left.
+// advice says what to do about a failure, by the state that the failure has left.
 var advice = map[lifecycle.State]string{
 	lifecycle.CreateFailed: "Delete this instance and create it again.",
 	lifecycle.DeleteFailed: "Delete it again. What is left is removed by the broker after eight days in any case.",
 	lifecycle.Ready:        "The instance is as it was before. Repeat the update, or leave it.",
 }
 
-// failure says why the last thing failed, and what to do.
+// failure renders why the latest operation failed, and what to do.
 func (v *view) failure(op *lifecycle.Operation) g.Node {
 	if failed := v.record.FailedCreation(); failed != nil {
 		op = failed
@@ -187,7 +187,7 @@ func (v *view) failure(op *lifecycle.Operation) g.Node {
 		v.orderLink(orderDeletion))
 }
 
-// failed are the words for operations that failed.
+// failed has the words for operations that failed.
 var failed = map[lifecycle.Kind]string{
 	operation.Provision: "It could not be created", operation.Update: "The last update failed",
 	operation.Deprovision: "It could not be deleted",
@@ -224,13 +224,13 @@ func (v *view) planFact() g.Node {
 	return g.Group{h.Strong(g.Text(v.plan.Name)), g.If(v.plan.Description != "", g.Text(" – "+v.plan.Description))}
 }
 
-// behind reports whether an instance has another version than its plan.
+// behind reports whether an instance does not have the current version of its plan.
 func behind(r lifecycle.Record, p catalog.Plan) bool {
 	next := p.MaintenanceInfo
 	return next != nil && next.Version != r.Attributes.MaintenanceVersion && r.State != lifecycle.Deleted
 }
 
-// upgrade tells of a newer version of the plan.
+// upgrade renders a notice of a newer version of the plan.
 func (v *view) upgrade() g.Node {
 	next := v.plan.MaintenanceInfo
 	if !v.known || !behind(v.record, v.plan) {
@@ -279,7 +279,7 @@ func (v *view) bound() g.Node {
 		g.If(v.more, h.P(h.Class("none"), g.Text(fmt.Sprintf("These are the first %d; your platform lists all.", mostBindings)))))
 }
 
-// done are the words for operations that have ended.
+// done has the words for operations that have ended: for success, and for failure.
 var done = map[lifecycle.Kind][2]string{
 	operation.Provision: {"Created", "Creation failed"}, operation.Update: {"Updated", "Update failed"},
 	operation.Deprovision: {"Deleted", "Deletion failed"}, operation.Bind: {"Bound", "Binding failed"},
@@ -287,7 +287,7 @@ var done = map[lifecycle.Kind][2]string{
 	operation.Release: {"Released", "Release failed"},
 }
 
-// happened lists the history, the latest first.
+// happened renders the history, the latest entry first.
 func (v *view) happened() g.Node {
 	if len(v.history) == 0 {
 		return section("history", "History", h.P(h.Class("none"), g.Text("Nothing has ended yet.")))
@@ -340,7 +340,7 @@ func named(name, value string) string {
 	return name + " " + clipped(value)
 }
 
-// planOf names the plan of an entry, if it is not the one of today.
+// planOf returns the name of an entry's plan, if that is not the current plan.
 func (v *view) planOf(e lifecycle.Entry) string {
 	if e.PlanID == "" || e.PlanID == v.record.Attributes.PlanID {
 		return ""

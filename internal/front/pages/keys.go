@@ -15,34 +15,35 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Durations of links and sessions.
+// Lifetimes of links and sessions.
 const (
-	// LinkTime is how long a link can be exchanged.
+	// LinkTime is how long a link can be exchanged for a session.
 	LinkTime = 15 * time.Minute
 	// SessionTime is how long a session lasts.
 	SessionTime = 15 * time.Minute
 )
 
-// A Scope is what a session opens: the page of one instance, or the operator's console.
+// A Scope is the part of the pages that a session opens: the page of one instance, or the
+// operator's console.
 type Scope struct {
-	// Platform and Instance are the instance's; both are empty for the console.
+	// Platform and Instance are the ids of the instance; both are empty for the console.
 	Platform string `json:"p,omitempty"`
 	Instance string `json:"i,omitempty"`
-	// Console opens the console.
+	// Console opens the operator's console.
 	Console bool `json:"c,omitempty"`
-	// Acts opens what changes something, beside what the scope shows.
+	// Acts also permits the actions of the scope's pages that change something.
 	Acts bool `json:"a,omitempty"`
 }
 
-// ScopeOf is the page of an instance.
+// ScopeOf returns the scope of an instance's page.
 func ScopeOf(k lifecycle.Key) Scope { return Scope{Platform: k.Platform, Instance: k.Instance} }
 
-// sum names a scope in a session and its cookie.
+// sum identifies a scope in a session and in the name of its cookie.
 func (s Scope) sum() [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%t:%t:%d:%s%s", s.Console, s.Acts, len(s.Platform), s.Platform, s.Instance))
 }
 
-// path is the page that a scope begins with.
+// path returns the first page of a scope.
 func (s Scope) path() string {
 	if s.Console {
 		return pathOverview
@@ -50,14 +51,14 @@ func (s Scope) path() string {
 	return InstancePath(lifecycle.Key{Platform: s.Platform, Instance: s.Instance})
 }
 
-// A Link opens a scope, once.
+// A Link opens a scope, and can be used once.
 type Link struct {
 	Scope
 	ID    string    `json:"id"`
 	Until time.Time `json:"u"`
 }
 
-// Keys seals links and sessions.
+// Keys seals and opens links and sessions.
 type Keys struct{ Table vault.Vault }
 
 func (k *Keys) seal(ctx context.Context, purpose vault.Member, plain []byte) (string, error) {
@@ -65,7 +66,7 @@ func (k *Keys) seal(ctx context.Context, purpose vault.Member, plain []byte) (st
 	return base64.RawURLEncoding.EncodeToString(sealed), err
 }
 
-// errToken says that a link or a cookie is not one of this broker.
+// errToken says that this broker did not seal a link or a cookie.
 var errToken = errors.New("not sealed by this broker")
 
 func (k *Keys) open(ctx context.Context, purpose vault.Member, text string) ([]byte, error) {
@@ -80,7 +81,7 @@ func (k *Keys) open(ctx context.Context, purpose vault.Member, text string) ([]b
 	return plain, err
 }
 
-// Link seals a link.
+// Link returns the sealed text of a link.
 func (k *Keys) Link(ctx context.Context, l Link) (string, error) {
 	plain, err := json.Marshal(l)
 	if err != nil {
@@ -97,15 +98,15 @@ func (k *Keys) link(ctx context.Context, text string) (l Link, err error) {
 	return l, json.Unmarshal(plain, &l)
 }
 
-// A session opens one scope to a browser until a time. Its sealed form is below 400 bytes, however
-// long the ids are.
+// A session opens one scope to a browser until a given time. Its sealed form is shorter than 400
+// bytes, however long the ids are.
 type session struct {
 	scope  [sha256.Size]byte
 	until  time.Time
-	person string // who signed on, by the login's id; empty for a link's, and for an id over maxPerson
+	person string // the login's id of the person who signed on; empty if a link opened the session, or the id exceeds maxPerson
 }
 
-// maxPerson bounds the id of a person in bytes.
+// maxPerson bounds the id of a person, in bytes.
 const maxPerson = 128
 
 func (k *Keys) session(ctx context.Context, s session) (string, error) {

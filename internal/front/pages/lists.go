@@ -15,20 +15,20 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// called is what people call an instance, or its id.
+// called returns the name that people know an instance by, or its id.
 func (v *visit) called(r lifecycle.Record) string {
 	if r.IsBinding() {
-		return r.Key.Instance // its names stand in the instance's record
+		return r.Key.Instance // its names are in the instance's record
 	}
 	return first(v.namesOf(v.r.Context(), r).Instance, r.Key.Instance)
 }
 
-// named leads to the page of an instance.
+// named renders a link to the page of an instance.
 func (v *visit) named(r lifecycle.Record) g.Node {
 	return h.A(h.Href(to(r.Key)), g.Text(short(v.called(r))))
 }
 
-// planOf are the names of a record's offering and plan.
+// planOf returns the names of a record's offering and plan.
 func (v *visit) planOf(r lifecycle.Record) string {
 	o, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
 	if !known {
@@ -37,7 +37,7 @@ func (v *visit) planOf(r lifecycle.Record) string {
 	return short(o.Name) + " / " + short(p.Name)
 }
 
-// ages are what a list may be narrowed to, by how old an instance is.
+// ages are the ranges of an instance's age by which the list can be filtered.
 var ages = []struct {
 	value, words string
 	from, to     time.Duration
@@ -46,7 +46,8 @@ var ages = []struct {
 	{"old", "more than 30 days", 30 * 24 * time.Hour, 1<<63 - 1}, {"older", "more than a year", 365 * 24 * time.Hour, 1<<63 - 1},
 }
 
-// takes reports whether an instance is asked for. Names are compared last, since they have to be opened.
+// takes reports whether an instance matches the filter. It compares names last, since they have to
+// be decrypted.
 func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 	is := func(name string, values ...string) bool {
 		asked := q.Get(name)
@@ -84,7 +85,7 @@ func (v *visit) instances() (int, g.Node) {
 	return v.page("Instances", false, v.form(q), list)
 }
 
-// where are the names of an organization and a space.
+// where joins the names of an organization and a space.
 func where(in lifecycle.Names) string {
 	all := present(in.Organization, in.Space, in.Namespace)
 	for i, name := range all {
@@ -93,7 +94,8 @@ func where(in lifecycle.Names) string {
 	return strings.Join(all, " / ")
 }
 
-// form narrows the list of instances; it works by its address, without script.
+// form renders the filter of the list of instances; it sets the query of the URL, and needs no
+// script.
 func (v *visit) form(q url.Values) g.Node {
 	type option struct{ value, words string }
 	choice := func(name, label string, options []option) g.Node {
@@ -130,7 +132,7 @@ func stateOf(r lifecycle.Record) g.Node {
 	return dot(state.tone, state.word)
 }
 
-// doing is what an operation does, or how it has ended.
+// doing renders what an operation does, or how it has ended.
 func (v *visit) doing(r lifecycle.Record) g.Node {
 	kind := kinds[r.Operation.Kind]
 	switch {
@@ -144,7 +146,7 @@ func (v *visit) doing(r lifecycle.Record) g.Node {
 	return dot("good", kind+" done")
 }
 
-// kinds are the nouns of operations.
+// kinds has the nouns for operations.
 var kinds = map[lifecycle.Kind]string{
 	operation.Provision: "Creation", operation.Update: "Update", operation.Deprovision: "Deletion",
 	operation.Bind: "Binding", operation.Unbind: "Unbinding", operation.Quarantine: "Quarantine", operation.Release: "Release",
@@ -206,7 +208,7 @@ func (v *visit) quarantine() (int, g.Node) {
 		"so that whoever needs one notices before it is deleted."), list)
 }
 
-// forever is after all that is due.
+// forever reaches beyond every date on which a record is due.
 const forever = 100 * 365 * 24 * time.Hour
 
 func (v *visit) retained() (int, g.Node) {
@@ -267,8 +269,8 @@ func (v *visit) platforms() (int, g.Node) {
 	return v.page("Platforms", false, list)
 }
 
-// login says whether a platform may log in, and until when a password that was replaced is
-// valid. No secret of it is shown.
+// login renders whether a platform may log in, and until when its replaced password stays valid. It
+// shows no secret.
 func (v *visit) login(p platforms.Platform) g.Node {
 	if !p.Removed.IsZero() {
 		return g.Group{dot("off", "Removed"), g.Text(" "), ago(p.Removed, v.now)}

@@ -9,8 +9,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// instance is the page of an instance with what operators see of it: whose it is, where, and its
-// operation.
+// instance shows the page of an instance with additions for operators: whose it is, where it is,
+// and its operation.
 func (v *visit) instance() (int, g.Node) {
 	is, err := v.view(v.r.Context(), keyIn(v.r))
 	if err != nil {
@@ -43,7 +43,7 @@ func (v *visit) whose(is *view) g.Node {
 		fact{"Incarnation", known("", r.Incarnation)}))
 }
 
-// known is a name with its id.
+// known renders a name and an id.
 func known(name, id string) g.Node {
 	switch {
 	case id == "" || id == name:
@@ -54,7 +54,7 @@ func known(name, id string) g.Node {
 	return g.Group{g.Text(name + " "), h.Code(g.Text(id))}
 }
 
-// platform names a platform; without the registry, it is its id.
+// platform renders a platform's name and id; only the id if the registry cannot be read.
 func (v *visit) platform(id string) g.Node {
 	registry, err := v.Console.Registry(v.r.Context())
 	v.note(err)
@@ -66,7 +66,7 @@ func (v *visit) platform(id string) g.Node {
 	return known("", id)
 }
 
-// operation tells of the latest operation, and what may be done about it.
+// operation renders the latest operation, and the acts that it allows.
 func (v *visit) operation(is *view) g.Node {
 	r, op := is.record, is.record.Operation
 	if op == nil {

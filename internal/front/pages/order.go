@@ -14,14 +14,14 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// Broker is what an instance's page may order: requests that its platform could make, too.
+// Broker carries out what an instance's page orders: requests that its platform could make as well.
 type Broker interface {
 	Update(ctx context.Context, q broker.UpdateRequest) (broker.Result, error)
 	Delete(ctx context.Context, q broker.DeleteRequest) (broker.Result, error)
 }
 
-// An order is one thing that a session that acts may have the broker do to an instance, and what
-// its page says before it. It leaves alone what only the platform knows.
+// An order is a request that a session that acts may have the broker carry out on an instance, with
+// the words that its page shows before. No order touches data that only the platform knows.
 type order struct {
 	name, link, title, does, hurts string
 	possible                       func(v *view) bool
@@ -56,12 +56,13 @@ var (
 	}
 )
 
-// orderPath is the path of the page that asks about an order.
+// orderPath returns the path of the page that asks for confirmation of an order.
 func orderPath(o order, k lifecycle.Key) string {
 	return "order?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}, "do": {o.name}}.Encode()
 }
 
-// orderLink leads to the page that asks, for a session that acts.
+// orderLink renders a link to the page that asks for confirmation; nothing for a session that may
+// not act.
 func (v *view) orderLink(o order) g.Node {
 	if !v.acts || !o.possible(v) {
 		return nil
@@ -69,8 +70,8 @@ func (v *view) orderLink(o order) g.Node {
 	return h.Span(h.Class("acts"), g.Text(" "), h.A(h.Href(orderPath(o, v.record.Key)), g.Text(o.link)))
 }
 
-// order asks about an order, and gives it once its form is sent. Giving it twice is one order, as
-// for a platform that repeats its request.
+// order asks for confirmation of an order, and gives it once the form is sent. An order that is
+// given twice counts once, as for a platform that repeats its request.
 func (s *Server) order(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	k := keyIn(r)
@@ -105,14 +106,14 @@ func (s *Server) order(w http.ResponseWriter, r *http.Request) {
 		"changed meanwhile.", v.back()))
 }
 
-// asks is the page that asks about an order.
+// asks renders the page that asks for confirmation of an order.
 func (v *view) asks(o order) g.Node {
 	return layout(o.title, h.Main(h.Class("wide"), h.H1(g.Text(o.title)),
 		facts(fact{"Instance", text(v.title())}, fact{"Plan", v.planFact()}, fact{"Upgrade", v.upgrade()}),
 		question(o.does, o.hurts, orderPath(o, v.record.Key), o.link, nil, v.back())))
 }
 
-// question says what an act does, and why it may hurt; its form does it.
+// question renders what an act does and why it may hurt, with the form that carries it out.
 func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
 	return g.Group{
 		h.P(h.Class("does"), g.Text(does)), alert("Why it may hurt", hurts),
@@ -121,20 +122,20 @@ func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
 	}
 }
 
-// back leads to the page of the instance.
+// back renders a link to the page of the instance.
 func (v *view) back() g.Node {
 	return h.A(h.Href(InstancePath(v.record.Key)[len(Prefix)+1:]), g.Text("Back to the instance"))
 }
 
-// here stands in the history for where something was ordered.
+// here is the place that the history shows for an order given on a page.
 const here = "longshore page"
 
-// give has the broker carry an order of a person out. Its page then shows what comes of it, also why it
-// failed.
+// give has the broker carry out a person's order. The instance's page then shows the outcome,
+// including the reason of a failure.
 func (s *Server) give(w http.ResponseWriter, r *http.Request, o order, v *view, person string) {
 	by := broker.Caller{Platform: v.record.Key.Platform, Received: v.now, AcceptsIncomplete: true,
 		Asker: lifecycle.Asker{IdentityPlatform: here}}
-	if person != "" { // in Cloud Foundry's words (OID-02)
+	if person != "" { // under the member name that Cloud Foundry uses (OID-02)
 		by.Identity, _ = json.Marshal(map[string]string{"user_id": person})
 	}
 	_, err := o.give(r.Context(), s.Broker, by, v)

@@ -15,18 +15,19 @@ import (
 
 // Bounds of the overview.
 const (
-	// soon is until when what runs or has failed is due: the reaper removes failures itself
-	// after eight days.
+	// soon is how far ahead the overview looks for running and failed operations in the due index:
+	// the reaper itself removes failures after eight days.
 	soon = 9 * 24 * time.Hour
-	// lately is how old the reports are that it reads; an inventory is taken each hour.
+	// lately is the maximum age of the reports that the overview reads; an inventory is taken each
+	// hour.
 	lately = 3 * time.Hour
-	// mostNeeds bounds the list of what needs somebody.
+	// mostNeeds bounds the list of what needs a person.
 	mostNeeds = 10
-	// faultsOfStuck is after how many faults in a row an operation is shown as stuck.
+	// faultsOfStuck is the number of faults in a row from which an operation counts as stuck.
 	faultsOfStuck = 3
 )
 
-// stuck reports whether an operation does not go on by itself, or hardly.
+// stuck reports whether an operation makes little or no progress by itself.
 func stuck(r lifecycle.Record, now time.Time) bool {
 	return r.InProgress() && (r.Operation.Trouble != "" || r.Operation.Faults >= faultsOfStuck || r.Operation.Overdue(now))
 }
@@ -36,7 +37,7 @@ func failedForGood(r lifecycle.Record) bool {
 	return r.State == lifecycle.CreateFailed || r.State == lifecycle.DeleteFailed
 }
 
-// why says why an operation is stuck or has failed.
+// why returns the reason why an operation is stuck or has failed.
 func why(r lifecycle.Record, now time.Time) string {
 	op := r.Operation
 	switch {
@@ -50,7 +51,7 @@ func why(r lifecycle.Record, now time.Time) string {
 	return op.Description
 }
 
-// A count is what the due index says now. It is at least that, unless all was read.
+// A count is the totals of the due index. They are lower bounds unless the whole index was read.
 type count struct {
 	running, stuck, failed int
 	needs                  []lifecycle.Record
@@ -110,7 +111,8 @@ func (v *visit) overview() (int, g.Node) {
 		v.totals(counted), v.sweep(swept))
 }
 
-// number is a total with a tone, unless it is zero, and the page that has what is counted.
+// number renders a total, with a tone unless it is zero, and a link to the page that lists what was
+// counted.
 func number(name string, n int, more, to, tone string) g.Node {
 	value := g.Text(strconv.Itoa(n) + more)
 	if to != "" {
@@ -119,7 +121,7 @@ func number(name string, n int, more, to, tone string) g.Node {
 	return h.Div(h.Dt(g.Text(name)), h.Dd(g.If(n > 0 && tone != "", h.Class(tone)), value))
 }
 
-// verdict is the state of the broker in one line, and why the reaper has halted.
+// verdict renders the state of the broker in one line, or the reason why the reaper has halted.
 func (v *visit) verdict(c count, i ledger.Inventory) g.Node {
 	if i.Halt != nil {
 		return alert("The reaper leaves orphans alone", i.Halt.Reason+" Look at what it found, and let it go on. It halted ",
@@ -131,7 +133,7 @@ func (v *visit) verdict(c count, i ledger.Inventory) g.Node {
 	return h.P(dot("good", "Nothing needs you"))
 }
 
-// needs lists what is stuck or has failed.
+// needs renders the operations that are stuck or have failed.
 func (v *visit) needs(c count) g.Node {
 	if len(c.needs) == 0 {
 		return nil
@@ -145,7 +147,7 @@ func (v *visit) needs(c count) g.Node {
 		g.If(c.stuck+c.failed > len(c.needs), hint("Operations have the others.")))
 }
 
-// totals are those of the last whole inventory.
+// totals renders the totals of the last complete inventory.
 func (v *visit) totals(r *ledger.Report) g.Node {
 	if r == nil {
 		return section("totals", "Totals", hint("No inventory was taken in the last three hours; one is due each hour."))
@@ -172,7 +174,7 @@ func more(n int) string {
 	return fmt.Sprintf(" and %d more", n)
 }
 
-// sweep tells of the reaper's last run that had something to do.
+// sweep renders the reaper's last run that had something to do.
 func (v *visit) sweep(r *ledger.Report) g.Node {
 	if r == nil {
 		return section("sweep", "Last sweep", hint("The reaper had nothing to do in the last three hours."))

@@ -1,8 +1,7 @@
-// Package pages shows people their instances in a browser: a page for each, behind a
-// session that a signed link or a login opens, and operators their console. It reads records and
-// changes none but what was used to come in, where platforms' logins are, and when facts were
-// asked for; a session that acts has the broker, or package acts, change the rest. It knows no
-// provider.
+// Package pages shows people their instances in a browser, each on a page behind a session that a
+// signed link or a login opens, and shows operators their console. It reads records. It writes only
+// which links were used, where the logins of platforms are, and when facts were asked for; for a
+// session that acts, the broker or package acts changes the rest. It knows no provider.
 package pages
 
 import (
@@ -31,7 +30,7 @@ import (
 // Prefix begins the path of every page.
 const Prefix = "/dashboard"
 
-// The paths of the pages. Ids stand in the query, where they may hold any character.
+// The paths of the pages. Ids are in the query, where they may contain any character.
 const (
 	pathInstance = Prefix + "/instance"
 	pathOrder    = Prefix + "/order"
@@ -41,7 +40,7 @@ const (
 	pathScript   = Prefix + "/script.js"
 )
 
-// Records is what the pages need of the ledger, which documents it.
+// Records is the part of the ledger that the pages need; package ledger documents the methods.
 type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Bindings(ctx context.Context, instance lifecycle.Key, after string, most int) (
@@ -51,13 +50,13 @@ type Records interface {
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
-// Plans looks up a plan; false when it has left the catalog.
+// Plans looks up a plan; it returns false for a plan that has left the catalog.
 type Plans interface {
 	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 }
 
-// Names opens what people call an instance, and who asked for what; none where they cannot be
-// read any more.
+// Names decrypts the name that people gave an instance, and who asked for an operation; both are
+// empty once they cannot be read any more.
 type Names interface {
 	Names(ctx context.Context, i lifecycle.Record) (lifecycle.Names, error)
 	Who(ctx context.Context, e lifecycle.Entry) (string, error)
@@ -72,9 +71,9 @@ type Options struct {
 	Console Console
 	Broker  Broker
 	SignOn  *SignOn // nil: sessions are opened by links alone
-	// Samples show how programs connect, by the names of the providers.
+	// Samples show how programs connect, by the name of the provider.
 	Samples map[string][]Sample
-	// Inquire has a provider asked for facts, and does not wait for them.
+	// Inquire has a provider asked for facts, and returns without waiting for them.
 	Inquire func(ctx context.Context, q workflow.Inquiry) error
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -84,7 +83,7 @@ type Options struct {
 type Server struct {
 	Options
 	handler http.Handler
-	located sync.Map // what each platform last said of its API, by ids of platforms
+	located sync.Map // the last API location that each platform sent, by the id of the platform
 }
 
 // New makes a server.
@@ -106,19 +105,19 @@ func New(o Options) *Server {
 	return s
 }
 
-// sameOrigin refuses forms of other sites. A proxy may change the Host that a browser's Origin is
-// compared with: the broker's own origin counts, too.
+// sameOrigin refuses forms of other sites. The broker's own origin counts as the same, too: a proxy
+// may have changed the Host that a browser's Origin is compared with.
 func (s *Server) sameOrigin() *http.CrossOriginProtection {
 	protection := http.NewCrossOriginProtection()
 	if s.SignOn != nil {
 		if origin, err := platforms.Origin(s.SignOn.Origin(context.Background())); err == nil {
-			_ = protection.AddTrustedOrigin(origin) // it is a scheme and a host
+			_ = protection.AddTrustedOrigin(origin) // always a scheme and a host
 		}
 	}
 	return protection
 }
 
-// ServeHTTP answers a request below Prefix. A panic ends the request and not the process.
+// ServeHTTP answers a request for a path below Prefix. A panic ends the request, not the process.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -128,7 +127,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.ServeHTTP(w, r)
 }
 
-// policy allows nothing that does not come from this broker, and no page to frame another.
+// policy allows only content from this broker, and lets no page frame another.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -150,7 +149,7 @@ var style []byte
 //go:embed script.js
 var script []byte
 
-// asset serves a file that is part of the program.
+// asset serves a file that is embedded in the program.
 func asset(kind string, content []byte) http.HandlerFunc {
 	sum := sha256.Sum256(content)
 	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
@@ -166,7 +165,7 @@ func asset(kind string, content []byte) http.HandlerFunc {
 	}
 }
 
-// show answers with a page. A browser that has the very page is told so.
+// show answers with a page, or with 304 if the browser has the same page.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, page g.Node) {
 	var b bytes.Buffer
 	if err := page.Render(&b); err != nil {
@@ -186,33 +185,34 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, page g
 	_, _ = w.Write(b.Bytes())
 }
 
-// fail answers when the broker cannot read its records. The cause is for the log.
+// fail answers a request whose records cannot be read. The cause goes to the log only.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.Log.ErrorContext(r.Context(), "a page cannot be shown", "error", err)
 	s.show(w, r, http.StatusServiceUnavailable, message("This page cannot be shown now",
 		"The broker cannot read its records. Load the page again in a minute; if this lasts, tell the operator."))
 }
 
-// keyIn is the instance that a request names.
+// keyIn returns the key of the instance that a request names.
 func keyIn(r *http.Request) lifecycle.Key {
 	q := r.URL.Query()
 	return lifecycle.Key{Platform: q.Get("platform"), Instance: q.Get("id")}
 }
 
-// InstancePath is the path of an instance's page, with its query.
+// InstancePath returns the path of an instance's page, with its query.
 func InstancePath(k lifecycle.Key) string {
 	return pathInstance + "?" + url.Values{"platform": {k.Platform}, "id": {k.Instance}}.Encode()
 }
 
-// EnterPath is the path of the page that exchanges a sealed link.
+// EnterPath returns the path of the page that exchanges a sealed link for a session.
 func EnterPath(link string) string { return pathEnter + "?" + url.Values{"link": {link}}.Encode() }
 
-// cookieName is the cookie of a scope's session: a browser may have several.
+// cookieName returns the name of the cookie of a scope's session: a browser may have several
+// sessions.
 func cookieName(scope [sha256.Size]byte) string {
 	return "__Host-longshore-" + hex.EncodeToString(scope[:6])
 }
 
-// sessionFor is the request's session for the scope; nil if there is none.
+// sessionFor returns the request's session for the scope; nil if it has none.
 func (s *Server) sessionFor(r *http.Request, of Scope) (*session, error) {
 	scope := of.sum()
 	cookie, err := r.Cookie(cookieName(scope))
@@ -231,8 +231,8 @@ func (s *Server) sessionFor(r *http.Request, of Scope) (*session, error) {
 	return &has, nil
 }
 
-// roles reports whether the request's sessions see a scope, and gives the one that acts there; nil if
-// none does.
+// roles reports whether the request's sessions may see a scope, and returns the session that may
+// act there; nil if there is none.
 func (s *Server) roles(r *http.Request, of Scope) (sees bool, acting *session, _ error) {
 	of.Acts = false
 	reading, unread := s.sessionFor(r, of)
@@ -241,7 +241,7 @@ func (s *Server) roles(r *http.Request, of Scope) (sees bool, acting *session, _
 	return reading != nil || acting != nil, acting, errors.Join(unread, err)
 }
 
-// open begins a session for a scope, and leads the browser to its page.
+// open begins a session for a scope, and redirects the browser to the scope's page.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope, person string) {
 	scope := of.sum()
 	value, err := s.Keys.session(r.Context(), session{scope, s.Now().Add(SessionTime), person})
@@ -253,17 +253,17 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope, person s
 	http.Redirect(w, r, of.path(), http.StatusSeeOther)
 }
 
-// enter asks whether a link is to be used: what follows links by itself, such as a preview in
-// a chat, does not use it up.
+// enter asks whether to use a link, so that a program that follows links by itself, such as a
+// chat's preview, does not use it up.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
 	s.show(w, r, http.StatusOK, enterPage(r.URL.Query().Get("link")))
 }
 
-// maxForm bounds a form in bytes.
+// maxForm bounds a form, in bytes.
 const maxForm = 16 << 10
 
-// exchange gives a session for a link. The link is recorded as used in the same moment: of two
-// that use it, one gets the session.
+// exchange opens a session for a link. It records the link as used in one conditional write: of two
+// requests with the same link, one gets a session.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	link, err := s.Keys.link(r.Context(), r.PostFormValue("link"))
@@ -289,7 +289,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 // leave ends the sessions of an instance.
 func (s *Server) leave(w http.ResponseWriter, r *http.Request) { s.end(w, r, ScopeOf(keyIn(r))) }
 
-// end ends the sessions of a scope, also those that act.
+// end ends the sessions of a scope, including the session that acts.
 func (s *Server) end(w http.ResponseWriter, r *http.Request, of Scope) {
 	for _, of.Acts = range []bool{false, true} {
 		http.SetCookie(w, cookie(cookieName(of.sum()), "", -1))
@@ -297,7 +297,8 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request, of Scope) {
 	s.show(w, r, http.StatusOK, leftPage())
 }
 
-// cookie is Lax, not Strict: Strict is not sent when a platform's own page links here.
+// cookie makes a cookie that is Lax: a Strict one would not be sent when a platform's own page
+// links here.
 func cookie(name, value string, age int) *http.Cookie {
 	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode}

@@ -10,8 +10,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// layout is a page around its main part. Assets are named relative to the page, which may
-// stand below a path that a gateway keeps to itself.
+// layout renders a page around its main part. It names assets relative to the page, which may be
+// below a path that a gateway keeps to itself.
 func layout(title string, main ...g.Node) g.Node {
 	return h.Doctype(h.HTML(h.Lang("en"),
 		h.Head(
@@ -27,7 +27,7 @@ func layout(title string, main ...g.Node) g.Node {
 	))
 }
 
-// message is a page that says one thing.
+// message renders a page with a single message.
 func message(title, text string, more ...g.Node) g.Node {
 	return layout(title, h.Main(h.Class("message"), h.H1(g.Text(title)), h.P(g.Text(text)), g.Group(more)))
 }
@@ -37,19 +37,20 @@ func notFound() g.Node {
 		"or by the link that `longshore dashboard` prints.")
 }
 
-// signIn is shown without a session. It does not tell whether the instance exists.
+// signIn renders the page for a request without a session. It does not reveal whether the instance
+// exists.
 func signIn(instance string) g.Node {
 	return message("Sign in to see this instance", "This page needs a session, which a link opens. "+
 		"Links are valid for 15 minutes, and once. Ask the operator of the broker for one:",
 		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", "Command"), g.Text("longshore dashboard "+quoted(instance))))
 }
 
-// again leads to the page of a scope, which leads to its login.
+// again renders a link to the page of a scope, which redirects to the scope's login.
 func (s *Server) again(of Scope) g.Node {
 	return h.P(h.A(h.Class("primary"), h.Href(".."+of.path()), g.Text("Sign on")))
 }
 
-// quoted is a word of a shell.
+// quoted returns a text as a word of a shell.
 func quoted(word string) string {
 	plain := func(r rune) bool {
 		return r != '-' && r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -76,12 +77,12 @@ func leftPage() g.Node {
 	return message("You are signed out", "Nobody can see the instance from this browser any more, until you open another link.")
 }
 
-// section is a part of a page under a heading.
+// section renders a part of a page under a heading.
 func section(id, title string, body ...g.Node) g.Node {
 	return h.Section(h.ID(id), h.Aria("labelledby", id+"-title"), h.H2(h.ID(id+"-title"), g.Text(title)), g.Group(body))
 }
 
-// A fact is one line of a list of facts.
+// A fact is a line in a list of facts.
 type fact struct {
 	name  string
 	value g.Node // nil leaves the fact out
@@ -103,8 +104,8 @@ func facts(all ...fact) g.Node {
 	}))
 }
 
-// table is a table that narrow screens show as cards. Roles keep it a table for readers where
-// the style makes blocks of it.
+// table renders a table that narrow screens show as cards. ARIA roles keep it a table for screen
+// readers where the style turns its rows into blocks.
 func table[T any](heads []string, rows []T, cells func(T) []g.Node) g.Node {
 	var all g.Group
 	for _, r := range rows {
@@ -113,7 +114,7 @@ func table[T any](heads []string, rows []T, cells func(T) []g.Node) g.Node {
 	return tableOf(heads, all)
 }
 
-// tableOf is no generic function, which the compiler writes anew for each type.
+// tableOf is not generic, so that the compiler does not generate it anew for each type.
 func tableOf(heads []string, rows g.Group) g.Node {
 	titles := g.Group{h.Role("row")}
 	for _, s := range heads {
@@ -130,7 +131,7 @@ func row(heads []string, cells []g.Node) g.Node {
 	return h.Tr(all)
 }
 
-// ago is a time in words, with the exact one in its title.
+// ago renders a time relative to now, with the exact time in its title.
 func ago(at, now time.Time) g.Node {
 	if at.IsZero() {
 		return nil
@@ -146,7 +147,7 @@ func ago(at, now time.Time) g.Node {
 	return h.Time(h.DateTime(at.UTC().Format(time.RFC3339)), h.Title(exact), g.Text(words))
 }
 
-// span is a duration in its largest unit, rounded down.
+// span returns a duration in its largest unit, rounded down.
 func span(d time.Duration) string {
 	for _, u := range []struct {
 		name string
@@ -166,18 +167,18 @@ func plural(n int, unit string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// dot is a state as a coloured dot and a word.
+// dot renders a state as a coloured dot and a word.
 func dot(tone, word string) g.Node {
 	return h.Span(h.Class("state "+tone), g.Text(word))
 }
 
-// example is a text that a user copies.
+// example renders a text for the user to copy.
 func example(label, content string) g.Node {
 	return h.Div(h.Class("example"),
 		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", label), h.Data("copy", ""), h.Code(g.Text(content))))
 }
 
-// clipped shortens a text between two characters.
+// clipped shortens a text to at most longestText characters.
 func clipped(s string) string { return clippedTo(s, longestText) }
 
 func clippedTo(s string, most int) string {
@@ -187,5 +188,5 @@ func clippedTo(s string, most int) string {
 	return s
 }
 
-// first is the first of the texts that is not empty.
+// first returns the first text that is not empty.
 func first(texts ...string) string { return cmp.Or(texts...) }

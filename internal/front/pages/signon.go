@@ -20,45 +20,47 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// PathCallback is where a login sends a browser back to.
+// PathCallback is the path that a login sends the browser back to.
 const PathCallback = Prefix + "/callback"
 
-// attemptTime is how long somebody may take to sign on.
+// attemptTime is how long a person may take to sign on.
 const attemptTime = 10 * time.Minute
 
-// APIs is what a sign-on needs of the ledger, which documents it.
+// APIs is the part of the ledger that a sign-on needs; package ledger documents the method.
 type APIs interface {
 	PlatformAPI(ctx context.Context, platform string) (ledger.PlatformAPI, error)
 }
 
-// A SignOn has logins open sessions.
+// A SignOn opens sessions by means of logins.
 type SignOn struct {
 	APIs APIs
-	// Registry has the platforms' logins, and the operator's.
+	// Registry returns the logins of the platforms and the operator's login.
 	Registry func() platforms.Registry
-	// Origin is where browsers reach the broker; empty if nothing tells.
+	// Origin returns where browsers reach the broker; empty if it is not known.
 	Origin func(context.Context) string
 	Finder *signon.Finder
 }
 
-// An attempt is what a browser keeps, sealed, until the login sends it back. It names a scope, whose
-// page this broker makes: no address that somebody else chose.
+// An attempt is a sign-on in progress, which the browser keeps sealed until the login sends it
+// back. It names a scope, whose page this broker chooses, rather than an address that somebody else
+// could choose.
 type attempt struct {
 	signon.Attempt
 	Scope Scope     `json:"o"`
 	Until time.Time `json:"u"`
 }
 
-// attemptCookie is the cookie of one attempt: several pages may be opened at once.
+// attemptCookie returns the name of the cookie of one attempt: a browser may open several pages at
+// once.
 func attemptCookie(state string) string {
 	return "__Host-longshore-at-" + state[:min(len(state), 8)]
 }
 
-// errNoLogin says that nobody signs on to a scope.
+// errNoLogin says that a scope has no login.
 var errNoLogin = errors.New("it has no login")
 
-// signOn leads a browser to the login of a scope. Without one it shows how to come in otherwise, as
-// it does for what is not on its way to a page: the script then loads the page again.
+// signOn redirects a browser to the login of a scope. It shows the other page instead if there is
+// no login, or if the request does not navigate to a page: the script then loads the page again.
 func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherwise g.Node) {
 	mode := r.Header.Get("Sec-Fetch-Mode")
 	on, _, err := s.loginOf(r.Context(), of)
@@ -84,7 +86,7 @@ func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherw
 	http.Redirect(w, r, on.Begin(a.Attempt), http.StatusSeeOther)
 }
 
-// loginOf finds the login of a scope: that of the instance's platform, or the operator's.
+// loginOf returns the login of a scope: that of the instance's platform, or the operator's.
 func (s *Server) loginOf(ctx context.Context, of Scope) (on *signon.Login, record lifecycle.Record, err error) {
 	if s.SignOn == nil || s.SignOn.Origin(ctx) == "" {
 		return nil, record, errNoLogin
@@ -120,8 +122,8 @@ func (s *Server) loginOf(ctx context.Context, of Scope) (on *signon.Login, recor
 	return on, record, err
 }
 
-// callback is where a login sends a browser back to. The state's use is recorded before the code is
-// exchanged: of two that come with it, one goes on.
+// callback answers the request with which a login sends a browser back. It records the state as
+// used before it exchanges the code: of two requests with the same state, one continues.
 func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	a, err := s.attempted(r, q.Get("state"))
@@ -146,7 +148,7 @@ func (s *Server) callback(w http.ResponseWriter, r *http.Request) {
 	s.open(w, r, granted, person)
 }
 
-// attempted gives the attempt that a browser comes back from.
+// attempted returns the attempt that a browser comes back from.
 func (s *Server) attempted(r *http.Request, state string) (a attempt, _ error) {
 	kept, err := r.Cookie(attemptCookie(state))
 	if err != nil {
@@ -162,7 +164,8 @@ func (s *Server) attempted(r *http.Request, state string) (a attempt, _ error) {
 	return a, nil
 }
 
-// granted is the scope that somebody may have who comes back from a login, and who that is.
+// granted returns the scope that the person who comes back from a login may have, and the id of
+// that person.
 func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (_ Scope, who string, _ error) {
 	if refusal != "" || code == "" {
 		return a.Scope, "", fmt.Errorf("%w: it sends the browser back without a code", signon.ErrRefused)
@@ -182,7 +185,7 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	case registry.SignOnOf(a.Scope.Platform) != nil:
 		may, a.Scope.Acts, err = on.Permissions(ctx, person, a.Scope.Instance)
 	default:
-		// Words that nobody can give to another one.
+		// These cannot be given to another organization, as names can.
 		organization := cmp.Or(record.Attributes.OrganizationGUID, s.namesOf(ctx, record).Namespace)
 		may, a.Scope.Acts = registry.OIDC.Instances(person.Claims, registry.NameOf(a.Scope.Platform), organization)
 	}
@@ -192,10 +195,11 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	return a.Scope, person.ID, err
 }
 
-// errNotAllowed says that a person who signed on may not see a page.
+// errNotAllowed says that a person who has signed on may not see the page.
 var errNotAllowed = errors.New("not allowed")
 
-// failLogin says that nobody came in, and how to try again: no answer leads to the login by itself.
+// failLogin shows why a sign-on failed, and how to try again: it never redirects to the login by
+// itself.
 func (s *Server) failLogin(w http.ResponseWriter, r *http.Request, of Scope, err error) {
 	switch {
 	case errors.Is(err, errNotAllowed):
@@ -214,8 +218,9 @@ func (s *Server) failLogin(w http.ResponseWriter, r *http.Request, of Scope, err
 	}
 }
 
-// Locate notes where the API of a platform is, if that is one of its listed hosts: its sign-on begins
-// there. It is a header's word, and the header's request goes on whatever comes of it.
+// Locate records where the API of a platform is, if that is one of its listed hosts: the platform's
+// sign-on begins there. The location is only the claim of a header; the request that carries it
+// goes on in any case.
 func (s *Server) Locate(ctx context.Context, platform platforms.Identity, location string) {
 	if known, ok := s.located.Load(platform.ID); ok && known == location {
 		return
@@ -223,7 +228,7 @@ func (s *Server) Locate(ctx context.Context, platform platforms.Identity, locati
 	origin, err := platforms.Origin(location)
 	if err != nil || !slices.Contains(platform.SignOn.Hosts, origin) {
 		s.Log.WarnContext(ctx, "a platform's API is at a host that is not listed for its sign-on", "platform", platform.ID)
-		s.located.Store(platform.ID, location) // one line in the log, not one for each request
+		s.located.Store(platform.ID, location) // one line in the log per location, not per request
 		return
 	}
 	was, err := s.SignOn.APIs.PlatformAPI(ctx, platform.ID)

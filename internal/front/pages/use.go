@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// factsAge is how old the last inquiry is when a page makes another.
+	// factsAge is the age of the last inquiry from which a page makes another one.
 	factsAge = time.Minute
-	// factsWait is how long an answer is expected after it, at most.
+	// factsWait is how long a page waits for the answer to an inquiry, at most.
 	factsWait = 15 * time.Second
 )
 
-// refresh has newer facts asked for, and does not wait for them. The claim is a conditional
-// write: over all processes, an instance is asked once a minute at most. A fault is none of the
-// page's, which shows the last facts.
+// refresh has newer facts asked for, and does not wait for them. Asking is claimed by a conditional
+// write: across all processes, an instance is asked at most once a minute. A failure does not
+// affect the page, which shows the last facts.
 func (s *Server) refresh(ctx context.Context, v *view) {
 	if v.record.State != lifecycle.Ready || v.now.Sub(v.facts.Asked) < factsAge {
 		return
@@ -47,7 +47,7 @@ func (v *view) awaits() bool {
 		v.now.Sub(v.facts.Asked) < factsWait
 }
 
-// use says how much of the instance is in use, and of when that is.
+// use renders how much of the instance is in use, and as of when.
 func (v *view) use() g.Node {
 	f, at := v.facts.Facts, v.facts.Answered
 	var body g.Node
@@ -71,7 +71,7 @@ func (v *view) use() g.Node {
 	return section("use", "Storage and connections", body)
 }
 
-// gauge is an amount, and a bar where it has a limit.
+// gauge renders an amount, with a bar if it has a limit.
 func gauge(name string, used *int64, limit int64, words func(int64) string) g.Node {
 	if used == nil {
 		return nil
@@ -85,7 +85,7 @@ func gauge(name string, used *int64, limit int64, words func(int64) string) g.No
 
 func digits(n int64) string { return strconv.FormatInt(n, 10) }
 
-// size is a number of bytes in words.
+// size returns a number of bytes in words.
 func size(n int64) string {
 	value, units := float64(n), []string{"bytes", "kB", "MB", "GB", "TB"}
 	for value >= 1024 && len(units) > 1 {
@@ -97,7 +97,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f %s", value, units[0])
 }
 
-// console is a link to the cloud's own page of the instance.
+// console renders a link to the cloud's own page of the instance.
 func console(address string) g.Node {
 	if address == "" {
 		return nil

@@ -1,6 +1,6 @@
-// Package platforms knows who may use the broker: it compares the platforms' credentials in
-// constant time, and reads them again so that a password can be rotated while requests are served.
-// It leaves to its caller where they are kept.
+// Package platforms knows who may use the broker. It compares the platforms' credentials in
+// constant time, and reads them again while requests are served, so that a password can be rotated.
+// Where the credentials are kept is up to its caller.
 package platforms
 
 import (
@@ -22,8 +22,8 @@ type Credential struct {
 	Password string `json:"password"`
 }
 
-// matches compares in constant time: hashes have one length, and both halves
-// are always compared. An empty password matches nothing.
+// matches compares in constant time: it compares hashes, which all have one length, and always both
+// halves. An empty password matches nothing.
 func (c Credential) matches(username, password string) bool {
 	if c.Username == "" || c.Password == "" {
 		return false
@@ -36,16 +36,16 @@ func same(a, b string) int {
 	return subtle.ConstantTimeCompare(x[:], y[:])
 }
 
-// An Identity is who a request comes from.
+// An Identity is the platform that a request comes from.
 type Identity struct {
 	ID        string
-	Path      string   // before /v2 in its URL; empty for none
-	Offerings []string // what it may see; empty is everything
-	SignOn    *SignOn  // by its login; nil for none
+	Path      string   // stands before /v2 in its URL; empty for none
+	Offerings []string // the offerings it may see; empty for all
+	SignOn    *SignOn  // the sign-on by its login; nil for none
 }
 
-// authenticate finds the platform whose credentials these are. It compares with every platform's,
-// even after one has matched.
+// authenticate finds the platform with these credentials. It compares them with those of every
+// platform, even after one has matched.
 func (r Registry) authenticate(username, password string, now time.Time) (Identity, bool) {
 	var id Identity
 	found := false
@@ -60,17 +60,17 @@ func (r Registry) authenticate(username, password string, now time.Time) (Identi
 const (
 	// keep is how long a registry is used before it is read again.
 	keep = time.Minute
-	// betweenReads is the least time between two readings that failed logins cause:
-	// a new password works at once, and wrong ones do not load the source.
+	// betweenReads is the least time between two reads that failed logins cause: a new password
+	// works at once, and wrong ones do not overload the source.
 	betweenReads = 5 * time.Second
-	// fetchTimeout bounds a reading.
+	// fetchTimeout bounds a read.
 	fetchTimeout = 5 * time.Second
 )
 
-// Spread is how long it takes until every process knows of a change.
+// Spread is how long it takes until every process knows of a change to the registry.
 const Spread = keep + fetchTimeout
 
-// A Kept registry is read from a source and kept for a minute.
+// A Kept is a registry that is read from a source and kept for a minute.
 type Kept struct {
 	fetch func(ctx context.Context) (Registry, error)
 	now   func() time.Time
@@ -82,7 +82,7 @@ type Kept struct {
 	tried   time.Time
 }
 
-// NewKept reads the registry once, so that the start fails if the source cannot be read.
+// NewKept reads the registry once, so that the broker does not start if the source cannot be read.
 func NewKept(ctx context.Context, fetch func(ctx context.Context) (Registry, error), now func() time.Time,
 	log *slog.Logger) (*Kept, error) {
 	k := &Kept{fetch: fetch, now: now, log: log}
@@ -108,7 +108,7 @@ func (k *Kept) Authenticate(username, password string) (Identity, bool) {
 	return k.current.authenticate(username, password, now)
 }
 
-// Registry is the registry, at most a minute old where its source can be read.
+// Registry returns the registry, which is at most a minute old as long as its source can be read.
 func (k *Kept) Registry() Registry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -116,7 +116,7 @@ func (k *Kept) Registry() Registry {
 	return k.current
 }
 
-// refreshed reads the registry again if it is time to.
+// refreshed reads the registry again if it is due, and returns the time.
 func (k *Kept) refreshed() (now time.Time) {
 	if now = k.now(); due(k.read, now, keep) && due(k.tried, now, betweenReads) {
 		k.refresh()
@@ -124,8 +124,8 @@ func (k *Kept) refreshed() (now time.Time) {
 	return now
 }
 
-// due reports whether so much time has passed, or the clock was set back: a password must not stay
-// valid until the clock has caught up.
+// due reports whether the given time has passed, or the clock was set back: a password must not
+// stay valid until the clock has caught up.
 func due(since, now time.Time, after time.Duration) bool {
 	passed := now.Sub(since)
 	return passed < 0 || passed >= after

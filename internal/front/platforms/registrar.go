@@ -6,19 +6,19 @@ import (
 	"errors"
 )
 
-// A Registrar keeps the registry.
+// A Registrar stores the registry.
 type Registrar interface {
 	Registry(ctx context.Context) (Registry, error)
-	// Change replaces the registry with what f makes of it. It changes nothing if f fails,
-	// or if somebody else changes the registry meanwhile, which is ErrChanging.
+	// Change replaces the registry with the result of f. It changes nothing if f fails, or if
+	// another change happens meanwhile, which is reported as ErrChanging.
 	Change(ctx context.Context, f func(Registry) (Registry, error)) error
 }
 
-// ErrChanging says that two operators change the registry at once.
+// ErrChanging says that two operators are changing the registry at once.
 var ErrChanging = errors.New("somebody else is changing the platforms: run the command again")
 
-// Names gives the names of all platforms by their ids, removed ones included: what these
-// made may be left.
+// Names returns a function that gives the names of all platforms by id, including removed
+// platforms, whose instances may still exist.
 func Names(from Registrar) func(context.Context) (map[string]string, error) {
 	return func(ctx context.Context) (map[string]string, error) {
 		r, err := from.Registry(ctx)
@@ -33,6 +33,6 @@ func Names(from Registrar) func(context.Context) (map[string]string, error) {
 	}
 }
 
-// NewPassword is at least 128 random bits in letters and digits, which every platform
-// and shell takes unquoted.
+// NewPassword returns at least 128 random bits as letters and digits, which every platform and
+// shell takes unquoted.
 func NewPassword() string { return rand.Text() }

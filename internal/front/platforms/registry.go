@@ -11,46 +11,44 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
-// Default is the id and the name of the platform that every broker begins
-// with.
+// Default is the id and the name of the platform that every broker starts with.
 const Default = "default"
 
-// A Platform may use the broker.
+// A Platform is a client that may use the broker.
 type Platform struct {
-	// ID is in the key of every record of the platform, and never changes.
+	// ID is part of the key of every record of the platform, and never changes.
 	ID string `json:"id,omitempty"`
-	// Name is what operators call it.
+	// Name is the name that operators use.
 	Name string `json:"name,omitempty"`
-	// Path stands before /v2 in the platform's URL, with a slash before it;
-	// empty for none.
+	// Path stands before /v2 in the platform's URL and begins with a slash; empty for none.
 	Path string `json:"path,omitempty"`
 	Credential
-	// Chosen: the password was given by an operator, and not generated here. It
-	// is never printed.
+	// Chosen says that an operator chose the password; otherwise it was generated here. A chosen
+	// password is never printed.
 	Chosen bool `json:"chosen,omitempty"`
-	// Since is when it was given its password; zero if that is not known.
+	// Since is when the platform was given its password; zero if that is not known.
 	Since time.Time `json:"since,omitzero"`
 	// Previous are passwords that a rotation has replaced.
 	Previous []Previous `json:"previous,omitempty"`
-	// Offerings are what it may see: names of offerings, or of one plan as
-	// offering/plan. Empty is everything.
+	// Offerings are those that the platform may see: the names of offerings, or of single plans as
+	// offering/plan. Empty means all.
 	Offerings []string `json:"offerings,omitempty"`
-	// SignOn lets its people see their instances by its login; nil unless it is a Cloud Foundry that
-	// has it switched on.
+	// SignOn lets the platform's users see their instances by its login; nil unless the platform is
+	// a Cloud Foundry with sign-on switched on.
 	SignOn *SignOn `json:"signon,omitempty"`
-	// Removed is when it lost its access; zero while it has it. Should it come back, it still owns
-	// what it made.
+	// Removed is when the platform lost its access; zero while it has access. If it is added again,
+	// it still owns the instances that it made.
 	Removed time.Time `json:"removed,omitzero"`
 }
 
-// A Previous is a password that is still valid for a time.
+// A Previous is a replaced password that stays valid for a time.
 type Previous struct {
 	secret.Holder
 	Password string    `json:"password"`
 	Until    time.Time `json:"until"`
 }
 
-// matches compares with every password that is valid, even after one has matched.
+// matches compares with every valid password, even after one has matched.
 func (p Platform) matches(username, password string, now time.Time) bool {
 	ok := p.Credential.matches(username, password)
 	for _, old := range p.Previous {
@@ -61,8 +59,8 @@ func (p Platform) matches(username, password string, now time.Time) bool {
 	return ok && p.Removed.IsZero()
 }
 
-// Until says until when a login is valid, and whether the platform has it, or had it before a
-// rotation. The time is zero for the current password, which has no end.
+// Until returns until when a login is valid, and whether the password is the platform's, or was
+// before a rotation. The time is zero for the current password, which does not expire.
 func (p Platform) Until(username, password string) (until time.Time, known bool) {
 	if !p.Removed.IsZero() {
 		return time.Time{}, false
@@ -78,11 +76,12 @@ func (p Platform) Until(username, password string) (until time.Time, known bool)
 	return until, known
 }
 
-// A Registry is the platforms, the default one first. It is kept as one document, whose own members
-// are the default platform's: a document with a user name and a password alone is one platform.
+// A Registry is the list of platforms, the default platform first. It is stored as one document
+// whose own members are those of the default platform: a document that has only a user name and a
+// password is a registry of one platform.
 type Registry struct {
 	Platforms []Platform
-	// OIDC is the operator's own login, for everybody who has no platform's; nil for none.
+	// OIDC is the operator's own login, for everybody whose platform has none; nil for none.
 	OIDC *OIDC
 }
 
@@ -92,7 +91,7 @@ type document struct {
 	OIDC      *OIDC      `json:"oidc,omitempty"`
 }
 
-// ErrDocument says that a document is no registry. No error tells what it holds.
+// ErrDocument says that a document is not a registry. No error quotes the document.
 var ErrDocument = errors.New(`not a JSON object with "username" and "password"`)
 
 // Decode reads a registry.
@@ -106,7 +105,7 @@ func Decode(raw []byte) (Registry, error) {
 	return r, r.check()
 }
 
-// Encode is what Decode reads.
+// Encode returns the document that Decode reads.
 func (r Registry) Encode() ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
@@ -145,12 +144,12 @@ func (r Registry) check() error {
 	return nil
 }
 
-// valid reports whether a text can be an id, a name, or a path behind its slash.
+// valid reports whether a text can be an id, a name, or the part of a path after its slash.
 func valid(name string) bool {
 	return name != "" && len(name) <= 40 && name[0] != '-' && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
 }
 
-// CheckPath refuses what cannot stand before /v2.
+// CheckPath refuses a path that cannot stand before /v2.
 func CheckPath(path string) error {
 	if name, ok := strings.CutPrefix(path, "/"); !ok || !valid(name) || path == "/v2" || path == "/operations" {
 		return fmt.Errorf("path %q is not valid: give a slash and up to 40 small letters, digits and hyphens, such as /cf-eu",
@@ -159,7 +158,7 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// find is the place of a name.
+// find returns the index of the platform with the name.
 func (r Registry) find(name string) (int, error) {
 	i := slices.IndexFunc(r.Platforms, func(p Platform) bool { return p.Name == name })
 	if i < 0 {
@@ -168,7 +167,7 @@ func (r Registry) find(name string) (int, error) {
 	return i, nil
 }
 
-// userOf is the name of the platform that logs in by a user name.
+// userOf returns the name of the platform that logs in with a user name.
 func (r Registry) userOf(username string) (name string, found bool) {
 	for _, p := range r.Platforms {
 		if p.Username == username && p.Removed.IsZero() {
@@ -183,8 +182,9 @@ func (r Registry) clone() Registry {
 	return r
 }
 
-// TakenBack gives the platform the path, the offerings and the sign-on of the removed one of its
-// name, if there is one, except for those of the first two that are given anew.
+// TakenBack returns the platform with the path, the offerings and the sign-on of the removed
+// platform of the same name, if there is one. The arguments say whether a new path or new offerings
+// were given; these are kept.
 func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
 	i, err := r.find(p.Name)
 	if err != nil || r.Platforms[i].Removed.IsZero() {
@@ -200,9 +200,9 @@ func (r Registry) TakenBack(p Platform, path, offerings bool) Platform {
 	return p
 }
 
-// Add gives a platform access. A removed one comes back under its name, with what it made and a
-// new password. An ID is that of a platform with records, which this registry may not know; without
-// one the platform gets newID.
+// Add gives a platform access. A removed platform comes back under its name, with the instances
+// that it made and a new password. An ID is that of a platform which has records but may be unknown
+// to this registry; without an ID, the platform gets newID.
 func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error) {
 	if !valid(p.Name) {
 		return r, fmt.Errorf("name %q is not valid: give up to 40 small letters, digits and hyphens", p.Name)
@@ -255,14 +255,14 @@ func (r Registry) checkID(id string) error {
 	return nil
 }
 
-// EndOfOverlap is until when a password stays valid that is rotated now: a whole second, as it is
-// printed.
+// EndOfOverlap returns until when a password that is rotated now stays valid: a whole second, as it
+// is printed.
 func EndOfOverlap(now time.Time, overlap time.Duration) time.Time {
 	return now.Add(overlap).UTC().Truncate(time.Second)
 }
 
-// Rotate gives a platform a new password. The old one stays valid for an overlap, and an
-// earlier one until its date. An overlap of zero ends all of them at once: one may have leaked.
+// Rotate gives a platform a new password. The old one stays valid for the overlap, and earlier ones
+// until their dates. An overlap of zero ends all of them at once, since one may have leaked.
 func (r Registry) Rotate(name, password string, now time.Time, overlap time.Duration) (Registry, error) {
 	i, err := r.find(name)
 	if err != nil {
@@ -284,7 +284,8 @@ func (r Registry) Rotate(name, password string, now time.Time, overlap time.Dura
 	return r, r.check()
 }
 
-// Remove takes a platform's access away. Its id stays taken: nobody else may own what it made.
+// Remove ends a platform's access. Its id stays taken: no other platform may own the instances that
+// it made.
 func (r Registry) Remove(name string, now time.Time) (Registry, error) {
 	i, err := r.find(name)
 	if err != nil {

@@ -16,21 +16,21 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
-// A SignOn lets the people of a Cloud Foundry see their instances by its own login.
+// A SignOn lets the users of a Cloud Foundry see their instances by its own login.
 type SignOn struct {
 	secret.Holder
-	// Hosts are the origins of its API, its login and its UAA: no other is asked.
+	// Hosts are the origins of its API, its login and its UAA; no other host is asked.
 	Hosts []string `json:"hosts"`
-	// Client is one that an operator made in the UAA; empty where the catalog has the platform
+	// Client is a client that an operator made in the UAA; empty if the catalog has the platform
 	// make one for each offering.
 	Client string `json:"client,omitempty"`
-	// Secret is Client's, or what the catalog's clients derive from. It is made once: a
-	// redeployed broker must not lock people out.
+	// Secret is the secret of Client, or the secret from which those of the catalog's clients are
+	// derived. It is generated once: a redeployed broker must not lock people out.
 	Secret string `json:"secret,omitempty"`
 }
 
-// ClientOf is the client for the instances of an offering. Ids are unique in a UAA that several
-// brokers share, since the secret that they derive from is.
+// ClientOf returns the client for the instances of an offering. Its id is unique in a UAA that
+// several brokers share, since it is derived from the secret.
 func (s *SignOn) ClientOf(offering string) (id, password string) {
 	if s.Client != "" {
 		return s.Client, s.Secret
@@ -43,41 +43,42 @@ func (s *SignOn) ClientOf(offering string) (id, password string) {
 	return "longshore-" + hex.EncodeToString(derive("client")[:10]), base64.RawURLEncoding.EncodeToString(derive("secret"))
 }
 
-// An OIDC is a login of the operator's: people who prove themselves there see what their claims
-// allow.
+// An OIDC is a login of the operator's own: its claims about people decide what they may see.
 type OIDC struct {
 	secret.Holder
 	Issuer string   `json:"issuer"`
 	Client string   `json:"client_id"`
 	Secret string   `json:"client_secret"`
-	Scopes []string `json:"scopes,omitempty"` // beside openid
+	Scopes []string `json:"scopes,omitempty"` // besides openid
 	Rules  []Rule   `json:"rules"`
 }
 
-// A Rule says what people see whose claim is, or has, a value.
+// A Rule says what people may see if a claim of theirs is, or contains, a value.
 type Rule struct {
 	Claim string `json:"claim"`
 	Value string `json:"value"`
-	// Platform is the name of the one whose instances they see, or Every.
+	// Platform is the name of the platform whose instances they see, or Every.
 	Platform string `json:"platform,omitempty"`
-	// Organization is the GUID of the one on Cloud Foundry, or the namespace on Kubernetes, whose
-	// instances they see; empty for all of the platform's. Names can be given to another one.
+	// Organization is the GUID of the organization on Cloud Foundry, or the namespace on
+	// Kubernetes, whose instances they see; empty for all of the platform's. Names will not do:
+	// they can be given to another organization.
 	Organization string `json:"organization,omitempty"`
-	// Acts lets them order on the pages of these instances what a platform's manager may.
+	// Acts also lets them order, on the pages of these instances, what a manager on the platform
+	// may.
 	Acts bool `json:"acts,omitempty"`
-	// Console is RoleRead or RoleAct for who sees the operator's console.
+	// Console is RoleRead or RoleAct for people who see the operator's console.
 	Console string `json:"console,omitempty"`
 }
 
-// The words of rules.
+// Special values in rules.
 const (
 	Every    = "*"
 	RoleRead = "read"
 	RoleAct  = "act"
 )
 
-// holds reports whether the claims of a person meet the rule. An address counts once the login has
-// checked that it is the person's.
+// holds reports whether the claims of a person meet the rule. An email address counts only if the
+// login has verified it.
 func (r Rule) holds(claims map[string]any) bool {
 	if r.Claim == "email" && claims["email_verified"] != true {
 		return false
@@ -91,8 +92,8 @@ func (r Rule) holds(claims map[string]any) bool {
 	return false
 }
 
-// Instances says whether a person sees the instances of an organization of a platform, and whether
-// he acts on their pages.
+// Instances reports whether a person may see the instances of an organization of a platform, and
+// whether that person may act on their pages.
 func (o *OIDC) Instances(claims map[string]any, platform, organization string) (reads, acts bool) {
 	for _, r := range o.Rules {
 		if (r.Platform == Every || r.Platform != "" && r.Platform == platform) &&
@@ -103,7 +104,8 @@ func (o *OIDC) Instances(claims map[string]any, platform, organization string) (
 	return reads, acts
 }
 
-// Console says whether a person reads the operator's console, and whether he acts there.
+// Console reports whether a person may see the operator's console, and whether that person may act
+// there.
 func (o *OIDC) Console(claims map[string]any) (reads, acts bool) {
 	for _, r := range o.Rules {
 		if r.Console != "" && r.holds(claims) {
@@ -113,7 +115,8 @@ func (o *OIDC) Console(claims map[string]any) (reads, acts bool) {
 	return reads, acts
 }
 
-// DecodeOIDC reads what an operator wrote. A misspelled member must not widen a rule.
+// DecodeOIDC decodes the operator's document. It refuses unknown members: a misspelled member must
+// not widen a rule.
 func DecodeOIDC(raw []byte) (*OIDC, error) {
 	var o OIDC
 	d := json.NewDecoder(strings.NewReader(string(raw)))
@@ -139,8 +142,9 @@ func DecodeOIDC(raw []byte) (*OIDC, error) {
 	return &o, nil
 }
 
-// Origin is the scheme and the host of an address, or of a host alone. In clear only this machine
-// is reached, by http://127.0.0.1:PORT: who listens on the way would have the tokens.
+// Origin returns the scheme and the host of an address, or of a host alone. Plain HTTP is allowed
+// to this machine only, such as http://127.0.0.1:PORT: elsewhere an eavesdropper would get the
+// tokens.
 func Origin(address string) (string, error) {
 	if !strings.Contains(address, "://") {
 		address = "https://" + address
@@ -153,7 +157,7 @@ func Origin(address string) (string, error) {
 	return u.Scheme + "://" + strings.ToLower(u.Host), nil
 }
 
-// SignOnOf is the sign-on of a platform; nil for none.
+// SignOnOf returns the sign-on of a platform; nil for none.
 func (r Registry) SignOnOf(id string) *SignOn {
 	for _, p := range r.Platforms {
 		if p.ID == id && p.Removed.IsZero() {
@@ -163,7 +167,7 @@ func (r Registry) SignOnOf(id string) *SignOn {
 	return nil
 }
 
-// usable is nil where the secret was lost with the vault's key.
+// usable returns nil if the secret was lost with the vault's key.
 func (s *SignOn) usable() *SignOn {
 	if s == nil || s.Secret == "" {
 		return nil
@@ -171,7 +175,7 @@ func (s *SignOn) usable() *SignOn {
 	return s
 }
 
-// NameOf is the name of a platform that has access; empty for none.
+// NameOf returns the name of a platform that has access; empty for none.
 func (r Registry) NameOf(id string) string {
 	for _, p := range r.Platforms {
 		if p.ID == id && p.Removed.IsZero() {
@@ -181,8 +185,8 @@ func (r Registry) NameOf(id string) string {
 	return ""
 }
 
-// WithSignOn switches a platform's sign-on on, or off with nil. One that goes on making its own
-// clients keeps the secret that they derive from.
+// WithSignOn switches a platform's sign-on on, or off if s is nil. A sign-on that makes its own
+// clients, as before, keeps the secret from which theirs are derived.
 func (r Registry) WithSignOn(name string, s *SignOn) (Registry, error) {
 	i, err := r.find(name)
 	if err != nil {
@@ -201,7 +205,8 @@ func (r Registry) WithSignOn(name string, s *SignOn) (Registry, error) {
 	return r, nil
 }
 
-// WithOIDC sets the operator's login; nil for none. Its rules name platforms of the registry.
+// WithOIDC sets the operator's login, or removes it if o is nil. The rules must name platforms of
+// the registry.
 func (r Registry) WithOIDC(o *OIDC) (Registry, error) {
 	if o != nil {
 		for _, rule := range o.Rules {
@@ -218,7 +223,8 @@ func (r Registry) WithOIDC(o *OIDC) (Registry, error) {
 	return r, nil
 }
 
-// Sealed gives the registry with each secret of a sign-on as seal makes it; of names whose it is.
+// Sealed returns the registry with the secret of each sign-on replaced by seal; the argument of is
+// the platform's id, or empty for the operator's login.
 func (r Registry) Sealed(seal func(of, secret string) (string, error)) (_ Registry, err error) {
 	r = r.clone()
 	for i, p := range r.Platforms {

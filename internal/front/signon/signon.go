@@ -1,6 +1,6 @@
-// Package signon asks a login who somebody is, and what he may see: the operator's own by OpenID
-// Connect, or that of a Cloud Foundry. It keeps where logins are, and no token. It knows neither
-// browsers nor records.
+// Package signon asks a login who a person is and what that person may see: the operator's own
+// login by OpenID Connect, or that of a Cloud Foundry. It remembers where logins are, but keeps no
+// token. It knows neither browsers nor records.
 package signon
 
 import (
@@ -23,19 +23,19 @@ import (
 )
 
 const (
-	// askTimeout bounds all that one request of a browser asks of a login.
+	// askTimeout bounds all requests to a login that one request of a browser causes.
 	askTimeout = 10 * time.Second
-	// maxAnswer bounds an answer in bytes.
+	// maxAnswer bounds an answer, in bytes.
 	maxAnswer = 1 << 20
-	// keep is how long it is remembered where a login is.
+	// keep is how long the location of a login is remembered.
 	keep = 10 * time.Minute
 )
 
-// Errors that people can be told of. No error has a token, a code or a secret in it.
+// Errors that people may be shown. No error contains a token, a code or a secret.
 var (
-	// ErrDown: the login, or the platform, does not answer as it should.
+	// ErrDown says that the login, or the platform, does not answer as it should.
 	ErrDown = errors.New("the login does not answer as it should")
-	// ErrRefused: the login does not vouch for this person.
+	// ErrRefused says that the login does not vouch for this person.
 	ErrRefused = errors.New("the login refuses")
 )
 
@@ -47,7 +47,7 @@ type Finder struct {
 	found map[string]place
 }
 
-// A place is where a login is.
+// A place is the location of a login.
 type place struct {
 	provider   *oidc.Provider
 	http       *http.Client
@@ -55,34 +55,34 @@ type place struct {
 	until      time.Time
 }
 
-// A Login is one where people sign on, with this broker's client there.
+// A Login is a place where people sign on, with this broker's client there.
 type Login struct {
 	place
 	oauth  oauth2.Config
 	verify *oidc.IDTokenVerifier
 }
 
-// An Attempt binds what comes back from a login to the browser that was sent there. PKCE is sent,
-// and may be ignored: state and nonce carry it alone.
+// An Attempt binds the answer of a login to the browser that was sent there. A login may ignore
+// PKCE: state and nonce suffice alone.
 type Attempt struct {
 	State    string `json:"s"`
 	Nonce    string `json:"n"`
 	Verifier string `json:"v"`
 }
 
-// NewAttempt makes one.
+// NewAttempt makes an Attempt with random values.
 func NewAttempt() Attempt {
 	return Attempt{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier()}
 }
 
-// A Person is who signed on. The token is for one question, and kept nowhere.
+// A Person is somebody who has signed on. The token serves one question and is stored nowhere.
 type Person struct {
-	ID     string // the login's own, for good
+	ID     string // the login's permanent id of the person
 	Claims map[string]any
 	token  *oauth2.Token
 }
 
-// guarded sends requests to listed hosts alone; to any where none are listed.
+// guarded sends requests only to the listed hosts; to any host if hosts is nil.
 type guarded struct{ hosts []string }
 
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -97,7 +97,8 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// client follows no redirect: none leads where a listed host does not want to be asked.
+// client returns a client that follows no redirect: none may lead to a place where a listed host
+// does not want to be asked.
 func client(hosts []string) *http.Client {
 	return &http.Client{
 		Transport: guarded{hosts}, Timeout: askTimeout / 2,
@@ -105,7 +106,7 @@ func client(hosts []string) *http.Client {
 	}
 }
 
-// at gives a place that is remembered, or looks for it.
+// at returns a place that is remembered, or looks for it.
 func (f *Finder) at(ctx context.Context, key string, look func(context.Context) (place, error)) (place, error) {
 	f.mu.Lock()
 	p, ok := f.found[key]
@@ -129,10 +130,10 @@ func (f *Finder) at(ctx context.Context, key string, look func(context.Context) 
 	return p, nil
 }
 
-// OIDC is the operator's own login, which comes back to an address.
+// OIDC returns the operator's own login, which sends browsers back to the address back.
 func (f *Finder) OIDC(ctx context.Context, o *platforms.OIDC, back string) (*Login, error) {
 	p, err := f.at(ctx, o.Issuer, func(ctx context.Context) (place, error) {
-		h := client(nil) // its document says where it is, and the operator trusts it
+		h := client(nil) // any host: the issuer's document names them, and the operator trusts it
 		provider, err := oidc.NewProvider(oidc.ClientContext(ctx, h), o.Issuer)
 		return place{provider: provider, http: h}, err
 	})
@@ -142,8 +143,8 @@ func (f *Finder) OIDC(ctx context.Context, o *platforms.OIDC, back string) (*Log
 	return f.login(p, p.provider.Endpoint(), o.Client, o.Secret, back, o.Scopes...), nil
 }
 
-// CloudFoundry is the login of a Cloud Foundry whose API has an origin, for the instances of an
-// offering.
+// CloudFoundry returns the login of a Cloud Foundry whose API has the origin api, for the instances
+// of an offering.
 func (f *Finder) CloudFoundry(ctx context.Context, s *platforms.SignOn, api, offering, back string) (*Login, error) {
 	p, err := f.at(ctx, fmt.Sprint(api, " ", s.Hosts), func(ctx context.Context) (place, error) {
 		return uaaOf(ctx, s.Hosts, api)
@@ -157,7 +158,8 @@ func (f *Finder) CloudFoundry(ctx context.Context, s *platforms.SignOn, api, off
 	return f.login(p, endpoint, id, password, back, "cloud_controller_service_permissions.read"), nil
 }
 
-// uaaOf asks an API for its UAA, whose own document would name an issuer that is not its address.
+// uaaOf asks an API for its UAA. The UAA's own document would name an issuer that is not its
+// address.
 func uaaOf(ctx context.Context, hosts []string, api string) (place, error) {
 	h := client(hosts)
 	var root struct {
@@ -200,18 +202,19 @@ func (f *Finder) login(p place, at oauth2.Endpoint, id, password, back string, s
 	}
 }
 
-// Begin is where a browser goes to sign on.
+// Begin returns the address where a browser goes to sign on.
 func (l *Login) Begin(a Attempt) string {
 	return l.oauth.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
 }
 
-// Finish exchanges a code. The id token is that of the token's own answer, and for this client
-// alone: the verifier would also take an access token of UAA, which has the nonce, too.
+// Finish exchanges a code for a person. The id token must come from the same answer as the access
+// token, and be for this client alone: the verifier would also accept an access token of the UAA,
+// which has the nonce, too.
 func (l *Login) Finish(ctx context.Context, a Attempt, code string) (Person, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, l.http), askTimeout)
 	defer cancel()
 	token, err := l.oauth.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
-	if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) { // its text has the answer
+	if refused := (*oauth2.RetrieveError)(nil); errors.As(err, &refused) { // the text of a RetrieveError has the login's answer
 		kind := ErrDown
 		if refused.ErrorCode == "invalid_grant" {
 			kind = ErrRefused
@@ -237,7 +240,8 @@ func (l *Login) Finish(ctx context.Context, a Attempt, code string) (Person, err
 	return p, id.Claims(&p.Claims)
 }
 
-// Permissions asks Cloud Controller whether the person sees an instance, and whether he manages it.
+// Permissions asks Cloud Controller whether the person may see an instance, and whether that person
+// manages it.
 func (l *Login) Permissions(ctx context.Context, p Person, instance string) (reads, manages bool, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -255,7 +259,7 @@ func (l *Login) Permissions(ctx context.Context, p Person, instance string) (rea
 	return false, false, fmt.Errorf("%w: Cloud Controller answers status %d", ErrDown, status)
 }
 
-// get reads a JSON object.
+// get reads a JSON object. It decodes the body of a 200 only.
 func get(ctx context.Context, h *http.Client, address, token string, into any) (status int, _ error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
