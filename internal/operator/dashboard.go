@@ -16,11 +16,11 @@ type Viewing struct {
 	ID string `json:"id"`
 	// Platform is the id or the name of the instance's platform; empty if only one has it.
 	Platform string `json:"platform,omitempty"`
-	// Acts lets the session order what a platform's manager may.
+	// Acts lets the session order what a manager on the platform may.
 	Acts bool `json:"acts,omitempty"`
 }
 
-// A DashboardLink opens a page, once.
+// A DashboardLink is a link that opens a page, once.
 type DashboardLink struct {
 	URL   string    `json:"url"`
 	Until time.Time `json:"until"`
@@ -40,12 +40,12 @@ func (c *Console) Dashboard(ctx context.Context, v Viewing) (link DashboardLink,
 	return c.link(ctx, scope)
 }
 
-// errStopped: a page needs a broker that shows it.
+// errStopped refuses a link while no broker runs that could show the page.
 var errStopped = refuse("no broker runs on this folder that could show a page: start it by `longshore serve`")
 
-// A Watch is a session of the console that is asked for.
+// A Watch describes the session of the console that is asked for.
 type Watch struct {
-	// Acts lets it change something.
+	// Acts lets the session change something.
 	Acts bool `json:"acts,omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// An Erasure says from how much Forget has erased a user.
+// An Erasure counts where Forget has erased a user.
 type Erasure struct {
 	Entries    int `json:"entries"`    // of histories
 	Operations int `json:"operations"` // that have ended
@@ -18,11 +18,11 @@ type Erasure struct {
 	Running int `json:"running"`
 }
 
-// Forget erases who asked from all that a user asked for, on all platforms: it is then as where
-// nobody said. An operation in progress stays as it is, and its end takes who asked into the
-// history: Forget is to be repeated after it. It may be stopped at any point and run again. It
-// reads all records. The error tells what could not be read or written, and never the user,
-// since errors are logged.
+// Forget erases who asked, from everything that a user asked for on any platform: afterwards it
+// looks as if nobody had said. An operation in progress stays as it is, and its end copies who
+// asked into the history, so Forget must be repeated after that. It may be stopped at any point and
+// run again. It reads all records. The error says what could not be read or written, but never
+// names the user, since errors are logged.
 func (c *Console) Forget(ctx context.Context, user string) (all Erasure, _ error) {
 	if user == "" {
 		return all, refuse("say which user: an empty name would be everybody who has none")
@@ -42,9 +42,9 @@ func (c *Console) Forget(ctx context.Context, user string) (all Erasure, _ error
 	return all, nil
 }
 
-// forgetIn erases a user from one page of everything. After a conflict it reads the page again,
-// which no longer has what was erased before. What keeps it from opening or writing one record
-// keeps it from all: it then ends the listing.
+// forgetIn erases a user from one page of all records. After a conflict it reads the page again,
+// which no longer has what was erased before. A failure to open or write one record would recur for
+// all of them, so it ends the listing.
 func (c *Console) forgetIn(ctx context.Context, user, cursor string) (did Erasure, next string, _ error) {
 	var unread error
 	err := ledger.Again(ctx, func(ctx context.Context) error {
@@ -70,14 +70,14 @@ func (c *Console) forgetIn(ctx context.Context, user, cursor string) (did Erasur
 	return did, next, errors.Join(unread, err)
 }
 
-// An erasable tells who asked for one thing, and is the change that erases it.
+// An erasable is something that may name who asked, with the change that erases that.
 type erasable struct {
 	asked   lifecycle.Entry
 	without ledger.Change // none for an operation in progress
 	count   *int
 }
 
-// of are the things in a page that somebody asked for.
+// of returns everything in a page that may name who asked.
 func (did *Erasure) of(page ledger.Everything) (all []erasable) {
 	for _, e := range page.Entries {
 		asked := e

@@ -13,13 +13,13 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// stateRunning asks for what has an operation in progress, stateFailed for what has a failed one.
+// stateRunning selects rows with an operation in progress, stateFailed rows with a failed one.
 const (
 	stateRunning = "running"
 	stateFailed  = "failed"
 )
 
-// States are what a Query's State may be.
+// States are the values that a Query's State may have.
 func States() []string {
 	return []string{stateRunning, stateFailed, string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
 		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted),
@@ -39,22 +39,22 @@ const (
 // A Query chooses what is listed; an empty member chooses everything.
 type Query struct {
 	What What `json:"what"`
-	// Platform is the id or the name of one that is known.
+	// Platform is the id or the name of a known platform.
 	Platform string `json:"platform,omitempty"`
-	// ID is the id of an instance, a binding or an operation, or its beginning.
+	// ID is the id of an instance, a binding or an operation, or a prefix of it.
 	ID string `json:"id,omitempty"`
-	// State is the state of a row; "running" and "failed" are those of its operation.
+	// State is the state of a row; "running" and "failed" refer to its operation.
 	State string `json:"state,omitempty"`
-	// Offering and Plan are names, or ids of those that have left the catalog.
+	// Offering and Plan are names, or ids if they have left the catalog.
 	Offering string `json:"offering,omitempty"`
 	Plan     string `json:"plan,omitempty"`
 	// Organization and Space are ids or names.
 	Organization string `json:"organization,omitempty"`
 	Space        string `json:"space,omitempty"`
-	// Since and Until bound when a row began: was made or kept, or its operation started.
+	// Since and Until bound the beginning of a row: when it was made or kept, or when its operation started.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// After is where a page begins: the next of the page before it, or empty for the first.
+	// After is the place where a page begins: next of the page before, or empty for the first page.
 	After string `json:"after,omitempty"`
 }
 
@@ -72,7 +72,7 @@ type Operation struct {
 	Started  time.Time `json:"started"`
 	Settled  time.Time `json:"settled,omitzero"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Expected is when it is expected to be done.
+	// Expected is when the operation is expected to be done.
 	Expected time.Time `json:"expected,omitzero"`
 	Request  string    `json:"request_identity,omitempty"`
 }
@@ -93,11 +93,10 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 	return out
 }
 
-// List gives a page of what the query chooses; a page may be empty, and next is empty at
-// the end. It lists a deleted or a kept instance only as an operation, or if the query asks
-// for that state. It reads all records, unless the query names a token or asks for what is
-// running. The error tells what could not be read; the rest is listed. A platform that is
-// not known is refused.
+// List returns a page of the rows that the query chooses; a page may be empty, and next is empty at
+// the end. A deleted or a kept instance is listed only as an operation, or if the query asks for
+// that state. List reads all records, unless the query names a token or asks for what is running.
+// The error says what could not be read; the rest is listed. An unknown platform is refused.
 func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, err error) {
 	known := c.known(ctx)
 	if q.Platform, err = platformID(known, q.Platform); err != nil {
@@ -117,7 +116,7 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 	anywhere := q
 	anywhere.Organization, anywhere.Space = "", ""
 	for _, r := range found {
-		// The rows of the directory have names, and are chosen by them already.
+		// Rows of the directory have their names already, and were filtered by them.
 		if q.Organization+q.Space != "" && !q.NewestFirst() && anywhere.takes(r) {
 			c.openName(ctx, &r)
 		}
@@ -139,8 +138,8 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 	return rows, next, err
 }
 
-// tokens are the rows for a token: that of its record, and one for its operation if a
-// later one has replaced that.
+// tokens returns the row for a token: that of its record or, if a later operation has replaced its
+// operation, that of the past operation.
 func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ error) {
 	r, err := c.Records.Record(ctx, t.Key, c.Now())
 	if err != nil {
@@ -156,7 +155,7 @@ func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ 
 	return []Row{pastRow(p)}, nil
 }
 
-// running reads a page of what is running.
+// running reads a page of the operations in progress.
 func (c *Console) running(ctx context.Context, q Query) (rows []Row, next string, _ error) {
 	page, next, err := c.due(ctx, q.After, func(r lifecycle.Record) bool { return r.InProgress() && q.lists(r) })
 	for _, r := range page {
@@ -165,8 +164,7 @@ func (c *Console) running(ctx context.Context, q Query) (rows []Row, next string
 	return rows, next, err
 }
 
-// due reads a page of the index of what the reaper is to look at some time, and gives the
-// chosen records.
+// due reads a page of the index of everything that the reaper is to look at some day, and returns the chosen records.
 func (c *Console) due(
 	ctx context.Context, after string, chosen func(lifecycle.Record) bool,
 ) (all []lifecycle.Record, next string, err error) {
@@ -185,8 +183,8 @@ func (c *Console) records(ctx context.Context, after string) ([]lifecycle.Record
 	return page.Records, next, err
 }
 
-// NewestFirst reports whether the query asks for instances that exist: they are in a directory,
-// the newest first.
+// NewestFirst reports whether the query asks for instances that exist: these are listed by a
+// directory, the newest first.
 func (q Query) NewestFirst() bool {
 	return q.What == Instances && q.State != string(lifecycle.Deleted) && q.State != stateRunning
 }
@@ -217,7 +215,7 @@ func (c *Console) existing(platform string) func(context.Context, string) ([]lif
 	}
 }
 
-// rows are those of a page of records that the query chooses.
+// rows returns the rows that the query chooses from a page of records.
 func (c *Console) rows(
 	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), q Query,
 ) (all []Row, next string, err error) {
@@ -228,7 +226,7 @@ func (c *Console) rows(
 	page, next, err := read(ctx, q.After)
 	for _, r := range page {
 		row := c.row(r)
-		if opens { // without the right to the key, no other row is tried
+		if opens { // without the right to use the key, the other rows are not tried
 			opens = c.nameIn(ctx, &row, r) == nil
 		}
 		if q.chooses(row) {
@@ -266,7 +264,7 @@ func (r Row) began() time.Time {
 	return r.Operation.Started
 }
 
-// takes reports whether a row is one of the list.
+// takes reports whether a row belongs to the list.
 func (q Query) takes(r Row) bool {
 	if q.What == Operations && r.Operation == nil {
 		return false
@@ -315,8 +313,8 @@ func (q Query) chooses(r Row) bool {
 	}
 }
 
-// Instance gives the record of the one instance that has this id, on a platform whose id or
-// name is given where several have one.
+// Instance returns the record of the only instance with this id. The platform, by id or name, is
+// needed if several platforms have such an instance.
 func (c *Console) Instance(ctx context.Context, platform, id string) (found lifecycle.Record, _ error) {
 	var keys []lifecycle.Key
 	for r, err := range paging.All(ctx, func(ctx context.Context, after string) ([]Row, string, error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// lose drops what is sealed in the records and does not open with the vault's key. If
-// the vault cannot be reached it ends, and has dropped nothing that would open. It notes
-// all that is lost, by this run or by an earlier one.
+// lose drops the sealed values of the records that do not open with the vault's key. If the vault
+// cannot be reached, it stops, and has dropped nothing that would open. It notes everything that is
+// lost, whether by this run or by an earlier one.
 func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
 	for _, is := range all.Records {
 		lost, err := r.lost(ctx, vault.Of(is))
@@ -27,7 +27,7 @@ func (r *rebuilding) lose(ctx context.Context, all ledger.Everything) error {
 	return nil
 }
 
-// note says what is lost of a record.
+// note adds to the result what a record has lost.
 func (r *rebuilding) note(is lifecycle.Record) {
 	note := func(lost bool, list *[]string, what string) {
 		if !lost {
@@ -43,7 +43,7 @@ func (r *rebuilding) note(is lifecycle.Record) {
 	note(is.Exists() && is.LostWork(), &r.out.Failed, "what was asked for when this began, and has failed:")
 }
 
-// lost gives the values that do not open.
+// lost returns the values that do not open.
 func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string]bool, error) {
 	lost := map[string]bool{}
 	for _, v := range values {
@@ -58,7 +58,7 @@ func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string
 	return lost, nil
 }
 
-// loseOf drops what does not open of one record, and gives the record after that.
+// loseOf drops the values of one record that do not open, and returns the record as it is afterwards.
 func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	was, err := r.Records.Record(ctx, key, r.Now())
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) (lifecycle.R
 	return is, err
 }
 
-// nameOf is the name by which a rebuilt record is listed.
+// nameOf returns the name by which a rebuilt record is listed.
 func nameOf(key lifecycle.Key) string {
 	if key.IsBinding() {
 		return key.Instance + "/" + key.Binding

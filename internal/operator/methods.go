@@ -8,23 +8,22 @@ import (
 	"time"
 )
 
-// A Link leads to the console of a broker: to one in this process, which is Console.Call,
-// or over the socket of a running broker. It calls a method by its name with what it takes,
-// as JSON, and gives what it answers, also beside an error.
+// A Link leads to the console of a broker: to one in this process, which is Console.Call, or over
+// the socket of a running broker. It calls a method by its name with an argument as JSON, and
+// returns the method's result, possibly along with an error.
 type Link func(ctx context.Context, method string, in json.RawMessage) (out json.RawMessage, err error)
 
-// A Method is one thing that an operator asks of a broker.
+// A Method is a request that an operator makes of a broker.
 type Method[In, Out any] struct {
 	name string
-	// within is how long an answer may take; zero as long as it needs.
+	// within bounds the time for an answer; zero means no bound.
 	within time.Duration
 }
 
-// brief is how long a method may take that reads or writes few records.
+// brief is the bound for methods that read or write few records.
 const brief = time.Minute
 
-// The table of methods, each under the name that a Link calls it by. The method of Console
-// says what it does.
+// The methods, each under the name by which a Link calls it. The method of Console documents what it does.
 var (
 	List        = paged("list", (*Console).List)
 	Quarantined = paged("quarantined", (*Console).Quarantined)
@@ -46,7 +45,7 @@ var (
 	Reconcile   = method("reconcile", 0, (*Console).Reconcile)
 )
 
-// table has each of these methods by its name, as a console does it.
+// table has the implementation of each method by its name.
 var table = map[string]func(c *Console, ctx context.Context, in json.RawMessage) (json.RawMessage, error){}
 
 func method[In, Out any](name string, within time.Duration, do func(*Console, context.Context, In) (Out, error)) Method[In, Out] {
@@ -65,7 +64,7 @@ func method[In, Out any](name string, within time.Duration, do func(*Console, co
 	return Method[In, Out]{name, within}
 }
 
-// A Page is a part of a list. Next is where the next part begins; empty at the end.
+// A Page is a part of a list. Next is the place where the next part begins; empty at the end.
 type Page[T any] struct {
 	Items []T    `json:"items,omitempty"`
 	Next  string `json:"next,omitempty"`
@@ -78,14 +77,14 @@ func paged[In, T any](name string, list func(*Console, context.Context, In) ([]T
 	})
 }
 
-// None is what a method takes or answers that has nothing to be told or to tell.
+// None is the argument or the result of a method that has none.
 type None struct{}
 
 func alone[Out any](do func(*Console, context.Context) (Out, error)) func(*Console, context.Context, None) (Out, error) {
 	return func(c *Console, ctx context.Context, _ None) (Out, error) { return do(c, ctx) }
 }
 
-// Ask asks the broker that the link leads to. What it answers may be of use beside an error.
+// Ask asks the broker that the link leads to. The result may be of use even if there is an error.
 func (m Method[In, Out]) Ask(ctx context.Context, link Link, in In) (out Out, _ error) {
 	if m.within > 0 {
 		var cancel context.CancelFunc
@@ -117,14 +116,13 @@ func (c *Console) Call(ctx context.Context, name string, in json.RawMessage) (js
 	return table[name](c, ctx, in)
 }
 
-// Faults are the errors that errors.Join has made one of, and an error that is of one
-// alone.
+// Faults returns the errors that errors.Join has joined, or the error alone if it is not joined.
 func Faults(err error) []error {
 	joined, several := err.(interface{ Unwrap() []error })
 	switch {
 	case err == nil:
 		return nil
-	case !several || errors.Join(joined.Unwrap()...).Error() != err.Error(): // it says more than its causes
+	case !several || errors.Join(joined.Unwrap()...).Error() != err.Error(): // its text says more than its causes
 		return []error{err}
 	}
 	var all []error

@@ -1,7 +1,6 @@
-// Package operator is what an operator may see and change of the records: list and show
-// them, start an operation again, end one, read the reports of the reaper and lift its
-// halt. It needs records, a way to start executions, and the vault to rebuild records.
-// It shows no parameter, credential or identity of a user.
+// Package operator is what an operator may see and change of the records: list and show them, start an operation
+// again, end one, read the reaper's reports and lift its halt. It needs the records, a way to start executions,
+// and the vault, to rebuild records. It shows no parameter, no credential and no identity of a user.
 package operator
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/longshore/longshore/internal/work/reaper"
 )
 
-// Options are what a Console is made of.
+// Options configure a Console.
 type Options struct {
 	Records *ledger.Ledger
 	// Start starts an execution of an operation; see workflow.Engine. Nil if no broker
@@ -33,31 +32,31 @@ type Options struct {
 	ServiceOf func(planID string) (serviceID string, found bool)
 	// Platforms are the names of the platforms, by their ids.
 	Platforms func(ctx context.Context) (map[string]string, error)
-	// Names give the names of a thing on its server or in its account, by provider.
+	// Names return the names of a resource on its server or in its account, by provider.
 	Names map[string]func(provider.Tags) []string
-	// Vault shows whether what is sealed in the records opens.
+	// Vault shows which sealed values in the records can be opened.
 	Vault vault.Vault
-	// Inventories list what exists, by the providers' names.
+	// Inventories list the existing resources, by the name of the provider.
 	Inventories map[string]provider.Inventory
-	// Servers are the providers whose targets have epochs, by their names.
+	// Servers are the providers whose targets have epochs, by name.
 	Servers map[string]wired.Provider
-	// Origin is where browsers reach the broker, as scheme and host; empty if it does not run.
+	// Origin is where browsers reach the broker, as scheme and host; empty if no broker runs.
 	Origin string
 	Now    func() time.Time
 	NewID  func() string
-	// Whose is the deployment and the broker of the table; see reaper.Resume.
+	// Whose is the deployment and the broker that the table belongs to; see reaper.Resume.
 	Whose ledger.Identity
-	// OperationTimeout is the deadline of deletions that Retry begins.
+	// OperationTimeout is the time limit of deletions that Retry begins.
 	OperationTimeout time.Duration
-	// Lost is told by Rebuild of each thing that is lost, as soon as it is; nil for nobody.
+	// Lost is called by Rebuild for each loss as soon as it happens; it may be nil.
 	Lost func(what string)
-	// Damaged is what of the records was found damaged before a rebuild; see Rebuilt.
+	// Damaged names the records that were found damaged before a rebuild; see Rebuilt.
 	Damaged []string
-	// Rebuilt is called when a rebuild has come to its end; nil for nothing.
+	// Rebuilt is called when a rebuild has ended; it may be nil.
 	Rebuilt func(ctx context.Context) error
 }
 
-// A Console is an operator's view.
+// A Console is an operator's view of the records.
 type Console struct {
 	Options
 	datakey *datakey.Vault
@@ -71,12 +70,12 @@ type Refusal = acts.Refusal
 
 func refuse(format string, args ...any) error { return acts.Refuse(format, args...) }
 
-// acts does what is done to one record.
+// acts returns the acts on single records.
 func (c *Console) acts() acts.Acts {
 	return acts.Acts{Records: c.Records, Start: c.Start, Now: c.Now, NewID: c.NewID, OperationTimeout: c.OperationTimeout}
 }
 
-// did is what an act has led to.
+// did turns the outcome of an act into a row.
 func (c *Console) did(done acts.Done, err error) (Row, error) {
 	if err != nil {
 		return Row{}, err
@@ -96,8 +95,7 @@ func (c *Console) Retry(ctx context.Context, token string) (Row, error) {
 	return c.did(c.acts().Retry(ctx, token, 0))
 }
 
-// A Settlement says which operation is to end, by its token, and the Message for the
-// platform's user.
+// A Settlement says which operation to end, by its token, with the Message for the platform's user.
 type Settlement struct {
 	Token   string `json:"token"`
 	Message string `json:"message"`
@@ -110,18 +108,17 @@ func (c *Console) Settle(ctx context.Context, s Settlement) (Row, error) {
 
 // A Reaper is what the reaper found and did.
 type Reaper struct {
-	// Inventory is how far its inventory has come, and whether it has halted.
+	// Inventory says how far the reaper's inventory has come, and whether the reaper has halted.
 	Inventory ledger.Inventory `json:"inventory"`
 	Reports   []ledger.Report  `json:"reports"` // the oldest first
 }
 
-// Report tells what the reaper found and did. The error tells what could not be read; the
-// rest is told.
+// Report returns what the reaper found and did. The error says what could not be read; the rest is returned.
 func (c *Console) Report(ctx context.Context) (r Reaper, _ error) {
 	var unread, others error
 	r.Inventory, unread = c.Records.Inventory(ctx)
 	r.Reports, others = c.Records.Reports(ctx, time.Time{})
-	r.Reports = append([]ledger.Report{}, r.Reports...) // no null for whoever reads JSON
+	r.Reports = append([]ledger.Report{}, r.Reports...) // an empty array in JSON, not null
 	return r, errors.Join(unread, others)
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/longshore/longshore/internal/base/paging"
 )
 
-// Owner finds what a name on a server or in an account belongs to. Where no name that
-// derives from a record is the same, the inventories tell by the thing's own label.
-// Tombstones come last: what is kept of a life, or was undeleted from it, has the name that
-// the tombstone of that life derives. It reads all records.
+// Owner finds the record that a name on a server or in an account belongs to. If no record derives
+// that name, the inventories may know it from the label of the resource. Tombstones come last: what
+// is kept of a former life, or was undeleted from it, has the name that the tombstone of that life
+// derives. Owner reads all records.
 func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 	name = named(name)
 	living := func(ctx context.Context, name string) (Row, error) { return c.ofRecord(ctx, name, true) }
@@ -29,8 +29,8 @@ func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 		name)
 }
 
-// named is a name as the engines and AWS write it: an ARN, the prefix of a key and
-// PostgreSQL's quotes count as the name within.
+// named reduces a name as engines and AWS write it to the name itself: it removes the rest of an
+// ARN, the braces of a key's prefix, and PostgreSQL's quotes.
 func named(text string) string {
 	if strings.HasPrefix(text, "arn:") {
 		parts := strings.Split(text, "/")
@@ -53,8 +53,7 @@ func (c *Console) ofTombstone(ctx context.Context, name string) (Row, error) {
 	return row, err
 }
 
-// ofRecord looks among the names that derive from records, of what exists or of what is
-// deleted.
+// ofRecord looks among the names that derive from records, either of what exists or of what is deleted.
 func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, error) {
 	var unread []error
 	for r, err := range paging.All(ctx, c.records) {
@@ -69,7 +68,7 @@ func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, 
 	return Row{}, errors.Join(unread...)
 }
 
-// ofLabel asks the inventories. What they cannot list now may be what is looked for.
+// ofLabel asks the inventories. If one of them cannot be listed, the name may be in that one.
 func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 	var unread []error
 	for _, provider := range slices.Sorted(maps.Keys(c.Inventories)) {

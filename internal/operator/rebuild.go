@@ -18,36 +18,34 @@ import (
 type Rebuilt struct {
 	Instances []string `json:"instances,omitempty"`
 	Bindings  []string `json:"bindings,omitempty"`
-	// Rotate are bindings whose credentials are lost. Applications that have them go on;
-	// nobody can fetch them any more.
+	// Rotate are bindings whose credentials are lost. Applications that have the credentials go on
+	// working, but nobody can fetch them any more.
 	Rotate []string `json:"rotate,omitempty"`
-	// Parameters are instances whose parameters are lost. Like Rotate and Failed, it
-	// names also what an earlier run has found.
+	// Parameters are instances whose parameters are lost. Like Rotate and Failed, the list includes
+	// what an earlier run has found.
 	Parameters []string `json:"parameters,omitempty"`
-	// Failed are instances and bindings whose running operation needed something that no
-	// longer opens.
+	// Failed are instances and bindings whose running operation needed a value that no longer opens.
 	Failed []string `json:"failed,omitempty"`
-	// Damaged is what is wrong with records that could not be read, and are lost.
+	// Damaged describes the records that could not be read, and are lost.
 	Damaged []string `json:"damaged,omitempty"`
-	// Kept counts what had a record.
+	// Kept counts the resources that had a record.
 	Kept int `json:"kept"`
-	// Gone are instances that have a record and do not exist: they were deleted after the
-	// time that the table was restored to.
+	// Gone are instances that have a record but do not exist: they were deleted after the time to
+	// which the table was restored.
 	Gone []string `json:"gone,omitempty"`
-	// Released are things that have a record again, and were taken out of quarantine.
+	// Released are resources that have a record again, and were taken out of quarantine.
 	Released []string `json:"released,omitempty"`
-	// Retained are retained things that have a record again.
+	// Retained are retained resources that have a record again.
 	Retained []string `json:"retained,omitempty"`
-	// Unknown are things whose tags say too little, and why.
+	// Unknown are resources whose tags say too little, each with the reason.
 	Unknown []string `json:"unknown,omitempty"`
-	// Restless is in how many listings what exists changed, so that each may have missed
-	// something; zero if two in a row were equal.
+	// Restless is the number of listings if each differed from the one before, so that each may
+	// have missed something; zero if two in a row were equal.
 	Restless int `json:"restless,omitempty"`
 }
 
-// passes bounds how often everything is listed. A listing may miss things that exist:
-// while others make and delete things, an item may move from a later page to one that
-// was read before.
+// passes bounds how often everything is listed. A listing may miss resources that exist: while
+// others make and delete resources, an item may move from a later page to one that was read before.
 const passes = 10
 
 // A rebuilding is one run of Rebuild.
@@ -55,16 +53,15 @@ type rebuilding struct {
 	*Console
 	out     Rebuilt
 	derived map[lifecycle.Key]bool
-	// exists is what any pass has listed, by provider, key and incarnation.
+	// exists is everything that any pass has listed, by provider, key and incarnation.
 	exists map[string]map[lifecycle.Key]bool
 }
 
-// Rebuild gives a record to everything that exists and has none, from its tags and its
-// plan. Existing records stay, but lose what is sealed in them and does not open,
-// because its key is lost. Rebuild lists until two passes in a row have found the same
-// and the last one had nothing to do. Then it records whose table this is, and the
-// reaper goes on. If that never happens, the result says so, and the reaper stays
-// halted. Rebuild may be stopped at any point and run again.
+// Rebuild gives a record to every existing resource that has none, from its tags and its plan.
+// Existing records stay, but lose the sealed values that do not open because their key is lost.
+// Rebuild lists everything until two passes in a row have found the same and the last one had nothing
+// to do. It then records whose table this is, and the reaper resumes. If that never happens, the
+// result says so, and the reaper stays halted. Rebuild may be stopped at any point and run again.
 func (c *Console) Rebuild(ctx context.Context) (Rebuilt, error) {
 	out, err := c.rebuild(ctx)
 	out.Damaged = c.Damaged
@@ -92,7 +89,7 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	for n := 0; n < passes && !rests; n++ {
 		r.out.Kept, r.out.Unknown = 0, slices.Clone(unread)
 		holdings, err := r.list(ctx)
-		if err == nil && n == 0 { // nothing is given up before all can be listed
+		if err == nil && n == 0 { // nothing is given up before everything can be listed
 			err = r.lose(ctx, before)
 		}
 		if err != nil {
@@ -117,7 +114,7 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	if err := c.Records.Relist(ctx, before.Records); err != nil {
 		return r.out, err
 	}
-	if !rests { // what may have been missed must not be taken for an orphan
+	if !rests { // a resource that was missed must not be taken for an orphan
 		return r.out, nil
 	}
 	return r.out, reaper.Resume(ctx, c.Records, c.Whose, c.Now())
@@ -135,7 +132,7 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 				return nil, fmt.Errorf("listing what provider %q holds: %w", name, err)
 			}
 			if h.Tags.Broker != "" && h.Tags.Broker != r.Whose.Broker {
-				continue // another broker's: if it had a record here, this broker would delete it one day
+				continue // another broker's: with a record here, this broker would delete it one day
 			}
 			holdings[name] = append(holdings[name], h)
 			if h.RetainedUntil.IsZero() { // else its instance is deleted
@@ -143,7 +140,7 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 			}
 		}
 	}
-	for _, all := range holdings { // of two lives of an id, the later one has it
+	for _, all := range holdings { // of two lives of an id, the later one gets the record
 		slices.SortStableFunc(all, func(a, b provider.Holding) int { return b.Created.Compare(a.Created) })
 	}
 	return holdings, nil
@@ -153,7 +150,7 @@ func keyOf(h provider.Holding) lifecycle.Key {
 	return lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
 }
 
-// pass rebuilds the record of each holding that has none. It returns what it saw, and
+// pass rebuilds the record of each holding that has none. It returns the holdings that it saw, and
 // whether there was nothing to do.
 func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Holding) (
 	seen map[string]bool, settled bool, _ error) {
@@ -184,8 +181,7 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 	return seen, settled, nil
 }
 
-// gone finds the instances that were ready before anything was listed, still are, and
-// were in no list.
+// gone finds the instances that were ready before anything was listed, still are ready, and are in no listing.
 func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error {
 	for _, was := range before {
 		exists, listed := r.exists[r.providerOf(was)]
@@ -204,7 +200,7 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error 
 	return nil
 }
 
-// release takes things that have a record again out of quarantine.
+// release takes resources that have a record again out of quarantine.
 func (r *rebuilding) release(ctx context.Context) error {
 	for former, err := range paging.All(ctx, r.orphans) {
 		if errors.Is(err, ledger.ErrUnreadable) {
@@ -235,15 +231,14 @@ func (r *rebuilding) release(ctx context.Context) error {
 	return nil
 }
 
-// providerOf is the name of the provider of an instance; empty if its plan has left the
-// catalog.
+// providerOf returns the name of an instance's provider; empty if its plan has left the catalog.
 func (c *Console) providerOf(i lifecycle.Record) string {
 	offering, _, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
 	return offering.Provider
 }
 
-// restore rebuilds the record of one thing, and reports whether it tried to. If
-// somebody else wrote it meanwhile, the next pass looks again.
+// restore rebuilds the record of one resource, and reports whether it tried to. If somebody else
+// wrote the record meanwhile, the next pass looks again.
 func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
 	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName,
@@ -302,7 +297,7 @@ func (r *rebuilding) mendUse(ctx context.Context, i lifecycle.Record) error {
 	return r.mended(r.Records.Commit(ctx, ledger.Put(use), ledger.Check(i)))
 }
 
-// mended leaves what somebody else changed meanwhile to the next pass.
+// mended leaves a record that somebody else has changed meanwhile to the next pass.
 func (r *rebuilding) mended(err error) error {
 	if errors.Is(err, ledger.ErrConflict) {
 		return nil

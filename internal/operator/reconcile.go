@@ -21,37 +21,37 @@ type Reconciled struct {
 	Provider string `json:"provider"`
 	Target   string `json:"target"`
 	Identity string `json:"identity,omitempty"`
-	// Trouble is why operations on it wait; empty if the target is as it was.
+	// Trouble is why operations on the target wait; empty if the target is as the broker left it.
 	Trouble string `json:"trouble,omitempty"`
 	// Unreached is why the target could not be looked at.
 	Unreached string `json:"unreached,omitempty"`
 	// Logins counts the logins of this broker that belong to a recorded binding.
 	Logins int `json:"logins"`
-	// Locked are the logins that belong to none: they were removed after the time that the
-	// target was restored to, or are being removed. So are instances that are kept out of
-	// use since they were deleted, and were open again.
+	// Locked are the logins that belong to no binding: these were removed after the time to which
+	// the target was restored, or are being removed. The list also has deleted instances that
+	// should be kept out of use but were open again.
 	Locked []string `json:"locked,omitempty"`
-	// Unbound are recorded bindings without a login: they were made after that time.
+	// Unbound are recorded bindings without a login: they were made after the time to which the target was restored.
 	Unbound []string `json:"unbound,omitempty"`
 	// Gone are recorded instances that are not in the target.
 	Gone []string `json:"gone,omitempty"`
-	// Done says that operations on the target go on.
+	// Done says that operations on the target have resumed.
 	Done bool `json:"done"`
 }
 
-// A Scope says which targets are reconciled: an empty name stands for all.
+// A Scope says which targets to reconcile: an empty name stands for all.
 type Scope struct {
 	Provider string `json:"provider,omitempty"`
 	Target   string `json:"target,omitempty"`
-	// Meant says that it is to be done; else it is only said what would be.
+	// Meant says that the reconciliation is to be carried out; otherwise the result only says what would be done.
 	Meant bool `json:"meant,omitempty"`
 }
 
-// Reconcile looks at the targets of the scope. If a target was restored, or another broker
-// changed it, and Meant is true, it locks every login that no live binding owns, and then
-// records the target's epoch as it is: operations that waited go on. It removes nothing, and
-// leaves other targets alone. It may be stopped at any point and run again: until the end of
-// a run, the target counts as restored, and locked logins are locked again.
+// Reconcile looks at the targets of the scope. If a target was restored, or another broker changed
+// it, and Meant is true, it locks every login that no live binding owns, and then records the
+// target's current epoch, so that waiting operations resume. It removes nothing, and leaves other
+// targets alone. It may be stopped at any point and run again: until the end of a run, the target
+// counts as restored, and locked logins are locked again.
 func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) {
 	var out []Reconciled
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
@@ -87,7 +87,7 @@ func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) 
 	return out, nil
 }
 
-// A reconciliation is one run at one target.
+// A reconciliation is one run on one target.
 type reconciliation struct {
 	*Console
 	wired wired.Provider
@@ -95,9 +95,9 @@ type reconciliation struct {
 	target provider.Target
 	known  lifecycle.TargetEpoch
 	said   target.Epoch
-	copied bool // it was not restored, and another broker has raised it
+	copied bool // another broker has raised it, and it was not restored
 	out    Reconciled
-	// there are the incarnations on record that the target holds.
+	// there are the recorded incarnations that the target holds.
 	there map[lifecycle.Key]bool
 }
 
@@ -130,9 +130,9 @@ func (c *Console) reconciliation(name, target string) *reconciliation {
 		out: Reconciled{Provider: name, Target: target}, there: map[lifecycle.Key]bool{}}
 }
 
-// takeOver makes this broker the owner of the targets that another one has raised. It locks
-// nothing, since its caller gives a record to all that is there. It leaves restored targets,
-// and those that cannot be reached, to the listing.
+// takeOver makes this broker the owner of targets that another broker has raised. It locks nothing,
+// since its caller gives a record to everything there. It leaves restored targets, and those that
+// cannot be reached, to the listing.
 func (c *Console) takeOver(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		targets, err := c.Servers[name].Targets(ctx)
@@ -155,7 +155,7 @@ func (c *Console) takeOver(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// passing notes an error of one target, and lets the others be looked at.
+// passing notes an error of one target, so that the other targets are still looked at.
 func (r *reconciliation) passing(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
@@ -164,23 +164,22 @@ func (r *reconciliation) passing(ctx context.Context, err error) error {
 	return nil
 }
 
-// looked surveys a target, for as long as a call may take.
+// looked surveys a target, within the time that a call may take.
 func (r *reconciliation) looked(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.wired.Timeout())
 	defer cancel()
 	return r.Survey(ctx, name)
 }
 
-// survey reports whether the target is as this broker left it. It reads the known epoch
-// before it asks the target: a step that runs meanwhile may record a later one, which
-// would make the target seem restored. The record that is read after the survey says who
-// raised the target.
+// survey reports whether the target is as this broker left it. It reads the known epoch before it
+// asks the target: a step that runs meanwhile may raise the epoch, which would make the target seem
+// restored. The record that is read after the survey says who raised the target.
 func (r *reconciliation) survey(ctx context.Context, name, of string) (stands bool, err error) {
 	for asked := false; ; asked = true {
 		known := r.known
 		r.target, r.said, err = r.looked(ctx, of)
 		if err != nil || r.target.Identity == "" {
-			return true, err // a server that does not know the broker holds nothing of it
+			return true, err // a server that does not know the broker holds nothing of this broker's
 		}
 		r.out.Identity = r.target.Identity
 		if r.known, err = r.Records.Epoch(ctx, name, r.target.Identity); err != nil {
@@ -203,7 +202,7 @@ func (r *reconciliation) survey(ctx context.Context, name, of string) (stands bo
 	}
 }
 
-// logins locks the logins that no live binding owns, and what is kept out of use.
+// logins locks the logins that no live binding owns, and the instances that are to be kept out of use.
 func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 	read := func(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
 		ctx, cancel := context.WithTimeout(ctx, r.wired.Timeout())
@@ -234,21 +233,20 @@ func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 	return nil
 }
 
-// lock puts the thing out of use as in quarantine: nobody gets in, and it keeps what it
-// has.
+// lock puts the resource out of use as in quarantine: nobody can log in, and the data stays.
 func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 	if r.wired.Quarantiner == nil {
 		return errors.New("the provider cannot lock anything")
 	}
-	h.Epoch = r.said // else the step would refuse a target that was restored
+	h.Epoch = r.said // otherwise the step would refuse a target that was restored
 	ctx, cancel := context.WithTimeout(ctx, r.wired.Timeout())
 	defer cancel()
 	return r.wired.Quarantiner.Quarantine(ctx, h)
 }
 
-// isToBeShut reports whether the thing stands open and must be shut: a login that no record
-// says is in use, or an instance that is kept out of use until a date, which h then has. A
-// record of another incarnation says nothing about it, in any state.
+// isToBeShut reports whether the resource is open but must be shut: a login that no record shows in
+// use, or an instance that is kept out of use until a date, which is then set in h. A record of
+// another incarnation, whatever its state, says nothing about the resource.
 func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (bool, error) {
 	key := keyOf(*h)
 	rec, err := r.Records.Record(ctx, key, r.Now())
@@ -274,7 +272,7 @@ func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (b
 	return true, nil
 }
 
-// missing finds what is on record and not in the target.
+// missing finds what is on record but not in the target.
 func (r *reconciliation) missing(ctx context.Context) error {
 	for rec, err := range paging.All(ctx, r.records) {
 		if err != nil {
@@ -294,18 +292,16 @@ func (r *reconciliation) missing(ctx context.Context) error {
 	return nil
 }
 
-// underWay is appended to the recorded line of a target while a run works on it. No
-// target is on such a line, so wherever the run dies, the target counts as restored
-// until the end of another run.
+// underWay is appended to the recorded line of a target while a run works on it. No target is on
+// such a line, so wherever the run dies, the target counts as restored until the end of another run.
 const underWay = " (being reconciled)"
 
-// errMoved: the target has changed since it was surveyed.
+// errMoved says that the target has changed since it was surveyed.
 var errMoved = errors.New("somebody changes it meanwhile: stop the other broker that has this one's identity, " +
 	"and run the command again")
 
-// begin raises the target to a later epoch than any, while it still counts as restored:
-// if it is restored again meanwhile, or another broker raises it, the end of the run sees
-// that.
+// begin raises the target to an epoch later than any, while it still counts as restored: if it is
+// restored again meanwhile, or another broker raises it, the end of the run notices.
 func (r *reconciliation) begin(ctx context.Context) error {
 	r.known.Line = strings.TrimSuffix(r.known.Line, underWay) + underWay
 	r.known.Reserved = r.NewID()
@@ -327,7 +323,7 @@ func epochOf(e lifecycle.TargetEpoch) target.Known {
 	return target.Known{Epoch: target.Epoch{Line: e.Line, Count: e.Count, Mark: e.Mark}, Reserved: e.Reserved}
 }
 
-// goOn lets operations on the target go on.
+// goOn lets operations on the target resume.
 func (r *reconciliation) goOn(ctx context.Context) error {
 	_, now, err := r.looked(ctx, r.target.Name)
 	if err == nil && now != r.said {
@@ -342,7 +338,7 @@ func (r *reconciliation) goOn(ctx context.Context) error {
 	return err
 }
 
-// keep records what is known of the target. Only another run can write it meanwhile.
+// keep records what is known of the target. Only another run may write that record meanwhile.
 func (r *reconciliation) keep(ctx context.Context) error {
 	err := r.Records.Commit(ctx, ledger.Put(r.known))
 	if errors.Is(err, ledger.ErrConflict) {

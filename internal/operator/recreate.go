@@ -13,9 +13,9 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Recreate begins a failed creation once more, with what was asked for, as a new
-// operation. A repetition of the platform's request is answered with the new operation
-// from then on. The token of the failed one still says that it failed.
+// Recreate begins a failed creation once more, as a new operation with the original request. From
+// then on, a repetition of the platform's request is answered with the new operation. The token of
+// the failed operation still says that it failed.
 func (c *Console) Recreate(ctx context.Context, token string) (Row, error) {
 	return acts.Decide(ctx, func() (Row, error) { return c.recreate(ctx, token) })
 }
@@ -27,7 +27,7 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 	}
 	failed := i.FailedCreation()
 	if failed == nil && i.State == lifecycle.CreateFailed {
-		failed = i.Operation // told in its answer
+		failed = i.Operation // the failure was told in the answer itself
 	}
 	switch {
 	case failed == nil:
@@ -46,7 +46,7 @@ func (c *Console) recreate(ctx context.Context, token string) (Row, error) {
 	return c.reprovision(ctx, i)
 }
 
-// errLost: without what is lost, something else would be made than was ordered.
+// errLost refuses a creation whose order is lost: something else than ordered would be made.
 var errLost = refuse("what it was ordered with is lost: the platform is to delete it, and to create it again")
 
 func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, error) {
@@ -79,8 +79,8 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 	return c.drive(ctx, "recreate", next, former, ledger.PutPast(past), ledger.FirstTargetUse(i, next, c.Now()))
 }
 
-// restores reports whether the instance was ordered as a restore of another one. Made
-// without that, it would be empty and look complete.
+// restores reports whether the instance was ordered as a restore of another one. Created without
+// that parameter, it would be empty and look complete.
 func (c *Console) restores(ctx context.Context, i lifecycle.Record) (bool, error) {
 	_, plan, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
 	if plan.RestoreParameter == "" || i.Attributes.Parameters == nil {
@@ -92,14 +92,13 @@ func (c *Console) restores(ctx context.Context, i lifecycle.Record) (bool, error
 	}
 	var given map[string]any
 	if json.Unmarshal(plain, &given) != nil {
-		return false, nil // no broker took it for one that names something
+		return false, nil // such parameters name no instance to restore
 	}
 	return given[plan.RestoreParameter] != nil, nil
 }
 
-// rebind binds again, on condition that the instance still allows it. It refuses a
-// binding that the broker has removed, since the secret that its credentials derive
-// from is gone.
+// rebind binds again, provided that the instance still allows it. It refuses a binding that the
+// broker has removed, since the secret from which its credentials derive is gone.
 func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if b.State != lifecycle.CreateFailed {
 		return Row{}, refuse("what it left has been removed: the platform is to delete the binding, and to bind again")
@@ -133,8 +132,7 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	return c.drive(ctx, "recreate", b, former, ledger.Check(i), ledger.PutPast(past))
 }
 
-// timeout is how long a creation on a plan may take. A plan that has left the catalog
-// creates nothing.
+// timeout returns how long a creation on a plan may take. It refuses a plan that has left the catalog.
 func (c *Console) timeout(serviceID, planID string) (time.Duration, error) {
 	_, plan, ok := c.Catalog(serviceID, planID)
 	switch {

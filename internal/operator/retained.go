@@ -13,30 +13,29 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// Retained reads one page of what the query chooses of all that is kept of deleted instances,
-// in the order of the dates until which it is. The error tells what could not be read; the
-// rest is listed.
+// Retained reads one page of the deleted instances whose data is kept, as far as the query chooses them, in
+// the order of the dates until which they are kept. The error says what could not be read; the rest is listed.
 func (c *Console) Retained(ctx context.Context, q Query) (all []Row, next string, err error) {
 	return c.rows(ctx, c.kept, q)
 }
 
-// kept reads one page of what plans keep.
+// kept reads one page of the former lives that plans keep.
 func (c *Console) kept(ctx context.Context, after string) (all []lifecycle.Record, next string, err error) {
 	return c.due(ctx, after, func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() })
 }
 
-// An Undeletion says what is to be given back.
+// An Undeletion says which instance to give back.
 type Undeletion struct {
 	// ID is the id of the deleted instance, or its handle, which names one incarnation.
 	ID string `json:"id"`
-	// Platform is the id or the name of the only one that is looked at; empty for all.
+	// Platform is the id or the name of the only platform to look at; empty for all.
 	Platform string `json:"platform,omitempty"`
-	// Organization and Space replace those in which it was ordered.
+	// Organization and Space replace those in which the instance was ordered.
 	Organization string `json:"organization,omitempty"`
 	Space        string `json:"space,omitempty"`
 }
 
-// An Undeleted is what a developer may have back, and what to order for it.
+// An Undeleted says what a developer may have back, and what to order for it.
 type Undeleted struct {
 	Kept      Row    `json:"kept"`
 	Service   string `json:"service"`
@@ -44,9 +43,9 @@ type Undeleted struct {
 	Parameter string `json:"parameter"`
 }
 
-// Undelete allows to make a new instance of the same offering of what is kept of a deleted
-// one. The developer orders it by the handle, in the place where the deleted instance was.
-// A deletion for good that has begun goes on.
+// Undelete allows a new instance of the same offering to be made from what is kept of a deleted
+// one. The developer orders it by the handle, in the place where the deleted instance was. A final
+// deletion that has begun goes on.
 func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error) {
 	return acts.Decide(ctx, func() (out Undeleted, _ error) {
 		r, err := c.keptOf(ctx, u)
@@ -69,8 +68,7 @@ func (c *Console) Undelete(ctx context.Context, u Undeletion) (Undeleted, error)
 	})
 }
 
-// takes finds a plan of the same offering that can restore what is kept, its own plan
-// first.
+// takes finds a plan of the same offering that can restore what is kept, preferably its own plan.
 func (c *Console) takes(r lifecycle.Record, out *Undeleted) error {
 	service := r.Attributes.ServiceID
 	if service == "" { // its record was rebuilt
@@ -86,8 +84,7 @@ func (c *Console) takes(r lifecycle.Record, out *Undeleted) error {
 	return refuse("no plan of its offering can be restored: give one a restore_parameter")
 }
 
-// keptOf finds what is kept of an instance. Where a record cannot be read, it may be that
-// of another of its lives.
+// keptOf finds the kept life of an instance. A record that cannot be read may be that of another of its lives.
 func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Record, err error) {
 	platform, err := platformID(c.known(ctx), u.Platform)
 	if err != nil {

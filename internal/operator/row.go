@@ -19,20 +19,20 @@ type Row struct {
 	PlatformName string `json:"platform,omitempty"`
 	Organization string `json:"organization,omitempty"` // its id
 	Space        string `json:"space,omitempty"`        // its id
-	// InstanceName is what the platform's users call it; of bindings and operations only
-	// where the query names an ID, an organization or a space.
+	// InstanceName is the name that the platform's users know; for bindings and operations it is
+	// set only if the query names an ID, an organization or a space.
 	InstanceName     string `json:"instance_name,omitempty"`
 	OrganizationName string `json:"organization_name,omitempty"`
 	SpaceName        string `json:"space_name,omitempty"`
-	// Provider made it, on Target, under the names in Made: of a database and its roles,
-	// of a stack.
+	// Provider made the resource, on Target, under the names in Made: those of a database and its
+	// roles, or of a stack.
 	Provider string   `json:"provider,omitempty"`
 	Target   string   `json:"target,omitempty"`
 	Made     []string `json:"made,omitempty"`
 	Instance string   `json:"instance"`
 	Binding  string   `json:"binding,omitempty"`
-	// Life is the incarnation of a former life: another one has the id, or may get it. It
-	// is empty for what has the id.
+	// Life is the incarnation of a former life, whose id another life has or may get; empty for the
+	// current holder of the id.
 	Life  string `json:"life,omitempty"`
 	State string `json:"state,omitempty"`
 	// Kept says until when a former life is kept out of use.
@@ -43,15 +43,14 @@ type Row struct {
 	Updated   time.Time       `json:"updated,omitzero"`
 	Unusable  bool            `json:"unusable,omitempty"`
 	Operation *Operation      `json:"operation,omitempty"`
-	// Note says what happens to it without an operator.
+	// Note says what happens to the row without an operator.
 	Note string `json:"note,omitempty"`
 }
 
-// at is a time as a note says it.
+// at formats a time for a note.
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// names are the names of a plan and its offering, or their ids if the plan has left the
-// catalog.
+// names returns the names of a plan and its offering, or their ids if the plan has left the catalog.
 func (c *Console) names(serviceID, planID string) (service, plan string) {
 	o, p, ok := c.Catalog(serviceID, planID)
 	if !ok {
@@ -97,7 +96,7 @@ func pastRow(p lifecycle.PastOperation) Row {
 		Operation: operationOf(p.Key, &p.Operation)}
 }
 
-// tagsOf are the tags on what was made for a record.
+// tagsOf returns the tags on what was made for a record.
 func tagsOf(r lifecycle.Record) provider.Tags {
 	tags := provider.Tags{
 		Broker: r.Made.Broker, Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding,
@@ -109,7 +108,7 @@ func tagsOf(r lifecycle.Record) provider.Tags {
 	return tags
 }
 
-// made are the names of what was made for a record.
+// made returns the names of what was made for a record.
 func (c *Console) made(r lifecycle.Record) []string {
 	derive := c.Names[r.Provider]
 	switch {
@@ -121,11 +120,11 @@ func (c *Console) made(r lifecycle.Record) []string {
 	return derive(tagsOf(r))
 }
 
-// openName adds what the platform's users call the instance of a row, and where it was ordered. The
-// row is of use without.
+// openName adds the name that the platform's users know, and where the instance was ordered. A
+// failure leaves the row as it is.
 func (c *Console) openName(ctx context.Context, row *Row) {
 	if row.Life != "" && row.Binding != "" {
-		return // the id may be another instance's by now
+		return // another instance may have the id by now
 	}
 	r, err := c.Records.Record(ctx, lifecycle.Key{Platform: row.Platform, Instance: row.Instance, Life: row.Life}, c.Now())
 	if err == nil {
@@ -135,15 +134,15 @@ func (c *Console) openName(ctx context.Context, row *Row) {
 	}
 }
 
-// nameIn is openName of an instance's record.
+// nameIn does the same as openName from the record of the instance.
 func (c *Console) nameIn(ctx context.Context, row *Row, r lifecycle.Record) error {
 	n, err := c.datakey.Names(ctx, r)
 	row.InstanceName, row.OrganizationName, row.SpaceName = n.Instance, n.Organization, n.Space
 	return err
 }
 
-// known gives the names of the platforms by their ids; nil if they cannot be read, as
-// without the right to read the stack's secret.
+// known returns the names of the platforms by id; nil if they cannot be read, such as without the
+// right to read the stack's secret.
 func (c *Console) known(ctx context.Context) map[string]string {
 	if c.Platforms == nil {
 		return nil
@@ -155,8 +154,8 @@ func (c *Console) known(ctx context.Context) map[string]string {
 	return all
 }
 
-// platformID is the id of the platform with this id or name. It refuses one that is not
-// known: an empty list would say that the platform has nothing.
+// platformID returns the id of the platform with this id or name. It refuses an unknown one: an
+// empty list would suggest that the platform has nothing.
 func platformID(known map[string]string, given string) (id string, _ error) {
 	if _, isID := known[given]; given == "" || isID || known == nil {
 		return given, nil

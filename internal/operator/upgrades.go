@@ -9,23 +9,21 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// An Upgrade is an instance that is behind its plan: of an earlier version than the
-// plan's maintenance_info, or made when the plan meant something else.
+// An Upgrade is an instance that is behind its plan: its version differs from the plan's
+// maintenance_info, or it was made when the plan had another meaning.
 type Upgrade struct {
 	Row
-	// IsAt is the maintenance version of the instance, and PlanIsAt that of its plan; empty
-	// if there is none.
+	// IsAt is the maintenance version of the instance, and PlanIsAt that of its plan; each is empty if there is none.
 	IsAt     string `json:"is_at,omitempty"`
 	PlanIsAt string `json:"plan_is_at,omitempty"`
-	// Edited says that the plan has changed its meaning under the same version: platforms can
-	// ask for the upgrade only once the operator gives the plan a newer version.
+	// Edited says that the plan has changed its meaning under the same version: platforms can ask
+	// for the upgrade only once the operator gives the plan a new version.
 	Edited bool `json:"edited,omitempty"`
 }
 
-// Upgrades gives a page of the instances that are behind their plan and that the query
-// chooses; a page may be empty, and next is empty at the end. Instances that are deleted or
-// being deleted are left out, and those whose plan has left the catalog. The error tells what
-// could not be read; the rest is listed.
+// Upgrades returns a page of the instances that are behind their plan and that the query chooses; a page
+// may be empty, and next is empty at the end. It leaves out instances that are deleted or being deleted,
+// and those whose plan has left the catalog. The error says what could not be read; the rest is listed.
 func (c *Console) Upgrades(ctx context.Context, q Query) (found []Upgrade, next string, err error) {
 	known := c.known(ctx)
 	if q.Platform, err = platformID(known, q.Platform); err != nil {
@@ -41,7 +39,7 @@ func (c *Console) Upgrades(ctx context.Context, q Query) (found []Upgrade, next 
 	return found, next, err
 }
 
-// upgrade tells whether an instance is behind its plan.
+// upgrade reports whether an instance is behind its plan.
 func (c *Console) upgrade(r lifecycle.Record) (u Upgrade, behind bool) {
 	if r.IsBinding() || r.State != lifecycle.Ready && r.State != lifecycle.Updating {
 		return u, false
@@ -66,8 +64,8 @@ func versionOf(p catalog.Plan) string {
 	return p.MaintenanceInfo.Version
 }
 
-// sameJSON compares two texts but for white space, since a store may write its own. No
-// text is the same as an object without members.
+// sameJSON compares two texts regardless of white space, since a store may write its own. An empty
+// text equals an object without members.
 func sameJSON(a, b json.RawMessage) bool {
 	if len(a) == 0 {
 		a = json.RawMessage("{}")

@@ -1,9 +1,8 @@
-// Package backup owns the archive of a data folder: what is in it, in which order
-// it is read while a broker and a PostgreSQL server run on the folder, and how it
-// is written whole or not at all. It needs the records' own snapshot, a way to keep
-// all but the databases' users quiet for a moment, and a superuser's
-// connection to the server. It leaves to others who may ask for it, and the dumps of
-// single databases. What it writes holds every secret of the folder.
+// Package backup owns the archive of a data folder: what is in it, the order in which it is read
+// while a broker and a PostgreSQL server run on the folder, and that it is written whole or not at
+// all. It needs the records' own snapshot, a way to keep everything but the users of databases
+// quiet for a moment, and a superuser's connection to the server. It leaves to others who may ask
+// for a backup, and the dumps of single databases. The archive holds every secret of the folder.
 package backup
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
-// A Wish says what is to be saved: one instance, or a whole data folder.
+// A Wish says what to save: one instance, or a whole data folder.
 type Wish struct {
 	All bool `json:"all,omitempty"`
 	// Instance is an id; Platform is needed if several platforms use that id.
@@ -33,17 +32,15 @@ type Wish struct {
 // A Folder is a data folder to be saved.
 type Folder struct {
 	Dir string
-	// Records is the name of the file that Snapshot copies, into a file of another
-	// name.
+	// Records is the name of the file with the records, which Snapshot copies into a file of another name.
 	Records  string
 	Snapshot func(path string) error
-	// Quiet calls f while only the users of databases change anything in the
-	// folder or on the server, and returns what f does.
+	// Quiet calls f while only the users of databases change anything in the folder or on the
+	// server, and returns the error of f.
 	Quiet func(f func() error) error
-	// Leaves reports whether a name in the folder is left out. Names that begin with a dot
-	// always are.
+	// Leaves reports whether a name in the folder is left out. Names that begin with a dot are always left out.
 	Leaves func(name string) bool
-	// Server is the one that runs in the folder; nil where none runs.
+	// Server is the server that runs in the folder; nil if none runs.
 	Server *Server
 }
 
@@ -56,10 +53,10 @@ type Server struct {
 	Data string
 }
 
-// unfinished begins the names of what is written in the folder meanwhile.
+// unfinished is the prefix of temporary files and folders that a backup makes in the data folder.
 const unfinished = ".backup-"
 
-// Clear removes what a backup whose process died has left in a folder: it holds secrets. No
+// Clear removes what a backup whose process died has left in a folder: these files hold secrets. No
 // other process may have the folder open.
 func Clear(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -71,10 +68,10 @@ func Clear(dir string) error {
 	return err
 }
 
-// Write writes the archive: unpacked, it is a data folder as it was at one moment,
-// at which the records, the vault's key and the server say the same. That moment is
-// while all are quiet, near the end: databases that are large are read before it,
-// and what is written to them meanwhile is in their log of changes, which comes last.
+// Write writes the archive. Unpacked, it is a data folder as it was at one moment, at which the
+// records, the vault's key and the server agree. That moment is near the end, while everything is
+// quiet. Databases, which may be large, are read before it; what is written to them meanwhile is in
+// the server's log of changes, which comes last.
 func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 	archive := newArchive(ctx, f.Dir, w)
 	var copied *serverCopy
@@ -87,8 +84,8 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 			return fmt.Errorf("copying the server's files: %w", err)
 		}
 	}
-	// A file takes what is read while all are quiet: the reader of the archive may be slow,
-	// and they must not wait for it.
+	// What is read while everything is quiet goes into a file: the reader of the archive may be
+	// slow, and the broker must not wait for it.
 	held, err := os.CreateTemp(f.Dir, unfinished+"*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("making a file in the data folder: %w", err)
@@ -119,7 +116,7 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 	return archive.tar.Close()
 }
 
-// quiet copies all but the running server's data directory.
+// quiet copies everything but the running server's data directory.
 func (f Folder) quiet(to *archive) error {
 	snapshot, err := os.MkdirTemp(f.Dir, unfinished+"*") // mode 0700
 	if err != nil {
@@ -138,7 +135,7 @@ func (f Folder) quiet(to *archive) error {
 	})
 }
 
-// An archive is a tar file that is being written, of files below a folder.
+// An archive is a tar file of files below a folder that is being written.
 type archive struct {
 	ctx context.Context
 	dir string
@@ -150,7 +147,7 @@ func newArchive(ctx context.Context, dir string, to io.Writer) *archive {
 	return &archive{ctx: ctx, dir: dir, to: to, tar: tar.NewWriter(to)}
 }
 
-// append adds the members of another archive that has been flushed and not closed.
+// append adds the members of another archive that has been flushed but not closed.
 func (a *archive) append(other io.Reader) error {
 	if err := a.tar.Flush(); err != nil {
 		return err
@@ -159,8 +156,8 @@ func (a *archive) append(other io.Reader) error {
 	return err
 }
 
-// walk adds the files and folders below a path. It leaves out what leave says, with all
-// that is below it, and a file that goes away meanwhile.
+// walk adds the files and folders below a path. It leaves out whatever leave reports, with
+// everything below, and files that disappear meanwhile.
 func (a *archive) walk(name string, leave func(name string, d fs.DirEntry) bool) error {
 	return filepath.WalkDir(filepath.Join(a.dir, name), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -190,7 +187,7 @@ func (a *archive) walk(name string, leave func(name string, d fs.DirEntry) bool)
 	})
 }
 
-// folder adds a folder alone; the archive's own is not in it.
+// folder adds a folder without its content; the archive's root folder is not added.
 func (a *archive) folder(path, name string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || name == "." {
@@ -202,7 +199,7 @@ func (a *archive) folder(path, name string) error {
 	return a.header(info, name+"/", 0)
 }
 
-// header begins a member that is like a file or folder, under a name.
+// header begins a member with the given name and size, and the attributes of a file or folder.
 func (a *archive) header(like fs.FileInfo, name string, size int64) error {
 	h, err := tar.FileInfoHeader(like, "")
 	if err != nil {
@@ -212,9 +209,8 @@ func (a *archive) header(like fs.FileInfo, name string, size int64) error {
 	return a.tar.WriteHeader(h)
 }
 
-// file adds a file under a name, at its first length: it leaves out bytes that are appended
-// meanwhile, and puts zeros for those that are cut off. The server's log of changes puts
-// both right.
+// file adds a file under a name, at the length that it has at first: bytes that are appended meanwhile
+// are left out, and bytes that are cut off become zeros. The server's log of changes repairs both.
 func (a *archive) file(path, name string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,7 +234,7 @@ func (a *archive) file(path, name string) error {
 	return err
 }
 
-// text adds a file that is like another one but for its content.
+// text adds a file with the given content, and the attributes of another file.
 func (a *archive) text(like, name, content string) error {
 	info, err := os.Stat(like)
 	if err == nil {

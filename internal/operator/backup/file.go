@@ -12,7 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// File writes a new file, whole or not at all, which only its owner can read.
+// File writes a new file, whole or not at all, that only its owner can read.
 func File(path string, write func(io.Writer) error) (err error) {
 	fail := func(what, mend string, cause error) error {
 		return &advice.Error{Name: fmt.Sprintf("file %q", path), What: what, Remedy: mend, Cause: cause}

@@ -16,31 +16,30 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A serverCopy is the copy of a running server's data directory, by the statements
-// that the server has for it: it goes on, and what it writes meanwhile is in its log
-// of changes (WAL), from the copy's beginning to its end. No database is opened and
-// no user's code is run.
+// A serverCopy copies a running server's data directory, by means of the server's own backup
+// statements. The server goes on working: what it writes meanwhile is in its log of changes (WAL),
+// from the beginning of the copy to its end. No database is opened and no user's code is run.
 type serverCopy struct {
 	ctx     context.Context
 	conn    *pgx.Conn
 	archive *archive
-	data    string // the path in the folder
-	// label tells a server that starts on the copy where to begin; last is the file of the
-	// log of changes in which the copy ends.
+	data    string // its path in the folder
+	// label tells a server that starts on the copy where to begin; last is the file of the log of
+	// changes in which the copy ends.
 	label, last string
 }
 
-// keepsChanges is a slot of the connection's own: the server removes no part of its
-// log of changes meanwhile. There is one, so that there is one backup at a time.
+// keepsChanges is a temporary slot of this connection: as long as it exists, the server removes no
+// part of its log of changes. Its name is fixed, so that only one backup can run at a time.
 const keepsChanges = "longshore_backup"
 
-// duplicateObject is the server's code for a name that is taken.
+// duplicateObject is the server's error code for a name that is taken.
 const duplicateObject = "42710"
 
-// ErrUnderWay: another backup of the server is under way.
+// ErrUnderWay says that another backup of the server is running.
 var ErrUnderWay = errors.New("another backup is under way: wait until it is done, and run this one again")
 
-// closeWithin is how long the end of a copy waits for the server.
+// closeWithin is how long closing a copy waits for the server.
 const closeWithin = 5 * time.Second
 
 func beginServer(ctx context.Context, s Server, to *archive) (_ *serverCopy, err error) {
@@ -74,8 +73,8 @@ func beginServer(ctx context.Context, s Server, to *archive) (_ *serverCopy, err
 	return c, err
 }
 
-// files adds the server's files, without its log of changes and without those that no other
-// process can use: the same as pg_basebackup leaves out.
+// files adds the server's files, without its log of changes and without the files that are of no
+// use to another process: the same that pg_basebackup leaves out.
 func (c *serverCopy) files() error {
 	return c.archive.walk(c.data, func(name string, d fs.DirEntry) bool {
 		below, err := filepath.Rel(c.data, name)
@@ -95,11 +94,11 @@ func (c *serverCopy) files() error {
 	})
 }
 
-// control is the file that says where a server's log of changes begins: it is
-// copied last, and read twice, since the server writes it over in place.
+// control is the file that says where a server's log of changes begins. It is copied last, and read
+// until it is stable, since the server overwrites it in place.
 const control = "global/pg_control"
 
-// end ends the copy: what the server changes from now on is not in it.
+// end ends the copy: later changes of the server are not in it.
 func (c *serverCopy) end(to *archive) error {
 	whole, err := c.steady(filepath.Join(to.dir, c.data, control))
 	if err == nil {
@@ -121,7 +120,7 @@ func (c *serverCopy) end(to *archive) error {
 	return to.text(filepath.Join(to.dir, c.data, "PG_VERSION"), filepath.Join(c.data, "backup_label"), c.label)
 }
 
-// steady reads a file until it reads the same twice.
+// steady reads a file until two reads in a row agree.
 func (c *serverCopy) steady(path string) (was []byte, _ error) {
 	for c.ctx.Err() == nil {
 		is, err := os.ReadFile(path)
@@ -168,7 +167,7 @@ func (c *serverCopy) changes() error {
 	return nil
 }
 
-// close ends the connection, and with it whatever was begun on the server.
+// close ends the connection, and with it everything that was begun on the server.
 func (c *serverCopy) close() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), closeWithin)
 	defer cancel()

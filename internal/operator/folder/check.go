@@ -15,10 +15,10 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A Checked is what Check found.
+// A Checked is the result of Check.
 type Checked struct {
 	Records int
-	// Problems are the first of what is damaged; Wrong is how many there are.
+	// Problems are the first problems found; Wrong is the number of all.
 	Problems []error
 	Wrong    int
 }
@@ -28,17 +28,17 @@ func (c *Checked) add(problems ...error) {
 	c.Wrong += len(problems)
 }
 
-// Check reads a whole data folder and proves that nothing in it is damaged: its marker, its
-// key, the platforms' logins, each page of the records, each record and, where all records are
-// whole, each sealed value. It changes nothing. It fails, with an *advice.Error, where there is
-// nothing to judge: no data folder, or one that is in use.
+// Check reads a whole data folder and verifies that nothing in it is damaged: its marker, its key,
+// the platforms' logins, each page of the records, each record and, if all records are intact, each
+// sealed value. It changes nothing. It fails, with an *advice.Error, if there is nothing to check:
+// no data folder, or one that is in use.
 func Check(ctx context.Context, dir string) (out Checked, err error) {
 	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
 	if markErr == nil && !found {
 		return out, notAFolder(dir)
 	}
 	lock, err := lockToRead(filepath.Join(dir, fileLock))
-	if errors.Is(err, fs.ErrNotExist) { // as in a copy: no broker runs on it
+	if errors.Is(err, fs.ErrNotExist) { // a copy may have no lock file: no broker runs on it
 		err = nil
 	}
 	if errors.Is(err, errLocked) {
@@ -83,7 +83,7 @@ func Check(ctx context.Context, dir string) (out Checked, err error) {
 	return out, nil
 }
 
-// readKey gives the key, if it is the one that the mark proves.
+// readKey returns the key, if it is the one that the marker's check value proves.
 func readKey(ctx context.Context, dir string, mark marker) (*vault.Local, error) {
 	key, err := vault.ReadKeyFile(filepath.Join(dir, fileKey))
 	if err != nil || mark.Check == nil {
@@ -99,8 +99,7 @@ func readKey(ctx context.Context, dir string, mark marker) (*vault.Local, error)
 	return key, nil
 }
 
-// checkSealed proves that each record can be decoded and, if there is a key, each sealed value
-// opened.
+// checkSealed verifies that each record can be decoded and, if there is a key, that each sealed value can be opened.
 func checkSealed(ctx context.Context, key *vault.Local, path string, found *bolt.Damage) (err error) {
 	records, err := bolt.Open(path, bolt.MustExist(), bolt.ReadOnly())
 	if err != nil {
@@ -135,7 +134,7 @@ func checkRecord(ctx context.Context, key *vault.Local, r store.Record) error {
 	return nil
 }
 
-// scan gives all records.
+// scan yields all records.
 func scan(ctx context.Context, records *bolt.Store) iter.Seq2[store.Record, error] {
 	return paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
 		page, err := records.Scan(ctx, cursor)
@@ -143,7 +142,7 @@ func scan(ctx context.Context, records *bolt.Store) iter.Seq2[store.Record, erro
 	})
 }
 
-// sealedIn gives the sealed values of a record.
+// sealedIn returns the sealed values of a record.
 func sealedIn(r store.Record) (values []vault.Value, err error) {
 	all, err := ledger.Decode(r)
 	for _, record := range all.Records {

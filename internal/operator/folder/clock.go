@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// A clock follows the machine's, and never goes back. Operations, leases and requests of one
-// process stay in order when somebody sets the machine's clock back, and when a laptop wakes up.
+// A clock follows the machine's clock, but never goes back. The operations, leases and requests of one
+// process thus stay in order when somebody sets the machine's clock back, and when a laptop wakes up.
 type clock struct {
 	wall    func() time.Time     // may step
-	elapsed func() time.Duration // goes on evenly; stands still while the machine sleeps
+	elapsed func() time.Duration // runs evenly; stands still while the machine sleeps
 
 	mu   sync.Mutex
 	last time.Time
@@ -24,7 +24,7 @@ func newClock(wall func() time.Time) *clock {
 	return &clock{wall: wall, elapsed: func() time.Duration { return time.Since(began) }}
 }
 
-// Now is the machine's time, or the last answer and what has passed since, if that is later.
+// Now returns the machine's time, or the last answer plus the time elapsed since, whichever is later.
 func (c *clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,8 +37,8 @@ func (c *clock) Now() time.Time {
 	return passed
 }
 
-// notBefore lets the clock go on from the last recorded time, and gives how far the machine's
-// clock is behind that; zero if it is not.
+// notBefore lets the clock go on from the last recorded time, and returns how far the machine's
+// clock is behind that time; zero if it is not behind.
 func (c *clock) notBefore(recorded time.Time) (behind time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

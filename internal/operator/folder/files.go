@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 )
 
-// writeJSON writes a file of a data folder with mode 0600. After a crash the file is
-// either complete or not there.
+// writeJSON writes a file of a data folder with mode 0600. After a crash, the file is either complete or absent.
 func writeJSON(path string, v any) error {
 	raw, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -30,7 +29,7 @@ func writeJSON(path string, v any) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// syncFolder puts the names of a folder's files on the disk.
+// syncFolder flushes the names of a folder's files to the disk.
 func syncFolder(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

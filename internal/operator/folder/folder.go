@@ -1,5 +1,6 @@
-// Package folder is the data folder of a broker on one machine. It owns the files: the records, the vault's key, the logins,
-// the lock and the clock; and it says what to do when one of them is lost or damaged. What records mean it leaves to others.
+// Package folder is the data folder of a broker on one machine. It owns the files: the records, the
+// vault's key, the logins, the lock and the clock. It says what to do when one of them is lost or
+// damaged. The meaning of the records is left to others.
 package folder
 
 import (
@@ -22,15 +23,15 @@ import (
 
 // The files of a data folder.
 const (
-	fileMarker      = "longshore.json" // written last: the folder is whole
+	fileMarker      = "longshore.json" // written last: with it, the folder is complete
 	fileRecords     = "longshore.db"
 	fileKey         = "vault.key"
 	fileLock        = "lock"
 	fileCredentials = "credentials.json"
-	fileControl     = "control.sock" // through which a running broker is asked
+	fileControl     = "control.sock" // the socket of a running broker
 )
 
-// deployment is what records say of where their broker runs.
+// deployment is how records of this folder identify the place where their broker runs.
 const deployment = "embedded"
 
 // A Folder is a data folder, open and locked by this process.
@@ -40,9 +41,9 @@ type Folder struct {
 	Vault   *vault.Local
 	// Behind is how far the machine's clock was behind the last commit.
 	Behind time.Duration
-	// ReadOnly says that nothing can be written to it.
+	// ReadOnly says that nothing can be written to the folder.
 	ReadOnly bool
-	// Damaged names the records that were damaged, and that a rebuild has left out.
+	// Damaged names the damaged records that a rebuild has left out.
 	Damaged []string
 
 	lock  *os.File
@@ -62,13 +63,12 @@ func (o Options) folder(dir string) *Folder {
 	return &Folder{Dir: dir, clock: newClock(o.Wall), newID: o.NewID}
 }
 
-// Open opens the data folder, or sets up an empty one. It fails if the records or the key
-// are lost, or the key is another one.
+// Open opens the data folder, or sets up an empty one. It fails if the records or the key are lost,
+// or if the key is a different one.
 func Open(dir string, o Options) (*Folder, error) { return open(dir, false, o) }
 
-// Rebuild is Open of a folder whose records or key may be lost or damaged: it sets aside what
-// is left of them, and begins new ones. Until Rebuilt is called, the records may still hold
-// what was sealed with a lost key.
+// Rebuild is Open for a folder whose records or key may be lost or damaged: it sets their remains aside, and
+// begins new ones. Until Rebuilt is called, the records may still hold values that were sealed with a lost key.
 func Rebuild(dir string, o Options) (*Folder, error) { return open(dir, true, o) }
 
 func open(dir string, anew bool, o Options) (_ *Folder, err error) {
@@ -119,7 +119,7 @@ func (f *Folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 	}
 	err = nil
 	if anew {
-		err = f.checkRecords() // opening meets only some of what is damaged
+		err = f.checkRecords() // opening the records would find only some of the damage
 	}
 	if err == nil {
 		err = f.openRecords(mark)
@@ -142,7 +142,7 @@ func (f *Folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 	switch {
 	case errors.Is(err, errOtherKey):
 		return fail("cannot be opened: the vault's key is not the right one", restoreKey, err)
-	case err != nil: // nobody is to give up a key for a full disk
+	case err != nil: // no advice to give up a key because of, say, a full disk
 		return fail("cannot be opened", "put right what is in the way, and try again", err)
 	}
 	return nil
@@ -163,8 +163,7 @@ func (f *Folder) openRecords(mark marker) (err error) {
 	return nil
 }
 
-// prove makes sure that the key is the one that was used before; otherwise it is
-// errOtherKey.
+// prove verifies that the key is the one that was used before; otherwise it returns errOtherKey.
 func (f *Folder) prove() error {
 	same, err := vault.IsCheck(context.Background(), f.Vault, f.mark.Check)
 	if err == nil && !same {
@@ -173,8 +172,7 @@ func (f *Folder) prove() error {
 	return err
 }
 
-// setUp makes what a new folder holds. It may be stopped at any point and repeated; the
-// marker comes last.
+// setUp makes the files of a new folder. It may be stopped at any point and repeated: the marker is written last.
 func (f *Folder) setUp() error {
 	fail := fault(f.Dir)
 	entries, err := os.ReadDir(f.Dir)
@@ -210,18 +208,18 @@ func (f *Folder) setUp() error {
 	return nil
 }
 
-// Now is the folder's time, which never goes back.
+// Now returns the folder's time, which never goes back.
 func (f *Folder) Now() time.Time { return f.clock.Now() }
 
-// Whose is the identity that the records of the folder must have.
+// Whose returns the identity that the records of the folder must have.
 func (f *Folder) Whose() ledger.Identity {
 	return ledger.Identity{Deployment: deployment, Broker: f.mark.Broker}
 }
 
-// Path is that of a file in the folder.
+// Path returns the path of a file in the folder.
 func (f *Folder) Path(name string) string { return filepath.Join(f.Dir, name) }
 
-// Close closes the records, and gives up the lock.
+// Close closes the records, and releases the lock.
 func (f *Folder) Close() {
 	if f.Records != nil {
 		_ = f.Records.Close()
@@ -231,11 +229,11 @@ func (f *Folder) Close() {
 	}
 }
 
-// Control is the socket through which a running broker is asked.
+// Control returns the path of the socket on which a running broker answers operators.
 func Control(dir string) string { return filepath.Join(dir, fileControl) }
 
-// Backup writes all of the folder, while hold keeps steps still. Server is the one that the
-// broker runs in it; nil for none.
+// Backup writes the whole folder, while hold keeps steps from running. Server is the server that
+// the broker runs in the folder; nil for none.
 func (f *Folder) Backup(ctx context.Context, hold func(func() error) error, server *backup.Server, to io.Writer) error {
 	return backup.Folder{
 		Dir: f.Dir, Records: fileRecords, Snapshot: f.Records.Snapshot, Quiet: hold, Server: server,

@@ -16,16 +16,15 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Logins are the registry of platforms in a data folder; the broker that runs on it reads
-// changes by itself.
+// Logins is the registry of platforms in a data folder. A broker that runs on the folder notices changes by itself.
 type Logins struct{ dir string }
 
 const credentialsFormat = 1
 
-// Logins are those of the folder.
+// Logins returns the registry of the folder.
 func (f *Folder) Logins() Logins { return Logins{f.Dir} }
 
-// LoginsOf are those of a folder in which a broker was started once.
+// LoginsOf returns the registry of a folder in which a broker was started once.
 func LoginsOf(dir string) (platforms.Registrar, error) {
 	if err := Begun(dir); err != nil {
 		return nil, err
@@ -66,13 +65,13 @@ func (l Logins) read() (r platforms.Registry, err error) {
 		}
 		plain, err := v.Open(context.Background(), label, raw)
 		if errors.Is(err, vault.ErrSealed) {
-			return "", nil // a lost key takes sign-ons, and not the platforms' access
+			return "", nil // a lost key costs the sign-ons, but not the platforms' access
 		}
 		return string(plain), err
 	}))
 }
 
-// withVault opens or seals the secret of a sign-on; one that was lost stays so.
+// withVault adapts a function of the vault to the secrets of sign-ons; a secret that was lost stays empty.
 func (l Logins) withVault(do func(v vault.Vault, label vault.Label, text string) (string, error)) func(string, string) (string,
 	error) {
 	return func(of, text string) (string, error) {
@@ -87,7 +86,7 @@ func (l Logins) withVault(do func(v vault.Vault, label vault.Label, text string)
 	}
 }
 
-// write is called under the lock.
+// write writes the registry. The caller holds the lock.
 func (l Logins) write(r platforms.Registry) error {
 	r, err := r.Sealed(l.withVault(func(v vault.Vault, label vault.Label, plain string) (string, error) {
 		sealed, err := v.Seal(context.Background(), label, []byte(plain))
@@ -108,7 +107,7 @@ func (l Logins) write(r platforms.Registry) error {
 	return writeJSON(l.path(), members)
 }
 
-// locked keeps others from changing the registry meanwhile.
+// locked keeps other processes from changing the registry meanwhile.
 func (l Logins) locked(do func() error) error {
 	lock, err := lockFile(l.path() + ".lock")
 	if errors.Is(err, errLocked) {
@@ -136,7 +135,7 @@ func (l Logins) Change(ctx context.Context, change func(platforms.Registry) (pla
 	})
 }
 
-// Open gives the registry, or begins it with first. Begun says which.
+// Open returns the registry, or begins it with first; begun says which.
 func (l Logins) Open(first platforms.Registry) (r platforms.Registry, begun bool, err error) {
 	fail := fault(l.dir)
 	r, err = l.read()

@@ -5,8 +5,7 @@ import (
 	"io/fs"
 )
 
-// Look is Open for a caller that may have nothing to write: a folder that cannot be written
-// is opened to be read.
+// Look is Open for callers that may not need to write: a folder that cannot be written to is opened read-only.
 func Look(dir string, o Options) (*Folder, error) {
 	f, err := Open(dir, o)
 	if !unwritable(err) {
@@ -23,7 +22,7 @@ func Look(dir string, o Options) (*Folder, error) {
 	if errors.Is(err, errLocked) {
 		return nil, fail("is in use by another process", "stop that one, or name another folder with --data", nil)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // no broker runs on one without
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a lock file, no broker runs on the folder
 		return nil, fail("cannot be locked", "allow it to be read, or name another with --data", err)
 	}
 	if err := f.openMarked(mark, false, fail); err != nil {

@@ -15,19 +15,18 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A marker says that the folder was set up completely, and which records belong to it.
-// In a folder with a marker, whatever is missing was lost, and is never made anew.
+// A marker says that the folder was set up completely, and which records belong to it. In a folder
+// with a marker, a missing file was lost, and is never made anew.
 type marker struct {
 	Format int `json:"format"`
 	// Records is the identity of the file of records.
 	Records string `json:"records"`
-	// Broker is the identity of the broker, which everything that it makes carries. It
-	// outlives the records.
+	// Broker is the identity of the broker, which is attached to everything that the broker makes.
+	// It outlives the records.
 	Broker string `json:"broker"`
-	// Providers are those that were used in the folder, of the providers that can be left
-	// out.
+	// Providers are those of the optional providers that were used in the folder.
 	Providers []string `json:"providers,omitempty"`
-	// Check proves the vault's key.
+	// Check is a value that proves the vault's key.
 	Check []byte `json:"check"`
 }
 
@@ -53,7 +52,7 @@ func readMarker(path string) (m marker, found bool, err error) {
 	return m, true, nil
 }
 
-// markerOf is the marker of a folder in which a broker was started.
+// markerOf returns the marker of a folder in which a broker was started.
 func markerOf(dir string) (marker, error) {
 	m, found, err := readMarker(filepath.Join(dir, fileMarker))
 	if err != nil {
@@ -75,8 +74,8 @@ func Begun(dir string) error {
 	return err
 }
 
-// Broker is the identity of the folder's broker. It sets the folder up if there is none; a
-// broker may run on it.
+// Broker returns the identity of the folder's broker, also while a broker runs on the folder. It
+// sets the folder up if that was not done yet.
 func Broker(dir string, o Options) (string, error) {
 	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
 	if err != nil || !found {
@@ -90,10 +89,10 @@ func Broker(dir string, o Options) (string, error) {
 	return mark.Broker, nil
 }
 
-// Used reports whether a provider was used in the folder, of those that can be left out.
+// Used reports whether an optional provider was used in the folder.
 func (f *Folder) Used(provider string) bool { return slices.Contains(f.mark.Providers, provider) }
 
-// Use records that a provider was used in the folder.
+// Use records that an optional provider was used in the folder.
 func (f *Folder) Use(provider string) error {
 	if f.Used(provider) {
 		return nil
@@ -110,14 +109,14 @@ func (f *Folder) keepCheck(ctx context.Context) (err error) {
 	return writeJSON(f.Path(fileMarker), f.mark)
 }
 
-// fault makes the errors of a folder.
+// fault returns a function that makes the errors of a folder.
 func fault(dir string) func(what, mend string, cause error) error {
 	return func(what, mend string, cause error) error {
 		return &advice.Error{Name: fmt.Sprintf("data folder %q", dir), What: what, Remedy: mend, Cause: cause}
 	}
 }
 
-// Restore says what to do about a damaged folder.
+// Restore is the advice for a damaged folder.
 const Restore = "restore the folder from a backup; " +
 	"without one, `longshore rebuild --yes` keeps what is whole and gives a record to what exists; " +
 	"to begin anew and forget every instance, name an empty folder with --data"
@@ -125,8 +124,8 @@ const Restore = "restore the folder from a backup; " +
 const restoreKey = "restore " + fileKey + " from a backup, or the whole folder; if the key is lost, longshore rebuild --yes " +
 	"makes a new one and gives up what was sealed with it: the parameters and credentials that users were given"
 
-// unreadable says what to do about a file that cannot be read. A file that another
-// version wrote is not damaged: a rebuild or an empty folder would lose what is in it.
+// unreadable describes a file that cannot be read, and what to do. A file written by another
+// version is not damaged: a rebuild or an empty folder would lose its content.
 func unreadable(file string, err error) (what, mend string, cause error) {
 	switch {
 	case errors.Is(err, errOld):

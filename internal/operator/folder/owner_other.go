@@ -2,5 +2,5 @@
 
 package folder
 
-// giveToOwner does nothing: a file is its folder's here.
+// giveToOwner does nothing: here, a file belongs to the owner of its folder.
 func giveToOwner(string) {}

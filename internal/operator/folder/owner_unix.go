@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// giveToOwner gives a file to the owner of its data folder: the broker could not read what a
-// command that root calls has written. A file that cannot be given stays the caller's.
+// giveToOwner makes the owner of its data folder the owner of a file: otherwise the broker could not
+// read what a command run by root has written. A file whose owner cannot be changed stays the caller's.
 func giveToOwner(path string) {
 	if os.Geteuid() != 0 {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// checkRecords reads all of the records.
+// checkRecords reads all of the records, and notes the damaged ones.
 func (f *Folder) checkRecords() error {
 	checked, err := bolt.Check(context.Background(), f.Path(fileRecords))
 	for _, problem := range checked.Problems {
@@ -24,12 +24,12 @@ func (f *Folder) checkRecords() error {
 	return err
 }
 
-// fileSalvaged is what the records are salvaged into.
+// fileSalvaged is the temporary file into which records are salvaged.
 const fileSalvaged = "." + fileRecords + ".salvaged"
 
-// salvageRecords keeps a copy of damaged records aside and puts the whole ones in their place,
-// at once. They no longer say whose they are: until a rebuild has ended, the reaper takes
-// nothing that they do not know for an orphan.
+// salvageRecords keeps a copy of the damaged file aside, and atomically replaces it with the
+// records that are intact. These no longer say whose they are: until a rebuild has ended, the
+// reaper treats nothing that they do not know as an orphan.
 func (f *Folder) salvageRecords() error {
 	if f.Records != nil {
 		_ = f.Records.Close()
@@ -61,8 +61,8 @@ func (f *Folder) salvageRecords() error {
 	return f.openRecords(f.mark)
 }
 
-// beginRecords sets aside what is left of the records and begins new ones. If the process dies
-// in between, the next start takes the new ones for another folder's.
+// beginRecords sets the remains of the records aside and begins new ones. If the process dies in
+// between, the next start takes the new ones for another folder's.
 func (f *Folder) beginRecords() (err error) {
 	if f.Records != nil {
 		_ = f.Records.Close()
@@ -79,7 +79,7 @@ func (f *Folder) beginRecords() (err error) {
 	return writeJSON(f.Path(fileMarker), f.mark)
 }
 
-// sealed counts the sealed values of the records, and those that open.
+// sealed counts the sealed values of the records, and how many of them the key opens.
 func (f *Folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
 	for r, err := range scan(ctx, f.Records) {
 		if err != nil {
@@ -102,9 +102,9 @@ func (f *Folder) sealed(ctx context.Context) (sealed, opened int, _ error) {
 	return sealed, opened, nil
 }
 
-// replaceKey sets the key aside and makes a new one, unless the key opens a sealed value: then
-// it stays, and the check value is the wrong one. The check value stays that of the old key, so
-// that nothing but another rebuild opens the folder before a rebuild has ended (Rebuilt).
+// replaceKey sets the key aside and makes a new one. If the key opens any sealed value, it stays
+// instead: then the check value is the wrong one. The check value remains that of the old key, so
+// that until a rebuild has ended (Rebuilt), only another rebuild opens the folder.
 func (f *Folder) replaceKey() error {
 	if f.Vault != nil {
 		if _, opened, err := f.sealed(context.Background()); err != nil || opened > 0 {
@@ -123,7 +123,7 @@ func (f *Folder) replaceKey() error {
 	return err
 }
 
-// Rebuilt ends the replacement of a key: the key opens all that the records still hold.
+// Rebuilt ends the replacement of a key: from now on, the key opens everything that the records still hold.
 func (f *Folder) Rebuilt(ctx context.Context) error {
 	if err := f.prove(); !errors.Is(err, errOtherKey) {
 		return err
@@ -131,7 +131,7 @@ func (f *Folder) Rebuilt(ctx context.Context) error {
 	return f.keepCheck(ctx)
 }
 
-// setAside renames what is left of a file.
+// setAside renames the remains of a file.
 func (f *Folder) setAside(name string) error {
 	err := os.Rename(f.Path(name), f.aside(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,7 +140,7 @@ func (f *Folder) setAside(name string) error {
 	return err
 }
 
-// aside is the name of what is left of a file.
+// aside returns the name for the remains of a file.
 func (f *Folder) aside(name string) string {
 	return f.Path(name) + ".lost-" + f.clock.wall().Format("20060102T150405.000")
 }

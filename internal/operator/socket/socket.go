@@ -1,6 +1,6 @@
-// Package socket lets the commands of an operator reach the broker that runs on a data
-// folder: JSON over HTTP, on a Unix socket that only the folder's owner can open. It knows
-// none of the methods that are called, and streams backups.
+// Package socket lets the commands of an operator reach the broker that runs on a data folder: JSON
+// over HTTP, on a Unix socket that only the folder's owner can open. It does not know the methods
+// that it carries, and streams backups.
 package socket
 
 import (
@@ -22,29 +22,29 @@ import (
 	"github.com/longshore/longshore/internal/operator/backup"
 )
 
-// longestPath is what all systems allow for the path of a socket, in bytes.
+// longestPath is the longest path of a socket that all systems allow, in bytes.
 const longestPath = 100
 
-// largestCall bounds what a method is called with, in bytes.
+// largestCall bounds the argument of a method, in bytes.
 const largestCall = 1 << 20
 
-// The paths of the socket: each method by its name, and the one call whose answer is a file.
+// The paths of the socket: one for each method, and one for the call whose answer is a file.
 const (
 	pathCall   = "/call/"
 	pathBackup = "/backup"
 )
 
-// trailerEnd is the trailer of a backup: its outcome, as quoted JSON. A backup that lacks it
-// was cut off.
+// trailerEnd is the trailer of a backup, which holds its outcome as quoted JSON. A backup without
+// the trailer was cut off.
 const trailerEnd = "Longshore-End"
 
-// A Save writes a backup of what is wished for.
+// A Save writes the backup that a wish describes.
 type Save func(ctx context.Context, wish backup.Wish, to io.Writer) error
 
-// An outcome is what a call came to, on its way through the socket.
+// An outcome is the result of a call in the form in which the socket carries it.
 type outcome struct {
 	Out json.RawMessage `json:"out,omitempty"`
-	// Refused and Failed are the error, of which the first says what to do.
+	// Refused and Failed are the error; Refused is a refusal, which says what to do.
 	Refused string   `json:"refused,omitempty"`
 	Failed  []string `json:"failed,omitempty"`
 }
@@ -71,21 +71,21 @@ func (o outcome) err() error {
 	return errors.Join(faults...)
 }
 
-// A Server answers operators.
+// A Server answers the commands of operators.
 type Server struct {
 	server   *http.Server
 	listener net.Listener
 }
 
-// Listen answers on a socket of that path. If it cannot be made, the broker runs without:
-// the log says so, and the server is nil.
+// Listen answers on a socket at the given path. If the socket cannot be made, the broker runs
+// without it: the log says so, and the server is nil.
 func Listen(path string, link operator.Link, save Save, log *slog.Logger) *Server {
 	if len(path) > longestPath {
 		log.Warn("operators' commands cannot reach this broker while it runs: " +
 			"the path of its data folder is too long for a socket")
 		return nil
 	}
-	_ = os.Remove(path) // of a process that died: the folder is ours
+	_ = os.Remove(path) // left by a process that died: the folder is ours
 	listener, err := net.Listen("unix", path)
 	if err == nil {
 		err = os.Chmod(path, 0o600)
@@ -113,7 +113,7 @@ func call(w http.ResponseWriter, r *http.Request, link operator.Link) {
 	if err == nil {
 		out, err = link(r.Context(), method, in)
 	}
-	_ = json.NewEncoder(w).Encode(outcomeOf(out, err)) // the operator may have gone
+	_ = json.NewEncoder(w).Encode(outcomeOf(out, err)) // the operator may be gone
 }
 
 func stream(w http.ResponseWriter, r *http.Request, save Save) {
@@ -123,14 +123,14 @@ func stream(w http.ResponseWriter, r *http.Request, save Save) {
 	if err == nil {
 		err = save(r.Context(), wish, w)
 	}
-	raw, _ := json.Marshal(outcomeOf(nil, err)) // texts
+	raw, _ := json.Marshal(outcomeOf(nil, err)) // strings can always be encoded
 	w.Header().Set(trailerEnd, strconv.QuoteToASCII(string(raw)))
 }
 
-// Close ends it; a nil one needs no end.
+// Close ends the server. It accepts a nil Server.
 func (s *Server) Close() {
 	if s != nil {
-		_ = s.listener.Close() // removes the socket, also before the server has taken it over
+		_ = s.listener.Close() // also removes the socket, even if the server has not taken it over yet
 		_ = s.server.Close()
 	}
 }
@@ -141,7 +141,7 @@ type Client struct {
 	dial   func(ctx context.Context, _, _ string) (net.Conn, error)
 }
 
-// Dial makes a client of the broker that listens at the path, if one does.
+// Dial makes a client of the broker that listens at the path. It does not connect yet.
 func Dial(path string) Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -149,9 +149,8 @@ func Dial(path string) Client {
 	return Client{dial: dial, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}}
 }
 
-// Answers reports whether a broker runs: it takes the connection, whatever it then
-// answers. A broker that is asked nothing because it once answered with a fault would
-// seem to be another process that holds the folder.
+// Answers reports whether a broker runs: it accepts the connection, whatever it then answers. If a broker
+// that once answered with a fault were not asked, it would seem to be another process that holds the folder.
 func (c Client) Answers(ctx context.Context) bool {
 	conn, err := c.dial(ctx, "", "")
 	if err != nil {
@@ -161,7 +160,7 @@ func (c Client) Answers(ctx context.Context) bool {
 	return true
 }
 
-// Call is the operator.Link to the broker.
+// Call is an operator.Link to the broker.
 func (c Client) Call(ctx context.Context, method string, in json.RawMessage) (json.RawMessage, error) {
 	response, err := c.post(ctx, pathCall+method, in)
 	if err != nil {
@@ -175,7 +174,7 @@ func (c Client) Call(ctx context.Context, method string, in json.RawMessage) (js
 	return o.Out, o.err()
 }
 
-// Backup has the broker save what is wished for.
+// Backup has the broker write the backup that a wish describes.
 func (c Client) Backup(ctx context.Context, wish backup.Wish, to io.Writer) error {
 	in, err := json.Marshal(wish)
 	if err != nil {
