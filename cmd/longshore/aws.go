@@ -26,7 +26,7 @@ const (
 	usageEmulated = "leave out what emulators of AWS do not know of IAM; never for AWS itself"
 )
 
-// scope is what the names of all that the broker makes begin with.
+// scope returns the prefix of the names of everything that the broker makes.
 func (p whichBroker) scope() (plan.Scope, error) {
 	if p.stack != "" {
 		return plan.ScopeOf(p.stack), nil
@@ -83,7 +83,7 @@ func awsBootstrap(ctx context.Context, p whichBroker, o bootstrap.Options, out i
 	return printPrepared(out, did)
 }
 
-// printPrepared says what was done, and what is left to do.
+// printPrepared prints what was done, and what is left to do.
 func printPrepared(out io.Writer, did bootstrap.Result) error {
 	said := "nothing has changed"
 	if len(did.Made)+len(did.Changed) > 0 {
@@ -137,7 +137,7 @@ prints. A data folder that is not there is set up.`,
 	return c
 }
 
-// printRights prints one of some policies; 0 is for the only one.
+// printRights prints one of several policies, counted from 1; part 0 means the only one.
 func printRights(out io.Writer, policies [][]byte, part int) error {
 	switch n := len(policies); {
 	case part < 0 || part > n:

@@ -77,7 +77,7 @@ func within(file, dir string) bool {
 	return err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
 }
 
-// absolute is a path without links, as far as it is there.
+// absolute returns an absolute path with links resolved, as far as the path exists.
 func absolute(path string) string {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -91,7 +91,7 @@ func absolute(path string) string {
 	}
 }
 
-// save writes the file.
+// save writes the backup into the file, and prints its size.
 func save(ctx context.Context, dir string, wish backup.Wish, file string, out, diagnostics io.Writer) error {
 	counted := &counter{said: diagnostics}
 	err := backup.File(file, func(to io.Writer) error {
@@ -112,13 +112,13 @@ func save(ctx context.Context, dir string, wish backup.Wish, file string, out, d
 	return err
 }
 
-// A counter says how much has been written, now and then.
+// A counter counts the bytes written, and reports them from time to time.
 type counter struct {
 	to, said io.Writer
 	bytes    int64
 }
 
-// saidEvery is after how much it says so again.
+// saidEvery is the number of bytes between two reports.
 const saidEvery = 64 << 20
 
 // Write implements io.Writer.

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// brokerFlags are what the commands that ask any broker have in common.
+// brokerFlags are the flags shared by the commands that talk to any broker.
 type brokerFlags struct {
 	getenv                     func(string) string
 	username, password         string
@@ -23,8 +23,7 @@ type brokerFlags struct {
 	timeout                    time.Duration
 }
 
-// flags adds the flags. Credentials of the environment must not be their defaults:
-// defaults are printed.
+// flags adds the flags. Credentials from the environment must not be their defaults: defaults are printed.
 func (g *brokerFlags) flags(c *cobra.Command, newest string) {
 	f := c.Flags()
 	f.StringVar(&g.username, "username", "", "`USER` that the platform logs in as; "+app.EnvUsername+" unless given")
@@ -46,8 +45,8 @@ func (g *brokerFlags) flags(c *cobra.Command, newest string) {
 	}
 }
 
-// An object is the value of a flag that takes a JSON object; nil for none. No message shows
-// it: it may hold a password.
+// An object is the value of a flag that takes a JSON object; nil if the flag is not given. No
+// message shows the value: it may contain a password.
 type object map[string]any
 
 // String implements pflag.Value.
@@ -65,7 +64,7 @@ func (o *object) Set(text string) error {
 	return json.Unmarshal([]byte(text), o)
 }
 
-// broker is the URL that a command was given. It refuses if there is no login for it.
+// broker returns the URL that a command was given. It refuses to if there are no credentials.
 func (g *brokerFlags) broker(command string, args []string) (url string, err error) {
 	if g.username == "" || g.password == "" {
 		return "", &usageError{fmt.Sprintf("%s needs --username and --password, or %s and %s", command,
@@ -74,8 +73,8 @@ func (g *brokerFlags) broker(command string, args []string) (url string, err err
 	return brokerURL(args[0])
 }
 
-// brokerURL refuses what is no URL of a broker. Credentials must not be in it: it is
-// printed, and other users of the machine see it.
+// brokerURL refuses a text that is not the URL of a broker. The URL must not contain credentials:
+// it is printed, and other users of the machine see it.
 func brokerURL(text string) (string, error) {
 	wrong := func(what string) (string, error) { return "", &usageError{what} }
 	if text == "" {
@@ -86,7 +85,7 @@ func brokerURL(text string) (string, error) {
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil: // which may tell a password
+	case err != nil: // whose text may contain a password
 		return wrong("what is given as the broker's URL is none: give one such as https://broker.example.com")
 	case u.User != nil || !strings.Contains(text, "://"):
 		return wrong("the broker's URL is its address alone, such as https://broker.example.com: " +
@@ -101,8 +100,8 @@ func brokerURL(text string) (string, error) {
 	return text, nil
 }
 
-// oneURL makes a command take the URL of a broker; a list needs none. It shows no URL, which
-// may hold a password.
+// oneURL makes a command take the URL of a broker; with --list, the URL may be missing. No message
+// shows the URL, which may contain a password.
 func oneURL(c *cobra.Command, args []string) error {
 	list, _ := c.Flags().GetBool("list")
 	switch {
@@ -114,7 +113,7 @@ func oneURL(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// minorOf reads a version of the API, 2.oldest to 2.newest.
+// minorOf returns the minor version of a version of the API, 2.oldest to 2.newest.
 func minorOf(version string, oldest, newest int) (int, error) {
 	minor, err := strconv.Atoi(strings.TrimPrefix(version, "2."))
 	if !strings.HasPrefix(version, "2.") || err != nil || minor < oldest || minor > newest {

@@ -131,15 +131,15 @@ said too: actions that no statement takes, and those that you alone should give.
 	}
 }
 
-// printActions prints actions, if there are any.
+// printActions prints a list of actions, unless it is empty.
 func printActions(out io.Writer, what string, actions []string) {
 	if len(actions) > 0 {
 		printf(out, "%s %s\n", what, strings.Join(actions, ", "))
 	}
 }
 
-// validate checks the shipped offering files and those of a folder, if one is given, and
-// has a linter look at the templates, if one is given.
+// validate checks the shipped offering files, and those of a folder if one is given. If a linter is
+// given, it also checks the templates.
 func validate(ctx context.Context, dir, lint string, out io.Writer) error {
 	var warnings []advice.Error
 	warn := func(w advice.Error) { warnings = append(warnings, w) }

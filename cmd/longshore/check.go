@@ -17,10 +17,10 @@ import (
 	"github.com/longshore/longshore/kit/conformance/report"
 )
 
-// errNotConform says that a broker was checked, and that something failed.
+// errNotConform says that a broker was checked and does not conform.
 var errNotConform = errors.New("the check has failed")
 
-// A checking is a call of `longshore check`.
+// A checking is one run of `longshore check`.
 type checking struct {
 	target  conformance.Target
 	options conformance.Options
@@ -69,7 +69,7 @@ something failed, and 2 if it could not be asked.`,
 }
 
 func check(ctx context.Context, c checking, out, diagnostics io.Writer) error {
-	if c.report != "" { // before an hour of work, not after it
+	if c.report != "" { // opened now, so that a mistake shows before an hour of work
 		f, err := os.OpenFile(c.report, os.O_CREATE|os.O_WRONLY, 0o644)
 		if err != nil {
 			return &cannotRun{fmt.Errorf("the file of --report cannot be written: name another: %w", err)}
@@ -92,7 +92,7 @@ func check(ctx context.Context, c checking, out, diagnostics io.Writer) error {
 	return nil
 }
 
-// deliver writes the report where it is wanted.
+// deliver writes the report to its file or to standard output.
 func (c checking) deliver(out io.Writer, result conformance.Report) error {
 	if c.report == "" {
 		return c.write(out, result)
@@ -104,7 +104,7 @@ func (c checking) deliver(out io.Writer, result conformance.Report) error {
 	return os.WriteFile(c.report, content.Bytes(), 0o644)
 }
 
-// complete reads the flags, and refuses what cannot be meant.
+// complete reads the flags, and refuses values that make no sense.
 func (k checking) complete(g brokerFlags, args []string, only string) (_ checking, err error) {
 	if only != "" {
 		if k.options.Only, err = regexp.Compile(only); err != nil {
@@ -127,7 +127,7 @@ func (k checking) complete(g brokerFlags, args []string, only string) (_ checkin
 	return k, err
 }
 
-// listCases prints the cases that would be asked.
+// listCases prints the cases that would run.
 func listCases(out io.Writer, o conformance.Options) error {
 	cases := o.Cases()
 	for _, c := range cases {
@@ -137,8 +137,7 @@ func listCases(out io.Writer, o conformance.Options) error {
 	return err
 }
 
-// A progress shows how far a check is: in one changing line on a terminal, in plain
-// lines elsewhere.
+// A progress shows how far a check has come: in one changing line on a terminal, in plain lines elsewhere.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -155,7 +154,7 @@ func newProgress(out io.Writer) *progress {
 	return p
 }
 
-// clear begins the changing line again.
+// clear moves to the start of the changing line and erases it.
 const clear = "\r\x1b[K"
 
 func (p *progress) show(now conformance.Progress) {
@@ -186,7 +185,7 @@ func (p *progress) line(text string) {
 	_, _ = fmt.Fprintln(p.out, text)
 }
 
-// end removes the changing line.
+// end erases the changing line.
 func (p *progress) end() {
 	if p.shown {
 		_, _ = fmt.Fprint(p.out, clear)

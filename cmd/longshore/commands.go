@@ -39,11 +39,11 @@ func versionText() string {
 	return "(unknown)"
 }
 
-// A serveFlags is what `longshore serve` was called with.
+// A serveFlags is the flags of `longshore serve`.
 type serveFlags struct {
 	embedded.Settings
-	own             string // the folder of the operator's own offerings, or empty
-	operate         string // where monitoring is answered, or empty
+	own             string // the folder of the operator's own offerings; may be empty
+	operate         string // the address that answers monitoring; may be empty
 	cert, key       string
 	format, leastOf string // of the log
 }
@@ -93,8 +93,8 @@ Settings from the environment:
 	return c
 }
 
-// hostedFlags adds the flags that say where the servers of providers are. Nothing shows their
-// values, which may hold passwords.
+// hostedFlags adds the flags that say where the servers of providers are. No message shows their
+// values, which may contain passwords.
 func hostedFlags(c *cobra.Command, servers map[string]string, usage func(f embedded.Flag) string) {
 	for _, f := range embedded.Flags() {
 		c.Flags().Func(f.Name, usage(f), func(url string) error {
@@ -104,9 +104,9 @@ func hostedFlags(c *cobra.Command, servers map[string]string, usage func(f embed
 	}
 }
 
-// garbage is how much of it may lie beside what is in use, in percent, before it is
-// collected. With Go's own 100, a broker of a few megabytes collects dozens of times a
-// second while platforms poll; this costs 4 MB more while it is busy.
+// garbage is the size of the garbage, in percent of the live heap, at which the collector runs.
+// With Go's default of 100, a broker of a few megabytes collects dozens of times a second while
+// platforms poll; 200 costs 4 MB more while the broker is busy.
 const garbage = 200
 
 // serve runs the embedded broker until the context ends.
@@ -131,7 +131,7 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 	if err != nil {
 		return err
 	}
-	// Hazard: systemd would keep a link in its journal, where others may read it.
+	// Hazard: systemd would keep a printed link in its journal, where others may read it.
 	prints := getenv("JOURNAL_STREAM") == "" && (settings.Origin != "" || loopback(listener.Addr().String()))
 	if settings.Origin == "" {
 		settings.Origin = scheme + browsed(listener.Addr().String())
@@ -170,8 +170,8 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 	return nil
 }
 
-// browsed is how a browser on this machine names an address. Browsers trust localhost with
-// cookies that need a safe connection, and a number less often.
+// browsed returns the address as a browser on this machine should name it. Browsers trust localhost
+// with cookies that need a secure connection, but not all of them trust an IP address.
 func browsed(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip, parsed := netip.ParseAddr(host); err == nil && parsed == nil && (ip.IsLoopback() || ip.IsUnspecified()) {
@@ -180,14 +180,14 @@ func browsed(address string) string {
 	return address
 }
 
-// loopback reports whether only this machine reaches an address.
+// loopback reports whether an address can be reached from this machine only.
 func loopback(address string) bool {
 	at, err := netip.ParseAddrPort(address)
 	return err == nil && at.Addr().IsLoopback()
 }
 
-// consoleLink is a link to the console. Anybody who reads it can use it, so it is printed and
-// never logged.
+// consoleLink returns a link to the console. Anybody who reads the link can use it, so it is
+// printed but never logged.
 func consoleLink(ctx context.Context, broker *embedded.Broker, prints bool) string {
 	if prints {
 		if link, err := broker.Watched(ctx); err == nil {
@@ -197,8 +197,7 @@ func consoleLink(ctx context.Context, broker *embedded.Broker, prints bool) stri
 	return "(ask for one by the command below; where others reach the broker, give --origin first)"
 }
 
-// welcome prints where the broker is and how to try it. It prints the password only if
-// that was generated.
+// welcome prints where the broker is and how to try it. It prints the password only if the password was generated.
 func welcome(out io.Writer, url string, broker *embedded.Broker, s embedded.Settings, link string) {
 	p := broker.Default
 	trial := broker.Trial()
@@ -240,8 +239,7 @@ Stop it with Ctrl-C; what is running goes on at the next start.
 `, url, username, password, s.Data, login, trial.ServiceID, trial.PlanID, binding(url, login, trial), link)
 }
 
-// binding says how to get credentials of what was made, and how to connect with
-// them to a database.
+// binding returns the commands that get credentials for the trial instance and, for a database, connect with them.
 func binding(url, login string, t embedded.Trial) string {
 	bind := fmt.Sprintf(`curl -s -u %s -H 'X-Broker-API-Version: 2.17' \
     -X PUT %s/v2/service_instances/trial/service_bindings/trial \

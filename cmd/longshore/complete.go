@@ -14,14 +14,14 @@ import (
 	"github.com/longshore/longshore/internal/operator/socket"
 )
 
-// patience is how long a shell waits for what could come next.
+// patience bounds how long a shell waits for completions.
 const patience = time.Second
 
-// A completer gives what could stand where something was typed. It asks a running broker, files
-// of the program or of the data folder, and never AWS.
+// A completer returns completions for what was typed. It asks a running broker, or reads files of
+// the program or of the data folder, but never asks AWS.
 type completer func(c *cobra.Command, typed string) []string
 
-// completed completes a flag.
+// completed sets the completer of a flag.
 func completed(c *cobra.Command, flag string, all completer) {
 	complete := func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return all(c, typed), cobra.ShellCompDirectiveNoFileComp
@@ -29,7 +29,7 @@ func completed(c *cobra.Command, flag string, all completer) {
 	must(c.RegisterFlagCompletionFunc(flag, complete))
 }
 
-// onlyFirst completes the first argument alone.
+// onlyFirst completes the first argument only.
 func onlyFirst(all completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -39,7 +39,7 @@ func onlyFirst(all completer) cobra.CompletionFunc {
 	}
 }
 
-// ids are those that the newest page of a list has of what begins as typed.
+// ids completes with the ids in the first page of a list that begin with what was typed.
 func (p *whichBroker) ids(
 	list operator.Method[operator.Query, operator.Page[operator.Row]], what operator.What, id func(operator.Row) string,
 ) completer {
@@ -58,12 +58,12 @@ func (p *whichBroker) ids(
 	}
 }
 
-// instances are their ids.
+// instances completes with the ids of instances.
 func (p *whichBroker) instances(c *cobra.Command, typed string) []string {
 	return p.ids(operator.List, operator.Instances, func(r operator.Row) string { return r.Instance })(c, typed)
 }
 
-// platforms are their names.
+// platforms completes with the names of platforms.
 func (p *whichBroker) platforms(c *cobra.Command, _ string) (all []string) {
 	if p.stack != "" {
 		return nil
@@ -79,7 +79,7 @@ func (p *whichBroker) platforms(c *cobra.Command, _ string) (all []string) {
 	return all
 }
 
-// offered are names of offerings and plans: of the offering that was named already, or of all.
+// offered completes with names of offerings and plans: those of the offering that --offering names, or of all.
 func (p *whichBroker) offered(name func(catalog.Offering, catalog.Plan) string) completer {
 	return func(c *cobra.Command, _ string) (all []string) {
 		offered, err := offeringfiles.Load(p.offerings)

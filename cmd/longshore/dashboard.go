@@ -53,7 +53,7 @@ shows what every platform has.`,
 	return c
 }
 
-// printLink asks the broker for a link.
+// printLink asks the broker for a link, and prints it.
 func printLink[In any](c *cobra.Command, p whichBroker, f view, m operator.Method[In, operator.DashboardLink], in In) error {
 	link, err := ask(c.Context(), p, m, in)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// act makes a command have the broker do something about what the argument names, which is
-// one of the names, and tell what came of it.
+// act makes a command call a method of the broker on its argument, and print the outcome. The
+// argument is completed with names.
 func act[In, Out any](
 	c *cobra.Command, m operator.Method[In, Out], in func(name string) (In, error),
 	tell func(out io.Writer, name string, did Out) error, names func(*whichBroker) completer,
@@ -37,12 +37,12 @@ func act[In, Out any](
 	return c
 }
 
-// itself is for a method that takes the name alone.
+// itself is the input of a method that takes the name alone.
 func itself(name string) (string, error) { return name, nil }
 
 const aToken = "an operation's TOKEN: `longshore operations -o wide` lists them"
 
-// tokens are those of operations.
+// tokens completes with the tokens of operations.
 func tokens(p *whichBroker) completer {
 	return p.ids(operator.List, operator.Operations, func(r operator.Row) string { return r.Operation.Token })
 }
@@ -97,7 +97,7 @@ platform does what it does after a failure.`,
 	return c
 }
 
-// showAfter says what was done, and shows the row as it is then.
+// showAfter prints what was done, and the row as it is afterwards.
 func showAfter(out io.Writer, said string, r operator.Row) error {
 	printf(out, "%s\n\n", said)
 	return show(out, r)

@@ -16,22 +16,21 @@ import (
 )
 
 // Bounds of the HTTP server. A client that has not logged in can hold a connection for
-// the time of the headers, and then for as long as a failed login waits.
+// headerTimeout, and then for as long as a failed login waits.
 const (
 	headerTimeout  = 10 * time.Second
 	readTimeout    = time.Minute
 	writeTimeout   = time.Minute
 	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// shutdownTimeout lets requests end that wait for their work: whoever gets no answer
-	// takes what was made for lost.
+	// shutdownTimeout lets requests finish that wait for their work: a client that gets no answer
+	// would take what was made for lost.
 	shutdownTimeout = embedded.LongestRequest
-	// maxConnections bounds memory and open files; others wait in the system's
-	// queue until one ends.
+	// maxConnections bounds memory and open files; further connections wait in the system's queue until one ends.
 	maxConnections = 1024
 )
 
-// newHTTPServer serves the broker, slows down failed logins, and says that it lives.
+// newHTTPServer makes a server for the broker that slows down failed logins and answers health checks.
 func newHTTPServer(ctx context.Context, broker http.Handler, log *slog.Logger) *http.Server {
 	guarded := logins.New(broker, logins.Options{
 		Now: time.Now, Log: log,
@@ -40,7 +39,7 @@ func newHTTPServer(ctx context.Context, broker http.Handler, log *slog.Logger) *
 			defer cancel()
 			select {
 			case <-asked.Done():
-			case <-ctx.Done(): // the broker stops, and waits for its answers
+			case <-ctx.Done(): // the broker stops, and waits until all requests are answered
 			}
 		},
 	})
@@ -61,7 +60,7 @@ func listenOn(ctx context.Context, address, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// bounded accepts at most that many connections at a time.
+// bounded limits a listener to a number of connections at a time.
 func bounded(l net.Listener, most int) net.Listener {
 	return netutil.LimitListener(osb.Listener(l), most)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
-// A life is one instance's, from the catalog to its end.
+// A life is the life of one instance, from the catalog to its deletion.
 type life struct {
 	trial
 	out       io.Writer
@@ -34,19 +34,19 @@ type life struct {
 	interrupted       bool
 }
 
-// A step is one part of a life.
+// A step is one step of a life.
 type step struct {
 	name string
 	do   func(ctx context.Context) (said string, err error)
 }
 
-// How often the trial tries to delete what it made, and the first pause, which doubles.
+// The number of tries to delete what the trial made, and the first pause, which doubles each time.
 const (
 	cleanTries = 5
 	firstPause = time.Second
 )
 
-// live goes through all steps. Whatever happens, what was made is deleted.
+// live runs all steps. Whatever happens, what was made is deleted.
 func (l *life) live(ctx context.Context) error {
 	began := l.now()
 	l.client.Observe = l.observe
@@ -89,7 +89,7 @@ func (l *life) live(ctx context.Context) error {
 	return nil
 }
 
-// reason is why a broker could not be asked, as a cause of an exit status.
+// reason explains why a broker could not be asked, and what to do.
 func (l *life) reason(err error) error {
 	var f *cloudcontroller.Failure
 	switch {
@@ -107,8 +107,7 @@ func (l *life) reason(err error) error {
 	}
 }
 
-// choose finds the plan: the one that was named, or the first that is free of
-// the first service.
+// choose finds the plan: the named one, or the first free plan of the first service.
 func (l *life) choose(offered cloudcontroller.Catalog) error {
 	matches := func(wanted, id, name string) bool { return wanted == "" || wanted == id || wanted == name }
 	var all []string
@@ -141,7 +140,7 @@ func (l *life) choose(offered cloudcontroller.Catalog) error {
 	return nil
 }
 
-// notOffered says what there is in place of what was named.
+// notOffered says what the catalog has in place of what was named.
 func notOffered(all []string, service, plan string) error {
 	what := fmt.Sprintf("plan %q", plan)
 	switch {
@@ -155,7 +154,7 @@ func notOffered(all []string, service, plan string) error {
 	return fmt.Errorf("the catalog has no %s: it has %s", what, strings.Join(all, ", "))
 }
 
-// plant decides which steps the life has.
+// plant decides on the steps of the life.
 func (l *life) plant() {
 	add := func(wanted bool, name string, do func(ctx context.Context) (string, error)) {
 		if wanted {
@@ -209,7 +208,7 @@ func (l *life) fetchBinding(ctx context.Context) (string, error) {
 	return "", err
 }
 
-// gone looks whether what was deleted can still be fetched.
+// gone checks that the deleted instance can no longer be fetched.
 func (l *life) gone(ctx context.Context) (string, error) {
 	_, err := l.client.FetchInstance(ctx, l.instance)
 	var f *cloudcontroller.Failure
@@ -223,8 +222,7 @@ func (l *life) gone(ctx context.Context) (string, error) {
 	}
 }
 
-// take makes one step and says what came of it. An interruption is none of the
-// broker's failures.
+// take runs one step and prints its outcome. An interruption is not a failure of the broker.
 func (l *life) take(ctx context.Context, s step) bool {
 	began := l.now()
 	l.show("")
@@ -255,7 +253,7 @@ func (l *life) take(ctx context.Context, s step) bool {
 	return err == nil
 }
 
-// round cuts a duration to the digits that matter.
+// round rounds a duration to its significant digits.
 func round(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d.Round(time.Millisecond)
@@ -263,8 +261,7 @@ func round(d time.Duration) time.Duration {
 	return d.Round(10 * time.Millisecond)
 }
 
-// clean deletes what the platform still believes in, and reports whether that
-// is nothing.
+// clean deletes what the platform still considers existing, and reports whether nothing is left.
 func (l *life) clean(ctx context.Context) bool {
 	for n := range cleanTries {
 		left := l.client.Instances()
@@ -311,7 +308,7 @@ func (l *life) verdict(left bool, took time.Duration) {
 	printf(l.out, "\n%s %v.\n", what, round(took))
 }
 
-// observe keeps the transcript, and shows how far an operation is.
+// observe adds an exchange to the transcript, and shows how far the operation has come.
 func (l *life) observe(e cloudcontroller.Exchange) {
 	l.exchanges = append(l.exchanges, e)
 	description := e.Decided
@@ -322,7 +319,7 @@ func (l *life) observe(e cloudcontroller.Exchange) {
 	l.show(description)
 }
 
-// described is what the broker says of the operation that runs.
+// described returns the broker's description of the running operation.
 func (l *life) described() string {
 	for _, b := range l.client.Bindings() {
 		return b.Description
@@ -333,7 +330,7 @@ func (l *life) described() string {
 	return ""
 }
 
-// show draws the bar, on a terminal.
+// show draws the progress bar on a terminal.
 func (l *life) show(description string) {
 	if !l.line.terminal || len(l.steps) == 0 {
 		return
@@ -342,7 +339,7 @@ func (l *life) show(description string) {
 		cmp.Or(description, "…")))
 }
 
-// say writes a line of the account of the life.
+// say prints a line of the report on the life.
 func (l *life) say(what, format string, args ...any) {
 	l.line.end()
 	printf(l.out, "%-14s %s\n", what, fmt.Sprintf(format, args...))

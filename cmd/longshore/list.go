@@ -22,7 +22,7 @@ import (
 // A rowColumn is a column of a table of rows.
 type rowColumn = column[operator.Row]
 
-// Columns that several tables have.
+// Columns shared by several tables.
 var (
 	instanceColumn = rowColumn{"instance", false, func(r operator.Row) any { return idOf(r.Instance, r) }}
 	bindingColumn  = rowColumn{"binding", false, func(r operator.Row) any { return idOf(r.Binding, r) }}
@@ -38,7 +38,7 @@ var (
 	spaceColumn    = rowColumn{"space", false, func(r operator.Row) any { return r.Space }}
 )
 
-// endOf is when what is kept is deleted; zero if it never is, or has begun to be.
+// endOf returns when a kept resource is deleted; zero if it never is, or its deletion has begun.
 func endOf(r operator.Row) (end time.Time) {
 	if r.State == string(lifecycle.Quarantined) {
 		end = r.Kept.Until
@@ -46,7 +46,7 @@ func endOf(r operator.Row) (end time.Time) {
 	return end
 }
 
-// widened are columns, and behind them those that only a wide table has.
+// widened appends columns that only a wide table shows.
 func widened(columns []rowColumn, wide ...rowColumn) []rowColumn {
 	for _, c := range wide {
 		c.wide = true
@@ -115,7 +115,7 @@ func newListing(what operator.What) *cobra.Command {
 	return c
 }
 
-// tellWaits says below a table what operations wait for.
+// tellWaits prints below a table what operations wait for.
 func tellWaits(out io.Writer, v view, all []operator.Row) (err error) {
 	waits := map[string]int{}
 	for _, r := range all {
@@ -123,14 +123,14 @@ func tellWaits(out io.Writer, v view, all []operator.Row) (err error) {
 			waits[op.Trouble]++
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(waits)) { // few: they are of targets
+	for _, what := range slices.Sorted(maps.Keys(waits)) { // there are few: one for each target
 		_, failed := fmt.Fprintf(out, "%d of these wait for %s\n", waits[what], what)
 		err = errors.Join(err, failed)
 	}
 	return err
 }
 
-// idOf is the id of a row, and for a former life its handle: another may have the id.
+// idOf returns the id of a row, or its handle for a former life, whose id another life may have.
 func idOf(id string, r operator.Row) string {
 	if r.Life == "" {
 		return id
@@ -148,7 +148,7 @@ func phase(op *operator.Operation) string {
 	return op.Kind + " " + op.Phase
 }
 
-// stamp is a time as it is printed; empty for none.
+// stamp formats a time for printing; empty for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -169,7 +169,7 @@ func show(out io.Writer, r operator.Row) error {
 	return w.Flush()
 }
 
-// members prints those of an object, in their order.
+// members prints the members of an object, in their order.
 func members(w io.Writer, object json.RawMessage, indent string) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {

@@ -18,27 +18,26 @@ import (
 func main() {
 	bolt.BeChecker()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends at once
+	context.AfterFunc(ctx, stop) // a second Ctrl-C then ends the process at once
 	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// A usageError says that the command line cannot be understood.
+// A usageError says that the command line cannot be understood; the exit status is 2.
 type usageError struct{ what string }
 
 func (e *usageError) Error() string { return e.what }
 
-// A cannotRun says that there was nothing to judge, or that not all could be read: the
-// exit status is 2.
+// A cannotRun says that there was nothing to judge, or that not everything could be read; the exit status is 2.
 type cannotRun struct{ cause error }
 
 func (e *cannotRun) Error() string { return e.cause.Error() }
 
 func (e *cannotRun) Unwrap() error { return e.cause }
 
-// run gives the exit status: 0 done, 1 failed, 2 called wrongly or, for a check or a
-// list, could not be done in whole.
+// run executes a command and returns the exit status: 0 for success, 1 for a failure, 2 for a wrong
+// call, or for a check or a list that could not be completed.
 func run(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) int {
 	root := newRoot(getenv, out, diagnostics)
 	root.SetArgs(args)

@@ -18,7 +18,7 @@ import (
 	counted "github.com/longshore/longshore/internal/base/metrics"
 )
 
-// newLog writes the broker's log: its format is text or json.
+// newLog returns the broker's log, in the format text or json.
 func newLog(to io.Writer, format, level string) *slog.Logger {
 	o := &slog.HandlerOptions{Level: map[string]slog.Level{
 		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
@@ -29,8 +29,7 @@ func newLog(to io.Writer, format, level string) *slog.Logger {
 	return slog.New(logs.Handler{Handler: slog.NewTextHandler(to, o)})
 }
 
-// healthy answers whether this process lives: also while records are damaged, which no restart
-// mends.
+// healthy answers health checks. A process is healthy even if records are damaged, which no restart repairs.
 func healthy(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" || r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -43,8 +42,8 @@ func healthy(next http.Handler) http.Handler {
 	})
 }
 
-// operate answers monitoring on an address of its own, without a login, until the context ends.
-// The address may be any: its readers learn how much is asked of the broker, and no name.
+// operate answers monitoring on an address of its own, without a login, until the context ends. The
+// address may be a public one: its readers learn how much is asked of the broker, but no names.
 func operate(ctx context.Context, address string, totals *counted.Metrics, log *slog.Logger) error {
 	listener, err := listenOn(ctx, address, "--operate")
 	if err != nil {
@@ -73,8 +72,8 @@ func operate(ctx context.Context, address string, totals *counted.Metrics, log *
 	return nil
 }
 
-// writeProcess writes what is measured of the process, under the names of Prometheus's own
-// libraries, and ends.
+// writeProcess writes the metrics of the process, under the names that the libraries of Prometheus
+// use, and the end of the exposition.
 func writeProcess(to io.Writer, began time.Time) {
 	gauge := func(name string, value float64) { printf(to, "# TYPE %s gauge\n%[1]s %g\n", name, value) }
 	var used syscall.Rusage

@@ -15,19 +15,17 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// A whichBroker says which broker a command is for: the one over a data folder, or a
-// deployed one.
+// A whichBroker says which broker a command is for: one on a data folder, or a deployed one.
 type whichBroker struct {
 	data, stack string
-	offerings   string // the operator's own, as for serve or at deploy
-	// lost allows new records in place of lost ones, and is told what that loses; nil allows
-	// none.
+	offerings   string // the folder of the operator's own offerings, as for serve or at deploy
+	// lost allows a rebuild to replace lost records, and is called for each loss; nil allows no replacement.
 	lost func(what string)
-	// getenv sets providers up where no broker runs; nil sets up none.
+	// getenv configures the providers where no broker runs; nil sets up no providers.
 	getenv func(string) string
 }
 
-// dataFolder is the data folder unless another is named.
+// dataFolder is the default data folder.
 const dataFolder = ".longshore"
 
 // flags adds the flags that say where the broker is, and what it offers.
@@ -45,8 +43,7 @@ func (p *whichBroker) whereabouts(c *cobra.Command) {
 	folders(c, "data")
 }
 
-// oneBroker refuses a folder and a stack at once: the operator may not be sure which of the
-// two brokers is meant.
+// oneBroker refuses a folder and a stack at once: it would not be clear which of the two brokers is meant.
 func oneBroker(c *cobra.Command, _ []string) error {
 	if c.Flags().Changed("data") && c.Flags().Changed("stack") {
 		return &usageError{"--data is a broker over a folder, and --stack one on AWS: give one of the two"}
@@ -54,7 +51,7 @@ func oneBroker(c *cobra.Command, _ []string) error {
 	return nil
 }
 
-// open leads to the broker's console, which is closed in the end.
+// open returns a link to the broker's console; the caller calls closing in the end.
 func (p *whichBroker) open(ctx context.Context) (_ operator.Link, closing func(), _ error) {
 	load := func() (*catalog.Catalog, error) { return offeringfiles.Load(p.offerings) }
 	if p.stack != "" {
@@ -68,7 +65,7 @@ func (p *whichBroker) open(ctx context.Context) (_ operator.Link, closing func()
 	return embedded.Console(ctx, p.data, load, p.getenv, p.lost)
 }
 
-// ask asks the broker for one thing.
+// ask calls one method of the broker.
 func ask[In, Out any](ctx context.Context, p whichBroker, m operator.Method[In, Out], in In) (out Out, _ error) {
 	link, closing, err := p.open(ctx)
 	if err != nil {
@@ -78,7 +75,7 @@ func ask[In, Out any](ctx context.Context, p whichBroker, m operator.Method[In, 
 	return m.Ask(ctx, link, in)
 }
 
-// printf prints a part: whether it could be printed, the part after it tells.
+// printf prints without checking for an error: the command's last write reports it.
 func printf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
 func printJSON[T any](out io.Writer, v T) error {
@@ -87,7 +84,7 @@ func printJSON[T any](out io.Writer, v T) error {
 	return e.Encode(v)
 }
 
-// each is a list that is never null.
+// each returns the list, or an empty one in place of nil, which JSON would show as null.
 func each[T any](all []T) []T {
 	if all == nil {
 		return []T{}

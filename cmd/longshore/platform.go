@@ -21,15 +21,14 @@ import (
 )
 
 const (
-	// defaultOverlap leaves an operator a day to tell the platform.
+	// defaultOverlap leaves an operator a day to give the platform its new password.
 	defaultOverlap = 24 * time.Hour
-	// minOverlap is longer than it takes until every process of the broker knows of a
-	// rotation. A shorter overlap would have ended before the new password is shown.
+	// minOverlap is longer than it takes until every process of the broker knows of a rotation. A
+	// shorter overlap would end before the new password is shown.
 	minOverlap = 2 * time.Minute
 )
 
-// newPlatform makes the commands that manage who may use a broker, embedded or
-// deployed.
+// newPlatform makes the commands that manage who may use a broker, embedded or deployed.
 func newPlatform() *cobra.Command {
 	platform := &cobra.Command{
 		Use: "platform", Short: "Manage who may use the broker",
@@ -42,8 +41,8 @@ within a minute.`,
 	return platform
 }
 
-// manages makes a command work on the registrar of the broker that its flags name; name is
-// its argument, empty for none.
+// manages makes a command work on the registrar of the broker that its flags name; run gets its
+// argument as name, which is empty for none.
 func manages(
 	c *cobra.Command, run func(ctx context.Context, r platforms.Registrar, name string, out io.Writer) error,
 ) *cobra.Command {
@@ -156,8 +155,7 @@ func newPlatformRemove() *cobra.Command {
 	}, removePlatform)
 }
 
-// checkOfferings refuses names that no offering has; dir holds the operator's own
-// offerings.
+// checkOfferings refuses names that no offering has. The folder dir holds the operator's own offerings.
 func checkOfferings(dir string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -170,14 +168,14 @@ func checkOfferings(dir string, names []string) error {
 	return err
 }
 
-// A listedPlatform is what a list tells of a platform: no password.
+// A listedPlatform is a platform as a list shows it, without a password.
 type listedPlatform struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`
 	User string `json:"user,omitempty"`
 	Path string `json:"path,omitempty"`
 	Sees string `json:"sees"`
-	// OlderUntil is when its older password ends, if there is one, beside the one that it has.
+	// OlderUntil is when the last of its replaced passwords expires, if there is one that is still valid.
 	OlderUntil time.Time `json:"older_until,omitzero"`
 	Removed    time.Time `json:"removed,omitzero"`
 }
@@ -193,7 +191,7 @@ var listedPlatforms = table[listedPlatform]{columns: []column[listedPlatform]{
 	{"removed", false, func(p listedPlatform) any { return p.Removed }},
 }}
 
-// listed is what a list tells of a platform.
+// listed returns a platform as a list shows it.
 func listed(p platforms.Platform) listedPlatform {
 	l := listedPlatform{Name: p.Name, ID: p.ID, User: p.Username, Path: p.Path, Sees: seenBy(p), Removed: p.Removed}
 	for _, old := range p.Previous {
@@ -207,14 +205,14 @@ func listed(p platforms.Platform) listedPlatform {
 	return l
 }
 
-// seenBy is what a platform may see.
+// seenBy describes what a platform may see.
 func seenBy(p platforms.Platform) string {
 	return cmp.Or(strings.Join(p.Offerings, ", "), "everything")
 }
 
 func orDash(s string) string { return cmp.Or(s, "-") }
 
-// addPlatform adds a platform; path and offerings say whether those were given.
+// addPlatform adds a platform; path and offerings say whether the flags for these were given.
 func addPlatform(
 	ctx context.Context, registrar platforms.Registrar, p platforms.Platform, path, offerings bool, out io.Writer,
 ) error {
@@ -243,8 +241,8 @@ The password is shown this once.
 	return err
 }
 
-// rotatePlatform shows the new password only when every process knows it: whoever uses
-// it then is never refused.
+// rotatePlatform shows the new password only once every process knows it: a platform that uses the
+// password then is never refused.
 func rotatePlatform(ctx context.Context, registrar platforms.Registrar, name string, overlap time.Duration, now bool, out,
 	diagnostics io.Writer) error {
 	password := platforms.NewPassword()
@@ -277,7 +275,7 @@ func rotatePlatform(ctx context.Context, registrar platforms.Registrar, name str
 	return err
 }
 
-// countDown waits, and says how long it will.
+// countDown waits, and prints how long it still will.
 func countDown(ctx context.Context, wait time.Duration, what string, diagnostics io.Writer) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

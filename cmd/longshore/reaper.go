@@ -154,8 +154,8 @@ run again; it says each time all that is lost.`,
 	return c
 }
 
-// printRebuilt says which records were rebuilt, and which could not be. It fails if the
-// listings changed until the end.
+// printRebuilt prints which records were rebuilt, and which could not be. It fails if the listings
+// kept changing until the end.
 func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	printf(out, "%d instances and %d bindings have a record again; %d had one.\n",
 		len(found.Instances), len(found.Bindings), found.Kept)

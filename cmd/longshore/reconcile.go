@@ -48,8 +48,7 @@ bindings again. The command may be stopped and run again.`,
 	return c
 }
 
-// printReconciled says what became of each server. It fails if one could not be
-// reached.
+// printReconciled prints the outcome for each server. It fails if a server could not be reached.
 func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error {
 	if len(all) == 0 {
 		_, err := fmt.Fprintln(out, "No provider here is on servers that can be restored.")

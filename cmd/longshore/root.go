@@ -21,8 +21,7 @@ const (
 	groupAsk     = "ask"
 )
 
-// newRoot makes the command line. No default in it may be a secret: defaults are
-// printed.
+// newRoot makes the command line. No default in it may be a secret: defaults are printed.
 func newRoot(getenv func(string) string, out, diagnostics io.Writer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "longshore",
@@ -36,7 +35,7 @@ that a stack on AWS is (--stack NAME).`,
   longshore instances --data .longshore
   longshore try http://127.0.0.1:8080 --username broker`,
 		Version:       versionText(),
-		SilenceErrors: true, // run says them, and what to do next
+		SilenceErrors: true, // run prints them, with what to do next
 		SilenceUsage:  true,
 		RunE:          func(*cobra.Command, []string) error { return &usageError{"say what to do, such as `longshore serve`"} },
 	}
@@ -81,10 +80,10 @@ that a stack on AWS is (--stack NAME).`,
 	return root
 }
 
-// usage explains a command. One that has commands is not shown as one that is called
-// alone: it can be, but only to say which there are.
+// usage prints how a command is used. A command with subcommands is not shown as one that can be
+// called alone: it can be, but only to list the subcommands.
 //
-// Cobra's templates would say the same. With them the linker keeps each method of each
+// Templates of Cobra could print the same. With them, the linker would keep each method of each
 // type, since a template may call any: the program would be twice as large.
 func usage(whole func(*cobra.Command) error) func(*cobra.Command) error {
 	return func(c *cobra.Command) error {
@@ -97,7 +96,7 @@ func usage(whole func(*cobra.Command) error) func(*cobra.Command) error {
 	}
 }
 
-// everywhere visits a command and all below it.
+// everywhere visits a command and all commands below it.
 func everywhere(c *cobra.Command, visit func(*cobra.Command)) {
 	visit(c)
 	for _, below := range c.Commands() {
@@ -105,11 +104,11 @@ func everywhere(c *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// group makes a command fail that is called without a subcommand, or with an unknown
-// one; cobra would print the help and report success.
+// group makes a command fail if it is called without a subcommand, or with an unknown one; Cobra
+// would print the help and report success.
 func group(c *cobra.Command) {
 	c.Args = cobra.ArbitraryArgs
-	c.FParseErrWhitelist.UnknownFlags = true // the flags of an unknown command are no news
+	c.FParseErrWhitelist.UnknownFlags = true // flags of an unknown command are not worth an error of their own
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var names []string
 		for _, below := range c.Commands() {
@@ -123,8 +122,7 @@ func group(c *cobra.Command) {
 	}
 }
 
-// initHelp adds the command for help. Cobra's own would report success for a command that
-// there is not.
+// initHelp adds the help command. Cobra's own would report success for a command that does not exist.
 func initHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
@@ -143,8 +141,7 @@ func initHelp(root *cobra.Command) {
 	}
 }
 
-// takes makes a command take from least to most arguments; the text says what is
-// missing.
+// takes makes a command take from least to most arguments; missing says what is missing if there are too few.
 func takes(least, most int, missing string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch name := nameOf(c); {
@@ -157,13 +154,13 @@ func takes(least, most int, missing string) cobra.PositionalArgs {
 	}
 }
 
-// nameOf is the name of a command without the program.
+// nameOf returns the name of a command without the name of the program.
 func nameOf(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
 
-// flagError says what is wrong with a flag. It shows a value that cannot be read, and
-// nothing else that was typed, which may be a password.
+// flagError says what is wrong with a flag. It shows a value that cannot be parsed, but nothing
+// else that was typed, which may be a password.
 func flagError(c *cobra.Command, err error) error {
 	unknown, missing, invalid := (*pflag.NotExistError)(nil), (*pflag.ValueRequiredError)(nil), (*pflag.InvalidValueError)(nil)
 	switch {
@@ -191,7 +188,7 @@ func flagError(c *cobra.Command, err error) error {
 	return err
 }
 
-// wanted says what a flag takes.
+// wanted describes the values that a flag takes.
 func wanted(v pflag.Value) string {
 	if c, ok := v.(choice); ok {
 		return strings.Join(c.of[:len(c.of)-1], ", ") + " or " + c.of[len(c.of)-1]
@@ -202,16 +199,16 @@ func wanted(v pflag.Value) string {
 	}[v.Type()]
 }
 
-// A choice is the value of a flag that takes one of few.
+// A choice is the value of a flag that takes one of a few words.
 type choice struct {
 	to *string
 	of []string
-	// signed allows a hyphen before each.
+	// signed allows a hyphen before each word.
 	signed bool
 }
 
-// choose adds a flag that takes one of some values, or what it is unless given. Its name may
-// have a letter, after a comma.
+// choose adds a flag that takes one of the words in of; its default is unlessGiven. The name may be
+// followed by a comma and a shorthand letter.
 func choose(c *cobra.Command, to *string, name, unlessGiven, usage string, of ...string) {
 	*to = unlessGiven
 	name, letter, _ := strings.Cut(name, ",")

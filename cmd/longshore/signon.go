@@ -104,7 +104,8 @@ again what could not be deleted), or the console, to read or to act.`,
 	})
 }
 
-// readFrom reads a file that may hold a secret, which no argument should; empty reads nothing.
+// readFrom reads a file with a secret, which must not be passed as an argument; it reads nothing if
+// the name is empty.
 func readFrom(c *cobra.Command, name string) ([]byte, error) {
 	switch name {
 	case "":

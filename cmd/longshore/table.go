@@ -19,25 +19,25 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// A column has the name of the member in JSON.
+// A column is a column of a table; its name is that of the member in JSON.
 type column[T any] struct {
 	name string
 	wide bool           // only in a wide table
-	of   func(of T) any // a text, a number or a time
+	of   func(of T) any // a string, a number or a time
 }
 
-// A table is a command's listing of everything of one sort.
+// A table is a command's listing of all items of one kind.
 type table[T any] struct {
-	what operator.What // empty for what is no list of records
+	what operator.What // empty for a list of anything but records
 	list operator.Method[operator.Query, operator.Page[T]]
-	// columns begin with what other commands take, which is never shortened.
+	// The first column is the one that other commands take as an argument; it is never shortened.
 	columns []column[T]
-	order   string // what it is sorted by unless another column is named
-	none    string // said in place of an empty table
-	bare    bool   // the rows know neither offering nor place
+	order   string // the column to sort by unless --sort names another
+	none    string // printed in place of an empty table
+	bare    bool   // the rows have neither an offering nor a place
 }
 
-// A view is how a command prints.
+// A view is the form in which a command prints.
 type view struct {
 	output, order string
 	noHeaders     bool
@@ -65,7 +65,7 @@ func (t table[T]) flags(c *cobra.Command, v *view) {
 	c.Flags().BoolVar(&v.noHeaders, "no-headers", false, "print the lines of a table alone")
 }
 
-// command completes the command that lists.
+// command completes the command that prints the table.
 func (t table[T]) command(c *cobra.Command) *cobra.Command {
 	a := t.asked(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -113,8 +113,8 @@ func (t table[T]) print(out io.Writer, v view, all []T) error {
 	return w.Flush()
 }
 
-// cell is what a table shows of a value: of a time how long ago it is, and in a wide table the
-// time itself. One that is empty has a dash.
+// cell formats a value for a table: a time as how long ago it is or, in a wide table, as the time
+// itself. An empty value becomes a dash.
 func cell(value any, v view, now time.Time) string {
 	at, isTime := value.(time.Time)
 	switch {
@@ -130,7 +130,7 @@ func cell(value any, v view, now time.Time) string {
 	return largest(now.Sub(at)) + " ago"
 }
 
-// largest is a duration in its largest unit.
+// largest formats a duration in its largest unit.
 func largest(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
@@ -144,13 +144,13 @@ func largest(d time.Duration) string {
 }
 
 const (
-	screen   = 80 // columns
-	gap      = 2  // between two of them
-	narrow   = 4  // of one that was shortened
+	screen   = 80 // the width of a screen, in columns
+	gap      = 2  // the space between two columns
+	narrow   = 4  // the least width of a shortened column
 	shortage = "…"
 )
 
-// fit shortens what is widest until a line fits on a screen, but for the first column.
+// fit shortens the widest columns until a line fits on a screen. It never shortens the first column.
 func fit(lines [][]string) {
 	widths := make([]int, len(lines[0]))
 	total := -gap
@@ -181,12 +181,12 @@ func fit(lines [][]string) {
 	}
 }
 
-// sort sorts by a column.
+// sort sorts the items by a column.
 func (t table[T]) sort(all []T, order string) {
 	name, down := strings.CutPrefix(order, "-")
 	at := slices.IndexFunc(t.columns, func(c column[T]) bool { return c.name == name })
 	if at < 0 {
-		return // as they come
+		return // the given order stays
 	}
 	slices.SortStableFunc(all, func(a, b T) int {
 		order := compare(t.columns[at].of(a), t.columns[at].of(b))
@@ -208,7 +208,7 @@ func compare(a, b any) int {
 	return strings.Compare(a.(string), b.(string))
 }
 
-// An asking is what a command that lists was asked.
+// An asking is the flags of a command that lists.
 type asking[T any] struct {
 	of     table[T]
 	broker whichBroker
@@ -242,7 +242,7 @@ func (t table[T]) asked(c *cobra.Command) *asking[T] {
 	return a
 }
 
-// answer prints what the broker lists. The error says what could not be read.
+// answer prints the list of the broker. The error says what could not be read.
 func (a *asking[T]) answer(c *cobra.Command, print func(out io.Writer, all []T) error) error {
 	switch {
 	case a.limit < 0:
@@ -265,7 +265,7 @@ func (a *asking[T]) answer(c *cobra.Command, print func(out io.Writer, all []T) 
 	switch err := errors.Join(unread...); {
 	case len(all) == 0 && (c.Context().Err() != nil || errors.As(err, new(*operator.Refusal))):
 		return err
-	case len(all) == 0 && err != nil: // which is no list of nothing
+	case len(all) == 0 && err != nil: // an unread list is not an empty one
 		return &cannotRun{err}
 	}
 	a.of.sort(all, a.order)
@@ -283,8 +283,8 @@ func (a *asking[T]) answer(c *cobra.Command, print func(out io.Writer, all []T) 
 	return notAll(unread)
 }
 
-// read reads what is chosen, and keeps no more of it than the limit needs. But for what the broker
-// gives in the order that is asked for, the newest may come last.
+// read reads the rows that the query chooses, and keeps no more than the limit needs. Unless the
+// broker returns them in the requested order, it must read all: the first row to print may come last.
 func (a *asking[T]) read(ctx context.Context, link operator.Link) (all []T, unread []error) {
 	for one, err := range paging.All(ctx, func(ctx context.Context, after string) ([]T, string, error) {
 		q := a.query
@@ -309,7 +309,7 @@ func (a *asking[T]) read(ctx context.Context, link operator.Link) (all []T, unre
 	return all, unread
 }
 
-// notAll is the error after a list that lacks what could not be read.
+// notAll returns the error after a list that lacks records which could not be read.
 func notAll(unread []error) error {
 	if len(unread) == 0 {
 		return nil

@@ -14,9 +14,8 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// A keyPair is a certificate with its key, in two files that are read again once they have
-// changed. It looks at each handshake: a program that renews certificates may replace the files,
-// or the folder that they are in.
+// A keyPair is a certificate with its key, in two files that are read again once they have changed. It
+// checks them at each handshake: a program that renews certificates may replace the files, or their folder.
 type keyPair struct {
 	cert, key string
 	log       *slog.Logger
@@ -26,7 +25,7 @@ type keyPair struct {
 	pair    *tls.Certificate
 }
 
-// safety is how a server speaks TLS; nil for plain HTTP, where neither file is given.
+// safety returns the TLS configuration of a server; nil for plain HTTP, if neither file is given.
 func safety(cert, key string, log *slog.Logger) (scheme string, _ *tls.Config, _ error) {
 	switch {
 	case cert == "" && key == "":
@@ -43,7 +42,7 @@ func safety(cert, key string, log *slog.Logger) (scheme string, _ *tls.Config, _
 	return "https://", &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.newest}, nil
 }
 
-// newest is the pair for a handshake.
+// newest returns the pair for a handshake.
 func (k *keyPair) newest(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,8 +61,8 @@ func serveOn(server *http.Server, listener net.Listener) error {
 	return server.ServeTLS(listener, "", "")
 }
 
-// load reads the pair if a file has changed since load last looked. A change that fails is not
-// read again: the error is given once.
+// load reads the pair if a file has changed since load last looked. A changed file that cannot be
+// used is not read again: the error is returned once.
 func (k *keyPair) load() error {
 	var changed [2]time.Time
 	var mode fs.FileMode

@@ -17,10 +17,10 @@ import (
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
-// errTryFailed says that a trial was made, and that something failed.
+// errTryFailed says that a trial was made, and that a step failed.
 var errTryFailed = errors.New("the trial has failed")
 
-// A trial is what `longshore try` was called with.
+// A trial is the flags of `longshore try`.
 type trial struct {
 	client                     *cloudcontroller.Client
 	service, plan              string
@@ -33,7 +33,7 @@ func newTry(getenv func(string) string) *cobra.Command {
 	g := brokerFlags{getenv: getenv}
 	client := &cloudcontroller.Client{
 		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: waiting.For, NewID: app.NewUUID, UserID: app.NewUUID(),
-		// The trial deletes orphans itself, and does not try for 34 hours.
+		// The trial deletes orphans itself; the client would go on trying for 34 hours.
 		KeepOrphans: true,
 	}
 	t := trial{client: client}
@@ -64,7 +64,7 @@ left, 1 if something failed, and 2 if the broker could not be asked.`,
 
 func try(ctx context.Context, t trial, out, diagnostics io.Writer) (err error) {
 	write := func(exchanges []cloudcontroller.Exchange) error { return transcribe(out, exchanges) }
-	if t.transcript != "" && t.transcript != "-" { // before the work, not after it
+	if t.transcript != "" && t.transcript != "-" { // opened now, so that a mistake shows before the work
 		f, err := os.OpenFile(t.transcript, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 		if err != nil {
 			return &cannotRun{fmt.Errorf("the file of --transcript cannot be written: name another: %w", err)}
@@ -83,7 +83,7 @@ func try(ctx context.Context, t trial, out, diagnostics io.Writer) (err error) {
 	return err
 }
 
-// complete reads what the flags were given, and refuses what cannot be.
+// complete reads the flags, and refuses values that make no sense.
 func (t trial) complete(g brokerFlags, args []string) (_ trial, err error) {
 	c := t.client
 	if c.APIVersion, err = minorOf(g.version, oldestMinor, cloudcontroller.NewestMinor); err != nil {
@@ -98,10 +98,10 @@ func (t trial) complete(g brokerFlags, args []string) (_ trial, err error) {
 	return t, err
 }
 
-// oldestMinor is the oldest version that a platform can be told to speak.
+// oldestMinor is the oldest minor version that a trial may speak.
 const oldestMinor = 9
 
-// transcribe writes what was said, one paragraph for each exchange.
+// transcribe writes the transcript, with one paragraph for each exchange.
 func transcribe(out io.Writer, exchanges []cloudcontroller.Exchange) error {
 	var b strings.Builder
 	for _, e := range exchanges {

@@ -35,7 +35,7 @@ life, as this command and ` + "`longshore retained`" + ` print it.`,
 	})
 }
 
-// printUndeleted says what developers order to have an instance back.
+// printUndeleted prints what developers order to have an instance back.
 func printUndeleted(out io.Writer, _ string, back operator.Undeleted) error {
 	parameters, err := json.Marshal(map[string]string{back.Parameter: idOf(back.Kept.Instance, back.Kept)})
 	if err != nil {
@@ -54,5 +54,5 @@ In Cloud Foundry, with a NAME of their choice:
 	return err
 }
 
-// quoted is a text as one word of a shell.
+// quoted returns a text as one word of a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -6,7 +6,7 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// upgradeColumns are those of a row, and what it is at.
+// upgradeColumns are columns of a row, with the versions of the instance and its plan.
 func upgradeColumns() (all []column[operator.Upgrade]) {
 	for _, c := range []rowColumn{instanceColumn, offeringColumn, planColumn} {
 		all = append(all, column[operator.Upgrade]{c.name, false, func(u operator.Upgrade) any { return c.of(u.Row) }})

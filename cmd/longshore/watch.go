@@ -14,13 +14,13 @@ import (
 
 const watchEvery = 2 * time.Second
 
-// watch shows running operations until none is left. It finds them by an index, and those
+// watch shows running operations until none is left. It finds them by an index, and finds those
 // that have ended by their tokens.
 func watch(ctx context.Context, link operator.Link, q operator.Query, out io.Writer) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	q.State = "running"
-	last := map[string]string{} // of what runs, by its token
+	last := map[string]string{} // the last line of each running operation, by token
 	tell := func(r operator.Row) {
 		if line := progressLine(r, time.Now()); line != last[r.Operation.Token] {
 			_, _ = fmt.Fprintln(out, line)
@@ -69,14 +69,14 @@ func watch(ctx context.Context, link operator.Link, q operator.Query, out io.Wri
 
 const barWidth = 20
 
-// bar shows how much is done.
+// bar draws a progress bar.
 func bar(percent int) string {
 	full := percent * barWidth / 100
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "]"
 }
 
-// progressLine is a line with a bar: the percentage that the provider gave, or the
-// share of the expected time that has passed.
+// progressLine returns a line with a progress bar. The percentage is the provider's, or the share
+// of the expected time that has passed.
 func progressLine(r operator.Row, now time.Time) string {
 	op := r.Operation
 	percent := op.Percent

@@ -84,8 +84,8 @@ func (f Folder) Write(ctx context.Context, w io.Writer) (err error) {
 			return fmt.Errorf("copying the server's files: %w", err)
 		}
 	}
-	// What is read while everything is quiet goes into a file: the reader of the archive may be
-	// slow, and the broker must not wait for it.
+	// The quiet phase writes into a file: the reader of the archive may be slow, and the broker must not
+	// wait for it.
 	held, err := os.CreateTemp(f.Dir, unfinished+"*") // mode 0600
 	if err != nil {
 		return fmt.Errorf("making a file in the data folder: %w", err)
