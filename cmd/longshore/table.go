@@ -43,7 +43,7 @@ type view struct {
 	noHeaders     bool
 }
 
-// flag adds the flag of a command that prints one thing.
+// flag adds the flag of a command that prints one item.
 func (v *view) flag(c *cobra.Command) {
 	choose(c, &v.output, "output,o", "table", "`FORMAT` of what is printed: table, which fits 80 columns, wide or json",
 		"table", "wide", "json")

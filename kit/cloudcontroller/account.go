@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// A State is what the platform believes of an instance or a binding. What it
-// believes to be gone is in no account.
+// A State is what the platform believes about an instance or a binding. The account has no entry
+// for what the platform believes to be gone.
 type State string
 
 // The states.
 const (
-	Asked        State = "asked" // the request to make it is not answered: users do not see it (SIM-05)
+	Asked        State = "asked" // the request to make it is not answered yet: users do not see it (SIM-05)
 	Creating     State = "creating"
 	Ready        State = "ready"
 	Updating     State = "updating"
 	Deleting     State = "deleting"
-	CreateFailed State = "create failed" // and left to the user
+	CreateFailed State = "create failed" // left to the user
 	DeleteFailed State = "delete failed"
-	Orphaned     State = "orphaned" // it is being deleted, or is to be
+	Orphaned     State = "orphaned" // its deletion runs or is due
 	GivenUp      State = "given up" // ten retries have failed (ORP-05)
 )
 
@@ -38,12 +38,12 @@ type Binding struct {
 	Description    string
 }
 
-// A key names an instance, or a binding of one.
+// A key identifies an instance, or a binding of an instance.
 type key struct{ instance, binding string }
 
 func (k key) ofInstance() key { return key{instance: k.instance} }
 
-// path is the resource's, in segments.
+// path returns the segments of the resource's path.
 func (k key) path(more ...string) []string {
 	path := []string{"v2", "service_instances", k.instance}
 	if k.binding != "" {
@@ -52,7 +52,7 @@ func (k key) path(more ...string) []string {
 	return append(path, more...)
 }
 
-// create and remove are the kinds of requests for what the key names.
+// create and remove return the kinds of the requests that make and delete the resource.
 func (k key) create() Kind {
 	if k.binding != "" {
 		return Bind
@@ -67,9 +67,8 @@ func (k key) remove() Kind {
 	return Deprovision
 }
 
-// A record is a line of the account. It is read and written under the
-// client's mutex; turn counts the requests that were made of it, so that one
-// that was overtaken sees that.
+// A record is a line of the account. It is read and written under the client's mutex. turn counts
+// the requests that changed the record, so that a request that was overtaken notices.
 type record struct {
 	Instance
 	turn int
@@ -82,8 +81,8 @@ type turn struct {
 	before State
 }
 
-// take begins a request if the platform's own rules allow it: allowed are the
-// states that it may begin in; none for what is not to exist yet.
+// take begins a request if the platform's own rules allow it. It may begin in the allowed states,
+// or, with fresh, if there is no record yet.
 func (c *Client) take(k key, next State, fresh *Instance, allowed ...State) (turn, Instance, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +106,7 @@ func (c *Client) take(k key, next State, fresh *Instance, allowed ...State) (tur
 	return t, r.Instance, nil
 }
 
-// now changes the record, and reports whether the turn is still its own: a
-// later request may have overtaken it.
+// now changes the record, and reports whether the turn is still the latest: a later request may have overtaken it.
 func (c *Client) now(t turn, change func(i *Instance)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,8 +124,7 @@ func (c *Client) state(t turn, s State) bool {
 	return c.now(t, func(i *Instance) { i.State = s })
 }
 
-// gone removes the record: the platform believes that nothing is left. What
-// was bound to an instance is gone with it.
+// gone removes the record: the platform believes that nothing is left.
 func (c *Client) gone(t turn) {
 	if !c.now(t, nil) {
 		return
@@ -137,8 +134,7 @@ func (c *Client) gone(t turn) {
 	delete(c.account, t.key)
 }
 
-// Instances are what the platform believes to exist, or is not sure of, sorted
-// by id.
+// Instances returns the instances that the platform believes to exist, or is not sure of, sorted by id.
 func (c *Client) Instances() []Instance {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +148,7 @@ func (c *Client) Instances() []Instance {
 	return out
 }
 
-// Bindings are what the platform believes to exist, or is not sure of, sorted
-// by instance and id.
+// Bindings returns the bindings that the platform believes to exist, or is not sure of, sorted by instance and id.
 func (c *Client) Bindings() []Binding {
 	c.mu.Lock()
 	defer c.mu.Unlock()

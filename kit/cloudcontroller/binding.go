@@ -12,9 +12,8 @@ type BindRequest struct {
 	Parameters     map[string]any
 }
 
-// Bind makes a binding, waits until it is there and gives what the broker
-// grants: credentials and the like. When that fails, what may have been made is
-// deleted before Bind returns its *Failure.
+// Bind makes a binding, waits until it exists and returns what the broker grants: credentials and
+// the like. If it fails, it deletes what may have been made before it returns its *Failure.
 func (c *Client) Bind(ctx context.Context, q BindRequest) (map[string]any, error) {
 	k := key{q.InstanceID, q.ID}
 	i, err := c.free(k)
@@ -41,7 +40,7 @@ func (c *Client) Bind(ctx context.Context, q BindRequest) (map[string]any, error
 	return c.granted(ctx, t, b, service)
 }
 
-// free gives the instance if nothing is done to it now (SIM-06).
+// free returns the instance if no operation on it is running (SIM-06).
 func (c *Client) free(k key) (Instance, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +54,7 @@ func (c *Client) free(k key) (Instance, error) {
 	}
 }
 
-// granted fetches what was made later. A binding that nobody can get is none
-// (POLL-10).
+// granted fetches a binding that was made asynchronously. A binding that nobody can fetch counts as failed (POLL-10).
 func (c *Client) granted(ctx context.Context, t turn, b Instance, s Service) (map[string]any, error) {
 	a := c.send(ctx, request{method: http.MethodGet, path: t.path(), user: true})
 	if a.status == http.StatusOK && a.body != nil && grantShape(a.body, s.Requires) == "" {
@@ -70,8 +68,7 @@ func (c *Client) granted(ctx context.Context, t turn, b Instance, s Service) (ma
 	return nil, f
 }
 
-// Unbind deletes a binding and waits for it. A failure leaves it in the
-// account.
+// Unbind deletes a binding and waits until it is gone. If it fails, the binding stays in the account.
 func (c *Client) Unbind(ctx context.Context, instance, id string) error {
 	c.mu.Lock()
 	if r := c.account[key{instance: instance}]; r != nil && r.State == Updating {

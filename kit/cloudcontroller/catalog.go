@@ -33,7 +33,7 @@ type Plan struct {
 	ID                     string `json:"id"`
 	Name                   string `json:"name"`
 	Description            string `json:"description"`
-	Free                   *bool  `json:"free"` // nil is free
+	Free                   *bool  `json:"free"` // nil means free
 	Bindable               *bool  `json:"bindable"`
 	PlanUpdateable         *bool  `json:"plan_updateable"`
 	MaximumPollingDuration int    `json:"maximum_polling_duration"` // in seconds
@@ -50,21 +50,21 @@ type Plan struct {
 	} `json:"schemas"`
 }
 
-// A Schema says what parameters are accepted.
+// A Schema describes the parameters that are accepted.
 type Schema struct {
 	Parameters json.RawMessage `json:"parameters"`
 }
 
-// Required are the parameters that must be given.
+// Required returns the names of the parameters that must be given.
 func (s Schema) Required() []string {
 	var schema struct {
 		Required []string `json:"required"`
 	}
-	_ = json.Unmarshal(s.Parameters, &schema) // drafts 3 and before have no such list
+	_ = json.Unmarshal(s.Parameters, &schema) // drafts up to 3 have no such list
 	return schema.Required
 }
 
-// IsFree reports whether the plan costs nothing: so it is unless it says else.
+// IsFree reports whether the plan costs nothing, which is the default.
 func (p Plan) IsFree() bool { return p.Free == nil || *p.Free }
 
 // CanBind reports whether instances of the plan can be bound.
@@ -81,7 +81,7 @@ func either(plan *bool, service bool) bool {
 	return service
 }
 
-// Catalog fetches the catalog. It is kept only if it is valid (SIM-01).
+// Catalog fetches the catalog. It keeps the catalog only if it is valid (SIM-01).
 func (c *Client) Catalog(ctx context.Context) (Catalog, error) {
 	a := c.send(ctx, request{method: http.MethodGet, path: []string{"v2", "catalog"}})
 	fetched, problem := readCatalog(a)
@@ -120,8 +120,8 @@ func readCatalog(a response) (_ Catalog, problem string) {
 	return out, out.valid()
 }
 
-// valid says what a platform would not take: what it needs is missing, or
-// names two things (CAT-02 to CAT-04).
+// valid describes the first fault for which a platform would refuse the catalog: a required member
+// is missing, or an id or a name is used twice (CAT-02 to CAT-04).
 func (c Catalog) valid() (problem string) {
 	var ids, names []string
 	for _, s := range c.Services {
@@ -171,7 +171,7 @@ func (c *Client) plan(serviceID, planID string) (Service, Plan, bool) {
 	return Service{}, Plan{}, false
 }
 
-// limit is how long an operation on a plan is polled (POLL-05).
+// limit returns how long an operation on a plan is polled (POLL-05).
 func (c *Client) limit(i Instance) time.Duration {
 	out := cmp.Or(c.PollLimit, pollLimit)
 	if _, p, ok := c.plan(i.ServiceID, i.PlanID); ok && p.MaximumPollingDuration > 0 {

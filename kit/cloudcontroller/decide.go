@@ -8,25 +8,24 @@ import (
 	"slices"
 )
 
-// A verdict is what the platform makes of an answer.
+// A verdict is the platform's conclusion from an answer.
 type verdict struct {
 	done     bool
-	accepted bool   // to be polled
-	mitigate bool   // delete what may be there
-	problem  string // what is wrong with the answer; empty where the broker says it
+	accepted bool   // the operation is to be polled
+	mitigate bool   // what may have been made is to be deleted
+	problem  string // what is wrong with the answer; empty if the broker's own text says it
 }
 
-// judge decides by the status, the shape of the body and the version (ORP-01).
-// Every row of the orphan table is here; what no row names is taken for a
-// broker that does not know what it does, as a 5xx is. Requires are the permissions of the service
-// that is bound (SIM-14).
+// judge decides by the status, the shape of the body and the version (ORP-01). It has every row of
+// the orphan table; a status that no row names is treated like a 5xx, as from a broker that does
+// not know what it did. Requires are the permissions of the service that is bound (SIM-14).
 func judge(k Kind, minor int, a response, requires []string) verdict {
 	shape := a.shape(k, requires)
-	// Deletions are repeated like orphans from 2.15 on, where a platform reads so.
+	// From 2.15 on, failed deletions are repeated like those of orphans, as the platform reads the specification.
 	again := k.creates() || k.deletes() && minor >= 15
 	malformed := "The broker's answer cannot be understood: " + shape
 	switch s := a.status; {
-	case s == 0 && a.unreachable: // nobody has seen the request
+	case s == 0 && a.unreachable: // the request has reached nobody
 		return verdict{problem: "The broker cannot be reached: " + a.fault}
 	case s == 0:
 		return verdict{mitigate: k.creates(), problem: "The broker did not answer in time: " + a.fault}
@@ -54,8 +53,7 @@ func judge(k Kind, minor int, a response, requires []string) verdict {
 // maxToken is the longest operation token (PROV-25).
 const maxToken = 10000
 
-// shape says what is wrong with the body of a successful answer; nothing if
-// empty.
+// shape says what is wrong with the body of a successful answer; empty if nothing is.
 func (a response) shape(k Kind, requires []string) string {
 	if a.body == nil {
 		return "the body is not a JSON object"
@@ -76,7 +74,7 @@ func (a response) shape(k Kind, requires []string) string {
 	return grantShape(a.body, requires)
 }
 
-// grantShape says what is wrong with what a binding gives.
+// grantShape says what is wrong with the content of a binding; empty if nothing is.
 func grantShape(body map[string]any, requires []string) string {
 	if c := body["credentials"]; c != nil {
 		if _, ok := c.(map[string]any); !ok {
@@ -95,13 +93,13 @@ func grantShape(body map[string]any, requires []string) string {
 	return ""
 }
 
-// failure is what the user is told of an answer (SIM-18).
+// failure returns the failure that the user is shown for an answer (SIM-18).
 func (a response) failure(k Kind, v verdict) *Failure {
 	return &Failure{Kind: k, Status: a.status, Code: a.text("error"), Description: cmp.Or(v.problem, a.text("description"),
 		fmt.Sprintf("The broker answered %d and did not say why.", a.status))}
 }
 
-// object decodes a JSON object and nothing else; nil if it is none.
+// object decodes a JSON object; it returns nil for anything else.
 func object(raw []byte) map[string]any {
 	var out map[string]any
 	if json.Unmarshal(raw, &out) != nil {

@@ -17,51 +17,49 @@ import (
 	"time"
 )
 
-// maxAnswer is how much of an answer is read.
+// maxAnswer bounds how much of an answer is read, in bytes.
 const maxAnswer = 16 << 20
 
-// An Exchange is one request and what became of it, for a transcript. It
-// holds no credentials and no parameters.
+// An Exchange is a request and its outcome, for a transcript. It contains no credentials and no parameters.
 type Exchange struct {
 	Began  time.Time
 	Took   time.Duration
 	Method string
 	Path   string // with its query
 	Status int    // 0: no answer
-	Said   string // the answer, or why there is none
-	// Decided is what the platform makes of it.
+	Said   string // the answer, or the reason why there is none
+	// Decided is what the platform concludes.
 	Decided string
 }
 
-// A request is one to the broker.
+// A request is a request to the broker.
 type request struct {
 	method string
 	path   []string // segments
 	query  url.Values
 	body   map[string]any // nil for none
-	user   bool           // it is made for the user
+	user   bool           // it names the user
 }
 
-// A response is what the broker said.
+// A response is the broker's answer, or the lack of one.
 type response struct {
 	status      int
 	header      http.Header
-	body        map[string]any // nil if it is no JSON object
+	body        map[string]any // nil if it is not a JSON object
 	raw         []byte
 	fault       string // why there is no answer
-	unreachable bool   // there was no connection: nobody has seen the request
+	unreachable bool   // there was no connection: the request has reached nobody
 	told        Exchange
 }
 
-// text is a member of the body; empty if it is none.
+// text returns a member of the body; empty if it is not a string.
 func (a response) text(name string) string {
 	text, _ := a.body[name].(string)
 	return text
 }
 
-// send makes one request. It is not given up when the context ends, but by its
-// own timeout: of one that was sent and not waited for, nobody knows what it
-// has made.
+// send makes one request. It ignores the end of the context and uses a timeout of its own: if the
+// answer to a request were not awaited, nobody would know what the request has made.
 func (c *Client) send(ctx context.Context, q request) response {
 	a := response{told: Exchange{Began: c.Now(), Method: q.method, Path: q.target()}}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(c.Timeout, requestTimeout))
@@ -75,24 +73,24 @@ func (c *Client) send(ctx context.Context, q request) response {
 			_ = response.Body.Close()
 		}
 	}
-	if err != nil { // an answer that breaks off is none
+	if err != nil { // an answer that breaks off counts as none
 		a.status = 0
 		a.fault, a.unreachable = c.secrets.hide(cause(err)), unreachable(err)
 	} else {
 		a.body = object(a.raw)
 		c.secrets.learn(a.body)
-		for _, shown := range []string{"description", "error"} { // to users
+		for _, shown := range []string{"description", "error"} { // which users see
 			if text, ok := a.body[shown].(string); ok {
 				a.body[shown] = c.secrets.hide(text)
 			}
 		}
 	}
 	a.told.Took, a.told.Status = c.Now().Sub(a.told.Began), a.status
-	a.told.Said = fmt.Sprintf("%.*s", maxSaid, c.secrets.hide(a.String())) // hidden first: half a secret is one, too
+	a.told.Said = fmt.Sprintf("%.*s", maxSaid, c.secrets.hide(a.String())) // hidden first: half a secret is secret, too
 	return a
 }
 
-// cause is the error without the request in it.
+// cause returns the error without the request that url.Error adds.
 func cause(err error) string {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -101,7 +99,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// unreachable reports whether not even a connection was made.
+// unreachable reports whether no connection was made.
 func unreachable(err error) bool {
 	var op *net.OpError
 	var name *net.DNSError
@@ -119,7 +117,7 @@ func (q request) target() string {
 	return b.String()
 }
 
-// build makes the request with the headers that a platform sends (SIM-19).
+// build makes the HTTP request, with the headers that a platform sends (SIM-19).
 func (c *Client) build(ctx context.Context, q request) (*http.Request, error) {
 	var body io.Reader
 	if q.body != nil {
@@ -149,7 +147,7 @@ func (c *Client) build(ctx context.Context, q request) (*http.Request, error) {
 	return hr, nil
 }
 
-// tell gives an exchange to whoever observes.
+// tell passes an exchange, with the platform's decision, to Observe.
 func (c *Client) tell(a response, format string, args ...any) {
 	if c.Observe == nil {
 		return
@@ -160,8 +158,7 @@ func (c *Client) tell(a response, format string, args ...any) {
 	c.Observe(a.told)
 }
 
-// retryAfter is what the broker asks for, in whole seconds; anything else is
-// as if it said nothing (POLL-03).
+// retryAfter returns the pause that the broker asks for, in whole seconds; anything else counts as absent (POLL-03).
 func (a response) retryAfter() time.Duration {
 	seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
 	if err != nil || seconds < 0 {
@@ -170,10 +167,10 @@ func (a response) retryAfter() time.Duration {
 	return time.Duration(min(seconds, int(maxInterval/time.Second))) * time.Second
 }
 
-// maxSaid is how much of an answer is shown.
+// maxSaid bounds how much of an answer is shown, in bytes.
 const maxSaid = 400
 
-// String is the answer for people, what is secret in it left out.
+// String formats the answer for people, without its secrets.
 func (a response) String() string {
 	switch {
 	case a.fault != "":
@@ -184,8 +181,7 @@ func (a response) String() string {
 	return encode(redacted(a.body))
 }
 
-// HTTP is a client that does not follow redirects: a broker's answer is the
-// first one.
+// HTTP returns a client that does not follow redirects: a broker's answer is the first one.
 func HTTP(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -7,7 +7,7 @@ import (
 	"net/url"
 )
 
-// platform is what Cloud Controller calls itself.
+// platform is the name of Cloud Foundry in contexts and identities.
 const platform = "cloudfoundry"
 
 // A ProvisionRequest asks for an instance.
@@ -17,8 +17,8 @@ type ProvisionRequest struct {
 	Parameters                  map[string]any
 }
 
-// Provision makes an instance and waits until it is there. When that fails,
-// what may have been made is deleted before Provision returns its *Failure.
+// Provision makes an instance and waits until it exists. If it fails, it deletes what may have been
+// made before it returns its *Failure.
 func (c *Client) Provision(ctx context.Context, q ProvisionRequest) error {
 	i := Instance{ID: q.ID, ServiceID: q.ServiceID, PlanID: q.PlanID, OrganizationGUID: q.OrganizationGUID,
 		SpaceGUID: q.SpaceGUID}
@@ -37,13 +37,13 @@ func (c *Client) Provision(ctx context.Context, q ProvisionRequest) error {
 	return err
 }
 
-// context is where an instance is on the platform.
+// context returns the context object of an instance: where it is on the platform.
 func (i Instance) context() map[string]any {
 	return map[string]any{"platform": platform, "organization_guid": i.OrganizationGUID, "space_guid": i.SpaceGUID,
 		"instance_name": i.ID}
 }
 
-// asked is a request for the user, with permission to be answered later.
+// asked returns a request for the user that permits an asynchronous answer.
 func (c *Client) asked(method string, k key, kind Kind, body, parameters map[string]any) request {
 	if parameters != nil {
 		body["parameters"] = parameters
@@ -55,7 +55,7 @@ func (c *Client) asked(method string, k key, kind Kind, body, parameters map[str
 	return q
 }
 
-// create sends a request that makes something, and sees it to its end.
+// create sends a request that makes something, and follows it to its end.
 func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requires []string) (response, error) {
 	k := t.create()
 	a := c.send(ctx, q)
@@ -88,7 +88,7 @@ func (c *Client) create(ctx context.Context, t turn, i Instance, q request, requ
 	return a, failure
 }
 
-// created waits for what was accepted.
+// created waits for the end of an accepted creation.
 func (c *Client) created(ctx context.Context, t turn, i Instance, accepted response) (response, error) {
 	k := t.create()
 	end, err := c.poll(ctx, t, k, i, accepted)
@@ -96,13 +96,13 @@ func (c *Client) created(ctx context.Context, t turn, i Instance, accepted respo
 	case err != nil:
 		return accepted, err
 	case end.succeeded:
-		if k == Provision { // a binding is ready once it has been fetched
+		if k == Provision { // a binding is ready only once it has been fetched
 			c.state(t, Ready)
 		}
 		return accepted, nil
 	}
 	failure := end.failure(k)
-	if c.KeepFailed && end.status != 0 { // it has ended, which a limit does not say
+	if c.KeepFailed && end.status != 0 { // the operation itself has ended, rather than the time to poll it
 		c.state(t, CreateFailed)
 		failure.Then = thenUser
 		return accepted, failure
@@ -118,7 +118,7 @@ type UpdateRequest struct {
 	Parameters map[string]any
 }
 
-// Update changes an instance and waits for it. A failure leaves it as it was,
+// Update changes an instance and waits for the result. If it fails, the instance stays as it was,
 // as far as the platform knows.
 func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
 	t, i, err := c.take(key{instance: q.ID}, Updating, nil, Ready)
@@ -140,9 +140,9 @@ func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
 	failure := a.failure(Update, v)
 	if v.accepted {
 		c.tell(a, "polls")
-		end, err := c.poll(ctx, t, Update, i, a) // by the plan that it had (POLL-02)
+		end, err := c.poll(ctx, t, Update, i, a) // within the limit of the plan that it had (POLL-02)
 		if err != nil {
-			c.state(t, Ready) // nobody asks any more how it ends
+			c.state(t, Ready) // nobody will ask any more how it ends
 			return err
 		}
 		v.done = end.succeeded
@@ -164,8 +164,8 @@ func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
 	return failure
 }
 
-// Deprovision unbinds what is bound, deletes an instance and waits for it, also
-// while it is being made. A failure leaves it in the account.
+// Deprovision removes the bindings of an instance, deletes the instance and waits until it is gone.
+// It works while the instance is being made, too. If it fails, the instance stays in the account.
 func (c *Client) Deprovision(ctx context.Context, id string) error {
 	for _, b := range c.Bindings() { // SIM-20
 		if b.InstanceID == id {
@@ -192,7 +192,7 @@ func (c *Client) remove(ctx context.Context, what key) error {
 		c.tell(a, "polls")
 		end, err := c.poll(ctx, t, k, i, a)
 		if err != nil {
-			c.state(t, DeleteFailed) // it can be asked for again
+			c.state(t, DeleteFailed) // the user can ask for it again
 			return err
 		}
 		v.done = end.succeeded
@@ -216,13 +216,13 @@ func (c *Client) remove(ctx context.Context, what key) error {
 	return failure
 }
 
-// FetchInstance gets an instance; a broker that does not offer that is not to
-// be asked. Whatever is answered, the platform goes on remembering it (GETI-13).
+// FetchInstance fetches an instance; a broker that does not offer this must not be asked. Whatever
+// the answer is, the instance stays in the account (GETI-13).
 func (c *Client) FetchInstance(ctx context.Context, id string) (map[string]any, error) {
 	return c.fetch(ctx, key{instance: id})
 }
 
-// FetchBinding gets a binding with its credentials.
+// FetchBinding fetches a binding with its credentials.
 func (c *Client) FetchBinding(ctx context.Context, instance, id string) (map[string]any, error) {
 	return c.fetch(ctx, key{instance, id})
 }

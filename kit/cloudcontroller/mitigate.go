@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The sentences say what the platform does about a failure.
+// Sentences that say what the platform does about a failure.
 const (
 	thenNothing = "The platform takes it that nothing was made, and deletes nothing."
 	thenKept    = "The platform keeps it; the user can ask again."
@@ -19,9 +19,8 @@ const (
 	thenEnded   = "The platform was ended before it could delete what may have been made."
 )
 
-// mitigate deletes what may have been orphaned: at once, and after each
-// failure once more, ten times within 34 hours (ORP-02 to ORP-05). It says
-// what became of it.
+// mitigate deletes a possible orphan: at once, and again after each failure, ten times within 34
+// hours (ORP-02 to ORP-05). It returns a sentence that says how that ended.
 func (c *Client) mitigate(ctx context.Context, t turn, i Instance) string {
 	if !c.state(t, Orphaned) {
 		return thenKept // a request to delete it has overtaken this one
@@ -47,7 +46,7 @@ func (c *Client) mitigate(ctx context.Context, t turn, i Instance) string {
 	}
 }
 
-// deleteOrphan is one attempt. Nobody asked for it, so it names no user.
+// deleteOrphan tries once to delete an orphan. Nobody asked for that, so the request names no user.
 func (c *Client) deleteOrphan(ctx context.Context, t turn, i Instance) (deleted bool, err error) {
 	k := t.remove()
 	a := c.send(ctx, c.deletion(t.key, i, k.follows(c.minor()), false))
@@ -68,7 +67,7 @@ func (c *Client) deleteOrphan(ctx context.Context, t turn, i Instance) (deleted 
 	return end.succeeded, err
 }
 
-// deletion is the request that removes something.
+// deletion returns the request that deletes an instance or a binding.
 func (c *Client) deletion(k key, i Instance, later, user bool) request {
 	query := url.Values{"service_id": {i.ServiceID}, "plan_id": {i.PlanID}}
 	if later {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// errOvertaken ends a request that a later one has overtaken.
+// errOvertaken says that a later request has overtaken this one.
 var errOvertaken = errors.New("a later request has overtaken this one")
 
-// An ending is how an operation ended for the platform.
+// An ending is how an operation ended, as the platform sees it.
 type ending struct {
 	succeeded   bool
 	status      int
@@ -25,14 +25,13 @@ func (e ending) failure(k Kind) *Failure {
 	return &Failure{Kind: k, Status: e.status, Code: e.code, Description: e.description}
 }
 
-// clamped is a pause between two polls within its bounds.
+// clamped keeps a pause between two polls within its bounds.
 func (c *Client) clamped(d time.Duration) time.Duration {
 	return max(cmp.Or(c.MinInterval, minInterval), min(cmp.Or(c.MaxInterval, maxInterval), d))
 }
 
-// poll asks about an accepted operation until it has ended, a limit is reached
-// or the request is overtaken (POLL-*). An error means that the
-// platform does not know how it ends.
+// poll asks about an accepted operation until it has ended, a limit is reached or the request is
+// overtaken (POLL-*). An error means that the platform does not know how the operation ends.
 func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted response) (ending, error) {
 	began, limit := c.Now(), c.limit(i)
 	query := url.Values{"service_id": {i.ServiceID}, "plan_id": {i.PlanID}}
@@ -61,8 +60,7 @@ func (c *Client) poll(ctx context.Context, t turn, k Kind, i Instance, accepted 
 	}
 }
 
-// polled reads the answer to a poll (POLL-07): only three states, and the
-// absence of what is to be deleted, mean anything.
+// polled reads the answer to a poll (POLL-07): only the three states mean anything, and 410 for a deletion.
 func (c *Client) polled(t turn, k Kind, a response) (ending, bool) {
 	state := a.text("state")
 	description := a.text("description")

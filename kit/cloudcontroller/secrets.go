@@ -10,10 +10,10 @@ import (
 
 const hidden = "(left out)"
 
-// leftOut are the members of answers that may hold a secret as a whole.
+// leftOut are the members of answers that are left out as a whole, since they may hold a secret.
 var leftOut = []string{"credentials", "parameters", "dashboard_client", "mount_config", "syslog_drain_url", "route_service_url"}
 
-// redacted is a value without what may be secret in it.
+// redacted returns a value without the members that may be secret.
 func redacted(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -43,11 +43,11 @@ func encode(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Texts that are shorter are not taken for secrets: to hide them would tell
-// them.
+// shortestSecret is the shortest text that counts as a secret: the places where a shorter one is
+// hidden would reveal it.
 const shortestSecret = 6
 
-// secrets are texts that nothing may show, wherever the broker says them.
+// secrets are texts that must not be shown, wherever the broker says them.
 type secrets struct {
 	mu    sync.Mutex
 	known []string
@@ -63,7 +63,7 @@ func (s *secrets) add(secret string) {
 	}
 }
 
-// learn takes the texts of the credentials in an answer.
+// learn adds the texts of the credentials in an answer.
 func (s *secrets) learn(body map[string]any) {
 	if c, ok := body["credentials"]; ok {
 		s.texts(c)

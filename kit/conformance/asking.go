@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// silent requests are not held against the rules of every answer.
+// silent exempts a request from the rules that hold for every answer.
 func (q request) silent() request {
 	q.quiet = true
 	return q
 }
 
-// refused reports whether the broker does not do what the case is about, which
-// it may: the case is not applicable then.
+// refused reports whether the broker does not support the subject of the case, which is optional:
+// the case is then not applicable.
 func (s *scene) refused(a response, what string, any ...int) bool {
 	if !slices.Contains(any, a.status) {
 		return false
@@ -26,14 +26,14 @@ func (s *scene) refused(a response, what string, any ...int) bool {
 	return true
 }
 
-// did sends a request, checks the answer, and waits for what was accepted.
+// did sends a request, checks the answer, and waits for the end of an accepted operation.
 func (s *scene) did(q request, w want, path string) bool {
 	a, ok := s.send(q)
 	return ok && s.checked(a, w) && s.done(a, path)
 }
 
-// nothingAt wants a deletion to find nothing at the path of an instance or of a
-// binding. Of a broker that takes the deletion of what never was, that tells nothing.
+// nothingAt checks that a deletion finds nothing at the path of an instance or a binding. This
+// proves nothing if the broker also accepts the deletion of something that never existed.
 func (s *scene) nothingAt(path string) bool {
 	never := path[:strings.LastIndex(path, "/")] + "/$never"
 	a, ok := s.send(remove(never + asyncIDs))
@@ -47,8 +47,8 @@ func (s *scene) nothingAt(path string) bool {
 	return s.asked(remove(path+asyncIDs), nothingThere)
 }
 
-// taken reports whether the broker does not refuse what a case wants refused, and
-// what comes after it makes no sense. It fails another case than this.
+// taken reports whether the broker accepts what the case expects it to refuse, so that the rest of
+// the case makes no sense. It is another case that fails for this.
 func (s *scene) taken(a response, what string) bool {
 	if a.status/100 == 4 {
 		return false
@@ -64,7 +64,7 @@ func (s *scene) stopped() bool {
 	return s.blocked != ""
 }
 
-// must sends a request of a starting point; any other status blocks the case.
+// must sends a request that a starting point needs; any other status blocks the case.
 func (s *scene) must(q request, any ...int) (response, bool) {
 	a, ok := s.exchange(q)
 	switch {
@@ -77,8 +77,8 @@ func (s *scene) must(q request, any ...int) (response, bool) {
 	return a, true
 }
 
-// asked sends one request and checks the answer. What a refused request must
-// not change is read before and after (ERR-08).
+// asked sends one request and checks the answer. It reads before and after a refused request what
+// that must not change (ERR-08).
 func (s *scene) asked(q request, w want) bool {
 	refusal := q.method != http.MethodGet && len(w.status) > 0 && w.status[0] >= 400 && s.running == ""
 	var before snapshot
@@ -95,8 +95,7 @@ func (s *scene) asked(q request, w want) bool {
 	return true
 }
 
-// send is exchange, where no answer blocks the case: it says nothing of the
-// rule that the case is about.
+// send sends a request. If there is no answer, the case is blocked: that says nothing about the case's rule.
 func (s *scene) send(q request) (response, bool) {
 	a, ok := s.exchange(q)
 	if !ok && s.ctx.Err() == nil {
@@ -108,8 +107,8 @@ func (s *scene) send(q request) (response, bool) {
 	return a, ok
 }
 
-// checked compares an answer with what is wanted. It is false if the status is
-// another, so that what follows makes no sense.
+// checked compares an answer with what is wanted. It returns false if the status differs, so that
+// the following steps make no sense.
 func (s *scene) checked(a response, w want) bool {
 	code := text(a.body, "error")
 	switch {
@@ -131,11 +130,11 @@ func (s *scene) checked(a response, w want) bool {
 	return true
 }
 
-// noteAtOnce notes whether a request that begins an operation was carried out
-// within the request instead. A broker that waits for fast work answers 202 only
-// when the work was slow; of a plan that it does only asynchronously, it may not.
+// noteAtOnce notes whether a request that should begin an operation was carried out at once
+// instead. A broker that waits for fast work answers 202 only if the work was slow; for a plan that
+// it serves only asynchronously, it must not do so.
 func (s *scene) noteAtOnce(a response, wanted []int) {
-	s.mu.Lock() // requests may be sent at once
+	s.mu.Lock() // requests may run in parallel
 	defer s.mu.Unlock()
 	mayWait := s.plan != nil && !s.plan.asyncOnly && !s.plan.bindAsyncOnly
 	s.atOnce = mayWait && s.running == "" && slices.Equal(wanted, []int{http.StatusAccepted}) &&
@@ -161,7 +160,7 @@ func alternatives(statuses []int) string {
 const (
 	firstPause = 20 * time.Millisecond
 	lastPause  = 5 * time.Second
-	// oddPolls is how many answers that are none end the polling.
+	// oddPolls is the number of invalid answers that end the polling.
 	oddPolls = 3
 )
 
@@ -170,11 +169,11 @@ const (
 	inProgress = "in progress"
 	succeeded  = "succeeded"
 	failed     = "failed"
-	gone       = "gone" // a name of ours, for 410 and 404
+	gone       = "gone" // a name of this kit, for 410 and 404
 )
 
-// settle polls the operation that was accepted last until it has ended, and
-// gives its state, or what came instead.
+// settle polls the operation that was accepted last until it ends, and returns its state, or a
+// description of what came instead.
 func (s *scene) settle(path string) string {
 	query := ids
 	if _, ok := s.known("operation"); ok {
@@ -200,7 +199,7 @@ func (s *scene) poll(path string) string {
 		case a.status == http.StatusOK && (state == succeeded || state == failed):
 			return state
 		case a.status != http.StatusOK || state != inProgress:
-			if odd++; odd == oddPolls { // platforms poll on; a check need not for long
+			if odd++; odd == oddPolls { // platforms go on polling; a check need not for long
 				return a.String()
 			}
 		}
@@ -210,7 +209,7 @@ func (s *scene) poll(path string) string {
 	}
 }
 
-// ends wants the operation that was accepted last to end in a state.
+// ends checks that the operation that was accepted last ends in one of the states.
 func (s *scene) ends(path string, wanted ...string) bool {
 	state := s.settle(path)
 	if !slices.Contains(wanted, state) {
@@ -223,7 +222,7 @@ func (s *scene) ends(path string, wanted ...string) bool {
 	return true
 }
 
-// sleep is false if the context ended first.
+// sleep returns false if the context ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -235,10 +234,10 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// A snapshot is what can be read of everything that a request could change.
+// A snapshot is the readable state of everything that a request could change, by path.
 type snapshot map[string]string
 
-// look reads the state of all that was made, and of what the request names.
+// look reads the state of everything that was made, and of what the request names.
 func (s *scene) look(q request) snapshot {
 	if s.plan == nil {
 		return nil
@@ -263,7 +262,7 @@ func (s *scene) look(q request) snapshot {
 		if a, ok := s.exchange(get(path)); ok {
 			seen[path] = fmt.Sprint(a.status)
 			if a.status == http.StatusOK {
-				kept := object{} // the rest may be told once, or be made anew for each answer
+				kept := object{} // other members may be told only once, or differ in each answer
 				for _, member := range []string{"service_id", "plan_id", "parameters", "maintenance_info"} {
 					kept[member] = a.body[member]
 				}
@@ -274,8 +273,7 @@ func (s *scene) look(q request) snapshot {
 	return seen
 }
 
-// unchanged compares two snapshots. What was read may hold credentials: only
-// the statuses are told.
+// unchanged compares two snapshots. These may contain credentials, so only the statuses are reported.
 func (s *scene) unchanged(a response, before, after snapshot) {
 	for path, was := range before {
 		if now, read := after[path]; read && now != was {
@@ -285,7 +283,7 @@ func (s *scene) unchanged(a response, before, after snapshot) {
 	}
 }
 
-// all runs n times at once, and waits for all.
+// all runs n calls in parallel, and waits for all of them.
 func (s *scene) all(n int, run func(n int)) {
 	var group sync.WaitGroup
 	for i := range n {

@@ -20,10 +20,10 @@ const (
 
 var levels = map[Level]string{May: "MAY", Recommended: "REC", Should: "SHOULD", Must: "MUST"}
 
-// String is the level as specifications write it.
+// String returns the level as specifications write it.
 func (l Level) String() string { return levels[l] }
 
-// ParseLevel reads a level.
+// ParseLevel returns the level with the name.
 func ParseLevel(text string) (Level, bool) {
 	for l, name := range levels {
 		if strings.EqualFold(name, text) {
@@ -33,39 +33,38 @@ func ParseLevel(text string) (Level, bool) {
 	return 0, false
 }
 
-// A Case is one thing that a broker must get right.
+// A Case is one check of a broker.
 type Case struct {
-	// ID is the rule's, with what the case is about if the rule has several:
-	// PROV-08/plan.
+	// ID is the id of the rule, followed by the subject of the case if the rule has several: PROV-08/plan.
 	ID      string
 	Section string
 	Title   string
-	// Sources decide the case, each for some versions of the API; Level is that
-	// of the one for the newest of them.
+	// Sources are the documents that decide the case, each for some versions of the API; Level is
+	// the level that the source for the newest version gives it.
 	Sources []Source
 	Level   Level
 	// Since is the first minor version of the API with the rule.
 	Since int
 
-	// speaks is the minor version that the case speaks, if not the run's.
+	// speaks is the minor version that the case uses, if it is not the run's.
 	speaks int
 
-	// needs are what a plan must be able to do.
+	// needs are the capabilities that the plan must have.
 	needs needs
-	// given is what the case begins with; there one request is asked, or several steps.
+	// given is the starting point of the case; from there, one request is sent, or several steps.
 	given given
 	ask   request
 	want  want
 	steps []step
-	// story is what does not fit a request and its answer; it comes after them.
+	// story is code that runs after the steps, for what a request and its answer cannot express.
 	story func(s *scene)
-	// watched rules hold for every answer of the run. A case that says no more goes on a tour.
+	// watched rules hold for every answer of the run. A watched case without steps or a story goes on a tour.
 	watched bool
-	// settles says that the steps end the operation that runs.
+	// settles says that the case itself ends the operation that runs.
 	settles bool
 }
 
-// Rule is the id of the rule that the case is about.
+// Rule returns the id of the rule that the case is about.
 func (c Case) Rule() string {
 	rule, _, _ := strings.Cut(c.ID, "/")
 	return rule
@@ -74,7 +73,7 @@ func (c Case) Rule() string {
 // authentication is the section of the cases about passwords.
 const authentication = "authentication"
 
-// Cases are all the cases, in the order of the rules.
+// Cases returns all cases, in the order of the rules.
 func Cases() []Case {
 	var all []Case
 	for _, section := range []struct {
@@ -128,21 +127,21 @@ type step struct {
 	want want
 }
 
-// A request is one HTTP request. In its path, headers and body, $name stands
-// for an id of the catalog or of the case (see scene.value).
+// A request is one HTTP request. In its path, headers and body, $name stands for an id of the
+// catalog or of the case (see scene.value).
 type request struct {
 	method, path string
-	// header replaces the usual ones; an empty value leaves one out.
+	// header overrides the default headers; an empty value removes one.
 	header map[string]string
-	// content is an object, a body, or the bytes to send as they are: a raw.
+	// content is an object, a body, or a raw, whose bytes are sent as they are.
 	content any
-	// minor is the version to speak, if not the run's.
+	// minor is the version to speak, if it is not the run's.
 	minor int
-	// quiet requests are not held against the rules of every answer.
+	// quiet requests are exempt from the rules that hold for every answer.
 	quiet bool
 }
 
-// raw is a body that is sent as it is, with the names in it replaced.
+// raw is a body that is sent as it is, except that the names in it are replaced.
 type raw string
 
 // Paths of the API.
@@ -154,10 +153,10 @@ const (
 	bindingOperation  = binding + "/last_operation"
 
 	async = "?accepts_incomplete=true"
-	// ids are those of what was made last.
+	// ids are the ids of the offering and plan of what was made last.
 	ids      = "?service_id=$service&plan_id=$plan"
 	asyncIDs = async + "&service_id=$service&plan_id=$plan"
-	// ofOperation asks for the operation that was accepted last.
+	// ofOperation refers to the operation that was accepted last.
 	ofOperation = "?operation=$operation"
 )
 
@@ -170,20 +169,20 @@ func patch(path string, content any) request {
 }
 func remove(path string) request { return request{method: "DELETE", path: path} }
 
-// Requests that may be answered later.
+// Requests that may be answered asynchronously.
 func toProvision(content any) request { return set(instance+async, content) }
 func toUpdate(content any) request    { return patch(instance+async, content) }
 func toBind(content any) request      { return set(binding+async, content) }
 
 var (
-	provisionAtOnce = set(instance, provision) // of a client that cannot wait
+	provisionAtOnce = set(instance, provision) // from a client that cannot wait
 
 	toDeprovision = remove(instance + asyncIDs)
 	toUnbind      = remove(binding + asyncIDs)
 	toPoll        = get(instanceOperation + ofOperation)
 )
 
-// with sets one header; an empty value leaves it out.
+// with sets one header; an empty value removes it.
 func (q request) with(name, value string) request {
 	header := map[string]string{name: value}
 	for n, v := range q.header {
@@ -195,16 +194,16 @@ func (q request) with(name, value string) request {
 	return q
 }
 
-// as speaks another version than the run's.
+// as makes the request speak another version than the run's.
 func (q request) as(minor int) request {
 	q.minor = minor
 	return q
 }
 
-// A body makes the members of a request.
+// A body returns the members of a request's body.
 type body func(s *scene) object
 
-// with sets a member; dots lead into objects.
+// with sets a member; dots in the path lead into nested objects.
 func (b body) with(path string, value any) body {
 	return func(s *scene) object {
 		o := b(s)
@@ -213,7 +212,7 @@ func (b body) with(path string, value any) body {
 	}
 }
 
-// without leaves members out.
+// without removes members.
 func (b body) without(names ...string) body {
 	return func(s *scene) object {
 		o := b(s)
@@ -224,10 +223,10 @@ func (b body) without(names ...string) body {
 	}
 }
 
-// cloudFoundry is the context that it gives.
+// cloudFoundry is a context object of Cloud Foundry.
 var cloudFoundry = object{"platform": "cloudfoundry", "organization_guid": "$organization", "space_guid": "$space"}
 
-// provision is the usual body of a PUT of an instance.
+// provision is the default body of a PUT of an instance.
 var provision body = func(s *scene) object {
 	o := object{
 		"service_id": s.value("service"), "plan_id": s.value("plan"),
@@ -239,7 +238,7 @@ var provision body = func(s *scene) object {
 	return o
 }
 
-// bind is the usual body of a PUT of a binding, of an application.
+// bind is the default body of a PUT of a binding, for an application.
 var bind body = func(s *scene) object {
 	o := object{
 		"service_id": s.value("service"), "plan_id": s.value("plan"),
@@ -251,11 +250,10 @@ var bind body = func(s *scene) object {
 	return o
 }
 
-// update is the body of a PATCH that asks for nothing.
+// update is the body of a PATCH that changes nothing.
 var update = members(object{"service_id": "$service"})
 
-// change is a change of the instance that the plan is known to take; a second
-// one differs.
+// change returns the body of the nth change of the instance that the plan is known to accept; the changes differ.
 func change(n int) body {
 	return func(s *scene) object {
 		o := object{"service_id": s.value("service")}
@@ -266,7 +264,7 @@ func change(n int) body {
 	}
 }
 
-// members is a body as it stands, with the names in it replaced.
+// members returns a constant body, with the names in it replaced.
 func members(o object) body {
 	return func(s *scene) object { return normal(s.fill(o)).(object) }
 }

@@ -10,7 +10,7 @@ import (
 const (
 	binding2          = instance + "/service_bindings/$binding2"
 	binding2Operation = binding2 + "/last_operation"
-	// elsewhere is the same binding under another instance.
+	// elsewhere is the path of the same binding under another instance.
 	elsewhere = "/v2/service_instances/$instance2/service_bindings/$binding"
 )
 
@@ -182,7 +182,7 @@ func bindAnswerCases() []Case {
 			needs: needs{mounts, bindSync}, ask: set(binding, bind).as(9), want: status(200).that(experimental)},
 		{ID: "BIND-38", Since: 14, Title: "a bind that is refused makes nothing", given: ready,
 			needs: needs{bindable, bindFetchable}, story: func(s *scene) {
-				// That it is refused is BIND-04.
+				// BIND-04 is about the refusal itself.
 				if a, ok := s.send(toBind(bind.without("plan_id"))); ok && !s.taken(a, "a bind without plan_id") {
 					_ = s.asked(get(binding), status(404)) && s.nothingAt(binding)
 				}

@@ -150,7 +150,7 @@ func catalogMemberCases() []Case {
 		}},
 		{ID: "CAT-30", Since: 16, Title: "a catalog with an ETag is not sent again unless it changed", story: func(s *scene) {
 			if a, ok := s.send(get(catalog)); !ok || a.header.Get("Etag") == "" {
-				return // a broker need not
+				return // the tag is optional
 			}
 			a, ok := s.send(get(catalog).with("If-None-Match", "$etag"))
 			if ok && s.checked(a, status(304, 200)) && a.status == http.StatusNotModified && len(a.raw) > 0 {
@@ -197,7 +197,7 @@ func pickOf(member string) func(objects []object) []string {
 	}
 }
 
-// idsOf are the ids of a catalog, in its order of names.
+// idsOf returns the ids in a catalog, by name.
 func idsOf(body object) object {
 	out := object{}
 	for _, s := range list(body["services"]) {

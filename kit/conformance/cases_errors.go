@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Sentences of version 2.9, which some platforms recognise errors by.
+// Sentences of version 2.9 by which some platforms recognise errors.
 const (
 	asyncSentence       = "This service plan requires client support for asynchronous service operations."
 	concurrencySentence = "The Service Broker does not support concurrent requests that mutate the same resource."
@@ -65,7 +65,7 @@ func errorCases() []Case {
 					before := s.look(q)
 					a, ok := s.send(q)
 					if !ok || a.status < 400 {
-						return // what is not refused may change something
+						return // a request that is not refused may change something
 					}
 					s.unchanged(a, before, s.look(q))
 				}
@@ -81,21 +81,20 @@ func errorCases() []Case {
 	}
 }
 
-// ifBusy is about a request that meets an operation. A broker chooses whether
-// it takes it; if not, it says so with ConcurrencyError. The others are what it
-// may answer as well.
+// ifBusy is about a request that meets a running operation. A broker may accept the request; if it
+// does not, it answers with ConcurrencyError. The others are the statuses that it may answer as well.
 func ifBusy(name, what string, g given, q request, others ...int) Case {
 	return Case{ID: "ERR-04/" + name, Title: what + " is taken, or refused with ConcurrencyError", given: g,
 		ask: q, want: refusedOr(concurrencyError, others...)}
 }
 
-// needing adds needs.
+// needing returns the case with more needs.
 func (c Case) needing(n ...need) Case {
 	c.needs = append(c.needs[:len(c.needs):len(c.needs)], n...)
 	return c
 }
 
-// sentence wants a refusal to say it.
+// sentence wants a refusal to have this description.
 func sentence(says string) test {
 	return holds("description to be "+says, func(a response) bool {
 		return a.status != http.StatusUnprocessableEntity || text(a.body, "description") == says
@@ -177,7 +176,7 @@ func malformedCases() []Case {
 					s.ends(path+"/last_operation", succeeded)
 				}
 				s.asked(set(path+async, provision), status(200))
-				s.nothingAt(instance) // the id without its end is another
+				s.nothingAt(instance) // the id without its suffix is a different one
 			}})
 	}
 	return out
@@ -241,8 +240,7 @@ func oddInputCases() []Case {
 	}
 }
 
-// asIdentical wants a request for a ready instance to be answered as the
-// identical one is.
+// asIdentical wants a request for a ready instance to be answered like the identical request.
 func asIdentical(content body) func(s *scene) {
 	return func(s *scene) {
 		a, ok := s.send(toProvision(provision))
@@ -258,7 +256,7 @@ func asIdentical(content body) func(s *scene) {
 	}
 }
 
-// everyOf looks at the objects of one kind in a catalog, and says what is wrong.
+// everyOf checks all objects of one kind in a catalog with look, which describes what it finds wrong.
 func everyOf(of string, look func(o object) string) test {
 	return func(_ *scene, a response) (string, string) {
 		for _, service := range list(a.body["services"]) {

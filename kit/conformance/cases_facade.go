@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// statusOf wants the body of a status resource in a state, any if it is empty.
+// statusOf wants the body of a status resource to be in a state; an empty state stands for any.
 func statusOf(w want, state string) want {
 	return w.that(func(_ *scene, a response) (string, string) {
 		got := text(a.body, "status.state")
@@ -31,7 +31,7 @@ func statusOf(w want, state string) want {
 	})
 }
 
-// location is the status resource that the last answer named.
+// location asks for the status resource that the last answer named.
 func location() request { return get("$location") }
 
 func atStatus(id string, title string, g given, q request, w want, needs ...need) Case {
@@ -61,7 +61,7 @@ func tellsNoTime(_ *scene, a response) (string, string) {
 
 func facadeCases() []Case { return slices.Concat(operationStatusCases(), statusResourceCases()) }
 
-// operationStatusCases are of the course of an operation, seen at its status resource.
+// operationStatusCases are about the course of an operation, as its status resource shows it.
 func operationStatusCases() []Case {
 	return []Case{
 		atStatus("FAC-01", "a 202 names a status resource, and when to ask it", given{}, toProvision(provision),
@@ -124,7 +124,7 @@ func operationStatusCases() []Case {
 	}
 }
 
-// statusResourceCases are of the status resource itself.
+// statusResourceCases are about the status resource itself.
 func statusResourceCases() []Case {
 	return []Case{
 		atStatus("FAC-13", "a status resource wants credentials", provisioning, location().with("Authorization", ""),
@@ -167,7 +167,7 @@ func cancelled(s *scene) bool {
 		return false
 	}
 	if !ok || !s.checked(a, status(202, 200, 204)) {
-		s.atOnce = ok && a.status < 500 && s.ended() // nothing was left to be cancelled
+		s.atOnce = ok && a.status < 500 && s.ended() // the operation had ended already
 		return false
 	}
 	if _, known := s.known("operation"); !known {

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Answers that say that something was made, now or later.
+// Answers that say that something was made, changed or removed, now or later.
 var (
 	made    = status(201, 202)
 	changed = status(200, 202)
 	removed = status(200, 202)
 )
 
-// routes are one request of each route of the API, and what a broker offers that
-// must serve it.
+// routes has one request for each route of the API, with the features of a broker that oblige it to serve the route.
 var routes = []struct {
 	name  string
 	ask   request
@@ -89,8 +88,8 @@ func versionCases() []Case {
 	)
 }
 
-// served wants a version to be served, if an older one is: minor versions only
-// add. A broker need not serve any but its own.
+// served wants a version to be served if an older one is: minor versions only add. A broker may
+// serve its own version alone.
 func served(s *scene, minor int) {
 	a, ok := s.send(get(catalog).as(minor))
 	if !ok {
@@ -157,7 +156,7 @@ func authenticationCases() []Case {
 			})},
 		Case{ID: "AUTH-07", Title: "what is refused for its credentials changes nothing", needs: needs{inCatalog},
 			story: func(s *scene) {
-				// That it is refused, and with 401, is AUTH-02.
+				// AUTH-02 is about the refusal itself, with 401.
 				a, ok := s.send(toProvision(provision).with("Authorization", login("longshore-nobody", "x")))
 				if ok && !s.taken(a, "a provision with a wrong password") {
 					s.nothingAt(instance)

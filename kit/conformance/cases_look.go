@@ -44,8 +44,8 @@ func fetchInstanceCases() []Case {
 	}
 }
 
-// toOther changes the plan of the instance. It is false if that is refused,
-// which a broker may, or fails.
+// toOther changes the plan of the instance. It returns false if the change fails, or if it is
+// refused, which a broker may do.
 func (s *scene) toOther() bool {
 	a, ok := s.send(toUpdate(update.with("plan_id", "$otherplan")))
 	return ok && !s.refused(a, "take this change of plan", 400, 422) && s.checked(a, changed) && s.done(a, instanceOperation)

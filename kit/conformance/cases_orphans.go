@@ -13,7 +13,7 @@ func orphanCases() []Case {
 			steps: []step{{toDeprovision, status(410)}, {toDeprovision, status(410)}}},
 		{ID: "ORB-01/refused", Title: "a deletion after a refused provision is 410", needs: needs{inCatalog},
 			story: func(s *scene) {
-				// That it is refused is PROV-13.
+				// PROV-13 is about the refusal itself.
 				if a, ok := s.send(toProvision(provision.without("plan_id"))); ok && !s.taken(a, "a provision without plan_id") {
 					s.asked(toDeprovision, status(410))
 				}
@@ -22,7 +22,7 @@ func orphanCases() []Case {
 			want: status(410)},
 		{ID: "ORB-02/refused", Title: "a deletion after a refused bind is 410", given: ready, needs: needs{bindable},
 			story: func(s *scene) {
-				// That it is refused is BIND-04.
+				// BIND-04 is about the refusal itself.
 				if a, ok := s.send(toBind(bind.without("plan_id"))); ok && !s.taken(a, "a bind without plan_id") {
 					s.asked(toUnbind, status(410))
 				}
@@ -39,7 +39,7 @@ func orphanCases() []Case {
 						s.checked(a, status(410, 200, 202, 422))
 					}
 				})
-				// Whichever came first, a deletion works now, and then nothing is there.
+				// Whichever came first, a deletion now works, and nothing is left after it.
 				ctx, cancel := context.WithTimeout(s.ctx, s.OperationTimeout)
 				defer cancel()
 				for {
@@ -55,7 +55,7 @@ func orphanCases() []Case {
 			}},
 		{ID: "ORB-03/sync", Title: "a deletion that overtakes a provision is not an internal error for a client that cannot wait",
 			needs: needs{synchronous}, settles: true, story: func(s *scene) {
-				s.all(8, func(n int) { // at several moments, since the right one is not known
+				s.all(8, func(n int) { // at several moments, since the critical one is not known
 					path := fmt.Sprintf("/v2/service_instances/$overtaken%d", n)
 					s.all(2, func(second int) {
 						if second == 0 {

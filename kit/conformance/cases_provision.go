@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// freeParameter is a parameter that a plan takes which takes any.
+// freeParameter is a parameter that is accepted by plans that accept any parameter.
 const freeParameter = "parameters." + probe
 
 func provisionCases() []Case {

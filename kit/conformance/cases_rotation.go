@@ -62,7 +62,7 @@ func rotationCases() []Case {
 			speaks: 16, ask: set(binding2+async, successor).as(16), want: status(400)},
 		{ID: "ROT-09", Since: 17, Title: "a successor ends later than its predecessor", given: bound,
 			needs: needs{rotatable, bindSync}, story: func(s *scene) {
-				// Times are told to the tenth of a second, by some to the second.
+				// Most brokers give times to a tenth of a second, some only to the second.
 				if !sleep(s.ctx, 1100*time.Millisecond) {
 					return
 				}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// typed wants members, where they are, to be of a JSON type. A null is as good
-// as absent here: CAT-27 is about it.
+// typed wants members that are present to have a JSON type. A null counts as absent here, since
+// CAT-27 is about nulls.
 func typed(jsonType string, names ...string) func(o object) string {
 	return func(o object) string {
 		for _, name := range names {
@@ -21,7 +21,7 @@ func typed(jsonType string, names ...string) func(o object) string {
 	}
 }
 
-// texts wants members to be there, and texts that are not empty.
+// texts wants members to be present, and strings that are not empty.
 func texts(names ...string) func(o object) string {
 	return func(o object) string {
 		for _, name := range names {
@@ -33,7 +33,7 @@ func texts(names ...string) func(o object) string {
 	}
 }
 
-// unique wants the values that pick gives of a catalog to differ.
+// unique wants the values that pick returns for a catalog to differ.
 func unique(what string, pick func(services []object) []string) test {
 	return func(_ *scene, a response) (string, string) {
 		values := pick(list(a.body["services"]))
@@ -59,7 +59,7 @@ const (
 	maxTags   = 2048
 )
 
-// schemas are all the schemas of a plan, by where they stand.
+// schemas returns all schemas of a plan, by their paths.
 func schemas(plan object) map[string]any {
 	out := map[string]any{}
 	for _, path := range []string{"service_instance.create", "service_instance.update", "service_binding.create"} {
@@ -70,7 +70,7 @@ func schemas(plan object) map[string]any {
 	return out
 }
 
-// references finds an external $ref.
+// references returns an external $ref; empty if there is none.
 func references(v any) string {
 	switch v := v.(type) {
 	case object:
@@ -92,14 +92,14 @@ func references(v any) string {
 	return ""
 }
 
-// nothing finds a null.
+// nothing returns the path of a null; empty if there is none.
 func nothing(v any, path string) string {
 	switch v := v.(type) {
 	case nil:
 		return path
 	case object:
 		for name, member := range v {
-			if name == "parameters" || name == "metadata" { // whose nulls are their owner's
+			if name == "parameters" || name == "metadata" { // nulls in these are the owner's business
 				continue
 			}
 			if at := nothing(member, path+"."+name); at != "" {

@@ -1,12 +1,11 @@
-// Package conformance asks a service broker, over HTTP alone, everything that
-// the Open Service Broker API has an answer to, and reports each answer that is
-// not the specification's. It learns from the catalog and by trying what each
-// plan can do; a case about something that no plan does is not applicable. Its
-// cases are named by rules (PROV-08 and so on; docs/conformance.md), and
-// stand in tables, one file for each section of the list.
+// Package conformance asks a service broker, over HTTP alone, everything that the Open Service
+// Broker API has an answer to, and reports each answer that deviates from the specification. It
+// learns what each plan can do from the catalog and by trying; a case about something that no plan
+// can do is not applicable. Its cases are named after the rules (PROV-08 and so on;
+// docs/conformance.md), and are listed in tables, one file for each section of the rules.
 //
-// It removes what it makes, also when it is interrupted. It knows nothing of how a broker works
-// inside, and leaves to package report how a report is written.
+// It removes what it makes, even when it is interrupted. It knows nothing of the inside of a
+// broker, and leaves the format of reports to package report.
 package conformance
 
 import (
@@ -30,50 +29,46 @@ type Target struct {
 	Username, Password string
 }
 
-// String leaves the password out.
+// String returns the address and the user name, without the password.
 func (t Target) String() string { return t.URL + " as " + t.Username }
 
-// GoString leaves the password out.
+// GoString returns the address and the user name, without the password.
 func (t Target) GoString() string { return t.String() }
 
 // Options choose what is asked, and how. Now is required.
 type Options struct {
-	// Now is the clock, for how long cases took.
+	// Now is the clock, which measures how long cases take.
 	Now func() time.Time
-	// Client makes the requests; a plain one if nil. Redirects are never
-	// followed.
+	// Client makes the requests; nil means a default one. Redirects are never followed.
 	Client *http.Client
-	// Parallel is how many cases run at a time; 4 if zero.
+	// Parallel is the number of cases that run at a time; zero means 4.
 	Parallel int
-	// Level leaves out the cases of a lower level.
+	// Level excludes the cases of a lower level.
 	Level Level
-	// Minor is the minor version of the API that is spoken, unless a case is
-	// about another; 17 if zero. Cases of later versions are not applicable.
+	// Minor is the minor version of the API to speak, unless a case is about another; zero means 17.
+	// Cases of later versions are not applicable.
 	Minor int
-	// Only leaves out the cases whose id and title it does not match.
+	// Only excludes the cases whose id and title it does not match.
 	Only *regexp.Regexp
-	// Service and Plan, a name or an id each, restrict which plans are tried.
+	// Service and Plan, each a name or an id, restrict the plans that are tried.
 	Service, Plan string
-	// Without are services, by name or id, whose plans are not tried, such as those
-	// that take long or cost much.
+	// Without names services, by name or id, whose plans are not tried, such as those that are slow or expensive.
 	Without []string
-	// Parameters are given to every provision, UpdateParameters to updates,
-	// BindParameters to binds, where a plan needs some.
+	// Parameters are passed to every provision, UpdateParameters to updates, and BindParameters to
+	// binds, if a plan needs any.
 	Parameters, UpdateParameters, BindParameters map[string]any
-	// OperationTimeout is how long to wait for an operation; 10 min if zero.
+	// OperationTimeout is how long to wait for an operation; zero means 10 minutes.
 	OperationTimeout time.Duration
-	// Known is what an earlier run learned of the same broker, to spare the
-	// trying.
+	// Known is what an earlier run learned about the same broker; with it, plans are not tried again.
 	Known *Knowledge
-	// Observe is told of each step of the run, one at a time.
+	// Observe is called for each step of the run, one at a time.
 	Observe func(Progress)
 }
 
-// minor is the minor version that is spoken.
+// minor returns the minor version to speak.
 func (o Options) minor() int { return cmp.Or(o.Minor, NewestMinor) }
 
-// Takes gives a case as it is in the version that is spoken, and reports
-// whether it is among those that were chosen.
+// Takes returns the case as it is in the version that is spoken, and reports whether the options choose it.
 func (o Options) Takes(c Case) (Case, bool) {
 	if s, ok := c.At(o.minor()); ok {
 		c.Level = s.Level
@@ -81,7 +76,7 @@ func (o Options) Takes(c Case) (Case, bool) {
 	return c, c.Level >= o.Level && (o.Only == nil || o.Only.MatchString(c.ID+" "+c.Title))
 }
 
-// chosen are the cases that the options leave.
+// chosen returns the cases that the options choose.
 func (o Options) chosen() []Case {
 	var out []Case
 	for _, c := range Cases() {
@@ -92,7 +87,7 @@ func (o Options) chosen() []Case {
 	return out
 }
 
-// Cases are the cases that the options leave and the version knows.
+// Cases returns the cases that the options choose and the version has.
 func (o Options) Cases() []Case {
 	return slices.DeleteFunc(o.chosen(), func(c Case) bool {
 		_, known := c.At(o.minor())
@@ -104,52 +99,52 @@ func (o Options) Cases() []Case {
 const (
 	OldestMinor = 9
 	NewestMinor = 17
-	// requestLimit is the longest that a broker may take to answer (PROV-32).
+	// requestLimit is the longest time that a broker may take to answer (PROV-32).
 	requestLimit = time.Minute
-	// cleanUpLimit bounds the removal of what was made, once the run is over.
+	// cleanUpLimit bounds the time for removing what was made, once the run is over.
 	cleanUpLimit = 2 * time.Minute
 	defaultWait  = 10 * time.Minute
 	parallel     = 4
 )
 
-// An Outcome is what became of a case.
+// An Outcome is the outcome of a case.
 type Outcome int
 
 // The outcomes.
 const (
 	Passed        Outcome = iota + 1
-	Failed                // an answer is not the specification's
-	Blocked               // what the case begins with could not be reached
+	Failed                // an answer deviates from the specification
+	Blocked               // the starting point of the case could not be reached
 	NotApplicable         // the broker does not offer what the case is about
 )
 
-// String names the outcome.
+// String returns the name of the outcome.
 func (o Outcome) String() string {
 	return map[Outcome]string{Passed: "passed", Failed: "failed", Blocked: "blocked", NotApplicable: "not applicable"}[o]
 }
 
-// A Failure is one thing that is not as it should be. It holds no credentials.
+// A Failure is one deviation from a rule. It contains no credentials.
 type Failure struct {
-	Rule    string // that says so
-	Request string // that showed it
+	Rule    string // the id of the rule
+	Request string // the request that showed the failure
 	Want    string
 	Got     string
 }
 
-// String is the whole failure in one line.
+// String returns the failure in one line.
 func (f Failure) String() string {
 	return fmt.Sprintf("%s: %s: want %s, got %s", f.Rule, f.Request, f.Want, f.Got)
 }
 
-// A Result is what became of one case.
+// A Result is the outcome of one case, with details.
 type Result struct {
 	ID, Section, Title string
-	Level              Level  // in the version that was spoken
+	Level              Level  // in the version that is spoken
 	Since              int    // the first minor version with the rule
-	Source             Source // that decides it
-	Plan               string // that it was asked of: service/plan, or empty
+	Source             Source // the source that decides the case
+	Plan               string // the plan that was asked, as service/plan, or empty
 	Outcome            Outcome
-	Reason             string // why it is not applicable or blocked, or what of it was not checked
+	Reason             string // why the case is not applicable or blocked, or which part was not checked
 	Failures           []Failure
 	Duration           time.Duration
 }
@@ -157,32 +152,31 @@ type Result struct {
 // A Report is the result of a run.
 type Report struct {
 	URL     string
-	Minor   int      // the version that was spoken
+	Minor   int      // the minor version that was spoken
 	Results []Result // in the order of the rules
-	// Left are the paths of what was made and could not be removed, and why. Unsure
-	// are those of what may have been made: neither the request for it nor its
-	// deletion got an answer of the broker.
+	// Left are the paths of what was made and could not be removed, with the reasons. Unsure are the
+	// paths of what may have been made: the broker answered neither the request nor the deletion.
 	Left, Unsure []string
-	// Hazards are what no case can fail of, and is dangerous all the same.
+	// Hazards are dangers that no case can fail for.
 	Hazards []Hazard
 	// Interrupted says that not every case was asked.
 	Interrupted bool
 	Duration    time.Duration
 }
 
-// A Hazard is what a broker may do, and should not.
+// A Hazard is something that a broker may do, but should not.
 type Hazard struct {
 	Level  Level // in the version that was spoken
 	Text   string
 	Source Source
 }
 
-// Count is how many cases had the outcome.
+// Count returns the number of cases with the outcome.
 func (r Report) Count(o Outcome) int {
 	return r.count(func(c Result) bool { return c.Outcome == o })
 }
 
-// Failures is how many cases of a level failed.
+// Failures returns the number of cases of a level that failed.
 func (r Report) Failures(l Level) int {
 	return r.count(func(c Result) bool { return c.Outcome == Failed && c.Level == l })
 }
@@ -196,15 +190,15 @@ func (r Report) count(is func(c Result) bool) (n int) {
 	return n
 }
 
-// Conforms says that nothing failed that a document says MUST of, nothing was
-// blocked, nothing was or may be left behind, and everything was asked.
+// Conforms reports whether no case of the level MUST failed, nothing was blocked, nothing was or
+// may be left behind, and everything was asked.
 func (r Report) Conforms() bool {
 	return r.Failures(Must) == 0 && r.Count(Blocked) == 0 && len(r.Left)+len(r.Unsure) == 0 && !r.Interrupted
 }
 
-// Progress tells how far a run is.
+// Progress says how far a run has come.
 type Progress struct {
-	// Doing says what is done before and after the cases; empty in between.
+	// Doing says what is done before or after the cases; empty while cases run.
 	Doing string
 	// Result is the case that has just ended; nil if Doing is set.
 	Result      *Result
@@ -214,10 +208,9 @@ type Progress struct {
 // ErrUnusable says that a broker cannot be asked at all.
 var ErrUnusable = errors.New("the broker cannot be checked")
 
-// Run asks a broker. It returns an error, an ErrUnusable, only if the broker
-// cannot be asked at all: what is wrong with its answers is in the report. When
-// the context ends, no more cases are begun, and all that was made is removed
-// before Run returns.
+// Run asks a broker. It returns an error, which is ErrUnusable, only if the broker cannot be asked
+// at all: the report says what is wrong with its answers. When the context ends, Run begins no more
+// cases, and removes everything that was made before it returns.
 func Run(ctx context.Context, target Target, o Options) (Report, error) {
 	began := o.Now()
 	r, err := newRunner(target, o)
@@ -247,7 +240,7 @@ func Run(ctx context.Context, target Target, o Options) (Report, error) {
 	return report, nil
 }
 
-// Learn finds out what the plans of a broker can do, for runs to come.
+// Learn finds out what the plans of a broker can do, for later runs.
 func Learn(ctx context.Context, target Target, o Options) (*Knowledge, error) {
 	r, err := newRunner(target, o)
 	if err != nil {
@@ -257,7 +250,7 @@ func Learn(ctx context.Context, target Target, o Options) (*Knowledge, error) {
 	return r.learn(ctx)
 }
 
-// A runner is what the cases of one run share.
+// A runner is the state that the cases of one run share.
 type runner struct {
 	Options
 	target Target
@@ -307,8 +300,7 @@ func (r *runner) observe(p Progress) {
 	r.Observe(p)
 }
 
-// ask runs the cases, a few at a time. Those that a run has no time for any
-// more have no outcome.
+// ask runs the cases, a few at a time. Cases for which no time is left have no outcome.
 func (r *runner) ask(ctx context.Context, cases []Case) []Result {
 	results := make([]Result, len(cases))
 	next := make(chan int)
@@ -338,8 +330,8 @@ feeding:
 	return results
 }
 
-// judged are the results with what was seen on the way added: some rules hold
-// for every answer, whichever case got it.
+// judged returns the results together with what was observed on the way: some rules hold for every
+// answer, whichever case received it.
 func (r *runner) judged(cases []Case, results []Result) []Result {
 	var out []Result
 	for n, result := range results {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A given is what a case begins with. reach is false if that could not be
-// reached.
+// A given is the starting point of a case. reach returns false if it could not be reached.
 type given struct {
 	name  string
 	needs needs
@@ -30,7 +29,7 @@ var (
 	unbinding       = given{"a binding that is being deleted", needs{bindAsync}, (*scene).beingUnbound}
 )
 
-// permitted adds the permission to answer later if a plan needs it.
+// permitted adds the permission to answer asynchronously if needed.
 func permitted(path string, needed bool) string {
 	if needed {
 		return path + async
@@ -38,7 +37,7 @@ func permitted(path string, needed bool) string {
 	return path
 }
 
-// done waits for what was accepted; anything but success blocks the case.
+// done waits for the end of an accepted operation; anything but success blocks the case.
 func (s *scene) done(a response, path string) bool {
 	if a.status != http.StatusAccepted {
 		return true
@@ -49,7 +48,7 @@ func (s *scene) done(a response, path string) bool {
 	return true
 }
 
-// reaches sends a request, and waits for what was accepted.
+// reaches sends a request, and waits for the end of an accepted operation.
 func (s *scene) reaches(path string, q request, any ...int) bool {
 	a, ok := s.must(q, any...)
 	return ok && s.done(a, path)
@@ -61,7 +60,7 @@ func (s *scene) begins(path string, q request) bool {
 	return ok && s.runs(path)
 }
 
-// fails sends a request whose operation is to fail.
+// fails sends a request whose operation must fail.
 func (s *scene) fails(what string, q request) bool {
 	if _, ok := s.must(q, 202); !ok {
 		return false
@@ -102,8 +101,8 @@ func (s *scene) deleted() bool {
 	return s.provisioned() && s.reaches(instanceOperation, toDeprovision, 200, 202)
 }
 
-// runs marks the operation at a path as running. Its token stands in the address: a later request may
-// begin another operation.
+// runs notes the address at which the running operation is polled. The address contains the operation's
+// token: a later request may begin another operation.
 func (s *scene) runs(path string) bool {
 	s.running = s.address(path + ofOperation)
 	return true
@@ -131,7 +130,7 @@ func (s *scene) beingUnbound() bool {
 	return s.provisioned() && s.reaches(bindingOperation, toBind(bind), 201, 202) && s.begins(bindingOperation, toUnbind)
 }
 
-// begun is how long an operation usually takes to be begun not only on paper.
+// begun is how long it usually takes until an operation has really begun.
 const begun = 150 * time.Millisecond
 
 func (s *scene) underWay() { sleep(s.ctx, begun) }

@@ -31,15 +31,15 @@ func expiry(_ *scene, a response) (string, string) {
 	return "", ""
 }
 
-// instantOf reads a time of a binding's metadata. Two texts do not tell which time
-// is the earlier one: fractions may have any number of digits.
+// instantOf parses a time of a binding's metadata. Comparing the texts would not do: fractions may
+// have any number of digits.
 func instantOf(v any) (time.Time, bool) {
 	text, _ := v.(string)
 	t, err := time.Parse(time.RFC3339Nano, text)
 	return t, err == nil && instant.MatchString(text)
 }
 
-// endpoints wants what the specification says of endpoints, where there are any.
+// endpoints wants the endpoints, if there are any, to be as the specification says.
 func endpoints(_ *scene, a response) (string, string) {
 	v, ok := a.body["endpoints"]
 	if !ok {
@@ -108,7 +108,7 @@ func experimental(_ *scene, a response) (string, string) {
 	return "", ""
 }
 
-// drained wants a log drain.
+// drained wants the binding to have a log drain.
 func drained(_ *scene, a response) (string, string) {
 	if text(a.body, "syslog_drain_url") == "" {
 		return "a syslog_drain_url", a.String()
@@ -116,7 +116,7 @@ func drained(_ *scene, a response) (string, string) {
 	return "", ""
 }
 
-// drain wants a log drain of a scheme that platforms speak.
+// drain wants the URL of the log drain to have a scheme that platforms speak.
 func drain(_ *scene, a response) (string, string) {
 	u := text(a.body, "syslog_drain_url")
 	for _, scheme := range []string{"syslog://", "syslog-tls://", "https://"} {
@@ -127,7 +127,7 @@ func drain(_ *scene, a response) (string, string) {
 	return "a syslog_drain_url that begins with syslog://, syslog-tls:// or https://", a.String()
 }
 
-// unasked wants nothing that the offering did not require permission for.
+// unasked wants the binding to give nothing that the offering did not require permission for.
 func unasked(s *scene, a response) (string, string) {
 	for member, permission := range map[string]string{"syslog_drain_url": "syslog_drain", "route_service_url": "route_forwarding",
 		"volume_mounts": "volume_mount"} {
@@ -138,8 +138,7 @@ func unasked(s *scene, a response) (string, string) {
 	return "", ""
 }
 
-// granted looks at the answer that first told what the binding gives: a broker
-// may tell it once only.
+// granted checks the first answer that had the content of the binding: a broker may return it only once.
 func granted(look test) func(s *scene) {
 	return func(s *scene) {
 		if wanted, got := look(s, response{status: http.StatusOK, body: s.grant}); wanted != "" {

@@ -13,7 +13,7 @@ import (
 
 type object = map[string]any
 
-// decode reads one JSON value; numbers stay as they are written.
+// decode decodes one JSON value; numbers keep their notation.
 func decode(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -27,7 +27,7 @@ func decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// encode is for what JSON can always say.
+// encode encodes a value that JSON can always represent.
 func encode(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -38,7 +38,7 @@ func encode(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// normal is a value as it is after a transport: a copy, with numbers as text.
+// normal returns a value as it is after transport: a copy, with numbers as text.
 func normal(v any) any {
 	out, err := decode([]byte(encode(v)))
 	if err != nil {
@@ -47,7 +47,7 @@ func normal(v any) any {
 	return out
 }
 
-// same compares JSON values; numbers by value, exactly.
+// same compares JSON values; it compares numbers exactly, by value.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case object:
@@ -78,7 +78,7 @@ func same(a, b any) bool {
 	}
 }
 
-// find gives the value at a path whose dots lead into objects.
+// find returns the value at a path, whose dots lead into nested objects.
 func find(v any, path string) (any, bool) {
 	for name := range strings.SplitSeq(path, ".") {
 		o, ok := v.(object)
@@ -92,7 +92,7 @@ func find(v any, path string) (any, bool) {
 	return v, true
 }
 
-// put sets the value at a path, making the objects on its way.
+// put sets the value at a path, making the objects on the way.
 func put(o object, path string, v any) {
 	name, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
@@ -107,7 +107,7 @@ func put(o object, path string, v any) {
 	put(inner, rest, v)
 }
 
-// typeOf names the JSON type of a value.
+// typeOf returns the name of the JSON type of a value.
 func typeOf(v any) string {
 	switch v.(type) {
 	case nil:

@@ -6,17 +6,15 @@ import (
 	"strings"
 )
 
-// Knowledge is what a broker's plans can do: what the catalog says, and what
-// was learned by trying.
+// Knowledge is what the plans of a broker can do, according to the catalog and as learned by trying.
 type Knowledge struct {
 	plans    []*plan // the quick ones first
 	services []*service
-	// refused are the minor versions that the broker answers with 412.
+	// refused are the minor versions to which the broker answers 412.
 	refused map[int]bool
-	// unguarded says that neither a missing nor a wrong password matters.
+	// unguarded says that the broker accepts requests without a password, and with a wrong one.
 	unguarded bool
-	// pages says that the broker itself answers paths that it does not serve with a
-	// page in HTML, as many web frameworks do.
+	// pages says that the broker itself answers unknown paths with a page in HTML, as many web frameworks do.
 	pages bool
 }
 
@@ -32,19 +30,18 @@ type service struct {
 
 func (s *service) requires(permission string) bool { return slices.Contains(s.needed, permission) }
 
-// A plan is one plan of the catalog. What follows trouble was learned by
-// trying.
+// A plan is one plan of the catalog. The fields from trouble on were learned by trying.
 type plan struct {
 	knowledge                       *Knowledge
 	service                         *service
 	id, name                        string
 	bindable, updateable, rotatable bool
-	maintenance                     string // version
+	maintenance                     string // its version
 	schemas                         object
-	parameters, bindParameters      object // that requests need
+	parameters, bindParameters      object // parameters that requests need
 
-	// trouble is why trying told nothing; refusal says that the broker
-	// refused for a reason that it may have.
+	// trouble is the reason why trying taught nothing; refusal says that the broker refused the
+	// request for what may be a legitimate reason.
 	trouble string
 	refusal bool
 
@@ -59,15 +56,14 @@ type plan struct {
 	bindAsyncOnly, requiresApp    bool
 	bindFreeParameters            bool
 	credentials, facade           bool
-	// noUpdates says that a well-formed update of an instance that is there is
-	// answered as a path that is not served.
+	// noUpdates says that a well-formed update of an existing instance is answered as if the path were not served.
 	noUpdates bool
 }
 
-// String names the plan.
+// String returns the name of the plan with that of its service.
 func (p *plan) String() string { return p.service.name + "/" + p.name }
 
-// sibling is another plan of the offering that works, or nil.
+// sibling returns another plan of the offering, preferably one that works, or nil.
 func (p *plan) sibling() *plan {
 	for _, works := range []bool{true, false} {
 		for _, other := range p.service.plans {
@@ -79,8 +75,7 @@ func (p *plan) sibling() *plan {
 	return nil
 }
 
-// later is a plan of the offering that is provisioned and updated only asynchronously,
-// or nil.
+// later returns a plan of the offering that is provisioned and updated only asynchronously, or nil.
 func (p *plan) later() *plan {
 	for _, other := range p.service.plans {
 		if other != p && other.works && other.asyncOnly && other.changeAsync {
@@ -90,7 +85,7 @@ func (p *plan) later() *plan {
 	return nil
 }
 
-// foreign is a plan of another offering, or nil.
+// foreign returns a plan of another offering, or nil.
 func (p *plan) foreign() *plan {
 	for _, s := range p.knowledge.services {
 		if s != p.service && len(s.plans) > 0 {
@@ -114,7 +109,7 @@ func (k *Knowledge) unusable() string {
 	return "no plan could be provisioned"
 }
 
-// hazards are what the broker may do, and should not.
+// hazards returns the dangerous behaviour of the broker that no case covers.
 func (k *Knowledge) hazards(minor int) []Hazard {
 	if !k.unguarded {
 		return nil
@@ -129,7 +124,7 @@ func (k *Knowledge) hazards(minor int) []Hazard {
 	return nil
 }
 
-// results tell of the plans that could not be tried.
+// results returns a result for each plan that could not be tried.
 func (k *Knowledge) results(r *runner) []Result {
 	var out []Result
 	for _, p := range k.plans {
@@ -148,8 +143,8 @@ func (k *Knowledge) results(r *runner) []Result {
 	return out
 }
 
-// slowness puts the quick plans first, and last what cannot be provisioned: only
-// what needs no instance is asked of it.
+// slowness orders the plans: the quick ones come first, and last those that cannot be provisioned,
+// which serve only cases that need no instance.
 func (p *plan) slowness() int {
 	switch {
 	case !p.works:
@@ -161,8 +156,7 @@ func (p *plan) slowness() int {
 	}
 }
 
-// read takes from a catalog what can be read of it; what is malformed is the
-// catalog cases' business.
+// read reads as much of a catalog as it can; the cases about the catalog report what is malformed.
 func read(body object) *Knowledge {
 	k := &Knowledge{}
 	for _, v := range list(body["services"]) {
@@ -222,7 +216,7 @@ func flag(o object, path string, otherwise bool) bool {
 	return otherwise
 }
 
-// listed names plans for who has to choose one.
+// listed lists the names of plans to choose from.
 func listed(plans []*plan) string {
 	var names []string
 	for _, p := range plans {

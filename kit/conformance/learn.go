@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// wanted is the service or the plan that was chosen, or both.
+// wanted describes the service or the plan that the options name, or both.
 func (o Options) wanted() string {
 	switch {
 	case o.Plan == "":
@@ -20,8 +20,7 @@ func (o Options) wanted() string {
 	}
 }
 
-// learn reads the catalog and tries each plan. Failing to read the catalog is
-// an ErrUnusable.
+// learn reads the catalog and tries each plan. The error is ErrUnusable if the catalog cannot be read.
 func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	s := r.begin(ctx, Case{}, nil)
 	a, ok := s.exchange(get(catalog).silent())
@@ -63,7 +62,7 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 		return k, nil
 	}
 	if !slices.ContainsFunc(r.chosen(), func(c Case) bool { return len(c.needs)+len(c.given.needs) > 0 }) {
-		k.plans = nil // nothing needs one
+		k.plans = nil // no case needs a plan
 		return k, nil
 	}
 	each(r.Parallel, k.plans, func(p *plan) { r.try(ctx, p) })
@@ -72,7 +71,7 @@ func (r *runner) learn(ctx context.Context) (*Knowledge, error) {
 	return k, ctx.Err()
 }
 
-// each visits all, a few at a time.
+// each calls visit for all items, a few at a time.
 func each[T any](few int, all []T, visit func(T)) {
 	limit := make(chan struct{}, few)
 	var group sync.WaitGroup
@@ -86,7 +85,7 @@ func each[T any](few int, all []T, visit func(T)) {
 	group.Wait()
 }
 
-// probe is a parameter that no broker knows: one that takes it takes any.
+// probe is a parameter that no broker knows: a plan that accepts it accepts any.
 const probe = "conformance_check"
 
 // try finds out what a plan can do, on instances of its own.
@@ -106,7 +105,7 @@ func (r *runner) try(ctx context.Context, p *plan) {
 	p.deleteAsync = ok && a.status == http.StatusAccepted
 }
 
-// troubled records why trying told nothing.
+// troubled records why trying taught nothing.
 func (s *scene) troubled(a response, ok bool) bool {
 	s.plan.trouble, s.plan.refusal = a.request+" was answered "+a.String(), a.status == http.StatusBadRequest
 	if s.plan.refusal {
@@ -118,7 +117,7 @@ func (s *scene) troubled(a response, ok bool) bool {
 	return false
 }
 
-// tried is exchange, where no answer means that something could not be learned.
+// tried sends a request; a missing answer is recorded as trouble.
 func (s *scene) tried(q request) (response, bool) {
 	a, ok := s.exchange(q.silent())
 	if !ok {
@@ -166,8 +165,7 @@ func (s *scene) tryProvision() bool {
 	return true
 }
 
-// statusResource reports whether the Location of a 202 is a resource that
-// tells the state of the operation in conditions.
+// statusResource reports whether the Location of a 202 is a resource that shows the state of the operation.
 func (s *scene) statusResource() bool {
 	if location, _ := s.known("location"); location == "" {
 		return false
@@ -184,7 +182,7 @@ func (s *scene) tryChange() {
 		changes = []object{{"parameters": normal(s.UpdateParameters)}}
 	case s.plan.freeParameters:
 		changes = []object{{"parameters": object{probe: 2}}, {"parameters": object{probe: 3}}}
-	default: // nothing is known to change: only whether updates are served is learned
+	default: // no change is known: learn only whether updates are served
 		a, ok := s.tried(toUpdate(change(0)))
 		s.plan.noUpdates = ok && a.unserved()
 		if ok && a.status == http.StatusAccepted {
@@ -205,7 +203,7 @@ func (s *scene) tryChanges(changes []object) {
 		s.plan.changeFails = s.settle(instanceOperation) == failed
 	case ok && a.unserved():
 		s.plan.changes, s.plan.noUpdates = nil, true
-	case !ok || a.status >= http.StatusInternalServerError: // which does not say that there are none
+	case !ok || a.status >= http.StatusInternalServerError: // this does not prove that updates are not served
 		s.plan.changes = nil
 		s.troubled(a, ok)
 	default:
@@ -213,7 +211,7 @@ func (s *scene) tryChanges(changes []object) {
 	}
 }
 
-// tryPlanChange is for plans that take no change of parameters.
+// tryPlanChange tries a change of plan, for plans that accept no change of parameters.
 func (r *runner) tryPlanChange(ctx context.Context, p *plan) {
 	if !p.works || p.changes != nil || !p.updateable || p.noUpdates {
 		return
@@ -257,7 +255,7 @@ func (s *scene) tryBind() {
 			p.binds = true
 			_, _ = s.exchange(get(binding).silent())
 		case ok && s.Minor < 14 && a.body["error"] == asyncRequired:
-			return // it binds asynchronously, which this version does not know
+			return // it binds asynchronously, which this version does not have
 		default:
 			s.troubled(a, ok)
 			return

@@ -13,31 +13,31 @@ import (
 type resource struct {
 	path, service, plan string
 	minor               int
-	// former is the plan before the last change, which may have failed.
+	// former is the plan before the last change, since that change may have failed.
 	former string
-	// made says that the broker said so, unsure that it may exist all the same: the
-	// answer was lost, or was an error of the broker or of what stands before it.
-	// busy says that an operation on it was accepted.
+	// made says that the broker reported success; unsure that the resource may exist all the same,
+	// because the answer was lost, or was an error of the broker or of a gateway before it. busy
+	// says that an operation on it was accepted.
 	made, unsure, busy bool
-	by                 string // the case
+	by                 string // the case that asked for it
 
 	mu   sync.Mutex
 	gone bool
-	why  string // it could not be removed
+	why  string // why it could not be removed
 }
 
-// A ledger remembers all that a run has asked to be made, from before it is
-// asked: what follows may be interrupted at any time.
+// A ledger remembers everything that a run asks to be made, from before the request is sent: the
+// run may be interrupted at any time.
 type ledger struct {
 	mu    sync.Mutex
 	made  []*resource
 	going sync.WaitGroup
 }
 
-// later removes on the side what one case has made.
+// later removes what one case has made, in the background.
 func (l *ledger) later(work func()) { l.going.Go(work) }
 
-// register enters what a request may make or change.
+// register records the resource that a request may make.
 func (s *scene) register(a response) {
 	segments := strings.Split(a.path, "/")
 	if len(segments) != 4 && len(segments) != 6 || segments[1] != "v2" || segments[len(segments)-1] == "" {
@@ -59,7 +59,7 @@ func (s *scene) register(a response) {
 	if s.plan != nil {
 		r.service, r.plan = s.plan.service.id, s.plan.id
 	}
-	if r.service == "" { // a hint that is missing must not stop the removal
+	if r.service == "" { // a missing hint must not prevent the removal
 		r.service = "unknown"
 	}
 	if r.plan == "" {
@@ -79,7 +79,7 @@ func (s *scene) follow(a response) {
 		if r.path != a.path {
 			continue
 		}
-		operation := a.status == http.StatusAccepted || a.body["operation"] != nil // of a wrong status
+		operation := a.status == http.StatusAccepted || a.body["operation"] != nil // also with a wrong status
 		r.busy = r.busy || operation && a.method != http.MethodDelete
 		switch plan := text(a.content, "plan_id"); {
 		case a.method == http.MethodPut && a.fault == "" && a.status/100 == 2 && a.body != nil:
@@ -96,8 +96,8 @@ func (r *resource) mayExist() bool { return r.made || r.unsure }
 
 func (r *resource) ofBinding() bool { return strings.Contains(r.path, "/service_bindings/") }
 
-// dispose removes what may exist, the bindings first. What runs is waited for:
-// many brokers refuse to delete what is being made.
+// dispose removes what may exist, the bindings first. It waits for running operations: many brokers
+// refuse to delete what is being made.
 func (r *runner) dispose(ctx context.Context, made []*resource) {
 	for _, m := range made {
 		if m.busy {
@@ -113,12 +113,12 @@ func (r *runner) dispose(ctx context.Context, made []*resource) {
 	}
 }
 
-// hints are the query of a request about it.
+// hints returns the query of a request about the resource.
 func (r *resource) hints() string {
 	return "service_id=" + url.QueryEscape(r.service) + "&plan_id=" + url.QueryEscape(r.plan)
 }
 
-// removals is how often a deletion that fails is begun.
+// removals is how often a failing deletion is begun.
 const removals = 3
 
 func (r *runner) removeOne(ctx context.Context, made *resource) {
@@ -163,7 +163,7 @@ func (r *runner) removeOne(ctx context.Context, made *resource) {
 				return
 			}
 			if a.status == http.StatusUnprocessableEntity && a.body["error"] == concurrencyError {
-				break // wait for what runs
+				break // wait for the running operation
 			}
 			if made.former != "" {
 				made.plan, made.former = made.former, ""
@@ -178,8 +178,8 @@ func (r *runner) removeOne(ctx context.Context, made *resource) {
 	}
 }
 
-// sweep waits until all that was made is removed, and tries what is left once
-// more. It goes on when the run was interrupted.
+// sweep waits until everything that was made is removed, and then tries once more to remove what is
+// left. It also does so if the run was interrupted.
 func (r *runner) sweep(ctx context.Context) {
 	r.ledger.going.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
@@ -195,8 +195,8 @@ func (r *runner) sweep(ctx context.Context) {
 	}
 }
 
-// left lists what was made and could not be removed, and why; and apart from it
-// what may have been made, since the broker's answer did not come.
+// left lists the resources that were made and could not be removed, with the reasons; and
+// separately those that may have been made, since the broker's answer did not come.
 func (r *runner) left() (made, unsure []string) {
 	for _, m := range r.ledger.made {
 		switch {

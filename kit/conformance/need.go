@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// A need is something that a plan must be able to do for a case to be asked of
-// it.
+// A need is a capability that a plan must have for a case to be asked of it.
 type need struct {
 	what string
 	met  func(p *plan) bool
@@ -92,11 +91,11 @@ var (
 	facade = need{"a broker whose 202 names a status resource in Location", func(p *plan) bool { return p.facade }}
 )
 
-// updateEndpoint is what a broker without one is said not to offer.
+// updateEndpoint says what a broker lacks that serves no updates.
 const updateEndpoint = "an update endpoint: a well-formed PATCH of an instance that is there is answered 404, 405 or 501"
 
-// choose gives the plans that a case can be asked of: those that can do all that
-// it needs, the quick ones first. Without one, it says why.
+// choose returns the plans that a case can be asked of: those that meet all its needs, the quick
+// ones first. If there is none, it returns the reason.
 func (k *Knowledge) choose(c Case) ([]*plan, string) {
 	needs := slices.Concat(c.needs, c.given.needs)
 	if len(needs) == 0 {
@@ -111,7 +110,7 @@ func (k *Knowledge) choose(c Case) ([]*plan, string) {
 	case !k.usable():
 		return nil, k.unusable()
 	}
-	// Name the first need that no plan meets, or else all together.
+	// Name the first need that no plan meets, or else all of them together.
 	for _, n := range needs {
 		any := false
 		for _, p := range k.plans {

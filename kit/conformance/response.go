@@ -19,28 +19,28 @@ const (
 	requestHeader  = "X-Broker-API-Request-Identity"
 )
 
-// sentEmpty is a header that is sent without a value.
+// sentEmpty is the value of a header that is sent without a value.
 const sentEmpty = "(empty)"
 
-// A response is what a broker said to one request.
+// A response is the broker's answer to one request.
 type response struct {
 	method, path string // without the base path
 	query        url.Values
-	minor        int    // 0 if the header was not a usual one
+	minor        int    // 0 if the version header was not the default one
 	identity     string // of the request, as it was sent
 	content      object // of the request, if it was an object
-	request      string // for failures
-	running      string // the operation that was accepted last before
+	request      string // the request, as failures show it
+	running      string // the token of the operation that was accepted last before
 
-	fault  string // why there is no answer of the broker
+	fault  string // why there is no answer from the broker
 	slow   bool   // it took too long
 	status int
 	header http.Header
 	raw    []byte
-	body   object // nil if the body is no JSON object
+	body   object // nil if the body is not a JSON object
 }
 
-// String is the answer for failures, credentials left out.
+// String formats the answer for failures, without credentials.
 func (a response) String() string {
 	if a.body == nil {
 		return fmt.Sprintf("%d %.200q", a.status, a.raw)
@@ -50,28 +50,25 @@ func (a response) String() string {
 
 func (a response) ofBinding() bool { return strings.Contains(a.path, "/service_bindings/") }
 
-// gone reports whether the broker says that something is not there. A router
-// in front of it answers 404 as well, for all that it does not reach, but says no
-// JSON object. Since version 2.14 a 410 needs no body.
+// gone reports whether the broker says that something does not exist. A router in front of the
+// broker also answers 404, for everything that it does not reach, but without a JSON object. Since
+// version 2.14, a 410 needs no body.
 func (a response) gone() bool {
 	return a.body != nil && a.status == http.StatusNotFound || a.status == http.StatusGone && (a.body != nil || len(a.raw) == 0)
 }
 
-// unserved reports whether an answer is that of a path or a method which the
-// broker does not serve.
+// unserved reports whether an answer means that the broker does not serve the path or the method.
 func (a response) unserved() bool {
 	return a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotImplemented
 }
 
-// unmade reports whether a creation was refused, so that nothing can have been
-// made.
+// unmade reports whether a creation was refused, so that nothing can have been made.
 func (a response) unmade() bool { return a.fault == "" && (a.status/100 == 3 || a.status/100 == 4) }
 
-// routerHeader is set by Cloud Foundry's router on answers that are its own.
+// routerHeader is set by Cloud Foundry's router on its own answers.
 const routerHeader = "X-Cf-Routererror"
 
-// ofRouter reports whether an answer is that of a router, or of a gateway, which
-// could not get one from the broker.
+// ofRouter reports whether an answer comes from a router or a gateway that got no answer from the broker.
 func (a response) ofRouter() bool {
 	switch a.status {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -80,8 +77,8 @@ func (a response) ofRouter() bool {
 	return a.header.Get(routerHeader) != ""
 }
 
-// stray reports whether an answer is a page that says 404, at a path that the broker
-// serves: its own words for a path that it does not serve are others.
+// stray reports whether an answer is a 404 page at a path that the broker serves: the broker's own
+// answer for an unknown path is not a page.
 func (r *runner) stray(a response) bool {
 	return r.unpaged.Load() && a.page() && (a.path == catalog || usual.MatchString(a.path))
 }
@@ -93,17 +90,17 @@ func (a response) page() bool {
 
 func (a response) ofLastOperation() bool { return strings.HasSuffix(a.path, "/last_operation") }
 
-// mayWait reports whether the request allowed a 202.
+// mayWait reports whether the request permitted a 202.
 func (a response) mayWait() bool {
 	return a.query.Has("accepts_incomplete") || a.content["accepts_incomplete"] != nil
 }
 
-// maxAnswer is how much of an answer is read.
+// maxAnswer bounds how much of an answer is read, in bytes.
 const maxAnswer = 16 << 20
 
-// exchange makes one request. It is false if no answer of the broker came, or
-// not all of it. A request that is under way is not given up when the run is
-// interrupted: what it makes could not be removed with certainty.
+// exchange sends one request. It returns false if no answer from the broker came, or only a part.
+// It does not give up a request in flight when the run is interrupted: what the request makes could
+// not be removed with certainty.
 func (s *scene) exchange(q request) (response, bool) {
 	a := response{method: q.method}
 	if q.minor == 0 {
@@ -148,12 +145,12 @@ func (s *scene) exchange(q request) (response, bool) {
 	return a, true
 }
 
-// whenAllowed sends a request again while it is refused for there being too many:
-// that is said by what stands before a broker, which has not seen it.
+// whenAllowed sends a request, and repeats it while the answer is 429: that comes from something in
+// front of the broker, which has not seen the request.
 func (s *scene) whenAllowed(hr *http.Request) (*http.Response, error) {
-	// A server may close a connection that was kept just when a request goes out
-	// on it. That says nothing of the broker: the client then sends it once more
-	// on a new one, as it does each GET. No value, so the header is not sent.
+	// A server may close a kept connection just as a request goes out on it, which says nothing
+	// about the broker. With this header, the client then sends the request once more on a new
+	// connection, as it does each GET. The header has no value, so it is not sent.
 	hr.Header["X-Idempotency-Key"] = []string{}
 	for try := 0; ; try++ {
 		response, err := s.client.Do(hr)
@@ -172,8 +169,8 @@ func (s *scene) whenAllowed(hr *http.Request) (*http.Response, error) {
 	}
 }
 
-// How often a request is sent again that is refused for there being too many,
-// and the first pause before that, which doubles each time.
+// The number of times that a request is repeated after a 429, and the first pause before that,
+// which doubles each time.
 const (
 	maxRefusals  = 6
 	firstRefusal = 200 * time.Millisecond
@@ -211,7 +208,7 @@ func (s *scene) build(q request, a *response) (*http.Request, error) {
 		usual["Content-Type"] = "application/json"
 	}
 	for name, value := range usual {
-		hr.Header[name] = []string{value} // in this very spelling
+		hr.Header[name] = []string{value} // in exactly this spelling
 	}
 	a.minor = q.minor
 	for name, value := range q.header {
@@ -245,8 +242,8 @@ func (s *scene) build(q request, a *response) (*http.Request, error) {
 	return hr, nil
 }
 
-// resolve makes a URL of a path under the base, or of what a Location header
-// says. No other host than the broker's is ever asked.
+// resolve makes a URL from a path below the base, or from the value of a Location header. It
+// refuses any host but the broker's.
 func (s *scene) resolve(path string) (*url.URL, error) {
 	if path == "" {
 		return nil, errors.New("there is no Location")
@@ -264,7 +261,7 @@ func (s *scene) resolve(path string) (*url.URL, error) {
 	return u, nil
 }
 
-// note remembers what an answer tells for later requests.
+// note remembers values of an answer for later requests.
 func (s *scene) note(a response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,14 +14,14 @@ func chosen(given map[string]any, schema object) object {
 	return sample(schema)
 }
 
-// schema is a schema of the plan, or nil.
+// schema returns a schema of the plan, or nil.
 func (p *plan) schema(resource, action string) object {
 	v, _ := find(p.schemas, resource+"."+action+".parameters")
 	o, _ := v.(object)
 	return o
 }
 
-// sample makes parameters of a schema: what it requires and no more.
+// sample returns parameters for a schema: those that it requires, and no more.
 func sample(schema object) object {
 	out := object{}
 	required, _ := schema["required"].([]any)
@@ -72,7 +72,7 @@ func sampleOf(property object) (any, bool) {
 	return nil, false
 }
 
-// wrong makes parameters that violate a schema of the plan, or nil.
+// wrong returns parameters that violate a schema of the plan, or nil.
 func (p *plan) wrong(resource, action string) object {
 	schema := p.schema(resource, action)
 	if schema == nil {

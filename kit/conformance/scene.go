@@ -8,27 +8,26 @@ import (
 	"sync"
 )
 
-// A scene is one case on its way: its ids, what it has made, and what went
-// wrong. Its methods may be called by many goroutines.
+// A scene is one run of a case: its ids, what it has made, and its failures. Its methods may be called concurrently.
 type scene struct {
 	*runner
 	Case
-	plan *plan // that the case is asked of; nil if any request will do
+	plan *plan // the plan that the case is asked of; nil if the case needs none
 	ctx  context.Context
 
 	mu     sync.Mutex
 	values map[string]string
 	made   []*resource
-	// grant is the first answer that had credentials or their like.
+	// grant is the first answer that had the content of the binding.
 	grant object
-	// running is the path at which a running operation is polled.
+	// running is the path for polling the operation that runs.
 	running string
-	// atOnce is true if the broker did within the request what it did later when
-	// the plan was tried, or before the request that was about it, as it may.
+	// atOnce says that the broker finished the operation before it could be asked about: within the
+	// request, unlike when the plan was tried, or before the next request. A broker may do so.
 	atOnce bool
 
 	failures []Failure
-	blocked  string // why the case could not be begun
+	blocked  string // why the case could not reach its starting point
 	omitted  string // what was not checked
 	lacking  string // what the broker turned out not to offer
 }
@@ -37,11 +36,10 @@ func (r *runner) begin(ctx context.Context, c Case, p *plan) *scene {
 	return &scene{runner: r, Case: c, plan: p, ctx: ctx, values: map[string]string{}}
 }
 
-// attempts is how often a case is tried whose operation has ended before it
-// could be asked about.
+// attempts is how often a case is tried if its operation ends before it can be asked about.
 const attempts = 3
 
-// play runs one case. Its result has no outcome if the context ended.
+// play runs one case. The result has no outcome if the context ended.
 func (r *runner) play(ctx context.Context, c Case) Result {
 	began := r.Now()
 	result, reason := r.begun(c)
@@ -61,7 +59,7 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 	for n := range attempts {
 		var p *plan
 		if len(plans) > 0 {
-			// The next plan may be one that takes its time.
+			// The next plan may be a slower one.
 			p = plans[n%len(plans)]
 			result.Plan = p.String()
 		}
@@ -86,11 +84,10 @@ func (r *runner) play(ctx context.Context, c Case) Result {
 	return result
 }
 
-// firstUnguarded is the first minor version that leaves it to the broker whether it
-// asks for credentials.
+// firstUnguarded is the first minor version that lets a broker do without credentials.
 const firstUnguarded = 13
 
-// begun is the result of a case before it is asked, and why it is not to be.
+// begun returns the result of a case before it runs, and the reason if the case is not applicable.
 func (r *runner) begun(c Case) (Result, string) {
 	result := Result{ID: c.ID, Section: c.Section, Title: c.Title, Level: c.Level, Since: c.Since, Outcome: Passed}
 	minor := r.Minor
@@ -116,7 +113,7 @@ func (r *runner) begun(c Case) (Result, string) {
 // cleanUp removes what the case has made.
 func (s *scene) cleanUp() { s.dispose(s.ctx, s.made) }
 
-// act runs the case as far as it goes.
+// act runs the case until a step fails.
 func (s *scene) act() {
 	if s.given.reach != nil && !s.given.reach(s) {
 		if s.blocked == "" {
@@ -150,8 +147,7 @@ func (s *scene) conclude(result *Result) {
 	}
 }
 
-// late reports whether a case failed because the operation that it is about
-// had already ended, or was none.
+// late reports whether a case failed only because the operation that it is about had already ended, or did not exist.
 func (s *scene) late() bool {
 	if s.atOnce {
 		return true
@@ -159,7 +155,7 @@ func (s *scene) late() bool {
 	return !s.settles && len(s.failures) > 0 && s.ended()
 }
 
-// ended reports whether no operation runs any more.
+// ended reports whether the operation of the case has ended.
 func (s *scene) ended() bool {
 	if s.running == "" {
 		return false
@@ -172,7 +168,7 @@ func (s *scene) ended() bool {
 // omit records what was not checked.
 func (s *scene) omit(what string) { s.omitted = what }
 
-// fail records what is not as it should be.
+// fail records a failure.
 func (s *scene) fail(rule, request, want, got string) {
 	f := s.hidden(Failure{Rule: rule, Request: request, Want: want, Got: got})
 	s.mu.Lock()
@@ -187,7 +183,7 @@ func (r *runner) hidden(f Failure) Failure {
 	return f
 }
 
-// block records why the case could not be begun.
+// block records why the case is blocked, and returns false.
 func (s *scene) block(format string, args ...any) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 
 const hidden = "(left out)"
 
-// redacted is a value without the credentials in it.
+// redacted returns a value without its credentials.
 func redacted(v any) any {
 	switch v := v.(type) {
 	case object:
@@ -37,25 +37,24 @@ func redacted(v any) any {
 	}
 }
 
-// shortestSecret is the length of the shortest text of credentials that is
-// taken for a secret, and from plain on even letters alone are no word.
+// shortestSecret is the least length of a text in credentials that counts as a secret. From the
+// length plain on, even a text of letters alone cannot be an ordinary word.
 const (
 	shortestSecret = 8
 	plain          = 16
 )
 
-// tellable reports whether a text that is found somewhere can only be the
-// secret: a short one, or one of letters alone, may be a word of its own.
+// tellable reports whether the occurrence of a text can only be the secret: a short one, or one of
+// letters alone, may be an ordinary word.
 func tellable(secret string) bool {
 	letters := strings.IndexFunc(secret, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 	return len(secret) >= plain || len(secret) >= shortestSecret && !letters
 }
 
-// tokenIn reports whether a secret stands in a text, and not as a part of a
-// longer word or number.
+// tokenIn reports whether a secret occurs in a text, other than as a part of a longer word or number.
 func tokenIn(text, secret string) bool { return len(tokens(text, secret)) > 0 }
 
-// tokens are the places of a secret in a text as a whole word.
+// tokens returns the positions at which a secret occurs in a text as a whole word.
 func tokens(text, secret string) []int {
 	var out []int
 	for at := 0; ; {
@@ -75,12 +74,12 @@ func tokens(text, secret string) []int {
 
 func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
 
-// secrets are the texts that no report may show, wherever the broker said them.
+// secrets are texts that no report may show, wherever the broker said them.
 type secrets struct {
 	mu    sync.Mutex
 	known []string
-	// grave are those that the broker itself must not tell out of place; the
-	// rest of the credentials may be names and hosts.
+	// grave are the secrets that the broker itself must not reveal in the wrong place; the rest of
+	// the credentials may be names and hosts.
 	grave []string
 }
 
@@ -97,7 +96,7 @@ func (k *secrets) add(secret string, grave bool) {
 	}
 }
 
-// unchecked notes what ERR-13 could not look for.
+// unchecked notes that ERR-13 could not look for the platform's password.
 func (s *scene) unchecked() {
 	if !tellable(s.target.Password) {
 		s.omit("the platform's password is too short, or too much of a word, to be told from other text: " +
@@ -105,11 +104,10 @@ func (s *scene) unchecked() {
 	}
 }
 
-// telling are the names of what opens something.
+// telling matches the names of members that hold a secret.
 var telling = regexp.MustCompile(`(?i)pass|secret|key|token|uri|url|dsn|cert`)
 
-// learn takes the texts of the credentials in an answer, but for what the
-// request has said itself.
+// learn adds the texts of the credentials in an answer, except for those that the request itself contained.
 func (k *secrets) learn(a response) {
 	said := a.path + encode(a.content)
 	k.texts(a.body["credentials"], "", said)
@@ -132,7 +130,7 @@ func (k *secrets) texts(v any, name, said string) {
 	}
 }
 
-// hide leaves the secrets out of a text.
+// hide replaces the secrets in a text.
 func (k *secrets) hide(text string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -141,7 +139,7 @@ func (k *secrets) hide(text string) string {
 			text = strings.ReplaceAll(text, secret, hidden)
 			continue
 		}
-		for _, at := range slices.Backward(tokens(text, secret)) { // in a longer word it tells nothing, but its absence would
+		for _, at := range slices.Backward(tokens(text, secret)) { // hiding a part of a longer word would reveal that part
 			text = text[:at] + hidden + text[at+len(secret):]
 		}
 	}

@@ -74,7 +74,7 @@ var (
 		{Must, 9, 12, cf, "Authentication",
 			"The broker is responsible for checking the username and password and returning a `401 Unauthorized` " +
 				"message if credentials are invalid."}, unguessed[0]}
-	// guarded is why a broker that takes any password is a hazard.
+	// guarded are the sentences that make a broker a hazard if it accepts any password.
 	guarded = []Source{passwords[0],
 		should(13, sAuth,
 			"While the communication between a Platform and Service Broker MAY be unsecure, it is RECOMMENDED that all "+

@@ -5,19 +5,17 @@ import (
 	"strings"
 )
 
-// A Source is what decides a case: a sentence, the minor versions of the API
-// that it holds for, and how firmly it asks. The level is the sentence's own
-// word; a type, a valid value or a status that a table states without such a
-// word counts as MUST. What no document asks for is Recommended, also where a
-// sentence expressly leaves it open; that sentence is then given.
+// A Source is what decides a case: a sentence, the minor versions of the API for which it holds,
+// and how strictly it asks. The level is the sentence's own word; a type, a valid value or a status
+// that a table states without such a word counts as MUST. Rules that no document asks for are
+// Recommended, also where a sentence expressly leaves the matter open; that sentence is then given.
 type Source struct {
 	Level    Level
 	From, To int // a zero To is the newest version
 	Document string
 	Section  string
-	// Sentence is in the words of the newest version that it holds for, but for
-	// links, or in those of the version that At was asked for; empty if no document
-	// speaks of the matter.
+	// Sentence has the wording of the newest version for which it holds, without links, or the
+	// wording of the version that At was asked for; empty if no document speaks of the matter.
 	Sentence string
 }
 
@@ -32,7 +30,7 @@ const (
 // holds reports whether the sentence holds for a minor version.
 func (s Source) holds(minor int) bool { return s.From <= minor && (s.To == 0 || minor <= s.To) }
 
-// String is the whole source in one line.
+// String returns the source in one line.
 func (s Source) String() string {
 	if s.Sentence == "" {
 		return "no document asks for it"
@@ -48,14 +46,14 @@ func (s Source) String() string {
 	return fmt.Sprintf("%s, %s (%s)%s: “%s”", s.Document, s.Section, versions, left, s.Sentence)
 }
 
-// ending cuts the versions of a source.
+// ending limits a source to the versions up to minor.
 func (s Source) ending(minor int) Source {
 	s.To = minor
 	return s
 }
 
-// from moves the first version of each source that begins earlier, for a case
-// about something that came later than the sentence.
+// from moves the first version of each source that begins earlier, for cases about something that
+// is newer than the sentence.
 func from(minor int, of ...Source) []Source {
 	var out []Source
 	for _, s := range of {
@@ -67,7 +65,7 @@ func from(minor int, of ...Source) []Source {
 	return out
 }
 
-// at keeps only what holds for one minor version, for cases that speak it.
+// at keeps only the sources that hold for one minor version, for cases that speak it.
 func at(minor int, of ...Source) []Source {
 	var out []Source
 	for _, s := range of {
@@ -87,22 +85,22 @@ func should(minor int, section, sentence string) Source {
 	return Source{Should, minor, 0, osb, section, sentence}
 }
 
-// before is a sentence of the document of 2.9, which says the same up to 2.11.
+// before returns a source in the document of 2.9, whose meaning is the same up to 2.11.
 func before(l Level, section, sentence string) Source {
 	return Source{l, OldestMinor, 11, cf, section, sentence}
 }
 
-// open is a sentence that leaves something to the broker.
+// open returns a source that leaves something to the broker.
 func open(minor int, section, sentence string) Source {
 	return Source{Recommended, minor, 0, osb, section, sentence}
 }
 
-// unsaid is what no document speaks of.
+// unsaid returns the source of a rule that no document speaks of.
 func unsaid(minor int) []Source { return []Source{{Level: Recommended, From: minor}} }
 
 func all(of ...Source) []Source { return of }
 
-// sourcesOf are the sources of a case: those of its id, or else of its rule.
+// sourcesOf returns the sources for the id of a case, or else those for its rule.
 func sourcesOf(id string) []Source {
 	rule, _, _ := strings.Cut(id, "/")
 	for _, key := range []string{id, rule} {
@@ -115,8 +113,8 @@ func sourcesOf(id string) []Source {
 	return nil
 }
 
-// At gives the source that decides the case in a run of a minor version. It is
-// false if that version does not know the rule.
+// At returns the source that decides the case in a run of a minor version. It returns false if that
+// version does not have the rule.
 func (c Case) At(minor int) (Source, bool) {
 	if minor < c.Since {
 		return Source{}, false

@@ -1,16 +1,16 @@
 package conformance
 
-// column is a statement of a table about a field of the catalog.
+// column returns a source that is a row of a table: the type of a field in the catalog.
 func column(minor int, section, field, jsonType string) []Source {
 	return []Source{must(minor, section, field+" | "+jsonType)}
 }
 
-// catalogField is a field that is older than the tables of 2.11.
+// catalogField returns a source for a field that is older than the tables, which came with 2.11.
 func catalogField(section, field, jsonType string) []Source {
 	return column(9, section, field, jsonType)
 }
 
-// requestSources are those of the catalog and of what is asked of all requests.
+// requestSources are the sources of the rules about the catalog and about all requests.
 var requestSources = map[string][]Source{
 	"HDR-01": mayReject, "HDR-02": mayReject, "HDR-03": mayReject, "HDR-04": mayReject, "HDR-05": mayReject, "HDR-07": mayReject,
 	"HDR-09": mayReject,

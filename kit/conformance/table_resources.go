@@ -1,6 +1,6 @@
 package conformance
 
-// resourceSources are those of the requests for instances and bindings.
+// resourceSources are the sources of the rules about requests for instances and bindings.
 var resourceSources = map[string][]Source{
 	"PROV-01": created, "PROV-01/2.9": at(9, created...), "PROV-02": accepted,
 	"PROV-02/operation": {

@@ -8,10 +8,10 @@ import (
 	"regexp"
 )
 
-// Names in paths and bodies.
+// variable matches the names in paths and bodies.
 var variable = regexp.MustCompile(`\$[a-z]+[0-9]?`)
 
-// known gives a value that was captured or made before.
+// known returns a value that was captured or made before.
 func (s *scene) known(name string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,9 +25,8 @@ func (s *scene) remember(name, value string) {
 	s.values[name] = value
 }
 
-// value is what $name stands for: an id of the catalog, what the last answers
-// gave (operation, location, etag), or an id that is made when it is first
-// named.
+// value returns the value of $name: an id of the catalog, a value of the last answers (operation,
+// location, etag), or an id that is made when it is first used.
 func (s *scene) value(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +59,7 @@ func (s *scene) value(name string) string {
 	return v
 }
 
-// newID is a random UUID.
+// newID returns a random UUID.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
@@ -73,11 +72,10 @@ func (s *scene) text(t string) string {
 	return variable.ReplaceAllStringFunc(t, func(name string) string { return s.value(name[1:]) })
 }
 
-// unnamed is the part of a query that names the operation.
+// unnamed matches the part of a query that names the operation.
 var unnamed = regexp.MustCompile(`[?&]operation=\$operation`)
 
-// address replaces the names in a path. A broker that named no operation is
-// not asked for one.
+// address replaces the names in a path. It removes the operation from the query if the broker gave no token.
 func (s *scene) address(path string) string {
 	if _, ok := s.known("operation"); !ok {
 		path = unnamed.ReplaceAllString(path, "")

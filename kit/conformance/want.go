@@ -5,15 +5,15 @@ import (
 	"net/http"
 )
 
-// A want is what an answer must be.
+// A want describes the answer that is wanted.
 type want struct {
-	status []int // any of them, or any at all if there is none
+	status []int // any of these; any at all if empty
 	code   string
 	tests  []test
 }
 
-// A test looks at one thing of an answer, and says what it wanted and got if
-// that is not as it should be.
+// A test checks one aspect of an answer. If that is not as it should be, the test returns what it
+// wanted and what it got.
 type test func(s *scene, a response) (wanted, got string)
 
 // The error codes that the specification reserves.
@@ -30,28 +30,26 @@ func reserved(code string) bool {
 
 func status(any ...int) want { return want{status: any} }
 
-// refused is a 422 with a reserved code.
+// refused wants a 422 with a reserved error code.
 func refused(code string) want {
 	return want{status: []int{422}, code: code}
 }
 
-// Refusals for now, and of a client that cannot wait.
+// Temporary refusals, and refusals of a client that cannot wait.
 var (
 	busy       = refused(concurrencyError)
 	cannotWait = refused(asyncRequired)
 )
 
-// refusedOr is a 422 with a reserved code, or another answer that the broker
-// may choose.
+// refusedOr wants a 422 with a reserved error code, or another status that the broker may choose.
 func refusedOr(code string, others ...int) want {
 	return want{status: append([]int{422}, others...), code: code}
 }
 
-// anything is any answer: what matters of it the rules of every answer say.
+// anything accepts any answer: the rules that hold for every answer check it.
 var anything = want{}
 
-// running is the state of an operation that has just been accepted: it may have
-// ended in the meantime.
+// running wants the state of an operation that has just been accepted, which may have succeeded in the meantime.
 var running = status(200).that(holds("state to be in progress", func(a response) bool {
 	state := text(a.body, "state")
 	return state == inProgress || state == succeeded
@@ -62,7 +60,7 @@ var nothingThere = anything.that(holds("nothing to delete", func(a response) boo
 	return a.status != http.StatusOK && a.status != http.StatusAccepted
 }))
 
-// holds is a test which one sentence tells of.
+// holds makes a test from a condition, with a sentence that says what is wanted.
 func holds(wanted string, met func(a response) bool) test {
 	return func(_ *scene, a response) (string, string) {
 		if met(a) {
@@ -81,8 +79,7 @@ func (w want) that(t test) want {
 // present stands for any value that is not empty.
 var present = struct{ present bool }{true}
 
-// has wants a member: of the value, or any if it is present. Dots lead into
-// objects.
+// has wants a member with the value, or with any value if that is present. Dots lead into nested objects.
 func (w want) has(member string, value any) want {
 	return w.that(func(s *scene, a response) (string, string) {
 		got, ok := find(a.body, member)
@@ -100,7 +97,7 @@ func (w want) has(member string, value any) want {
 	})
 }
 
-// says wants a member, if it is there, to be of a value.
+// says wants a member, if it is there, to have the value.
 func (w want) says(member string, value any) want {
 	return w.that(func(s *scene, a response) (string, string) {
 		wanted := normal(s.fill(value))
@@ -122,7 +119,7 @@ func (w want) lacks(members ...string) want {
 	return w
 }
 
-// typed wants a member, if it is there, to be of a JSON type.
+// typed wants a member, if it is there, to have the JSON type.
 func (w want) typed(member, jsonType string) want {
 	return w.that(holds(member+" to be of type "+jsonType, func(a response) bool {
 		v, _ := find(a.body, member)
@@ -130,7 +127,7 @@ func (w want) typed(member, jsonType string) want {
 	}))
 }
 
-// header wants a header of a value; an empty value wants it absent.
+// header wants a header with the value; an empty value wants the header to be absent.
 func (w want) header(name, value string) want {
 	return w.that(func(s *scene, a response) (string, string) {
 		if got := a.header.Get(name); got != s.text(value) {
@@ -140,11 +137,10 @@ func (w want) header(name, value string) want {
 	})
 }
 
-// grantMembers are what a binding gives.
+// grantMembers are the members that make up the content of a binding.
 var grantMembers = []string{"credentials", "syslog_drain_url", "route_service_url", "volume_mounts", "endpoints"}
 
-// sameOperation wants the token that was given for the running operation. A
-// broker need not give tokens.
+// sameOperation wants the token that was given for the running operation. A broker need not give tokens.
 func (w want) sameOperation() want {
 	return w.that(func(_ *scene, a response) (string, string) {
 		if got := text(a.body, "operation"); a.running != "" && got != a.running {

@@ -9,19 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// A watch holds every answer of a run against the rules that are true of all
-// of them. What it sees is told by the cases that are marked watched, by the
-// id of the rule.
+// A watch checks every answer of a run against the rules that hold for all answers. The cases that
+// are marked watched report what it finds, by the id of the rule.
 type watch struct {
 	mu   sync.Mutex
 	seen map[string][]Failure
 }
 
-// samples is how many failures of one rule are told.
+// samples is the number of failures of one rule that are reported.
 const samples = 5
 
-// shape is what stays of a request when its ids are left out. It is large, and made when it is first used: every
-// start of a program that has the kit would pay for it.
+// shape matches the ids in a request; requests that differ only in ids have the same shape. The expression
+// is large, and compiled at its first use: otherwise every start of a program with the kit would pay for it.
 var shape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|=[^& ]*`) })
 
 func (w *watch) of(rule string) []Failure {
@@ -53,27 +52,26 @@ func (w *watch) add(r *runner, f Failure) {
 	}
 }
 
-// usual are the paths of instances and bindings whose ids need no escaping:
-// others may be lost on the way.
+// usual matches the paths of instances and bindings whose ids need no escaping: requests to other
+// paths may be lost on the way.
 var usual = regexp.MustCompile(`^/v2/service_instances/[A-Za-z0-9._~-]+(/service_bindings/[A-Za-z0-9._~-]+)?(/last_operation)?$`)
 
 // maxOperation is the length of the longest operation token (PROV-25).
 const maxOperation = 10_000
 
-// A finding is an answer, and what is wrong with it.
+// A finding is an answer with its failures.
 type finding struct {
 	response
 	failures []Failure
 }
 
-// bad notes what is wrong. Without got, it shows the whole answer.
+// bad records a failure. Without got, the failure shows the whole answer.
 func (f *finding) bad(rule, want string, got ...string) {
 	f.failures = append(f.failures, Failure{rule, f.request, want, append(got, f.String())[0]})
 }
 
-// violations are what is wrong with an answer whatever was asked. What speaks
-// another version than the run's is held against little: other sentences hold
-// for it.
+// violations returns what is wrong with an answer, whatever the request was. Answers to requests in
+// another version than the run's are checked against few rules: other sentences hold for them.
 func violations(r *runner, a response) []Failure {
 	f := &finding{response: a}
 	if a.status == http.StatusNotModified {
@@ -139,7 +137,7 @@ func violations(r *runner, a response) []Failure {
 	return f.failures
 }
 
-// word is what an error code looks like.
+// word matches a well-formed error code.
 var word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
 func (f *finding) ofRefusal() {
@@ -197,17 +195,17 @@ func (f *finding) ofState() {
 	}
 }
 
-// seconds are a positive whole number of them.
+// seconds matches a positive whole number of seconds.
 var seconds = regexp.MustCompile(`^[1-9][0-9]*$`)
 
 func (f *finding) ofAccepted(minor int) {
-	// The status resource is not part of the API: there, 202 is a usual answer.
+	// The status resource is not part of the API: there, a 202 needs no permission.
 	if strings.HasPrefix(f.path, "/v2") && !f.mayWait() {
 		f.bad("PROV-06", "no 202, since the request did not allow it")
 	}
 	if v := f.body["operation"]; v != nil {
 		token, isText := v.(string)
-		long := minor >= 15 && utf8.RuneCountInString(token) > maxOperation // earlier versions say that it is a text, and no more
+		long := minor >= 15 && utf8.RuneCountInString(token) > maxOperation // earlier versions only say that it is a string
 		if !isText || token == "" && minor >= 12 && f.method == http.MethodPatch || long {
 			f.bad("PROV-25", "operation to be a text, since 2.15 of at most 10000 characters, and not empty for an update")
 		}
@@ -221,8 +219,7 @@ func (f *finding) ofAccepted(minor int) {
 	}
 }
 
-// in finds the secrets that an answer tells where it must not: in any header,
-// and in the body of a refusal or of a poll.
+// in finds secrets that an answer reveals in a wrong place: in any header, or in the body of a refusal or a poll.
 func (k *secrets) in(a response) []string {
 	var text strings.Builder
 	if a.status >= 400 || a.ofLastOperation() {
@@ -241,8 +238,8 @@ func (k *secrets) in(a response) []string {
 	return nil
 }
 
-// tour asks for one answer of each kind, so that the rules of every answer see
-// them also when nothing else is asked.
+// tour asks for one answer of each kind, so that the rules for every answer are checked even if
+// nothing else is asked.
 func tour(s *scene) {
 	for _, q := range []request{
 		get(catalog), get(catalog).with("Authorization", ""), get(catalog).with(versionHeader, "3.0"),

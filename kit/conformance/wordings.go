@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A wording is what stands in earlier versions for a sentence, or for the title
-// of a section, of the table of sources: up to a minor version.
+// A wording replaces a sentence, or the title of a section, in the table of sources for versions up
+// to a minor version.
 type wording struct {
 	to   int
 	text string
 }
 
-// in gives a source as the document of one minor version has it.
+// in returns a source as it reads in the document of one minor version.
 func (s Source) in(minor int) Source {
 	if s.Document != osb && s.Document != cf {
 		return s
@@ -29,8 +29,7 @@ func (s Source) in(minor int) Source {
 	return s
 }
 
-// firstOSB is the first minor version that has a document of its own; those before
-// it are Cloud Foundry's.
+// firstOSB is the first minor version with a document of its own; earlier versions are documented by Cloud Foundry.
 const firstOSB = 11
 
 func worded(text string, minor int) string {
@@ -42,7 +41,7 @@ func worded(text string, minor int) string {
 	return text
 }
 
-// wordings are what earlier versions say instead, the earliest first.
+// wordings are the wordings of earlier versions, the earliest first.
 var wordings = map[string][]wording{
 	sSync: {{10, sAsync}}, sAuth: {{13, "Authentication"}}, sErrors: {{13, sErrors29}}, sPoll: {{13, "Polling Last Operation"}},
 	sOffering: {{10, sCatalog}, {13, "Service Objects"}, {14, "Service Object"}}, sPlan: {{10, sCatalog}, {14, "Plan Object"}},

@@ -8,7 +8,7 @@ import (
 	"github.com/longshore/longshore/kit/conformance"
 )
 
-// document is the report as JSON. Its members are a promise to programs.
+// document is the report as JSON. Programs rely on its members.
 type document struct {
 	URL             string   `json:"url"`
 	Version         string   `json:"api_version"`
@@ -19,7 +19,7 @@ type document struct {
 	ByVersion       []row    `json:"by_version"`
 	ByLevel         []level  `json:"by_level"`
 	LeftBehind      []string `json:"left_behind"`
-	// Perhaps left behind: the broker's answer did not come.
+	// Unsure may be left behind: the broker's answer did not come.
 	Unsure  []string `json:"perhaps_left_behind"`
 	Hazards []hazard `json:"hazards"`
 	Cases   []entry  `json:"cases"`
@@ -45,8 +45,8 @@ type entry struct {
 	DurationSeconds float64   `json:"duration_seconds"`
 }
 
-// source is the sentence that decides a case, and the versions that it holds
-// for; a case that no document asks for has none.
+// source is the sentence that decides a case, and the versions for which it holds; cases that no
+// document covers have none.
 type source struct {
 	Document string `json:"document"`
 	Section  string `json:"section"`
@@ -73,7 +73,7 @@ type failure struct {
 	Got     string `json:"got"`
 }
 
-// JSON writes everything.
+// JSON writes the complete report as JSON.
 func JSON(w io.Writer, r conformance.Report) error {
 	d := document{
 		URL: r.URL, Version: version(r.Minor), Conforms: r.Conforms(), Interrupted: r.Interrupted,

@@ -46,8 +46,8 @@ type message struct {
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes one suite for each section. A blocked case is an error, one
-// that is not applicable is skipped.
+// JUnit writes one test suite for each section. A blocked case becomes an error, and a case that is
+// not applicable is skipped.
 func JUnit(w io.Writer, r conformance.Report) error {
 	all := suites{Name: "Open Service Broker API " + version(r.Minor), Time: inSeconds(r.Duration)}
 	for _, result := range r.Results {
@@ -86,7 +86,7 @@ func JUnit(w io.Writer, r conformance.Report) error {
 	return err
 }
 
-// leftBehind is a suite of what is true of the run as a whole.
+// leftBehind returns a suite for what concerns the run as a whole; nil if there is nothing to report.
 func leftBehind(r conformance.Report) *suite {
 	s := suite{Name: "run", Tests: 1, Errors: 1}
 	switch {

@@ -1,6 +1,5 @@
-// Package report writes what a run of the conformance kit found: as text for a
-// reader, as JSON for a program, as JUnit XML for a build server. What was
-// found, and what it means, it leaves to package conformance.
+// Package report writes the results of a run of the conformance kit: as text for a reader, as JSON for a program,
+// as JUnit XML for a build server. The results and their meaning are the business of package conformance.
 package report
 
 import (
@@ -18,7 +17,7 @@ import (
 // A Writer writes a report in one format.
 type Writer func(w io.Writer, r conformance.Report) error
 
-// Formats are the writers by the names that users give.
+// Formats are the writers, by the names that users give.
 var Formats = map[string]Writer{"text": Text, "json": JSON, "junit": JUnit}
 
 func version(minor int) string { return "2." + strconv.Itoa(minor) }
@@ -44,13 +43,13 @@ func (t *tally) add(o conformance.Outcome) {
 	}
 }
 
-// A row is the tally of the rules that came with one version.
+// A row is the tally of the rules that one version introduced.
 type row struct {
 	Version string `json:"version"`
 	tally
 }
 
-// byLevel counts the outcomes by what the documents ask, the firmest first.
+// byLevel counts the outcomes by level, the strictest level first.
 func byLevel(results []conformance.Result) []level {
 	var out []level
 	for l := conformance.Must; l >= conformance.May; l-- {
@@ -73,7 +72,7 @@ type level struct {
 	tally
 }
 
-// byVersion counts the outcomes by the version that brought each rule.
+// byVersion counts the outcomes by the version that introduced each rule.
 func byVersion(results []conformance.Result) []row {
 	minors := map[int]*tally{}
 	for _, r := range results {
@@ -99,8 +98,7 @@ func total(results []conformance.Result) tally {
 	return t
 }
 
-// Text writes all that did not pass, what was not applicable and why, and a
-// summary by version.
+// Text writes everything that did not pass, what was not applicable and why, and a summary by version.
 func Text(w io.Writer, r conformance.Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Open Service Broker API, asked as version %s: %s\n", version(r.Minor), r.URL)
@@ -154,8 +152,8 @@ func listed(b *strings.Builder, title string, paths []string) {
 	}
 }
 
-// byReason gives the cases of an outcome by the reason, and the reasons in the order
-// in which they come.
+// byReason groups the cases with an outcome by reason, and returns the reasons in the order of
+// their first appearance.
 func byReason(results []conformance.Result, o conformance.Outcome) (reasons []string, ids map[string][]string) {
 	ids = map[string][]string{}
 	for _, result := range results {
@@ -170,7 +168,7 @@ func byReason(results []conformance.Result, o conformance.Outcome) (reasons []st
 	return reasons, ids
 }
 
-// skipped lists why cases were not applicable, those of one reason together.
+// skipped lists why cases were not applicable, grouped by reason.
 func skipped(b *strings.Builder, results []conformance.Result) {
 	reasons, ids := byReason(results, conformance.NotApplicable)
 	slices.SortStableFunc(reasons, func(a, b string) int { return cmp.Compare(len(ids[b]), len(ids[a])) })
@@ -182,7 +180,7 @@ func skipped(b *strings.Builder, results []conformance.Result) {
 	}
 }
 
-// unchecked lists what cases that passed could not look at.
+// unchecked lists what passed cases could not check.
 func unchecked(b *strings.Builder, results []conformance.Result) {
 	reasons, ids := byReason(results, conformance.Passed)
 	for _, reason := range reasons {
