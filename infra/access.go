@@ -8,8 +8,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// onlyFrom is the policy of an API that answers these addresses only; nil for all.
-// Requests from elsewhere get a 403 before anything else happens.
+// onlyFrom returns the policy of an API that answers only requests from these addresses; nil for
+// all addresses. Other requests get a 403 before anything else happens.
 func onlyFrom(cidrs []string) awsiam.PolicyDocument {
 	if len(cidrs) == 0 {
 		return nil
@@ -24,15 +24,15 @@ func onlyFrom(cidrs []string) awsiam.PolicyDocument {
 	return policy(Grants{statement(awsiam.Effect_ALLOW, nil), statement(awsiam.Effect_DENY, &elsewhere)})
 }
 
-// WebACLBuilt, instead of an ARN, makes a web ACL in the stack.
+// WebACLBuilt stands in place of an ARN for a web ACL that the stack makes.
 const WebACLBuilt = "rate"
 
-// windowSeconds is the time over which AWS WAF counts; it offers no shorter one.
+// windowSeconds is the time over which AWS WAF counts requests; it offers no shorter one.
 const windowSeconds = 60
 
-// NewWebACL puts a web ACL before the stage, and reports whether there is one. The stack's own
-// ACL limits each login by itself: AWS WAF counts requests by their Authorization header,
-// before they reach the stage or a function.
+// NewWebACL puts a web ACL before the stage, and reports whether there is one. The stack's own ACL
+// limits each login separately: AWS WAF counts requests by their Authorization header, before they
+// reach the stage or a function.
 func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, s Settings) bool {
 	if s.WebACL == "" {
 		return false
@@ -51,7 +51,7 @@ func NewWebACL(scope constructs.Construct, stage awsapigateway.Stage, s Settings
 func newRateACL(scope constructs.Construct, rate int) awswafv2.CfnWebACL {
 	const tooMany = "TooMany"
 	unseen := func(name string) *awswafv2.CfnWebACL_VisibilityConfigProperty {
-		// Metrics of its own would cost, and samples would show logins.
+		// Metrics of the ACL's own would cost money, and samples would show logins.
 		return &awswafv2.CfnWebACL_VisibilityConfigProperty{
 			MetricName: &name, CloudWatchMetricsEnabled: new(false), SampledRequestsEnabled: new(false),
 		}

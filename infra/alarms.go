@@ -17,16 +17,16 @@ import (
 	"github.com/longshore/longshore/internal/base/metrics"
 )
 
-// runbook is the document that alarms refer to.
+// runbook is the document to which the alarms refer.
 const runbook = "docs/operations.md"
 
-// Alarms say that something is wrong and needs a person. A fault that ends by itself in time
-// raises none. CloudWatch bills each metric of an alarm, so there are few: for faults that
-// clients see, for work that does not move, and for the reaper, which would notice that.
+// Alarms say that something is wrong and needs a person. A fault that ends by itself in time raises
+// no alarm. CloudWatch bills each metric of an alarm, so there are only a few: for faults that
+// clients see, for work that makes no progress, and for the reaper, which would notice such work.
 type Alarms struct {
 	scope     constructs.Construct
 	operators *Operators
-	// All are for a dashboard.
+	// All lists the alarms for a dashboard.
 	All []interfacesawscloudwatch.IAlarmRef
 }
 
@@ -34,12 +34,12 @@ type Alarms struct {
 func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestApi, reaper awslambda.Function,
 	operators *Operators) *Alarms {
 	a := &Alarms{scope: subscope(scope, "Alarms"), operators: operators}
-	// All of these end in a 5xx: a function that fails, that Lambda refuses to run, or whose
-	// table or key cannot be used.
+	// Each of these faults ends in a 5xx: a function that fails, a function that Lambda refuses to
+	// run, or a table or key that cannot be used.
 	a.add("Failing", "Requests end in a 5xx", rest.MetricServerError(each("Sum")), 5, 1)
 	a.add("Stuck", "Operations are started again and again", own(s.Stack, metrics.PastDue, "Maximum", nil), 1, 3)
-	// The metric is 0 for a sweep that went well and 1 for one that failed, so
-	// its minimum is 1 if all have failed; if none has run, there is no data.
+	// The metric is 0 for a sweep without faults and 1 for one that failed, so its minimum is 1 if
+	// all have failed; if none has run, there is no data.
 	a.add("NoReaper", "No sweep of the reaper has come to its end without a fault", reaper.MetricErrors(each("Minimum")), 1, 2,
 		func(props *awscloudwatch.AlarmProps) {
 			props.TreatMissingData = awscloudwatch.TreatMissingData_BREACHING
@@ -48,8 +48,8 @@ func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestAp
 		"The reaper found more without a record than it may remove, and leaves it alone until it is told otherwise",
 		own(s.Stack, metrics.Halted, "Maximum", nil), 1, 1)
 	if slices.ContainsFunc(s.providers(), func(name string) bool { return providerRows[name].targets }) {
-		// A server that restarts is met once. A lasting trouble is written every ten minutes,
-		// by operations that wait and by inventories, so that two are in any half hour.
+		// A server that restarts is noticed once. Lasting trouble is written every ten minutes, by
+		// waiting operations and by inventories, so that any half hour has two data points.
 		a.add("Waiting", "Operations wait for a server or an account that cannot be used",
 			own(s.Stack, metrics.Trouble, "Maximum", nil), 1, 6,
 			func(props *awscloudwatch.AlarmProps) { props.DatapointsToAlarm = jsii.Number(2) })
@@ -57,12 +57,12 @@ func NewAlarms(scope constructs.Construct, s Settings, rest awsapigateway.RestAp
 	return a
 }
 
-// each is a statistic of each five minutes.
+// each returns options for a statistic over each five minutes.
 func each(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: &statistic, Period: awscdk.Duration_Minutes(jsii.Number(5))}
 }
 
-// own is a metric that the functions write.
+// own returns a metric that the functions write.
 func own(stack, name, statistic string, dimensions map[string]string) awscloudwatch.Metric {
 	all := map[string]*string{metrics.DimensionStack: &stack}
 	for k, v := range dimensions {
@@ -74,8 +74,8 @@ func own(stack, name, statistic string, dimensions map[string]string) awscloudwa
 	})
 }
 
-// add makes an alarm for a metric that has reached a threshold for some periods. Unless a
-// change says otherwise, no data is a good sign.
+// add makes an alarm that is raised when a metric has reached a threshold for some periods. Missing
+// data counts as good, unless a change says otherwise.
 func (a *Alarms) add(id, what string, metric awscloudwatch.IMetric, threshold, periods int,
 	changes ...func(*awscloudwatch.AlarmProps)) {
 	props := &awscloudwatch.AlarmProps{

@@ -15,17 +15,16 @@ import (
 // Stage is the first part of every path of the broker's URL.
 const Stage = "prod"
 
-// apiPlace stands for the id of the REST API in a base path.
+// apiPlace is the placeholder for the id of the REST API in a base path.
 const apiPlace = "{api}"
 
 // API is the HTTPS endpoint of the broker. It passes every request to the function
 // unchanged, and decides nothing.
 type API struct {
 	REST awsapigateway.RestApi
-	// URL is the one that a platform registers, without a slash at its end.
+	// URL is the address that a platform registers, without a slash at its end.
 	URL *string
-	// DomainTarget is the name that the operator's own domain has to point at; nil without a
-	// domain.
+	// DomainTarget is the name to which the operator's own domain must point; nil without a domain.
 	DomainTarget *string
 }
 
@@ -36,14 +35,14 @@ func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function)
 		RestApiName:   &s.Stack,
 		Description:   new("The service broker's HTTP API"),
 		EndpointTypes: &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
-		// Hazard: that role would be the account's, not this stack's.
+		// Hazard: that role would be set for the whole account, not for this stack.
 		CloudWatchRole: new(false),
 		Policy:         onlyFrom(s.Allowed),
 		DeployOptions: &awsapigateway.StageOptions{
 			StageName:            new(Stage),
 			ThrottlingRateLimit:  jsii.Number(s.ThrottleRate),
 			ThrottlingBurstLimit: jsii.Number(s.ThrottleBurst),
-			// Requests and answers hold secrets.
+			// Requests and answers contain secrets.
 			DataTraceEnabled: new(false),
 			LoggingLevel:     awsapigateway.MethodLoggingLevel_OFF,
 			TracingEnabled:   new(bool(s.Tracing)),
@@ -55,7 +54,7 @@ func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function)
 			gateway.BasePathVariable: placed(s.BasePath, rest.RestApiId()),
 		})
 	}
-	// Its own output says the same as ours, with a slash at the end.
+	// The CDK's own output would repeat ours, with a slash at the end.
 	rest.Node().TryRemoveChild(new("Endpoint"))
 	integration := awsapigateway.NewLambdaIntegration(function, &awsapigateway.LambdaIntegrationOptions{
 		Proxy: new(true), AllowTestInvoke: new(false),
@@ -80,7 +79,7 @@ func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function)
 	return api
 }
 
-// placed puts the id of the REST API into a base path.
+// placed inserts the id of the REST API into a base path.
 func placed(basePath string, api *string) *string {
 	var parts []*string
 	for i, part := range strings.Split(basePath, apiPlace) {
@@ -92,8 +91,7 @@ func placed(basePath string, api *string) *string {
 	return awscdk.Fn_Join(new(""), &parts)
 }
 
-// exceptOfAPI gives the reasons why the gateway neither authorizes nor logs nor
-// inspects requests.
+// exceptOfAPI records the reasons why the gateway does not authorize, log or inspect requests.
 func exceptOfAPI(rest awsapigateway.RestApi, guarded bool) {
 	const logs = "Logs of the gateway need a role for CloudWatch that belongs to the whole account and its region, " +
 		"which a stack must neither set for the account's other APIs nor take away when it goes. "

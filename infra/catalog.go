@@ -14,21 +14,19 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 )
 
-// repository is the folder that paths in context values are relative to: cdk runs this
-// program in infra.
+// repository is the folder to which paths in context values are relative: cdk runs this program in the folder infra.
 const repository = ".."
 
 // readers are the functions that look up plans.
 var readers = []string{FunctionAPI, FunctionProvisioner}
 
-// WriteCatalog compiles the offerings, and writes them beside the program of each
-// function that reads them. So a broken offering is found here, and not by a running
-// function. If nothing is offered, lacking says what to do: such a stack can be
-// removed, but not deployed.
+// WriteCatalog compiles the offerings, and writes them beside the program of each function that
+// reads them, so that a broken offering is found here rather than by a running function. If nothing
+// is offered, lacking says what to do: such a stack can be removed, but not deployed.
 func WriteCatalog(s Settings) (lacking string, err error) {
 	own := s.Offerings
 	if own != "" && !filepath.IsAbs(own) {
-		whole, err := filepath.Abs(filepath.Join(repository, own)) // which is what messages say
+		whole, err := filepath.Abs(filepath.Join(repository, own)) // so that messages show the whole path
 		if err != nil {
 			return "", err
 		}
@@ -45,7 +43,7 @@ func WriteCatalog(s Settings) (lacking string, err error) {
 	if err := s.checkTargets(all.Offerings()); err != nil {
 		return "", err
 	}
-	// A stack may go on without plans, so that what exists can be deleted.
+	// A stack may keep running without plans, so that existing instances can be deleted.
 	if withdrawn := slices.Contains(slices.Collect(maps.Values(s.Providers)),
 		Withdrawn); len(all.Offerings()) == 0 && !withdrawn {
 		lacking = fmt.Sprintf("There is nothing to offer: give -c %s=DIR, a folder of your offerings (longshore catalog new "+

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// NewDashboard shows the alarms and the work on one page. An account has three dashboards free
-// of charge, and each further one costs $3 a month: so the stack makes it only on request.
+// NewDashboard makes a page with the alarms and the work. The first three dashboards of an account
+// are free of charge, and each further one costs $3 a month, so the stack makes one only on request.
 func NewDashboard(scope constructs.Construct, stack string, raised *Alarms, deadLetters awssqs.IQueue,
 	functions ...awslambda.Function) {
 	var accepted, settled, answered, errors, durations []awscloudwatch.IMetric

@@ -11,10 +11,10 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// DeadLetters is a queue with a message for each call of the reaper without an answer, and for
-// each execution that ended without settling its operation. It is for looking, not for
-// replaying: the next sweep repairs what they left. A message holds ids only, as an execution's
-// input does.
+// DeadLetters is a queue with a message for each call of the reaper that got no answer, and for
+// each execution that ended without settling its operation. The messages are for reading, not for
+// replaying: the next sweep repairs what these failures left. A message contains only ids, as the
+// input of an execution does.
 type DeadLetters struct {
 	Queue awssqs.Queue
 	scope constructs.Construct
@@ -30,18 +30,18 @@ func NewDeadLetters(scope constructs.Construct) *DeadLetters {
 	})}
 }
 
-// Sending is for a function whose failed calls go to the queue.
+// Sending returns the rights of a function whose failed calls go to the queue.
 func (d *DeadLetters) Sending() Grants {
 	return allow("DeadLetters", d.Queue.QueueArn(), "sqs:SendMessage")
 }
 
-// OfFunction sends to the queue the failed calls of a function that nobody waits for.
+// OfFunction sends the failed calls of a function to the queue, if nobody waits for these calls.
 func (d *DeadLetters) OfFunction(f awslambda.Function) {
 	f.Node().DefaultChild().(awslambda.CfnFunction).SetDeadLetterConfig(
 		&awslambda.CfnFunction_DeadLetterConfigProperty{TargetArn: d.Queue.QueueArn()})
 }
 
-// OfExecutions sends to the queue the executions that did not succeed.
+// OfExecutions sends the executions that did not succeed to the queue.
 func (d *DeadLetters) OfExecutions(machine awsstepfunctions.StateMachine) {
 	awsevents.NewRule(d.scope, new("Abandoned"), &awsevents.RuleProps{
 		Description: new("Tells of executions that ended without settling their operation"),

@@ -9,9 +9,9 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 )
 
-// mapDomain maps a domain of the operator's own to the API, and records it if there is a zone.
-// It gives the name that the domain has to point at. The domain stays the same for another API,
-// as of a stack that goes on with a former one's state.
+// mapDomain maps a domain of the operator's own to the API, and records it if there is a hosted
+// zone. It returns the name to which the domain must point. The domain stays the same if the API
+// changes, such as for a stack that goes on with the state of a former one.
 func mapDomain(scope constructs.Construct, rest awsapigateway.RestApi, s Settings) (target *string) {
 	scope = subscope(scope, "Domain")
 	name := awsapigateway.NewDomainName(scope, new("Name"), &awsapigateway.DomainNameProps{

@@ -21,33 +21,33 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// handler is the name of the program in a provided runtime.
+// handler is the name that a provided runtime requires of the program.
 const handler = "bootstrap"
 
-// A Factory makes the functions, all in one way.
+// A Factory makes all functions in the same way.
 type Factory struct {
 	Settings Settings
 	Account  *string
-	// Broker is the broker's own identity.
+	// Broker is the identity of the broker.
 	Broker *string
 }
 
-// FunctionProps describe a function.
+// FunctionProps describes a function.
 type FunctionProps struct {
-	// Name is that of its folder, unless the program is another's.
+	// Name is the name of the function's folder, unless Program names another folder.
 	Name, Program, Description string
 	Timeout                    time.Duration
-	// MemoryMB is also its share of a processor.
+	// MemoryMB also determines the share of a processor.
 	MemoryMB int
 	// Environment leaves out what is nil.
 	Environment map[string]*string
 	// Grants are all its rights, beside that to write its log.
 	Grants Grants
-	// Exceptions are those of its role.
+	// Exceptions are the exceptions of the function's role.
 	Exceptions []exception
-	// NoRetry drops an event on which the function fails, or that waits.
+	// NoRetry drops an event if the function fails on it, or if it has to wait.
 	NoRetry bool
-	// VPC is where it stands; the zero VPC for none.
+	// VPC is the VPC that the function runs in; the zero VPC for none.
 	VPC VPC
 }
 
@@ -111,8 +111,8 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	return made
 }
 
-// CheckCode checks the programs in the functions' folders: a program that is missing, or was
-// built for another architecture, would be noticed only when the function is first called.
+// CheckCode checks the programs in the folders of the functions: a program that is missing, or was
+// built for another architecture, would be noticed only at the first call.
 func CheckCode(code, architecture string) error {
 	want := map[string]elf.Machine{ARM64: elf.EM_AARCH64, X8664: elf.EM_X86_64}[architecture]
 	var problems []error

@@ -19,25 +19,25 @@ func allow(what string, resource *string, actions ...string) Grants {
 	})}
 }
 
-// when bounds what allow has allowed by a condition.
+// when adds a condition to the statement that allow has made.
 func (g Grants) when(operator string, keys map[string]any) Grants {
 	g[0].AddCondition(&operator, keys)
 	return g
 }
 
-// service is how a condition names a service that uses a key for its caller.
+// service returns the name by which a condition refers to a service that uses a key for its caller.
 func service(scope constructs.IConstruct, name string) *string {
 	stack := awscdk.Stack_Of(scope)
 	return awscdk.Fn_Join(new("."), &[]*string{&name, stack.Region(), stack.UrlSuffix()})
 }
 
-// policy is a document of all these grants.
+// policy returns a policy document with all the grants.
 func policy(parts ...Grants) awsiam.PolicyDocument {
 	all := []awsiam.PolicyStatement(slices.Concat(parts...))
 	return awsiam.NewPolicyDocument(&awsiam.PolicyDocumentProps{Statements: &all})
 }
 
-// subscope is a scope of its own inside another.
+// subscope returns a scope of its own within another.
 func subscope(scope constructs.Construct, id string) constructs.Construct {
 	return constructs.NewConstruct(scope, &id)
 }

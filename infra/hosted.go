@@ -18,13 +18,13 @@ import (
 
 // Servers are the shared servers of a provider.
 type Servers struct {
-	// Secrets are those of the servers, by their targets, and Keys the ARNs of the
-	// keys that they are encrypted with; none for AWS's own.
+	// Secrets are the secrets of the servers, by target, and Keys the ARNs of the keys with which
+	// these are encrypted; no keys if they are AWS's own.
 	Secrets secrets.ARNs
 	Keys    []string
 }
 
-// hostedContexts are the names of such a provider's context values.
+// hostedContexts returns the names of the context values of a provider on shared servers.
 func hostedContexts(name string) (one, several, keys string) {
 	return name + "-secret", name + "-secrets", name + "-secret-key"
 }
@@ -32,8 +32,8 @@ func hostedContexts(name string) (one, several, keys string) {
 // withHosted adds the rows of the providers on shared servers.
 func withHosted(rows map[string]providerRow) map[string]providerRow {
 	for _, name := range slices.Sorted(maps.Keys(providers.Servers())) {
-		// The calls are made inside the VPC, where nothing of AWS is reached: their callers
-		// read the secrets, and list through them as well.
+		// The calls to servers are made inside the VPC, from where nothing of AWS can be reached. So
+		// the functions that ask for these calls read the secrets, and they also list through them.
 		secrets := func(stack awscdk.Stack, s Settings) (Grants, []exception) {
 			return reading(stack, name, s.Servers[name]), nil
 		}
@@ -83,8 +83,7 @@ func (s *Settings) readServers(r *reader, name, state string) {
 	}
 }
 
-// reading is for reading the secrets of servers, and for their keys by way of
-// Secrets Manager.
+// reading returns the rights to read the secrets of servers, and to use their keys through Secrets Manager only.
 func reading(stack awscdk.Stack, name string, servers Servers) (all Grants) {
 	for i, arn := range slices.Sorted(maps.Values(servers.Secrets)) {
 		all = append(all, allow(fmt.Sprintf("Server%s%d", outputs.Title(name), i), &arn, "secretsmanager:GetSecretValue")...)
@@ -99,8 +98,7 @@ func reading(stack awscdk.Stack, name string, servers Servers) (all Grants) {
 	return all
 }
 
-// checkTargets finds a plan whose server the stack does not have: its orders would wait for
-// ever.
+// checkTargets refuses a plan whose server the stack does not have: orders of that plan would wait for ever.
 func (s Settings) checkTargets(offerings []catalog.Offering) error {
 	var problems []error
 	for _, o := range offerings {

@@ -1,7 +1,7 @@
-// Command infra is the CDK app that puts the broker on AWS: one stack, with a file for each
-// concern. It owns the resources there and their rights, and needs the functions built (make
-// functions). It leaves to the functions what they do; the names of their settings and the
-// shape of their table and state machine come from the rooms that use them.
+// Command infra is the CDK app that deploys the broker on AWS: one stack, with a file for each
+// concern. It owns the resources there and their rights, and needs the functions to be built (make
+// functions). It does not know what the functions do; the names of their settings and the shape of
+// their table and state machine come from the packages that use them.
 package main
 
 import (
@@ -22,8 +22,8 @@ func main() {
 	}
 }
 
-// warnOfUnknown warns of context values that nothing reads. They are no error: others may have
-// put theirs beside ours.
+// warnOfUnknown warns about context values that nothing reads. They are not an error: other
+// programs may have put theirs beside ours.
 func warnOfUnknown(stack awscdk.Stack, given []string) {
 	if names := unknown(given); len(names) > 0 {
 		awscdk.Annotations_Of(stack).AddWarningV2(new("longshore:unknown"), new(fmt.Sprintf(
@@ -42,8 +42,8 @@ func synth() error {
 	if err := CheckCode(settings.Code, settings.Architecture); err != nil {
 		return err
 	}
-	// The catalog is this stack's. Another stack may be synthesized from the same
-	// programs meanwhile, so it is laid beside a copy of them.
+	// The catalog belongs to this stack. Another stack may be synthesized from the same programs at
+	// the same time, so the catalog is written beside a copy of them.
 	code, err := os.MkdirTemp("", "longshore-functions-")
 	if err != nil {
 		return err

@@ -14,13 +14,13 @@ import (
 
 // Operators are the people who receive alarms.
 type Operators struct {
-	// Topic is nil if nobody receives them.
+	// Topic is the topic that alarms are sent to; nil if nobody receives them.
 	Topic awssns.ITopic
 	scope constructs.Construct
 }
 
-// NewOperators takes the topic or makes one, which writes to the address once its owner has
-// confirmed that. With neither topic nor address, the deployment warns.
+// NewOperators uses the given topic, or makes one that writes to the given address once its owner
+// has confirmed the subscription. With neither topic nor address, the deployment warns.
 func NewOperators(scope constructs.Construct, s Settings) *Operators {
 	o := &Operators{scope: subscope(scope, "Operators")}
 	switch {
@@ -30,8 +30,7 @@ func NewOperators(scope constructs.Construct, s Settings) *Operators {
 		topic := awssns.NewTopic(o.scope, new("Topic"), &awssns.TopicProps{
 			DisplayName: new("Alarms of the service broker"), EnforceSSL: new(true),
 		})
-		// A policy of its own takes the place of the one that lets the account's
-		// alarms write.
+		// A policy of the topic's own replaces the default one, which lets the alarms of the account write.
 		topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 			Sid: new("Alarms"), Actions: jsii.Strings("sns:Publish"), Resources: &[]*string{topic.TopicArn()},
 			Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(new("cloudwatch.amazonaws.com"), nil)},
@@ -49,9 +48,9 @@ func NewOperators(scope constructs.Construct, s Settings) *Operators {
 	return o
 }
 
-// WatchKey notifies them when somebody disables the key or plans its deletion: no sealed record
-// can be read after that. AWS sends this event only if the account has a trail of CloudTrail.
-// Without one, the alarm NoReaper rings within ten minutes, since the table needs the same key.
+// WatchKey notifies the operators when somebody disables the key or schedules its deletion: after that,
+// no sealed record could be read. AWS sends this event only if the account has a CloudTrail trail.
+// Without one, the alarm NoReaper is raised within ten minutes, since the table needs the same key.
 func (o *Operators) WatchKey(key awskms.IKey) {
 	if o.Topic == nil {
 		return
@@ -69,6 +68,6 @@ func (o *Operators) WatchKey(key awskms.IKey) {
 		},
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewSnsTopic(o.Topic, nil)},
 	})
-	// The place of the stack is not known here; the topic's ARN names it.
+	// The account and region of the stack are not known here; the topic's ARN has them.
 	awscdk.Annotations_Of(rule).AcknowledgeWarning(new("@aws-cdk/aws-events:ruleUnresolvedEnvironment"), nil)
 }

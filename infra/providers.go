@@ -11,41 +11,41 @@ import (
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// A providerRow is the part of a provider on AWS. The rows of the same name below internal/app
-// have the part of the programs.
+// A providerRow describes a provider's needs on AWS. The rows of the same name below internal/app
+// describe the provider for the programs.
 type providerRow struct {
-	// contexts are its settings that are chosen at deploy: the names of variables, by the
-	// names of context values.
+	// contexts are the provider's settings that are chosen at deployment: the names of environment
+	// variables, by the names of context values.
 	contexts map[string]string
-	// environment are others that its functions need; nil for none.
+	// environment returns further variables that the provider's functions need; nil for none.
 	environment func(s Settings) map[string]string
-	// things are the rights to make and remove what it makes, and inventory those to list
-	// it; nil for none.
+	// things are the rights to make and remove the provider's resources, and inventory the rights
+	// to list them; nil for none.
 	things, inventory rights
-	// read reads further settings of the provider; nil for none.
+	// read reads further settings of the provider; nil if there are none.
 	read func(s *Settings, r *reader, state string)
-	// targets says that it uses servers or accounts, which may fail.
+	// targets says that the provider uses servers or accounts, which may fail.
 	targets bool
-	// vpc has the provider always called inside a VPC; vpcContext only where that context value
-	// is true.
+	// vpc says that the provider is always called inside a VPC; with vpcContext, it is called there
+	// only if that context value is true.
 	vpc        bool
 	vpcContext string
 }
 
-// rights are grants, with the exceptions of the role that has them.
+// rights returns grants, with the exceptions for the role that gets them.
 type rights func(stack awscdk.Stack, s Settings) (Grants, []exception)
 
-// providerRows are all providers.
+// providerRows are the rows of all providers, by name.
 var providerRows = withHosted(map[string]providerRow{
 	app.ProviderDemo: {
 		contexts:   map[string]string{"demo-delay": app.EnvDemoDelay},
-		vpcContext: "demo-vpc", // so that the way can be tried
+		vpcContext: "demo-vpc", // for trying out calls inside a VPC
 	},
 	app.ProviderCloudFormation: servicesRow,
 })
 
-// Whether a stack has a provider, as `-c NAME=` says. Withdrawn is for one whose
-// last instances are still to be deleted: none of its plans is offered.
+// The values of `-c NAME=`, which say whether a stack has a provider. Withdrawn is for a provider
+// whose last instances are still to be deleted: none of its plans is offered.
 const (
 	Offered   = "true"
 	Withdrawn = "withdrawn"
@@ -79,7 +79,7 @@ func (s *Settings) readProviders(r *reader) {
 	}
 }
 
-// providers are the names of the providers in the stack, in order.
+// providers returns the names of the providers in the stack, sorted.
 func (s Settings) providers() []string {
 	var names []string
 	for name, state := range sorted.Map(s.Providers) {
@@ -90,7 +90,7 @@ func (s Settings) providers() []string {
 	return names
 }
 
-// off are the providers that are not offered, and how to have them offered.
+// off returns the providers that are not offered, each with what to do to offer it.
 func (s Settings) off() map[string]string {
 	all := map[string]string{}
 	for name, state := range s.Providers {
@@ -101,7 +101,7 @@ func (s Settings) off() map[string]string {
 	return all
 }
 
-// environment adds the settings of the functions that call providers.
+// environment adds the variables of the functions that call providers.
 func (s Settings) environment(of map[string]*string) map[string]*string {
 	if names := s.providers(); len(names) > 0 {
 		of[app.EnvProviders] = new(strings.Join(names, ","))
@@ -116,7 +116,7 @@ func (s Settings) environment(of map[string]*string) map[string]*string {
 	return s.chosen(s.providers(), of)
 }
 
-// chosen adds the settings that were chosen for some of the providers.
+// chosen adds the settings that were chosen at deployment for some providers.
 func (s Settings) chosen(names []string, to map[string]*string) map[string]*string {
 	for _, name := range names {
 		for _, variable := range providerRows[name].contexts {
@@ -126,8 +126,7 @@ func (s Settings) chosen(names []string, to map[string]*string) map[string]*stri
 	return to
 }
 
-// rights are the rights of all providers of the stack: to make and remove things, or to list
-// them.
+// rights collects the rights of all providers in the stack: to make and remove resources, or to list them.
 func (s Settings) rights(stack awscdk.Stack, of func(providerRow) rights) (all Grants, exceptions []exception) {
 	for _, name := range s.providers() {
 		if its := of(providerRows[name]); its != nil {

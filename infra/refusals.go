@@ -7,18 +7,17 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 )
 
-// A refusal is an answer of the gateway itself, before the function is called or after
-// it has failed. Platforms read errors in the broker's own form only: JSON with a
-// description.
+// A refusal is an answer that the gateway gives itself, before the function is called or after it
+// has failed. Platforms understand errors only in the broker's own form: JSON with a description.
 type refusal struct {
 	kind        awsapigateway.ResponseType
 	description string
-	// retryAfter is in seconds; empty for none.
+	// retryAfter is a number of seconds; empty for none.
 	retryAfter string
 }
 
-// refusals are all answers of the gateway; one without an entry has the answer of its class.
-// The status codes stay those of AWS.
+// refusals returns all answers that the gateway gives itself; a kind without an entry has the
+// answer of its class. The status codes are those of AWS.
 func refusals() []refusal {
 	return []refusal{
 		{awsapigateway.ResponseType_DEFAULT_4XX(),
@@ -30,7 +29,7 @@ func refusals() []refusal {
 }
 
 func (r refusal) options() *awsapigateway.GatewayResponseOptions {
-	// As in the broker's own answers (RID-01). A request without an identity gets none.
+	// The headers are those of the broker's own answers (RID-01). A request without an identity gets none.
 	headers := map[string]*string{
 		"X-Broker-API-Request-Identity": new("method.request.header.X-Broker-API-Request-Identity"),
 		"Cache-Control":                 new("'no-store'"),
@@ -44,11 +43,11 @@ func (r refusal) options() *awsapigateway.GatewayResponseOptions {
 	}
 }
 
-// describing is the body of an error.
+// describing returns the body of an error.
 func describing(description string) string {
 	body, err := json.Marshal(map[string]string{"description": description})
 	if err != nil {
-		panic(fmt.Sprintf("encoding a refusal: %v", err)) // it is text
+		panic(fmt.Sprintf("encoding a refusal: %v", err)) // a map of strings can always be encoded
 	}
 	return string(body)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// username is the first login, until an operator chooses another.
+// username is the user name of the first login, until an operator chooses another.
 const username = "broker"
 
-// Secrets are the platforms' logins, and the ids of their records: without the ids, the records
-// belong to nobody. AWS makes the first password when it makes the stack, so no template holds
-// it. They outlive the stack, as its records do.
+// Secrets are the platforms' logins, with the ids under which their records are kept: without the
+// ids, the records would belong to nobody. AWS generates the first password when it makes the
+// stack, so no template contains it. The secret outlives the stack, as the records do.
 type Secrets struct {
 	// ARN is the secret's full ARN.
 	ARN    *string
@@ -21,14 +21,13 @@ type Secrets struct {
 	region *string
 }
 
-// FoundSecrets are the secrets that another stack left, by their ARN and key. This stack does
-// not own them.
+// FoundSecrets returns the secret that another stack left, by its ARN and key. This stack does not own it.
 func FoundSecrets(scope constructs.Construct, arn string, key awskms.IKey) *Secrets {
 	return &Secrets{ARN: &arn, key: key, region: awscdk.Stack_Of(scope).Region()}
 }
 
-// NewSecrets makes the first platform's login. AWS chooses the name of the secret, so
-// that it never collides with one that was kept.
+// NewSecrets makes the login of the first platform. AWS chooses the name of the secret, so that it
+// never collides with a secret that was kept.
 func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
 	scope = subscope(scope, "Secrets")
 	secret := awssecretsmanager.NewSecret(scope, new("Platform"), &awssecretsmanager.SecretProps{
@@ -39,20 +38,20 @@ func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
 			SecretStringTemplate: new(`{"username":"` + username + `"}`),
 			GenerateStringKey:    new("password"),
 			PasswordLength:       jsii.Number(40),
-			// Platforms and shells take letters and digits as they are.
+			// Platforms and shells take letters and digits unquoted.
 			ExcludePunctuation: new(true),
 		},
 	})
 	except(secret, exception{rule: "AwsSolutions-SMG4",
 		reason: "The platform keeps the same password, and nothing in the specification tells it " +
 			"of a new one: rotation by a schedule would lock it out. The operator changes both."})
-	// An attribute gives the ARN. A reference gives it on AWS, too, but on an emulator the mere
-	// name, for which a policy would allow nothing.
+	// The ARN comes from an attribute. A reference would give it on AWS, too, but on an emulator
+	// only the name, for which a policy would allow nothing.
 	arn := secret.Node().DefaultChild().(awssecretsmanager.CfnSecret).AttrId()
 	return &Secrets{ARN: arn, key: key, region: awscdk.Stack_Of(scope).Region()}
 }
 
-// Reading is for reading the credential, by way of Secrets Manager alone.
+// Reading returns the rights to read the secret, and to use its key through Secrets Manager only.
 func (s *Secrets) Reading() Grants {
 	opening := allow("CredentialKey", s.key.KeyArn(), "kms:Decrypt").when("StringEquals", map[string]any{
 		"kms:ViaService": service(s.key, "secretsmanager"), "kms:EncryptionContext:SecretARN": s.ARN,
@@ -60,8 +59,8 @@ func (s *Secrets) Reading() Grants {
 	return append(allow("Credential", s.ARN, "secretsmanager:GetSecretValue"), opening...)
 }
 
-// Register is the command that registers the broker with Cloud Foundry. It reads the user name
-// and the password when it runs.
+// Register returns the command that registers the broker with Cloud Foundry. The command reads the
+// user name and the password when it runs.
 func (s *Secrets) Register(url *string) *string {
 	return awscdk.Fn_Join(new(""), &[]*string{
 		new(`login="$(aws secretsmanager get-secret-value --region `), s.region, new(` --secret-id `), s.ARN,

@@ -16,9 +16,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// The context values of the provider of AWS services. Its service roles and boundaries are in
-// no stack of the CDK: an instance needs them as long as it lives, and `longshore aws
-// bootstrap` makes them.
+// The context values of the provider of AWS services. Its service roles and boundaries are not in a stack
+// of the CDK: an instance needs them as long as it exists, and `longshore aws bootstrap` makes them.
 const (
 	contextTargets  = "cloudformation-targets"
 	contextEmulator = "cloudformation-emulator"
@@ -26,11 +25,11 @@ const (
 
 // The emulators that a stack can be deployed to.
 const (
-	emulatorMiniStack  = "ministack"  // has policies enforced, and does not know all keys of conditions
+	emulatorMiniStack  = "ministack"  // enforces policies, but does not know all condition keys
 	emulatorLocalStack = "localstack" // puts no tokens on events
 )
 
-// servicesRow is the provider's row.
+// servicesRow is the row of the provider of AWS services.
 var servicesRow = providerRow{
 	read: readServices, targets: true,
 	environment: func(s Settings) map[string]string {
@@ -46,7 +45,7 @@ var servicesRow = providerRow{
 	things: rightsOf(account.Rights), inventory: rightsOf(account.Inventory),
 }
 
-// rightsOf are rights of package account.
+// rightsOf adapts rights of package account.
 func rightsOf(all func(plan.Scope, account.Options) []iampolicy.Statement) rights {
 	return func(stack awscdk.Stack, s Settings) (Grants, []exception) {
 		its := all(plan.ScopeOf(s.Stack), s.Services.options())
@@ -59,11 +58,11 @@ type Services struct {
 	// Targets are the accounts and regions, as JSON for the functions; empty for the stack's
 	// own.
 	Targets string
-	// Roles are those that the broker takes in other accounts.
+	// Roles are the roles that the broker assumes in other accounts.
 	Roles []string
-	// Regions are those of the stack's own account that it works in beside its own.
+	// Regions are further regions of the stack's own account in which the broker works.
 	Regions []string
-	// Emulator is empty on AWS.
+	// Emulator is the emulator that the stack is deployed to; empty on AWS.
 	Emulator string
 }
 
@@ -71,7 +70,8 @@ func (s Services) options() account.Options {
 	return account.Options{Emulated: s.Emulator != "", Access: s.Roles, Regions: s.Regions}
 }
 
-// readServices reads them. It writes the whole of a local file into the functions' settings.
+// readServices reads the settings of AWS services. It copies the content of a local file into the
+// settings of the functions.
 func readServices(s *Settings, r *reader, state string) {
 	targets, emulator := r.text(contextTargets, ""), r.text(contextEmulator, "")
 	if state == Off {
@@ -104,7 +104,7 @@ func readServices(s *Settings, r *reader, state string) {
 	s.Services.Targets = string(text)
 }
 
-// statements are those of package account, in the stack's own place.
+// statements returns statements of package account, with the partition, account and region of the stack filled in.
 func statements(stack awscdk.Stack, all []iampolicy.Statement) (out Grants) {
 	here := plan.Location{Partition: *stack.Partition(), Account: *stack.Account(), Region: *stack.Region()}
 	for _, s := range account.Fill(all, here) {
@@ -117,7 +117,7 @@ func statements(stack awscdk.Stack, all []iampolicy.Statement) (out Grants) {
 	return out
 }
 
-// wildcards give the reason for names with a star.
+// wildcards returns the exception for names with a star.
 func wildcards(all []iampolicy.Statement) []exception {
 	var findings []string
 	for _, s := range all {

@@ -50,7 +50,7 @@ const (
 	ContextBroker         = "broker"
 	ContextCLICredentials = "cli-credentials"
 	ContextCode           = "code"
-	// ContextConcurrency follows on the name of a function.
+	// ContextConcurrency is a suffix to the name of a function.
 	ContextConcurrency = "-concurrency"
 )
 
@@ -69,75 +69,72 @@ const (
 	X8664 = "x86_64"
 )
 
-// Settings are those of a deployment.
+// Settings are the settings of a deployment.
 type Settings struct {
-	// Stack names the stack, and with it all that it holds.
+	// Stack is the name of the stack, from which the names of its resources derive.
 	Stack        string
 	Architecture string
 	// Offerings is a folder of the operator's own offerings, relative to the
 	// repository; empty for none.
 	Offerings string
-	// Providers has the state of each, and ProviderSettings the chosen settings, by the names
-	// of the functions' settings.
+	// Providers has the state of each provider, and ProviderSettings the chosen settings, by the
+	// names of the functions' variables.
 	Providers, ProviderSettings map[string]string
-	// Servers are those of the providers on shared servers; nil for none.
+	// Servers are the servers of the providers on shared servers, by provider; nil for none.
 	Servers map[string]Servers
-	// Services are those of AWS services.
+	// Services are the settings of AWS services.
 	Services Services
-	// MinRetryAfter and MaxRetryAfter bound when clients are told to ask again;
-	// empty leaves it to the broker.
+	// MinRetryAfter and MaxRetryAfter bound the pause after which clients are told to ask again;
+	// empty for the broker's defaults.
 	MinRetryAfter, MaxRetryAfter string
-	// ReaperDryRun, if it is "true", has the reaper report orphans and remove none.
+	// ReaperDryRun, if it is "true", makes the reaper report orphans without removing them.
 	ReaperDryRun string
 	LogDays      int
-	// Tracing has X-Ray see how requests and executions pass.
+	// Tracing makes X-Ray record requests and executions.
 	Tracing Tracing
-	// Dashboard has a page of CloudWatch made.
+	// Dashboard adds a dashboard in CloudWatch.
 	Dashboard bool
-	// ThrottleRate is how many requests a second are taken on average, and
-	// ThrottleBurst how many at once.
+	// ThrottleRate is the average number of requests a second that are accepted, and ThrottleBurst
+	// the number of requests at once.
 	ThrottleRate, ThrottleBurst int
-	// PlatformRate is how many requests a second one platform may send on
-	// average; zero for as many as all.
+	// PlatformRate is the average number of requests a second that one platform may send; zero for
+	// no limit of its own.
 	PlatformRate int
-	// Allowed are the only addresses that may call the broker, as CIDR blocks;
-	// none for all.
+	// Allowed are the only addresses that may call the broker, as CIDR blocks; empty for all.
 	Allowed []string
-	// WebACL is the ARN of a web ACL, WebACLBuilt, or empty for none.
+	// WebACL is the ARN of a web ACL, or WebACLBuilt; empty for none.
 	WebACL string
-	// Domain is the name of the broker's URL, Certificate the ARN of one for it,
-	// and HostedZone the id of the zone to record it in; all empty for none.
+	// Domain is the host name of the broker's URL, Certificate the ARN of a certificate for it, and
+	// HostedZone the id of the zone to record it in; all are empty for none.
 	Domain, Certificate, HostedZone string
-	// Concurrency reserves a number of executions at once for a function. A function without
-	// one shares those of the account: a new account has so few that none can be reserved.
+	// Concurrency reserves a number of concurrent executions for a function. The other functions
+	// share the executions of the account: a new account has so few that none can be reserved.
 	Concurrency map[string]int
-	// BasePath is the path before the broker's paths where it is not the stage's name, as a
-	// custom domain maps it.
+	// BasePath is the path before the broker's paths if it is not the stage's name, such as one
+	// that a custom domain maps.
 	BasePath string
-	// AlarmTopic is the ARN of a topic of SNS that is told of alarms, AlarmEmail
-	// an address that is; both empty for nobody.
+	// AlarmTopic is the ARN of an SNS topic that receives alarms, AlarmEmail an address that does;
+	// both are empty if nobody does.
 	AlarmTopic, AlarmEmail string
-	// InVPC names the providers whose calls are made inside the VPC; none for no
-	// function there.
+	// InVPC names the providers whose calls are made inside the VPC; without any, no function runs there.
 	InVPC []string
 	VPC   VPC
-	// Table and Key are the state of a removed stack, to go on with; empty for a new one.
-	// Secret is the ARN of its platforms' logins: without it, platforms get new credentials,
-	// and further platforms are to be added again by their ids.
+	// Table and Key are the state of a removed stack to go on with; empty for a new state. Secret
+	// is the ARN of that stack's logins of platforms: without it, platforms get new credentials,
+	// and further platforms must be added again by their ids.
 	Table, Key, Secret string
-	// KeyRotation is after how many days the stack's own key is rotated.
+	// KeyRotation is the number of days after which the stack's own key is rotated.
 	KeyRotation int
-	// Broker is the identity of the broker that the table is of; empty for a new
-	// one, which gets the stack's own random id.
+	// Broker is the identity of the broker that the table belongs to; empty for a new identity,
+	// which is the stack's own random id.
 	Broker string
-	// CLICredentials deploys by the caller's own rights, without the roles of
-	// `cdk bootstrap`.
+	// CLICredentials makes the deployment use the caller's own rights, without the roles of `cdk bootstrap`.
 	CLICredentials bool
-	// Code is the folder that holds each function's folder.
+	// Code is the folder with the folders of the functions.
 	Code string
 }
 
-// retentions are the numbers of days that CloudWatch can keep logs for.
+// retentions are the numbers of days for which CloudWatch can keep logs.
 var retentions = map[int]awslogs.RetentionDays{
 	1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS,
 	7: awslogs.RetentionDays_ONE_WEEK, 14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH,
@@ -145,10 +142,9 @@ var retentions = map[int]awslogs.RetentionDays{
 	150: awslogs.RetentionDays_FIVE_MONTHS, 180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
 }
 
-// The patterns of values.
+// The forms of values.
 var (
-	// basePath is also the form of a stage's variable, and mapped the form of a path that a
-	// domain can map to an API.
+	// basePath is also the form of the stage variable; mapped is the form of a path that a domain can map to an API.
 	basePath       = regexp.MustCompile(`^(/([A-Za-z0-9._~-]|\{api\})+)+$`)
 	mapped         = regexp.MustCompile(`^/[A-Za-z0-9._-]+$`)
 	stackName      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,63}$`)
@@ -163,8 +159,8 @@ var (
 	email          = regexp.MustCompile(`^[^@\s]+@[^@\s]+\.[^@\s]+$`)
 )
 
-// ReadSettings reads the context, which gives nil for what is not set. The
-// error names everything that is wrong.
+// ReadSettings reads the settings from the context, which returns nil for a value that is not set.
+// The error names everything that is wrong.
 func ReadSettings(context func(name string) any) (Settings, error) {
 	r := reader{context: context}
 	s := Settings{
@@ -199,11 +195,11 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Code: r.text(ContextCode, "../dist"),
 	}
 	s.readProviders(&r)
-	// Unless it is chosen, one platform leaves half to the others.
+	// By default, one platform leaves half of the rate to the others.
 	s.PlatformRate = r.number(ContextPlatformRate, (s.ThrottleRate+1)/2, 0)
 	if r.context(ContextReserved) != nil {
 		s.Concurrency[FunctionProvisioner] = r.number(ContextReserved, 1, 1)
-		s.Concurrency[FunctionReaper] = 1 // two sweeps at once have one's effect
+		s.Concurrency[FunctionReaper] = 1 // a second concurrent sweep would add nothing
 	}
 	for _, name := range functionNames {
 		if r.context(name+ContextConcurrency) != nil {
@@ -214,10 +210,10 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 	return s, errors.Join(r.problems...)
 }
 
-// KMS rotates a key after so many days.
+// The bounds of KMS for the days between two rotations.
 const leastRotation, mostRotation = 90, 2560
 
-// contextNames are all names for which ReadSettings asks.
+// contextNames returns all names that ReadSettings asks for.
 func contextNames() []string {
 	names := map[string]bool{}
 	_, _ = ReadSettings(func(name string) any {
@@ -227,8 +223,8 @@ func contextNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// unknown are the given names that are not ours, such as a misspelt one. Those of the CDK
-// itself have a colon or an at sign.
+// unknown returns the given names that are not ours, such as a misspelt one. The CDK's own names
+// have a colon or an at sign.
 func unknown(given []string) []string {
 	ours := contextNames()
 	return slices.DeleteFunc(slices.Sorted(slices.Values(given)), func(name string) bool {
@@ -236,7 +232,7 @@ func unknown(given []string) []string {
 	})
 }
 
-// check collects all that is wrong with the settings.
+// check collects everything that is wrong with the settings.
 func (s Settings) check(r *reader) {
 	if !stackName.MatchString(s.Stack) {
 		r.refuse(ContextStack, s.Stack, "a name of up to 64 letters, digits and hyphens that begins with a letter")
@@ -247,7 +243,7 @@ func (s Settings) check(r *reader) {
 	if s.Architecture != ARM64 && s.Architecture != X8664 {
 		r.refuse(ContextArchitecture, s.Architecture, ARM64+" or "+X8664)
 	}
-	// The room that reads these judges each.
+	// The package that reads these settings checks each of them.
 	r.check(ContextMinRetryAfter+" and "+ContextMaxRetryAfter, map[string]string{
 		app.EnvMinRetryAfter: s.MinRetryAfter, app.EnvMaxRetryAfter: s.MaxRetryAfter,
 	})
@@ -257,7 +253,7 @@ func (s Settings) check(r *reader) {
 	}
 }
 
-// checkReach checks who reaches the broker, and how, and who is told of alarms.
+// checkReach checks who can reach the broker and how, and who receives alarms.
 func (s Settings) checkReach(r *reader) {
 	if s.BasePath != "" && !basePath.MatchString(s.BasePath) {
 		r.refuse(ContextBasePath, s.BasePath, "a path such as /broker, without a slash at its end")
@@ -303,7 +299,7 @@ func (s Settings) checkState(r *reader) {
 	}
 }
 
-// numbers lists the keys of a table in order.
+// numbers lists the keys of a map in order.
 func numbers[V any](table map[int]V) string {
 	var out []string
 	for n := range sorted.Map(table) {
@@ -312,7 +308,7 @@ func numbers[V any](table map[int]V) string {
 	return strings.Join(out, ", ")
 }
 
-// A reader collects what is wrong while it reads.
+// A reader reads values of the context, and collects what is wrong with them.
 type reader struct {
 	context  func(name string) any
 	problems []error
@@ -326,7 +322,7 @@ func (r *reader) refuse(name, value, want string) {
 	r.wrong("context %s is %q: give %s", name, value, want)
 }
 
-// check reads settings as the functions will read them.
+// check reads settings with the code of the functions that use them.
 func (r *reader) check(name string, environment map[string]string) {
 	getenv := func(name string) string { return environment[name] }
 	_, retryErr := app.ReadRetryAfter(getenv)
@@ -345,21 +341,21 @@ func (r *reader) text(name, unset string) string {
 	return fmt.Sprint(value)
 }
 
-// match refuses a value that is set and does not look as it should.
+// match refuses a value that is set but does not match its form.
 func (r *reader) match(name, value string, form *regexp.Regexp, want string) {
 	if value != "" && !form.MatchString(value) {
 		r.refuse(name, value, want)
 	}
 }
 
-// form reads a value that must have a form if it is set.
+// form reads a value that must match a form if it is set.
 func (r *reader) form(name string, form *regexp.Regexp, want string) string {
 	value := r.text(name, "")
 	r.match(name, value, form, want)
 	return value
 }
 
-// list reads values with commas between them.
+// list reads a comma-separated list.
 func (r *reader) list(name string) []string {
 	text := r.text(name, "")
 	if text == "" {

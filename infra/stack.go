@@ -14,11 +14,11 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 )
 
-// envAccount is the account of the stack, which is written into records; Lambda itself does not
-// say it.
+// envAccount is the environment variable with the account of the stack, which is written into
+// records; Lambda itself does not provide the account.
 const envAccount = "AWS_ACCOUNT_ID"
 
-// NewStack puts the concerns together. It passes to each what it needs of another.
+// NewStack makes the stack from its parts, and passes to each part what it needs of the others.
 func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	props := &awscdk.StackProps{
 		Description: new("Longshore, a service broker"),
@@ -46,7 +46,7 @@ func NewStack(scope constructs.Construct, s Settings) awscdk.Stack {
 	return stack
 }
 
-// stateOf is the stack's own state, or that of a former one to go on with.
+// stateOf returns the stack's own state, or the state of a former stack to go on with.
 func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
 	if s.Table == "" {
 		state = NewState(stack, s.KeyRotation)
@@ -60,7 +60,7 @@ func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
 	return state, FoundSecrets(stack, s.Secret, state.Key)
 }
 
-// deployed are the three functions, and what drives operations between them.
+// deployed are the three functions, and the parts that drive operations between them.
 type deployed struct {
 	api, provisioner, reaper awslambda.Function
 	workflow                 *Workflow
@@ -75,7 +75,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 	d := deployed{calls: NewCalls(stack, factory)}
 	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
-		// An inquiry, which nobody waits for, is made again by the next page.
+		// Nobody waits for an inquiry: the next page makes it again.
 		NoRetry: true,
 		Environment: s.environment(map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(),
@@ -98,7 +98,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 	})
 	d.reaper = factory.New(stack, &FunctionProps{
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,
-		// The next minute's sweep repairs what this one left.
+		// The next sweep, a minute later, repairs what this one left.
 		NoRetry: true,
 		Environment: s.environment(map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
@@ -136,7 +136,7 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 		}
 	}
 	if slices.Contains(s.providers(), app.ProviderCloudFormation) {
-		targets := cmp.Or(s.Services.Targets, "{}") // operators' commands know by it that there are such instances
+		targets := cmp.Or(s.Services.Targets, "{}") // the output tells the operators' commands that there may be such instances
 		output(outputs.AWSTargets, "Where AWS services are made, beside the stack's own account and region", &targets)
 	}
 	if api.DomainTarget != nil {
@@ -144,9 +144,9 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 	}
 }
 
-// identity is the identity of the broker: the given one, or the random part of the stack's id,
-// which no other stack has. The functions know it without reading anything, the stack's outputs
-// show it, and it outlives an emptied table.
+// identity returns the identity of the broker: the given one, or the random part of the stack's id,
+// which no other stack has. The functions know it without reading anything, the outputs of the
+// stack show it, and it survives if the table is emptied.
 func identity(stack awscdk.Stack, given string) *string {
 	if given != "" {
 		return &given
@@ -154,7 +154,7 @@ func identity(stack awscdk.Stack, given string) *string {
 	return awscdk.Fn_Select(jsii.Number(2), awscdk.Fn_Split(new("/"), stack.StackId(), nil))
 }
 
-// text is nil for what is not set.
+// text returns a pointer to the text; nil if it is empty.
 func text(s string) *string {
 	if s == "" {
 		return nil

@@ -12,18 +12,18 @@ import (
 	"github.com/longshore/longshore/internal/records/vault/kms"
 )
 
-// State is all that the broker knows: the table of its records, and the key that opens them.
-// Both outlive the stack: a platform still asks for its instances after the broker was removed.
+// State is everything that the broker knows: the table of its records, and the key that opens them.
+// Both outlive the stack: after the broker was removed, platforms still ask for their instances.
 type State struct {
 	Table awsdynamodb.ITable
 	Key   awskms.IKey
-	// Emulated leaves out conditions that ask for the presence of a key: no emulator knows
-	// these. Never set it on AWS.
+	// Emulated leaves out conditions that require a key to be present: no emulator supports these.
+	// Never set it on AWS.
 	Emulated bool
 }
 
-// FoundState is the state that another stack left, by the name of its table and the ARN
-// of its key. This stack owns neither.
+// FoundState returns the state that another stack left, by the name of its table and the ARN of its
+// key. This stack owns neither.
 func FoundState(scope constructs.Construct, table, key string) *State {
 	scope = subscope(scope, "State")
 	return &State{
@@ -32,8 +32,8 @@ func FoundState(scope constructs.Construct, table, key string) *State {
 	}
 }
 
-// NewState makes the table, as the store describes it, and its key, which is rotated after
-// so many days. Each rotation adds a dollar a month, up to the second one.
+// NewState makes the table, as the store describes it, and its key, which is rotated after the
+// given number of days. Each rotation adds a dollar a month, up to the second one.
 func NewState(scope constructs.Construct, keyRotation int) *State {
 	scope = subscope(scope, "State")
 	key := awskms.NewKey(scope, new("Key"), &awskms.KeyProps{
@@ -67,9 +67,8 @@ func NewState(scope constructs.Construct, keyRotation int) *State {
 	return &State{Table: table, Key: key}
 }
 
-// Records is for reading records by their keys and committing changes: of a
-// transaction, AWS asks for the rights of each of its parts. The table's key
-// may be used by way of the table and of nothing else.
+// Records returns the rights to read records by their keys and to commit changes: for a transaction,
+// AWS requires the rights for each of its parts. The table's key may be used through the table only.
 func (s *State) Records() Grants {
 	throughTable := allow("TableKey", s.Key.KeyArn(),
 		"kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext",
@@ -79,37 +78,37 @@ func (s *State) Records() Grants {
 	return append(records, throughTable...)
 }
 
-// Lists is for listing an instance's bindings, its history, and what the console shows.
+// Lists returns the rights to list an instance's bindings, its history, and what the console shows.
 func (s *State) Lists() Grants {
 	return allow("Lists", s.Table.TableArn(), "dynamodb:Query")
 }
 
-// Reapers is for listing the records that are the reaper's own, and no others.
+// Reapers returns the rights to list the records of the reaper itself, and no others.
 func (s *State) Reapers() Grants {
 	return s.only(allow("Own", s.Table.TableArn(), "dynamodb:Query"), "dynamodb:LeadingKeys", []string{ledger.ReaperPartition})
 }
 
-// Removal is for removing records that are no longer needed.
+// Removal returns the rights to remove records that are no longer needed.
 func (s *State) Removal() Grants {
 	return allow("Removal", s.Table.TableArn(), "dynamodb:DeleteItem")
 }
 
-// Due is for listing what is due, and reading it.
+// Due returns the rights to list and read what is due.
 func (s *State) Due() Grants {
 	index := awscdk.Fn_Join(new("/index/"), &[]*string{s.Table.TableArn(), new(dynamo.IndexDue)})
 	return append(allow("Due", index, "dynamodb:Query"), allow("DueRecords", s.Table.TableArn(), "dynamodb:BatchGetItem")...)
 }
 
-// Sealing is for sealing and opening the secret parts of records. It allows the
-// encryption contexts of the vault and no others, so it does not open what the table or
-// Secrets Manager has encrypted with the same key, nor what has no context.
+// Sealing returns the rights to seal and open the secret parts of records. They are limited to the
+// encryption contexts of the vault, so they open neither what the table or Secrets Manager has
+// encrypted with the same key, nor anything without a context.
 func (s *State) Sealing() Grants {
 	sealing := allow("Sealing", s.Key.KeyArn(), "kms:Decrypt", "kms:GenerateDataKey")
 	return s.only(sealing, "kms:EncryptionContextKeys", kms.ContextKeys)
 }
 
-// only has a grant allow calls whose values of a key are all among these. Hazard: that
-// alone holds of a call without the key, too.
+// only restricts a grant to calls whose values of a condition key are all among the given ones.
+// Hazard: by itself, that condition also holds for a call without the condition key.
 func (s *State) only(of Grants, key string, values []string) Grants {
 	of = of.when("ForAllValues:StringEquals", map[string]any{key: values})
 	if s.Emulated {

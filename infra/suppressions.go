@@ -10,13 +10,13 @@ import (
 // An exception is a rule of cdk-nag that a resource breaks on purpose.
 type exception struct {
 	rule string
-	// reason says it in plain words, for whoever reads the template.
+	// reason is the explanation for readers of the template, in plain words.
 	reason string
-	// findings are the ones that are meant, of a rule that tells them apart.
+	// findings are the intended findings, for a rule that has several.
 	findings []string
 }
 
-// merged puts exceptions to one rule together: a resource says a rule once.
+// merged joins the exceptions to each rule: a resource names a rule once.
 func merged(exceptions []exception) (out []exception) {
 	for _, e := range exceptions {
 		if at := slices.IndexFunc(out, func(o exception) bool { return o.rule == e.rule }); at >= 0 {
@@ -29,9 +29,9 @@ func merged(exceptions []exception) (out []exception) {
 	return out
 }
 
-// except writes exceptions to the resource itself, where cdk-nag and readers of
-// the template find them; CloudFormation takes no notice. It is called once
-// for a resource, and the tests hold every exception to be needed.
+// except writes exceptions to the resource itself, where cdk-nag and readers of the template find
+// them; CloudFormation ignores them. It must be called once for each resource. The tests check that
+// every exception is needed.
 func except(of constructs.IConstruct, exceptions ...exception) {
 	var rules []map[string]any
 	for _, e := range exceptions {

@@ -1,12 +1,12 @@
 package main
 
-// Tracing has X-Ray see requests and executions: which part took how long, and which failed. It
-// sees no bodies.
+// Tracing makes X-Ray record requests and executions: how long each part took, and which part
+// failed. X-Ray does not see bodies.
 type Tracing bool
 
 var everything = new("*")
 
-// Grants are for writing traces.
+// Grants returns the rights to write traces.
 func (t Tracing) Grants(more ...string) Grants {
 	if !t {
 		return nil
@@ -14,7 +14,7 @@ func (t Tracing) Grants(more ...string) Grants {
 	return allow("Traces", everything, append([]string{"xray:PutTelemetryRecords", "xray:PutTraceSegments"}, more...)...)
 }
 
-// Exceptions give the reason why Grants reach everything.
+// Exceptions returns the reason why Grants allow all resources.
 func (t Tracing) Exceptions() []exception {
 	if !t {
 		return nil

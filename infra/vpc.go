@@ -12,11 +12,11 @@ import (
 	"github.com/longshore/longshore/internal/app"
 )
 
-// A VPC is where a function runs: the ids of subnets and security groups, which say
-// themselves which VPC they belong to.
+// A VPC is the place where a function runs: the ids of subnets and security groups, from which AWS
+// knows the VPC itself.
 type VPC struct{ Subnets, SecurityGroups []string }
 
-// The patterns of ids.
+// The forms of ids.
 var (
 	subnetID        = regexp.MustCompile(`^subnet-[0-9a-f]{8,17}$`)
 	securityGroupID = regexp.MustCompile(`^sg-[0-9a-f]{8,17}$`)
@@ -46,15 +46,14 @@ func (s Settings) checkVPC(r *reader) {
 // FunctionCalls is the name of the function that calls providers inside a VPC.
 const FunctionCalls = "calls"
 
-// Calls is the second deployment of the provisioner: inside the VPC it only makes the
-// calls that the provisioner and the reaper ask for. Nil if no provider needs one: then
-// there is nothing to call.
+// Calls is the second deployment of the provisioner: inside the VPC, it only makes the calls that
+// the provisioner and the reaper ask for. Calls is nil if no provider needs a VPC.
 type Calls struct {
 	Function  awslambda.Function
 	providers []string
 }
 
-// NewCalls makes the function if a provider needs it.
+// NewCalls makes the function if a provider needs it; it returns nil otherwise.
 func NewCalls(scope constructs.Construct, f *Factory) *Calls {
 	s := f.Settings
 	if s.InVPC == nil {
@@ -75,15 +74,15 @@ func NewCalls(scope constructs.Construct, f *Factory) *Calls {
 	return c
 }
 
-// networkActions are what Lambda needs to put a function into a VPC.
+// networkActions are the actions that Lambda needs to put a function into a VPC.
 var networkActions = []string{
 	"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces",
 	"ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 }
 
-// interfaces lets Lambda manage the function's network interfaces, which it does with
-// the function's role, and denies the same to the program. The condition tells them
-// apart: only calls from a function's code carry the ARN of a function.
+// interfaces lets Lambda manage the network interfaces of the function, which it does with the
+// function's role, and denies the same actions to the program. The condition distinguishes the two:
+// only calls from a function's code carry the ARN of a function.
 func interfaces() Grants {
 	return append(allow("Interfaces", everything, networkActions...),
 		awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
@@ -93,7 +92,7 @@ func interfaces() Grants {
 		}))
 }
 
-// ARN is where to call; nil without a function.
+// ARN returns the ARN of the function; nil if there is none.
 func (c *Calls) ARN() *string {
 	if c == nil {
 		return nil
@@ -101,7 +100,7 @@ func (c *Calls) ARN() *string {
 	return c.Function.FunctionArn()
 }
 
-// Providers are the names of the providers that are called there.
+// Providers returns the names of the providers that are called inside the VPC.
 func (c *Calls) Providers() *string {
 	if c == nil {
 		return nil
@@ -109,7 +108,7 @@ func (c *Calls) Providers() *string {
 	return new(strings.Join(c.providers, ","))
 }
 
-// Calling is for calling it.
+// Calling returns the rights to call the function.
 func (c *Calls) Calling() Grants {
 	if c == nil {
 		return nil

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// executionLimit is the longest polling of an operation. The reaper starts a longer one
-	// again, in another execution.
+	// executionLimit bounds the polling of an operation in one execution. The reaper starts a
+	// longer operation again, in another execution.
 	executionLimit = 7 * 24 * time.Hour
-	// stepLimit is longer than the provisioner runs, so that it ends by itself.
+	// stepLimit is longer than the provisioner may run, so that the provisioner ends by itself.
 	stepLimit = app.ProvisionerTimeout + 30*time.Second
 )
 
-// Workflow drives operations. Executions are not logged: the provisioner logs what it
-// does, and executions hold ids only.
+// Workflow drives operations. Executions are not logged: the provisioner logs what it does, and
+// executions contain only ids.
 type Workflow struct {
 	StateMachine awsstepfunctions.StateMachine
 	provisioner  awslambda.Function
@@ -68,12 +68,12 @@ func NewWorkflow(scope constructs.Construct, provisioner awslambda.Function, tra
 	return w
 }
 
-// Starting is for starting executions.
+// Starting returns the rights to start executions.
 func (w *Workflow) Starting() Grants {
 	return allow("Start", w.StateMachine.StateMachineArn(), "states:StartExecution")
 }
 
-// Finishing is for calling the provisioner, and waiting for it.
+// Finishing returns the rights to call the provisioner, and to wait for it.
 func (w *Workflow) Finishing() Grants {
 	return allow("Step", w.provisioner.FunctionArn(), "lambda:InvokeFunction")
 }

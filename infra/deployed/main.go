@@ -1,7 +1,6 @@
-// Command deployed tells the operator about a deployed stack: with which state it goes on when
-// it is deployed again, what stays when it is destroyed, and how its broker is reached. Before
-// a deployment it prepares the account for AWS services; it owns and changes nothing else. It
-// needs the operator's own rights.
+// Command deployed tells the operator about a deployed stack: which state a new deployment must go on with,
+// what stays when the stack is destroyed, and how its broker is reached. Before a deployment it prepares
+// the account for AWS services; it owns and changes nothing else. It needs the operator's own rights.
 package main
 
 import (
@@ -47,7 +46,7 @@ func main() {
 	}
 }
 
-// A misuse is a command line that asks nothing. It comes with how to ask.
+// A misuse is a command line that asks nothing; its text explains the usage.
 type misuse string
 
 func (m misuse) Error() string { return string(m) + "\n\n" + strings.TrimSpace(usage) }

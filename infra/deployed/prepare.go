@@ -17,14 +17,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// This program runs where the CDK does, in infra.
+// This program runs in the folder infra, like the CDK.
 const (
-	repository = ".."       // what paths in context values are relative to
-	cdkFile    = "cdk.json" // has context values beside those of the CDK's command line
+	repository = ".."       // the folder to which paths in context values are relative
+	cdkFile    = "cdk.json" // has further context values
 )
 
-// contextOf reads context values as the CDK does: from its file, and then from its command
-// line.
+// contextOf reads context values as the CDK does: from its file first, and then from its command line.
 func contextOf(file string, words []string) (map[string]string, error) {
 	values := map[string]string{}
 	raw, err := os.ReadFile(file)
@@ -53,9 +52,9 @@ func contextOf(file string, words []string) (map[string]string, error) {
 	return values, nil
 }
 
-// prepare prepares the account and the region of a stack for AWS services, if the stack is to
-// have them. It makes a stack of its own, which stays as long as an instance may need it, also
-// without its offering and without the broker's stack.
+// prepare prepares the account and the region of a stack for AWS services, if the stack is to offer
+// these. It makes a separate stack, which stays as long as an instance may need it, even without
+// the offering of the instance and without the broker's stack.
 func prepare(ctx context.Context, stack string, values map[string]string, out, diagnostics io.Writer) error {
 	const on, withdrawn = "true", "withdrawn"
 	if state := values[app.ProviderCloudFormation]; state != on && state != withdrawn {

@@ -15,18 +15,18 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 )
 
-// Stacks is *cloudformation.Client as this program calls it.
+// Stacks is the part of *cloudformation.Client that this program calls.
 type Stacks interface {
 	outputs.Stacks
 	GetTemplate(ctx context.Context, in *cloudformation.GetTemplateInput,
 		opts ...func(*cloudformation.Options)) (*cloudformation.GetTemplateOutput, error)
 }
 
-// A part of a stack outlives it.
+// A part is a resource of a stack that outlives the stack.
 type part struct {
-	// name is for people, context how a deployment is told of it.
+	// name is for people; context is the context value that tells a deployment about the part.
 	name, context string
-	// output says which it is, and kind is its type in a template.
+	// output is the stack's output that identifies the part, and kind its type in a template.
 	output, kind string
 }
 
@@ -36,13 +36,13 @@ var parts = []part{
 	{"the secret that the platforms log in with", "secret", outputs.Secret, "AWS::SecretsManager::Secret"},
 }
 
-// A template is of a deployed stack.
+// A template is the template of a deployed stack.
 type template struct {
 	Resources map[string]struct{ Type, DeletionPolicy string }
 	Outputs   map[string]struct{ Value any }
 }
 
-// policy is the deletion policy of the part, and whether the stack owns it.
+// policy returns the deletion policy of the part, and whether the stack owns the part.
 func (t template) policy(p part) (deletion string, owned bool) {
 	for _, r := range t.Resources {
 		if r.Type == p.kind {
@@ -64,10 +64,9 @@ func templateOf(ctx context.Context, client Stacks, stack string) (template, err
 	return t, nil
 }
 
-// state prints the context values by which the stack goes on with its state. A stack that took
-// over the state of another one is told each time: without that it would get a new table, and
-// know nothing. A stack that does not exist yet, or whose first deployment failed, has no
-// state.
+// state prints the context values with which the stack goes on with its state. A stack that took over
+// the state of another one must be told about it at each deployment: otherwise it would get a new table,
+// and know nothing. A stack that does not exist yet, or whose first deployment failed, has no state.
 func state(ctx context.Context, client Stacks, stack string, out, diagnostics io.Writer) error {
 	said, err := outputs.Of(ctx, client, stack)
 	if awserr.Is(err, awserr.Absent) || errors.Is(err, outputs.ErrNone) {
@@ -100,8 +99,8 @@ func state(ctx context.Context, client Stacks, stack string, out, diagnostics io
 	return err
 }
 
-// kept says which parts outlive the stack, and how another stack goes on with them: the stack's
-// outputs go with the stack. It is an error if a part would be deleted.
+// kept prints which parts outlive the stack, and how another stack goes on with them, since the
+// stack's outputs disappear with it. It returns an error if a part would be deleted.
 func kept(ctx context.Context, client Stacks, stack string, said map[string]string, out io.Writer) error {
 	t, err := templateOf(ctx, client, stack)
 	if err != nil {
