@@ -39,9 +39,9 @@ type FunctionProps struct {
 	Timeout                    time.Duration
 	// MemoryMB also determines the share of a processor.
 	MemoryMB int
-	// Environment leaves out what is nil.
+	// Environment has the variables of the function; nil values are left out.
 	Environment map[string]*string
-	// Grants are all its rights, beside that to write its log.
+	// Grants are all rights of the function, besides the right to write its log.
 	Grants Grants
 	// Exceptions are the exceptions of the function's role.
 	Exceptions []exception
@@ -60,7 +60,7 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	})
 	tracing := f.Settings.Tracing
 	if props.VPC.Subnets != nil {
-		tracing = false // it has no rights, and no way out
+		tracing = false // such a function has no rights, and no way out
 	}
 	writing := allow("Log", log.LogGroupArn(), "logs:CreateLogStream", "logs:PutLogEvents")
 	role := awsiam.NewRole(scope, new("Role"), &awsiam.RoleProps{

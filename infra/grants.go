@@ -12,7 +12,7 @@ import (
 // Grants are statements of a policy.
 type Grants []awsiam.PolicyStatement
 
-// allow allows actions on one resource, and says what for.
+// allow allows actions on one resource; what names the statement after its purpose.
 func allow(what string, resource *string, actions ...string) Grants {
 	return Grants{awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: &what, Resources: &[]*string{resource}, Actions: jsii.Strings(actions...),

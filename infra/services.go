@@ -55,8 +55,8 @@ func rightsOf(all func(plan.Scope, account.Options) []iampolicy.Statement) right
 
 // Services are the settings of AWS services.
 type Services struct {
-	// Targets are the accounts and regions, as JSON for the functions; empty for the stack's
-	// own.
+	// Targets are the accounts and regions, as JSON for the functions; empty if there are none but the
+	// stack's own.
 	Targets string
 	// Roles are the roles that the broker assumes in other accounts.
 	Roles []string

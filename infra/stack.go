@@ -75,7 +75,7 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 	d := deployed{calls: NewCalls(stack, factory)}
 	d.provisioner = factory.New(stack, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
-		// Nobody waits for an inquiry: the next page makes it again.
+		// An inquiry has no waiting caller: the next page makes it again.
 		NoRetry: true,
 		Environment: s.environment(map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(),
