@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// A file stands in an archive. A name that ends in a slash is a folder's. It belongs to root,
-// unless owner is another user's number.
+// A file is a member of an archive. A name that ends in a slash is that of a folder. The file
+// belongs to root, unless owner is the number of another user.
 type file struct {
 	name    string
 	mode    int64
@@ -22,7 +22,7 @@ type file struct {
 	content []byte
 }
 
-// packed writes files into a tar archive, sorted, all of one time.
+// packed writes files into a tar archive, sorted by name, all with the same time.
 func packed(files []file, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -44,7 +44,7 @@ func packed(files []file, at time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// tarGz is packed, compressed. The header of gzip has neither a time nor a name.
+// tarGz returns the result of packed, compressed. The header of gzip has neither a time nor a name.
 func tarGz(files []file, at time.Time) ([]byte, error) {
 	raw, err := packed(files, at)
 	if err != nil {
@@ -80,8 +80,7 @@ func zipped(files []file, at time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ar writes what a Debian package is: files behind headers of fixed width, each at an even
-// offset.
+// ar writes the archive format of Debian packages: files behind headers of fixed width, each at an even offset.
 func ar(files []file, at time.Time) []byte {
 	var b bytes.Buffer
 	b.WriteString("!<arch>\n")

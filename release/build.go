@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A platform is what a program is built for, as Go names it.
+// A platform is a system that a program is built for, as Go names it.
 type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "_" + p.arch }
@@ -21,32 +21,32 @@ var (
 	functions = []string{"api", "provisioner", "reaper"}
 )
 
-// lambdaArch is an architecture as AWS Lambda names it.
+// lambdaArch has the names that AWS Lambda gives to architectures.
 var lambdaArch = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
-// A release is what is made of one state of the sources.
+// A release is everything that is made from one state of the sources.
 type release struct {
 	root, out, version string
-	// offer is the provider whose offerings a stack of the release's template has.
+	// offer is the provider whose offerings the stack of the release's template has.
 	offer string
-	// time is that of the commit: no file bears another one.
+	// time is the time of the commit: every file bears it.
 	time      time.Time
 	platforms []platform
 	// scratch holds the programs while they are packed.
 	scratch string
 }
 
-// A program is built, and not yet packed.
+// A program is a built program that is not packed yet.
 type program struct {
 	platform
 	content []byte
 }
 
-// papers lie beside every program.
+// papers are the documents that accompany every program.
 type papers struct{ licence, third, readme []byte }
 
-// make writes everything but the checksums. The folder is emptied first: a file of an earlier
-// version would be signed along.
+// make writes everything but the checksums. It empties the folder first: a file of an earlier
+// version would be signed, too.
 func (r *release) make(ctx context.Context) (err error) {
 	if err := os.RemoveAll(r.out); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (r *release) make(ctx context.Context) (err error) {
 	return r.write("install.sh", installer, err)
 }
 
-// write makes a file of the release, unless its content could not be made.
+// write writes a file of the release, unless its content could not be made.
 func (r *release) write(name string, content []byte, err error) error {
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *release) write(name string, content []byte, err error) error {
 	return os.WriteFile(filepath.Join(r.out, name), content, 0o644)
 }
 
-// papers reads the papers; the licences of others also stand alone.
+// papers reads the documents; it also writes the licences of others to a file of their own.
 func (r *release) papers(ctx context.Context) (p papers, err error) {
 	if p.licence, err = os.ReadFile(filepath.Join(r.root, "LICENSE")); err != nil {
 		return p, err
@@ -125,7 +125,7 @@ func (r *release) programs(ctx context.Context, beside papers) (linux []program,
 	return linux, nil
 }
 
-// zips builds and packs the functions, as AWS Lambda takes them, and the template that deploys them.
+// zips builds and packs the functions, in the form that AWS Lambda requires, and the template that deploys them.
 func (r *release) zips(ctx context.Context) error {
 	var catalogs map[string][]byte
 	for _, on := range r.platforms {
@@ -149,7 +149,7 @@ func (r *release) zips(ctx context.Context) error {
 				return err
 			}
 		}
-		if catalogs == nil { // it is the same for both architectures
+		if catalogs == nil { // the catalog is the same for both architectures
 			var err error
 			if catalogs, err = r.stack(ctx, dir, arch); err != nil {
 				return fmt.Errorf("making the template: %w", err)
@@ -169,8 +169,8 @@ func (r *release) zips(ctx context.Context) error {
 	return nil
 }
 
-// build compiles a program, and writes which modules it consists of, as the linker noted in it.
-// The tool that does so runs here, and not on the program's platform.
+// build compiles a program, and writes the list of the modules that it consists of, as the linker noted
+// them in the program. The tool that writes the list runs on this machine, not on the program's platform.
 func (r *release) build(ctx context.Context, on platform, name, pkg string, flags ...string) (program, error) {
 	path := filepath.Join(r.scratch, name)
 	args := slices.Concat([]string{"build", "-o", path}, flags, []string{pkg})
@@ -190,8 +190,8 @@ func (p platform) environment() []string {
 	return append([]string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch}, fixed...)
 }
 
-// fixed are the settings that every call of Go gets, whatever the machine's are: each would change
-// the bytes of a program.
+// fixed are the settings for every call of Go, whatever the settings of the machine: each of them
+// would change the bytes of a program.
 var fixed = []string{
 	"GOFLAGS=-mod=readonly -buildvcs=false -trimpath -gcflags=maragu.dev/gomponents/...=-l",
 	"GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off",

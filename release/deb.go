@@ -30,7 +30,7 @@ func (r *release) deb(p program, beside papers) error {
 		{name: "usr/bin/longshore", mode: 0o755, content: p.content},
 		{name: "usr/lib/systemd/system/longshore.service", mode: 0o644, content: unit},
 		{name: "usr/lib/sysusers.d/longshore.conf", mode: 0o644, content: sysusers},
-		// It may hold passwords.
+		// The file may contain passwords.
 		{name: "etc/default/longshore", mode: 0o600, content: defaults},
 		{name: "usr/share/doc/longshore/README.md", mode: 0o644, content: beside.readme},
 		{name: "usr/share/doc/longshore/copyright", mode: 0o644, content: slices.Concat(beside.licence, beside.third)},
@@ -52,12 +52,13 @@ func (r *release) deb(p program, beside papers) error {
 	return r.write(name, archive, nil)
 }
 
-// debianVersion sorts as the version does: to Debian, a tilde comes before everything.
+// debianVersion converts a version so that Debian sorts it in the same way: to Debian, a tilde
+// comes before everything.
 func debianVersion(version string) string {
 	return strings.Replace(strings.TrimPrefix(version, "v"), "-", "~", 1)
 }
 
-// control are the files that tell dpkg of the package.
+// control returns the files that describe the package to dpkg.
 func (r *release) control(arch string, files []file) []file {
 	size := 0
 	var sums strings.Builder
@@ -89,7 +90,7 @@ Description: service broker for databases and AWS services
 	}
 }
 
-// withFolders adds the folders that files lie in, as dpkg removes those that it has unpacked.
+// withFolders adds the folders of the files, since dpkg removes only folders that it has unpacked.
 func withFolders(files []file) []file {
 	seen, all := map[string]bool{}, []file{{name: "./", mode: 0o755}}
 	for _, f := range files {

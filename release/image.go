@@ -19,10 +19,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nonroot is the user that the image runs as. It has no entry in a file of users.
+// nonroot is the user that the image runs as. The image has no file of users that would name it.
 const nonroot = 65532
 
-// image writes an index of one image for each program, as an archive of an OCI layout.
+// image writes an index with one image for each program, as an archive of an OCI layout.
 func (r *release) image(programs []program, beside papers) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range programs {
@@ -59,8 +59,8 @@ func (r *release) image(programs []program, beside papers) error {
 	return r.write(fmt.Sprintf("longshore_%s_oci.tar", r.version), archive, err)
 }
 
-// certificates are Mozilla's authorities, of the version that go.mod pins. Those that Mozilla
-// trusts for some certificates alone are left out: a file cannot say for which.
+// certificates returns the certificate authorities of Mozilla, in the version that go.mod pins. It
+// leaves out authorities that Mozilla trusts for some certificates only: a file cannot say for which.
 func certificates() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {
@@ -75,8 +75,8 @@ func certificates() []byte {
 	return b.Bytes()
 }
 
-// imageOf is the image of one program, of one layer. Its user may write to the data folder alone,
-// which a new volume takes over.
+// imageOf returns the image of one program, with a single layer. Its user may write only to the
+// data folder, whose owner and mode a new volume inherits.
 func (r *release) imageOf(p program, beside papers) (v1.Image, error) {
 	raw, err := packed([]file{
 		{name: "longshore", mode: 0o755, content: p.content},

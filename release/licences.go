@@ -16,17 +16,17 @@ import (
 	"strings"
 )
 
-// A licenceFile is named as authors name theirs. A noticeFile has to be passed on too, and is no
-// licence by itself.
+// licenceFile matches the names that authors give to licences. A noticeFile must be passed on, too,
+// but is not a licence by itself.
 var (
 	licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|copyright)([-._].*)?$`)
 	noticeFile  = regexp.MustCompile(`(?i)^(notice|patents|copyright)`)
 )
 
-// licences are the texts that come with the code of others, of each module that is linked into
-// any program, and of Go. A module without a text may not be passed on: it ends the release.
+// licences returns the texts that come with the code of others: of each module that is linked into
+// any program, and of Go. A module without a licence must not be passed on, and ends the release.
 func (r *release) licences(ctx context.Context) ([]byte, error) {
-	texts := map[string]map[string]bool{} // by text, the modules that it is of
+	texts := map[string]map[string]bool{} // the modules of each text
 	goroot, err := output(ctx, r.root, fixed, goCommand(), "env", "GOROOT", "GOVERSION")
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (r *release) licences(ctx context.Context) ([]byte, error) {
 	return written(texts), nil
 }
 
-// A linkedPackage is one of which a program consists, as go list describes it.
+// A linkedPackage is a package that a program consists of, as go list describes it.
 type linkedPackage struct {
 	Dir    string
 	Module *struct {
@@ -64,7 +64,7 @@ type linkedPackage struct {
 	}
 }
 
-// linked are the packages of all programs on a platform.
+// linked returns the packages of all programs on a platform.
 func (r *release) linked(ctx context.Context, p platform) (packages []linkedPackage, err error) {
 	raw, err := output(ctx, r.root, p.environment(), goCommand(), "list", "-deps", "-tags", "lambda.norpc",
 		"-json=Dir,Module", "./cmd/longshore", "./functions/...")
@@ -82,8 +82,8 @@ func (r *release) linked(ctx context.Context, p platform) (packages []linkedPack
 	}
 }
 
-// collect reads the texts of a package: those in its folder, and in each above it up to the
-// module's, as part of a module may be somebody else's.
+// collect reads the texts for a package: those in its folder, and in each folder above it up to the
+// module's, since a part of a module may be somebody else's work.
 func collect(texts map[string]map[string]bool, module, top, dir string) error {
 	found := false
 	for {
@@ -117,7 +117,7 @@ func collect(texts map[string]map[string]bool, module, top, dir string) error {
 	return nil
 }
 
-// written puts each text once, under the modules that it is of.
+// written joins the texts, each once, under the modules that it belongs to.
 func written(texts map[string]map[string]bool) []byte {
 	var parts []string
 	for text, modules := range texts {

@@ -1,7 +1,7 @@
-// Command release makes everything that a version of Longshore is published as: archives and
-// packages of the program, the functions' zips, an image, lists of what is in them, and their
-// checksums. It owns the shapes and names of these files, and needs Go, Node.js, git and ssh-keygen.
-// Two runs over the same sources write the same bytes; docs/release.md says how to try that.
+// Command release makes everything that is published as a version of Longshore: archives and
+// packages of the program, the zips of the functions, an image, lists of their contents, and
+// checksums. It owns the forms and names of these files, and needs Go, Node.js, git and ssh-keygen.
+// Two runs over the same sources write the same bytes; docs/release.md says how to check that.
 package main
 
 import (
@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, getenv func(string) string) error {
 	if err := checkVersion(r.version); err != nil {
 		return err
 	}
-	if *key != "" { // it is needed last, after minutes
+	if *key != "" { // checked now, since it is needed only after minutes
 		if *key, err = filepath.Abs(*key); err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func checkVersion(version string) error {
 	return nil
 }
 
-// checkSources refuses sources that nobody could check out again under the version's name.
+// checkSources refuses sources that cannot be checked out again under the name of the version.
 func checkSources(ctx context.Context, root, version string) error {
 	changed, err := output(ctx, root, nil, "git", "status", "--porcelain")
 	if err != nil {
@@ -107,7 +107,7 @@ func checkSources(ctx context.Context, root, version string) error {
 	return fmt.Errorf("the commit does not have the tag %s: run git tag -s %s, or try with DRAFT=1", version, version)
 }
 
-// timeOf is the time that every file of the release bears: SOURCE_DATE_EPOCH, or the commit's.
+// timeOf returns the time for every file of the release: SOURCE_DATE_EPOCH, or the time of the commit.
 func timeOf(ctx context.Context, root, epoch string) (time.Time, error) {
 	if epoch == "" {
 		var err error
@@ -122,7 +122,7 @@ func timeOf(ctx context.Context, root, epoch string) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// output runs a command in a folder, with more environment, and returns its trimmed output.
+// output runs a command in a folder with additional environment variables, and returns its trimmed output.
 func output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir, c.Env = dir, append(os.Environ(), env...)
@@ -137,5 +137,5 @@ func output(ctx context.Context, dir string, env []string, name string, args ...
 	return strings.TrimSpace(string(raw)), nil
 }
 
-// goCommand is the Go that make was told to use.
+// goCommand returns the Go command that make was told to use.
 func goCommand() string { return cmp.Or(os.Getenv("GO"), "go") }

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// sums is the file of checksums, in which sha256sum --check finds everything else.
+// sums is the file of checksums, with which sha256sum --check verifies everything else.
 const sums = "SHA256SUMS"
 
-// namespace is what a signature is for, as ssh-keygen calls it: one that the same key made for
-// another purpose is none of a release.
+// namespace is the purpose of the signature, in the terms of ssh-keygen: a signature that the same
+// key made for another purpose does not count for a release.
 const namespace = "longshore-release"
 
 func writeSums(dir string) error {
@@ -32,8 +32,7 @@ func writeSums(dir string) error {
 	return os.WriteFile(filepath.Join(dir, sums), []byte(b.String()), 0o644)
 }
 
-// sign writes a signature of the checksums beside them, by an SSH key; without a key it does
-// nothing.
+// sign writes an SSH signature of the checksums beside them; it does nothing without a key.
 func sign(ctx context.Context, dir, key string) error {
 	if key == "" {
 		return nil

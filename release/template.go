@@ -11,27 +11,26 @@ import (
 	"strings"
 )
 
-// bootstrap is the program in a function's folder, and in its zip.
+// bootstrap is the name of the program in a function's folder, and in its zip.
 const bootstrap = "bootstrap"
 
-// zip names the zip of a function.
+// zip returns the name of a function's zip.
 func (r *release) zip(function, arch string) string {
 	return fmt.Sprintf("longshore-%s_%s_%s.zip", function, r.version, arch)
 }
 
-// A template is what CloudFormation deploys. The members that are not named here stay as the CDK
-// app wrote them.
+// A template is a CloudFormation template. Members that are not named here stay as the CDK app wrote them.
 type template map[string]json.RawMessage
 
-// code is where the template has the code of a function from.
+// code is the place from which the template takes the code of a function.
 type code struct {
 	Bucket any `json:"S3Bucket"`
 	Key    any `json:"S3Key"`
 }
 
-// stack describes a deployment, whose template takes the release's zips from a bucket of the
-// operator's. The folder has the functions' programs. It gives the compiled catalog, by the functions
-// that read it.
+// stack writes the template of a deployment that takes the release's zips from a bucket of the
+// operator's. The folder programs has the programs of the functions. It returns the compiled
+// catalog for each function that reads it.
 func (r *release) stack(ctx context.Context, programs, arch string) (catalogs map[string][]byte, err error) {
 	out := filepath.Join(r.scratch, "stack")
 	settings, err := json.Marshal(map[string]string{"code": programs, "architecture": arch, r.offer: "true"})
@@ -55,15 +54,15 @@ func (r *release) stack(ctx context.Context, programs, arch string) (catalogs ma
 		content, err := os.ReadFile(filepath.Join(out, "asset."+asset, "catalog.dat"))
 		if err == nil {
 			catalogs[function] = content
-		} else if !errors.Is(err, os.ErrNotExist) { // the reaper reads none
+		} else if !errors.Is(err, os.ErrNotExist) { // the reaper reads no catalog
 			return nil, err
 		}
 	}
 	return catalogs, nil
 }
 
-// published makes the template of a release of the CDK's: parameters say which bucket holds the
-// zips, instead of the bucket of `cdk bootstrap`. It gives the CDK's names of the zips too, by function.
+// published turns the CDK's template into that of a release: parameters name the bucket with the zips,
+// instead of the bucket of `cdk bootstrap`. It also returns the CDK's names of the zips, by function.
 func (r *release) published(raw []byte) (out []byte, assets map[string]string, err error) {
 	var t template
 	var resources map[string]json.RawMessage
@@ -94,7 +93,7 @@ func (r *release) published(raw []byte) (out []byte, assets map[string]string, e
 	if t["Resources"], err = json.Marshal(resources); err != nil {
 		return nil, nil, err
 	}
-	delete(t, "Rules") // they ask for the version of `cdk bootstrap`
+	delete(t, "Rules") // they check the version of `cdk bootstrap`
 	t["Parameters"] = json.RawMessage(`{
     "CodeBucket": {"Type": "String", "Description": "The bucket, in the region of the stack, that holds the zips of the release"},
     "CodePrefix": {"Type": "String", "Default": "", "Description": "What their keys begin with, such as longshore/"},
@@ -109,7 +108,7 @@ func (r *release) published(raw []byte) (out []byte, assets map[string]string, e
 	return append(out, '\n'), assets, nil
 }
 
-// from has a function take its code from the release's zip; it gives the CDK's name of the zip.
+// from makes a function take its code from the release's zip; it returns the CDK's name of the zip.
 func (r *release) from(resource json.RawMessage, function string) (changed json.RawMessage, asset string, err error) {
 	var whole, properties map[string]json.RawMessage
 	var was struct{ S3Key string }
