@@ -22,7 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/test/memory"
 )
 
-// A bench is one run.
+// A bench is one run of the benchmark.
 type bench struct {
 	options
 	dir     string
@@ -30,7 +30,7 @@ type bench struct {
 	serial  int
 }
 
-// prepare gives the other broker our catalog.
+// prepare writes our catalog for the other broker.
 func (b *bench) prepare() error {
 	h, err := ours.New(memory.New(), wire.Log(io.Discard))
 	if err != nil {
@@ -43,22 +43,22 @@ func (b *bench) prepare() error {
 	return os.WriteFile(b.catalog, body, 0o600)
 }
 
-// path is a new one in the run's folder.
+// path returns a new path in the folder of the run.
 func (b *bench) path(name string) string {
 	b.serial++
 	return filepath.Join(b.dir, fmt.Sprintf("%s-%d", name, b.serial))
 }
 
-// A scenario is what is measured.
+// A scenario is one kind of work that is measured.
 type scenario struct {
 	name string
-	// durable has Longshore keep its records on disk.
+	// durable makes Longshore keep its records on disk.
 	durable bool
-	// silent has neither broker log anything; it is measured inside only.
+	// silent keeps both brokers from logging; it is measured inside the process only.
 	silent bool
-	// batch is how many requests inside the process are made at a time.
+	// batch is the number of requests that are prepared at a time inside the process.
 	batch int
-	// load prepares the broker by way of send and gives what is measured.
+	// load prepares the broker by means of send, and returns the load to measure.
 	load func(send func(wire.Shot) ([]byte, error)) (load, error)
 }
 
@@ -83,7 +83,7 @@ func catalogs(func(wire.Shot) ([]byte, error)) (load, error) {
 	return func(int, int) wire.Shot { return wire.Catalog() }, nil
 }
 
-// polls asks for one operation that is in progress.
+// polls returns a load that polls one operation in progress.
 func polls(send func(wire.Shot) ([]byte, error)) (load, error) {
 	const id = "8f14a7c2-5f4e-4b6a-9c55-polled000000"
 	body, err := send(wire.Provision(id))
@@ -102,14 +102,14 @@ func polls(send func(wire.Shot) ([]byte, error)) (load, error) {
 	return func(int, int) wire.Shot { return s }, nil
 }
 
-// provisions creates an instance with a new id each time.
+// provisions returns a load that creates an instance with a new id each time.
 func provisions(func(wire.Shot) ([]byte, error)) (load, error) {
 	return func(client, n int) wire.Shot {
 		return wire.Provision(fmt.Sprintf("8f14a7c2-5f4e-4b6a-%04d-%012d", client, n))
 	}, nil
 }
 
-// alternate runs one round after another; each begins with the other broker.
+// alternate runs the rounds one after another; the two brokers take turns at going first.
 func alternate[T any](rounds int, mine, other func() (T, error), add func(mine, other T)) error {
 	for round := range rounds {
 		var a, b T
@@ -129,7 +129,7 @@ func alternate[T any](rounds int, mine, other func() (T, error), add func(mine, 
 	return nil
 }
 
-// handlers compares handler with handler, in this process.
+// handlers compares the handlers inside this process.
 func (b *bench) handlers() (*section, error) {
 	out := &section{heading: "Inside the handler, one request after another"}
 	for _, sc := range scenarios {
@@ -184,11 +184,11 @@ func insideOf(h http.Handler, sc scenario, long time.Duration) (insideResult, er
 	if err != nil {
 		return insideResult{}, err
 	}
-	runtime.GC() // of what came before
+	runtime.GC() // collects the garbage of what ran before
 	return inside(h, sc.batch, long, l)
 }
 
-// loopback compares process with process. Only one of them runs at a time.
+// loopback compares the processes. Only one of them runs at a time.
 func (b *bench) loopback() (*section, error) {
 	out := &section{heading: fmt.Sprintf("Over loopback, %d clients at once, each broker a process of its own", b.clients)}
 	for _, sc := range scenarios {
@@ -225,8 +225,8 @@ func (b *bench) loopback() (*section, error) {
 	return out, nil
 }
 
-// together compares durable provisions by many clients with those by one: commits
-// that wait for the disk at the same time share it.
+// together compares durable provisions by many clients with those by one: commits that wait for the
+// disk at the same time share one write.
 func (b *bench) together() (*section, error) {
 	out := &section{heading: "Durable provisions over loopback, by the number of clients", mine: "these", theirs: "one client"}
 	by := func(clients int) func() (loadResult, error) {
@@ -271,8 +271,8 @@ func (b *bench) startPeer() (*process, error) {
 	return start(b.peer, func(address string) []string { return []string{address, b.catalog} })
 }
 
-// starts compares how brokers start. Each is started twice as often as there
-// are rounds: it takes little time, and varies much.
+// starts compares how long brokers take to start. Each is started twice per round: a start takes
+// little time, and varies much.
 func (b *bench) starts() (*section, error) {
 	out := &section{heading: "From the process's start to its first answer, and its memory then"}
 	again := b.path("data")
@@ -309,7 +309,7 @@ func (b *bench) starts() (*section, error) {
 	return out, nil
 }
 
-// profiles shows where our handler's time goes.
+// profiles writes processor profiles of our handler.
 func (b *bench) profiles() error {
 	if err := os.MkdirAll(b.profile, 0o700); err != nil {
 		return err

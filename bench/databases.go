@@ -16,11 +16,11 @@ import (
 	"github.com/longshore/longshore/bench/wire"
 )
 
-// The ids of the offering postgres and its plan small never change once published.
+// The ids of the offering postgres and its plan small, which never change once they are published.
 const (
 	postgresID = "0f0a3c1e-5e0b-4c39-9d5a-6d1f7c1b7a10"
 	smallID    = "2f4a0a52-0d8f-4b6f-8d4e-1b3c52a6f1d1"
-	// databasesEach is how many a round makes: few enough for any disk.
+	// databasesEach is the number of databases per round: few enough for any disk.
 	databasesEach = 16
 )
 
@@ -31,7 +31,7 @@ func (b *bench) databases() (_ *section, err error) {
 			databasesEach),
 		mine: "16 clients", theirs: "1 client",
 	}
-	if err := os.Chmod(b.dir, 0o711); err != nil { // as root, the server is another user's
+	if err := os.Chmod(b.dir, 0o711); err != nil { // if root runs this, the server runs as another user
 		return nil, err
 	}
 	data := b.path("data")
@@ -41,7 +41,7 @@ func (b *bench) databases() (_ *section, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { // the server is stopped by its broker
+	defer func() { // the broker stops the server
 		_ = p.cmd.Process.Signal(syscall.SIGINT)
 		<-p.ended
 	}()
@@ -69,7 +69,7 @@ type lifeRates []struct {
 	value      float64
 }
 
-// lives makes databases and a binding of each, ends the bindings and removes all.
+// lives makes databases with a binding each, removes the bindings, and removes the databases.
 func lives(p *process, server, clients, round int) (out lifeRates, err error) {
 	instance := func(i int) string { return fmt.Sprintf("/v2/service_instances/bench-%d-%d", round, i) }
 	binding := func(i int) string { return fmt.Sprintf("%s/service_bindings/bench-%d-%d", instance(i), round, i) }
@@ -107,8 +107,7 @@ func lives(p *process, server, clients, round int) (out lifeRates, err error) {
 	return out, eachOf(databasesEach, clients, func(i int) error { return remove(p.address, instance(i), hints) })
 }
 
-// remove deletes a database, which is not measured: it goes when the server has
-// written all that it holds back.
+// remove deletes a database, without measuring that: the database disappears once the server has flushed its writes.
 func remove(address, instance, hints string) error {
 	err := request(address, wire.Shot{Method: http.MethodDelete, Path: instance + hints + "&accepts_incomplete=true",
 		Want: http.StatusAccepted})
@@ -130,7 +129,7 @@ const (
 	removePause = 100 * time.Millisecond
 )
 
-// patient waits longer than other clients here.
+// patient waits longer than the other clients here.
 var patient = http.Client{Timeout: 2 * time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 
 func request(address string, s wire.Shot) error {
@@ -152,7 +151,7 @@ func request(address string, s wire.Shot) error {
 	return err
 }
 
-// eachOf does something for each of so many databases, by as many clients.
+// eachOf calls do for each database, with a number of clients in parallel.
 func eachOf(databases, clients int, do func(i int) error) error {
 	next := make(chan int)
 	failed := make(chan error, clients)
@@ -182,7 +181,7 @@ func eachOf(databases, clients int, do func(i int) error) error {
 	}
 }
 
-// postmaster is the server's first process.
+// postmaster returns the id of the server's main process.
 func postmaster(data string) (int, error) {
 	raw, err := os.ReadFile(filepath.Join(data, "postgres", "data", "postmaster.pid"))
 	if err != nil {
@@ -192,8 +191,7 @@ func postmaster(data string) (int, error) {
 	return strconv.Atoi(first)
 }
 
-// busy is how long processors have worked for a process and those that it has
-// started, in the system's ticks.
+// busy returns the processor time of a process and the processes that it started, in ticks of the system.
 func busy(pid int) (ticks float64) {
 	found, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range found {
@@ -202,7 +200,7 @@ func busy(pid int) (ticks float64) {
 			continue // it has ended
 		}
 		_, rest, _ := bytes.Cut(raw, []byte(") "))
-		// state, parent, and from the twelfth on, times: user, system, and of children that have ended
+		// state, parent, and from the twelfth field on, times: user, system, and those of children that have ended
 		f := strings.Fields(string(rest))
 		if len(f) < 15 {
 			continue

@@ -1,6 +1,5 @@
-// Command bench compares Longshore with a broker made of brokerapi and a map,
-// on one machine and in one run: inside one process handler against handler,
-// and over loopback process against process. Rounds alternate between the two,
-// so that what the machine does meanwhile meets both; every ratio is taken
-// within a round. Every answer's status is checked.
+// Command bench compares Longshore with a broker made of brokerapi and a map, on one machine and in
+// one run: handler against handler inside one process, and process against process over loopback.
+// Rounds alternate between the two, so that other work on the machine affects both; every ratio is
+// taken within a round. The status of every answer is checked.
 package main

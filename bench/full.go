@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// sampled is how many databases a round makes on each server.
+	// sampled is the number of databases that a round makes on each server.
 	sampled = 8
-	// fillers fill the server, of whose processors they leave the others some.
+	// fillers is the number of clients that fill the server: few, so that other work gets processor time.
 	fillers  = 2
-	fullPool = 8 // as the embedded broker has
+	fullPool = 8 // that of the embedded broker
 )
 
-// full compares a PostgreSQL server with many databases and bindings to an empty one,
-// step by step of the provider, without the broker's own work. Each sample is taken
-// from the one and at once from the other.
+// full compares a PostgreSQL server that has many databases and bindings with an empty one, step by
+// step of the provider, without the broker's own work. Each sample is taken from one server and
+// then at once from the other.
 func (b *bench) full() (_ *section, err error) {
 	out := &section{
 		heading: fmt.Sprintf("A PostgreSQL server with %d databases and %d bindings, and an empty one", b.manyDatabases,
 			b.manyBindings),
 		mine: "full", theirs: "empty",
 	}
-	if err := os.Chmod(b.dir, 0o711); err != nil { // as root, the server is another user's
+	if err := os.Chmod(b.dir, 0o711); err != nil { // if root runs this, the server runs as another user
 		return nil, err
 	}
 	many, err := b.openEngine("full")
@@ -89,7 +89,7 @@ func (b *bench) full() (_ *section, err error) {
 	return out, nil
 }
 
-// sampledSteps are in the order in which a sample takes them.
+// sampledSteps are in the order in which a sample runs them.
 var sampledSteps = []string{"provision", "update", "bind", "bind, read only", "unbind", "unbind, read only", "deprovision"}
 
 // The steps of an inventory.
@@ -98,7 +98,7 @@ const (
 	sweepPage  = "inventory, by the page"
 )
 
-// An engine is a server, and the provider that makes databases on it.
+// An engine is a server with a provider that makes databases on it.
 type engine struct {
 	server *pgserver.Server
 	*postgres.Provider
@@ -108,7 +108,7 @@ type engine struct {
 
 const (
 	benchBroker = "bench"
-	login       = "longshore" // the broker's, on its own server
+	login       = "longshore" // the broker's login on its own server
 )
 
 func (b *bench) openEngine(name string) (*engine, error) {
@@ -132,11 +132,11 @@ func (e *engine) close() error {
 	return e.server.Close()
 }
 
-// The limits of the plan, before and after an update.
+// The settings of the plan, before and after an update.
 var smallPlan, largePlan = json.RawMessage(`{"connection_limit":20,"statement_timeout":300}`),
 	json.RawMessage(`{"connection_limit":100}`)
 
-// instance is what a step is told.
+// instance returns the instance that a step is called with.
 func (e *engine) instance(id string, kind operation.Kind) provider.Instance {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,7 +151,7 @@ func (e *engine) instance(id string, kind operation.Kind) provider.Instance {
 	return in
 }
 
-// binding is one of the instance; read only if its id begins so.
+// binding returns a binding of the instance.
 func (e *engine) binding(instance, id string, readOnly bool, kind operation.Kind) provider.Binding {
 	b := provider.Binding{Instance: e.instance(instance, kind), ID: id, Incarnation: "op-" + id}
 	if kind == operation.Bind {
@@ -163,7 +163,7 @@ func (e *engine) binding(instance, id string, readOnly bool, kind operation.Kind
 	return b
 }
 
-// done takes steps until an operation has come to its end.
+// done runs steps until an operation has ended.
 func (e *engine) done(step func(context.Context) (provider.Status, error)) error {
 	var last error
 	for range removeLooks {
@@ -171,7 +171,7 @@ func (e *engine) done(step func(context.Context) (provider.Status, error)) error
 		if _, failed := errors.AsType[*provider.Failure](err); failed {
 			return err
 		}
-		if err != nil { // it passes, as when a disk is slow
+		if err != nil { // a passing fault, such as of a slow disk
 			last = err
 			time.Sleep(removePause)
 			continue
@@ -207,9 +207,8 @@ func (e *engine) unbind(instance, id string) error {
 	})
 }
 
-// fill has the server hold databases, and as many bindings of each. Its superuser makes
-// them, as they are when the provider has made them: what the provider asks for takes
-// longer the fuller the server is.
+// fill makes databases on the server, with as many bindings for each. A superuser makes them, in the state
+// in which the provider would leave them: the provider's own requests take longer the fuller the server is.
 func (e *engine) fill(databases, bindings int) error {
 	return eachOf(databases, fillers, func(i int) error {
 		ctx := context.Background()
@@ -239,26 +238,26 @@ func (e *engine) fill(databases, bindings int) error {
 	})
 }
 
-// labelled has a thing be the broker's.
+// labelled returns the statement that labels a database or role as the broker's.
 func labelled(kind, name string, tags provider.Tags) string {
 	label := hosted.Label{Tags: tags, PlanID: smallID, Created: time.Now(), Details: json.RawMessage(`{"limit":20,"ready":true}`)}
 	return fmt.Sprintf("COMMENT ON %s %q IS '%s'", kind, name, label.Text())
 }
 
-// kept has a member administer a role, as the server does for who makes one.
+// kept returns the statement that lets a member administer a role, as the server does for the creator of a role.
 func kept(role, member string) string {
 	return fmt.Sprintf("GRANT %q TO %q WITH ADMIN TRUE, INHERIT FALSE, SET FALSE", role, member)
 }
 
-// keepers is how many make roles for a broker.
+// keepers is the number of roles that make roles for a broker.
 const keepers = 64
 
 func keeperName(i int) string {
 	return fmt.Sprintf("%s%02d", hosted.Name("lsk", provider.Tags{Broker: benchBroker}), i%keepers)
 }
 
-// begin makes a first database, from which the target is known, and the keepers that the
-// provider has not made for it: it would make each when a sample needs it first.
+// begin makes a first database, which reveals the target, and those of the keepers that the
+// provider has not made: otherwise it would make each of them when a sample first needs it.
 func (e *engine) begin() error {
 	if err := e.provision("first"); err != nil {
 		return err
@@ -313,7 +312,7 @@ func (e *engine) asSuperuser(ctx context.Context, database string, statements ..
 	return nil
 }
 
-// sample is one life of a database, with how long each operation took.
+// sample runs one life of a database, and adds the duration of each operation.
 func (e *engine) sample(id string, took map[string][]float64) error {
 	for _, what := range sampledSteps {
 		began := time.Now()
@@ -346,7 +345,7 @@ func (e *engine) sample(id string, took map[string][]float64) error {
 	return nil
 }
 
-// sweep reads the inventory from its beginning to its end, a few times.
+// sweep reads the whole inventory a few times.
 func (e *engine) sweep(took map[string][]float64) error {
 	const times = 5
 	for range times {
@@ -361,7 +360,7 @@ func (e *engine) sweep(took map[string][]float64) error {
 	return nil
 }
 
-// list is how many things, and pages, the inventory has.
+// list returns the number of resources and pages of the inventory.
 func (e *engine) list() (things, pages int, err error) {
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
 		var page []provider.Holding

@@ -9,14 +9,13 @@ import (
 	"github.com/longshore/longshore/bench/wire"
 )
 
-// insideResult is what one request costs inside the handler.
+// insideResult is the cost of one request inside the handler.
 type insideResult struct {
 	nanoseconds, allocations, bytes float64
 }
 
-// inside calls a handler in batches until it has been at work for long enough.
-// Requests are made before the clock runs, and answers are thrown away, so
-// that only the handler's work is counted.
+// inside calls a handler in batches until it has worked for long enough. Requests are made before
+// the clock runs, and answers are discarded, so that only the handler's work counts.
 func inside(h http.Handler, batch int, long time.Duration, l load) (insideResult, error) {
 	w := &sink{header: http.Header{}}
 	requests := make([]*http.Request, batch)
@@ -47,7 +46,7 @@ func inside(h http.Handler, batch int, long time.Duration, l load) (insideResult
 		}
 		took := time.Since(began)
 		runtime.ReadMemStats(&after)
-		if first { // it warmed up
+		if first { // the first batch warms up
 			n, worked = batch, 0
 			continue
 		}
@@ -62,7 +61,7 @@ func inside(h http.Handler, batch int, long time.Duration, l load) (insideResult
 	}, nil
 }
 
-// A sink is a ResponseWriter that keeps the status and the length.
+// A sink is a ResponseWriter that keeps only the status and the length.
 type sink struct {
 	header http.Header
 	status int
@@ -88,7 +87,7 @@ func (s *sink) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// answer calls a handler once and gives the body.
+// answer calls a handler once and returns the body.
 func answer(h http.Handler, s wire.Shot) ([]byte, error) {
 	r, err := s.Request()
 	if err != nil {
@@ -102,7 +101,7 @@ func answer(h http.Handler, s wire.Shot) ([]byte, error) {
 	return w.body, nil
 }
 
-// A keeper is a sink that keeps the body.
+// A keeper is a sink that also keeps the body.
 type keeper struct {
 	sink
 	body []byte

@@ -14,11 +14,11 @@ import (
 	"github.com/longshore/longshore/bench/wire"
 )
 
-// answerLimit is how long an answer may take.
+// answerLimit bounds the wait for an answer.
 const answerLimit = 10 * time.Second
 
-// A client is one keep-alive connection. It writes and reads with as little
-// work of its own as possible: it shares the processors with the broker.
+// A client is one keep-alive connection. It does as little work of its own as possible: it shares
+// the processors with the broker.
 type client struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -34,7 +34,7 @@ func dial(address string) (*client, error) {
 
 func (c *client) close() { _ = c.conn.Close() }
 
-// send makes one request and gives its answer's body if keep is set.
+// send sends one request and checks the status of its answer. It returns the body if keep is set.
 func (c *client) send(raw []byte, want int, keep bool) ([]byte, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(answerLimit)); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (c *client) send(raw []byte, want int, keep bool) ([]byte, error) {
 	return body, nil
 }
 
-// ask makes one request over a connection of its own.
+// ask sends one request over a connection of its own.
 func ask(address string, s wire.Shot) ([]byte, error) {
 	c, err := dial(address)
 	if err != nil {
@@ -75,17 +75,17 @@ func ask(address string, s wire.Shot) ([]byte, error) {
 	return c.send(s.Bytes(), s.Want, true)
 }
 
-// A load is what clients send: next gives a client's n-th request.
+// A load returns the nth request of a client.
 type load func(client, n int) wire.Shot
 
-// loadResult is what came of a load.
+// loadResult is the result of a load.
 type loadResult struct {
 	perSecond   float64
 	median, p99 time.Duration
 }
 
-// drive lets some clients send for some time, each its next request as soon as
-// it has the last answer. What is sent while it warms up is not counted.
+// drive lets a number of clients send requests for some time, each its next request as soon as it
+// has the last answer. Requests during the warm-up do not count.
 func drive(address string, clients int, warm, measured time.Duration, l load) (loadResult, error) {
 	begin := time.Now().Add(warm)
 	end := begin.Add(measured)
@@ -134,7 +134,7 @@ func driveOne(address string, i int, begin, end time.Time, l load) ([]time.Durat
 	}
 }
 
-// quantile is the nearest rank of what is sorted.
+// quantile returns a quantile of sorted values, by the nearest rank.
 func quantile[T any](sorted []T, q float64) T {
 	return sorted[max(int(math.Ceil(q*float64(len(sorted))))-1, 0)]
 }

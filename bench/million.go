@@ -18,13 +18,12 @@ import (
 	"github.com/longshore/longshore/internal/records/store/bolt"
 )
 
-// The record that all others are made of.
+// original is the id in the record from which all others are copied.
 const original = "8f14a7c2-5f4e-4b6a-9c55-000000000000"
 
 func copied(i int) string { return fmt.Sprintf("8f14a7c2-5f4e-4b6a-9c55-%012d", i) }
 
-// million compares a folder with many records to one with few: the start, the
-// memory, and what is asked then.
+// million compares a folder with many records and one with few: the start, the memory, and requests after the start.
 func (b *bench) million() (*section, error) {
 	out := &section{
 		heading: fmt.Sprintf("A data folder of %d records, and one of 100", b.records),
@@ -49,7 +48,7 @@ func (b *bench) million() (*section, error) {
 	return out, err
 }
 
-// filled makes a data folder with as many instances, all ready.
+// filled makes a data folder with the given number of instances, all ready.
 func (b *bench) filled(records int) (dir string, err error) {
 	dir = b.path("filled")
 	p, err := b.startLongshore(dir)
@@ -78,7 +77,7 @@ func (b *bench) filled(records int) (dir string, err error) {
 	return "", errors.Join(err, errors.New("the first record is not there"))
 }
 
-// ready provisions the original, of a plan that is done at once.
+// ready returns a request that provisions the original, with a plan that is done at once.
 func ready(address string) (wire.Shot, error) {
 	s := wire.Provision(original)
 	body, err := ask(address, wire.Catalog())
@@ -145,7 +144,7 @@ func fill(s *bolt.Store, r store.Record, records int) error {
 	return err
 }
 
-// opened is what a start over a folder comes to.
+// opened has the measurements of a start over a folder.
 type opened []struct {
 	what, unit string
 	value      float64
@@ -196,7 +195,7 @@ func (b *bench) opened(dir string, records int) (out opened, err error) {
 	p.kill()
 	began = time.Now()
 	check := exec.Command(b.longshore, "fsck", "--data", dir)
-	// A copy has the secrets of the original, which do not open for it.
+	// A copied record has the secrets of the original, which do not open under another id.
 	if out, err := check.CombinedOutput(); err != nil && !strings.Contains(string(out), "does not open") {
 		return nil, fmt.Errorf("checking the folder: %w: %s", err, out)
 	}

@@ -14,25 +14,24 @@ import (
 	"github.com/longshore/longshore/bench/wire"
 )
 
-// A process is a broker that runs. Its log is written and thrown away.
+// A process is a running broker. Its log is discarded.
 type process struct {
 	cmd     *exec.Cmd
 	address string
 	ended   chan struct{}
-	// started is the time from before the process was made to its first
-	// answer, and resident its memory at that moment in bytes.
+	// started is the time from just before the process was started to its first answer, and
+	// resident its memory at that moment, in bytes.
 	started  time.Duration
 	resident float64
 }
 
 const (
 	startLimit = 20 * time.Second
-	// startPause is how often a broker that starts is asked.
+	// startPause is the interval at which a starting broker is asked.
 	startPause = 200 * time.Microsecond
 )
 
-// start runs a broker and waits for its first answer. The arguments are given
-// the address to listen on.
+// start runs a broker and waits for its first answer. The function arguments gets the address to listen on.
 func start(path string, arguments func(address string) []string) (*process, error) {
 	address, err := freeAddress()
 	if err != nil {
@@ -76,7 +75,7 @@ func start(path string, arguments func(address string) []string) (*process, erro
 	return p, nil
 }
 
-// kill ends the process and waits for its end.
+// kill kills the process and waits for its end.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.ended
@@ -90,10 +89,10 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// resident is a process's memory as Linux counts it.
+// resident returns a process's resident memory as Linux counts it, in bytes.
 func resident(pid int) (float64, error) { return memoryAs(pid, "VmRSS") }
 
-// memoryAs is one of the ways in which Linux counts a process's memory.
+// memoryAs returns a process's memory by one of the counts of Linux, in bytes.
 func memoryAs(pid int, counted string) (float64, error) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -110,8 +109,8 @@ func memoryAs(pid int, counted string) (float64, error) {
 	return 0, fmt.Errorf("process %d has no %s", pid, counted)
 }
 
-// child waits for a child of a process to end, and gives the most memory that it had of
-// its own, without the file that it reads; 0 if there is none.
+// child waits for a child of a process to end, and returns the most memory of its own that the
+// child had, in bytes, without the file that it reads; 0 if there is no child.
 func child(pid int) (most float64) {
 	for {
 		var running []byte

@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// A measure is one line of the table: what both brokers reached, round by
-// round.
+// A measure is one line of the table: the results of both brokers, round by round.
 type measure struct {
 	what, unit   string
 	ours, theirs []float64
 }
 
-// ratios are ours by theirs, each of one round, sorted.
+// ratios returns our results divided by theirs, round by round, sorted.
 func (m *measure) ratios() []float64 {
 	var out []float64
 	for i := range m.ours {
@@ -27,8 +26,7 @@ func (m *measure) ratios() []float64 {
 
 func median(values []float64) float64 { return quantile(slices.Sorted(slices.Values(values)), 0.5) }
 
-// A section is a table with a heading, and with names for what it compares;
-// Longshore and brokerapi unless given.
+// A section is a table with a heading, and with names for what it compares, which default to Longshore and brokerapi.
 type section struct {
 	heading      string
 	mine, theirs string
@@ -45,7 +43,7 @@ func (s *section) add(what, unit string, ours, theirs float64) {
 	m.ours, m.theirs = append(m.ours, ours), append(m.theirs, theirs)
 }
 
-// print writes a table that is Markdown too.
+// print writes the table as text that is also Markdown.
 func (s *section) print(w io.Writer) {
 	rows := [][]string{{"", "", cmp.Or(s.mine, "Longshore"), cmp.Or(s.theirs, "brokerapi"), "ratio", "min..max"}}
 	last := ""
@@ -93,7 +91,7 @@ func (s *section) print(w io.Writer) {
 	}
 }
 
-// number shows three digits that count.
+// number formats a value with about three significant digits.
 func number(v float64) string {
 	switch {
 	case v >= 100:

@@ -1,5 +1,5 @@
-// Command alone serves Longshore's handler over a store in memory, for the
-// benchmark: nothing is kept on disk, and nothing drives the operations.
+// Command alone serves Longshore's handler over a store in memory, for the benchmark: nothing is
+// written to disk, and nothing drives the operations.
 package main
 
 import (

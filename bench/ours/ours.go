@@ -1,6 +1,5 @@
-// Package ours makes Longshore's handler for the benchmark, over a store that
-// the caller chooses. Nothing drives the operations: they stay in progress,
-// as the other broker's do.
+// Package ours makes Longshore's handler for the benchmark, over a store that the caller chooses.
+// Nothing drives the operations: they stay in progress, as those of the other broker do.
 package ours
 
 import (
@@ -30,7 +29,7 @@ func New(s store.Store, log *slog.Logger) (*osb.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading the catalog: %w", err)
 	}
-	offered := shipped.Without([]string{"cloudformation", "postgres", "mariadb", "valkey"}) // which need AWS or a server
+	offered := shipped.Without([]string{"cloudformation", "postgres", "mariadb", "valkey"}) // these need AWS or a server
 	key, err := vault.NewLocal(secret())
 	if err != nil {
 		return nil, fmt.Errorf("making a key: %w", err)
@@ -63,7 +62,7 @@ func (idle) Finish(context.Context, workflow.Ref) error { return nil }
 
 func now() time.Time { return time.Now().UTC() }
 
-// id and secret are as in the product's wiring.
+// id and secret work as in the product.
 func id() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: see crypto/rand

@@ -1,5 +1,5 @@
-// Command peer serves the broker that Longshore is compared with. Its catalog
-// is in a file, so that the process has nothing of Longshore's in it.
+// Command peer serves the broker that Longshore is compared with. It reads its catalog from a file,
+// so that the process contains nothing of Longshore.
 package main
 
 import (

@@ -1,7 +1,6 @@
-// Package small makes a broker as a team would write one on brokerapi in an
-// afternoon: two offerings in memory, whose plans are synchronous and
-// asynchronous. The conformance kit is held against it. What it answers is
-// brokerapi's doing wherever brokerapi has an answer.
+// Package small makes a broker as a team might write it with brokerapi in an afternoon: two
+// offerings in memory, with synchronous and asynchronous plans. It is a subject for the conformance
+// kit. Wherever brokerapi has an answer, that is the broker's answer.
 package small
 
 import (
@@ -19,7 +18,7 @@ import (
 	"code.cloudfoundry.org/brokerapi/v13/domain/apiresponses"
 )
 
-// New makes the handler. Asynchronous operations take the given time.
+// New makes the handler. Asynchronous operations take as long as the delay.
 func New(username, password string, delay time.Duration, log *slog.Logger) http.Handler {
 	b := &broker{delay: delay, instances: map[string]*instance{}}
 	return brokerapi.New(b, log, brokerapi.BrokerCredentials{Username: username, Password: password})
@@ -67,7 +66,7 @@ type binding struct {
 	credentials map[string]string
 }
 
-// An operation is the last one of an instance.
+// An operation is the last operation of an instance.
 type operation struct {
 	token    string
 	ends     time.Time
@@ -80,7 +79,7 @@ func (b *broker) begin(deletion bool) operation {
 	return operation{rand.Text(), time.Now().Add(b.delay), deletion}
 }
 
-// find gives a live instance; one whose deletion has ended is gone.
+// find returns an existing instance; it removes one whose deletion has ended.
 func (b *broker) find(id string) (*instance, bool) {
 	i, ok := b.instances[id]
 	if ok && i.operation.deletion && !i.operation.runs() {

@@ -1,5 +1,5 @@
-// Package theirs makes the broker that Longshore is compared with: the handler
-// of brokerapi over the least that can be behind it, a map in memory.
+// Package theirs makes the broker that Longshore is compared with: the handler of brokerapi over
+// the minimum that can be behind it, a map in memory.
 package theirs
 
 import (
@@ -18,8 +18,7 @@ import (
 	"github.com/longshore/longshore/bench/wire"
 )
 
-// New makes the handler. The catalog is the body of an answer to GET
-// /v2/catalog.
+// New makes the handler. The catalog is the body of an answer to GET /v2/catalog.
 func New(catalog []byte, log *slog.Logger) (http.Handler, error) {
 	var offered apiresponses.CatalogResponse
 	if err := json.Unmarshal(catalog, &offered); err != nil {
@@ -29,8 +28,8 @@ func New(catalog []byte, log *slog.Logger) (http.Handler, error) {
 	return brokerapi.New(b, log, brokerapi.BrokerCredentials{Username: wire.Username, Password: wire.Password}), nil
 }
 
-// A broker has the methods that the measured requests need; the others are
-// those of a nil interface, and panic.
+// A broker has the methods that the measured requests need; the other methods are those of a nil
+// interface, and panic.
 type broker struct {
 	domain.ServiceBroker
 	services []domain.Service

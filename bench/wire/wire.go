@@ -1,6 +1,5 @@
-// Package wire is what both brokers of the benchmark have in common: the
-// requests, the credentials, and the HTTP server around the handler. It knows
-// neither broker.
+// Package wire is what the two brokers of the benchmark have in common: the requests, the
+// credentials, and the HTTP server around the handler. It knows neither of the brokers.
 package wire
 
 import (
@@ -24,13 +23,13 @@ const (
 	Password = "bench-password-51c7"
 )
 
-// The ids of the demo's plan async never change once published.
+// The ids of the demo's plan async, which never change once they are published.
 const (
 	Service = "f95c6dc5-becc-415a-96b6-c5997d1a68fe"
 	Plan    = "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"
 )
 
-// A Shot is one request, and the status that its answer must have.
+// A Shot is a request, with the status that its answer must have.
 type Shot struct {
 	Method, Path, Body string
 	Want               int
@@ -39,8 +38,7 @@ type Shot struct {
 // Catalog fetches the catalog.
 func Catalog() Shot { return Shot{Method: http.MethodGet, Path: "/v2/catalog", Want: http.StatusOK} }
 
-// Provision creates an instance of the plan async; its operation stays in
-// progress for a day.
+// Provision creates an instance of the plan async, whose operation stays in progress for a day.
 func Provision(id string) Shot {
 	const body = `{"service_id":"` + Service + `","plan_id":"` + Plan + `",` +
 		`"organization_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0001","space_guid":"2c9b3a1e-2f61-4d5c-9a52-5f2f7c1d0002",` +
@@ -52,8 +50,7 @@ func Provision(id string) Shot {
 		Want: http.StatusAccepted}
 }
 
-// LastOperation polls the operation of an instance, as platforms do: with the
-// token that the 202 gave, and both ids.
+// LastOperation polls the operation of an instance as platforms do: with the token of the 202, and both ids.
 func LastOperation(id, token string) Shot {
 	return Shot{
 		Method: http.MethodGet, Want: http.StatusOK,
@@ -63,7 +60,7 @@ func LastOperation(id, token string) Shot {
 	}
 }
 
-// The headers are those of the Cloud Controller.
+// head has the headers that Cloud Controller sends.
 var head = "Host: broker\r\nAccept: application/json\r\nUser-Agent: bench\r\n" +
 	"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(Username+":"+Password)) + "\r\n" +
 	"X-Broker-Api-Version: 2.17\r\n" +
@@ -72,7 +69,7 @@ var head = "Host: broker\r\nAccept: application/json\r\nUser-Agent: bench\r\n" +
 	"X-Broker-Api-Request-Identity: b1a7a2b0-6f43-4d0e-9f0e-5a2f3f1c0003\r\n" +
 	"X-Vcap-Request-Id: b1a7a2b0-6f43-4d0e-9f0e-5a2f3f1c0003\r\n"
 
-// Bytes is the shot as it goes over the wire.
+// Bytes returns the request as it is sent.
 func (s Shot) Bytes() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n%s", s.Method, s.Path, head)
@@ -83,7 +80,7 @@ func (s Shot) Bytes() []byte {
 	return b.Bytes()
 }
 
-// Request is the shot as a handler gets it from net/http's server.
+// Request returns the request as a handler gets it from the server of net/http.
 func (s Shot) Request() (*http.Request, error) {
 	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(s.Bytes())))
 	if err != nil {
@@ -96,11 +93,10 @@ func (s Shot) Request() (*http.Request, error) {
 	return r, nil
 }
 
-// Log is what a broker logs to: text, as `longshore serve` does.
+// Log returns a broker's log: text, as that of `longshore serve`.
 func Log(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// Serve runs a handler in the server that `longshore serve` runs, until the
-// process is killed.
+// Serve runs a handler in a server with the settings of `longshore serve`, until the process is killed.
 func Serve(listen string, wrap func(net.Listener) net.Listener, h http.Handler) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command api is a Lambda function: the broker's HTTP API behind API Gateway.
+// Command api is the Lambda function that serves the broker's HTTP API behind API Gateway.
 package main
 
 import (

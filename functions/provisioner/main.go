@@ -1,5 +1,5 @@
-// Command provisioner is a Lambda function: one step of one operation, called by
-// Step Functions; deployed once more into a VPC, only the calls of providers.
+// Command provisioner is the Lambda function that runs one step of one operation, called by Step
+// Functions. Deployed a second time, into a VPC, it only makes the calls of providers.
 package main
 
 import (

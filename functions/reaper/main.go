@@ -1,4 +1,4 @@
-// Command reaper is a Lambda function: the scheduled sweep.
+// Command reaper is the Lambda function that runs the scheduled sweep.
 package main
 
 import (
