@@ -360,7 +360,7 @@ func (e *engine) sweep(took map[string][]float64) error {
 	return nil
 }
 
-// list returns the number of resources and pages of the inventory.
+// list returns the number of things and pages of the inventory.
 func (e *engine) list() (things, pages int, err error) {
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
 		var page []provider.Holding

@@ -19,7 +19,7 @@ type providerRow struct {
 	contexts map[string]string
 	// environment returns further variables that the provider's functions need; nil for none.
 	environment func(s Settings) map[string]string
-	// things are the rights to make and remove the provider's resources, and inventory the rights
+	// things are the rights to make and remove the provider's things, and inventory the rights
 	// to list them; nil for none.
 	things, inventory rights
 	// read reads further settings of the provider; nil if there are none.
@@ -126,7 +126,7 @@ func (s Settings) chosen(names []string, to map[string]*string) map[string]*stri
 	return to
 }
 
-// rights collects the rights of all providers in the stack: to make and remove resources, or to list them.
+// rights collects the rights of all providers in the stack: to make and remove things, or to list them.
 func (s Settings) rights(stack awscdk.Stack, of func(providerRow) rights) (all Grants, exceptions []exception) {
 	for _, name := range s.providers() {
 		if its := of(providerRows[name]); its != nil {

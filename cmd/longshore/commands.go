@@ -45,7 +45,7 @@ type serveFlags struct {
 	own             string // the folder of the operator's own offerings; may be empty
 	operate         string // the address that answers monitoring; may be empty
 	cert, key       string
-	format, leastOf string // of the log
+	format, leastOf string // the format and the least level of the log
 }
 
 func newServe(getenv func(string) string) *cobra.Command {

@@ -29,7 +29,7 @@ type life struct {
 	granted           map[string]any
 	steps             []step
 	at                int
-	polls             int // of the current step
+	polls             int // counted for the current step
 	failed            bool
 	interrupted       bool
 }

@@ -38,7 +38,7 @@ var (
 	spaceColumn    = rowColumn{"space", false, func(r operator.Row) any { return r.Space }}
 )
 
-// endOf returns when a kept resource is deleted; zero if it never is, or its deletion has begun.
+// endOf returns when a kept thing is deleted; zero if it never is, or its deletion has begun.
 func endOf(r operator.Row) (end time.Time) {
 	if r.State == string(lifecycle.Quarantined) {
 		end = r.Kept.Until

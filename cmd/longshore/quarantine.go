@@ -28,7 +28,7 @@ and puts it into use again. What is listed is deleted when its time is over.`,
 	})
 }
 
-// orphanNames completes with the names of resources in quarantine.
+// orphanNames completes with the names of things in quarantine.
 func orphanNames(p *whichBroker) completer {
 	return p.ids(operator.Quarantined, "", func(r operator.Row) string { return r.Kept.Name })
 }

@@ -12,7 +12,7 @@ import (
 
 // An Erasure counts where Forget has erased a user.
 type Erasure struct {
-	Entries    int `json:"entries"`    // of histories
+	Entries    int `json:"entries"`    // entries of histories
 	Operations int `json:"operations"` // that have ended
 	// Running counts the user's operations in progress, which keep who asked.
 	Running int `json:"running"`

@@ -32,11 +32,11 @@ type Options struct {
 	ServiceOf func(planID string) (serviceID string, found bool)
 	// Platforms are the names of the platforms, by their ids.
 	Platforms func(ctx context.Context) (map[string]string, error)
-	// Names return the names of a resource on its server or in its account, by provider.
+	// Names return the names of a thing on its server or in its account, by provider.
 	Names map[string]func(provider.Tags) []string
 	// Vault shows which sealed values in the records can be opened.
 	Vault vault.Vault
-	// Inventories list the existing resources, by the name of the provider.
+	// Inventories list the existing things, by the name of the provider.
 	Inventories map[string]provider.Inventory
 	// Servers are the providers whose targets have epochs, by name.
 	Servers map[string]wired.Provider

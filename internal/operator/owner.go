@@ -12,7 +12,7 @@ import (
 )
 
 // Owner finds the record that a name on a server or in an account belongs to. If no record derives
-// that name, the inventories may know it from the label of the resource. Tombstones come last: what
+// that name, the inventories may know it from the label of the thing. Tombstones come last: what
 // is kept of a former life, or was undeleted from it, has the name that the tombstone of that life
 // derives. Owner reads all records.
 func (c *Console) Owner(ctx context.Context, name string) (Row, error) {

@@ -26,7 +26,7 @@ func (c *Console) orphans(ctx context.Context, after string) (all []lifecycle.Re
 	return c.due(ctx, after, func(r lifecycle.Record) bool { return r.OfOrphan() && (r.InQuarantine() || r.IsReleased()) })
 }
 
-// Release puts a resource in quarantine into use again; see acts.Release.
+// Release puts a thing in quarantine into use again; see acts.Release.
 func (c *Console) Release(ctx context.Context, name string) (Row, error) {
 	former, err := c.orphan(ctx, name)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Console) Release(ctx context.Context, name string) (Row, error) {
 	return c.did(c.acts().Release(ctx, former.Key))
 }
 
-// Discard begins at once to delete a resource in quarantine; see acts.Discard.
+// Discard begins at once to delete a thing in quarantine; see acts.Discard.
 func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 	former, err := c.orphan(ctx, name)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Console) Discard(ctx context.Context, name string) (Row, error) {
 	return c.did(c.acts().Discard(ctx, former.Key))
 }
 
-// orphan finds an orphan by the name of its resource. Resources of several providers may have the
+// orphan finds an orphan by its name. Things of several providers may have the
 // same name, and a record that cannot be read may be one of them.
 func (c *Console) orphan(ctx context.Context, name string) (found lifecycle.Record, _ error) {
 	var unread error

@@ -28,24 +28,24 @@ type Rebuilt struct {
 	Failed []string `json:"failed,omitempty"`
 	// Damaged describes the records that could not be read, and are lost.
 	Damaged []string `json:"damaged,omitempty"`
-	// Kept counts the resources that had a record.
+	// Kept counts the things that had a record.
 	Kept int `json:"kept"`
 	// Gone are instances that have a record but do not exist: they were deleted after the time to
 	// which the table was restored.
 	Gone []string `json:"gone,omitempty"`
-	// Released are resources that have a record again, and were taken out of quarantine.
+	// Released are things that have a record again, and were taken out of quarantine.
 	Released []string `json:"released,omitempty"`
-	// Retained are retained resources that have a record again.
+	// Retained are retained things that have a record again.
 	Retained []string `json:"retained,omitempty"`
-	// Unknown are resources whose tags say too little, each with the reason.
+	// Unknown are things whose tags say too little, each with the reason.
 	Unknown []string `json:"unknown,omitempty"`
 	// Restless is the number of listings if each differed from the one before, so that each may
 	// have missed something; zero if two in a row were equal.
 	Restless int `json:"restless,omitempty"`
 }
 
-// passes bounds how often everything is listed. A listing may miss resources that exist: while
-// others make and delete resources, an item may move from a later page to one that was read before.
+// passes bounds how often everything is listed. A listing may miss things that exist: while
+// others make and delete things, an item may move from a later page to one that was read before.
 const passes = 10
 
 // A rebuilding is one run of Rebuild.
@@ -57,7 +57,7 @@ type rebuilding struct {
 	exists map[string]map[lifecycle.Key]bool
 }
 
-// Rebuild gives a record to every existing resource that has none, from its tags and its plan.
+// Rebuild gives a record to every existing thing that has none, from its tags and its plan.
 // Existing records stay, but lose the sealed values that do not open because their key is lost.
 // Rebuild lists everything until two passes in a row have found the same and the last one had nothing
 // to do. It then records whose table this is, and the reaper resumes. If that never happens, the
@@ -114,7 +114,7 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 	if err := c.Records.Relist(ctx, before.Records); err != nil {
 		return r.out, err
 	}
-	if !rests { // a resource that was missed must not be taken for an orphan
+	if !rests { // a thing that was missed must not be taken for an orphan
 		return r.out, nil
 	}
 	return r.out, reaper.Resume(ctx, c.Records, c.Whose, c.Now())
@@ -135,12 +135,12 @@ func (r *rebuilding) list(ctx context.Context) (map[string][]provider.Holding, e
 				continue // another broker's: with a record here, this broker would delete it one day
 			}
 			holdings[name] = append(holdings[name], h)
-			if h.RetainedUntil.IsZero() { // else its instance is deleted
+			if h.RetainedUntil.IsZero() { // otherwise its instance is deleted
 				r.exists[name][keyOf(h).Former(h.Tags.Incarnation)] = true
 			}
 		}
 	}
-	for _, all := range holdings { // of two lives of an id, the later one gets the record
+	for _, all := range holdings { // the later one of two lives of an id gets the record
 		slices.SortStableFunc(all, func(a, b provider.Holding) int { return b.Created.Compare(a.Created) })
 	}
 	return holdings, nil
@@ -200,7 +200,7 @@ func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error 
 	return nil
 }
 
-// release takes resources that have a record again out of quarantine.
+// release takes things that have a record again out of quarantine.
 func (r *rebuilding) release(ctx context.Context) error {
 	for former, err := range paging.All(ctx, r.orphans) {
 		if errors.Is(err, ledger.ErrUnreadable) {
@@ -237,7 +237,7 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 	return offering.Provider
 }
 
-// restore rebuilds the record of one resource, and reports whether it tried to. If somebody else
+// restore rebuilds the record of one thing, and reports whether it tried to. If somebody else
 // wrote the record meanwhile, the next pass looks again.
 func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()

@@ -233,7 +233,7 @@ func (r *reconciliation) logins(ctx context.Context, meant bool) error {
 	return nil
 }
 
-// lock puts the resource out of use as in quarantine: nobody can log in, and the data stays.
+// lock puts the thing out of use as in quarantine: nobody can log in, and the data stays.
 func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 	if r.wired.Quarantiner == nil {
 		return errors.New("the provider cannot lock anything")
@@ -244,9 +244,9 @@ func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 	return r.wired.Quarantiner.Quarantine(ctx, h)
 }
 
-// isToBeShut reports whether the resource is open but must be shut: a login that no record shows in
+// isToBeShut reports whether the thing is open but must be shut: a login that no record shows in
 // use, or an instance that is kept out of use until a date, which is then set in h. A record of
-// another incarnation, whatever its state, says nothing about the resource.
+// another incarnation, whatever its state, says nothing about the thing.
 func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (bool, error) {
 	key := keyOf(*h)
 	rec, err := r.Records.Record(ctx, key, r.Now())

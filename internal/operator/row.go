@@ -24,7 +24,7 @@ type Row struct {
 	InstanceName     string `json:"instance_name,omitempty"`
 	OrganizationName string `json:"organization_name,omitempty"`
 	SpaceName        string `json:"space_name,omitempty"`
-	// Provider made the resource, on Target, under the names in Made: those of a database and its
+	// Provider made the thing, on Target, under the names in Made: those of a database and its
 	// roles, or of a stack.
 	Provider string   `json:"provider,omitempty"`
 	Target   string   `json:"target,omitempty"`

@@ -27,7 +27,7 @@ type Instance struct {
 	ID, ServiceID, PlanID       string
 	OrganizationGUID, SpaceGUID string
 	State                       State
-	Description                 string // of the last operation (POLL-08)
+	Description                 string // the last operation's (POLL-08)
 	DashboardURL                string
 }
 

@@ -12,8 +12,8 @@ import (
 type verdict struct {
 	done     bool
 	accepted bool   // the operation is to be polled
-	mitigate bool   // what may have been made is to be deleted
-	problem  string // what is wrong with the answer; empty if the broker's own text says it
+	mitigate bool   // a possible orphan is to be deleted
+	problem  string // describes a fault of the answer; empty if the broker's own text says it
 }
 
 // judge decides by the status, the shape of the body and the version (ORP-01). It has every row of
@@ -74,7 +74,7 @@ func (a response) shape(k Kind, requires []string) string {
 	return grantShape(a.body, requires)
 }
 
-// grantShape says what is wrong with the content of a binding; empty if nothing is.
+// grantShape says what is wrong with a grant; empty if nothing is.
 func grantShape(body map[string]any, requires []string) string {
 	if c := body["credentials"]; c != nil {
 		if _, ok := c.(map[string]any); !ok {

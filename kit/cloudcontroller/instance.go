@@ -142,7 +142,7 @@ func (c *Client) Update(ctx context.Context, q UpdateRequest) error {
 		c.tell(a, "polls")
 		end, err := c.poll(ctx, t, Update, i, a) // within the limit of the plan that it had (POLL-02)
 		if err != nil {
-			c.state(t, Ready) // nobody will ask any more how it ends
+			c.state(t, Ready) // the platform will not ask any more how it ends
 			return err
 		}
 		v.done = end.succeeded

@@ -258,7 +258,7 @@ type runner struct {
 	client *http.Client
 	know   *Knowledge
 
-	unpaged   atomic.Bool // the broker answers no path with a page: see Knowledge.pages
+	unpaged   atomic.Bool // the broker never answers with a page: see Knowledge.pages
 	observing sync.Mutex
 	done      int
 	secrets   secrets

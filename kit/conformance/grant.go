@@ -138,7 +138,7 @@ func unasked(s *scene, a response) (string, string) {
 	return "", ""
 }
 
-// granted checks the first answer that had the content of the binding: a broker may return it only once.
+// granted checks the first answer that had the binding's grant: a broker may return it only once.
 func granted(look test) func(s *scene) {
 	return func(s *scene) {
 		if wanted, got := look(s, response{status: http.StatusOK, body: s.grant}); wanted != "" {

@@ -27,8 +27,8 @@ type response struct {
 	method, path string // without the base path
 	query        url.Values
 	minor        int    // 0 if the version header was not the default one
-	identity     string // of the request, as it was sent
-	content      object // of the request, if it was an object
+	identity     string // the request identity, as it was sent
+	content      object // the request's body, if it was an object
 	request      string // the request, as failures show it
 	running      string // the token of the operation that was accepted last before
 

@@ -18,7 +18,7 @@ type scene struct {
 	mu     sync.Mutex
 	values map[string]string
 	made   []*resource
-	// grant is the first answer that had the content of the binding.
+	// grant is the first answer that had the binding's grant.
 	grant object
 	// running is the path for polling the operation that runs.
 	running string
@@ -28,8 +28,8 @@ type scene struct {
 
 	failures []Failure
 	blocked  string // why the case could not reach its starting point
-	omitted  string // what was not checked
-	lacking  string // what the broker turned out not to offer
+	omitted  string // names a part that was not checked
+	lacking  string // says which feature the broker turned out not to offer
 }
 
 func (r *runner) begin(ctx context.Context, c Case, p *plan) *scene {

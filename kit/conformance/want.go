@@ -137,7 +137,7 @@ func (w want) header(name, value string) want {
 	})
 }
 
-// grantMembers are the members that make up the content of a binding.
+// grantMembers are the members that make up a grant.
 var grantMembers = []string{"credentials", "syslog_drain_url", "route_service_url", "volume_mounts", "endpoints"}
 
 // sameOperation wants the token that was given for the running operation. A broker need not give tokens.

@@ -34,7 +34,7 @@ const (
 	smallBody, smallBodyTime = 16 << 10, time.Second
 )
 
-// Options are what a Guard is made of. All are required.
+// Options configure a Guard. All are required.
 type Options struct {
 	Now func() time.Time
 	// Sleep returns when the time is over, or sooner when the context ends.

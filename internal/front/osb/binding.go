@@ -53,7 +53,7 @@ func (s *Server) getBinding(ctx context.Context, c *call) (response, error) {
 	return response{status: http.StatusOK, body: body}, nil
 }
 
-// A bindingBody is the content of a binding, limited to the members that the client's version
+// A bindingBody is the grant of a binding, limited to the members that the client's version
 // knows.
 type bindingBody struct {
 	Credentials     map[string]any    `json:"credentials,omitempty"`

@@ -91,7 +91,7 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	}
 	v, err := apiVersion(r.Header)
 	if refused.Reason == lifecycle.AsyncRequired && at.name == "binding" && err == nil && !v.knows(asynchronousBindings) {
-		// The client may have permitted it: its API version is too old, not its permission missing.
+		// The client may well permit asynchronous answers: it is its API version that is too old.
 		body.Description += fmt.Sprintf(" Bindings are made and removed asynchronously from version 2.%d of the API on.",
 			asynchronousBindings)
 	}

@@ -1,7 +1,6 @@
 // Package osb is the HTTP front: the routes of the Open Service Broker API, its headers and
 // versions, JSON bodies, status codes and error bodies, and the status façade under /operations. It
-// needs a Broker that decides, and knows neither how records are kept nor which provider makes the
-// resources.
+// needs a Broker that decides, and knows neither how records are kept nor who makes things.
 package osb
 
 import (
@@ -71,7 +70,7 @@ type Options struct {
 // A Server is the http.Handler of the broker.
 type Server struct {
 	Options
-	parts sync.Map // of *shown, by the values that distinguish them
+	parts sync.Map // holds *shown, by the values that distinguish them
 }
 
 // A shown is the part of the catalog that a platform may see, encoded once for clients that know
@@ -208,11 +207,11 @@ type call struct {
 	*http.Request
 	broker.Caller
 	at      route
-	version version   // of the API that the client speaks
-	shown   *shown    // to the platform
+	version version   // the API version that the client speaks
+	shown   *shown    // the part of the catalog that the platform may see
 	ids     [2]string // the identifiers of the path, each decoded once (INP-11)
 	query   url.Values
-	body    *object // of PUT and PATCH
+	body    *object // only for PUT and PATCH
 }
 
 type handler func(s *Server, ctx context.Context, c *call) (response, error)
@@ -375,7 +374,7 @@ func location(segments ...string) string {
 	return b.String()
 }
 
-// resource is the path of an instance or a binding.
+// resource returns the path of an instance or a binding.
 func resource(k lifecycle.Key) string {
 	if k.IsBinding() {
 		return location("v2", "service_instances", k.Instance, "service_bindings", k.Binding)

@@ -27,9 +27,9 @@ const (
 	asynchronousBindings feature = 14 // (BIND-20, UNB-07)
 	updatedDashboard     feature = 14 // dashboard_url in the answer to an update (UPD-27)
 	maintenanceInfo      feature = 15 // in requests (CLI-04)
-	endpoints            feature = 15 // of a binding (BIND-26)
+	endpoints            feature = 15 // endpoints of a binding (BIND-26)
 	failureDetails       feature = 16 // instance_usable and update_repeatable (ERR-10)
-	expiry               feature = 16 // of a binding (BIND-27)
+	expiry               feature = 16 // expires_at of a binding (BIND-27)
 	renewal              feature = 17 // renew_before and predecessor_binding_id of a binding (ROT-08)
 	rotatable            feature = 17 // binding_rotatable in the catalog (CAT-25)
 	maintenanceShown     feature = 17 // maintenance_info in the answer to a GET of an instance

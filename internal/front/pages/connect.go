@@ -5,8 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// A Sample shows how a program connects. It takes credentials from the environment: no page holds
-// any.
+// A Sample shows how a program connects. It takes credentials from the environment: no page holds any.
 type Sample struct{ Name, Code string }
 
 // showsCredentials returns the platform's command that shows the credentials of a binding; empty if

@@ -25,7 +25,7 @@ import (
 const (
 	mostBindings = 20
 	mostEntries  = 20
-	longestText  = 300 // of one entry, in characters
+	longestText  = 300 // characters of one entry
 )
 
 // A view is all the data that the page of an instance shows.

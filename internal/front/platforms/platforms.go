@@ -78,7 +78,7 @@ type Kept struct {
 
 	mu      sync.Mutex
 	current Registry
-	read    time.Time // of current; zero before the first
+	read    time.Time // when current was read; zero before the first read
 	tried   time.Time
 }
 
