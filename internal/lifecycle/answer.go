@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Request is what a platform asks of an instance or a binding.
+// A Request is a kind of request that a platform makes for an instance or a binding.
 type Request string
 
 // The requests. A PUT of a binding is also a BindOn of its instance, and a DELETE of a
@@ -25,9 +25,9 @@ type Answer int
 // The answers.
 const (
 	Begin   Answer = iota + 1 // begin a new operation
-	Join                      // the same operation is running
-	Stays                     // it has failed, and stays so until it is deleted
-	Exists                    // what is asked for exists
+	Join                      // the requested operation is already running
+	Stays                     // the creation has failed, and stays failed until the platform deletes the instance or binding
+	Exists                    // the requested instance or binding exists
 	Missing                   // there is nothing to delete
 )
 
@@ -67,7 +67,7 @@ var decisions = map[Request][]rule{
 	Put: {
 		{is: []State{Absent}, answer: Begin},
 		{when: invalid},
-		{seen: []State{Ready}, when: credentialsLost, refuse: RefuseLost}, // so is what the request would be compared with
+		{seen: []State{Ready}, when: credentialsLost, refuse: RefuseLost}, // the order to compare the request with is lost too
 		{seen: recorded, when: otherInstance, refuse: RefuseOtherInstance},
 		{seen: recorded, when: otherBinding, refuse: RefuseOtherBinding},
 		{when: failedForGood, answer: Stays},
@@ -99,13 +99,13 @@ var decisions = map[Request][]rule{
 		{when: invalid},
 		{is: []State{Updating}, refuse: RefuseConcurrent},
 		{is: []State{Deleting}, answer: Join},
-		{is: []State{DeleteFailed}, answer: Begin}, // it is to be deleted, whoever asks
+		{is: []State{DeleteFailed}, answer: Begin}, // it is to be deleted, whatever the request meant
 		{when: overtaken, refuse: RefuseEarlier},
 		{is: []State{Creating, Ready, CreateFailed}, answer: Begin},
 	},
 	// A GET is not answered 404 while a deletion runs: a platform that trusts the GET would
-	// forget the instance, and the deletion may yet fail (GETI-05, GETB-03). Lost
-	// credentials are no 404 either: they still work.
+	// forget the instance, and the deletion may yet fail (GETI-05, GETB-03). Nor is it answered
+	// 404 when the credentials are lost: they still work.
 	Get: {
 		{seen: []State{Ready, DeleteFailed}, when: credentialsLost, refuse: RefuseLost},
 		{seen: []State{Ready, DeleteFailed}, answer: Exists},
@@ -177,7 +177,7 @@ func (r Record) OnSucceed(instance string) error {
 		return nil
 	case seen == Creating, seen == Deleting:
 		return RefuseConcurrent()
-	default: // Absent, CreateFailed, DeleteFailed, Deleted; what an earlier instance had
+	default: // Absent, CreateFailed, DeleteFailed, Deleted, or a binding of an earlier instance
 		return RefuseNoPredecessor()
 	}
 }

@@ -19,16 +19,19 @@ func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, erro
 	r.Incarnation, r.Created = s.ID, r.Operation.Started
 	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
 	r.Grant, r.Made = nil, Made{Broker: fresh.Made.Broker, Target: fresh.Made.Target, Origin: fresh.Made.Origin}
-	r.Leases, r.Wary = nil, false // of steps that cannot reach what is made now
+	r.Leases, r.Wary = nil, false // their steps cannot reach the things of the new life
 	if fresh.Undeletes != nil {
 		r.Undeletes, r.Made, r.Leases, r.Wary = fresh.Undeletes, fresh.Made, fresh.Leases, fresh.Wary
 	}
 	return r, past, nil
 }
 
-// SetAside is the record of the id's former life, to be committed with the record of the
-// next one; nil if the former life left nothing. The reaper cleans a failed creation up
-// from now on, and a tombstone keeps its late look.
+// SetAside returns the record of the id's former life, to be committed with the record of the
+// next life; nil if the former life left nothing. From now on the reaper cleans up a failed
+// creation, and a tombstone keeps its late look.
+//
+// Hazard: calls of the former life may yet take effect. They cannot touch the next life, whose
+// things have other names, so nothing else would remove the things that they make.
 //
 // Hazard: calls of the former life may yet take effect. They cannot touch the next life,
 // whose things have other names, so nothing else would remove what they make.
@@ -75,20 +78,19 @@ func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 type Orphan struct {
 	Key         Key    `json:"key"`
 	Incarnation string `json:"incarnation"`
-	// Of belongs to a binding: the incarnation of the instance that it was made for.
+	// Of is the incarnation of the instance that a binding was made for; empty for an instance.
 	Of       string `json:"of,omitempty"`
-	Provider string `json:"provider"` // what made it
-	// Broker is the identity of the broker that made it.
+	Provider string `json:"provider"` // the provider that made the thing
+	// Broker is the identity of the broker that made the thing.
 	Broker string `json:"broker"`
-	// Target is where it was made.
+	// Target is where the thing was made.
 	Target Target `json:"target,omitzero"`
-	// Origin is the life that its name derives from, if not its own.
+	// Origin is the life that the thing's name derives from, if not its own.
 	Origin Origin `json:"origin,omitzero"`
 	// State is the provider's state for the deletion, as the inventory reported it.
 	State   []byte    `json:"state,omitempty"`
 	Created time.Time `json:"created"`
-	// KeptUntil is the date on the label of a kept thing, which is not deleted before; else
-	// zero.
+	// KeptUntil is the date on the label of a kept thing, which is not deleted before; zero for any other thing.
 	KeptUntil time.Time `json:"kept_until,omitzero"`
 }
 
@@ -96,8 +98,8 @@ func (o Orphan) made() Made {
 	return Made{Broker: o.Broker, Target: o.Target, Origin: o.Origin, Found: o.State}
 }
 
-// BeginOrphanDeletion gives an orphan the record of a former life, whose operation removes
-// it. Whatever has the id now, or gets it meanwhile, is left alone.
+// BeginOrphanDeletion gives an orphan the record of a former life, whose operation removes the
+// orphan. An instance or binding that has the id now, or gets it meanwhile, is left alone.
 func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
 	state, err := r.next(BeginOrphanDeletion)
 	if err != nil {
@@ -150,13 +152,13 @@ func (r Record) Entomb(now, received time.Time) (Record, error) {
 	return r.stripped(), nil
 }
 
-// stripped is a tombstone without secrets and user data. It keeps the members that the late
-// look needs, and those that identify a failed request.
+// stripped returns a tombstone without secrets and user data. It keeps the members that the
+// late look needs, and those that identify a failed request.
 func (r Record) stripped() Record {
 	a, b := r.Attributes, r.BindingOnly
 	r.Unusable, r.Secret, r.Grant, r.Made.State, r.Made.Found, r.Kept = false, nil, nil, nil, nil, nil
 	if r.IsBinding() {
-		r.Attributes.Context, r.Attributes.SealedContext = nil, nil // takes no part in the comparison
+		r.Attributes.Context, r.Attributes.SealedContext = nil, nil // the context takes no part in the comparison
 	}
 	if r.Failed == nil {
 		r.Attributes, r.BindingOnly = Attributes{ServiceID: a.ServiceID, PlanID: a.PlanID},
@@ -165,15 +167,14 @@ func (r Record) stripped() Record {
 	return r
 }
 
-// SetContext replaces what the attributes have of the platform's context. It starts no
-// operation (UPD-15).
+// SetContext takes the platform's context and the names from a. It starts no operation (UPD-15).
 func (r Record) SetContext(a Attributes, now time.Time) Record {
 	r.Attributes.SealedContext, r.Attributes.Context, r.Attributes.Names = a.SealedContext, a.Context, a.Names
 	r.Updated = after(now, later(r.Updated, r.Created))
 	return r
 }
 
-// Succeed settles the current operation as succeeded; grant is what a bind gave.
+// Succeed settles the current operation as succeeded; grant is the sealed result of a bind.
 func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 	state, err := r.settling(Succeed)
 	if err != nil {
@@ -238,8 +239,8 @@ func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 	return r, nil
 }
 
-// Remove ends a binding whose instance is being deleted; asked is when that deletion
-// was requested. A running unbind of it succeeds, and a running bind fails.
+// Remove ends a binding whose instance is being deleted; asked is when that deletion was
+// requested. If an unbind of the binding is running it succeeds, and a running bind fails.
 func (r Record) Remove(now, asked time.Time) (Record, error) {
 	state, err := r.next(Remove)
 	if err != nil {

@@ -1,9 +1,9 @@
 package lifecycle
 
-// A TargetEpoch is the latest epoch that a target of a provider was raised to;
-// target.Epoch says what that is. All that is done in the target meets at it.
+// A TargetEpoch records the latest epoch that a target of a provider was raised to (see
+// target.Epoch). All work in the target shares this one record.
 type TargetEpoch struct {
-	// Version is the one that was read; 0 for none.
+	// Version is the version that was read; 0 for none.
 	Version  int64  `json:"-"`
 	Provider string `json:"provider"`
 	Identity string `json:"identity"` // of the target

@@ -9,16 +9,16 @@ import (
 	"github.com/longshore/longshore/internal/base/limits"
 )
 
-// An Entry is one line in the history of an instance: an operation on it or on one of its
-// bindings that has ended, or the act of an operator. The commit that ends the operation
-// writes it, so that each operation has one, and it never changes, but for its Asker.
+// An Entry is one line in the history of an instance: an operation on the instance or one of its
+// bindings that has ended, or the act of an operator. The commit that ends an operation writes the
+// entry, so each operation has exactly one. An entry never changes, except for its Asker.
 type Entry struct {
 	Version int64 `json:"-"`
-	// Key is that of the instance or the binding.
+	// Key is the key of the instance or the binding.
 	Key Key `json:"key"`
-	// Incarnation is the life of the instance.
+	// Incarnation is the incarnation of the instance.
 	Incarnation string `json:"incarnation,omitempty"`
-	// ID is the operation's; an act has one of its own.
+	// ID is the operation's id; an act has an id of its own.
 	ID   string `json:"id"`
 	Kind Kind   `json:"kind,omitempty"`
 	// Act is what an operator did; empty for an operation.
@@ -28,7 +28,7 @@ type Entry struct {
 	Description string    `json:"description,omitempty"` // why it failed
 	Started     time.Time `json:"started,omitzero"`
 	Ended       time.Time `json:"ended"`
-	// Asker is who asked for it, sealed under Key; Own says that the broker began it itself.
+	// Asker is who asked for the operation, sealed under Key; Own says that the broker began it by itself.
 	Asker  Asker  `json:"asker,omitzero"`
 	Own    bool   `json:"own,omitempty"`
 	PlanID string `json:"plan_id,omitempty"`
@@ -40,19 +40,18 @@ type Entry struct {
 // HistoryKept is how long an entry is kept after Ended.
 const HistoryKept = 90 * 24 * time.Hour
 
-// Ended is the entry of the operation that the change from before to r has ended; nil if it
-// has ended none.
+// Ended returns the entry of the operation that the change from before to r has ended; nil if it ended none.
 func (r Record) Ended(before Record) *Entry {
 	if r.Operation == nil || r.InProgress() || !before.InProgress() || before.Operation.ID != r.Operation.ID {
 		return nil
 	}
 	op := *r.Operation
-	op.Target = before.Operation.Target // an end drops it
+	op.Target = before.Operation.Target // ending the operation has dropped the target
 	return before.entry(op)
 }
 
-// entry is the entry of an operation that has ended. The record is the one before the end: a
-// tombstone has no attributes.
+// entry returns the history entry of an operation that has ended. The receiver is the record
+// from before the end, since a tombstone has no attributes.
 func (r Record) entry(op Operation) *Entry {
 	e := Entry{
 		Key: r.Key, Incarnation: r.Incarnation, ID: op.ID, Kind: op.Kind, Phase: op.Phase, Cancelled: op.Cancelled,
@@ -71,15 +70,14 @@ func (r Record) entry(op Operation) *Entry {
 	return &e
 }
 
-// Acted is the entry of an operator's act on the record, under a new id.
+// Acted returns the entry of an operator's act on the record; id is new.
 func (r Record) Acted(act, id string, now time.Time) *Entry {
 	e := r.entry(Operation{ID: id, Settled: now})
 	e.Act = act
 	return e
 }
 
-// ParameterNames are the names of the members of a parameter object, in order, as far as a
-// record has room for them.
+// ParameterNames returns the names of the members of a parameter object, sorted, as many as a record has room for.
 func ParameterNames(parameters json.RawMessage) (names []string) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(parameters, &members) != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Kept says until when a former life is in quarantine: under its own name, with nobody let
-// in. On that date the reaper deletes it. Either its platform deleted it and its plan keeps
-// the data, or it is an unexplained orphan.
+// Kept says until when a former life is in quarantine: it keeps its own name, and nobody is let
+// in. On that date the reaper deletes it. Either its platform deleted it and its plan keeps the
+// data, or it is an unexplained orphan.
 type Kept struct {
 	// Name is the provider's name of an orphan; empty for a life that its plan keeps.
 	Name  string    `json:"name,omitempty"`
@@ -27,20 +27,22 @@ type Origin struct {
 // An Undeletion names the kept life that an instance takes over, until the instance is
 // ready.
 type Undeletion struct {
-	// Instance and Incarnation are those of the kept life, on the same platform.
+	// Instance and Incarnation identify the kept life, on the same platform.
 	Instance    string `json:"instance"`
 	Incarnation string `json:"incarnation"`
-	// Until and Freed come from its Kept: if the instance is deleted before it is ready,
-	// the life is kept again.
+	// Until and Freed come from the kept life's Kept: if the instance is deleted before it is
+	// ready, the life is kept again.
 	Until time.Time `json:"until"`
 	Freed time.Time `json:"freed"`
 	// Adopted says that the thing belongs to the instance, and no longer to the kept life.
 	Adopted bool `json:"adopted,omitempty"`
 }
 
-// KeepsUntil is the date until which the running deletion keeps the instance's data; zero
-// if it removes the data. Retention is the plan's promise. All steps of a deletion give the
-// same date.
+// KeepsUntil returns the date until which the running deletion keeps the instance's data; zero if
+// it removes the data. Retention is the plan's promise. All steps of a deletion get the same date.
+//
+// Hazard: an instance that takes over a kept life holds that life's data before the instance itself
+// is ready. Its deletion keeps the data again, until the promised date and for at least a day.
 //
 // Hazard: an instance that takes over a kept life holds that life's data before it is ready
 // itself. It is kept again until the promised date, and for a day at least.
@@ -79,25 +81,25 @@ func (r Record) Keep(now, until time.Time) (next Record, kept *Record, err error
 	}
 	life.Leases = slices.DeleteFunc(life.Leases, func(l Lease) bool { return l.Operation == r.Operation.ID && !l.TimedOut })
 	life.Failed, life.Undeletes, life.AbsentSince = nil, nil, time.Time{}
-	life.Attributes.Parameters, life.Attributes.SealedContext = nil, nil // of no use any more
+	life.Attributes.Parameters, life.Attributes.SealedContext = nil, nil // no longer needed
 	if r.Key.Life != "" {
 		return life, nil, nil
 	}
-	life.Version, life.Operation = 0, nil // its token is of the id
+	life.Version, life.Operation = 0, nil // the operation's token stays with the id
 	return next, &life, nil
 }
 
-// handleMark stands between the parts of a handle.
+// handleMark separates the parts of a handle.
 const handleMark = "@"
 
 // Handle names one life of an id to people. A developer orders a kept life back by its
 // handle.
 func Handle(id, incarnation string) string { return id + handleMark + incarnation }
 
-// Handle is that of the instance.
+// Handle returns the handle of the instance.
 func (r Record) Handle() string { return Handle(r.Key.Instance, r.Incarnation) }
 
-// ParseHandle reads what Handle gives; ok is false for what cannot be one.
+// ParseHandle parses the form that Handle returns; ok is false if the text cannot be a handle.
 func ParseHandle(text string) (instance, incarnation string, ok bool) {
 	at := strings.LastIndex(text, handleMark)
 	if at <= 0 || at == len(text)-len(handleMark) {
@@ -109,8 +111,8 @@ func ParseHandle(text string) (instance, incarnation string, ok bool) {
 // undeleteTime is how long a life is kept, at least, once its undelete is allowed.
 const undeleteTime = 24 * time.Hour
 
-// Free allows the undelete in the place that a names; without one, in the place where the
-// life was ordered. It reports false if the record is no kept life, or no longer.
+// Free allows the undelete in the place that a names or, if a names none, in the place where the
+// life was ordered. It reports false if the record is not, or no longer, that of a kept life.
 func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
 	if r.State != Quarantined || r.OfOrphan() {
 		return r, false
@@ -119,7 +121,7 @@ func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
 	kept.Freed, kept.Until = now, later(kept.Until, now.Add(undeleteTime))
 	r.Kept, r.Due = &kept, kept.Until
 	if a.OrganizationGUID != "" || a.SpaceGUID != "" {
-		r.Attributes.Context = nil // it told of the other place
+		r.Attributes.Context = nil // the context names the old place
 	}
 	if a.OrganizationGUID != "" {
 		r.Attributes.OrganizationGUID = a.OrganizationGUID
@@ -130,9 +132,12 @@ func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
 	return r, true
 }
 
-// Undelete is the start of an instance of the provider that is ordered with the attributes
-// and takes over this kept life; nil if it may not. The asker is not told why. The state is
-// sealed for this record.
+// Undelete returns the members with which a new instance takes over this kept life; nil if it may
+// not. The instance is of the provider, and ordered with the attributes. The asker is not told why
+// an undelete is refused. The provider's state in the result is still sealed for this record.
+//
+// The instance inherits the leases of the kept life: its first step waits for calls that may
+// still put the thing into quarantine.
 //
 // The instance inherits the leases of the kept life: its first step waits for calls that may
 // still put the thing into quarantine.
@@ -152,7 +157,7 @@ func (r Record) Undelete(provider string, a Attributes) *Record {
 // Adopts reports whether the instance has yet to adopt the kept thing.
 func (r Record) Adopts() bool { return r.Undeletes != nil && !r.Undeletes.Adopted }
 
-// Adopted records that the thing is the instance's.
+// Adopted records that the thing now belongs to the instance.
 func (r Record) Adopted() Record {
 	of := *r.Undeletes
 	of.Adopted = true
@@ -160,9 +165,9 @@ func (r Record) Adopted() Record {
 	return r
 }
 
-// RebuildKept is the record of a kept life, read from the label of the thing. The space where
-// it was ordered is lost. It is kept for at least QuarantineTime, so that its user has time
-// to ask for it.
+// RebuildKept returns the record of a kept life, read from the label of the thing. The space
+// where the life was ordered is lost. The life is kept for at least QuarantineTime, so that its
+// user has time to ask for it.
 func (r Record) RebuildKept(found Orphan, a Attributes, now time.Time) (Record, error) {
 	if r.Exists() {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}

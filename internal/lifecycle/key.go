@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Key names an instance, or one binding of it, on one platform. Two
-// platforms may use the same ids: they never meet.
+// A Key names an instance, or one binding of it, on one platform. Two platforms may use the
+// same ids without conflict.
 type Key struct {
 	Platform string `json:"platform"`
 	Instance string `json:"instance"`
@@ -20,20 +20,19 @@ type Key struct {
 	Life string `json:"life,omitempty"`
 }
 
-// Former is the key under which a former life of the id has its record.
+// Former returns the key under which a former life of the id has its record.
 func (k Key) Former(incarnation string) Key {
 	k.Life = incarnation
 	return k
 }
 
-// Current is the key of the id's current life.
+// Current returns the key of the id's current life.
 func (k Key) Current() Key { return k.Former("") }
 
-// InstanceKey is the key of the instance itself, which a binding's key
-// belongs to.
+// InstanceKey returns the key of the instance itself; k may be the key of one of its bindings.
 func (k Key) InstanceKey() Key { return Key{Platform: k.Platform, Instance: k.Instance} }
 
-// BindingKey is the key of one binding of this instance.
+// BindingKey returns the key of one binding of this instance.
 func (k Key) BindingKey(binding string) Key {
 	return Key{Platform: k.Platform, Instance: k.Instance, Binding: binding}
 }
@@ -70,12 +69,12 @@ type Token struct {
 // unpadded base64url.
 const OperationIDLength = 22
 
-// idLetters are those of base64url.
+// idLetters are the letters of base64url.
 const idLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 var errToken = errors.New("not an operation token of this broker")
 
-// String is the form that platforms see.
+// String returns the form that platforms see.
 func (t Token) String() string {
 	b := make([]byte, 0, 128)
 	b = append(b, t.Operation...)
@@ -95,7 +94,7 @@ func appendField(b []byte, field string) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(b, '.'), []byte(field))
 }
 
-// ParseToken parses the form that String gives. Platforms may send anything: the caller
+// ParseToken parses the form that String returns. Platforms may send anything: the caller
 // answers an error as "not recognised" (LOP-08).
 func ParseToken(s string) (Token, error) {
 	id, rest, _ := strings.Cut(s, ".")
@@ -105,14 +104,14 @@ func ParseToken(s string) (Token, error) {
 	t := Token{Operation: id}
 	for i, field := range []*string{&t.Key.Platform, &t.Key.Instance, &t.Key.Binding, &t.Key.Life} {
 		if rest == "" && i >= 2 {
-			break // an instance's, or of no former life
+			break // the key of an instance, or of a current life
 		}
 		var encoded string
 		encoded, rest, _ = strings.Cut(rest, ".")
 		raw, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 		noBinding := field == &t.Key.Binding && encoded == "" && rest != "" // the former life of an instance
 		if err != nil || len(raw) == 0 && !noBinding || !utf8.Valid(raw) {
-			return Token{}, errToken // what is not text names no record
+			return Token{}, errToken // a field that is not text names no record
 		}
 		*field = string(raw)
 	}

@@ -11,7 +11,7 @@ func (r Record) LateLookDue(now time.Time) bool {
 	return r.State == Deleted && r.Operation != nil && !r.LateLook.IsZero() && !r.Due.After(now)
 }
 
-// LateLookBegun is the tombstone once an execution has been started for the late look.
+// LateLookBegun returns the tombstone after an execution has been started for the late look.
 func (r Record) LateLookBegun(now time.Time) Record {
 	r = r.clone()
 	r.LateAttempt = max(r.LateAttempt, r.Operation.Attempt) + 1
@@ -26,7 +26,7 @@ func (r Record) LooksLate(operation string, attempt int) bool {
 		r.Operation != nil && r.Operation.ID == operation && r.LateAttempt == attempt && attempt > 0
 }
 
-// LookedLate records a late look. If that did not see the absence, another one follows.
+// LookedLate records a late look. If the look did not prove the absence, another one follows.
 func (r Record) LookedLate(now time.Time, absent bool) Record {
 	r = r.clone()
 	if absent {

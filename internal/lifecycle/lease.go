@@ -12,9 +12,9 @@ type Life int
 
 // The lives.
 const (
-	MayLive Life = iota // until its lease runs out
-	Alive               // its lease counts, whatever the time
-	Dead                // its lease means nothing, whatever the time
+	MayLive Life = iota // the step may live until its lease runs out
+	Alive               // the lease counts, whatever the time
+	Dead                // the lease means nothing, whatever the time
 )
 
 // A Witness tells whether the holder of a lease lives. A process that has its records to
@@ -40,10 +40,10 @@ func (l Lease) lost(now time.Time, w Witness) bool {
 	return w.of(l) == MayLive && !l.Until.After(now)
 }
 
-// Busy gives the time until which a step may be calling the cloud, or zero. Steps of this
-// operation count too: two callers must not both ask a cloud for a secret that it shows
-// once. A step whose call timed out does not keep its own operation waiting. A step may
-// outlive its lease if the machine slept, for an unknown time: Busy then gives a moment soon.
+// Busy returns the time until which a step may be calling the cloud, or zero. Steps of this
+// operation count too: two callers must not both ask a cloud for a secret that it shows once. A
+// step whose call timed out does not keep its own operation waiting. If the machine slept, a step
+// may outlive its lease for an unknown time: Busy then returns a moment in the near future.
 func (r Record) Busy(operation string, now time.Time, w Witness) time.Time {
 	var until time.Time
 	for _, l := range r.Leases {
@@ -65,8 +65,8 @@ func (r Record) Unsure(operation string, now time.Time, w Witness) bool {
 }
 
 // Leased lets a step of the current operation call the cloud until the given time. It drops
-// expired leases, and stays wary of their calls. A lost call of a creation or update counts
-// too: its own later steps do not care, but a deletion that overtakes them must.
+// expired leases, but stays wary of their calls. A lost call of a creation or update counts
+// too: the operation's own later steps need not care, but a deletion that overtakes them must.
 func (r Record) Leased(holder string, now, until time.Time, w Witness) Record {
 	r = r.clone()
 	r.Wary = r.Unsure(r.Operation.ID, now, w) || !r.Operation.Kind.Deletes() && r.Unsure("", now, w)
@@ -81,9 +81,9 @@ func (r Record) Leased(holder string, now, until time.Time, w Witness) Record {
 // nobody is the holder of merged leases.
 const nobody = "nobody"
 
-// merged bounds the number of leases in a record: it merges the two oldest into one that
-// lasts as long as both. The merged lease is an operation's own only if both were, and no
-// step gives it up, since either call may go on.
+// merged bounds the number of leases in a record: it merges the two oldest into one that lasts
+// as long as both. The merged lease belongs to an operation only if both did, and no step gives
+// it up, since either call may still be running.
 func merged(leases []Lease) []Lease {
 	for len(leases) > limits.Leases {
 		a, b := leases[0], &leases[1]
@@ -103,7 +103,7 @@ func merged(leases []Lease) []Lease {
 	return leases
 }
 
-// Released gives up a step's lease: its call has been answered.
+// Released gives up a step's lease: the step's call has been answered.
 func (r Record) Released(holder string) Record {
 	r = r.clone()
 	r.Leases = slices.DeleteFunc(r.Leases, func(l Lease) bool { return l.Holder == holder })
@@ -113,8 +113,8 @@ func (r Record) Released(holder string) Record {
 	return r
 }
 
-// TimedOut keeps the lease of a step whose call timed out: other operations wait until
-// it runs out, and its own goes on.
+// TimedOut keeps the lease of a step whose call timed out: other operations wait until the
+// lease runs out, and the step's own operation goes on.
 func (r Record) TimedOut(holder string) Record {
 	r = r.clone()
 	for i, l := range r.Leases {
@@ -130,7 +130,7 @@ func (r Record) BusyItself(operation string, now time.Time, w Witness) bool {
 	})
 }
 
-// Holds reports whether the lease has not been given up or dropped.
+// Holds reports whether the holder's lease has been neither given up nor dropped.
 func (r Record) Holds(holder string) bool {
 	return slices.ContainsFunc(r.Leases, func(l Lease) bool { return l.Holder == holder })
 }

@@ -20,7 +20,7 @@ const (
 	Release     = operation.Release
 )
 
-// Phase is how far an operation is. Its values are the wire's (LOP-01).
+// Phase is the progress of an operation. Its values are those of the API (LOP-01).
 type Phase string
 
 // The phases. Succeeded and Failed never change again (LOP-19).
@@ -52,8 +52,8 @@ const (
 	Grace = time.Minute
 )
 
-// An Operation is one change to an instance or binding. It moves forward
-// only: once it has succeeded or failed it never changes again, but for its Asker.
+// An Operation is one change to an instance or binding. It moves forward only: once it has
+// succeeded or failed it never changes again, except for its Asker.
 type Operation struct {
 	ID          string    `json:"id"`
 	Kind        Kind      `json:"kind"`
@@ -61,8 +61,8 @@ type Operation struct {
 	Description string    `json:"description,omitempty"` // for the platform's user
 	Percent     int       `json:"percent,omitempty"`
 	Started     time.Time `json:"started"`
-	// Deadline is when an unsettled operation fails: at the first step that begins later
-	// and does not find it done (LOP-20).
+	// Deadline ends an unsettled operation: the first step that begins later and does not find
+	// the work done fails the operation (LOP-20).
 	Deadline time.Time `json:"deadline"`
 	Settled  time.Time `json:"settled,omitzero"`
 	// Attempt counts the executions of the operation, from 1; a step of an older attempt
@@ -79,11 +79,11 @@ type Operation struct {
 	Synchronous bool `json:"synchronous,omitempty"`
 	// Promised says that another request was given the operation's token.
 	Promised bool `json:"promised,omitempty"`
-	// Own says that the broker began it by itself, so no platform polls it.
+	// Own says that the broker began the operation by itself, so no platform polls it.
 	Own bool `json:"own,omitempty"`
-	// Expected is the expected duration when it began; zero if unknown.
+	// Expected is the duration expected when the operation began; zero if unknown.
 	Expected time.Duration `json:"expected,omitempty"`
-	// Asker is who asked for it, for audit.
+	// Asker is who asked for the operation, for audit.
 	Asker Asker `json:"asker,omitzero"`
 	// Parameters are the names of the parameters that the request gave.
 	Parameters []string `json:"parameters,omitempty"`
@@ -92,13 +92,13 @@ type Operation struct {
 	Target *Attributes `json:"target,omitempty"`
 	// Source is the instance that a provision restores; nil if it restores none.
 	Source *Source `json:"source,omitempty"`
-	// Unbound is the progress of a deprovision: no binding is left whose id is up to this
-	// one, in byte order. In an update, no step of those bindings is calling the cloud.
+	// Unbound is the progress of a deprovision: no binding is left whose id is at most Unbound,
+	// in byte order. In an update, no step of those bindings is calling the cloud.
 	Unbound string `json:"unbound,omitempty"`
 	// Before is the start of the Description that the Trouble's description replaced.
 	Before string `json:"before_trouble,omitempty"`
-	// TakenBy is the deprovision that removes the binding in place of this unbind, which
-	// waits for as long as that runs.
+	// TakenBy is the deprovision that removes the binding in place of this unbind. The unbind
+	// waits while the deprovision runs.
 	TakenBy string `json:"taken_by,omitempty"`
 	// Quiet says that the update has found no step of a binding of the instance calling
 	// the cloud. No bind can begin one, since the instance is not ready.
@@ -116,8 +116,7 @@ type Operation struct {
 // Overdue reports whether the operation is past its deadline.
 func (op *Operation) Overdue(now time.Time) bool { return !now.Before(op.Deadline) }
 
-// Asynchronous reports whether a platform has the operation's token, and so polls for its
-// end.
+// Asynchronous reports whether a platform has the operation's token, and so polls it for the outcome.
 func (op *Operation) Asynchronous() bool { return !op.Synchronous || op.Promised }
 
 // A FailedOperation keeps the members of a failed operation that a platform can poll.
@@ -130,7 +129,7 @@ type FailedOperation struct {
 	Settled     time.Time `json:"settled"`
 }
 
-// operation is f as an operation; nil for nil.
+// operation returns f as an operation; nil for nil.
 func (f *FailedOperation) operation() *Operation {
 	if f == nil {
 		return nil
@@ -141,8 +140,8 @@ func (f *FailedOperation) operation() *Operation {
 	}
 }
 
-// An Asker is who asked for an operation. It may be erased once the operation has ended:
-// nothing but people reads it then.
+// An Asker is who asked for an operation. It may be erased once the operation has ended: after
+// that, only people read it.
 type Asker struct {
 	// IdentityPlatform and Identity are the originating identity (OID-02). Identity is its
 	// decoded JSON object, which may be personal data.
@@ -152,19 +151,19 @@ type Asker struct {
 	Request string `json:"request,omitempty"`
 }
 
-// IsZero lets omitzero leave it out.
+// IsZero makes omitzero leave out an empty Asker.
 func (a Asker) IsZero() bool {
 	return a.IdentityPlatform == "" && len(a.Identity) == 0 && a.Request == ""
 }
 
-// A Start holds the members that every operation begins with.
+// A Start holds the members that an operation begins with.
 type Start struct {
 	ID          string
 	Now         time.Time
-	Received    time.Time // when the request arrived at the edge; zero for what the broker begins by itself
+	Received    time.Time // when the request arrived at the edge; zero if the broker begins the operation by itself
 	Timeout     time.Duration
 	Synchronous bool
-	Own         bool // the broker begins it by itself
+	Own         bool // the broker begins the operation by itself
 	Asker       Asker
 	// Expected is how long such operations take; zero if that is not known.
 	Expected time.Duration
@@ -188,20 +187,19 @@ type Look struct {
 	After       time.Duration // until the next look
 }
 
-// A Failure is the end of an operation that did not succeed. Its message is
-// safe for the platform's user.
+// A Failure says how an operation failed. Its message is safe for the platform's user.
 type Failure struct {
 	Message          string
 	InstanceUsable   *bool
 	UpdateRepeatable *bool
 	// Untouched says that a deletion was refused before anything was removed.
 	Untouched bool
-	// Reclaim says that the broker is to remove at once what a creation has made so far:
-	// it may yet be completed, and nobody would use it.
+	// Reclaim says that the broker is to remove at once what a failed creation has made so far:
+	// the creation may yet be completed, and nobody would use the result.
 	Reclaim bool
 }
 
-// Overdue is the failure of an operation that was found unfinished after its deadline.
+// Overdue returns the failure of an operation that was found unfinished after its deadline.
 func Overdue() Failure {
 	return Failure{
 		Message: "The operation did not finish within the time allowed for it; try again, or delete what it was to make.",
@@ -216,6 +214,6 @@ type PastOperation struct {
 	Key       Key       `json:"key"`
 	Operation Operation `json:"operation"`
 	Expires   time.Time `json:"expires"`
-	// Ended is the entry of an operation that this one has cancelled; else nil.
+	// Ended is the operation's entry in the history if the later operation cancelled it; else nil.
 	Ended *Entry `json:"-"`
 }

@@ -12,12 +12,11 @@ const (
 	// ClockSkew is how far the deciding clock may be behind the clock that timed the request.
 	// A time that is further ahead was noted before the clock stepped back.
 	ClockSkew = 100 * time.Millisecond
-	// tick is how much later each time on a record is than the one before.
+	// tick is the least distance between one time on a record and the next.
 	tick = time.Millisecond
 )
 
-// after is now, but always later than the last time on a record: those times never go
-// back.
+// after returns now or, if last is not earlier, the next time after last: the times on a record never go back.
 func after(now, last time.Time) time.Time {
 	if next := last.Add(tick); now.Before(next) {
 		return next
@@ -25,7 +24,7 @@ func after(now, last time.Time) time.Time {
 	return now
 }
 
-// last is the latest time of the current operation; zero if there is none.
+// last returns the latest time of the current operation; zero if there is none.
 func (r Record) last() time.Time {
 	switch {
 	case r.Operation == nil:
@@ -44,7 +43,7 @@ func (r Record) last() time.Time {
 // future.
 func (r Record) overtaken(received, now time.Time) bool {
 	if r.DeleteReceived.IsZero() {
-		return false // this is its first life, and all that can be meant
+		return false // the id is in its first life, so nothing else can be meant
 	}
 	by := r.DeleteReceived
 	if r.State != Deleted {
@@ -54,14 +53,13 @@ func (r Record) overtaken(received, now time.Time) bool {
 	return !received.After(by) && received.After(ahead) == by.After(ahead)
 }
 
-// createReceived records when the request arrived that creates this incarnation.
+// createReceived records when the request that creates this incarnation arrived.
 func (r *Record) createReceived(at, now time.Time) {
 	r.CreateReceived = after(earlier(at, now), later(r.CreateReceived, r.DeleteReceived))
 }
 
-// deleteReceived records when the last request to delete arrived; a delayed one does
-// not move the time back. A zero time is that of a deletion which the broker began by
-// itself: no request asked for it.
+// deleteReceived records when the last request to delete arrived; a delayed request does not move
+// the time back. A zero time means that the broker began the deletion by itself, without a request.
 func (r *Record) deleteReceived(at, now time.Time) {
 	if !at.IsZero() {
 		r.DeleteReceived = later(r.DeleteReceived, after(earlier(at, now), r.CreateReceived))
@@ -79,7 +77,7 @@ func (r Record) AskedAgain(received, now time.Time) (Record, bool) {
 	return r, before.Failed != nil || !r.DeleteReceived.Equal(before.DeleteReceived)
 }
 
-// earlier also bounds the time of a request by the time when it is decided.
+// earlier returns the earlier time. It also bounds the time of a request by the time of the decision.
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a

@@ -39,33 +39,31 @@ func (r Record) BeginRelease(s Start) (Record, error) {
 	return r, nil
 }
 
-// OfOrphan reports whether the record is an orphan's, in quarantine or released, and not a
-// kept life's.
+// OfOrphan reports whether the record is that of an orphan, in quarantine or released, and not that of a kept life.
 func (r Record) OfOrphan() bool { return r.Kept != nil && r.Kept.Name != "" }
 
-// InQuarantine reports whether it is out of use, or on the way there or back.
+// InQuarantine reports whether the thing is out of use, or on the way there or back.
 func (r Record) InQuarantine() bool {
 	return r.State == Quarantining || r.State == Quarantined || r.State == Releasing
 }
 
-// IsReleased reports whether it is an orphan that is in use again, and left alone.
+// IsReleased reports whether the record is that of an orphan that is in use again, and left alone.
 func (r Record) IsReleased() bool { return r.OfOrphan() && r.State == Ready }
 
-// Postponed has the reaper look again in an hour whether the date has come.
+// Postponed makes the reaper check again in an hour whether the date has come.
 func (r Record) Postponed(now time.Time) Record {
 	r.Due = now.Add(time.Hour)
 	return r
 }
 
-// LeftAlone has the reaper look again in a month whether the released thing has its own
-// record again.
+// LeftAlone makes the reaper check again in a month whether the released thing has its own record again.
 func (r Record) LeftAlone(now time.Time) Record {
 	r.Due = now.Add(releasedLook)
 	return r
 }
 
-// Explains reports whether a tombstone tells why the orphan exists: either it belongs to
-// the deleted incarnation, so the deletion left it or a late call made it, or it is older
+// Explains reports whether a tombstone tells why the orphan exists. Either the orphan belongs
+// to the deleted incarnation, so the deletion left it or a late call made it, or it is older
 // than the request that deleted its id.
 func (r Record) Explains(o Orphan) bool {
 	switch {

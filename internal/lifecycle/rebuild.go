@@ -9,9 +9,9 @@ import (
 // where it was ordered and its credentials are lost for good. If only the vault's key was
 // lost, the record stays without its sealed members.
 
-// Rebuild is the new record of an orphan. The plan of an instance comes from its labels, and
-// that of a binding from its instance. The credentials of a binding are lost: it can be
-// rotated or unbound, but not read.
+// Rebuild returns the new record of an orphan. The plan of an instance comes from its labels,
+// and the plan of a binding from its instance. The credentials of a binding are lost: the
+// binding can be rotated or unbound, but not read.
 func (r Record) Rebuild(found Orphan, a Attributes, now time.Time) (Record, error) {
 	if r.State != Absent {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
@@ -43,7 +43,7 @@ func (r Record) SamePlace(asked Attributes) bool {
 // LostParameters reports whether the parameters are lost.
 func (r Record) LostParameters() bool { return !r.Rebuilt.IsZero() && r.Attributes.Parameters == nil }
 
-// LostGrant reports whether it is a binding whose credentials are lost.
+// LostGrant reports whether the record is that of a binding whose credentials are lost.
 func (r Record) LostGrant() bool {
 	return r.IsBinding() && r.State == Ready && !r.Rebuilt.IsZero() && r.Grant == nil
 }
@@ -70,10 +70,10 @@ func (r Record) Lose(lost func(Sealed) bool, now time.Time) (Record, error) {
 	if lost(r.Secret) {
 		r.Secret = nil
 	}
-	if lost(r.Made.State) { // a provider finds what it has made without it
+	if lost(r.Made.State) { // the provider finds its things without the state
 		r.Made.State = nil
 	}
-	if lost(r.Attributes.SealedContext) { // what is compared stays readable
+	if lost(r.Attributes.SealedContext) { // the members that are compared stay readable
 		r.Attributes.SealedContext = nil
 	}
 	if op := r.Operation; op != nil && op.Target != nil && lost(op.Target.SealedContext) {

@@ -27,7 +27,7 @@ type Record struct {
 	Wary bool `json:"wary,omitempty"`
 	// AbsentSince is when a wary deletion first saw the absence.
 	AbsentSince time.Time `json:"absent_since,omitzero"`
-	// Due is when the reaper is to look at the record; zero never.
+	// Due is when the reaper is to look at the record; zero for never.
 	Due time.Time `json:"due,omitzero"`
 	// Expires is when a tombstone is forgotten.
 	Expires time.Time `json:"expires,omitzero"`
@@ -40,19 +40,19 @@ type Record struct {
 	// Rebuilt is when the record was rebuilt from its thing, or lost a sealed member; zero
 	// if it never lost anything.
 	Rebuilt time.Time `json:"rebuilt,omitzero"`
-	// CreateReceived is when the request arrived that created this incarnation.
+	// CreateReceived is when the request that created this incarnation arrived.
 	CreateReceived time.Time `json:"create_received,omitzero"`
-	// DeleteReceived is when the last request arrived that deletes this id; zero if none is
-	// known. If the record exists, that request deleted an earlier incarnation.
+	// DeleteReceived is when the last request to delete this id arrived; zero if none is known.
+	// If the record exists, that request deleted an earlier incarnation.
 	DeleteReceived time.Time `json:"delete_received,omitzero"`
-	// Incarnation is the id of the operation that created it. An id that is used again
-	// after a deletion names another instance, or another binding.
+	// Incarnation is the id of the operation that created the instance or binding. An id that
+	// is used again after a deletion names another one.
 	Incarnation string `json:"incarnation,omitempty"`
-	// Provider is the name of its provider, so that it can be removed after its plan has
-	// left the catalog (CAT-28).
+	// Provider is the name of the provider. With it, the instance can be removed after its plan
+	// has left the catalog (CAT-28).
 	Provider   string     `json:"provider,omitempty"`
 	Attributes Attributes `json:"attributes,omitzero"`
-	// Made helps the provider find its things, beside the ids.
+	// Made tells the provider, together with the ids, where its things are.
 	Made    Made      `json:"made,omitzero"`
 	Created time.Time `json:"created,omitzero"`
 	// Kept says until when a former life is, or was, in quarantine; nil if it never was.
@@ -61,16 +61,15 @@ type Record struct {
 	BindingOnly
 }
 
-// Made is passed to the provider in each operation. A tombstone keeps all but the state.
+// Made is passed to the provider in each operation. A tombstone keeps all of it but the state.
 type Made struct {
-	// Broker is the identity of the broker that made it.
+	// Broker is the identity of the broker that made the thing.
 	Broker string `json:"broker,omitempty"`
-	// Target is the server or account that holds it; a binding has its instance's.
+	// Target is the server or account that holds the thing; a binding has its instance's.
 	Target Target `json:"target,omitzero"`
-	// Origin is the life that it was made for, if that is another one; a binding has its
-	// instance's.
+	// Origin is the life that the thing was made for, if not this one; a binding has its instance's.
 	Origin Origin `json:"origin,omitzero"`
-	// State is the provider's own memory of it, sealed.
+	// State is the provider's own data about the thing, sealed.
 	State Sealed `json:"state,omitempty"`
 	// Found replaces State for an orphan: the inventory read it from the cloud, where it
 	// is not secret.
@@ -83,12 +82,11 @@ type Target struct {
 	Identity string `json:"identity,omitempty"`
 }
 
-// InstanceOnly holds the members of an instance's record alone.
+// InstanceOnly holds the members that only the record of an instance has.
 type InstanceOnly struct {
 	// Unusable says that a failed update left the instance unusable (UPD-24).
 	Unusable bool `json:"unusable,omitempty"`
-	// Unfinished says that an instance is deleted that was never ready: nobody has used
-	// it, so its plan keeps nothing of it.
+	// Unfinished says that the instance being deleted was never ready: nobody has used it, so its plan keeps no data.
 	Unfinished bool `json:"unfinished,omitempty"`
 	// Undeletes is the kept life that this instance takes over, until it is ready; nil for
 	// none.
@@ -96,7 +94,7 @@ type InstanceOnly struct {
 	Updated   time.Time   `json:"updated,omitzero"`
 }
 
-// BindingOnly holds the members of a binding's record alone.
+// BindingOnly holds the members that only the record of a binding has.
 type BindingOnly struct {
 	// InstanceIncarnation is the incarnation of the instance that it was made for: a
 	// binding never passes to a later instance with the same id.
@@ -110,15 +108,15 @@ type BindingOnly struct {
 	Secret Sealed `json:"secret,omitempty"`
 	// Grant is what the application gets, once the bind has succeeded.
 	Grant Sealed `json:"grant,omitempty"`
-	// ExpiresAt and RenewBefore are the grant's own, in clear for pages, which open no grant; zero
-	// for credentials that do not expire (BIND-27, BIND-28).
+	// ExpiresAt and RenewBefore are copied from the grant in clear, since pages open no grant;
+	// zero for credentials that do not expire (BIND-27, BIND-28).
 	ExpiresAt   time.Time `json:"expires_at,omitzero"`
 	RenewBefore time.Time `json:"renew_before,omitzero"`
 }
 
-// Attributes are the order of an instance or a binding. They decide whether a repeated
-// request is the same (PROV-09). A binding keeps the plan that it was made with: its
-// instance's may have changed since.
+// Attributes are the order of an instance or a binding. They decide whether a repeated request
+// is the same (PROV-09). A binding keeps the plan that it was made with: the plan of its
+// instance may have changed since.
 type Attributes struct {
 	ServiceID        string `json:"service_id,omitempty"`
 	PlanID           string `json:"plan_id,omitempty"`
@@ -146,9 +144,8 @@ type Attributes struct {
 // vault; even the sealed form stays out of logs.
 type Sealed = secret.Bytes
 
-// Unknown are members of a record that this program does not know and writes back
-// unchanged. While the functions of a broker are being replaced, old programs change
-// records that new ones have written.
+// Unknown holds the members of a record that this program does not know, and writes back unchanged.
+// While a broker's functions are being replaced, old programs change records that new ones have written.
 type Unknown map[string]json.RawMessage
 
 // A Lease says that a step may be calling the cloud. A token cannot stop a call that was
@@ -169,7 +166,7 @@ func (r Record) InProgress() bool {
 	return r.Operation != nil && r.Operation.Phase == InProgress
 }
 
-// Token is the token of the current operation.
+// Token returns the token of the current operation.
 func (r Record) Token() Token {
 	if r.Operation == nil {
 		return Token{}
@@ -192,8 +189,8 @@ func (r Record) Forgotten(now time.Time) bool {
 	return r.State == Deleted && !r.Expires.IsZero() && !now.Before(r.Expires)
 }
 
-// FailedCreation is the failed creation whose token the platform has; nil if there is none.
-// A repeated request gets that token until the platform deletes the instance (PROV-30).
+// FailedCreation returns the failed creation whose token the platform has; nil if there is
+// none. A repeated request gets that token until the platform deletes the instance (PROV-30).
 func (r Record) FailedCreation() *Operation {
 	if op := r.Operation; r.State == CreateFailed && op.Asynchronous() {
 		return op
@@ -201,7 +198,7 @@ func (r Record) FailedCreation() *Operation {
 	return r.Failed.operation()
 }
 
-// Seen is the state as the platform sees it: a failed creation stays failed while the
+// Seen returns the state as the platform sees it: a failed creation stays failed while the
 // broker cleans up after it.
 func (r Record) Seen() State {
 	if r.Failed != nil {
@@ -222,7 +219,7 @@ func (r Record) Promised() (Record, bool) {
 	return r, true
 }
 
-// clone copies the operation and the leases, so that no method changes its receiver's.
+// clone copies the operation and the leases, so that no method changes those of its receiver.
 func (r Record) clone() Record {
 	if r.Operation != nil {
 		op := *r.Operation
@@ -253,8 +250,8 @@ func (r *Record) begin(s Start, kind Kind) *PastOperation {
 	return past
 }
 
-// failedBefore is the failed creation that is remembered beside a new operation. There
-// is one only if the new operation is a deletion that the broker begins by itself.
+// failedBefore returns the failed creation to remember beside a new operation. There is one
+// only if the new operation is a deletion that the broker begins by itself.
 func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 	if !s.Own || !kind.Deletes() {
 		return nil
@@ -268,9 +265,9 @@ func (r Record) failedBefore(s Start, kind Kind) *FailedOperation {
 	}
 }
 
-// past is the PastOperation that remembers the current operation. If it was still running,
-// it was cancelled (LOP-16). A former life gives none: its operations were remembered when
-// it was set aside, and no platform knows of later ones.
+// past returns the PastOperation that remembers the current operation, as cancelled if it was
+// still running (LOP-16). A former life has none: its operations were remembered when it was
+// set aside, and no platform knows of later ones.
 func (r *Record) past(now time.Time) *PastOperation {
 	if r.Operation == nil || r.Key.Life != "" {
 		return nil
@@ -306,7 +303,7 @@ func (r *Record) settle(now time.Time, phase Phase, description string) {
 	case Quarantined:
 		r.Due = r.Kept.Until
 	case Ready:
-		if r.Kept != nil { // it was released
+		if r.Kept != nil { // the thing was released
 			r.Due = now.Add(releasedLook)
 		}
 	}
@@ -323,9 +320,9 @@ func (r *Record) entomb(now time.Time) {
 	r.Wary, r.AbsentSince = false, time.Time{}
 }
 
-// bury makes a tombstone with a late look. A rebuilt record has no operation to look with:
-// there, the inventory finds things that come late. Leases stay: another step of the
-// deletion may still be calling the cloud.
+// bury makes a tombstone with a late look. A rebuilt record has no operation for the late look;
+// the inventory finds things that appear late. Leases stay: another step of the deletion may
+// still be calling the cloud.
 func (r *Record) bury(now time.Time) {
 	if r.Operation != nil {
 		r.LateLook = now.Add(LateLook)

@@ -29,8 +29,8 @@ const (
 	MaintenanceInfoConflict               // ERR-06: 422
 )
 
-// A Refusal is the answer to a request that is not done. Its message is shown to the
-// platform's user: it says what to do next, and carries no internals and no secret. Any
+// A Refusal is the answer to a request that the broker does not carry out. Its message is shown
+// to the platform's user: it says what to do next, and carries no internals and no secret. Any
 // other error is answered as Internal, in a fixed sentence.
 type Refusal struct {
 	Reason  Reason
@@ -51,7 +51,7 @@ func (r *Refusal) Error() string {
 	return r.Message
 }
 
-// Unwrap gives the cause to errors.Is and errors.As.
+// Unwrap returns the cause, for errors.Is and errors.As.
 func (r *Refusal) Unwrap() error { return r.Cause }
 
 // Refuse makes a Refusal from a format.
@@ -66,8 +66,7 @@ const (
 	RequiresAppSentence   = "This service supports generation of credentials through binding an application only."
 )
 
-// A Text is one thing that requests are refused with. Calling it fills it in; it
-// leaves the arguments that it has no place for.
+// A Text is the template of a refusal. Calling it fills in the message, and ignores surplus arguments.
 type Text func(args ...any) *Refusal
 
 func text(reason Reason, format string) Text {
@@ -75,17 +74,16 @@ func text(reason Reason, format string) Text {
 	return func(args ...any) *Refusal { return Refuse(reason, format, args[:min(takes, len(args))]...) }
 }
 
-// Because keeps a cause for the log.
+// Because returns the refusal with a cause for the log.
 func (t Text) Because(cause error, args ...any) *Refusal {
 	r := t(args...)
 	r.Cause = cause
 	return r
 }
 
-// The texts: what is wrong, and what to do. Each stands here once. A %s that names
-// a thing takes its Noun.
+// The texts say what is wrong and what to do; each is written here only. A %s that names a thing takes its Noun.
 var (
-	// The catalog does not hold or allow it.
+	// The catalog does not hold, or does not allow, the thing that was asked for.
 	RefuseService      = text(BadRequest, "The service_id is not in the catalog of this broker.")
 	RefusePlan         = text(BadRequest, "The plan_id is not a plan of this service in the catalog.")
 	RefuseOtherService = text(BadRequest, "The service_id is not the one of this service instance, and cannot be changed.")
@@ -94,8 +92,8 @@ var (
 	RefuseRoute        = text(BadRequest, "This service cannot be bound to a route.")
 	RefuseRotation     = text(BadRequest, "Bindings of this plan cannot be rotated; create a binding without "+
 		"predecessor_binding_id.")
-	RefuseParameters = text(BadRequest, "%s") // what the plan's schema says of them
-	// One text for each way in which an instance is no source: it tells nobody what exists.
+	RefuseParameters = text(BadRequest, "%s") // the plan's schema's complaint
+	// One text covers every reason why an instance is no source, so that it does not reveal what exists.
 	RefuseSource = text(BadRequest, "The parameter %s does not name a service instance that can be restored from: "+
 		"one of the same service in the same space, which is ready and is not being changed.")
 	RefuseSourceChange = text(BadRequest, "The parameter %s says what the service instance was restored from, and cannot be "+
@@ -123,7 +121,7 @@ var (
 		"without it.")
 	RefuseTakenOver = text(BadRequest, "Parameters and bind_resource are taken over from the predecessor; leave them out.")
 
-	// The record does not allow it.
+	// The record does not allow the request.
 	RefuseMissing       = text(NotFound, "There is no %s with this id.")
 	RefuseOtherInstance = text(Conflict, "A service instance with this id exists with other attributes; use another id or "+
 		"update it.")
@@ -146,7 +144,7 @@ var (
 	RefuseFinished    = text(Conflict, "The operation is finished and cannot be cancelled.")
 	RefuseNoCreation  = text(Conflict, "Only a creation can be cancelled, not the %s.")
 	RefuseCancelled   = text(ConcurrencyError, "The operation was cancelled by a later deletion.")
-	RefuseFailed      = text(OperationFailed, "%s") // what its provider says
+	RefuseFailed      = text(OperationFailed, "%s") // the provider's message
 	RefuseUndone      = text(OperationFailed,
 		"The %s could not be created in time and is being removed; try again, if possible with accepts_incomplete=true.")
 	RefuseLong = text(OperationFailed, "The %s takes longer than this request can wait and goes on; "+

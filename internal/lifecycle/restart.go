@@ -2,9 +2,9 @@ package lifecycle
 
 import "time"
 
-// Restarted is the record once its work begins again: a running operation gets another
-// attempt, since its execution was lost; a failed creation or deletion, and a kept life
-// whose date has come, are deleted. Any other state is an IllegalTransition.
+// Restarted returns the record after its work has begun again: a running operation gets another
+// attempt, since its execution was lost; a failed creation or deletion, and a kept life whose
+// date has come, are deleted. Any other state is an IllegalTransition.
 func (r Record) Restarted(s Start) (Record, *PastOperation, error) {
 	switch {
 	case r.InProgress():
@@ -15,7 +15,7 @@ func (r Record) Restarted(s Start) (Record, *PastOperation, error) {
 	return r, nil, &IllegalTransition{State: r.State, Event: "restart"}
 }
 
-// Redriven is the record for the next attempt.
+// Redriven returns the record with the next attempt of the running operation.
 func (r Record) Redriven(now time.Time) Record {
 	if !r.InProgress() {
 		return r

@@ -21,10 +21,10 @@ func SameParameters(a, b json.RawMessage) bool {
 // A ParameterChange is a member in which two parameter objects differ.
 type ParameterChange struct {
 	Name    string
-	Removed bool // the second has none of this name
+	Removed bool // the second object has no member of this name
 }
 
-// ChangedParameters are the members whose values differ, in the order of their names.
+// ChangedParameters returns the members whose values differ, sorted by name.
 func ChangedParameters(a, b json.RawMessage) (changes []ParameterChange) {
 	x, _ := decode(a).(map[string]any)
 	y, _ := decode(b).(map[string]any)
@@ -42,7 +42,7 @@ func ChangedParameters(a, b json.RawMessage) (changes []ParameterChange) {
 	return changes
 }
 
-// decode gives an empty object for what is absent or null (INP-07).
+// decode returns an empty object if raw is absent or null (INP-07).
 func decode(raw json.RawMessage) any {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -110,12 +110,11 @@ func addToExponent(exp string, shift int) string {
 	return e.Add(e, big.NewInt(int64(shift))).String()
 }
 
-// The members of a platform's context that name a place and do not change;
-// the others (names, annotations, unknown ones) are volatile and take no part
-// in the comparison (PROV-09, INP-06).
+// stableContext lists the members of a platform's context that name a place and do not change. The others
+// (names, annotations, unknown ones) are volatile and take no part in the comparison (PROV-09, INP-06).
 var stableContext = []string{"platform", "organization_guid", "space_guid", "namespace", "clusterid"}
 
-// Stable gives the stable members of a context, which are recorded in clear. It is nil if
+// Stable returns the stable members of a context, which are recorded in clear. It is nil if
 // there are none, or if a record has no room for them.
 func Stable(context json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
@@ -130,8 +129,8 @@ func Stable(context json.RawMessage) json.RawMessage {
 	return out
 }
 
-// SamePlacement reports whether two requests name the same place: the two
-// guids, and the stable members of the context where both have them.
+// SamePlacement reports whether two requests name the same place: it compares the two guids,
+// and the stable members of the context that both have.
 func SamePlacement(a, b Attributes) bool {
 	if a.OrganizationGUID != b.OrganizationGUID || a.SpaceGUID != b.SpaceGUID {
 		return false
@@ -148,10 +147,10 @@ func SamePlacement(a, b Attributes) bool {
 	return true
 }
 
-// MergeParameters is how an update changes parameters (UPD-08). It is a merge patch of
-// the first level (RFC 7386): given members replace those of the same name, null
-// removes one, and the others stay. Below the first level, and in current, null is a
-// value like any other. The result is nil if no member is left.
+// MergeParameters returns the parameters after an update (UPD-08). It applies a merge patch at
+// the first level only (RFC 7386): given members replace those of the same name, null removes
+// one, and the others stay. Below the first level, and in current, null is a value like any
+// other. The result is nil if no member is left.
 func MergeParameters(current, given json.RawMessage) json.RawMessage {
 	var merged, changes map[string]json.RawMessage
 	if json.Unmarshal(current, &merged) != nil || merged == nil {
@@ -169,7 +168,7 @@ func MergeParameters(current, given json.RawMessage) json.RawMessage {
 	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false) // which would make six bytes of one
+	e.SetEscapeHTML(false) // escaping would make six bytes of one
 	if e.Encode(merged) != nil {
 		return current // unreachable: every member was valid JSON
 	}

@@ -1,19 +1,18 @@
 package lifecycle
 
-// A Source is the instance of the same platform that a provision restores from, as it was
-// when it was chosen.
+// A Source is the instance that a provision restores from, as it was when it was chosen. It is of the same platform.
 type Source struct {
 	Instance    string `json:"instance"`
 	Incarnation string `json:"incarnation"`
-	// Operation is its last operation then: an update or a deletion changes it.
+	// Operation is the instance's last operation when it was chosen; an update or a deletion changes it.
 	Operation string `json:"operation,omitempty"`
 }
 
-// Key is the key of the source, on the platform of the instance that is restored.
+// Key returns the key of the source, on the platform of the instance that is restored.
 func (s Source) Key(restored Key) Key { return Key{Platform: restored.Platform, Instance: s.Instance} }
 
-// AsSource is the instance as a source for another instance of the provider that is ordered
-// with the attributes. It is nil if this instance is missing, not ready, of another
+// AsSource returns the instance as a source for another instance of the provider that is
+// ordered with the attributes. It is nil if this instance is missing, not ready, of another
 // provider, or in another or a lost place. The asker is not told which.
 func (r Record) AsSource(provider string, a Attributes) *Source {
 	if !r.whole() || r.Provider != provider || r.Attributes.SpaceGUID == "" || !SamePlacement(r.Attributes, a) {
@@ -31,7 +30,7 @@ func (s Source) Stands(r Record) bool {
 // whole reports whether an instance can be restored from.
 func (r Record) whole() bool { return r.State == Ready && !r.Unusable && !r.IsBinding() }
 
-// SourceLost is the failure of a provision whose source has changed.
+// SourceLost returns the failure of a provision whose source has changed.
 func SourceLost() Failure {
 	return Failure{
 		Message: "The service instance to restore from was changed or deleted before this one was restored; " +

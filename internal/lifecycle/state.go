@@ -32,8 +32,8 @@ const (
 	BeginCreate Event = "begin create"
 	BeginUpdate Event = "begin update" // instances only
 	BeginDelete Event = "begin delete"
-	// Entomb records a deletion although nothing exists, so that a request that was sent
-	// before it and arrives after it begins nothing.
+	// Entomb records a deletion of something that does not exist, so that a request that was
+	// sent before the deletion and arrives after it begins nothing.
 	Entomb Event = "entomb"
 	// BeginOrphanDeletion begins the deletion of an orphan.
 	BeginOrphanDeletion Event = "begin orphan deletion"
@@ -63,19 +63,18 @@ var begins = map[Event]struct {
 	BeginQuarantine:     {Delete, Missing, Quarantining},
 }
 
-// leads is the state that other events lead to, such as the end of an operation.
+// leads gives the states that the other events lead to, such as the end of an operation.
 var leads = map[State]map[Event]State{
 	Creating: {Succeed: Ready, Fail: CreateFailed},
 	Updating: {Succeed: Ready, Fail: Ready},
 	Deleting: {Succeed: Deleted, Fail: DeleteFailed, Keep: Quarantined},
-	// No platform knows of these.
+	// Platforms do not know of these states.
 	Quarantining: {Succeed: Quarantined, Fail: Quarantined, BeginDelete: Deleting, BeginRelease: Releasing},
 	Quarantined:  {BeginDelete: Deleting, BeginRelease: Releasing},
 	Releasing:    {Succeed: Ready, Fail: Quarantined, BeginDelete: Deleting},
 }
 
-// An IllegalTransition is an error of the caller: the record's state does not allow the
-// event. Nothing has changed.
+// An IllegalTransition is an error of the caller: the record's state does not allow the event. The record is unchanged.
 type IllegalTransition struct {
 	State State
 	Event Event
@@ -85,7 +84,7 @@ func (e *IllegalTransition) Error() string {
 	return fmt.Sprintf("event %q is not allowed in state %q", e.Event, e.State)
 }
 
-// next is the state after an event. An event that begins something is legal only if a
+// next returns the state after an event. An event that begins an operation is legal only if a
 // rule of decisions lets a request begin it.
 func (r Record) next(e Event) (State, error) {
 	to, legal := leads[r.State][e]

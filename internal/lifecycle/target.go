@@ -17,10 +17,10 @@ type TargetUse struct {
 	Due time.Time `json:"due"`
 }
 
-// targetLook is how often the reaper looks whether an instance is still there.
+// targetLook is how often the reaper checks whether an instance is still there.
 const targetLook = 30 * 24 * time.Hour
 
-// TargetUse is what is committed when the record of an instance first names its target.
+// TargetUse returns the TargetUse to commit when the record of an instance first names its target.
 func (r Record) TargetUse(now time.Time) TargetUse {
 	return TargetUse{
 		Provider: r.Provider, Target: r.Made.Target.Name, Key: r.Key.InstanceKey(), Incarnation: r.Incarnation,
@@ -28,12 +28,12 @@ func (r Record) TargetUse(now time.Time) TargetUse {
 	}
 }
 
-// Uses reports whether the instance still is in the target.
+// Uses reports whether the instance is still in the target.
 func (r Record) Uses(u TargetUse) bool {
 	return r.Owns(u.Incarnation) && r.Made.Target.Name == u.Target
 }
 
-// Held has the reaper look again later.
+// Held makes the reaper look again later.
 func (u TargetUse) Held(now time.Time) TargetUse {
 	u.Due = now.Add(targetLook)
 	return u

@@ -18,13 +18,12 @@ type Ref struct {
 	Attempt int
 }
 
-// Of names the execution that goes on with the record: that of its operation, or of a
-// tombstone's late look.
+// Of names the execution that continues the record's work: that of its operation, or of a tombstone's late look.
 func Of(r lifecycle.Record) Ref {
 	return Ref{Token: r.Token(), Attempt: cmp.Or(r.LateAttempt, r.Operation.Attempt)}
 }
 
-// Name is the execution's name: the random part of the token and the attempt.
+// Name returns the execution's name: the random part of the token and the attempt.
 func (r Ref) Name() string { return fmt.Sprintf("%s-%d", r.Token.Operation, r.Attempt) }
 
 // An Outcome is what a step tells its engine.
@@ -40,9 +39,9 @@ type Outcome struct {
 // again.
 type Step func(ctx context.Context, ref Ref) (Outcome, error)
 
-// An Inquiry asks a provider for the facts of an instance. Whoever makes it has claimed it by a
-// write, after which the facts' record has this version: a second inquiry, or one that comes
-// late, has nothing to write. It holds ids only.
+// An Inquiry asks a provider for the facts of an instance. Its maker has claimed it by a write,
+// after which the facts' record has this version: a second inquiry, or a late one, has nothing
+// to write. It holds ids only.
 type Inquiry struct {
 	Key         lifecycle.Key `json:"key"`
 	Incarnation string        `json:"incarnation"`
