@@ -14,17 +14,17 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A BindRequest is a PUT of a binding, its syntax checked.
+// A BindRequest is a PUT of a binding whose syntax has been checked.
 type BindRequest struct {
 	Caller
 	InstanceID, BindingID string
 	ServiceID, PlanID     string
-	AppGUID               string // from either place (BIND-08); empty for a service key
+	AppGUID               string // given in either of two places (BIND-08); empty for a service key
 	Route                 string
 	Context, Parameters   json.RawMessage
-	// Predecessor is the binding that this one succeeds with new credentials; empty for a
-	// first one. A rotation may leave out all but Context, and repeats the predecessor's
-	// members (ROT-01, ROT-02).
+	// Predecessor is the binding that this one succeeds with new credentials; empty for a first
+	// binding. A rotation may leave out all members but Context: it takes them over from the
+	// predecessor (ROT-01, ROT-02).
 	Predecessor string
 }
 
@@ -32,7 +32,7 @@ func (q BindRequest) key() lifecycle.Key {
 	return lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.BindingID}
 }
 
-// A BindResult answers a bind; Grant comes with Created and Done.
+// A BindResult is the answer to a bind; Grant comes with Created and Done.
 type BindResult struct {
 	Result
 	Grant *provider.Grant
@@ -107,8 +107,7 @@ func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Record, q BindRequ
 	return lifecycle.SameParameters(parameters, q.Parameters), err
 }
 
-// takenOver reports whether the request repeats the binding's members, or leaves them out
-// as a rotation may.
+// takenOver reports whether the request repeats the binding's members or, as a rotation may, leaves them out.
 func (q BindRequest) takenOver(r lifecycle.Record) bool {
 	for _, m := range [][2]string{{q.ServiceID, r.Attributes.ServiceID}, {q.PlanID, r.Attributes.PlanID}, {q.AppGUID, r.AppGUID},
 		{q.Route, r.Route}} {
@@ -119,8 +118,8 @@ func (q BindRequest) takenOver(r lifecycle.Record) bool {
 	return true
 }
 
-// beginBind checks in the order that docs/divergences.md gives. It commits the
-// intent on condition that the instance is unchanged since it was read.
+// beginBind makes the checks in the order that docs/divergences.md gives. It commits the intent
+// on condition that the instance is unchanged since it was read.
 func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Record) (decision, error) {
 	now := b.Now()
 	i, err := b.record(ctx, q.key().InstanceKey())
@@ -203,7 +202,7 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 		return catalog.Plan{}, lifecycle.RefuseOtherPlan()
 	}
 	offering, plan := b.plan(a)
-	if offering.ID == "" { // it has left the catalog, and what exists goes on working
+	if offering.ID == "" { // the offering has left the catalog; its instances go on working
 		return plan, nil
 	}
 	if !offering.PlanBindable(plan) {
@@ -216,7 +215,7 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 		if plan.BindingRotatable == nil || !*plan.BindingRotatable { // ROT-05
 			return plan, lifecycle.RefuseRotation()
 		}
-		return plan, nil // its parameters were accepted once
+		return plan, nil // the parameters were checked when the predecessor was made
 	}
 	return plan, checked(b.Catalog.Check(catalog.Bind, a.ServiceID, a.PlanID, q.Parameters))
 }
@@ -247,7 +246,7 @@ func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindReque
 		q.Parameters != nil && !lifecycle.SameParameters(parameters, q.Parameters) {
 		return p, lifecycle.RefuseTakenOver()
 	}
-	// The plan is the instance's, which may have changed since.
+	// The plan is that of the instance, which may have changed since the predecessor was made.
 	if q.ServiceID == "" {
 		q.ServiceID = i.Attributes.ServiceID
 	}
@@ -265,7 +264,7 @@ func (b *Broker) grant(ctx context.Context, r lifecycle.Record) (*provider.Grant
 	}
 	var g provider.Grant
 	if json.Unmarshal(plain, &g) != nil {
-		return nil, fmt.Errorf("decoding the grant of a binding: not JSON") // the cause could quote it
+		return nil, fmt.Errorf("decoding the grant of a binding: not JSON") // the cause could quote the grant
 	}
 	return &g, nil
 }

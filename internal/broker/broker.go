@@ -1,6 +1,6 @@
-// Package broker decides requests: whether an operation may begin, whether a request repeats
-// an earlier one, how an operation stands. It needs records, the catalog, a vault and a
-// workflow engine. HTTP is osb's; the cloud is the providers', and the broker never calls it.
+// Package broker decides on requests: whether an operation may begin, whether a request repeats an
+// earlier one, and how an operation stands. It needs records, the catalog, a vault and a workflow
+// engine. Package osb speaks HTTP, and the providers call the cloud; the broker does neither.
 package broker
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Records is what the broker needs of the ledger, which documents it.
+// Records are the methods of the ledger that the broker needs; the ledger documents them.
 type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error)
@@ -28,7 +28,7 @@ type Records interface {
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
-// Catalog is what the broker needs of the catalog, which documents it.
+// Catalog holds the methods of the catalog that the broker needs; the catalog documents them.
 type Catalog interface {
 	Offering(serviceID string) (catalog.Offering, bool)
 	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
@@ -36,7 +36,7 @@ type Catalog interface {
 	CheckResult(serviceID, planID string, result, given json.RawMessage) error
 }
 
-// Bounds of Retry-After, unless the options have others.
+// These bound Retry-After unless the options give other bounds.
 const (
 	MinRetryAfter = time.Second
 	MaxRetryAfter = time.Minute
@@ -44,24 +44,24 @@ const (
 
 // Options configure a Broker.
 type Options struct {
-	// Identity identifies the broker; everything that it makes carries it.
+	// Identity identifies the broker; everything that the broker makes carries it.
 	Identity string
 	Records  Records
 	Catalog  Catalog
 	Vault    vault.Vault
-	// Table seals what may be lost, under the table's data key.
+	// Table seals values that may be lost, under the table's data key.
 	Table     vault.Vault
 	Engine    workflow.Engine
 	Now       func() time.Time
 	NewID     func() string // a new operation id of lifecycle.OperationIDLength
 	NewSecret func() []byte // 32 random bytes
-	// Dashboard is the address of the broker's own page of an instance, for offerings without
-	// a dashboard of theirs; nil for none.
+	// Dashboard returns the address of the broker's own page about an instance, for offerings
+	// without a dashboard of their own; nil if there are no such pages.
 	Dashboard func(ctx context.Context, instance lifecycle.Key) string
 	Log       *slog.Logger
 	Metrics   *metrics.Metrics
-	// SynchronousWait is how long a request waits for synchronous work; Waits overrides it for
-	// a provider. Both end well before the platform, or a proxy before it, gives up (NFR-01).
+	// SynchronousWait is how long a request waits for synchronous work; Waits overrides it for a
+	// provider. Both end well before the platform, or a proxy in front of the broker, gives up (NFR-01).
 	SynchronousWait time.Duration
 	Waits           map[string]time.Duration
 	// RecordsTimeout is how long a request may take to read, decide and write before it is
@@ -73,28 +73,27 @@ type Options struct {
 	// OperationTimeout is the deadline of operations on plans that have no
 	// maximum_polling_duration.
 	OperationTimeout time.Duration
-	// MinRetryAfter and MaxRetryAfter bound the Retry-After of answers; zero for the
-	// defaults.
+	// MinRetryAfter and MaxRetryAfter bound the Retry-After of answers; zero for the defaults.
 	MinRetryAfter, MaxRetryAfter time.Duration
 }
 
 // A Broker answers requests. It is stateless.
 type Broker struct{ Options }
 
-// The default times of a request. With the wait for synchronous work, they end before the
-// platform gives up (NFR-01).
+// The default times of a request. Together with the wait for synchronous work, they end before
+// the platform gives up (NFR-01).
 const (
 	RecordsTimeout = 5 * time.Second
 	StartTimeout   = 3 * time.Second
-	// TimeToAnswer is the part of a request's time that remains when it stops waiting: it
-	// records that the work goes on, and answers.
+	// TimeToAnswer is the part of a request's time that remains when it stops waiting. In this
+	// time it records that the work goes on, and answers.
 	TimeToAnswer = 3 * time.Second
-	// losableShare is the part of RecordsTimeout, as a divisor, that each sealing of a value that
-	// may be lost takes at most: a request has two.
+	// losableShare is a divisor of RecordsTimeout: each sealing of a value that may be lost
+	// takes at most that part of it. A request has two such sealings.
 	losableShare = 5
 )
 
-// New makes a broker.
+// New returns a broker with the options.
 func New(o Options) *Broker {
 	o.MinRetryAfter = cmp.Or(o.MinRetryAfter, MinRetryAfter)
 	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, MaxRetryAfter)
@@ -103,27 +102,26 @@ func New(o Options) *Broker {
 	return &Broker{Options: o}
 }
 
-// A Caller is the platform that sends a request, with the user it acts for.
+// A Caller is the platform that sends a request, together with the user for whom it acts.
 type Caller struct {
 	Platform string // the platform's immutable id
-	// View is the part of the catalog that the platform may see. Its instances of other parts
-	// go on working (CAT-28).
+	// View is the part of the catalog that the platform may see. The platform's instances of
+	// other parts go on working (CAT-28).
 	View     *catalog.View
 	Asker    lifecycle.Asker
-	Identity json.RawMessage // of the asker (OID-02): an object in clear
+	Identity json.RawMessage // the asker's identity (OID-02): an object in clear
 	Received time.Time       // when the request arrived
-	// AcceptsIncomplete says that the client permits a 202, in a version that knows it.
+	// AcceptsIncomplete says that the client permits a 202, in an API version that has the member.
 	AcceptsIncomplete bool
 }
 
-// limited bounds the time for records: a store that hangs must not take the whole time
-// of a request.
+// limited bounds the time for records: a store that hangs must not use up the whole time of a request.
 func (b *Broker) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, b.RecordsTimeout)
 }
 
-// start is the Start of an operation on a plan; a plan that has left the catalog has only
-// an id. The asker's identity is recorded sealed.
+// start returns the Start of an operation on a plan; of a plan that has left the catalog only
+// the id is known. The asker's identity is recorded sealed.
 func (b *Broker) start(
 	ctx context.Context, c Caller, key lifecycle.Key, plan catalog.Plan, now time.Time, synchronous bool,
 ) lifecycle.Start {
@@ -138,8 +136,7 @@ func (b *Broker) start(
 	}
 }
 
-// sealContext sets the context of the attributes to the form that is recorded. An instance has
-// its names beside it.
+// sealContext sets the context of the attributes to the form that is recorded. For an instance it also sets the names.
 func (b *Broker) sealContext(
 	ctx context.Context, key lifecycle.Key, a *lifecycle.Attributes, context json.RawMessage,
 ) (err error) {
@@ -155,8 +152,8 @@ func (b *Broker) sealContext(
 	return err
 }
 
-// sealLosable seals what an operation begins without if that takes long or fails: a deletion
-// must begin even then.
+// sealLosable seals a value that an operation can do without. If sealing takes long or fails,
+// the operation begins without the value: a deletion must begin even then.
 func (b *Broker) sealLosable(ctx context.Context, key lifecycle.Key, member vault.Member, plain []byte) lifecycle.Sealed {
 	ctx, cancel := context.WithTimeout(ctx, b.RecordsTimeout/losableShare)
 	defer cancel()
@@ -167,7 +164,7 @@ func (b *Broker) sealLosable(ctx context.Context, key lifecycle.Key, member vaul
 	return sealed
 }
 
-// dashboard is the address of an instance's dashboard; empty for none.
+// dashboard returns the address of an instance's dashboard; empty for none.
 func (b *Broker) dashboard(ctx context.Context, o catalog.Offering, instance lifecycle.Key) string {
 	if url := o.DashboardOf(instance.Instance); url != "" || b.Dashboard == nil {
 		return url
@@ -175,7 +172,7 @@ func (b *Broker) dashboard(ctx context.Context, o catalog.Offering, instance lif
 	return b.Dashboard(ctx, instance)
 }
 
-// conditions are what decides on a request beside the record.
+// conditions returns the conditions that, beside the record, decide on a request.
 func (b *Broker) conditions(c Caller, same bool, invalid error) lifecycle.Conditions {
 	return lifecycle.Conditions{Same: same, Permitted: c.AcceptsIncomplete, Invalid: invalid, Received: c.Received, Now: b.Now()}
 }
@@ -188,7 +185,7 @@ func refused(err error) (invalid, fault error) {
 	return nil, err
 }
 
-// operation reads an operation by its token, current or past.
+// operation reads the current or past operation that the token names.
 func (b *Broker) operation(ctx context.Context, t lifecycle.Token) (lifecycle.Operation, error) {
 	c, err := b.record(ctx, t.Key)
 	if err != nil {
@@ -220,7 +217,7 @@ func (b *Broker) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 	return b.Records.Record(ctx, key, b.Now())
 }
 
-// recordNow is record with its own time limit.
+// recordNow reads a record within a time limit of its own.
 func (b *Broker) recordNow(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
@@ -252,8 +249,9 @@ func checked(err error) error {
 	return err
 }
 
-// plan is the plan of an existing instance or binding, which goes on working after its plan
-// has left the catalog (CAT-28): its requests may then be answered at once or later.
+// plan returns the plan of an existing instance or binding. If the plan has left the catalog,
+// the instance goes on working (CAT-28): it may then be changed synchronously or
+// asynchronously, and bound synchronously.
 func (b *Broker) plan(a lifecycle.Attributes) (catalog.Offering, catalog.Plan) {
 	offering, plan, ok := b.Catalog.Plan(a.ServiceID, a.PlanID)
 	if !ok {
@@ -267,7 +265,7 @@ func (b *Broker) knownOffering(c Caller, serviceID string) bool {
 	return ok && c.View.ShowsOffering(serviceID)
 }
 
-// knownPlan refuses ids that are not in the catalog as the caller sees it, and
+// knownPlan refuses a service or plan that the caller's view of the catalog does not hold, and
 // a plan of another offering (PROV-14).
 func (b *Broker) knownPlan(c Caller, serviceID, planID string) (catalog.Offering, catalog.Plan, error) {
 	if !b.knownOffering(c, serviceID) {

@@ -39,7 +39,7 @@ func (b *Broker) decideDelete(ctx context.Context, q DeleteRequest) (decision, e
 	if err != nil {
 		return decision{}, err
 	}
-	var of lifecycle.Record // the instance of a binding
+	var of lifecycle.Record // the instance, if r is a binding
 	if r.IsBinding() {
 		if of, err = b.record(ctx, q.key().InstanceKey()); err != nil {
 			return decision{}, err
@@ -53,7 +53,7 @@ func (b *Broker) decideDelete(ctx context.Context, q DeleteRequest) (decision, e
 	case overtaken != nil:
 		return decision{}, overtaken
 	case answer == lifecycle.Missing && r.IsBinding() && of.State == lifecycle.Absent:
-		return decision{}, errGone // there is nothing that a late bind could begin with
+		return decision{}, errGone // a late bind would find no instance to begin on
 	case answer == lifecycle.Missing:
 		return decision{}, b.entomb(ctx, r, q)
 	case answer == lifecycle.Join:
@@ -70,7 +70,7 @@ func (b *Broker) decideDelete(ctx context.Context, q DeleteRequest) (decision, e
 	return b.beginDelete(ctx, q, r, of)
 }
 
-// beginDelete begins the deletion of r; of is the instance if it is a binding.
+// beginDelete begins the deletion of r. If r is a binding, of is its instance.
 func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecycle.Record) (decision, error) {
 	if q.ServiceID != r.Attributes.ServiceID || q.PlanID != r.Attributes.PlanID {
 		b.Log.InfoContext(ctx, "deletion names another service or plan than the record; the record counts")
@@ -87,7 +87,7 @@ func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecyc
 		also = append(also, ledger.Check(of))
 	}
 	if r.State == lifecycle.CreateFailed && mode == catalog.Required {
-		mode = catalog.Allowed // ORB-06: what failed can be removed either way
+		mode = catalog.Allowed // ORB-06: a failed creation can be removed either way
 	}
 	synchronous, err := waits(q.AcceptsIncomplete, mode)
 	if err != nil {
@@ -100,11 +100,11 @@ func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecyc
 	return b.begin(ctx, next, past, Done, also...)
 }
 
-// entomb records a deletion although nothing exists, so that a PUT that was sent before it
-// begins nothing (ORB-03).
+// entomb records a deletion of something that does not exist, so that a PUT that was sent
+// before the deletion begins nothing (ORB-03).
 func (b *Broker) entomb(ctx context.Context, r lifecycle.Record, q DeleteRequest) error {
 	if _, newer := r.AskedAgain(q.Received, b.Now()); r.State == lifecycle.Deleted && !newer {
-		return errGone // it is remembered already
+		return errGone // the deletion is recorded already
 	}
 	dead, err := r.Entomb(b.Now(), q.Received)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// An Effect is the effect of a request that was not refused.
+// An Effect is the outcome of a request that was not refused.
 type Effect int
 
 // The effects.
 const (
-	Created  Effect = iota + 1 // it was made now
-	Done                       // it is so, or was so already
-	Accepted                   // an operation runs
+	Created  Effect = iota + 1 // the instance or binding was made now
+	Done                       // the requested state is reached, or was before
+	Accepted                   // an operation is running
 )
 
 // A Result answers a request that changes something.
@@ -31,23 +31,22 @@ type Result struct {
 	// Token and RetryAfter come with Accepted.
 	Token      lifecycle.Token
 	RetryAfter time.Duration
-	// DashboardURL is the instance's after a provision (PROV-24), and its new one after an
-	// update (UPD-27); empty for none.
+	// DashboardURL is the instance's address after a provision (PROV-24), and its new one after
+	// an update (UPD-27); empty for none.
 	DashboardURL string
 }
 
-// A decision is the answer to a request after one look at the records, and the record that
-// was written at once.
+// A decision is the answer to a request after one look at the records, together with the record.
 type decision struct {
 	Result                  // the answer; if an operation runs, the answer once it has succeeded
 	record lifecycle.Record // as it was read or written
 	runs   bool             // the record's operation is the request's
-	later  bool             // it is answered 202, and not waited for
+	later  bool             // the request is answered 202 and does not wait
 }
 
-// decide calls once, which reads, decides and writes, again until it meets no conflict,
-// within the time that a request has for its records. A user sees a conflict only if it
-// lasts all that time, as a ConcurrencyError.
+// decide calls once, which reads, decides and writes, and repeats it after a conflict, within
+// the time that a request has for its records. A user sees a conflict, as a ConcurrencyError,
+// only if it lasts all that time.
 func decide[T any](ctx context.Context, b *Broker, once func(limited context.Context) (T, error)) (out T, _ error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
@@ -64,8 +63,8 @@ func decide[T any](ctx context.Context, b *Broker, once func(limited context.Con
 	return out, lifecycle.RefuseConcurrent()
 }
 
-// waits decides whether the request itself waits for the work: it does if no plan allows a
-// 202, or the client does not permit one.
+// waits decides whether the request itself waits for the work. It does if no plan allows a 202,
+// or the client does not permit it.
 func waits(permitted bool, modes ...catalog.Mode) (bool, error) {
 	never := true
 	for _, m := range modes {
@@ -92,9 +91,9 @@ func (b *Broker) begin(
 	return decision{Result: Result{Effect: success}, record: r, runs: true, later: !r.Operation.Synchronous}, nil
 }
 
-// launch starts the operation that was just committed. If the start fails, the request still
-// succeeds: the intent is durable, and the reaper starts the operation. The start has its
-// own time limit, so that neither a hanging engine nor a client that has gone stops it.
+// launch starts the operation that was just committed. If the start fails, the request still succeeds:
+// the intent is durable, and the reaper starts the operation. The start has its own time limit, so that
+// an engine that hangs does not hold it up, and a client that has gone does not stop it.
 func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
 	logs.AddOperation(ctx, r.Token())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.StartTimeout)
@@ -105,10 +104,9 @@ func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
 	}
 }
 
-// join has a repeated request follow the running operation. A request that permits a 202
-// gets the same token (PROV-10). One that does not waits if the first request waits too, or
-// if the broker began the operation; else it is told to ask asynchronously (PROV-12,
-// DEPR-07).
+// join makes a repeated request follow the running operation. A request that permits a 202 gets the
+// same token (PROV-10). A request that does not permit it waits if the first request waits too, or
+// if the broker began the operation; otherwise it is told to ask asynchronously (PROV-12, DEPR-07).
 func join(r lifecycle.Record, permitted bool) (decision, error) {
 	if op := r.Operation; !permitted && !op.Synchronous && !op.Own {
 		return decision{}, lifecycle.RefuseAsyncRequired()
@@ -116,10 +114,10 @@ func join(r lifecycle.Record, permitted bool) (decision, error) {
 	return decision{Result: Result{Effect: Done}, record: r, runs: true, later: permitted}, nil
 }
 
-// follow carries out a decision. A request that waits is answered with the end of its
-// operation. An operation that outlasts the wait is answered 202 where the client permits
-// that; else it goes on, and the error says so. Only a creation is undone: after an error
-// the platform deletes the instance anyway. The record is returned as it was last read.
+// follow carries out a decision. A request that waits is answered with the outcome of its
+// operation. An operation that outlasts the wait is answered 202 if the client permits that;
+// otherwise it goes on, and the error says so. Only a creation is undone, since the platform
+// deletes the instance after an error anyway. The returned record is the one that was read last.
 func (b *Broker) follow(ctx context.Context, c Caller, d decision) (Result, lifecycle.Record, error) {
 	r, t := d.record, d.record.Token()
 	if !d.runs {
@@ -166,7 +164,7 @@ func (b *Broker) follow(ctx context.Context, c Caller, d decision) (Result, life
 	return d.Result, r, nil
 }
 
-// await has the engine finish the operation, for as long as the request waits.
+// await lets the engine finish the operation, for as long as the request waits.
 func (b *Broker) await(ctx context.Context, r lifecycle.Record) {
 	wait, cancel := context.WithTimeout(ctx, cmp.Or(b.Waits[r.Provider], b.SynchronousWait))
 	defer cancel()
@@ -180,8 +178,8 @@ func (b *Broker) await(ctx context.Context, r lifecycle.Record) {
 	}
 }
 
-// promise records a creation as asynchronous before another request gets its token: polls
-// with that token are then answered if it fails (PROV-30).
+// promise records a creation as asynchronous before another request gets its token. Polls with
+// that token are then answered even if the creation fails (PROV-30).
 func (b *Broker) promise(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
 	t := r.Token()
 	if _, changes := r.Promised(); !changes {
@@ -200,7 +198,7 @@ func (b *Broker) promise(ctx context.Context, r lifecycle.Record) (lifecycle.Rec
 // errTooSlow says that the operation outlasted the request's wait.
 var errTooSlow = errors.New("operation did not settle in time")
 
-// outcome is the refusal of a request whose operation has not succeeded.
+// outcome returns the refusal of a request whose operation has not succeeded; nil if it has.
 func outcome(op lifecycle.Operation) error {
 	switch {
 	case op.Cancelled:
@@ -215,9 +213,9 @@ func outcome(op lifecycle.Operation) error {
 	return nil
 }
 
-// stays answers a repeated creation with the token of its failure, until the platform deletes
-// the instance (PROV-30). A new attempt at each repetition would make and fail real things
-// without end, for a platform that repeats before it polls.
+// stays answers a repeated creation with the token of the failed one, until the platform
+// deletes the instance (PROV-30). If each repetition were a new attempt, a platform that
+// repeats before it polls would make and fail real things without end.
 func (b *Broker) stays(r lifecycle.Record) decision {
 	return decision{record: r, Result: Result{
 		Effect: Accepted, RetryAfter: b.MinRetryAfter,
@@ -225,16 +223,16 @@ func (b *Broker) stays(r lifecycle.Record) decision {
 	}}
 }
 
-// retryAfter is when to poll next (FAC-16), within the bounds: at the next step, since
-// nothing changes before it, or at the expected end of the operation, if that is later.
+// retryAfter returns how long to wait until the next poll (FAC-16), within the bounds: until the next
+// step, since nothing changes before it, or until the expected end of the operation if that is later.
 func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
 	now := b.Now()
 	wait := max(op.Next.Sub(now), op.Started.Add(op.Expected).Sub(now))
 	return max(b.MinRetryAfter, min(b.MaxRetryAfter, wait))
 }
 
-// undo turns a creation that took too long into a deletion, unless it has settled or been
-// overtaken meanwhile. It spares a creation whose token another request has: an accepted
+// undo turns a creation that took too long into a deletion, unless the creation has settled or
+// been overtaken meanwhile. It spares a creation whose token another request has: an accepted
 // order must not be lost because this request cannot wait.
 func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Record, error) {
 	c.Received = time.Time{} // no request asks for this deletion
@@ -243,9 +241,8 @@ func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecyc
 	})
 }
 
-// overtake begins the deletion in place of a running creation, unless the creation is
-// spared. It returns the record; if the creation is no longer the current operation, it
-// begins nothing.
+// overtake begins the deletion in place of a running creation, unless the creation is spared, and
+// returns the record. If the creation is no longer the current operation, overtake begins nothing.
 func (b *Broker) overtake(
 	ctx context.Context, c Caller, t lifecycle.Token, spares func(*lifecycle.Operation) bool,
 ) (lifecycle.Record, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A ProvisionRequest is a PUT of an instance, its syntax checked.
+// A ProvisionRequest is a PUT of an instance whose syntax has been checked.
 type ProvisionRequest struct {
 	Caller
 	InstanceID                  string
@@ -39,7 +39,7 @@ func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, err
 	if err != nil {
 		return Result{}, err
 	}
-	d.DashboardURL = d.record.Attributes.DashboardURL // after a failure as well (PROV-34)
+	d.DashboardURL = d.record.Attributes.DashboardURL // sent after a failure as well (PROV-34)
 	result, _, err := b.follow(ctx, q.Caller, d)
 	return result, err
 }

@@ -8,18 +8,17 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A Poll is the state of an operation, as the last_operation endpoint and the status
-// façade show it: both read the same record (FAC-15).
+// A Poll is the state of an operation as both the last_operation endpoint and the status façade
+// show it: they read the same record (FAC-15).
 type Poll struct {
 	Token     lifecycle.Token
 	Operation lifecycle.Operation
-	// RetryAfter is when to ask again, while the operation is in progress.
+	// RetryAfter is how long to wait until the next poll, while the operation is in progress.
 	RetryAfter time.Duration
 }
 
-// LastOperation answers a poll of an instance or a binding (LOP-*, LOB-*). The token is a
-// hint: if it is not recognised or belongs to another record, the answer is the latest
-// operation (LOP-08).
+// LastOperation answers a poll of an instance or a binding (LOP-*, LOB-*). The token is a hint: if it is
+// not recognised or belongs to another record, the answer is about the latest operation (LOP-08).
 func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token string) (Poll, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
@@ -29,15 +28,15 @@ func (b *Broker) LastOperation(ctx context.Context, key lifecycle.Key, token str
 	}
 	switch {
 	case c.Operation == nil && c.Incarnation != "":
-		// The record was rebuilt: its lost creation had succeeded, and so had a deletion that
-		// ended it with its instance.
+		// The record was rebuilt. Its lost creation had succeeded, and so has a deletion that
+		// ended the binding with its instance.
 		return b.poll(key, lifecycle.Operation{Phase: lifecycle.Succeeded}), nil
 	case c.Operation == nil:
 		return Poll{}, lifecycle.RefuseMissing(key.Noun())
 	}
 	op, recognised := *c.Operation, false
 	if failed := c.FailedCreation(); failed != nil {
-		op = *failed // no request asked for what the broker has done about it since
+		op = *failed // no request asked for the broker's later cleanup
 	}
 	if t, err := lifecycle.ParseToken(token); err == nil && t.Key == key {
 		switch found, err := b.operationIn(ctx, c, t); {
@@ -70,9 +69,9 @@ func (b *Broker) Operation(ctx context.Context, c Caller, token string) (Poll, e
 	return b.poll(t.Key, op), nil
 }
 
-// Cancel turns a running creation into a deletion, as a DELETE does (FAC-10), and returns
-// the creation, now cancelled and failed. deletion is the operation that cleans up; nil once
-// it is done. Other operations are refused and left alone.
+// Cancel turns a running creation into a deletion, as a DELETE does (FAC-10), and returns the
+// creation, now cancelled and failed. deletion is the operation that cleans up; nil once the
+// cleanup is done. Other operations are refused and left alone.
 func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled Poll, deletion *Poll, err error) {
 	t, err := lifecycle.ParseToken(token)
 	if err != nil || t.Key.Platform != c.Platform {
@@ -83,7 +82,7 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 		switch {
 		case err != nil:
 			return lifecycle.Record{}, err
-		case op.Cancelled: // a repetition
+		case op.Cancelled: // the request repeats an earlier one
 			return b.record(limited, t.Key)
 		case op.Phase != lifecycle.InProgress:
 			return lifecycle.Record{}, lifecycle.RefuseFinished()
@@ -101,7 +100,7 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 	if err != nil {
 		return Poll{}, nil, err
 	}
-	if !op.Cancelled { // it has settled in between
+	if !op.Cancelled { // the creation has settled in between
 		return Poll{}, nil, lifecycle.RefuseFinished()
 	}
 	if record.InProgress() && record.Operation.Kind.Deletes() {

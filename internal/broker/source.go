@@ -13,13 +13,12 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// mostHandle is the longest text that may name a source, in bytes.
+// mostHandle is the greatest length, in bytes, of a text that may name a source.
 const mostHandle = 2 * limits.Identifier
 
-// made reads the source that a request names: a live instance to restore from, or a kept
-// life to take over. It completes fresh, and returns the live source and the change to
-// commit with the beginning of the operation. It refuses every unusable name in the same
-// words, so that a developer cannot learn what exists.
+// made reads the source that a request names: a live instance to restore from, or a kept life to take over.
+// It completes fresh, and returns the live source and the change to commit when the operation begins. It
+// refuses every unusable name in the same words, so that a developer cannot learn what exists.
 func (b *Broker) made(
 	ctx context.Context, q ProvisionRequest, plan catalog.Plan, fresh lifecycle.Record,
 ) (_ lifecycle.Record, source *lifecycle.Source, with ledger.Change, err error) {
@@ -53,15 +52,15 @@ func (b *Broker) made(
 	if source = live.AsSource(fresh.Provider, q.attributes()); source == nil {
 		return fresh, nil, with, refused
 	}
-	fresh.Made.Target = live.Made.Target // it is restored where its source is
+	fresh.Made.Target = live.Made.Target // the instance is restored where its source is
 	return fresh, source, ledger.Check(live), nil
 }
 
-// resealed seals the provider's state of one record for another.
+// resealed opens the provider's state of one record and seals it for another.
 func (b *Broker) resealed(ctx context.Context, from, to lifecycle.Key, state lifecycle.Sealed) (lifecycle.Sealed, error) {
 	plain, err := b.open(ctx, from, vault.State, state)
 	switch {
-	case errors.Is(err, vault.ErrSealed): // its key is lost: the provider finds what it has made by its tags
+	case errors.Is(err, vault.ErrSealed): // the key is lost: the provider finds its things by their tags
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -69,8 +68,8 @@ func (b *Broker) resealed(ctx context.Context, from, to lifecycle.Key, state lif
 	return b.seal(ctx, to, vault.State, plain)
 }
 
-// sourceStays refuses an update that names another source than the instance was restored
-// from: an update does not restore.
+// sourceStays refuses an update that names another source than the one that the instance was
+// restored from, since an update does not restore.
 func sourceStays(plan catalog.Plan, before, after json.RawMessage) error {
 	name := plan.RestoreParameter
 	if bytes.Equal(member(before, name), member(after, name)) {
@@ -79,7 +78,7 @@ func sourceStays(plan catalog.Plan, before, after json.RawMessage) error {
 	return lifecycle.RefuseSourceChange(name)
 }
 
-// member is a member of an object; nil if it is absent or null, or has no name.
+// member returns a member of an object; nil if the member is absent or null, or name is empty.
 func member(object json.RawMessage, name string) json.RawMessage {
 	var members map[string]json.RawMessage
 	if name == "" || json.Unmarshal(object, &members) != nil || string(members[name]) == "null" {

@@ -12,15 +12,15 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// An UpdateRequest is a PATCH of an instance, its syntax checked.
+// An UpdateRequest is a PATCH of an instance whose syntax has been checked.
 type UpdateRequest struct {
 	Caller
 	InstanceID string
 	ServiceID  string
 	// PlanID is empty to keep the plan (UPD-07).
 	PlanID string
-	// Parameters is nil to keep the current ones; else its members are merged into them,
-	// and null removes one (UPD-08).
+	// Parameters is nil to keep the current parameters; else its members are merged into them,
+	// and a null removes a member (UPD-08).
 	Parameters         json.RawMessage
 	Context            json.RawMessage
 	MaintenanceVersion *string
@@ -31,10 +31,10 @@ type target struct {
 	plan       catalog.Plan
 	modes      []catalog.Mode
 	attributes lifecycle.Attributes
-	before     json.RawMessage // the parameters that the instance has
+	before     json.RawMessage // the instance's current parameters
 	parameters json.RawMessage
-	moves      bool // to another plan, or to another version of its plan
-	changes    bool // it differs from what the instance is
+	moves      bool // the update changes the plan, or the version of the plan
+	changes    bool // the update changes the plan, its version or the parameters
 }
 
 // Update answers a PATCH of an instance (UPD-*).
@@ -105,7 +105,7 @@ func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.R
 	return b.begin(ctx, next, past, Done)
 }
 
-// target works out the target of the request, and refuses ids that the catalog lacks.
+// target works out the target of the request, and refuses ids that are not in the catalog.
 func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest) (target, error) {
 	if q.ServiceID != i.Attributes.ServiceID && !b.knownOffering(q.Caller, q.ServiceID) {
 		return target{}, lifecycle.RefuseService()
@@ -141,20 +141,19 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	}
 	t.moves = t.attributes.PlanID != i.Attributes.PlanID || t.attributes.MaintenanceVersion != i.Attributes.MaintenanceVersion
 	if _, known, ok := b.Catalog.Plan(q.ServiceID, t.attributes.PlanID); ok && (t.moves || i.Attributes.Snapshot == nil) {
-		// Otherwise the instance keeps its snapshot of the plan: a user who changes a
-		// parameter has not asked for an upgrade. No change by itself.
+		// An instance that does not move keeps its snapshot of the plan: a user who changes a
+		// parameter has not asked for an upgrade. A new snapshot alone is no change.
 		t.attributes.Snapshot = known.Snapshot
 	}
 	if offering, ok := b.Catalog.Offering(q.ServiceID); ok {
-		t.attributes.DashboardURL = b.dashboard(ctx, offering, i.Key) // no change by itself
+		t.attributes.DashboardURL = b.dashboard(ctx, offering, i.Key) // a new address alone is no change
 	}
 	t.changes = t.moves || !lifecycle.SameParameters(before, t.parameters)
 	return t, nil
 }
 
-// checkParameters refuses parameters that the plan's schemas do not allow: the given ones
-// except removals, and the merged ones (UPD-12). Members that the update does not touch are
-// not checked again.
+// checkParameters refuses parameters that the plan's schemas do not allow. It checks the given parameters
+// except removals, and the merged ones (UPD-12), but not again the members that the update does not touch.
 func (b *Broker) checkParameters(i lifecycle.Record, t target, q UpdateRequest) error {
 	service, plan := t.attributes.ServiceID, t.attributes.PlanID
 	if q.Parameters != nil {
@@ -171,7 +170,7 @@ func (b *Broker) checkParameters(i lifecycle.Record, t target, q UpdateRequest) 
 	return checked(b.Catalog.CheckResult(service, plan, t.parameters, q.Parameters))
 }
 
-// leadsTo reports whether the running update has the same target (UPD-21).
+// leadsTo reports whether the running update has the same target as t (UPD-21).
 func (b *Broker) leadsTo(ctx context.Context, i lifecycle.Record, t target) (bool, error) {
 	if i.State != lifecycle.Updating || i.Operation.Target == nil {
 		return false, nil
@@ -190,7 +189,7 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 		return err
 	}
 	if t.changes && q.Parameters == nil && i.LostParameters() {
-		// The parameters that it leaves out would come from the instance, which has lost them.
+		// The parameters that the request leaves out would come from the instance, which has lost them.
 		return lifecycle.RefusePartUnknown()
 	}
 	if t.attributes.PlanID == i.Attributes.PlanID {
@@ -207,15 +206,15 @@ func (b *Broker) allowed(i lifecycle.Record, t target, q UpdateRequest) error {
 }
 
 // inPlace compares the snapshots. It refuses an update that the provider could do only by
-// replacing the thing that holds the data, and parameters that the instance's own version of
-// the plan does not know (UPD-11).
+// replacing the thing that holds the data, and it refuses parameters that the instance's own
+// version of the plan does not know (UPD-11).
 func inPlace(i lifecycle.Record, t target) error {
 	was, is := check.ChangeOf(i.Attributes.Snapshot), check.ChangeOf(t.attributes.Snapshot)
 	if !was.To(is) {
 		return neverDone(lifecycle.RefuseMove())
 	}
 	if i.LostParameters() {
-		return nil // nobody can tell what differs: the provider says what it cannot do
+		return nil // the difference is unknown: the provider says what it cannot do
 	}
 	newest := maintenanceVersion(t.plan)
 	for _, c := range lifecycle.ChangedParameters(t.before, t.parameters) {

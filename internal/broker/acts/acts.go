@@ -1,7 +1,7 @@
-// Package acts is what an operator may do to one record: start its operation again or end it,
-// and release or delete what is in quarantine. Each act is a commit, with an entry in the
-// history; the engine does the rest. It needs records and a way to start executions, and
-// leaves it to its caller who may act.
+// Package acts implements what an operator may do to one record: start its operation again or
+// end it, and release or delete a thing in quarantine. Each act is a commit with an entry in
+// the history; the engine does the rest. The package needs records and a way to start
+// executions. Its caller decides who may act.
 package acts
 
 import (
@@ -15,17 +15,17 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// Records is what acts need of the ledger, which documents it.
+// Records are the methods of the ledger that acts need; the ledger documents them.
 type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
-// Acts does what operators ask for.
+// Acts carries out what operators ask for.
 type Acts struct {
 	Records Records
-	// Start starts an execution of an operation; see workflow.Engine. Nil if no broker
-	// runs: operations then wait until it is started.
+	// Start starts an execution of an operation; see workflow.Engine. It is nil if no broker
+	// runs: operations then wait until the broker is started.
 	Start func(ctx context.Context, ref workflow.Ref) error
 	Now   func() time.Time
 	NewID func() string
@@ -33,7 +33,7 @@ type Acts struct {
 	OperationTimeout time.Duration
 }
 
-// Done is a record after an act. Note says what becomes of it, if that needs telling.
+// Done is a record after an act. Note says how the work goes on, if that needs saying.
 type Done struct {
 	Record lifecycle.Record
 	Note   string
@@ -44,7 +44,7 @@ type Refusal struct{ Message string }
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Refuse makes a refusal.
+// Refuse returns a Refusal.
 func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
 // Find reads the record that a token belongs to.
@@ -65,15 +65,15 @@ func (a Acts) latest(ctx context.Context, token string) (lifecycle.Record, error
 	return r, err
 }
 
-// Begin begins an operation that an operator asks for.
+// Begin returns the start of an operation that an operator asks for.
 func (a Acts) Begin(timeout time.Duration) lifecycle.Start {
 	return lifecycle.Start{ID: a.NewID(), Now: a.Now(), Timeout: timeout, Own: true}
 }
 
-// Retry starts a running operation again, as a new attempt. If a creation or a deletion
-// has failed, it begins the deletion. Until the platform deletes a failed creation, it
-// is told that the creation has failed (PROV-30). Attempt is the one that the operator saw,
-// so that asking twice is one attempt; 0 for whichever it is.
+// Retry starts a running operation again, as a new attempt. If a creation or a deletion has
+// failed, Retry begins the deletion. A platform that polls a failed creation sees it as failed
+// until it deletes the instance (PROV-30). Attempt is the attempt that the operator saw, so
+// that asking twice starts one attempt; 0 for any.
 func (a Acts) Retry(ctx context.Context, token string, attempt int) (Done, error) {
 	return Decide(ctx, func() (Done, error) {
 		r, err := a.latest(ctx, token)
@@ -95,8 +95,8 @@ func (a Acts) Retry(ctx context.Context, token string, attempt int) (Done, error
 	})
 }
 
-// Settle ends a running operation as failed, with a message for the platform's user. What it
-// has made so far is dealt with as after any failure.
+// Settle ends a running operation as failed, with a message for the platform's user. The things
+// that it has made so far are handled as after any failure.
 func (a Acts) Settle(ctx context.Context, token, message string) (Done, error) {
 	return Decide(ctx, func() (Done, error) {
 		r, err := a.latest(ctx, token)
@@ -114,7 +114,7 @@ func (a Acts) Settle(ctx context.Context, token, message string) (Done, error) {
 	})
 }
 
-// Release puts a thing in quarantine into use again. From then on it is left alone,
+// Release puts a thing in quarantine back into use. From then on the thing is left alone,
 // whether it has a record or not.
 func (a Acts) Release(ctx context.Context, key lifecycle.Key) (Done, error) {
 	return Decide(ctx, func() (Done, error) {
@@ -131,8 +131,7 @@ func (a Acts) Release(ctx context.Context, key lifecycle.Key) (Done, error) {
 	})
 }
 
-// Discard begins at once the deletion of a thing that is in quarantine, or was released
-// from it.
+// Discard at once begins the deletion of a thing that is in quarantine, or was released from it.
 func (a Acts) Discard(ctx context.Context, key lifecycle.Key) (Done, error) {
 	return Decide(ctx, func() (Done, error) {
 		former, err := a.orphan(ctx, key)
@@ -154,7 +153,7 @@ func (a Acts) Discard(ctx context.Context, key lifecycle.Key) (Done, error) {
 	})
 }
 
-// orphan reads what is in quarantine, or was released from it, and refuses anything else.
+// orphan reads the record of an orphan that is in quarantine or was released from it, and refuses any other record.
 func (a Acts) orphan(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
 	r, err := a.Records.Record(ctx, key, a.Now())
 	if err == nil && !(r.OfOrphan() && (r.InQuarantine() || r.IsReleased())) {
@@ -163,7 +162,7 @@ func (a Acts) orphan(ctx context.Context, key lifecycle.Key) (lifecycle.Record, 
 	return r, err
 }
 
-// Drive commits what an operator asked for, and starts its execution.
+// Drive commits the change that an operator asked for, and starts its execution.
 func (a Acts) Drive(ctx context.Context, act string, r lifecycle.Record, with ...ledger.Change) (Done, error) {
 	if err := a.Records.Commit(ctx, append(with, ledger.Put(r), a.acted(act, r))...); err != nil {
 		return Done{}, err
@@ -177,16 +176,15 @@ func (a Acts) Drive(ctx context.Context, act string, r lifecycle.Record, with ..
 	return done, nil
 }
 
-// acted adds an operator's act to the history of the instance.
+// acted returns the change that adds an operator's act to the history of the instance.
 func (a Acts) acted(act string, r lifecycle.Record) ledger.Change {
 	return ledger.Log(r.Acted(act, a.NewID(), a.Now()))
 }
 
-// decideTimeout bounds how long a decision is retried while others write the same
-// record.
+// decideTimeout bounds how long a decision is repeated while others write the same record.
 const decideTimeout = 10 * time.Second
 
-// Decide decides again while others write the same record.
+// Decide calls once again as long as others write the same record.
 func Decide[T any](ctx context.Context, once func() (T, error)) (out T, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, decideTimeout)
 	defer cancel()
