@@ -32,9 +32,6 @@ func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, erro
 //
 // Hazard: calls of the former life may yet take effect. They cannot touch the next life, whose
 // things have other names, so nothing else would remove the things that they make.
-//
-// Hazard: calls of the former life may yet take effect. They cannot touch the next life,
-// whose things have other names, so nothing else would remove what they make.
 func (r Record) SetAside(now time.Time) *Record {
 	switch {
 	case r.State == CreateFailed:

@@ -43,9 +43,6 @@ type Undeletion struct {
 //
 // Hazard: an instance that takes over a kept life holds that life's data before the instance itself
 // is ready. Its deletion keeps the data again, until the promised date and for at least a day.
-//
-// Hazard: an instance that takes over a kept life holds that life's data before it is ready
-// itself. It is kept again until the promised date, and for a day at least.
 func (r Record) KeepsUntil(retention time.Duration) time.Time {
 	var until time.Time
 	switch from := r.Undeletes; {
@@ -135,9 +132,6 @@ func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
 // Undelete returns the members with which a new instance takes over this kept life; nil if it may
 // not. The instance is of the provider, and ordered with the attributes. The asker is not told why
 // an undelete is refused. The provider's state in the result is still sealed for this record.
-//
-// The instance inherits the leases of the kept life: its first step waits for calls that may
-// still put the thing into quarantine.
 //
 // The instance inherits the leases of the kept life: its first step waits for calls that may
 // still put the thing into quarantine.

@@ -1,6 +1,6 @@
-// Package inprocess drives operations by goroutines of this process, and by timers between
-// their steps. It needs a step to call. It keeps nothing: what was running when the process
-// died is resumed from the records.
+// Package inprocess drives operations with goroutines of this process, and with timers between
+// their steps. It needs a step to call. It stores nothing: executions that were running when
+// the process died are resumed from the records.
 package inprocess
 
 import (
@@ -17,24 +17,24 @@ import (
 
 // Options configure an Engine; every member has a default.
 type Options struct {
-	// After calls f in a goroutine of its own after a pause, unless stop is called before and
+	// After calls f in a goroutine of its own after d, unless stop is called earlier and
 	// returns true. Default: a timer.
 	After func(d time.Duration, f func()) (stop func() bool)
-	// Inquire asks a provider for facts, and records them; nil where nobody asks.
+	// Inquire asks a provider for facts and records them; nil if no caller asks.
 	Inquire func(ctx context.Context, q workflow.Inquiry)
 	// Log gets a line for each execution that ends with an error.
 	Log *slog.Logger
 }
 
-// An Engine is a workflow.Engine. Close it to stop.
+// An Engine is a workflow.Engine. Close stops it.
 type Engine struct {
 	step  workflow.Step
 	asks  func(ctx context.Context, q workflow.Inquiry)
-	turns chan struct{} // of inquiries
+	turns chan struct{} // one slot for each inquiry that may run
 	after func(d time.Duration, f func()) (stop func() bool)
 	log   *slog.Logger
 
-	ctx    context.Context // of all executions
+	ctx    context.Context // the context of all executions
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -43,18 +43,18 @@ type Engine struct {
 	running map[string]*execution // by name
 }
 
-// An execution is one that has not ended. Between two steps it is a timer and no
-// goroutine, whose stack would be kept for as long: operations may wait for hours.
+// An execution has not ended yet. Between two steps it is a timer and not a goroutine, since
+// operations may wait for hours and a goroutine would keep its stack all that time.
 type execution struct {
 	workflow.Ref
 	ended chan struct{}
-	stop  func() bool // the pause, if it is in one
+	stop  func() bool // cancels the pause; nil before the first pause
 }
 
 // ErrClosed says that the engine is stopping; the operation goes on at the next start.
 var ErrClosed = errors.New("workflow engine is closed")
 
-// New makes an engine that calls step.
+// New returns an engine that calls step.
 func New(step workflow.Step, o Options) *Engine {
 	if o.After == nil {
 		o.After = func(d time.Duration, f func()) func() bool { return time.AfterFunc(d, f).Stop }
@@ -88,7 +88,8 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	return nil
 }
 
-// mostInquiries is how many run at once: they leave the providers' connections to operations.
+// mostInquiries is how many inquiries run at once. It is small, to leave the providers'
+// connections to operations.
 const mostInquiries = 2
 
 // Inquire asks for facts in the background.
@@ -107,7 +108,7 @@ func (e *Engine) Inquire(_ context.Context, q workflow.Inquiry) error {
 		}
 		defer func() {
 			if p := recover(); p != nil {
-				_ = logs.Panicked(e.ctx, e.log, p) // it is in the log now
+				_ = logs.Panicked(e.ctx, e.log, p) // the panic is in the log
 			}
 		}()
 		e.asks(e.ctx, q)
@@ -155,7 +156,7 @@ func (e *Engine) start(ref workflow.Ref) (*execution, error) {
 	return x, nil
 }
 
-// drive is the whole state machine: step, choice, pause.
+// drive runs the state machine: step, choice, pause.
 func (e *Engine) drive(x *execution) {
 	outcome, err := e.safely(x.Ref)
 	if err != nil && e.ctx.Err() == nil {
@@ -170,22 +171,21 @@ func (e *Engine) drive(x *execution) {
 	x.stop = e.after(outcome.Wait, func() { e.drive(x) })
 }
 
-// end is called once for each execution, under the lock.
+// end ends an execution. It is called once for each execution, with the lock held.
 func (e *Engine) end(x *execution) {
 	delete(e.running, x.Name())
 	close(x.ended)
 	e.wg.Done()
 }
 
-// safely turns a panic of a step into an error, which ends the execution and not the
-// process.
+// safely turns a panic of a step into an error, which ends the execution but not the process.
 func (e *Engine) safely(ref workflow.Ref) (outcome workflow.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = logs.Panicked(e.ctx, e.log, p, "execution", ref.Name())
 		}
 	}()
-	if err := e.ctx.Err(); err != nil { // its pause ended while the engine was closed
+	if err := e.ctx.Err(); err != nil { // the engine was closed just as the pause ended
 		return outcome, err
 	}
 	return e.step(e.ctx, ref)

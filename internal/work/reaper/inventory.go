@@ -14,24 +14,24 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// A Thing exists in the cloud, and is described by its label.
+// A Thing exists in the cloud. Its label describes it.
 type Thing struct {
 	Name string
-	// Broker is the identity of the broker that made it; empty on what was made
-	// before brokers had one.
+	// Broker is the identity of the broker that made the thing; empty for a thing that was made
+	// before brokers had an identity.
 	Broker      string
 	Key         lifecycle.Key
 	Incarnation string
 	Of          string // the incarnation of a binding's instance
-	// Target is where it was made.
+	// Target is where the thing was made.
 	Target lifecycle.Target
-	// State is what its deletion needs beside the ids; nil for nothing.
+	// State is what the deletion of the thing needs beside the ids; nil for nothing.
 	State   []byte
 	Created time.Time
-	// Origin is the life that its name derives from, if not its own.
+	// Origin is the life that the thing's name derives from, if not its own.
 	Origin lifecycle.Origin
-	// KeptUntil is the date of a kept thing; else zero. PlanID is the plan that its instance
-	// had.
+	// KeptUntil is the date until which the thing is kept; zero for other things. PlanID is the
+	// plan that its instance had.
 	KeptUntil time.Time
 	PlanID    string
 }
@@ -51,7 +51,7 @@ type Lister interface {
 	List(ctx context.Context, cursor string) (page []Thing, next string, err error)
 }
 
-// InventoryRecords is what an inventory needs of the ledger, which documents it.
+// InventoryRecords are the methods of the ledger that an inventory needs; the ledger documents them.
 type InventoryRecords interface {
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Identity(ctx context.Context) (ledger.Identity, error)
@@ -63,15 +63,15 @@ type InventoryRecords interface {
 type InventoryOptions struct {
 	Records InventoryRecords
 	// Listers are keyed by the name of the provider.
-	Listers map[string]Lister // by the providers' names
-	// Targets give the names of the targets that a provider's lister covers by today's
-	// settings; a provider with a single target has none.
+	Listers map[string]Lister
+	// Targets return the names of the targets that a provider's lister covers according to
+	// today's settings. A provider with a single target has no entry.
 	Targets map[string]func(ctx context.Context) ([]string, error)
 	// The table must belong to this deployment and this broker.
 	Whose ledger.Identity
 	// Every is the time between two passes.
 	Every time.Duration
-	// DryRun makes it only report what it would do about orphans.
+	// DryRun makes the inventory only report what it would do about orphans.
 	DryRun bool
 }
 
@@ -80,24 +80,22 @@ type InventoryOptions struct {
 const (
 	youngFor = time.Hour
 	apart    = 10 * time.Minute
-	// At most maxADay orphans a day are deleted or put out of use, or one in a hundred of
-	// what exists if that is less, but never fewer than minADay.
+	// At most maxADay orphans are deleted or put out of use in a day, or one in a hundred of
+	// all things if that is less, but never fewer than minADay.
 	maxADay, minADay = 20, 3
-	// tardy is how late an inventory may be. After that the table counts as unattended
-	// since the last one.
+	// tardy is how late an inventory may be. If it is later, the table counts as unattended since the last one.
 	tardy = 30 * time.Minute
-	// aPage is the time that a page of things may take; with less time left, none is
-	// begun.
+	// aPage is the time that a page of things may take; no page is begun with less time left.
 	aPage = 10 * time.Second
 	// maxState is the largest size of a state with its format, in bytes.
 	maxState = limits.State + binary.MaxVarintLen64
-	// listed is how many names a report holds.
+	// listed is the greatest number of names in a list of a report.
 	listed = 100
-	// planAgain is how often a process makes sure that an inventory is planned.
+	// planAgain is how often a process checks that an inventory is planned.
 	planAgain = time.Hour
 )
 
-// plan makes sure that an inventory is planned: in a new or emptied table, none is.
+// plan makes sure that an inventory is planned: a new or emptied table has no plan.
 func (r *Reaper) plan(ctx context.Context, now time.Time) error {
 	if r.Inventory == nil || now.Before(r.asked.Add(planAgain)) {
 		return nil
@@ -119,17 +117,16 @@ type part struct {
 	*InventoryOptions
 	state  ledger.Inventory
 	report *Report
-	known  bool // whose table this is
+	known  bool // the table says which broker it belongs to
 	faults []error
 }
 
-// takeInventory goes on with the pass, or begins one, for as long as there is time. It
-// saves what it did before it returns; a part that dies is repeated from where the last
-// one ended.
+// takeInventory continues the pass, or begins one, for as long as there is time. It saves its
+// progress before it returns. A part that dies is repeated from where the last part ended.
 func (r *Reaper) takeInventory(ctx context.Context, at ledger.Inventory, report *Report) error {
 	err := r.goOn(ctx, at, report)
 	if errors.Is(err, ledger.ErrConflict) {
-		report.Lost++ // a platform, or another run, was faster: next time
+		report.Lost++ // a platform, or another run, was faster: try again next time
 		return nil
 	}
 	return err
@@ -188,7 +185,7 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 }
 
 // missed notes that no inventory was taken for a while. Either no reaper ran, or the table was
-// restored to an earlier time and the records of newer things are lost.
+// restored to an earlier time and has lost the records of newer things.
 func (p *part) missed(now time.Time) {
 	if p.state.Due.IsZero() || now.Sub(p.state.Due) <= tardy {
 		return
@@ -200,8 +197,8 @@ func (p *part) missed(now time.Time) {
 	p.state.Unseen = &ledger.Span{From: from, To: now}
 }
 
-// provider looks at a provider's things, and reports whether it came to the end. A target that
-// cannot be listed makes the pass incomplete; the rest is looked at.
+// provider looks at a provider's things, and reports whether it reached the end. A target that
+// cannot be listed makes the pass incomplete; the things of the other targets are still looked at.
 func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) {
 	for p.timeLeft(ctx) {
 		cursor := p.state.Pass.Cursor
@@ -227,7 +224,7 @@ func (p *part) unreached(name string, why error) {
 	p.report.Unreached = true
 	counted := p.state.Pass.Report.Counted
 	said := limits.Clip(fmt.Sprintf("%s: %v", name, why), limits.Description)
-	if slices.Contains(counted.Unreached, said) { // a target on several pages
+	if slices.Contains(counted.Unreached, said) { // the target is on several pages
 		return
 	}
 	counted.Unreached = some(counted.Unreached, said)
@@ -239,7 +236,7 @@ func (p *part) timeLeft(ctx context.Context) bool {
 	return ctx.Err() == nil && (!ok || deadline.Sub(p.Now()) > aPage)
 }
 
-// save records how far the pass has come.
+// save records the progress of the pass.
 func (p *part) save(ctx context.Context) error {
 	if err := p.Reaper.Records.Commit(context.WithoutCancel(ctx), ledger.Put(p.state)); err != nil {
 		return fmt.Errorf("keeping how far the inventory is: %w", err)
@@ -247,7 +244,7 @@ func (p *part) save(ctx context.Context) error {
 	return nil
 }
 
-// halt ends the pass, and has orphans left alone until an operator resumes the reaper.
+// halt ends the pass. From then on the reaper leaves orphans alone until an operator resumes it.
 func (p *part) halt(ctx context.Context, reason string) error {
 	p.state.Halt = &ledger.Halt{At: p.Now(), Reason: reason}
 	p.state.Pass.Report.Counted.Halted = reason
@@ -256,17 +253,16 @@ func (p *part) halt(ctx context.Context, reason string) error {
 	return p.end(ctx)
 }
 
-// finish ends a whole pass.
+// finish ends a pass that reached the end of the inventory.
 func (p *part) finish(ctx context.Context) error {
 	counted := p.state.Pass.Report.Counted
-	if len(counted.Unreached) > 0 { // it says nothing of what is not there
+	if len(counted.Unreached) > 0 { // an incomplete list does not prove that a thing is absent
 		p.state.Due = p.Now().Add(apart)
 		return p.end(ctx)
 	}
 	p.state.Things = counted.Things
-	// A new table gets its identity as soon as it knows all that exists. If a table
-	// has no identity, and things exist that it does not know, then it has been
-	// emptied, or is the wrong one.
+	// A new table gets its identity as soon as it knows all things that exist. A table that has
+	// no identity and does not know things that exist has been emptied, or is the wrong one.
 	switch {
 	case p.known, counted.Young > 0:
 	case counted.Sighted == 0:
@@ -284,7 +280,7 @@ func (p *part) finish(ctx context.Context) error {
 	return p.end(ctx)
 }
 
-// identify records in the table whose it is.
+// identify records in the table which broker it belongs to.
 func (p *part) identify(ctx context.Context) error {
 	whose := p.Whose
 	whose.Since = p.Now()
@@ -294,7 +290,7 @@ func (p *part) identify(ctx context.Context) error {
 	return nil
 }
 
-// end records the pass's report.
+// end ends the pass and records its report.
 func (p *part) end(ctx context.Context) error {
 	report := p.state.Pass.Report
 	report.Ended = p.Now()

@@ -9,8 +9,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// orphan deals with an orphan whose quarantine has ended, or that was released: it deletes the
-// one that nobody missed, and forgets one that has its own record again.
+// orphan handles an orphan whose quarantine has ended, or that was released. It deletes the
+// orphan if no user has missed it, and forgets the orphan if its own record is back.
 func (r *Reaper) orphan(ctx context.Context, former lifecycle.Record, now time.Time, report *Report) error {
 	l, err := r.lives(ctx, former.Key.Current(), former.Incarnation, now)
 	if err != nil {
@@ -23,7 +23,7 @@ func (r *Reaper) orphan(ctx context.Context, former lifecycle.Record, now time.T
 		return r.Records.Commit(ctx, ledger.Put(l.former.LeftAlone(now)))
 	case l.returned():
 		return r.release(ctx, l, now, report)
-	case l.current.Owns(former.Incarnation): // it is being deleted
+	case l.current.Owns(former.Incarnation): // the thing is being deleted
 		return r.Records.Commit(ctx, ledger.Put(l.former.Postponed(now)))
 	}
 	may, err := r.mayDelete(ctx)
@@ -36,7 +36,7 @@ func (r *Reaper) orphan(ctx context.Context, former lifecycle.Record, now time.T
 	return r.endQuarantine(ctx, l, now, report)
 }
 
-// mayDelete reports whether the table is the right one and the reaper does more than report.
+// mayDelete reports whether the table is the right one and the reaper may do more than report.
 func (r *Reaper) mayDelete(ctx context.Context) (bool, error) {
 	if r.Inventory == nil || r.Inventory.DryRun {
 		return false, nil
@@ -49,7 +49,7 @@ func (r *Reaper) mayDelete(ctx context.Context) (bool, error) {
 	return err == nil && whose.Deployment == r.Inventory.Whose.Deployment && whose.Broker == r.Inventory.Whose.Broker, err
 }
 
-// release puts a thing into use again whose record is back.
+// release begins to put a thing back into use, since its own record is back.
 func (r *Reaper) release(ctx context.Context, l lives, now time.Time, report *Report) error {
 	former, err := l.former.BeginRelease(r.start(now))
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *Reaper) release(ctx context.Context, l lives, now time.Time, report *Re
 	return r.drive(ctx, former)
 }
 
-// endQuarantine begins the deletion of what is in quarantine.
+// endQuarantine begins the deletion of a thing in quarantine.
 func (r *Reaper) endQuarantine(ctx context.Context, l lives, now time.Time, report *Report) error {
 	former, _, err := l.former.BeginDelete(r.start(now))
 	if err != nil {

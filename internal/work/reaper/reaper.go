@@ -1,11 +1,11 @@
 // Package reaper sweeps the due records. It restarts overdue operations, for a last look if
-// they are past their deadline; it begins the deletion of failed leftovers and of kept lives
-// whose date has come; and it drops expired records.
+// they are past their deadline. It begins the deletion of failed leftovers, and of kept lives
+// whose date has come. It drops expired records.
 //
 // On a slower schedule it compares the providers' inventories with the records. It deletes an
-// orphan that a tombstone explains, and puts any other into quarantine.
+// orphan that a tombstone explains, and puts any other orphan into quarantine.
 //
-// It never changes the cloud itself: that is always a step of the worker.
+// The reaper never changes the cloud itself: only steps of the worker do.
 package reaper
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// Records is what the reaper needs of the ledger, which documents it.
+// Records are the methods of the ledger that the reaper needs; the ledger documents them.
 type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
@@ -32,7 +32,7 @@ type Records interface {
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
-// Options are what a Reaper is made of.
+// Options configure a Reaper.
 type Options struct {
 	Records Records
 	// Start starts an execution of an operation; see workflow.Engine.
@@ -42,21 +42,21 @@ type Options struct {
 	// OperationTimeout is the deadline of deletions that the reaper begins.
 	OperationTimeout time.Duration
 	// Lease keeps runs from overlapping: no other run changes anything for that long. It must
-	// be longer than a run can last. Zero for a reaper that is alone.
+	// be longer than a run can last; zero if no other reaper runs.
 	Lease time.Duration
 	Log   *slog.Logger
 	// Inventory configures the inventory; nil for none.
 	Inventory *InventoryOptions
 }
 
-// A Reaper sweeps. It is stateless: asked may be forgotten.
+// A Reaper sweeps. Its only state is asked, which may be lost.
 type Reaper struct {
 	Options
 	// asked is when this process last made sure that an inventory is planned.
 	asked time.Time
 }
 
-// New makes a reaper. Only one goroutine at a time may call Sweep.
+// New returns a reaper. Only one goroutine at a time may call Sweep.
 func New(o Options) *Reaper { return &Reaper{Options: o} }
 
 // A Report counts what one sweep did.
@@ -66,14 +66,14 @@ type Report struct {
 	Quarantined int // orphans that were put out of use
 	// Halted says that orphans are left alone until an operator resumes the reaper.
 	Halted bool
-	// Unreached says that some of what a provider holds could not be listed.
+	// Unreached says that some of a provider's things could not be listed.
 	Unreached bool
-	// Busy says that another run was at work, so this one did nothing.
+	// Busy says that another run was at work, so this run did nothing.
 	Busy bool
 }
 
-// restarted is the counter for a restart. An operation past its deadline is counted apart: it
-// fails if its next look finds it unfinished.
+// restarted returns the counter for a restart. An operation past its deadline is counted apart:
+// it fails if its next look finds it unfinished.
 func (r *Report) restarted(c lifecycle.Record, now time.Time) *int {
 	switch {
 	case c.State == lifecycle.Quarantined:
@@ -86,7 +86,7 @@ func (r *Report) restarted(c lifecycle.Record, now time.Time) *int {
 	return &r.Redriven
 }
 
-// Count counts what the sweep did. A sweep that found nothing writes nothing:
+// Count writes the metrics of the sweep. It writes nothing for a sweep that found nothing:
 // CloudWatch bills a metric for each hour in which it is written.
 func (r Report) Count(m *metrics.Metrics) {
 	if r.Busy {
@@ -120,7 +120,7 @@ func (r Report) Log(log *slog.Logger, err error) {
 	if err != nil {
 		log.Error("sweep met faults", "error", err)
 	}
-	r.Halted, r.Unreached = false, false // the one was said when it happened, the other is among the faults
+	r.Halted, r.Unreached = false, false // the halt was logged when it happened, and unreached targets are among the faults
 	if !r.Empty() {
 		log.Info("swept", "redriven", r.Redriven, "overdue", r.Overdue, "reclaimed", r.Reclaimed, "looks", r.Looks,
 			"orphans", r.Orphans+r.Ended, "quarantined", r.Quarantined, "released", r.Released, "dropped", r.Dropped,
@@ -128,8 +128,8 @@ func (r Report) Log(log *slog.Logger, err error) {
 	}
 }
 
-// Sweep deals with every due record. A record that fails does not stop the rest; the error
-// joins all failures. A sweep that finds nothing to do writes nothing.
+// Sweep handles every due record. A record that fails does not stop the rest; the error joins
+// all failures. A sweep that finds nothing to do writes nothing.
 func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 	var errs []error
 	now := r.Now()
@@ -151,7 +151,7 @@ func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 			}
 		}
 		if d.Inventory != nil {
-			inventory = d.Inventory // when the rest is done
+			inventory = d.Inventory // taken when the rest is done
 			continue
 		}
 		err = r.deal(ctx, d, &report)
@@ -177,7 +177,7 @@ func (r *Reaper) Sweep(ctx context.Context) (report Report, _ error) {
 	return report, errors.Join(append(errs, ctx.Err())...)
 }
 
-// takeTurn takes the lease, or gives nil if another run has it.
+// takeTurn takes the lease; it returns nil if another run has it.
 func (r *Reaper) takeTurn(ctx context.Context, now time.Time) (*ledger.SweepLease, error) {
 	if r.Lease == 0 {
 		return &ledger.SweepLease{}, nil
@@ -227,7 +227,7 @@ func (r *Reaper) Unsettled(ctx context.Context) ([]workflow.Ref, error) {
 	return refs, errors.Join(errs...)
 }
 
-// due reads all that is due at before.
+// due reads all entries that are due at before.
 func (r *Reaper) due(ctx context.Context, before time.Time) iter.Seq2[ledger.Due, error] {
 	return paging.All(ctx, func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
 		return r.Records.Due(ctx, before, cursor)
@@ -245,7 +245,7 @@ func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 		}
 		return r.commit(ctx, &report.Dropped, d.Drop())
 	}
-	// The index may lag: what counts is the record.
+	// The index may lag: the record decides.
 	c, err := r.Records.Record(ctx, d.Record.Key, now)
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (r *Reaper) deal(ctx context.Context, d ledger.Due, report *Report) error {
 	return r.record(ctx, c, now, report)
 }
 
-// commit writes, and counts what was written.
+// commit commits the changes and, if that succeeds, raises the count.
 func (r *Reaper) commit(ctx context.Context, count *int, changes ...ledger.Change) error {
 	err := r.Records.Commit(ctx, changes...)
 	if err == nil {
@@ -285,7 +285,7 @@ func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, 
 	c, past, err := c.Restarted(r.start(now))
 	switch {
 	case errors.As(err, new(*lifecycle.IllegalTransition)):
-		return nil // there is nothing to do
+		return nil // the record needs no restart
 	case err != nil:
 		return err
 	}

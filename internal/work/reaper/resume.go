@@ -7,9 +7,9 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// Resume ends a halt: an operator has looked at what was found. It starts the count of
-// the day anew, and records whose table this is if the table does not say so. It
-// retries while runs write at the same time.
+// Resume ends a halt, after an operator has looked at the reason. It restarts the day's count,
+// and records which broker the table belongs to if the table does not say so. It retries while
+// other runs write at the same time.
 func Resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
 	defer cancel()
@@ -37,7 +37,7 @@ func resume(ctx context.Context, records Resumed, whose ledger.Identity, now tim
 	return records.Commit(ctx, changes...)
 }
 
-// Resumed is what Resume needs of the ledger, which documents it.
+// Resumed holds the methods of the ledger that Resume needs; the ledger documents them.
 type Resumed interface {
 	Inventory(ctx context.Context) (ledger.Inventory, error)
 	Identity(ctx context.Context) (ledger.Identity, error)

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// targets notes each target that a record names and that no provider lists by today's settings:
-// its things were not seen, and may exist all the same.
+// targets notes each target that a record names and no provider lists by today's settings: the
+// pass has not seen its things, which may exist all the same.
 func (p *part) targets(ctx context.Context) error {
 	listed := map[string][]string{}
 	for provider, today := range p.Targets {
@@ -46,8 +46,7 @@ func (p *part) targets(ctx context.Context) error {
 	}
 }
 
-// holds reports whether an instance still is in a target; if not, it deletes the record
-// of that.
+// holds reports whether an instance is still in a target; if not, it deletes the record of that use.
 func (r *Reaper) holds(ctx context.Context, u lifecycle.TargetUse, now time.Time) (bool, error) {
 	for _, key := range []lifecycle.Key{u.Key, u.Key.Former(u.Incarnation)} {
 		c, err := r.Records.Record(ctx, key, now)
@@ -61,7 +60,7 @@ func (r *Reaper) holds(ctx context.Context, u lifecycle.TargetUse, now time.Time
 	return false, nil
 }
 
-// use looks whether an instance still is in a target; if so, it looks again later.
+// use checks whether an instance is still in a target, and if so plans the next check.
 func (r *Reaper) use(ctx context.Context, u lifecycle.TargetUse, now time.Time) error {
 	holds, err := r.holds(ctx, u, now)
 	if !holds || err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// lives are the two records that may account for a thing: that of its id's current life, and
-// that of the former life that made the thing.
+// lives are the two records that may account for a thing: the record of the id's current life,
+// and the record of the former life that made the thing.
 type lives struct{ current, former lifecycle.Record }
 
 func (r *Reaper) lives(ctx context.Context, key lifecycle.Key, incarnation string, now time.Time) (l lives, err error) {
@@ -26,20 +26,20 @@ func (l lives) own(incarnation string) bool {
 }
 
 // explain reports whether a tombstone tells why the orphan exists. A kept life has a tombstone
-// too, which does not tell why the kept record is lost.
+// too, but that does not tell why the record of the kept life is lost.
 func (l lives) explain(o lifecycle.Orphan, now time.Time) bool {
 	return !now.Before(o.KeptUntil) && (l.current.Explains(o) || l.former.Explains(o))
 }
 
-// returned reports whether the id's current life is the thing's own, whose record is back.
+// returned reports whether the current life of the id is the thing's own life, so that its record is back.
 func (l lives) returned() bool {
 	return l.current.Owns(l.former.Incarnation) && l.current.Exists() && l.current.State != lifecycle.Deleting
 }
 
-// thing decides what to do about one thing.
+// thing decides what happens to one thing.
 func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	if t.Broker != "" && t.Broker != p.Whose.Broker {
-		return nil // another broker's: its records are elsewhere
+		return nil // another broker made the thing, and has its record
 	}
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	counted.Things++
@@ -66,13 +66,13 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	return p.orphan(ctx, orphan, c, t)
 }
 
-// kept looks at a thing of a former life that is in quarantine, or was released. An orphan
-// does not wait for its date once its record is back, or a tombstone explains it.
+// kept handles a thing of a former life that is in quarantine or was released. Once its record
+// is back or a tombstone explains it, an orphan does not wait for its date.
 func (p *part) kept(ctx context.Context, orphan lifecycle.Orphan, c lives, name string) error {
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	may := p.known && !p.DryRun
 	switch is := c.former; {
-	case !is.OfOrphan() && orphan.KeptUntil.IsZero(), // its server was restored to before its deletion
+	case !is.OfOrphan() && orphan.KeptUntil.IsZero(), // its server was restored to a time before the deletion
 		is.OfOrphan() && is.Kept.Name != name: // the life has two things
 		counted.Odd = some(counted.Odd, name)
 	case !is.OfOrphan():
@@ -91,9 +91,8 @@ func (p *part) kept(ctx context.Context, orphan lifecycle.Orphan, c lives, name 
 	return nil
 }
 
-// orphan decides about a thing without a record. A tombstone that explains it has it deleted.
-// Otherwise its record was most likely lost, and it is put into quarantine until its users
-// miss it.
+// orphan decides what happens to a thing without a record. If a tombstone explains it, it is deleted.
+// Otherwise its record was most likely lost, and it goes into quarantine so that its users notice.
 func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, t Thing) error {
 	now, counted, name := p.Now(), p.state.Pass.Report.Counted, t.Name
 	explained := c.explain(orphan, now)
@@ -124,10 +123,10 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, t T
 	return p.act(ctx, orphan, c, seen, t.PlanID)
 }
 
-// aDay is how many orphans may be dealt with in a day, if that many things exist.
+// aDay returns how many orphans may be handled in a day, given the number of things that exist.
 func aDay(things int) int { return min(maxADay, max(minADay, things/100)) }
 
-// some adds a name to a list of bounded length.
+// some adds a name to a list, up to the list's greatest length.
 func some(names []string, name string) []string {
 	if len(names) >= listed {
 		return names
@@ -135,9 +134,8 @@ func some(names []string, name string) []string {
 	return append(names, name)
 }
 
-// act gives the orphan a record whose operation deletes it, or puts it into quarantine. A kept
-// thing gets its kept record again. The count of the day is in the same commit, so that no run
-// exceeds it.
+// act gives the orphan a record whose operation deletes it or puts it into quarantine. A kept thing gets
+// its kept record back. The same commit raises the day's count, so that no run exceeds the limit.
 func (p *part) act(ctx context.Context, orphan lifecycle.Orphan, c lives, seen ledger.Sighting, planID string) error {
 	var former lifecycle.Record
 	var err error

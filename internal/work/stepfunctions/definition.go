@@ -9,31 +9,29 @@ import (
 
 // The states of the state machine.
 const (
-	StateStep      = "Step"      // one call of the provisioner, and the last if it throws nothing
-	StatePending   = "Pending"   // reads what it threw
-	StateWait      = "Wait"      // until the provisioner is to look again
+	StateStep      = "Step"      // one call of the provisioner; the last one if the provisioner throws nothing
+	StatePending   = "Pending"   // reads the error that the provisioner threw
+	StateWait      = "Wait"      // waits until the provisioner is to look again
 	StateAbandoned = "Abandoned" // the execution has failed, the operation has not
 )
 
-// EventsOfStep is how many events one round of Step, Pending and Wait adds to the
-// history of an execution: five for the function, two for each of the others. AWS ends
-// an execution at 25 000.
+// EventsOfStep is how many events one round of Step, Pending and Wait adds to the history of an execution:
+// five for the function, and two for each of the other states. AWS ends an execution at 25 000 events.
 const EventsOfStep = 9
 
-// AWS bills each state that is entered: these are the states of a round, and of the step
-// that settles.
+// AWS bills each state that an execution enters. These are the states of a round, and those of the step that settles.
 const (
 	TransitionsOfRound = 3
 	TransitionsOfLast  = 1
 )
 
-// Definition is the state machine in Amazon States Language. The provisioner is a
-// function's ARN. StepTimeout is longer than that function's own timeout; limit ends an
-// execution that outlives every operation.
+// Definition returns the state machine in Amazon States Language. The provisioner is the ARN of
+// a function. StepTimeout is longer than that function's own timeout; limit ends an execution
+// that outlives every operation.
 //
-// The provisioner takes all decisions. The state machine repeats calls that fail
-// transiently. Any other error but Pending ends the execution, but not the operation:
-// that is still due, and the reaper starts it again, as another attempt.
+// The provisioner takes all decisions. The state machine repeats calls that fail transiently.
+// Any other error except Pending ends the execution, but not the operation: the operation stays
+// due, and the reaper starts it again as another attempt.
 func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 	type object = map[string]any
 	definition := object{
@@ -79,9 +77,9 @@ func Definition(provisioner string, stepTimeout, limit time.Duration) string {
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // an ARN may be a placeholder that is filled in later
+	e.SetEscapeHTML(false) // an ARN may be a placeholder with characters that HTML escapes
 	if err := e.Encode(definition); err != nil {
-		panic(fmt.Sprintf("encoding the state machine: %v", err)) // it is text and numbers
+		panic(fmt.Sprintf("encoding the state machine: %v", err)) // the definition holds only text and numbers
 	}
 	return b.String()
 }

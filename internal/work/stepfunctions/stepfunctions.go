@@ -1,9 +1,8 @@
-// Package stepfunctions drives operations on AWS: in the background by a state machine
-// of Step Functions, and while a request waits by calling the provisioner function
-// directly. It owns the definition of the state machine and the payloads of the
-// provisioner. What a step does is the provisioner's.
+// Package stepfunctions drives operations on AWS: in the background with a state machine of Step Functions,
+// and while a request waits by calling the provisioner function directly. It owns the definition of the state
+// machine and the payloads of the provisioner. The provisioner decides what a step does.
 //
-// It needs the right to start executions of that state machine and to invoke that
+// The package needs the right to start executions of that state machine and to invoke that
 // function. It sends ids only.
 package stepfunctions
 
@@ -26,15 +25,15 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 )
 
-// A Starter is what an Engine calls of *sfn.Client. Starting an execution by the name
-// of a running one, with the same input, changes nothing.
+// A Starter is the method of *sfn.Client that an Engine calls. Starting an execution again
+// under the name of a running one, with the same input, changes nothing.
 type Starter interface {
 	StartExecution(ctx context.Context, in *sfn.StartExecutionInput,
 		opts ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error)
 }
 
-// An Invoker is what an Engine calls of *lambda.Client. It blocks until the function
-// has answered. It may be repeated, since a step may be done twice.
+// An Invoker is the method of *lambda.Client that an Engine calls. It blocks until the function
+// has answered. The call may be repeated, since a step may be done twice.
 type Invoker interface {
 	Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
@@ -43,7 +42,7 @@ type Invoker interface {
 type Options struct {
 	// StateMachine is the ARN of the state machine.
 	StateMachine string
-	// Provisioner is the ARN of the function that does the steps.
+	// Provisioner is the ARN of the function that carries out the steps.
 	Provisioner string
 	// Sleep waits for d or until ctx is done, and then returns its error.
 	// Default: a timer.
@@ -62,7 +61,7 @@ type Engine struct {
 
 var _ workflow.Engine = (*Engine)(nil)
 
-// New makes an engine. It calls nothing.
+// New returns an engine. It calls nothing.
 func New(starter Starter, invoker Invoker, o Options) *Engine {
 	if o.Sleep == nil {
 		o.Sleep = waiting.For
@@ -73,9 +72,8 @@ func New(starter Starter, invoker Invoker, o Options) *Engine {
 	return &Engine{starter: starter, invoker: invoker, Options: o}
 }
 
-// Start implements workflow.Engine. It is one StartExecution. If the name was used
-// before, Start succeeds whatever became of that execution: the name holds the attempt,
-// which is recorded before it is started.
+// Start implements workflow.Engine with one StartExecution. If the name was used before, Start succeeds however
+// that execution ended: the name holds the attempt, which is recorded before its execution is started.
 func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
 	name := ref.Name()
 	if err := checkName(name); err != nil {
@@ -95,15 +93,14 @@ func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
 	return nil
 }
 
-// Finish implements workflow.Engine. It is one Invoke, and more if the provisioner
-// answers before the operation is settled. If ctx is done first, or the provisioner
-// cannot be invoked, it also is one StartExecution, so that the operation goes on in
-// the background.
+// Finish implements workflow.Engine with one Invoke, and more if the provisioner answers before
+// the operation is settled. If ctx is done first, or the provisioner cannot be invoked, Finish
+// adds one StartExecution, so that the operation goes on in the background.
 func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	in := InputOf(ref)
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		deadline = time.Now().Add(time.Hour) // none would mean that nobody waits
+		deadline = time.Now().Add(time.Hour) // zero would mean that no caller waits
 	}
 	in.Until = deadline.UTC()
 	for ctx.Err() == nil {
@@ -111,7 +108,7 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 		var failed *functionError
 		switch {
 		case errors.As(err, &failed):
-			// As in the state machine, what is thrown ends the execution.
+			// As in the state machine, a thrown error ends the execution.
 			e.Log.ErrorContext(ctx, "execution ended; the reaper will start the operation again", "execution", ref.Name(),
 				"error", err)
 			return nil
@@ -129,8 +126,7 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 	return e.handOver(ctx, ref)
 }
 
-// Inquire asks for facts in the background: it is one Invoke, of which Lambda answers only that
-// it has taken it.
+// Inquire asks for facts in the background with one Invoke. Lambda answers as soon as it has accepted the call.
 func (e *Engine) Inquire(ctx context.Context, q workflow.Inquiry) error {
 	payload, err := json.Marshal(Input{Inquiry: &q})
 	if err == nil {
@@ -144,7 +140,7 @@ func (e *Engine) Inquire(ctx context.Context, q workflow.Inquiry) error {
 	return nil
 }
 
-// handOver starts the execution that goes on in the background.
+// handOver starts an execution that continues the work in the background.
 func (e *Engine) handOver(ctx context.Context, ref workflow.Ref) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workflow.HandOver)
 	defer cancel()
@@ -166,7 +162,7 @@ func (e *Engine) invoke(ctx context.Context, in Input) (Output, error) {
 		var thrown struct {
 			Type string `json:"errorType"`
 		}
-		// Without a type it is still an error.
+		// An answer without a type is an error as well.
 		_ = json.Unmarshal(answer.Payload, &thrown)
 		return Output{}, &functionError{kind: *answer.FunctionError, thrown: thrown.Type}
 	}
@@ -177,8 +173,8 @@ func (e *Engine) invoke(ctx context.Context, in Input) (Output, error) {
 	return out, nil
 }
 
-// A functionError is an error that the provisioner has thrown. It has the type alone;
-// the rest is in that function's own log.
+// A functionError is an error that the provisioner has thrown. It holds only the type; the
+// provisioner's own log has the rest.
 type functionError struct{ kind, thrown string }
 
 func (e *functionError) Error() string {

@@ -15,13 +15,11 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// An answer is a provider's answer to a call. A step that did not call has the zero status:
-// nothing is done yet.
+// An answer is a provider's answer to a call. A step that made no call has the zero status: nothing is done yet.
 type answer struct {
 	status provider.Status
 	err    error
-	// began is when the step read the records, and instance the version of the instance's
-	// record then.
+	// began is when the step read the records, and instance the version that the instance's record then had.
 	began    time.Time
 	instance int64
 }
@@ -30,21 +28,21 @@ type answer struct {
 type verdict struct {
 	done    bool
 	failure *lifecycle.Failure
-	fault   error // passing
+	fault   error // a passing error
 	look    lifecycle.Look
 	grant   *provider.Grant
-	state   *provider.State  // replaces what is remembered
-	target  *provider.Target // replaces where it is made
+	state   *provider.State  // replaces the recorded state
+	target  *provider.Target // replaces the recorded target
 }
 
-// An overdue operation whose calls end in faults fails only after lastFaults faults in a row,
-// and lastLooks after its deadline: until a call is answered, it may be done.
+// An overdue operation whose calls end in faults fails only after lastFaults faults in a row, and
+// lastLooks after its deadline. As long as no call is answered, the operation may have succeeded.
 const (
 	lastFaults = 3
 	lastLooks  = 15 * time.Minute
 )
 
-// judge gives the verdict on an answer. It fails an operation as overdue only if the step
+// judge returns the verdict on an answer. It fails an operation as overdue only if the step
 // began after the deadline: an outage may have kept all steps away until then, and the
 // operation may be done by now.
 func (a answer) judge(op *lifecycle.Operation, now time.Time) verdict {
@@ -74,8 +72,8 @@ func (a answer) judge(op *lifecycle.Operation, now time.Time) verdict {
 	return verdict{look: look, state: status.State, target: status.Target}
 }
 
-// answered implements task. The answer does not end a bind whose instance has changed since
-// the call: the grant was for the instance before the change, so neither the grant nor its
+// answered implements task. If the instance has changed since the call, the answer does not end
+// a bind: the grant was made for the instance before the change, so neither the grant nor its
 // state is recorded, and the next step asks again.
 func (t own) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
@@ -86,14 +84,14 @@ func (t own) answered(ctx context.Context, a answer, now time.Time) (lifecycle.R
 		}
 		v = again
 	}
-	if t.gate() == failSource { // the state goes with the failure: the deletion needs it to find what was made
+	if t.gate() == failSource { // the state is recorded with the failure: the deletion needs it to find its things
 		failure := lifecycle.SourceLost()
 		v = verdict{failure: &failure, state: v.state, target: v.target}
 	}
 	return t.judged(ctx, t.record, v, now)
 }
 
-// judged gives the record after a verdict, and the other changes of its commit.
+// judged returns the record after a verdict, and the other changes of the commit.
 func (s *step) judged(
 	ctx context.Context, r lifecycle.Record, v verdict, now time.Time,
 ) (_ lifecycle.Record, more []ledger.Change, err error) {
@@ -128,8 +126,8 @@ func (s *step) judged(
 	return r, more, err
 }
 
-// faultOf is a fault as the record keeps it. A trouble's message is for the operator; the
-// user gets another, which names no server.
+// faultOf returns a fault in the form that the record keeps. A trouble's message is for the
+// operator; the user gets a description that names no server.
 func faultOf(fault error, faults int) lifecycle.Fault {
 	f := lifecycle.Fault{After: patience(fault, faults)}
 	if trouble := (*target.Trouble)(nil); errors.As(fault, &trouble) {
@@ -139,7 +137,7 @@ func faultOf(fault error, faults int) lifecycle.Fault {
 	return f
 }
 
-// deleted gives the tombstone, and the deletion of a binding's pointer in the same commit.
+// deleted returns the tombstone and, for the same commit, the deletion of a binding's pointer.
 func (s *step) deleted(ctx context.Context, r lifecycle.Record, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	pointer, err := s.pointerOf(ctx, r.Key)
 	if err != nil {
@@ -149,8 +147,8 @@ func (s *step) deleted(ctx context.Context, r lifecycle.Record, now time.Time) (
 	return gone, []ledger.Change{ledger.Delete(pointer)}, err
 }
 
-// unrecordable fails an operation whose provider gave a state that a record cannot hold:
-// asked again, it would give the same.
+// unrecordable fails an operation whose provider gave a state that a record cannot hold. Asking
+// again would give the same state.
 func (s *step) unrecordable(
 	ctx context.Context, r lifecycle.Record, why error, now time.Time,
 ) (lifecycle.Record, []ledger.Change, error) {
@@ -162,8 +160,8 @@ func (s *step) unrecordable(
 	return r, nil, err
 }
 
-// patience is the pause after a fault. A call that timed out may still take effect: the
-// pause is long enough that the next step finds what it made.
+// patience returns the pause after a fault. A call that timed out may still take effect: the
+// pause is long enough for the next step to find what the call made.
 func patience(fault error, faults int) time.Duration {
 	pause := backoff(faults)
 	if errors.Is(fault, context.DeadlineExceeded) || errors.Is(fault, context.Canceled) {
@@ -172,10 +170,10 @@ func patience(fault error, faults int) time.Duration {
 	return pause
 }
 
-// bound is the record of a binding after its provider has given the grant.
+// bound returns the record of a binding after its provider has given the grant.
 func (s *step) bound(ctx context.Context, r lifecycle.Record, g *provider.Grant, now time.Time) (lifecycle.Record, error) {
 	plain, ok := encodeGrant(g)
-	if !ok { // asked again, it would give the same
+	if !ok { // asking again would give the same grant
 		s.Log.ErrorContext(ctx, "a provider gave credentials that no record can hold", "execution", s.ref.Name(),
 			"provider", r.Provider, "bytes", len(plain))
 		return r.Fail(now, lifecycle.Failure{
@@ -192,8 +190,8 @@ func (s *step) bound(ctx context.Context, r lifecycle.Record, g *provider.Grant,
 	return r.Succeed(now, sealed)
 }
 
-// encodeGrant encodes a grant, and reports whether a record can hold it and it can be read
-// again. It gives no error, since an error could quote a credential.
+// encodeGrant encodes a grant, and reports whether a record can hold it and it can be decoded
+// again. It returns no error, since an error could quote a credential.
 func encodeGrant(g *provider.Grant) (plain []byte, ok bool) {
 	if g == nil {
 		g = &provider.Grant{}

@@ -12,10 +12,10 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// removeBinding removes one binding of an instance that is being deleted. No binding can be
-// added meanwhile: a bind checks that the instance is ready. It first waits until the lease
-// of a running bind or unbind is given up or has run out. Before the first binding it asks
-// whether the provider refuses the deletion: an instance that stays loses nothing.
+// removeBinding removes one binding of an instance that is being deleted. No binding can be added
+// meanwhile, since a bind checks that the instance is ready. It first waits until the lease of a
+// running bind or unbind is given up or has run out. Before the first binding it asks whether the
+// provider refuses the deletion: if the instance stays, it must lose no binding.
 func (s *step) removeBinding(ctx context.Context, b lifecycle.Record) (workflow.Outcome, error) {
 	op := s.record.Operation
 	if op.Unbound == "" {
@@ -38,7 +38,7 @@ func (s *step) removeBinding(ctx context.Context, b lifecycle.Record) (workflow.
 func (s *step) refusal(ctx context.Context, op *lifecycle.Operation) error {
 	in, err := s.instanceFor(ctx, s.record, op)
 	if err != nil {
-		return nil // the deletion itself will say what is wrong
+		return nil // the deletion itself will meet and report the error
 	}
 	_, err = s.within(ctx, s.record.Provider, func(ctx context.Context, p wired.Provider) (provider.Status, error) {
 		if p.Refuser == nil {
@@ -52,12 +52,12 @@ func (s *step) refusal(ctx context.Context, op *lifecycle.Operation) error {
 	return err
 }
 
-// takeOver has the deprovision remove a binding in place of a running unbind. The
-// deprovision can do more: it need not hand the binding's objects over to the instance.
+// takeOver makes the deprovision remove a binding in place of a running unbind. The deprovision
+// can do more, since it need not hand the binding's objects over to the instance.
 //
-// Hazard: two deletions of one thing that each undo the other's start would never end. So
-// the unbind waits from this commit on. A step of it that read the record earlier loses its
-// own commit, which would take the lease.
+// Hazard: two deletions of one thing that each undo the other's start would never end. So the
+// unbind waits from this commit on. If a step of the unbind read the record earlier, its commit
+// fails, and it does not get the lease.
 func (w *Worker) takeOver(ctx context.Context, b lifecycle.Record, deprovision string) (workflow.Outcome, error) {
 	err := w.Records.Commit(ctx, ledger.Put(b.TakenOver(deprovision)))
 	if err != nil && !errors.Is(err, ledger.ErrConflict) {
@@ -76,8 +76,7 @@ func (t removal) question(ctx context.Context) (question, error) {
 	return t.step.question(ctx, reading{at: t.at, record: t.binding, instance: t.record}, t.record.Operation)
 }
 
-// answered implements task: it is written into the records of the binding and of its
-// instance.
+// answered implements task. It changes the records of the binding and of its instance.
 func (t removal) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
 	if v.done {
@@ -86,8 +85,8 @@ func (t removal) answered(ctx context.Context, a answer, now time.Time) (lifecyc
 	return t.remains(ctx, v, now)
 }
 
-// remains gives the changes while the provider still has the binding: the provider's state
-// goes into the binding's record, everything else into the instance's.
+// remains returns the changes while the provider still has the binding: the provider's state
+// goes into the binding's record, and everything else into the record of the instance.
 func (t removal) remains(ctx context.Context, v verdict, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	var more []ledger.Change
 	if v.state != nil {
@@ -95,7 +94,7 @@ func (t removal) remains(ctx context.Context, v verdict, now time.Time) (lifecyc
 		if err != nil {
 			return t.record, nil, err
 		}
-		if b.Exists() { // else an unbind that was under way has ended it
+		if b.Exists() { // otherwise an unbind that was under way has ended it
 			if b, err = t.remembers(ctx, b, verdict{state: v.state}); err != nil {
 				return t.record, nil, err
 			}
@@ -107,7 +106,7 @@ func (t removal) remains(ctx context.Context, v verdict, now time.Time) (lifecyc
 	return next, more, err
 }
 
-// gone gives the changes once the provider no longer has the binding.
+// gone returns the changes once the provider no longer has the binding.
 func (t removal) gone(ctx context.Context, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	i := t.record
 	b, err := t.Records.Record(ctx, t.binding.Key, now)
@@ -119,7 +118,7 @@ func (t removal) gone(ctx context.Context, now time.Time) (lifecycle.Record, []l
 		return i.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), []ledger.Change{ledger.Put(seen)}, nil
 	}
 	var changes []ledger.Change
-	if b.Exists() { // else an unbind that was under way has ended it
+	if b.Exists() { // otherwise an unbind that was under way has ended it
 		dead, err := seen.Remove(now, i.DeleteReceived)
 		if err != nil {
 			return i, nil, err
@@ -133,8 +132,8 @@ func (t removal) gone(ctx context.Context, now time.Time) (lifecycle.Record, []l
 	return i.Looked(now, lifecycle.Look{}).Unbound(b.Key.Binding), changes, nil
 }
 
-// pointerOf reads the pointer to a binding. It has version 0 if it points to another
-// instance's binding, or if the key is an instance's, which has none.
+// pointerOf reads the pointer to a binding. The pointer has version 0 if it names a binding of
+// another instance, or if the key is that of an instance, which has no pointer.
 func (w *Worker) pointerOf(ctx context.Context, key lifecycle.Key) (lifecycle.Pointer, error) {
 	if !key.IsBinding() {
 		return lifecycle.Pointer{}, nil

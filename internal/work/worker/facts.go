@@ -13,12 +13,12 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// inquiryTimeout bounds an inquiry: nobody waits for it, and the next page asks again.
+// inquiryTimeout bounds an inquiry. No caller waits for it, and the next page asks again.
 const inquiryTimeout = 10 * time.Second
 
-// Inquire asks the provider of an instance for facts, and records them. It takes no lease, since
-// it changes nothing at the provider. Facts that came too late are dropped; after an error the
-// last ones stay.
+// Inquire asks the provider of an instance for facts, and records them. It takes no lease,
+// since it changes nothing at the provider. Facts that came too late are dropped; after an
+// error the last facts stay.
 func (w *Worker) Inquire(ctx context.Context, q workflow.Inquiry) {
 	ctx, cancel := context.WithTimeout(logs.Begin(ctx), inquiryTimeout)
 	defer cancel()
@@ -43,7 +43,7 @@ func (w *Worker) inquire(ctx context.Context, q workflow.Inquiry) error {
 	}))
 }
 
-// describe asks the provider. One that tells nothing answers nothing.
+// describe asks the provider for the facts. They are empty if the provider tells none.
 func (w *Worker) describe(ctx context.Context, r lifecycle.Record) (facts provider.Facts, err error) {
 	p, ok := w.Providers[r.Provider]
 	switch {
@@ -52,7 +52,7 @@ func (w *Worker) describe(ctx context.Context, r lifecycle.Record) (facts provid
 	case p.Describer == nil:
 		return facts, nil
 	}
-	// Like a deletion, it opens no parameters.
+	// Like a deletion, an inquiry opens no parameters.
 	in, err := w.instanceFor(ctx, r, &lifecycle.Operation{Kind: lifecycle.Deprovision})
 	if err != nil {
 		return facts, err

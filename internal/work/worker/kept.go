@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// retention is how long the plan of an instance keeps what is deleted, by the snapshot
-// that the instance recorded. A rebuilt record has none: there, today's plan counts.
+// retention returns how long an instance's plan keeps a deleted instance, according to the snapshot
+// that the instance recorded. A rebuilt record has no snapshot, so today's plan counts.
 func (w *Worker) retention(i lifecycle.Record) time.Duration {
 	snapshot := i.Attributes.Snapshot
 	if snapshot == nil {
@@ -31,11 +31,11 @@ func holdingOf(in provider.Instance, created time.Time) provider.Holding {
 	}
 }
 
-// errNoAdopter is a fault and ends no operation: to go on without the provider would delete
-// the data, or make the instance anew and empty.
+// errNoAdopter is a fault and does not end the operation: to go on without the provider's
+// Adopter would delete the data, or make the instance anew and empty.
 var errNoAdopter = errors.New("its provider cannot keep what is deleted, nor give it back: the program may be of another version")
 
-// adopter is the provider's Adopter; the error is errNoAdopter.
+// adopter returns the provider's Adopter; without one, the error is errNoAdopter.
 func adopter(p wired.Provider) (provider.Adopter, error) {
 	if p.Adopter != nil {
 		return p.Adopter, nil
@@ -58,8 +58,8 @@ func (s *step) ofHolding(
 	}, false}, err
 }
 
-// keeping is the task of deleting an instance whose plan keeps the data: the instance is put
-// into quarantine in place of being removed.
+// keeping is the task of deleting an instance whose plan keeps the data: it puts the instance
+// into quarantine instead of removing it.
 type keeping struct {
 	*step
 	until time.Time
@@ -73,7 +73,7 @@ func (t keeping) question(ctx context.Context) (question, error) {
 }
 
 // answered implements task. While a call of an overtaken operation may still take effect, the
-// thing is put into quarantine twice, as an absence is seen twice.
+// thing is put into quarantine twice, just as an absence must be seen twice.
 func (t keeping) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
 	if !v.done {
@@ -92,9 +92,9 @@ func (t keeping) answered(ctx context.Context, a answer, now time.Time) (lifecyc
 	return next, []ledger.Change{beside}, err
 }
 
-// adoption is the first task of an instance that takes over a kept life, and of its deletion
-// if it never was ready: it makes the instance the thing's owner. Calls of another life then
-// no longer affect the thing.
+// adoption is the first task of an instance that takes over a kept life, and of the instance's
+// deletion if it was never ready. It makes the instance the thing's owner, so that calls of
+// other lives no longer affect the thing.
 type adoption struct{ *step }
 
 func (t adoption) question(ctx context.Context) (question, error) {
@@ -106,8 +106,8 @@ func (t adoption) question(ctx context.Context) (question, error) {
 	})
 }
 
-// answered implements task. A missing thing, or another owner, ends a provision. A deletion
-// goes on: it affects only a thing that the instance owns.
+// answered implements task. If the thing is missing or has another owner, a provision fails,
+// but a deletion goes on: it affects only things that the instance owns.
 func (t adoption) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
 	_, failed := errors.AsType[*provider.Failure](a.err)

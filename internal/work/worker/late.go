@@ -8,18 +8,18 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// lookLate deletes once more, in one call, in case an earlier call took effect late. If it
-// does not see the absence, the reaper starts another late look.
+// lookLate deletes once more, in one call, in case an earlier call took effect late. If the
+// call does not prove the absence, the reaper starts another late look.
 func (s *step) lookLate(ctx context.Context) (workflow.Outcome, error) {
-	// The operation has another id than the deletion, which the cloud counts as done, but
-	// the same start: a provider that waits some time from the start has waited it.
+	// The operation has another id than the deletion, which the cloud counts as done, but the
+	// same start: a provider that must wait some time after the start has already waited.
 	was := s.record.Operation
 	op := &lifecycle.Operation{ID: was.ID + "-late", Kind: lifecycle.Deprovision, Started: was.Started}
 	if s.record.IsBinding() {
 		op.Kind = lifecycle.Unbind
 	}
 	if until := s.record.Busy(s.record.Operation.ID, s.at, s.witness()); !until.IsZero() {
-		return settled, nil // another step may be calling: the reaper looks again
+		return settled, nil // another step may be calling the cloud: the reaper looks again
 	}
 	ask, err := s.question(ctx, s.reading, op)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *step) lookLate(ctx context.Context) (workflow.Outcome, error) {
 				s.Log.WarnContext(ctx, "looking for what came late after a deletion met a fault; it will be repeated",
 					"execution", s.ref.Name(), "error", callErr)
 			}
-		case !lease.frees(s.record): // else a new incarnation has begun, and waits for the lease
+		case !lease.frees(s.record): // otherwise a new incarnation has begun, and waits for the lease
 			return nil
 		}
 		return s.Records.Commit(ctx, ledger.Put(next))

@@ -8,16 +8,16 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// A reading holds the records that a step has read: that of its instance or binding, and
-// those that its operation depends on.
+// A reading holds the records that a step has read: the record of its instance or binding, and
+// the records that its operation depends on.
 type reading struct {
-	at       time.Time        // when it was read
-	record   lifecycle.Record // whose operation the step is of
-	instance lifecycle.Record // that a binding belongs to; of an instance, its own record
-	source   lifecycle.Record // that an instance is restored from
+	at       time.Time        // when the records were read
+	record   lifecycle.Record // the record of the step's operation
+	instance lifecycle.Record // the instance of a binding; for an instance, its own record
+	source   lifecycle.Record // the instance that an instance is restored from
 }
 
-// read reads what a step depends on.
+// read reads the records that a step depends on.
 func (w *Worker) read(ctx context.Context, key lifecycle.Key) (s reading, err error) {
 	s.at = w.Now()
 	if s.record, err = w.Records.Record(ctx, key, s.at); err != nil {
@@ -34,8 +34,8 @@ func (w *Worker) read(ctx context.Context, key lifecycle.Key) (s reading, err er
 	return s, err
 }
 
-// A gate says whether an operation may go on: a bind depends on the state of its
-// instance, a restore on its source. Nothing else depends on either.
+// A gate says whether an operation may go on. A bind depends on the state of its instance, and
+// a restore on its source; no other operation depends on either.
 type gate int
 
 const (
@@ -47,8 +47,8 @@ const (
 	failSource               // the source has changed
 )
 
-// gate tells whether the operation may go on. An unbind may (UNB-10), unless the
-// deletion of its instance has taken it over.
+// gate returns whether the operation may go on. An unbind may (UNB-10), unless the deletion of
+// its instance has taken it over.
 func (s reading) gate() gate {
 	if source := s.record.Operation.Source; source != nil && !source.Stands(s.source) {
 		return failSource
@@ -73,8 +73,8 @@ func (s reading) gate() gate {
 	}
 }
 
-// check makes a commit fail if a record that the operation depends on has changed since it
-// was read: a bind must not outlive its instance, and a changed source restores nothing.
+// check makes a commit fail if a record that the operation depends on has changed since it was
+// read. A bind must not outlive its instance, and nothing is restored from a changed source.
 func (s reading) check() ledger.Change {
 	switch op := s.record.Operation; {
 	case op.Source != nil && s.gate() == open:

@@ -11,8 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// locking is the task of putting an orphan into quarantine, or of releasing it. If the
-// provider has no quarantine, the thing stays in use.
+// locking is the task of putting an orphan into quarantine, or of releasing it. If the provider
+// has no quarantine, the thing stays in use.
 type locking struct{ *step }
 
 func (t locking) question(context.Context) (question, error) {

@@ -14,28 +14,27 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// raisedFor is how long the raise of a target covers the steps that begin after it.
+// raisedFor is how long a raise of a target covers later steps.
 const raisedFor = 10 * time.Second
 
-// raises holds this process's raises, by target.
+// raises holds the raises that this process makes, by target.
 type raises struct {
 	mu sync.Mutex
 	of map[[2]string]*raising
 }
 
-// A raising makes the raises of one target, one at a time. All callers that ask during a raise
-// share the next one.
+// A raising makes the raises of one target, one at a time. All callers that ask during a raise share the next raise.
 type raising struct {
-	turn chan struct{} // holds one token while nobody raises
+	turn chan struct{} // holds one token while no caller raises
 
 	mu    sync.Mutex
-	begun int   // how many have begun; all before the last one have ended
-	err   error // of the last one that has ended
+	begun int   // how many raises have begun; all before the last have ended
+	err   error // the error of the last raise that has ended
 	since time.Time
-	at    target.Epoch // since when, and where, the last one that succeeded has it be
+	at    target.Epoch // since is when the last successful raise began, at its epoch
 }
 
-// target gives the raises of a target.
+// target returns the raising of a target.
 func (r *raises) target(name, identity string) *raising {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +50,7 @@ func (r *raises) target(name, identity string) *raising {
 	return of
 }
 
-// covers reports whether a raise began moments ago.
+// covers reports whether a successful raise began moments ago.
 func (r *raising) covers(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,8 +64,8 @@ func (r *raising) last() target.Epoch {
 	return r.at
 }
 
-// next makes a raise that begins after this call, or waits for one. Unless anew is set, a
-// raise that began moments ago will do.
+// next makes a raise that begins after this call, or waits for one. Unless anew is set, a raise
+// that began moments ago is enough.
 func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
 	raise func(context.Context) (target.Epoch, error)) error {
 	if !anew && r.covers(now()) {
@@ -86,7 +85,7 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
 	}
 	r.mu.Lock()
 	shared := r.begun >= need && !errors.Is(r.err, context.DeadlineExceeded) && !errors.Is(r.err, context.Canceled)
-	if shared { // else whoever made it had no time left, and this one may have
+	if shared { // a raise whose caller ran out of time is not shared: this caller may have time left
 		defer r.mu.Unlock()
 		return r.err
 	}
@@ -103,9 +102,9 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
 }
 
 // knows makes sure that this process has raised the target moments ago, before it changes
-// anything there, and gives the target's epoch. Hazard: another broker may run on a copy of
-// the records. A raise succeeds only if nobody has raised the target from other records since
-// the last one here.
+// anything there, and returns the target's epoch. Hazard: another broker may run on a copy of
+// the records. A raise succeeds only if no broker has raised the target from other records
+// since the last raise here.
 func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
 	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return target.Epoch{}, nil
@@ -114,8 +113,8 @@ func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (tar
 	return w.raises.target(name, t.Identity).last(), err
 }
 
-// raise waits for a raise of the target that begins after this call. A server that is later
-// restored to a time before the raise is behind it, so the loss of a change shows.
+// raise waits for a raise of the target that begins after this call. If the server is later restored to
+// a time before the raise, its epoch is behind the record, so the loss of a change is detected.
 func (w *Worker) raise(ctx context.Context, name string, t provider.Target) error {
 	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return nil
@@ -127,9 +126,9 @@ func (w *Worker) raiser(name string, t provider.Target) func(context.Context) (t
 	return func(ctx context.Context) (target.Epoch, error) { return w.raiseOnce(ctx, name, t) }
 }
 
-// raiseOnce makes one raise: it reserves a mark in the record, sets it on the target, and
-// records that. A caller that finds a reserved mark completes that raise before its own: the
-// reservation may be older than a copy of the records, which has it too.
+// raiseOnce makes one raise: it reserves a mark in the record, sets the mark on the target, and
+// records the new epoch. A caller that finds a reserved mark completes that raise before its
+// own: a copy of the records may hold the same reservation.
 func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
 	reconciler := w.Providers[name].Reconciler
 	inherited := ""
@@ -145,7 +144,7 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 			known.Reserved = w.NewID()
 			switch err := w.Records.Commit(ctx, ledger.Put(known)); {
 			case errors.Is(err, ledger.ErrConflict):
-				continue // another process has reserved one
+				continue // another process has reserved a mark
 			case err != nil:
 				return target.Epoch{}, fmt.Errorf("reserving the next change of target %q: %w", t.Name, err)
 			}
@@ -173,7 +172,7 @@ func (w *Worker) raiseOnce(ctx context.Context, name string, t provider.Target) 
 	}
 }
 
-// keepsEpoch records the target's epoch, unless another process of this broker has.
+// keepsEpoch records the target's epoch, unless another process of this broker has done so.
 func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (kept bool, _ error) {
 	err := w.Records.Commit(ctx, ledger.Put(known))
 	if !errors.Is(err, ledger.ErrConflict) {
@@ -183,8 +182,8 @@ func (w *Worker) keepsEpoch(ctx context.Context, known lifecycle.TargetEpoch) (k
 	return err == nil && now.Line == known.Line && now.Count >= known.Count, err
 }
 
-// knownOf reads the recorded epoch of a target. A target without a record is asked for its
-// epoch, and has no mark: nobody has raised it.
+// knownOf reads the recorded epoch of a target. If there is no record, it asks the target for
+// its epoch, and returns that without a mark: this broker has not raised the target.
 func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t provider.Target) (lifecycle.TargetEpoch, error) {
 	known, err := w.Records.Epoch(ctx, name, t.Identity)
 	if err != nil {
@@ -198,7 +197,7 @@ func (w *Worker) knownOf(ctx context.Context, r wired.Reconciler, name string, t
 	return known, err
 }
 
-// disagrees says why the target has neither the recorded epoch nor the next one; nil if
+// disagrees returns why the target has neither the recorded epoch nor the next one; nil if
 // another process of this broker has written the record meanwhile.
 func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, known lifecycle.TargetEpoch,
 	said target.Epoch) error {
@@ -212,7 +211,7 @@ func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, 
 	return target.Copied(t.Name)
 }
 
-// onRecord is the target's recorded epoch.
+// onRecord returns the target's recorded epoch.
 func (w *Worker) onRecord(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
 	known, err := w.Records.Epoch(ctx, name, t.Identity)
 	return epochOf(known), err

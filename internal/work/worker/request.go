@@ -15,12 +15,12 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A question is one call of a provider about an instance, at the epoch of its target.
+// A question is one call of a provider about an instance, made at the epoch of the instance's target.
 type question struct {
 	in  provider.Instance
 	ask func(context.Context, wired.Provider, target.Epoch) (provider.Status, error)
-	// evicts says that the call removes a binding, whose connections may be what keeps the
-	// target from being raised.
+	// evicts says that the call removes a binding. The binding's connections may be what
+	// prevents a raise of the target.
 	evicts bool
 }
 
@@ -47,7 +47,7 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 		in.Epoch = at
 		switch op.Kind {
 		case lifecycle.Provision:
-			if s.record.Undeletes != nil { // it was shut while it was kept
+			if s.record.Undeletes != nil { // its logins were locked while it was kept
 				can, err := adopter(p)
 				if err == nil {
 					err = can.Release(ctx, holdingOf(in, s.record.Created))
@@ -69,14 +69,14 @@ func operationFor(op *lifecycle.Operation) provider.Operation {
 	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous}
 }
 
-// instanceFor describes an instance to the provider; for an update, the updated one. For a
-// deletion it opens no parameters, here or below: a deletion must work when the key is lost
-// or the record is damaged.
+// instanceFor describes an instance to the provider; for an update, the updated instance. For a
+// deletion neither it nor the functions below open parameters: a deletion must work even if the
+// key is lost or the record is damaged.
 func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
 	a, former := i.Attributes, json.RawMessage(nil)
 	if a.Snapshot == nil && op.Kind == lifecycle.Bind {
-		// A rebuilt record has no snapshot of its plan. Without one, a provider would
-		// make a principal that may do nothing.
+		// A rebuilt record has no snapshot of its plan. Without a snapshot, a provider would
+		// make a principal without any rights.
 		_, known, _ := w.Plans.Plan(a.ServiceID, a.PlanID)
 		a.Snapshot = known.Snapshot
 	}
@@ -97,7 +97,7 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 	switch {
 	case err == nil && whole != nil:
 		in.Place = placeOf(a, whole)
-	case err != nil && !errors.Is(err, vault.ErrSealed): // only a sealed context that does not open is done without
+	case err != nil && !errors.Is(err, vault.ErrSealed): // the operation can do without a sealed context only if it does not open
 		return in, err
 	}
 	in.Parameters, err = w.open(ctx, i.Key, vault.Parameters, a.Parameters)
@@ -116,15 +116,14 @@ func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycl
 
 // bindingFor describes a binding to the provider.
 func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *lifecycle.Operation) (provider.Binding, error) {
-	if i.Incarnation != b.InstanceIncarnation { // another life has the instance's id by now
+	if i.Incarnation != b.InstanceIncarnation { // another life now has the instance's id
 		i = lifecycle.Record{}
 	}
 	in, err := w.instanceFor(ctx, i, op)
 	if err != nil {
 		return provider.Binding{}, err
 	}
-	// The binding's own plan is the one it was made with: it may differ from
-	// the instance's since an update.
+	// The binding's own plan is the plan that it was made with. Since an update, the instance's plan may differ.
 	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.Attributes.ServiceID, b.Attributes.PlanID
 	in.Settings = w.settings(in.ServiceID, in.PlanID)
 	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
@@ -142,7 +141,7 @@ func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *life
 	return out, err
 }
 
-// placeOf is the place where an instance was ordered, in terms that fit any platform.
+// placeOf returns the place where an instance was ordered, in terms that fit any platform.
 func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 	var said struct {
 		Name         string `json:"instance_name"`
@@ -150,7 +149,7 @@ func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 		Space        string `json:"space_guid"`
 		Namespace    string `json:"namespace"`
 	}
-	_ = json.Unmarshal(context, &said) // what cannot be read counts as not given
+	_ = json.Unmarshal(context, &said) // members that cannot be read count as not given
 	return provider.Place{
 		Organization: cmp.Or(a.OrganizationGUID, said.Organization),
 		Space:        cmp.Or(said.Namespace, a.SpaceGUID, said.Space),
@@ -158,7 +157,7 @@ func placeOf(a lifecycle.Attributes, context json.RawMessage) provider.Place {
 	}
 }
 
-// stateOf opens the provider's state. A deletion works without it, since its key may be
+// stateOf opens the provider's state. A deletion works without the state, whose key may be
 // lost: the provider then finds its things by their labels.
 func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.Made, deletes bool) (provider.State, error) {
 	if made.State == nil {
@@ -175,10 +174,10 @@ func (w *Worker) stateOf(ctx context.Context, key lifecycle.Key, made lifecycle.
 	return provider.ParseState(plain)
 }
 
-// errStateSize fails an operation: asked again, the provider would give the same.
+// errStateSize fails an operation: asking the provider again would give the same state.
 var errStateSize = errors.New("a provider's state, or its target, is larger than a record can hold")
 
-// remembers gives the record with the state and the target of the provider's answer.
+// remembers returns the record with the state and the target of the provider's answer.
 func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (lifecycle.Record, error) {
 	if t := v.target; t != nil && !r.IsBinding() {
 		if len(t.Name) > limits.CatalogText || len(t.Identity) > limits.CatalogText {

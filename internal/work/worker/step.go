@@ -23,8 +23,8 @@ type step struct {
 type task interface {
 	// question builds the call.
 	question(ctx context.Context) (question, error)
-	// answered gives the step's record after the answer, and the other changes of its
-	// commit. After a conflict it is called again, with the records read anew.
+	// answered returns the step's record after the answer, and the other changes of its commit.
+	// After a conflict it is called again, with the records read anew.
 	answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error)
 }
 
@@ -80,7 +80,7 @@ func (s *step) perform(ctx context.Context, t task) (workflow.Outcome, error) {
 	q, err := t.question(ctx)
 	switch {
 	case err != nil && s.record.Operation.Overdue(s.at):
-		return s.unanswered(ctx, err) // it must end all the same
+		return s.unanswered(ctx, err) // the operation must end all the same
 	case err != nil:
 		return workflow.Outcome{}, err
 	}
@@ -94,14 +94,12 @@ func (s *step) perform(ctx context.Context, t task) (workflow.Outcome, error) {
 	return s.conclude(ctx, t, a, answeredBy(holder, a.err))
 }
 
-// unanswered ends an overdue operation, or records a fault, without an answer of the
-// provider.
+// unanswered ends an overdue operation, or records a fault, without an answer from the provider.
 func (s *step) unanswered(ctx context.Context, fault error) (workflow.Outcome, error) {
 	return s.conclude(ctx, own{s}, answer{err: fault, began: s.at, instance: s.instance.Version}, held{})
 }
 
-// conclude commits what an answer means. An operation that is overdue ends also where
-// that cannot be written.
+// conclude commits the meaning of an answer. An overdue operation ends even if the answer cannot be recorded.
 func (s *step) conclude(ctx context.Context, t task, a answer, lease held) (workflow.Outcome, error) {
 	return s.commit(ctx, lease, func(ctx context.Context, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 		next, more, err := t.answered(ctx, a, now)
@@ -119,8 +117,8 @@ func (t own) question(ctx context.Context) (question, error) {
 	return t.step.question(ctx, t.reading, t.record.Operation)
 }
 
-// lease records that this step may call the cloud. False means that another writer was
-// faster: the step has to look again.
+// lease records that this step may call the cloud. False means that another writer was faster,
+// and the step must look again.
 func (s *step) lease(ctx context.Context, holder string) (ok bool, err error) {
 	leased := s.record.Leased(holder, s.at, s.until(s.at), s.witness())
 	err = s.Records.Commit(ctx, ledger.Put(leased), s.check())
@@ -135,10 +133,10 @@ func (s *step) lease(ctx context.Context, holder string) (ok bool, err error) {
 	return true, nil
 }
 
-// commit writes the record that write returns, checks in the same commit that the records it
-// depends on have not changed, and gives the lease up. If the operation is no longer current,
-// or its instance is being deleted, it only gives the lease up: the overtaking operation
-// waits for that, as a sign that no call is under way.
+// commit writes the record that write returns, and gives the lease up. The same commit checks
+// that the records that the operation depends on have not changed. If the operation is no
+// longer current, or its instance is being deleted, commit only gives the lease up: the
+// overtaking operation waits for this sign that no call is under way.
 func (s *step) commit(
 	ctx context.Context, lease held, write func(context.Context, time.Time) (lifecycle.Record, []ledger.Change, error),
 ) (workflow.Outcome, error) {
@@ -155,7 +153,7 @@ func (s *step) commit(
 		}
 		now := s.Now()
 		next, more, err := write(ctx, now)
-		if err != nil { // the call has ended, so that the operation's next step need not wait for it
+		if err != nil { // the call has ended, so the operation's next step need not wait for the lease
 			return errors.Join(fmt.Errorf("recording a step of %q: %w", s.ref.Name(), err), s.giveUp(ctx, lease))
 		}
 		next = lease.of(next)
@@ -171,7 +169,7 @@ func (s *step) commit(
 	return outcome, err
 }
 
-// giveUp gives the lease up, and changes nothing else.
+// giveUp gives the lease up and changes nothing else.
 func (s *step) giveUp(ctx context.Context, lease held) error {
 	if !lease.frees(s.record) {
 		return nil
@@ -196,13 +194,13 @@ func (s *step) change(
 	})
 }
 
-// fail ends an operation without asking its provider.
+// fail ends an operation as failed, without asking its provider.
 func (s *step) fail(ctx context.Context, f lifecycle.Failure) (workflow.Outcome, error) {
 	return s.change(ctx, func(r lifecycle.Record, now time.Time) (lifecycle.Record, error) { return r.Fail(now, f) })
 }
 
-// wait ends the step until a later look. It writes only if the reaper would restart the
-// operation before that look.
+// wait ends the step until a later look. It writes only if the reaper would otherwise restart
+// the operation before that look.
 func (s *step) wait(ctx context.Context, wait time.Duration) (workflow.Outcome, error) {
 	if !s.record.Due.Before(s.Now().Add(wait + lifecycle.Grace)) {
 		return workflow.Outcome{Wait: wait}, nil
@@ -212,8 +210,8 @@ func (s *step) wait(ctx context.Context, wait time.Duration) (workflow.Outcome, 
 	})
 }
 
-// deprovision removes the bindings of an instance, one in each step, and then the instance,
-// or puts it into quarantine if its plan keeps it.
+// deprovision removes the bindings of an instance, one in each step, and then the instance
+// itself; if its plan keeps the data, it puts the instance into quarantine instead.
 func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 	op := s.record.Operation
 	b, passed, err := s.Records.NextBinding(ctx, s.record.Key, op.Unbound)
@@ -223,7 +221,7 @@ func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 	case err != nil:
 		return workflow.Outcome{}, err
 	}
-	s.record = s.record.Unbound(passed) // written with whatever this step writes
+	s.record = s.record.Unbound(passed) // committed with this step's changes
 	if b != nil {
 		return s.removeBinding(ctx, *b)
 	}
@@ -250,17 +248,17 @@ func (s *step) firstUpdate(ctx context.Context) (workflow.Outcome, error) {
 	case until.IsZero():
 	case passed == op.Unbound:
 		return s.wait(ctx, pause)
-	default: // the next step goes on from there
+	default: // the next step continues from the bindings passed so far
 		return s.change(ctx, func(r lifecycle.Record, now time.Time) (lifecycle.Record, error) {
 			return r.Unbound(passed).Looked(now, lifecycle.Look{After: pause}), nil
 		})
 	}
-	s.record = s.record.Quieted() // written with the lease
+	s.record = s.record.Quieted() // committed with the lease
 	return s.perform(ctx, own{s})
 }
 
-// leaseWait is how long the operation waits before it looks again at the leases of
-// others, and at its own; zero if it may call the cloud.
+// leaseWait returns how long the operation waits before it looks again at the leases of other
+// operations and its own; zero if it may call the cloud.
 func (s *step) leaseWait() time.Duration {
 	op := s.record.Operation
 	until := s.record.Busy(op.ID, s.at, s.witness())
@@ -274,12 +272,11 @@ func (s *step) leaseWait() time.Duration {
 	}
 }
 
-// mostLooks is how many bindings a step looks at: it has to end in time, however many
-// an instance has.
+// mostLooks is how many bindings a step looks at: the step has to end in time, however many bindings an instance has.
 const mostLooks = 500
 
-// bindingsBusy gives the time until which a step of one of the instance's bindings may be
-// calling the cloud, or zero, and the last binding up to which none is. If there are more
+// bindingsBusy returns the time until which a step of one of the instance's bindings may be
+// calling the cloud, or zero, and the last binding up to which no step is. If there are more
 // bindings than a step can look at, the time is now.
 func (s *step) bindingsBusy(ctx context.Context) (passed string, until time.Time, err error) {
 	passed = s.record.Operation.Unbound

@@ -7,20 +7,19 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// Hazard: on a laptop that sleeps, a step may send its call long after its lease has run
-// out. So a process that is alone remembers its steps. Live ones hold their lease whatever
-// the time; those that ended without giving it up may have sent a call that still takes
-// effect; all others belong to dead processes.
+// Hazard: on a laptop that sleeps, a step may send its call long after its lease has run out.
+// So a process that runs alone remembers its steps. Its live steps hold their leases whatever
+// the time. Its steps that ended without giving their leases up may have sent a call that still
+// takes effect. All other leases belong to dead processes.
 
-// steps are the steps of this process that hold a lease.
+// steps holds the steps of this process that hold a lease.
 type steps struct {
-	mark   string // at the head of each holder's name
+	mark   string // the prefix of each holder's name
 	mu     sync.Mutex
 	living map[string]bool
 }
 
-// begins names a step that is about to take a lease. The step lives until over is
-// called.
+// begins names a step that is about to take a lease. The step counts as alive until over is called.
 func (w *Worker) begins() (holder string) {
 	holder = w.steps.mark + w.NewID()
 	w.steps.mu.Lock()
@@ -29,14 +28,14 @@ func (w *Worker) begins() (holder string) {
 	return holder
 }
 
-// over ends a step, successful or not.
+// over ends a step, whether it succeeded or not.
 func (w *Worker) over(holder string) {
 	w.steps.mu.Lock()
 	defer w.steps.mu.Unlock()
 	delete(w.steps.living, holder)
 }
 
-// witness tells which steps live; nil if only the times of their leases tell.
+// witness returns the witness that tells which steps live; nil if only the times of the leases tell.
 func (w *Worker) witness() lifecycle.Witness {
 	if !w.Alone {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// troubleAgain is how often the same trouble is logged: every step of every waiting operation
-// meets it.
+// troubleAgain is how often the same trouble is logged, since every step of every waiting operation meets it.
 const troubleAgain = 10 * time.Minute
 
 // troubles holds the time when each trouble was last logged.
@@ -34,7 +33,7 @@ func (t *troubles) due(what string, now time.Time) bool {
 	return true
 }
 
-// logTrouble logs a fault that only a person can end, and reports whether it is one.
+// logTrouble logs a fault that only a person can end, and reports whether the fault is of that kind.
 func (w *Worker) logTrouble(ctx context.Context, name string, fault error) bool {
 	var trouble *target.Trouble
 	if !errors.As(fault, &trouble) {
@@ -43,7 +42,7 @@ func (w *Worker) logTrouble(ctx context.Context, name string, fault error) bool 
 	if w.troubles.due(name+"\x00"+trouble.Target+"\x00"+trouble.Kind, w.Now()) {
 		w.Log.ErrorContext(ctx, "operations wait for a target", "provider", name, "target", trouble.Target,
 			"trouble", trouble.Kind, "error", trouble)
-		// The kind stands beside the metric: a metric for each kind would be an alarm for each.
+		// The kind is no dimension of the metric: a metric for each kind would need an alarm for each.
 		w.Metrics.Write(nil, map[string]string{"provider": name, "target": trouble.Target, "trouble": trouble.Kind},
 			metrics.Value{Name: metrics.Trouble, N: 1})
 	}

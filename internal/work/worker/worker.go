@@ -23,7 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Records is what the worker needs of the ledger, which documents it.
+// Records are the methods of the ledger that the worker needs; the ledger documents them.
 type Records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 	NextBinding(ctx context.Context, instance lifecycle.Key, after string) (next *lifecycle.Record, passed string, err error)
@@ -47,33 +47,32 @@ type Options struct {
 	NewID     func() string // different at each call
 	Log       *slog.Logger
 	Metrics   *metrics.Metrics
-	// HardTimeout is the time after which the process of a step is certainly dead. A
-	// provider's call ends earlier, with time left to record its answer.
+	// HardTimeout is the time after which the process that runs a step is certainly dead. A
+	// provider's call ends earlier, so that time is left to record its answer.
 	HardTimeout time.Duration
-	// Alone says that no other process takes leases while this one lives: it then knows the
-	// live steps without a clock.
+	// Alone says that no other process takes leases while this one lives. The worker then knows
+	// the live steps without a clock.
 	Alone bool
 }
 
 const (
-	// leaseMargin covers the difference of two clocks.
+	// leaseMargin covers the difference between two clocks.
 	leaseMargin = time.Minute
-	// recordTimeout is the time to record an answer, even after the step's own context has
-	// ended.
+	// recordTimeout is the time for recording an answer, even after the step's own context has ended.
 	recordTimeout = 10 * time.Second
 	// raceWait is the pause after losing a race for the lease.
 	raceWait = 100 * time.Millisecond
 	// maxLeasePause is the longest pause between two looks at a lease.
 	maxLeasePause = 10 * time.Second
 	// ownLeaseWait is the pause of a step that finds its own operation leased. It is longer
-	// than Drive waits, since a function's waiting is billed.
+	// than the pauses that Drive waits out, since the waiting of a function is billed.
 	ownLeaseWait = Patience + time.Second
 	// instanceWait is the pause of a bind while its instance changes.
 	instanceWait = 2 * time.Second
 )
 
-// A Worker does steps. It remembers its live steps, its last raise of each target, and when
-// it logged which trouble; a restart may forget all of it.
+// A Worker does steps. It remembers its live steps, its last raise of each target, and when it
+// logged each trouble; all of this may be lost in a restart.
 type Worker struct {
 	Options
 	steps    steps
@@ -82,7 +81,7 @@ type Worker struct {
 	raises   raises
 }
 
-// New makes a worker.
+// New returns a worker.
 func New(o Options) *Worker {
 	w := &Worker{Options: o, steps: steps{mark: o.NewID() + ".", living: map[string]bool{}}}
 	for _, p := range o.Providers {
@@ -102,8 +101,8 @@ func (w *Worker) Step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return w.step(ctx, ref)
 }
 
-// call proves the target and asks the provider for a change. A change that is done counts
-// only after a raise of the target: no record is ever ahead of its target's epoch.
+// call proves the target, and asks the provider for a change. A completed change counts only
+// after a raise of the target, so no record is ever ahead of its target's epoch.
 func (w *Worker) call(ctx context.Context, name string, q question) (provider.Status, error) {
 	return w.within(ctx, name, func(ctx context.Context, p wired.Provider) (provider.Status, error) {
 		switch learnt, err := p.Prove(ctx, q.in); {
@@ -134,8 +133,8 @@ func outOfHand(err error) bool {
 	return ok && (trouble.Kind == target.Doubled || trouble.Kind == target.Restored)
 }
 
-// within gives a call of a provider a deadline that is earlier than the step's, so that
-// there is always time left to record the answer.
+// within gives a call of a provider a deadline earlier than that of the step, so that there is
+// always time left to record the answer.
 func (w *Worker) within(ctx context.Context, name string,
 	call func(context.Context, wired.Provider) (provider.Status, error)) (provider.Status, error) {
 	p, ok := w.Providers[name]
@@ -146,7 +145,7 @@ func (w *Worker) within(ctx context.Context, name string,
 	defer cancel()
 	status, err := call(ctx, p)
 	if failure := (*provider.Failure)(nil); err != nil && ctx.Err() != nil && !errors.As(err, &failure) {
-		err = errors.Join(err, ctx.Err()) // it may still take effect, whatever error the provider made of that
+		err = errors.Join(err, ctx.Err()) // the call may still take effect, whatever error the provider returned
 	}
 	return status, err
 }
@@ -166,21 +165,21 @@ func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lif
 		"service", serviceID, "plan", planID, "milliseconds", op.Settled.Sub(op.Started).Milliseconds())
 }
 
-// A held is the lease that a step holds; the zero held is none.
+// A held is the lease that a step holds; the zero held is no lease.
 type held struct {
 	holder string
-	// timedOut says that the call got no answer in time. It may still take effect, so the
-	// lease stays: an overtaking operation waits until it runs out, and the operation itself
-	// goes on.
+	// timedOut says that the call got no answer in time. The call may still take effect, so the
+	// lease stays: an overtaking operation waits until the lease runs out, and the step's own
+	// operation goes on.
 	timedOut bool
 }
 
-// answeredBy is the lease of holder once its call has ended.
+// answeredBy returns the lease of holder after its call has ended.
 func answeredBy(holder string, callErr error) held {
 	return held{holder, errors.Is(callErr, context.DeadlineExceeded) || errors.Is(callErr, context.Canceled)}
 }
 
-// of gives the lease up, or keeps it, in a record.
+// of returns the record with the lease given up or, if the call timed out, kept.
 func (h held) of(r lifecycle.Record) lifecycle.Record {
 	if h.timedOut {
 		return r.TimedOut(h.holder)
@@ -193,18 +192,17 @@ func (h held) frees(r lifecycle.Record) bool { return !h.timedOut && r.Holds(h.h
 
 const maxPause = 5 * time.Minute
 
-// pause is the wait before the next look if the provider gives none. It grows from 10 s to
-// 60 s in the first hour and is 300 s after it, so that a week of waiting fits into the
-// history of one execution.
+// pause returns the wait before the next look if the provider gives none. It grows from 10 s to 60 s in the
+// first hour and is 300 s after that, so that a week of waiting fits into the history of one execution.
 func pause(age time.Duration) time.Duration {
 	if age >= time.Hour {
 		return maxPause
 	}
-	// A clock that stepped back makes an operation younger than new.
+	// If the clock stepped back, the age of the operation is negative.
 	return 10*time.Second + time.Duration(float64(50*time.Second)*float64(max(age, 0))/float64(time.Hour))
 }
 
-// backoff is the pause after the n-th fault in a row, from 1 s to 1 min.
+// backoff returns the pause after the n-th fault in a row, from 1 s to 1 min.
 func backoff(faults int) time.Duration {
 	return min(time.Second<<min(faults, 6), time.Minute)
 }
@@ -218,15 +216,14 @@ func (w *Worker) logFault(ctx context.Context, ref workflow.Ref, r lifecycle.Rec
 		"faults", op.Faults+1, "error", err)
 }
 
-// until is when a lease taken now ends.
+// until returns when a lease taken now ends.
 func (w *Worker) until(now time.Time) time.Time { return now.Add(w.HardTimeout + leaseMargin) }
 
-// leasePause is how long an operation waits before it looks again at another's lease. A live
-// step gives its lease up long before the end, and a request may be waiting: so the pauses
-// begin short, and grow.
+// leasePause returns how long an operation waits before it looks again at another's lease. A live step gives
+// its lease up long before the end, and a request may be waiting, so the pauses begin short and grow.
 func leasePause(op *lifecycle.Operation, until, now time.Time) time.Duration {
 	age := now.Sub(op.Started)
-	if age < 0 { // the clock stepped back, and how long it waits is not known
+	if age < 0 { // the clock stepped back, so the age is unknown
 		age = 2 * time.Second
 	}
 	pause := max(raceWait, min(age/2, maxLeasePause))
