@@ -12,9 +12,9 @@ import (
 // longestPause is the longest pause between two tries of Again.
 const longestPause = 50 * time.Millisecond
 
-// Again calls once until it meets no conflict, or ctx ends; then it returns the last
-// conflict. The pauses between two tries grow and are random, so that many writers of
-// one record do not meet again at each try.
+// Again calls once until it meets no conflict or ctx ends; then it returns the last conflict.
+// The pauses between two tries grow and are random, so that many writers of one record do not
+// collide again at each try.
 func Again(ctx context.Context, once func(ctx context.Context) error) error {
 	for try := 0; ; try++ {
 		err := once(ctx)

@@ -15,13 +15,13 @@ type Change struct {
 	action store.Action
 	key    store.Key
 	was    int64
-	body   any // a pointer to what is written, or to what was read of what is deleted
+	body   any // a pointer to the value to write, or to the value that was read before a deletion
 	due    time.Time
 	expire time.Time
 }
 
-// PutFormer writes the record of a former life beside that of its id; nil needs no change.
-// One that stands there already is replaced.
+// PutFormer writes the record of a former life beside the record of the id; nil needs no
+// change. It replaces a record that is already there.
 func PutFormer(ctx context.Context, records interface {
 	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
 }, former *lifecycle.Record, now time.Time) (Change, error) {
@@ -33,7 +33,7 @@ func PutFormer(ctx context.Context, records interface {
 	return Put(*former), err
 }
 
-// PutPast remembers a finished operation; nil needs no change.
+// PutPast records a finished operation; nil needs no change.
 func PutPast(p *lifecycle.PastOperation) Change {
 	if p == nil {
 		return Change{}
@@ -49,7 +49,7 @@ func Log(e *lifecycle.Entry) Change {
 	return Put(*e)
 }
 
-// logged adds the entries of the operations that these changes cancel.
+// logged adds the history entries of the operations that these changes cancel.
 func logged(changes []Change) []Change {
 	for _, c := range changes {
 		if past, is := c.body.(*lifecycle.PastOperation); is {
@@ -59,23 +59,22 @@ func logged(changes []Change) []Change {
 	return changes
 }
 
-// Drop removes an expired record as it was listed.
+// Drop removes an expired record at the version that was listed.
 func (d Due) Drop() Change {
 	return Change{action: store.ActionDelete, key: d.key, was: d.version}
 }
 
-// lookUpTimeout bounds finding out whether a commit took effect whose answer was lost,
-// also after the time of the commit is over.
+// lookUpTimeout bounds the look-up of a commit whose answer was lost. It applies even after the
+// commit's own time is over.
 const lookUpTimeout = 2 * time.Second
 
-// Commit applies all changes or none. ErrConflict means that nothing was
-// written because a record had changed. Any other error leaves it unknown
-// whether the changes were written, and is rare: a commit whose answer was
-// lost is looked up again before it is reported.
+// Commit applies all changes or none. ErrConflict means that nothing was written because a record had
+// changed. After any other error it is unknown whether the changes were written. Such errors are rare:
+// if the answer to a commit is lost, Commit looks the result up before it reports an error.
 func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	writer := l.newID()
 	var batch []store.Change
-	var mine store.Record // one that this commit writes, to recognise it by
+	var mine store.Record // one of the records that this commit writes, by which it is recognised
 	var written []*decoded
 	changes, err := l.listed(ctx, logged(changes))
 	if err != nil {
@@ -112,8 +111,7 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 	if err == nil || errors.Is(err, store.ErrInvalid) || mine.Writer == "" {
 		return err
 	}
-	// Either the answer was lost, or a repetition inside the store met the
-	// version that the first try had written.
+	// Either the answer was lost, or a repetition inside the store met the version that the first try had written.
 	lookUp, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookUpTimeout)
 	defer cancel()
 	stored, readErr := l.store.Get(lookUp, mine.Key)

@@ -10,15 +10,15 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// A Listing is an item of the directory, which has one for each instance that exists, former
-// lives included. The commit that changes the record writes and removes it.
+// A Listing is an item of the directory, which has one item for each instance that exists,
+// former lives included. The commit that changes the record also writes or removes the item.
 type Listing struct {
 	Version int64         `json:"-"`
 	Key     lifecycle.Key `json:"key"`
 	Created time.Time     `json:"created"`
 }
 
-// listingOf is the item of a record; nil for a binding, and for what does not exist.
+// listingOf returns the item of a record; nil for a binding, and for an instance that does not exist.
 func listingOf(r lifecycle.Record) *Listing {
 	if r.IsBinding() || !r.Exists() {
 		return nil
@@ -26,7 +26,7 @@ func listingOf(r lifecycle.Record) *Listing {
 	return &Listing{Key: r.Key, Created: r.Created}
 }
 
-// listed adds to the changes of instances those of the directory.
+// listed adds the changes of the directory to the changes of instances.
 func (l *Ledger) listed(ctx context.Context, changes []Change) ([]Change, error) {
 	for _, c := range changes {
 		r, is := c.body.(*lifecycle.Record)
@@ -45,7 +45,7 @@ func (l *Ledger) listed(ctx context.Context, changes []Change) ([]Change, error)
 			continue
 		}
 		if from != nil {
-			// Read, since an item that was lost must not keep its instance from being deleted.
+			// Read the item first, since a lost item must not keep its instance from being deleted.
 			there, err := l.stands(ctx, *from)
 			if err != nil {
 				return nil, err
@@ -63,8 +63,8 @@ func (l *Ledger) listed(ctx context.Context, changes []Change) ([]Change, error)
 	return changes, nil
 }
 
-// before is the record of this version, which a change is to replace; the zero record for
-// none, and for one that has changed since.
+// before returns the record that a change is to replace, at this version; the zero record if
+// there is none, or if it has changed since.
 func (l *Ledger) before(ctx context.Context, key lifecycle.Key, version int64) (r lifecycle.Record, err error) {
 	if version == 0 {
 		return r, nil
@@ -78,16 +78,15 @@ func (l *Ledger) before(ctx context.Context, key lifecycle.Key, version int64) (
 	return r, nil
 }
 
-// Instances reads one page of the directory: the keys of the instances that exist, former
-// lives included, the latest creation first. A platform narrows it; the page may then be
-// empty before the end. Cursor is empty for the first page, then the next of the last; next is
-// empty at the end.
+// Instances reads one page of the directory: the keys of the instances that exist, former lives included,
+// with the latest creation first. A platform narrows the list; a page may then be empty before the end.
+// Cursor is empty for the first page, then the next of the page before; next is empty at the end.
 func (l *Ledger) Instances(ctx context.Context, platform, cursor string, limit int) (
 	page []lifecycle.Key, next string, err error,
 ) {
 	most := limit
 	if platform != "" {
-		most = 0 // most may be of others
+		most = 0 // most items may belong to other platforms
 	}
 	found, err := l.store.List(ctx, directoryPartition, sortListing, cursor, most)
 	unread := []error{err}
@@ -107,9 +106,9 @@ func (l *Ledger) Instances(ctx context.Context, platform, cursor string, limit i
 	return page, found.Next, errors.Join(unread...)
 }
 
-// Relist makes the directory equal to the records again, after some of either were lost; the
-// records are those that may lack their items. What cannot be read stays as it is, and what
-// meets a conflict is left to the next run.
+// Relist makes the directory agree with the records again, after some of either were lost.
+// Records are those that may lack an item. It leaves what cannot be read as it is, and leaves
+// conflicts to the next run.
 func (l *Ledger) Relist(ctx context.Context, records []lifecycle.Record) error {
 	for _, was := range records {
 		r, item, err := l.listing(ctx, was.Key)
@@ -141,7 +140,7 @@ func (l *Ledger) Relist(ctx context.Context, records []lifecycle.Record) error {
 	return nil
 }
 
-// left drops an error that Relist does not stop at.
+// left drops an error at which Relist does not stop.
 func left(err error) error {
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrUnreadable) {
 		return nil
@@ -149,7 +148,7 @@ func left(err error) error {
 	return err
 }
 
-// listing reads a record and the item that it is to have, at the version that stands there.
+// listing reads a record and the item that it should have, at the version of the stored item.
 func (l *Ledger) listing(ctx context.Context, key lifecycle.Key) (lifecycle.Record, *Listing, error) {
 	r, err := l.record(ctx, key)
 	r.Key = key
@@ -160,7 +159,7 @@ func (l *Ledger) listing(ctx context.Context, key lifecycle.Key) (lifecycle.Reco
 	return r, item, err
 }
 
-// stands gives an item the version at which it stands; 0 if it does not.
+// stands returns the item with the version at which it is stored; 0 if it is not stored.
 func (l *Ledger) stands(ctx context.Context, item Listing) (Listing, error) {
 	there, err := read(ctx, l, envelopeOf(&item).key, Listing{})
 	item.Version = there.Version

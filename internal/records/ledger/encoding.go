@@ -13,21 +13,21 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// A bindingForm is how the record of a binding is stored: its attributes are members of
-// the record itself, where those of an instance are one member.
+// A bindingForm is the stored form of a binding's record: its attributes are members of the
+// record itself, whereas those of an instance are one member.
 type bindingForm struct {
 	lifecycle.Record
 	lifecycle.Attributes
 }
 
-// memberOperation is the member of a record that is an operation.
+// memberOperation is the member of a record that holds the operation.
 const memberOperation = "operation"
 
-// surelyRead is a depth of nesting that encoding/json certainly reads; its limit is ten
-// times as deep.
+// surelyRead is a depth of nesting that encoding/json certainly reads; the limit of
+// encoding/json is ten times as deep.
 const surelyRead = 1000
 
-// decode reads what is stored into what a pointer points to.
+// decode decodes a stored record into the value that a pointer points to.
 func decode(r store.Record, into any) (err error) {
 	if r.Schema > Schema {
 		return fmt.Errorf("record %q %q is of encoding %d, this program reads up to %d: run a newer one: %w", r.Partition, r.Sort,
@@ -53,9 +53,8 @@ func decode(r store.Record, into any) (err error) {
 	return nil
 }
 
-// encode gives what decode reads. Platforms' own objects keep their text. It refuses a
-// record that nests too deeply as a whole: once written, it could neither be read nor
-// deleted.
+// encode returns the form that decode reads. Platforms' own objects keep their text. It refuses a record
+// that as a whole is nested too deeply: once written, the record could neither be read nor deleted.
 func encode(body any) ([]byte, error) {
 	record, isRecord := body.(*lifecycle.Record)
 	if isRecord && record.IsBinding() {
@@ -67,8 +66,7 @@ func encode(body any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The encoder's text is valid unless it nests too deeply. Most records open too few
-	// brackets for that.
+	// The encoder's text is valid unless it is nested too deeply. Most records open too few brackets for that.
 	if opened := bytes.Count(out, []byte("{")) + bytes.Count(out, []byte("[")); opened > surelyRead && !json.Valid(out) {
 		return nil, errors.New("it is nested too deeply to be read again")
 	}
@@ -78,8 +76,9 @@ func encode(body any) ([]byte, error) {
 	return withUnknown(out, record)
 }
 
-// recordIn gives the record that into points to; nil for the other types. Those never change,
-// but for who asked, or may be lost, and need not keep the members of a newer program.
+// recordIn returns the record that into points to; nil for the other types. Apart from the
+// asker, values of the other types never change, or else may be lost, so they need not keep the
+// members of a newer program.
 func recordIn(into any) *lifecycle.Record {
 	switch r := into.(type) {
 	case *lifecycle.Record:
@@ -91,13 +90,13 @@ func recordIn(into any) *lifecycle.Record {
 	}
 }
 
-// unmarshal reads a record, and keeps members that it does not know.
+// unmarshal decodes a record, and keeps members that this program does not know.
 func unmarshal(body []byte, into any) error {
 	record := recordIn(into)
 	if record == nil {
 		return json.Unmarshal(body, into)
 	}
-	// Almost always there is nothing that it does not know.
+	// A record hardly ever has unknown members.
 	strict := json.NewDecoder(bytes.NewReader(body))
 	strict.DisallowUnknownFields()
 	if strict.Decode(into) == nil && len(bytes.TrimSpace(body[strict.InputOffset():])) == 0 {
@@ -121,7 +120,7 @@ func unmarshal(body []byte, into any) error {
 	return nil
 }
 
-// unknown are the members that a type does not have.
+// unknown returns the members that a type does not have.
 func unknown(members map[string]json.RawMessage, of reflect.Type) lifecycle.Unknown {
 	for _, f := range reflect.VisibleFields(of) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -158,7 +157,7 @@ func withUnknown(body []byte, record *lifecycle.Record) ([]byte, error) {
 	return marshal(members)
 }
 
-// marshal keeps the text of platforms' own objects.
+// marshal encodes a value, and keeps the text of platforms' own objects.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -17,15 +17,15 @@ type Entry interface {
 		lifecycle.Entry | Facts | Listing | DataKey | UsedLink | PlatformAPI | Inventory | Identity | Sighting | SweepLease
 }
 
-// An envelope is what the store is told of an entry.
+// An envelope is the part of an entry that the store knows.
 type envelope struct {
 	key     store.Key
 	version *int64
-	due     time.Time // when the reaper is to look at it; zero never
-	expires time.Time // from when on it may be dropped; zero never
+	due     time.Time // when the reaper is to look at the entry; zero for never
+	expires time.Time // from when the store may drop the entry; zero for never
 }
 
-// envelopeOf takes a pointer to an entry. Every type of record has one line here.
+// envelopeOf takes a pointer to an entry. Every type of record has one case here.
 func envelopeOf(entry any) (e envelope) {
 	switch v := entry.(type) {
 	case *lifecycle.Record:
@@ -65,14 +65,13 @@ func envelopeOf(entry any) (e envelope) {
 	return e
 }
 
-// Put writes the entry at the version it was read at.
+// Put writes the entry at the version that was read.
 func Put[T Entry](entry T) Change {
 	e := envelopeOf(&entry)
 	return Change{key: e.key, was: *e.version, body: &entry, due: e.due, expire: e.expires}
 }
 
-// Delete removes the entry at the version it was read at; one of version 0 needs no
-// change.
+// Delete removes the entry at the version that was read; an entry of version 0 needs no change.
 func Delete[T Entry](entry T) Change {
 	e := envelopeOf(&entry)
 	if *e.version == 0 {
@@ -81,8 +80,7 @@ func Delete[T Entry](entry T) Change {
 	return Change{action: store.ActionDelete, key: e.key, was: *e.version, body: &entry}
 }
 
-// Check requires that the record is still as it was read; one without a key needs no
-// change.
+// Check requires that the record is unchanged since it was read; a record without a key needs no change.
 func Check(r lifecycle.Record) Change {
 	if r.Key == (lifecycle.Key{}) {
 		return Change{}
@@ -90,7 +88,7 @@ func Check(r lifecycle.Record) Change {
 	return Change{action: store.ActionCheck, key: recordKey(r.Key), was: r.Version}
 }
 
-// read reads the entry at a key, and gives absent if there is none.
+// read returns the entry at a key, or absent if there is none.
 func read[T Entry](ctx context.Context, l *Ledger, key store.Key, absent T) (T, error) {
 	r, err := l.reread(ctx, key, nil)
 	if err != nil || r.Version == 0 {
@@ -100,7 +98,7 @@ func read[T Entry](ctx context.Context, l *Ledger, key store.Key, absent T) (T, 
 	return *entry, err
 }
 
-// entryIn is a stored entry; the error comes beside what could be read of it.
+// entryIn decodes a stored entry; beside an error it returns the part that could be decoded.
 func entryIn[T Entry](r store.Record) (*T, error) {
 	entry := new(T)
 	err := decode(r, entry)
@@ -108,12 +106,12 @@ func entryIn[T Entry](r store.Record) (*T, error) {
 	return entry, err
 }
 
-// Sort keys of the table; in the reaper's partition, most begin one.
+// The sort keys of the table. Most keys in the reaper's partition begin with one of these.
 const (
 	sortInstance  = "INSTANCE"
 	sortBinding   = "BINDING#"
-	sortFormer    = "FORMER#" // of an incarnation, and perhaps of a binding
-	sortLog       = "LOG#"    // of the latest first
+	sortFormer    = "FORMER#" // then an incarnation, and the binding if there is one
+	sortLog       = "LOG#"    // the latest first
 	sortFacts     = "FACTS"
 	sortPointer   = "POINTER"
 	sortOperation = "OPERATION"
@@ -130,7 +128,7 @@ const (
 	sortSighting  = "SEEN#"
 	sortReport    = "REPORT#"
 	sortEpoch     = "EPOCH#"
-	sortTarget    = "TARGET#" // those of one target stand together
+	sortTarget    = "TARGET#" // the uses of one target stand together
 )
 
 // ReaperPartition holds the reaper's own records.
@@ -141,8 +139,8 @@ func reaperKey(sort string) store.Key { return store.Key{Partition: ReaperPartit
 // pagesKey names a record of the pages.
 func pagesKey(sort string) store.Key { return store.Key{Partition: "PAGES", Sort: sort} }
 
-// escape keeps a platform's name free of the character that ends it: the ids
-// of one platform never read as those of another.
+// escape escapes the character that ends a platform's name, so that the ids of one platform
+// never read as ids of another.
 var escape = strings.NewReplacer("%", "%25", "#", "%23")
 
 func recordKey(k lifecycle.Key) store.Key {
@@ -156,7 +154,7 @@ func recordKey(k lifecycle.Key) store.Key {
 	return at
 }
 
-// isRecord reports whether it is of an instance or a binding.
+// isRecord reports whether the stored record is that of an instance or a binding.
 func isRecord(r store.Record) bool { return isInstance(r) || isBinding(r) }
 
 func isInstance(r store.Record) bool {
@@ -168,13 +166,13 @@ func isBinding(r store.Record) bool {
 	return strings.HasPrefix(r.Sort, sortBinding) || strings.HasPrefix(r.Sort, sortFormer) && !isInstance(r)
 }
 
-// isEntry reports whether it is an entry of a history.
+// isEntry reports whether the stored record is an entry of a history.
 func isEntry(r store.Record) bool { return strings.HasPrefix(r.Sort, sortLog) }
 
 // lastMilli has sixteen digits, and is later than any time in milliseconds.
 const lastMilli = 1e16 - 1
 
-// latestFirst is a time in a sort key: stores list in order.
+// latestFirst returns a time for a sort key such that later times come first, since stores list keys in order.
 func latestFirst(t time.Time) string {
 	return fmt.Sprintf("%016d", int64(lastMilli)-max(t.UnixMilli(), 0))
 }
@@ -185,7 +183,7 @@ func entryKey(e lifecycle.Entry) store.Key {
 	return at
 }
 
-// directoryPartition holds the directory of all platforms: lists of all need one order.
+// directoryPartition holds the directory of all platforms: a list of all instances needs one order.
 const directoryPartition = "DIRECTORY"
 
 func directoryKey(l Listing) store.Key {
@@ -219,7 +217,7 @@ func targetOf(u lifecycle.TargetUse) string {
 
 func targetKey(u lifecycle.TargetUse) store.Key { return reaperKey(targetOf(u) + u.Incarnation) }
 
-// reportKey names a report; id tells two of one moment apart.
+// reportKey names a report; id distinguishes two reports of the same moment.
 func reportKey(r Report, id string) store.Key {
 	return reaperKey(fmt.Sprintf("%s%s#%s", sortReport, r.Started.UTC().Format("2006-01-02T15:04:05.000"), id))
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// Facts are what a provider last told of an instance, for people. Writing a new Asked is the
-// right to ask: of several pages that want newer facts at once, one asks.
+// Facts are what a provider last told about an instance, for people. A page that wants newer
+// facts writes a new Asked; of several pages that do so at once, one succeeds and asks.
 type Facts struct {
 	Version     int64         `json:"-"`
 	Key         lifecycle.Key `json:"key"`
@@ -21,17 +21,17 @@ type Facts struct {
 	Facts    provider.Facts `json:"facts,omitzero"`
 }
 
-// factsKept is how long facts are kept that nobody looks at: they outlive their instance by
-// no more.
+// factsKept is how long facts are kept if no page asks for newer ones, and so the longest that
+// they outlive their instance.
 const factsKept = 7 * 24 * time.Hour
 
-// Facts reads the facts of an instance, which may be those of an earlier life: see Of. Version
-// 0 is for none.
+// Facts reads the facts of an instance, which may belong to an earlier life (see Of). Version 0
+// means that there are none.
 func (l *Ledger) Facts(ctx context.Context, instance lifecycle.Key) (Facts, error) {
 	return read(ctx, l, factsKey(instance), Facts{})
 }
 
-// Of are the facts where they are the instance's; those of an earlier life of the id are none.
+// Of returns the facts if they are those of the instance, and no facts if they are those of an earlier life of the id.
 func (f Facts) Of(instance lifecycle.Record) Facts {
 	if f.Incarnation == instance.Incarnation {
 		return f

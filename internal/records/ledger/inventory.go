@@ -10,40 +10,39 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// An Inventory is how far the reaper has come with comparing what exists with what is
-// recorded, and what it may still do about it.
+// An Inventory is the progress of the reaper's comparison of existing things with the records,
+// and how much it may still do about the differences.
 type Inventory struct {
 	Version int64 `json:"-"`
 	// Due is when the next part is to be done.
 	Due time.Time `json:"due,omitzero"`
-	// Pass is the running one; nil between two.
+	// Pass is the running pass; nil between two passes.
 	Pass *Pass `json:"pass,omitempty"`
-	// Things is how many existed in the last whole pass.
+	// Things is how many things existed in the last whole pass.
 	Things int `json:"things,omitempty"`
-	// Orphans counts what was deleted or put into quarantine since Since, which moves on
-	// by a day at a time.
+	// Orphans counts the orphans that were deleted or put into quarantine since Since, which
+	// moves on by a day at a time.
 	Orphans int       `json:"adopted,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
-	// Unseen is when no inventory was taken although one was due; nil if there
-	// is no such time, or everything that was made then has a record.
+	// Unseen is the time in which no inventory was taken although one was due; nil if there is
+	// none, or if every thing that was made in that time has a record.
 	Unseen *Span `json:"unseen,omitempty"`
-	// Halt is why orphans are left alone until an operator resumes the reaper; nil if they
-	// are not.
+	// Halt is why orphans are left alone until an operator resumes the reaper; nil if they are not left alone.
 	Halt *Halt `json:"halt,omitempty"`
 }
 
-// A Span is a stretch of time.
+// A Span is a period of time.
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
 }
 
-// Holds reports whether the time is within the span, or there is none.
+// Holds reports whether the time is within the span; false if the span is nil.
 func (s *Span) Holds(t time.Time) bool { return s != nil && !t.Before(s.From) && !t.After(s.To) }
 
-// A Pass is one look at everything that exists.
+// A Pass is one look at all things that exist.
 type Pass struct {
-	// Provider and Cursor are where it goes on.
+	// Provider and Cursor are where the pass goes on.
 	Provider string `json:"provider,omitempty"`
 	Cursor   string `json:"cursor,omitempty"`
 	Report   Report `json:"report"`
@@ -55,61 +54,61 @@ type Halt struct {
 	Reason string    `json:"reason"`
 }
 
-// A Report is what a run of the reaper found and did.
+// A Report says what a run of the reaper found and did.
 type Report struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Swept is set for a run that looked at what was due.
+	// Swept is set for a run that looked at due records.
 	Swept *Swept `json:"swept,omitempty"`
-	// Counted is set for a run that compared what exists with what is recorded.
+	// Counted is set for a run that compared the existing things with the records.
 	Counted *Counted `json:"counted,omitempty"`
 }
 
-// Swept counts what a sweep did with what was due.
+// Swept counts what a sweep did with the due records.
 type Swept struct {
 	Redriven  int `json:"redriven,omitempty"`  // operations that were started again
-	Overdue   int `json:"overdue,omitempty"`   // the same, past their deadline: for a last look
+	Overdue   int `json:"overdue,omitempty"`   // operations that were started again past their deadline, for a last look
 	Reclaimed int `json:"reclaimed,omitempty"` // failed leftovers whose deletion was begun
 	Looks     int `json:"looks,omitempty"`     // tombstones that were looked at once more
 	Dropped   int `json:"dropped,omitempty"`   // expired records
-	Released  int `json:"released,omitempty"`  // quarantines of what has its record again
-	Ended     int `json:"ended,omitempty"`     // quarantines that ended: what was in them is deleted
+	Released  int `json:"released,omitempty"`  // quarantines that were ended because the thing has its record again
+	Ended     int `json:"ended,omitempty"`     // quarantines that ended with the deletion of the thing
 	Removed   int `json:"removed,omitempty"`   // kept lives whose date has come, and whose deletion was begun
-	Lost      int `json:"lost,omitempty"`      // records that another writer changed first: next time
-	Faults    int `json:"faults,omitempty"`    // records that could not be dealt with
+	Lost      int `json:"lost,omitempty"`      // records that another writer changed first; they are tried again next time
+	Faults    int `json:"faults,omitempty"`    // records that met an error
 }
 
-// Counted is what an inventory found.
+// Counted says what an inventory found.
 type Counted struct {
 	DryRun  bool `json:"dry_run,omitempty"`
 	Things  int  `json:"things"`
-	Owned   int  `json:"owned"`             // a record knows of them
-	Young   int  `json:"young,omitempty"`   // not yet old enough to judge
-	Sighted int  `json:"sighted,omitempty"` // seen without an owner, for the first time or too soon after it
-	// Deleted are orphans whose deletion was begun, since a tombstone explains
-	// them; in a dry run, it would have been.
+	Owned   int  `json:"owned"`             // things that a record accounts for
+	Young   int  `json:"young,omitempty"`   // things that are too young to judge
+	Sighted int  `json:"sighted,omitempty"` // things that were seen without an owner for the first time, or too soon after it
+	// Deleted names the orphans whose deletion was begun, or in a dry run would have been,
+	// since a tombstone explains them.
 	Deleted []string `json:"adopted,omitempty"`
-	// Quarantined are orphans that nothing explains, and that were put out of use;
-	// in a dry run, they would have been.
+	// Quarantined names the orphans that nothing explains, and that were put out of use, or in
+	// a dry run would have been.
 	Quarantined []string `json:"quarantined,omitempty"`
-	// InQuarantine counts the things that were in quarantine before, and Released those
+	// InQuarantine counts the things that were in quarantine before, and Released the things
 	// that an operator has released.
 	InQuarantine int `json:"in_quarantine,omitempty"`
-	// Retained counts what is kept of deleted instances.
+	// Retained counts the things that are kept after their instances were deleted.
 	Retained int `json:"retained,omitempty"`
 	Released int `json:"released,omitempty"`
-	// Unreached names what could not be listed, by provider, and why. The report says
-	// nothing about it.
+	// Unreached names, by provider, the targets that could not be listed, and why. The report
+	// says nothing about their things.
 	Unreached []string `json:"unreached,omitempty"`
-	// Odd are things of another incarnation than their record, or without their tags: only
-	// a person can tell what they are.
+	// Odd names things that belong to another incarnation than their record, or lack their
+	// tags: only a person can tell what they are.
 	Odd []string `json:"odd,omitempty"`
 	// Halted is why the run stopped.
 	Halted string `json:"halted,omitempty"`
 }
 
-// An Identity says whose table this is. A reader that acts on what is missing from a table
-// first makes sure that it is the right one, and complete.
+// An Identity says which broker the table belongs to. A reader that acts on what is missing
+// from a table first makes sure that it is the right table, and complete.
 type Identity struct {
 	Version    int64  `json:"-"`
 	Deployment string `json:"deployment"`
@@ -132,21 +131,21 @@ const (
 	reportKept   = 30 * 24 * time.Hour
 )
 
-// Inventory reads how far the reaper is; version 0 if it has never begun.
+// Inventory reads the progress of the reaper; version 0 if it has never begun.
 func (l *Ledger) Inventory(ctx context.Context) (Inventory, error) {
 	return read(ctx, l, reaperKey(sortInventory), Inventory{})
 }
 
-// Identity reads whose table this is; version 0 if it does not say.
+// Identity reads which broker the table belongs to; version 0 if the table does not say.
 func (l *Ledger) Identity(ctx context.Context) (Identity, error) {
 	return read(ctx, l, reaperKey(sortIdentity), Identity{})
 }
 
-// IsIdentity reports whether a stored record says whose table this is.
+// IsIdentity reports whether a stored record says which broker the table belongs to.
 func IsIdentity(r store.Record) bool { return r.Key == reaperKey(sortIdentity) }
 
-// Sighting reads when a thing was first seen without an owner; version 0 if it
-// never was, or so long ago that it does not count.
+// Sighting reads when a thing was first seen without an owner. The version is 0 if it never
+// was; First is zero if that was so long ago that it does not count.
 func (l *Ledger) Sighting(ctx context.Context, provider, name string, now time.Time) (Sighting, error) {
 	s, err := read(ctx, l, sightingKey(provider, name), Sighting{Provider: provider, Name: name})
 	if s.Version > 0 && !now.Before(s.First.Add(sightingKept)) {
@@ -155,14 +154,14 @@ func (l *Ledger) Sighting(ctx context.Context, provider, name string, now time.T
 	return s, err
 }
 
-// PutReport keeps a report; id tells two of one moment apart.
+// PutReport stores a report; id distinguishes two reports of the same moment.
 func PutReport(r Report, id string) Change {
 	expires := r.Ended.Add(reportKept)
 	return Change{key: reportKey(r, id), body: &r, due: expires, expire: expires}
 }
 
-// Reports reads the reports of runs that began since then, the oldest first; of all that are
-// kept for the zero time. What cannot be read is left out and told in the error beside the rest.
+// Reports reads the reports of runs that began since then, the oldest first; for the zero time, all that
+// are kept. It leaves out reports that cannot be read, and names them in the error beside the others.
 func (l *Ledger) Reports(ctx context.Context, since time.Time) (all []Report, _ error) {
 	var unread []error
 	begin := reportKey(Report{Started: since}, "").Sort
@@ -181,19 +180,19 @@ func (l *Ledger) Reports(ctx context.Context, since time.Time) (all []Report, _ 
 	return all, errors.Join(unread...)
 }
 
-// A SweepLease says which run of the reaper may change anything, and until when. The
-// lease of a run that died ends by itself.
+// A SweepLease says which run of the reaper may make changes, and until when. The lease of a
+// run that died runs out by itself.
 type SweepLease struct {
 	Holder string    `json:"holder"`
 	Until  time.Time `json:"until,omitzero"`
-	// Version is that of the record, 0 if there has never been one.
+	// Version is the version of the record, 0 if there has never been one.
 	Version int64 `json:"-"`
 }
 
-// Held reports whether somebody's lease still runs.
+// Held reports whether a lease is still running.
 func (l SweepLease) Held(now time.Time) bool { return now.Before(l.Until) }
 
-// SweepLease reads the lease, whoever holds it.
+// SweepLease reads the lease of the current or last run.
 func (l *Ledger) SweepLease(ctx context.Context) (SweepLease, error) {
 	return read(ctx, l, reaperKey(sortLease), SweepLease{})
 }

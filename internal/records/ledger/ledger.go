@@ -1,7 +1,7 @@
 // Package ledger keeps the lifecycle's records in a store. It owns their keys and their
-// encoding, and finds out whether a commit took effect whose answer was lost, or whose
-// repetition met a conflict. What the records mean is left to the lifecycle, and how
-// they are kept to the store.
+// encoding. If the answer to a commit was lost, or a repetition of the commit met a conflict,
+// it finds out whether the commit took effect. The lifecycle decides what the records mean, and
+// the store how they are kept.
 package ledger
 
 import (
@@ -15,19 +15,18 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// Schema is the version of the records' encoding. A record of a later version is
-// refused rather than misread. The version rises only when the meaning of a member
-// changes. It does not rise for new members of a record or its operation: programs that
-// do not know them keep them (see lifecycle.Unknown), so that functions can be replaced
-// in any order. A new member must do no harm where an older program has left it
-// standing.
+// Schema is the version of the records' encoding. A record of a later version is refused rather
+// than misread. The version rises only when the meaning of a member changes. It does not rise
+// for new members of a record or its operation: programs that do not know them keep them (see
+// lifecycle.Unknown), so that functions can be replaced in any order. A new member must do no
+// harm if an older program has left it unchanged.
 const Schema = 1
 
-// ErrConflict says that a record was changed in between, and that nothing was written.
-// Read again and decide again.
+// ErrConflict says that a record was changed in between, and that nothing was written. The
+// caller reads and decides again.
 var ErrConflict = store.ErrConflict
 
-// ErrUnreadable says that a record is there and cannot be read.
+// ErrUnreadable says that a record exists but cannot be read.
 var ErrUnreadable = store.ErrUnreadable
 
 // A Ledger reads and writes the records. Its memory only saves time, and may be dropped
@@ -38,14 +37,13 @@ type Ledger struct {
 	newID  func() string
 }
 
-// New makes a ledger. NewID gives a different string at each call, naming a
-// commit.
+// New returns a ledger. NewID returns a different string at each call, to name a commit.
 func New(s store.Store, newID func() string) *Ledger {
 	return &Ledger{store: s, newID: newID}
 }
 
-// Record reads an instance or a binding; what was never recorded has state Absent
-// and version 0. A tombstone whose time is over reads as Absent, at its version.
+// Record reads an instance or a binding. If it was never recorded, its state is Absent and its
+// version 0. A tombstone whose time is over reads as Absent, at its version.
 func (l *Ledger) Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error) {
 	r, err := l.record(ctx, key)
 	if err != nil {
@@ -75,11 +73,11 @@ func (l *Ledger) record(ctx context.Context, key lifecycle.Key) (lifecycle.Recor
 	return *r, err
 }
 
-// mostBindings is how many bindings are read at once while searching for one.
+// mostBindings is the most bindings that one read of a search returns.
 const mostBindings = 128
 
-// NextBinding reads the first binding of an instance that is no tombstone, among those whose id follows
-// on after; nil if there is none. Passed is the last id before it that a record has.
+// NextBinding reads the first binding of an instance, among those whose id follows after, that
+// is no tombstone; nil if there is none. Passed is the last recorded id before it.
 func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (
 	next *lifecycle.Record, passed string, err error) {
 	found, passed, err := l.Bindings(ctx, instance, after, 1)
@@ -89,14 +87,14 @@ func (l *Ledger) NextBinding(ctx context.Context, instance lifecycle.Key, after 
 	return &found[0], passed, nil
 }
 
-// Bindings reads the first bindings of an instance that are no tombstones, at most so many, in the order
-// of the bytes of their ids, among those whose id follows on after. Passed is the last id before the
-// first of them that a record has.
+// Bindings reads the first bindings of an instance that are no tombstones, at most so many,
+// among those whose id follows after, in the byte order of their ids. Passed is the last
+// recorded id before the first of them.
 //
-// It reads few more records than it returns and than there are tombstones on the way: an instance may
+// It reads few more records than it returns plus the tombstones in between: an instance may
 // have had thousands of bindings, and each may be large.
 //
-// A former life has none: the bindings of the id belong to the instance that has it now.
+// A former life has no bindings: the bindings of the id belong to the instance that has the id now.
 func (l *Ledger) Bindings(ctx context.Context, instance lifecycle.Key, after string, most int) (
 	found []lifecycle.Record, passed string, err error,
 ) {
@@ -136,8 +134,8 @@ func (l *Ledger) Pointer(ctx context.Context, platform, binding string) (lifecyc
 	return read(ctx, l, pointerKey(platform, binding), lifecycle.Pointer{})
 }
 
-// PastOperation reads a finished operation that another one replaced in its
-// record; version 0 for none, or for one whose time is over.
+// PastOperation reads a finished operation that another one replaced in its record; version 0
+// if there is none, or if its time is over.
 func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error) {
 	p, err := read(ctx, l, operationKey(id), lifecycle.PastOperation{})
 	if err != nil || !now.Before(p.Expires) {
@@ -146,9 +144,9 @@ func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (l
 	return p, nil
 }
 
-// History reads one page of an instance's history, the latest entry first. Cursor is empty
-// for the first page, then the next of the last; next is empty at the end. Entries that
-// have expired may still be there.
+// History reads one page of an instance's history, the latest entry first. Cursor is empty for
+// the first page, then the next of the page before; next is empty at the end. The page may
+// still hold entries that have expired.
 func (l *Ledger) History(ctx context.Context, instance lifecycle.Key, cursor string, limit int) (
 	page []lifecycle.Entry, next string, _ error,
 ) {
@@ -170,8 +168,8 @@ func (l *Ledger) Epoch(ctx context.Context, provider, identity string) (lifecycl
 	return read(ctx, l, epochKey(provider, identity), lifecycle.TargetEpoch{Provider: provider, Identity: identity})
 }
 
-// listed reads one page of the reaper's records whose sort key starts with prefix. What
-// cannot be read is left out and told in the error beside the rest.
+// listed reads one page of the reaper's records whose sort key starts with prefix. It leaves
+// out records that cannot be read, and names them in the error beside the others.
 func listed[T any](
 	ctx context.Context, l *Ledger, prefix, after string, read func(store.Record) (*T, error),
 ) (page []T, next string, _ error) {
@@ -188,21 +186,21 @@ func listed[T any](
 	return page, found.Next, errors.Join(unread...)
 }
 
-// A Due is a record that the reaper is to look at: one of the three is set, or
-// none for a record that only expires.
+// A Due is a record that the reaper is to look at: one of the three pointers is set, or none
+// for a record that only expires.
 type Due struct {
 	Record    *lifecycle.Record
 	Inventory *Inventory
 	TargetUse *lifecycle.TargetUse
-	// Expires is when the record may be dropped; zero never.
+	// Expires is when the record may be dropped; zero for never.
 	Expires time.Time
 	key     store.Key
 	version int64
 }
 
-// Due reads one page of what is due at before. It leaves out records that cannot be read,
-// and names them in the error beside the others, so that one never hides the rest. Of a
-// kind that only a newer program knows, it gives when the record expires.
+// Due reads one page of the records that are due at before. It leaves out records that cannot be
+// read, and names them in the error beside the others, so that one record never hides the rest. For
+// a kind of record that only a newer program knows, it returns only when the record expires.
 func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (found []Due, next string, err error) {
 	var damaged []error
 	page, err := l.store.Due(ctx, before, cursor)
@@ -229,10 +227,10 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 	return found, page.Next, errors.Join(damaged...)
 }
 
-// reread reads what is stored; version 0 for nothing. Of a record that is still as it was,
-// the body may be missing; nil for none that is known.
+// reread reads the stored record; version 0 if there is none. If the record is still the one in
+// was, its body may be missing; was is nil if no version is known.
 func (l *Ledger) reread(ctx context.Context, key store.Key, was *decoded) (r store.Record, err error) {
-	// No record has such a key: the ids in tokens that platforms make up may be of any length.
+	// No record has such a key: a platform can make up a token with ids of any length.
 	if store.CheckKey(key) != nil {
 		return store.Record{}, nil
 	}

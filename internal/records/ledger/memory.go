@@ -8,23 +8,22 @@ import (
 )
 
 const (
-	// maxRemembered bounds the bytes of the records that are kept decoded: a
-	// record may be of 390 KB, and a function may have 256 MB for everything.
+	// maxRemembered bounds the bytes of the decoded records in memory: a record may have 390
+	// KB, and a function may have 256 MB for everything.
 	maxRemembered = 16 << 20
-	// decodedAlone is what a decoded record takes at most without its body.
+	// decodedAlone is the most that a decoded record takes without its body.
 	decodedAlone = 2 << 10
 )
 
-// A memory keeps records as they were decoded or written, so that one that has not
-// changed since is not decoded again: a platform polls the same record many times, and
-// the first step of an operation reads what its request has written. The
-// record itself is read from the store each time, so that nothing is ever
-// stale: what is remembered is only used for the very version, by the very
-// writer, that the store gave. The lifecycle's records never change in place.
+// A memory keeps records as they were decoded or written, so that an unchanged record is not
+// decoded again: a platform polls the same record many times, and the first step of an
+// operation reads the record that its request has written. The record itself is read from the
+// store each time, so nothing is ever stale: a remembered record is only used if the store
+// returned the same version by the same writer. The lifecycle's records never change in place.
 type memory struct {
 	mu    sync.RWMutex
 	kept  map[store.Key]*decoded
-	bytes int // of all that is kept
+	bytes int // the size of all kept records
 }
 
 type decoded struct {
@@ -35,26 +34,26 @@ type decoded struct {
 	bytes   int
 }
 
-// is reports whether it was decoded from this very record.
+// is reports whether d was decoded from this stored record.
 func (d *decoded) is(r store.Record) bool {
 	return d != nil && d.version == r.Version && d.writer == r.Writer && r.Writer != ""
 }
 
-// recall gives the record as it was last read; nil if it is not kept.
+// recall returns the record as it was last read; nil if it is not kept.
 func (m *memory) recall(key store.Key) *decoded {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.kept[key]
 }
 
-// decodedAt is a record at its version, with what was decoded from it or encoded in it. It
-// has no lifecycle.Key, whose ids may be cut from a whole request and would keep it.
+// decodedAt returns a decoded record with the key, version and writer of the stored one. Its lifecycle.Key is
+// empty: the ids in a key may be parts of a whole request, and would keep that in memory.
 func decodedAt(r store.Record, value lifecycle.Record) *decoded {
 	value.Key, value.Version = lifecycle.Key{}, r.Version
 	return &decoded{r.Key, r.Version, r.Writer, value, decodedAlone + len(r.Body)}
 }
 
-// keep remembers records, and forgets all others when they are too many.
+// keep remembers records, and forgets all others when they become too large.
 func (m *memory) keep(records ...*decoded) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

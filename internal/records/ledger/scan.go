@@ -10,15 +10,15 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// Everything is what a table holds of the lifecycle.
+// Everything is the lifecycle's part of a table.
 type Everything struct {
 	Records []lifecycle.Record // of instances and bindings
 	Past    []lifecycle.PastOperation
-	Entries []lifecycle.Entry // of histories; see ScanHistories
+	Entries []lifecycle.Entry // entries of histories; see ScanHistories
 }
 
-// Scan reads everything but histories, at the price of everything: it is for operators.
-// What cannot be read is left out and reported in the error beside the rest.
+// Scan reads everything but histories, which costs as much as reading the whole table: it is for
+// operators. It leaves out what cannot be read, and reports it in the error beside the rest.
 func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
 	var faults []error
 	for page, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]Everything, string, error) {
@@ -31,14 +31,14 @@ func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
 	return e, errors.Join(faults...)
 }
 
-// ScanPage reads one page of everything but histories; cursor is empty for the first, then
-// the next of the last.
+// ScanPage reads one page of everything but histories. Cursor is empty for the first page, then
+// the next of the page before.
 func (l *Ledger) ScanPage(ctx context.Context, cursor string) (Everything, string, error) {
 	return l.scanned(ctx, cursor, func(r store.Record) bool { return !isEntry(r) })
 }
 
-// ScanHistories reads one page as ScanPage does, with the entries of histories: they are
-// many, and most readers of everything need none.
+// ScanHistories reads one page like ScanPage, with the entries of histories. There are many
+// entries, and most callers need none.
 func (l *Ledger) ScanHistories(ctx context.Context, cursor string) (Everything, string, error) {
 	return l.scanned(ctx, cursor, func(store.Record) bool { return true })
 }
@@ -60,8 +60,7 @@ func (l *Ledger) scanned(
 	return e, page.Next, errors.Join(faults...)
 }
 
-// Decode reads one record, as a scan of the store gives it: none of the lists, or
-// one, has an entry.
+// Decode decodes one record of a scan of the store. At most one of the lists gets an element.
 func Decode(r store.Record) (e Everything, err error) {
 	err = e.add(r)
 	return e, err

@@ -8,18 +8,18 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// pastAll follows on each incarnation.
+// pastAll sorts after every incarnation.
 const pastAll = "\U0010ffff"
 
-// TargetUse reads the version at which a use stands; 0 if it does not.
+// TargetUse returns the use with the version at which it is stored; 0 if it is not stored.
 func (l *Ledger) TargetUse(ctx context.Context, u lifecycle.TargetUse) (lifecycle.TargetUse, error) {
 	stored, err := read(ctx, l, targetKey(u), lifecycle.TargetUse{})
 	u.Version = stored.Version
 	return u, err
 }
 
-// FirstTargetUse is written with the record that first names the target of an
-// incarnation: from then on the inventory looks there.
+// FirstTargetUse returns the change to commit with the record that first names the target of an
+// incarnation. From then on, the inventory looks at that target.
 func FirstTargetUse(was, is lifecycle.Record, now time.Time) Change {
 	known := was.Made.Target.Name != "" && was.Incarnation == is.Incarnation
 	if known || is.Made.Target.Name == "" || is.IsBinding() {
@@ -28,8 +28,8 @@ func FirstTargetUse(was, is lifecycle.Record, now time.Time) Change {
 	return Put(is.TargetUse(now))
 }
 
-// NextTargetUse reads the use that follows on another one, or the first use of the
-// target that follows on the other one's; nil at the end. The zero use is before all.
+// NextTargetUse reads the use that follows after or, if elsewhere is set, the first use of the
+// target that follows after's target; nil at the end. The zero use comes before all others.
 func (l *Ledger) NextTargetUse(ctx context.Context, after lifecycle.TargetUse, elsewhere bool) (*lifecycle.TargetUse, error) {
 	from := ""
 	switch {

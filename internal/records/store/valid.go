@@ -12,8 +12,8 @@ const (
 	maxSort      = 1024
 )
 
-// CheckKey returns ErrInvalid for a key that no record can have. Adapters call
-// it, and the two below, before they do anything.
+// CheckKey returns ErrInvalid for a key that no record can have. Adapters call it, or one of
+// the two functions below, before they do anything else.
 func CheckKey(k Key) error {
 	if k.Sort == "" {
 		return Invalidf("sort key is empty")
@@ -21,7 +21,7 @@ func CheckKey(k Key) error {
 	return checkBounds(k.Partition, k.Sort)
 }
 
-// CheckList returns ErrInvalid for what List cannot be asked for.
+// CheckList returns ErrInvalid for arguments that List does not take.
 func CheckList(partition, prefix, after string, limit int) error {
 	switch {
 	case after != "" && !strings.HasPrefix(after, prefix):
@@ -44,7 +44,7 @@ func checkBounds(partition, sort string) error {
 	return checkText(partition, sort)
 }
 
-// CheckChanges returns ErrInvalid for what Commit cannot be asked for.
+// CheckChanges returns ErrInvalid for changes that Commit does not take.
 func CheckChanges(changes []Change) error {
 	if len(changes) == 0 || len(changes) > MaxChanges {
 		return Invalidf("not 1 to %d changes", MaxChanges)
@@ -75,12 +75,12 @@ func CheckChanges(changes []Change) error {
 	return nil
 }
 
-// Invalidf makes an ErrInvalid that says what is wrong with the call.
+// Invalidf returns an ErrInvalid that says what is wrong with the call.
 func Invalidf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrInvalid)
 }
 
-// checkText refuses what some stores would silently replace.
+// checkText refuses bytes that some stores would silently replace.
 func checkText(texts ...string) error {
 	for _, text := range texts {
 		if !utf8.ValidString(text) {

@@ -7,18 +7,18 @@ import (
 	"slices"
 )
 
-// Lengths in bytes: of a key, and what a sealed value has beside its head and
-// plaintext, which is a nonce and a tag.
+// KeySize is the length of a key in bytes. Overhead is the length that a sealed value has
+// beside its head and plaintext: a nonce and a tag.
 const (
 	KeySize  = 32
 	Overhead = 12 + 16
 )
 
-// A Cipher is AES-256-GCM under one key, with a random nonce for each value, which stands
-// before it: a key must seal fewer than 2^32 values.
+// A Cipher is AES-256-GCM under one key. Each value is preceded by a random nonce of its own,
+// so a key must seal fewer than 2^32 values.
 type Cipher struct{ aead cipher.AEAD }
 
-// NewCipher takes a key of KeySize bytes; any other is ErrKey.
+// NewCipher takes a key of KeySize bytes; for any other length the error is ErrKey.
 func NewCipher(key []byte) (Cipher, error) {
 	if len(key) != KeySize {
 		return Cipher{}, fmt.Errorf("%w: it has %d bytes, not %d", ErrKey, len(key), KeySize)
@@ -31,14 +31,13 @@ func NewCipher(key []byte) (Cipher, error) {
 	return Cipher{aead}, err
 }
 
-// Seal gives head, and the plaintext encrypted and authenticated together with the data
-// that it is bound to.
+// Seal returns head, followed by the plaintext, which is encrypted, and authenticated together with the bound data.
 func (c Cipher) Seal(head, plaintext, bound []byte) []byte {
 	return c.aead.Seal(slices.Clip(head), nil, plaintext, bound)
 }
 
-// Open takes what Seal gave, without its head. What does not open is ErrSealed. A
-// plaintext of no bytes is not nil.
+// Open returns the plaintext of a value that Seal returned; sealed is that value without its
+// head. If it does not open, the error is ErrSealed. An empty plaintext is not nil.
 func (c Cipher) Open(sealed, bound []byte) ([]byte, error) {
 	plaintext, err := c.aead.Open([]byte{}, nil, sealed, bound)
 	if err != nil {

@@ -1,7 +1,6 @@
-// Package vault seals what is secret before it is stored: users' parameters,
-// credentials, and the random secrets that credentials derive from. It owns
-// the sealed form and leaves to others what is sealed and where it is kept.
-// On one machine the key is a file (vault.Local).
+// Package vault seals secrets before they are stored: users' parameters, credentials, and the
+// random secrets that credentials derive from. It owns the sealed form. Other packages decide which
+// values are sealed and where they are stored. On one machine the key is a file (vault.Local).
 package vault
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// A Label binds a sealed value to the place it was sealed for: what is copied
-// into another record, or another member of the same one, does not open.
+// A Label binds a sealed value to the place that it was sealed for: a value that is copied into
+// another record, or into another member of the same record, does not open.
 type Label struct {
 	Key    lifecycle.Key // of the record
 	Member Member
@@ -36,19 +35,19 @@ const (
 	Context    Member = "context"
 	Identity   Member = "identity"
 	Names      Member = "names"
-	// DataKey is that of the table, and Link, Attempt and Session are of the pages: of no record.
+	// DataKey is the member for the table's own data key; Link, Attempt and Session belong to
+	// the pages. None belongs to a record.
 	DataKey Member = "data key"
 	Link    Member = "link"
 	Attempt Member = "attempt"
 	Session Member = "session"
-	// SignOn is what this broker proves itself with to a login where people sign on.
+	// SignOn is the secret with which this broker proves itself to a login where people sign on.
 	SignOn Member = "signon"
-	// check is of no record: a keeper of sealed values keeps one that only proves the key.
+	// check belongs to no record: it labels a value whose only use is to prove the key.
 	check Member = "check"
 )
 
-// Bytes are what a Cipher binds a value to. They are unambiguous: each part is
-// preceded by its length.
+// Bytes returns the bytes to which a Cipher binds a value. They are unambiguous: each part is preceded by its length.
 func (l Label) Bytes() []byte {
 	var out []byte
 	for _, part := range []string{l.Key.Platform, l.Key.Instance, l.Key.Binding, string(l.Member)} {
@@ -58,25 +57,22 @@ func (l Label) Bytes() []byte {
 	return out
 }
 
-// A Vault seals and opens. Both may be called by many goroutines at once.
+// A Vault seals and opens. Many goroutines may call both methods at once.
 type Vault interface {
-	// Seal encrypts and authenticates plaintext for the label. Sealing the
-	// same twice gives different results. Nil seals to nil.
+	// Seal encrypts and authenticates plaintext for the label. Sealing the same plaintext twice
+	// gives different results. Nil seals to nil.
 	Seal(ctx context.Context, label Label, plaintext []byte) ([]byte, error)
-	// Open gives back what was sealed for the same label, or ErrSealed. Nil
-	// opens to nil.
+	// Open returns the plaintext that was sealed for the same label, or ErrSealed. Nil opens to nil.
 	Open(ctx context.Context, label Label, sealed []byte) ([]byte, error)
 }
 
-// ErrSealed: the value was sealed with another key or for another label, or
-// was changed since.
+// ErrSealed says that the value was sealed with another key or for another label, or was changed since.
 var ErrSealed = errors.New("sealed value does not open: it was sealed with another key, or was changed")
 
-// ErrKey: what should be a key cannot be one.
+// ErrKey says that a value cannot be a key.
 var ErrKey = errors.New("not a vault's key")
 
-// NewCheck seals a check value: what IsCheck says of it tells whether a key is
-// the one that was used before.
+// NewCheck seals a check value. IsCheck then tells whether a key is the one that was used before.
 func NewCheck(ctx context.Context, v Vault) ([]byte, error) {
 	return v.Seal(ctx, Label{Member: check}, []byte("longshore"))
 }
@@ -86,14 +82,14 @@ func IsCheck(ctx context.Context, v Vault, sealed []byte) (bool, error) {
 	return Opens(ctx, v, Value{Label{Member: check}, sealed})
 }
 
-// A Value is a sealed member of a record, and what it was sealed for.
+// A Value is a sealed member of a record, with the label that it was sealed for.
 type Value struct {
 	Label  Label
 	Sealed lifecycle.Sealed
 }
 
-// Of gives the values of a record that a vault has sealed, also those of an operation that runs.
-// It leaves out values under the table's data key, which may be lost.
+// Of returns the values of a record that a vault has sealed, including those of a running
+// operation. It leaves out values under the table's data key, which may be lost.
 func Of(r lifecycle.Record) []Value {
 	values := append(ofAttributes(r.Key, r.Attributes),
 		Value{Label{r.Key, Secret}, r.Secret}, Value{Label{r.Key, Grant}, r.Grant},
@@ -108,8 +104,7 @@ func ofAttributes(key lifecycle.Key, a lifecycle.Attributes) []Value {
 	return []Value{{Label{key, Parameters}, a.Parameters}, {Label{key, Context}, a.SealedContext}}
 }
 
-// Opens reports whether a value opens. False is final; an error says that it may
-// yet open.
+// Opens reports whether a value opens. False is final; after an error, the value may yet open.
 func Opens(ctx context.Context, v Vault, value Value) (bool, error) {
 	_, err := v.Open(ctx, value.Label, value.Sealed)
 	if errors.Is(err, ErrSealed) {
@@ -118,14 +113,14 @@ func Opens(ctx context.Context, v Vault, value Value) (bool, error) {
 	return err == nil, err
 }
 
-// A Local vault seals under one key kept in a file: a byte that says so, then
-// what its Cipher gives.
+// A Local vault seals under one key kept in a file. A sealed value is the format byte, then the
+// bytes that its Cipher returns.
 type Local struct{ cipher Cipher }
 
-// format is the first byte of what Local seals. Other vaults have others.
+// format is the first byte of a value that Local sealed. Other vaults use other bytes.
 const format = 1
 
-// NewLocal makes a vault from a key of KeySize bytes; any other is ErrKey.
+// NewLocal returns a vault with a key of KeySize bytes; for any other length the error is ErrKey.
 func NewLocal(key []byte) (*Local, error) {
 	c, err := NewCipher(key)
 	if err != nil {
@@ -153,9 +148,8 @@ func (v *Local) Open(_ context.Context, label Label, sealed []byte) ([]byte, err
 	return v.cipher.Open(sealed[1:], label.Bytes())
 }
 
-// CreateKeyFile writes a new random key to path with mode 0600. A file that
-// exists is left alone and is an error (fs.ErrExist): a key that is replaced
-// makes everything that was sealed with it unreadable.
+// CreateKeyFile writes a new random key to path with mode 0600. If the file exists, it is left alone and
+// the error is fs.ErrExist: replacing a key makes everything that was sealed with it unreadable.
 func CreateKeyFile(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".vault-*")
 	if err == nil {
@@ -166,7 +160,7 @@ func CreateKeyFile(path string) error {
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	if err == nil {
-		err = os.Link(f.Name(), path) // which never replaces a file, as a rename would
+		err = os.Link(f.Name(), path) // unlike a rename, a link never replaces a file
 	}
 	if err != nil {
 		return fmt.Errorf("creating the vault's key %q: %w", path, err)
@@ -174,7 +168,7 @@ func CreateKeyFile(path string) error {
 	return nil
 }
 
-// ReadKeyFile makes a vault from a key that CreateKeyFile wrote.
+// ReadKeyFile returns a vault with the key that CreateKeyFile wrote.
 func ReadKeyFile(path string) (*Local, error) {
 	key, err := os.ReadFile(path)
 	if err != nil {

@@ -1,28 +1,25 @@
-// Package bolt owns keeping the records of package store in one local file,
-// by way of bbolt: the file's making, opening, locking and checking, and how
-// keys and records are written in it.
+// Package bolt keeps the records of package store in one local file, by way of bbolt. It owns
+// how the file is made, opened, locked and checked, and how keys and records are written in it.
 //
-// It needs a folder that it may write to, on a file system with locks and
-// hard links, and it needs the file for itself: one process at a time. Every
-// commit is on the disk before it is answered. It leaves to its callers what
-// the records mean and when they expire (it never drops one by itself), and
-// to the operator the backups.
+// It needs a folder that it may write to, on a file system with locks and hard links, and it
+// needs the file for itself: one process at a time. Every commit is on the disk before it is
+// answered. Callers decide what the records mean and when they expire (this package never drops
+// a record by itself), and the operator makes the backups.
 //
-// All is read and written through bbolt, which trusts its pages. What guards the answers
-// is in what we keep (see chain): each entry is proven whenever it is read, and so is
-// each answer that there is none, by the entry before its place (what a Reread answers
-// from memory was proven when it was read: see seen). So no damaged page
-// makes a record wrong or absent: a caller that meets one gets ErrDamaged. Where bbolt itself
-// fails on a page, by a panic or a memory fault, nothing more is asked of it before
-// the next start. Opening proves both metas, without which bbolt would go back to before
-// the last commit.
+// Everything is read and written through bbolt, which trusts its pages. The stored entries
+// themselves guard the answers (see chain): each entry is proven whenever it is read, and each
+// answer that there is none is proven by the entry before its place. (A record that a Reread
+// answers from memory was proven when it was read: see seen.) So no damaged page makes a record
+// wrong or absent: a caller that meets one gets ErrDamaged. If bbolt itself fails on a page, by
+// a panic or a memory fault, the package asks nothing more of it until the next start. Opening
+// proves both metas; otherwise bbolt could go back to the state before the last commit.
 //
-// Check, in a process of its own, reads everything, for damage that no caller has met and that
-// no read can tell: pages that are used twice or wrongly free, which a later commit
-// would write over, and a page that is whole but older than it should be, from a disk
-// that lost a write after it had said that it was kept. What it finds in an open store
-// stops all changes. Nothing guards the time before it: a commit may write over a page
-// that is wrongly free, and a process may end on a page that leads back to itself.
+// Check, in a process of its own, reads everything. It looks for damage that no caller has met
+// and that no read can detect: pages that are used twice or wrongly free, which a later commit
+// would overwrite, and a page that is whole but older than it should be, from a disk that lost
+// a write after it had confirmed it. If it finds damage in an open store, it stops all changes.
+// Nothing guards the time before: a commit may overwrite a page that is wrongly free, and a
+// process may die of a page that leads back to itself.
 package bolt
 
 import (
@@ -41,45 +38,45 @@ import (
 )
 
 var (
-	// ErrLocked: another process holds the file, or another Store of this one.
+	// ErrLocked says that another process holds the file, or another Store of this process.
 	ErrLocked = errors.New("store file in use: stop the process that holds it, or give this one a file of its own")
-	// ErrDamaged: the file, or a record in it, is not as it was written.
+	// ErrDamaged says that the file, or a record in it, is not as it was written.
 	ErrDamaged = fmt.Errorf("store file damaged: keep it as it is and restore a backup in its place: %w", store.ErrUnreadable)
-	// ErrMissing: there is no file and MustExist said that there is one.
+	// ErrMissing says that there is no file, although MustExist was given.
 	ErrMissing = errors.New("store file missing: put it back, or, if there never was one, start without requiring it")
-	// ErrNewer: the file was written in a format that this program does not know.
+	// ErrNewer says that the file was written in a format that this program does not know.
 	ErrNewer = errors.New("store file written by a newer version: run that version or a later one")
-	// ErrUnknown: whether a commit was made is unknown, since the disk has not
-	// answered, or has failed while it was told to keep it.
+	// ErrUnknown says that it is unknown whether a commit was made: the disk has not answered,
+	// or failed while it was told to keep the commit.
 	ErrUnknown = errors.New("the disk has not answered: it is unknown whether the change was made")
-	// ErrDiskFailed: the disk failed while it was told to keep a commit. What is read
-	// from the file may not be on the disk, so that nothing is answered from it.
+	// ErrDiskFailed says that the disk failed while it was told to keep a commit. The file may
+	// say things that are not on the disk, so nothing is answered from it.
 	ErrDiskFailed = errors.New("the disk failed to keep a change: put the disk right and start again")
-	// ErrReadOnly: the store was opened with ReadOnly.
+	// ErrReadOnly says that the store was opened with ReadOnly.
 	ErrReadOnly = errors.New("the store cannot be written: allow its folder to be written")
 )
 
 const (
-	// lockWait is how long Open waits for another process to let go.
+	// lockWait is how long Open waits for another process to release the file.
 	lockWait = time.Second
-	// A page of a listing ends at either of these.
+	// A page of a listing ends at either of these limits.
 	pageRecords = 100
 	pageBytes   = 1 << 20
 )
 
-// A Store keeps records in one file. It is safe for many goroutines.
+// A Store keeps records in one file. It is safe for use by many goroutines.
 type Store struct {
 	path     string
 	identity string
 	readOnly bool
 	db       *bbolt.DB
-	file     *os.File // the one that db holds
+	file     *os.File // the file that db holds
 	seen     seen
 	queue    queue         // the sets of changes that wait to be written
-	writing  chan struct{} // held by the one commit that writes a group of them
+	writing  chan struct{} // held by the commit that is writing a group of sets
 	latest   atomic.Int64  // the last transaction that is known to be in the file
 	broken   atomic.Bool   // bbolt panicked: nothing more is asked of it
-	failed   atomic.Bool   // what the file says may not be on the disk
+	failed   atomic.Bool   // the file's content may not be on the disk
 	spoilt   atomic.Bool   // Check found damage: nothing more is written
 	closing  sync.Once
 
@@ -92,7 +89,7 @@ var (
 	_ store.Rereader = (*Store)(nil)
 )
 
-// An Option changes how Open opens.
+// An Option changes how Open opens the file.
 type Option func(*options)
 
 type options struct {
@@ -100,23 +97,21 @@ type options struct {
 	clock               func() time.Time
 }
 
-// MustExist makes Open fail with ErrMissing where there is no file, so that
-// one that was lost is never replaced by a fresh and empty one.
+// MustExist makes Open fail with ErrMissing if there is no file, so that a lost file is never
+// replaced by a new and empty one.
 func MustExist() Option { return func(o *options) { o.mustExist = true } }
 
-// ReadOnly opens a file that may lie where nothing can be written. Commits that write
-// fail with ErrReadOnly.
+// ReadOnly opens a file that may be in a place where nothing can be written. Commits that write fail with ErrReadOnly.
 func ReadOnly() Option { return func(o *options) { o.readOnly = true } }
 
-// Clock has each commit note its time, so that LastCommit tells it after a
-// restart, whatever has become of the machine's clock by then.
+// Clock makes each commit record its time. LastCommit returns that time after a restart, even
+// if the machine's clock is wrong by then.
 func Clock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
 
-// Open opens the store in the file at path; where there is none it makes one,
-// whole or not at all. How long that takes does not depend on how much the file
-// holds (see Check). It waits up to a second for another process to let go of it.
-// Its errors are ErrLocked, ErrDamaged, ErrMissing, ErrNewer, or the operating
-// system's.
+// Open opens the store in the file at path. If there is no file, it makes one, whole or not at
+// all. The time that it takes does not depend on the size of the file's content (see Check). It
+// waits up to a second for another process to release the file. Its errors are ErrLocked,
+// ErrDamaged, ErrMissing, ErrNewer, or those of the operating system.
 func Open(path string, opts ...Option) (s *Store, err error) {
 	defer while(&err, "opening store %q", path)
 	var o options
@@ -126,23 +121,22 @@ func Open(path string, opts ...Option) (s *Store, err error) {
 	return open(path, o)
 }
 
-// while says in an error what was done when it came.
+// while prefixes an error with what was being done.
 func while(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
 	}
 }
 
-// Identity is a random name given to the file when it was made. It stays the
-// same for as long as the file holds the same records.
+// Identity returns a random name that the file got when it was made. It stays the same for as
+// long as the file holds the same records.
 func (s *Store) Identity() string { return s.identity }
 
-// LastCommit is the highest time at which anything was committed before the file
-// was opened, as a Clock had it; zero if none did.
+// LastCommit returns the latest time of any commit before the file was opened, according to its
+// Clock; zero if no commit recorded its time.
 func (s *Store) LastCommit() time.Time { return s.lastCommit }
 
-// Close waits for the calls under way and lets go of the file. Closing again
-// does nothing.
+// Close waits for the calls under way and releases the file. Closing again does nothing.
 func (s *Store) Close() (err error) {
 	defer while(&err, "closing store %q", s.path)
 	s.closing.Do(func() {
@@ -180,7 +174,7 @@ func (s *Store) Reread(ctx context.Context, key store.Key, version int64, writer
 	return r, nil
 }
 
-// get also gives the transaction that read the record.
+// get also returns the transaction that read the record.
 func (s *Store) get(ctx context.Context, key store.Key) (r store.Record, transaction int64, err error) {
 	err = store.CheckKey(key)
 	if err == nil {
@@ -233,8 +227,7 @@ func (s *Store) Scan(ctx context.Context, cursor string) (page store.Page, err e
 	return page, err
 }
 
-// Due implements store.Store. Records are listed in the order of their due
-// times, and a commit shows in the listing at once.
+// Due implements store.Store. It lists records in the order of their due times, and shows a commit at once.
 func (s *Store) Due(ctx context.Context, before time.Time, cursor string) (page store.Page, err error) {
 	defer while(&err, "listing records due %q", before.UTC().Format(time.RFC3339Nano))
 	after, err := parseCursor(dueCursor, cursor)
@@ -275,7 +268,7 @@ func (s *Store) view(ctx context.Context, f func(*content) error) error {
 	return err
 }
 
-// ready returns why nothing is answered any more, or nil.
+// ready returns why the store answers nothing any more; nil if it does.
 func (s *Store) ready() error {
 	switch {
 	case s.broken.Load():
@@ -286,8 +279,8 @@ func (s *Store) ready() error {
 	return nil
 }
 
-// within runs f in a transaction and returns its number. A panic or a memory
-// fault is ErrDamaged: bbolt trusts the pages that it reads.
+// within runs f in a transaction and returns the transaction's number. A panic or a memory
+// fault becomes ErrDamaged, since bbolt trusts the pages that it reads.
 func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*content) error) (id int64, err error) {
 	if err := s.ready(); err != nil {
 		return 0, err
@@ -296,7 +289,7 @@ func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*conte
 	panicked, err := recovered(func() error {
 		return transact(func(tx *bbolt.Tx) error {
 			if id = int64(tx.ID()); id < latest {
-				// Overwritten in place, by damage or by an older backup.
+				// The file was overwritten in place, by damage or by an older backup.
 				return damaged("file has gone back to before its last commit")
 			}
 			c, err := contentOf(tx)
@@ -312,9 +305,9 @@ func (s *Store) within(transact func(func(*bbolt.Tx) error) error, f func(*conte
 	return id, err
 }
 
-// recovered runs f and makes an ErrDamaged of its panic, of which it says nothing:
-// it may quote what the file holds. Reading a mapped page that the file no longer
-// has is a fault, which would end the process.
+// recovered runs f and turns a panic into ErrDamaged. The error does not quote the panic, which
+// may quote the file's content. Reading a mapped page that the file no longer has is a memory
+// fault, which would otherwise end the process.
 func recovered(f func() error) (panicked bool, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

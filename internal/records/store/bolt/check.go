@@ -28,30 +28,30 @@ type Result struct {
 const (
 	// envChecks names the file, in the environment of the child process that checks it.
 	envChecks = "LONGSHORE_CHECKS"
-	// A child may take shortestCheck, and one second more for each checkSpeed bytes: what
-	// takes longer will never end.
+	// A child may take shortestCheck, plus a second for each checkSpeed bytes of the file: a
+	// check that takes longer will never end.
 	shortestCheck = time.Minute
 	checkSpeed    = 1 << 20
-	// A child may have checkMemory, and an eighth of the file's size more, and of that
-	// checkStack for its stack: on a damaged page bbolt's check may take memory without end.
+	// A child may use checkMemory plus an eighth of the file's size, and checkStack of that for
+	// its stack: on a damaged page, bbolt's check may use memory without end.
 	checkMemory = 128 << 20
 	checkStack  = 64 << 20
 )
 
-// Check reads everything in the file at path: it proves that each page is used once
-// and in its place (which is bbolt's own check), that each record is as it was written
-// and none is missing, and that the due index is that of the records. It changes
-// nothing. A child process does it, which is this program again: see BeChecker. That it
-// dies, or takes too long, is damage.
+// Check reads everything in the file at path. It proves that each page is used once and in its
+// place (which is bbolt's own check), that each record is as it was written and none is
+// missing, and that the due index agrees with the records. It changes nothing. A child process
+// does the work, which is this program again: see BeChecker. If the child dies or takes too
+// long, that counts as damage.
 //
-// It fails where there is nothing to judge: ErrLocked, ErrMissing, ErrNewer, the
-// context's error, the operating system's.
+// It fails if there is nothing to judge: with ErrLocked, ErrMissing, ErrNewer, the context's
+// error, or one of the operating system's.
 func Check(ctx context.Context, path string) (Result, error) {
 	return check(ctx, path, func() {})
 }
 
-// Check is the same for an open store. Commits wait until the child has opened the file,
-// and one that outgrows what of the file is mapped until it has ended. Once damage was
+// Check does the same for an open store. Commits wait until the child has opened the file; a
+// commit that needs more of the file mapped waits until the child has ended. Once damage was
 // found, each commit fails with ErrDamaged.
 func (s *Store) Check(ctx context.Context) (r Result, err error) {
 	select {
@@ -67,7 +67,7 @@ func (s *Store) Check(ctx context.Context) (r Result, err error) {
 		}
 	}
 	defer release()
-	_, err = s.within(s.db.View, func(*content) error { // what the child reads is not written over meanwhile
+	_, err = s.within(s.db.View, func(*content) error { // the transaction keeps commits from overwriting what the child reads
 		r, err = check(ctx, s.path, release)
 		return err
 	})
@@ -77,16 +77,16 @@ func (s *Store) Check(ctx context.Context) (r Result, err error) {
 	return r, err
 }
 
-// A line is one of JSON that a child writes.
+// A line is one line of JSON that a child writes.
 type line struct {
-	Open    bool    `json:"open,omitempty"` // its transaction has begun
+	Open    bool    `json:"open,omitempty"` // the child's transaction has begun
 	Problem string  `json:"problem,omitempty"`
 	Fault   string  `json:"fault,omitempty"` // there was nothing to judge
-	Kind    int     `json:"kind,omitempty"`  // of the fault: its place in faults
+	Kind    int     `json:"kind,omitempty"`  // the fault's index in faults
 	Result  *Result `json:"result,omitempty"`
 }
 
-// faults are the errors that keep their identity on the way from a child.
+// faults are the errors that keep their identity when a child reports them.
 var faults = []error{errors.New("no fault of ours"), ErrLocked, ErrMissing, ErrNewer}
 
 func check(ctx context.Context, path string, open func()) (r Result, err error) {
@@ -102,7 +102,7 @@ func check(ctx context.Context, path string, open func()) (r Result, err error) 
 	return r, err
 }
 
-// runChild runs a child to its end, and calls open once it has begun to read.
+// runChild runs a child to its end, and calls open once the child has begun to read.
 func runChild(ctx context.Context, path string, size int64, open func()) (r Result, err error) {
 	program, err := os.Executable()
 	if err == nil && os.Getenv(envChecks) != "" {
@@ -115,7 +115,7 @@ func runChild(ctx context.Context, path string, size int64, open func()) (r Resu
 	defer cancel()
 	child := exec.CommandContext(limited, program)
 	child.Env = append(os.Environ(), envChecks+"="+path)
-	alive, err := child.StdinPipe() // which ends with this process
+	alive, err := child.StdinPipe() // the pipe ends with this process
 	if err != nil {
 		return r, err
 	}
@@ -139,12 +139,12 @@ func runChild(ctx context.Context, path string, size int64, open func()) (r Resu
 		return r, ctx.Err()
 	case limited.Err() != nil:
 		return r, damaged("a check of all has not ended in time")
-	default: // its message may quote what the file holds
+	default: // the child's message may quote the file's content
 		return r, damaged("a check of all has died: %v", died)
 	}
 }
 
-// hear reads what a child says: its result is nil if it has died.
+// hear reads the child's lines; the result is nil if the child has died.
 func hear(out io.Reader, found *Damage, open func()) (*Result, error) {
 	for lines := json.NewDecoder(bufio.NewReader(out)); ; {
 		var l line
@@ -165,9 +165,9 @@ func hear(out io.Reader, found *Damage, open func()) (*Result, error) {
 	}
 }
 
-// BeChecker does nothing in a process that Check has not started; in one that it has,
-// it checks the file and ends the process. Each program that calls Check calls it
-// first, with nothing before it that has an effect.
+// BeChecker does nothing in a process that Check has not started. In a process that Check has
+// started, it checks the file and ends the process. Each program that calls Check must call
+// BeChecker first, before anything that has an effect.
 func BeChecker() {
 	path := os.Getenv(envChecks)
 	if path == "" {
@@ -176,7 +176,7 @@ func BeChecker() {
 	debug.SetMaxStack(checkStack)
 	go limitMemory(path)
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
-	go func() { // whoever started it has ended: nobody is to wait for its lock
+	go func() { // the parent has ended: no process is to wait for the child's lock
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
@@ -215,15 +215,15 @@ func limitMemory(path string) {
 	}
 }
 
-// A checker is one check, in the child.
+// A checker is one check, in the child process.
 type checker struct {
 	say    func(line)
 	result Result
 	wrong  int // problems were found
-	due    int // how many more records are due than the index has
+	due    int // how many more records are due than the index lists
 }
 
-// problem says what is damaged.
+// problem reports damage.
 func (c *checker) problem(err error) error {
 	c.wrong++
 	c.say(line{Problem: strings.TrimSuffix(err.Error(), ": "+ErrDamaged.Error())})
@@ -231,7 +231,7 @@ func (c *checker) problem(err error) error {
 }
 
 func (c *checker) file(path string) error {
-	// The list of free pages is read now: later it would not be that of the transaction.
+	// Read the list of free pages now: later it would not be that of the transaction.
 	db, file, err := openFile(path, bbolt.Options{ReadOnly: true, PreLoadFreelist: true})
 	if err != nil {
 		return err
@@ -246,7 +246,7 @@ func (c *checker) file(path string) error {
 	}
 	for problem := range tx.Check() {
 		_ = c.problem(damaged("%v", problem))
-		if c.wrong == mostProblems { // a page that leads back to itself gives them without end
+		if c.wrong == mostProblems { // a page that leads back to itself gives problems without end
 			return nil
 		}
 	}
@@ -254,7 +254,7 @@ func (c *checker) file(path string) error {
 	return err
 }
 
-// content reads all that we keep.
+// content reads and proves all entries.
 func (c *checker) content(tx *bbolt.Tx) error {
 	in, err := contentOf(tx)
 	if err != nil {
@@ -288,10 +288,10 @@ func (c *checker) content(tx *bbolt.Tx) error {
 		if err != nil {
 			return err
 		}
-		tally += sumOf(of.Get(origin)) // which the walk has proven
+		tally += sumOf(of.Get(origin)) // the walk has proven it
 	}
 	switch {
-	case c.wrong > 0: // then what is missing is no news
+	case c.wrong > 0: // missing entries are reported already
 	case c.due != 0:
 		return damaged("the due index and the records disagree")
 	case tally != about.tally:

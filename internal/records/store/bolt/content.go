@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// fileFormat is what a program must know to use the file at all.
+// fileFormat is the version of the file's format. A program that does not know the version cannot use the file.
 const fileFormat = 1
 
 var (
@@ -22,18 +22,17 @@ var (
 	aboutBucket   = []byte("about") // holds one value, under its own name
 )
 
-// An about is what the file says of itself.
+// An about is the file's description of itself.
 type about struct {
-	// tally is the sum of the checksums of all entries. It proves that no page is
-	// older than it should be.
+	// tally is the sum of the checksums of all entries. It proves that no page is older than it should be.
 	tally uint64
-	// last is when the last commit was made, in milliseconds since 1970; 0 if none noted it.
+	// last is the time of the last commit, in milliseconds since 1970; 0 if no commit recorded its time.
 	last     int64
 	identity string
 }
 
-// The value of an about is its checksum, the format, the tally, the time and the
-// identity. A later format keeps the first two where they are.
+// The value of an about is its checksum, the format, the tally, the time and the identity. A
+// later format keeps the first two in their places.
 const aboutLength = sumLength + 1 + 8 + 8
 
 func (a about) write(b *bbolt.Bucket) error {
@@ -45,14 +44,14 @@ func (a about) write(b *bbolt.Bucket) error {
 	return b.Put(aboutBucket, v)
 }
 
-// A content is what the file holds, as a transaction sees it.
+// A content is the content of the file as a transaction sees it.
 type content struct {
 	tx      *bbolt.Tx
 	records chain
-	tally   uint64 // of what is written
+	tally   uint64 // of the entries that this transaction writes
 }
 
-// contentOf finds the records, which every transaction needs.
+// contentOf finds the bucket of records, which every transaction needs.
 func contentOf(tx *bbolt.Tx) (*content, error) {
 	c := &content{tx: tx}
 	b, err := c.bucket(recordsBucket)
@@ -70,7 +69,7 @@ func (c *content) bucket(name []byte) (*bbolt.Bucket, error) {
 	return nil, damaged("bucket %q is missing", name)
 }
 
-// due is the index of what is due. What it holds is all in its keys.
+// due returns the index of due records. Its entries have no content beside their keys.
 func (c *content) due() (chain, error) {
 	b, err := c.bucket(dueBucket)
 	return chain{b, &c.tally}, err
@@ -92,7 +91,7 @@ func (c *content) about() (a about, err error) {
 	return about{binary.BigEndian.Uint64(v), int64(binary.BigEndian.Uint64(v[8:])), string(v[16:])}, nil
 }
 
-// make makes the file an empty one.
+// make makes an empty file.
 func (c *content) make(identity string) error {
 	var err error
 	for _, name := range [][]byte{recordsBucket, dueBucket, aboutBucket} {
@@ -117,8 +116,8 @@ func (c *content) read(key []byte) (r store.Record, found bool, err error) {
 	return r, err == nil, err
 }
 
-// list fills a page with the records whose joined keys start with prefix, from the key
-// on. It leaves out damaged ones, and names them in the error.
+// list fills a page with the records whose joined keys start with prefix, beginning with the
+// key from. It leaves out damaged records, and names them in the error.
 func (c *content) list(p pager, prefix, from []byte) (store.Page, error) {
 	err := c.records.walk(from, func(k, v []byte) (bool, error) {
 		if !bytes.HasPrefix(k, prefix) || p.ends() {
@@ -133,7 +132,7 @@ func (c *content) list(p pager, prefix, from []byte) (store.Page, error) {
 	return p.page, p.left(err)
 }
 
-// listDue is like list, of the records that are due.
+// listDue is like list, for the records that are due.
 func (c *content) listDue(before time.Time, after []byte) (store.Page, error) {
 	index, err := c.due()
 	if err != nil {
@@ -164,18 +163,18 @@ func (c *content) listDue(before time.Time, after []byte) (store.Page, error) {
 	return p.page, p.left(err)
 }
 
-// A pager fills a page. It is asked whether the page ends only when there is
-// one more record, so that no listing goes on to an empty page.
+// A pager fills a page. It is asked whether the page ends only when there is one more record,
+// so that no listing continues with an empty page.
 type pager struct {
-	limit int                 // of records; 0 for pageRecords, which it is at most
-	next  func([]byte) string // how the listing goes on after a key
+	limit int                 // the most records in a page; 0 for pageRecords, which is also the upper bound
+	next  func([]byte) string // returns the cursor with which the listing goes on after a key
 	page  store.Page
 	bytes int
 	last  []byte
 	Damage
 }
 
-// left is the error beside a page.
+// left returns the error that comes with a page.
 func (p *pager) left(err error) error {
 	if more := p.Wrong - len(p.Problems); more > 0 {
 		err = errors.Join(err, damaged("%d more are damaged", more))
@@ -197,14 +196,14 @@ func (p *pager) add(key []byte, r store.Record) {
 	p.last = key
 }
 
-// Damage is what was found to be damaged.
+// Damage is the damage that was found.
 type Damage struct {
-	// Problems are the first of what is wrong, at most mostProblems of Wrong.
+	// Problems are the first of the Wrong problems, at most mostProblems.
 	Problems []error
 	Wrong    int
 }
 
-// mostProblems bounds what is remembered of a file that is all wrong.
+// mostProblems bounds the problems that are remembered, for a file that is all wrong.
 const mostProblems = 100
 
 // Add notes one more problem.
@@ -214,14 +213,13 @@ func (d *Damage) Add(err error) {
 	}
 }
 
-// leaveOut notes a problem for a caller that goes on past it.
+// leaveOut notes a problem and lets the caller go on past it.
 func (d *Damage) leaveOut(err error) error {
 	d.Add(err)
 	return nil
 }
 
-// require returns ErrConflict unless each record is at the version that its
-// change names. It changes nothing.
+// require returns ErrConflict unless each record is at the version that its change names. It changes nothing.
 func (c *content) require(changes []store.Change) error {
 	for _, change := range changes {
 		r := change.Record
@@ -237,8 +235,7 @@ func (c *content) require(changes []store.Change) error {
 	return nil
 }
 
-// apply makes the changes, which require has allowed. On an error the transaction must
-// be rolled back.
+// apply makes the changes, which require has allowed. After an error the transaction must be rolled back.
 func (c *content) apply(due chain, changes []store.Change) error {
 	for _, change := range changes {
 		if change.Action == store.ActionCheck {
@@ -278,7 +275,7 @@ func (c *content) change(due chain, change store.Change) error {
 	return move(due, key, old.Due, next.Due)
 }
 
-// move changes when a record is due.
+// move moves a record in the due index from one time to another.
 func move(due chain, key []byte, from, to time.Time) error {
 	was, wasDue := milliseconds(from)
 	is, isDue := milliseconds(to)

@@ -11,9 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// joinKey puts the partition's length first, so that no two keys ever join to
-// the same bytes, one partition's records stand together, and a sort key's
-// prefix is a prefix of the joined key.
+// joinKey puts the partition's length first, so that no two keys join to the same bytes, the records of
+// one partition stand together, and a prefix of a sort key is a prefix of the joined key.
 func joinKey(k store.Key) []byte {
 	b := make([]byte, 0, 2+len(k.Partition)+len(k.Sort))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(k.Partition)))
@@ -21,7 +20,7 @@ func joinKey(k store.Key) []byte {
 	return append(b, k.Sort...)
 }
 
-// behind is the first key that can follow on another.
+// behind returns the first key that can follow another.
 func behind(key []byte) []byte {
 	if key == nil {
 		return first
@@ -29,7 +28,7 @@ func behind(key []byte) []byte {
 	return append(key[:len(key):len(key)], 0)
 }
 
-// nameOf names the entry of a key in a message.
+// nameOf names an entry in a message, by its key.
 func nameOf(key []byte) string {
 	if bytes.Equal(key, origin) {
 		return "the beginning"
@@ -45,7 +44,7 @@ func nameOf(key []byte) string {
 	return fmt.Sprintf("entry %q", key)
 }
 
-// sortOf is the sort key in a joined key that decodeWhole has accepted.
+// sortOf returns the sort key in a joined key that decodeWhole has accepted.
 func sortOf(b []byte) string { return string(b[2+int(binary.BigEndian.Uint16(b)):]) }
 
 func splitKey(b []byte) (store.Key, error) {
@@ -57,8 +56,7 @@ func splitKey(b []byte) (store.Key, error) {
 	return store.Key{}, damaged("key %q is not one of a record", b)
 }
 
-// dueKey orders the index by time, then by record. Flipping the sign bit puts
-// the times before 1970 first.
+// dueKey orders the index by time, then by record. Flipping the sign bit puts times before 1970 first.
 func dueKey(milliseconds int64, recordKey []byte) []byte {
 	b := make([]byte, 0, 8+len(recordKey))
 	return append(binary.BigEndian.AppendUint64(b, uint64(milliseconds)^1<<63), recordKey...)
@@ -71,16 +69,16 @@ func splitDueKey(b []byte) (milliseconds int64, recordKey []byte, err error) {
 	return int64(binary.BigEndian.Uint64(b) ^ 1<<63), b[8:], nil
 }
 
-// A record's value is, behind the head of its entry, a byte that says which times
-// follow, then numbers as variable lengths: version, schema, due in milliseconds and
-// expiry in seconds since 1970, the length of the writer; then the writer and the body.
-// A change of how records are written raises fileFormat.
+// A record's value is the head of its entry, then a byte that says which times follow, then
+// numbers of variable length: version, schema, due in milliseconds and expiry in seconds since
+// 1970, the length of the writer; then the writer and the body. Changing how records are
+// written raises fileFormat.
 const (
 	hasDue     = 1 << 0
 	hasExpires = 1 << 1
 )
 
-// encode gives the value of a record, with room for its head.
+// encode returns the value of a record, with room for its head.
 func encode(r store.Record) []byte {
 	var times byte
 	due, ok := milliseconds(r.Due)
@@ -106,7 +104,7 @@ func encode(r store.Record) []byte {
 	return append(b, r.Body...)
 }
 
-// decodeWhole proves an entry and gives its record, with a body of its own.
+// decodeWhole proves an entry and returns its record, with a body of its own.
 func decodeWhole(key, value []byte) (r store.Record, err error) {
 	if err = proven(key, value); err == nil {
 		r, err = decode(key, value)
@@ -117,8 +115,7 @@ func decodeWhole(key, value []byte) (r store.Record, err error) {
 	return own(r), err
 }
 
-// decode gives the record of an entry that is proven, without its key and with the body
-// that is in value, which bbolt takes back.
+// decode returns the record of a proven entry, without its key. Its body is a part of value, which bbolt takes back.
 func decode(key, value []byte) (r store.Record, err error) {
 	b := value[headLength:]
 	if len(b) == 0 {
@@ -151,21 +148,20 @@ func decode(key, value []byte) (r store.Record, err error) {
 	return r, nil
 }
 
-// own gives the record a body of its own.
+// own returns the record with a body of its own.
 func own(r store.Record) store.Record {
 	r.Body = bytes.Clone(r.Body)
 	return r
 }
 
-// milliseconds is the time as it is kept, and whether it is one: what is cut
-// down to the zero time is none.
+// milliseconds returns the time as it is stored, and whether there is one: a time that is cut
+// down to the zero time counts as none.
 func milliseconds(t time.Time) (int64, bool) {
 	ms := t.UnixMilli()
 	return ms, ms != (time.Time{}).UnixMilli()
 }
 
-// A cursor is the key that the page before ended with, marked with the
-// listing that it is for.
+// A cursor is the key with which the previous page ended, preceded by a byte for the kind of listing.
 const (
 	scanCursor = 'l'
 	dueCursor  = 'd'
@@ -175,8 +171,7 @@ func newCursor(kind byte) func(key []byte) string {
 	return func(key []byte) string { return base64.RawURLEncoding.EncodeToString(append([]byte{kind}, key...)) }
 }
 
-// parseCursor returns the key that the listing starts after; nil for a first
-// page.
+// parseCursor returns the key after which the listing starts; nil for the first page.
 func parseCursor(kind byte, cursor string) ([]byte, error) {
 	if cursor == "" {
 		return nil, nil

@@ -12,27 +12,26 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// A commit waits for the disk, and the disk takes as long for one set of changes
-// as for many. So commits that arrive while another one waits are written
-// together: the next writer writes all sets that wait by then.
+// A commit waits for the disk, and the disk takes as long for one set of changes as for many.
+// So commits that arrive while another one waits are written together: the next writer writes
+// all sets that wait by then.
 //
-// bbolt's own Batch runs all of them again when one fails, and here conflicts
-// are normal.
+// This package does not use bbolt's own Batch, which runs all sets again when one fails: here conflicts are normal.
 
-// A group ends at either of these, so that no commit waits for long behind it.
+// A group ends at either of these limits, so that no commit waits for long behind it.
 const (
 	groupSets  = 256
 	groupBytes = 8 << 20
-	// mostEmptied is more leaves than a group can empty.
+	// mostEmptied is more than the number of leaves that a group can empty.
 	mostEmptied = 2 * groupSets * store.MaxChanges
 )
 
-// A set is the changes of one commit.
+// A set holds the changes of one commit.
 type set struct {
 	ctx     context.Context // once it ends, a set that still waits is not written
 	changes []store.Change
-	answer  chan error // holds one
-	fault   error      // damage that was met while its changes were made
+	answer  chan error // has room for one answer
+	fault   error      // the damage that was met while the changes were made
 }
 
 func (s *set) bytes() int {
@@ -43,7 +42,7 @@ func (s *set) bytes() int {
 	return n
 }
 
-// A queue holds the sets that wait, in the order in which they came.
+// A queue holds the waiting sets, in the order in which they arrived.
 type queue struct {
 	mu   sync.Mutex
 	sets []*set
@@ -55,7 +54,7 @@ func (q *queue) join(s *set) {
 	q.sets = append(q.sets, s)
 }
 
-// leave takes a set out of the queue, and reports false if it is in a group.
+// leave takes a set out of the queue. It reports false if the set is in a group already.
 func (q *queue) leave(s *set) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,7 +66,7 @@ func (q *queue) leave(s *set) bool {
 	return true
 }
 
-// group takes the sets out that are to be written now; none if none waits.
+// group takes the sets to be written now out of the queue; none if no set waits.
 func (q *queue) group() []*set {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,8 +80,8 @@ func (q *queue) group() []*set {
 	return group
 }
 
-// commit returns the context's error only if nothing was changed. A disk that is at work on
-// the set does not hold up a caller whose context ends.
+// commit returns the context's error only if nothing was changed. If the context ends while the
+// disk is at work on the set, the caller does not wait for the disk.
 func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	mine := &set{ctx: ctx, changes: changes, answer: make(chan error, 1)}
 	s.queue.join(mine)
@@ -110,17 +109,17 @@ func (s *Store) commit(ctx context.Context, changes []store.Change) error {
 	}
 }
 
-// Errors that roll a group back.
+// These errors roll a group back.
 var (
 	errNothing = errors.New("nothing to write")
-	// errAgain: a set met damage midway, and the others are to be written without it.
+	// errAgain says that a set met damage midway, and that the others are to be written without it.
 	errAgain = errors.New("damage midway")
 )
 
-// writeGroup writes the sets that wait, in one transaction, and answers each
-// after the disk has it. A conflict is answered then, too: it may be one with
-// a set of the same group. If the transaction fails, it is unknown what of it is
-// on the disk, and all are told so. It reports false if none waits.
+// writeGroup writes the waiting sets in one transaction, and answers each of them once it is on
+// the disk. A conflict is answered only then too, since it may be a conflict with a set of the
+// same group. If the transaction fails, it is unknown how much of it is on the disk, and every
+// set gets that answer. It reports false if no set waits.
 func (s *Store) writeGroup() bool {
 	group := s.queue.group()
 	if len(group) == 0 {
@@ -147,8 +146,7 @@ func (s *Store) writeGroup() bool {
 	case errors.Is(err, errNothing):
 		err = nil
 	case applied && !(full(err) && s.before(committed)):
-		// After a sync that failed, another one proves nothing: what the system
-		// could not write it has forgotten.
+		// After a failed sync, another one proves nothing: the system has forgotten the data that it could not write.
 		s.failed.Store(true)
 		err = errors.Join(err, ErrDiskFailed)
 	}
@@ -161,7 +159,7 @@ func (s *Store) writeGroup() bool {
 	return true
 }
 
-// full reports whether a disk refused a commit for want of space.
+// full reports whether the disk refused a commit for lack of space.
 func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // before reports whether the file is as it was before a commit that failed.
@@ -170,8 +168,8 @@ func (s *Store) before(committed int64) bool {
 	return err == nil && id < committed
 }
 
-// applyAll makes the changes of each set that the sets before it allow, each
-// whole or not at all, and says what became of each.
+// applyAll makes the changes of each set that the sets before it allow, each set whole or not
+// at all, and fills in the answer to each set.
 func (c *content) applyAll(group []*set, answers []error, clock func() time.Time) error {
 	about, err := c.about()
 	if err != nil {
@@ -202,7 +200,7 @@ func (c *content) applyAll(group []*set, answers []error, clock func() time.Time
 		return errNothing
 	}
 	about.tally += c.tally
-	if clock != nil { // one that has gone back does not move the time back
+	if clock != nil { // a clock that has gone back does not move the time back
 		about.last = max(about.last, clock().UnixMilli())
 	}
 	b, err := c.bucket(aboutBucket)
@@ -212,7 +210,7 @@ func (c *content) applyAll(group []*set, answers []error, clock func() time.Time
 	return about.write(b)
 }
 
-// writes reports whether any of the changes changes something.
+// writes reports whether any of the changes writes or deletes.
 func writes(changes []store.Change) bool {
 	return slices.ContainsFunc(changes, func(c store.Change) bool { return c.Action != store.ActionCheck })
 }

@@ -39,7 +39,7 @@ func open(path string, o options) (*Store, error) {
 	return s, nil
 }
 
-// usable judges what stands at the path.
+// usable returns why the file at the path cannot be used; nil if it can.
 func usable(info fs.FileInfo, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -55,7 +55,7 @@ func usable(info fs.FileInfo, err error) error {
 	return nil
 }
 
-// prove reads what the file says of itself, and lets Check read beside this process.
+// prove reads the file's description of itself, and lets Check read beside this process.
 func (s *Store) prove() error {
 	if err := s.checkHead(); err != nil {
 		return err
@@ -75,10 +75,10 @@ func (s *Store) prove() error {
 	return err
 }
 
-// A page begins with its number, its kind (2 bytes at pageKind) and how many more pages
-// it spreads over (4 bytes at pageMore). Pages 0 and 1 are the metas: behind the
-// page's header at metaFree the page with the list of free pages, at metaEnd the first one
-// that is not in use, at metaTx the transaction, at metaSum the checksum of all that.
+// A page begins with its number, its kind (2 bytes at pageKind) and the number of further pages
+// that it extends over (4 bytes at pageMore). Pages 0 and 1 are the metas. Behind the page's
+// header, a meta has at metaFree the page with the list of free pages, at metaEnd the first
+// page that is not in use, at metaTx the transaction, and at metaSum the checksum of all that.
 const (
 	pageKind, pageMore, pageHeader           = 8, 12, 16
 	metaFree, metaEnd, metaTx, metaSum, meta = 32, 40, 48, 56, 64
@@ -87,11 +87,10 @@ const (
 
 func (s *Store) checkHead() error { return checkHead(s.file, int64(s.db.Info().PageSize)) }
 
-// checkHead proves what bbolt takes on trust before it writes: that both metas are
-// whole, the file as long as they say, and the list of free pages one. bbolt makes do with
-// one meta: the other is the state before the last commit, and going back to it would
-// lose what was accepted. A crash leaves both whole, since a meta lies within one
-// sector of the disk.
+// checkHead proves what bbolt takes on trust before it writes: that both metas are whole, that the file
+// is as long as they say, and that the list of free pages is one. bbolt makes do with one meta, but the
+// other one is the state before the last commit, and going back to it would lose accepted changes. A
+// crash leaves both metas whole, since a meta lies within one sector of the disk.
 func checkHead(file *os.File, pageSize int64) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -126,8 +125,7 @@ func checkHead(file *os.File, pageSize int64) error {
 	return nil
 }
 
-// openFile has bbolt open a file that exists, and returns the handle that
-// bbolt holds beside it.
+// openFile lets bbolt open a file that exists, and also returns the handle that bbolt holds.
 func openFile(path string, how bbolt.Options) (*bbolt.DB, *os.File, error) {
 	var db *bbolt.DB
 	var file *os.File
@@ -160,10 +158,9 @@ func openFile(path string, how bbolt.Options) (*bbolt.DB, *os.File, error) {
 	}
 }
 
-// create makes the file under another name and links it to its own, so that
-// it is there whole or not at all. A link, unlike a rename, never replaces a
-// file that another process has made and filled in the meantime. If it is
-// killed, a file ending in ".new" stays behind, which nobody reads.
+// create makes the file under another name and links it to its own name, so that it is there whole
+// or not at all. A link, unlike a rename, never replaces a file that another process has made and
+// filled in the meantime. If create is killed, an unused file ending in ".new" stays behind.
 func create(path string) (err error) {
 	dir := filepath.Dir(path)
 	temporary, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.new") // mode 0600
@@ -197,10 +194,9 @@ func create(path string) (err error) {
 	return err
 }
 
-// syncFolder puts a file's name on the disk, as syncing the file does its
-// content.
+// syncFolder puts a file's name on the disk, as syncing the file does with its content.
 func syncFolder(dir string) error {
-	if runtime.GOOS == "windows" { // which has no such call and needs none
+	if runtime.GOOS == "windows" { // Windows has no such call and needs none
 		return nil
 	}
 	d, err := os.Open(dir)

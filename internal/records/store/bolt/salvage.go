@@ -10,13 +10,12 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// Salvage writes what is whole of the damaged file at from into a new file at to: each
-// record as it was, at its version. Keep says which of them; the new file has the
-// identity that is given; the result has that of the damaged one, empty if that is damaged,
-// too. The damaged one is not changed. It reads from both ends to where
-// bbolt fails, so that of two pages on which it does all between them is lost. It fails
-// with ErrNewer, ErrMissing or ErrDamaged if nothing can be read; what it leaves at to
-// then is of no use.
+// Salvage copies what is whole in the damaged file at from into a new file at to: each record
+// as it was, at its version. Keep says which records to copy. The new file has the given
+// identity; the result has that of the damaged file, or an empty one if that is damaged too.
+// The damaged file is not changed. Salvage reads from both ends up to the page on which bbolt
+// fails, so if bbolt fails on two pages, all records between them are lost. It fails with
+// ErrNewer, ErrMissing or ErrDamaged if nothing can be read; the file at to is then of no use.
 func Salvage(from, to, identity string, keep func(store.Record) bool) (_ Result, err error) {
 	defer while(&err, "salvaging store %q", from)
 	s := salvage{keep: keep, about: about{identity: identity}}
@@ -29,7 +28,7 @@ type salvage struct {
 	Result
 	keep  func(store.Record) bool
 	to    *bbolt.DB
-	about about // of the new file
+	about about // describes the new file
 	batch []store.Record
 	bytes int
 }
@@ -57,7 +56,7 @@ func (s *salvage) file(from, to string) (err error) {
 	return errors.Join(err, s.to.Sync())
 }
 
-// all reads what is left.
+// all reads and copies the records that are left.
 func (s *salvage) all(tx *bbolt.Tx) error {
 	var in *content
 	var was about
@@ -71,7 +70,7 @@ func (s *salvage) all(tx *bbolt.Tx) error {
 		return err
 	}
 	s.Identity, s.about.last = was.identity, was.last
-	last := origin // that was read from the beginning
+	last := origin // the last key that was read from the beginning
 	panicked, err := recovered(func() error {
 		return in.records.walk(first, func(k, v []byte) (bool, error) {
 			last = k
@@ -89,14 +88,14 @@ func (s *salvage) all(tx *bbolt.Tx) error {
 	return past(err, s.leaveOut)
 }
 
-// back reads from the end to the key last.
+// back reads backwards from the end to the key last.
 func (s *salvage) back(cursor *bbolt.Cursor, last []byte) error {
 	for key, value := cursor.Last(); bytes.Compare(key, last) > 0; {
 		if err := past(s.record(key, value), s.leaveOut); err != nil {
 			return err
 		}
 		behind := key
-		if key, value = cursor.Prev(); bytes.Compare(key, behind) >= 0 { // or it might have no end
+		if key, value = cursor.Prev(); bytes.Compare(key, behind) >= 0 { // otherwise the loop might never end
 			return damaged("entries are out of order before %s", nameOf(behind))
 		}
 	}
@@ -117,7 +116,7 @@ func (s *salvage) record(key, value []byte) error {
 	return s.flush()
 }
 
-// flush writes the records that were read, and what the file says of itself.
+// flush writes the records of the batch, and the file's description of itself.
 func (s *salvage) flush() error {
 	err := s.to.Update(func(tx *bbolt.Tx) error {
 		c, err := contentOf(tx)
@@ -133,7 +132,7 @@ func (s *salvage) flush() error {
 			return err
 		}
 		for _, r := range s.batch {
-			r.Version-- // which is what a change begins with
+			r.Version-- // a change names the version before it
 			if err := c.change(due, store.Put(r)); err != nil {
 				return err
 			}

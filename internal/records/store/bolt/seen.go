@@ -7,14 +7,13 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// mostSeen bounds what is remembered of records, by their number.
+// mostSeen bounds the number of remembered records.
 const mostSeen = 4096
 
-// A seen holds records as they were last read, without their bodies, for callers that
-// have the body and ask whether it is still the one: platforms poll one record many times.
-// The file is this process's alone, so that what was read stays true until a commit begins
-// to change it; then it is dropped. A read that began before that commit may end after it,
-// and is not remembered.
+// A seen holds records as they were last read, without their bodies, for callers that have the
+// body and ask whether it is still current: platforms poll one record many times. Only this
+// process writes the file, so a record stays true until a commit begins to change it; then it
+// is dropped. A read that began before that commit may end after it, and is not remembered.
 type seen struct {
 	mu   sync.RWMutex
 	kept map[store.Key]store.Record
@@ -22,7 +21,7 @@ type seen struct {
 	from int64
 }
 
-// recall gives a record if it is of this version and this writer.
+// recall returns a record if it has this version and this writer.
 func (s *seen) recall(key store.Key, version int64, writer string) (store.Record, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -30,7 +29,7 @@ func (s *seen) recall(key store.Key, version int64, writer string) (store.Record
 	return r, ok && r.Version == version && r.Writer == writer
 }
 
-// remember keeps a record as a transaction has read it.
+// remember keeps a record that a transaction has read.
 func (s *seen) remember(r store.Record, transaction int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +43,7 @@ func (s *seen) remember(r store.Record, transaction int64) {
 	s.kept[r.Key] = r
 }
 
-// forget drops what a transaction is about to change.
+// forget drops the records that a transaction is about to change.
 func (s *seen) forget(group []*set, transaction int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +55,7 @@ func (s *seen) forget(group []*set, transaction int64) {
 	}
 }
 
-// end drops everything for good.
+// end drops everything and remembers nothing more.
 func (s *seen) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,6 +4,5 @@ package bolt
 
 import "os"
 
-// share changes nothing: where locks cannot change hands, Check reads only a file that
-// nobody writes.
+// share changes nothing: where a lock cannot be shared, Check reads only a file that no process has open for writing.
 func share(*os.File) error { return nil }

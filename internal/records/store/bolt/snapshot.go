@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// Snapshot writes all records as they are at one moment into a new file, which is
-// a store file of the same identity. Commits go on meanwhile; those after that
-// moment are not in it. It fails once damage was found: a backup of that would take the
-// place of a good one. What it leaves of the file after an error is of no use.
+// Snapshot writes all records as they are at one moment into a new file, which is a store file
+// with the same identity. Commits go on meanwhile; those after that moment are not in the
+// snapshot. It fails once damage was found, since a backup of damage would take the place of a
+// good one. After an error, the part of the file that it leaves is of no use.
 func (s *Store) Snapshot(path string) (err error) {
 	defer while(&err, "writing a snapshot of store %q", s.path)
 	if s.spoilt.Load() {

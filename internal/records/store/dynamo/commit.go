@@ -13,9 +13,9 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// Commit implements store.Store. One change is one PutItem or DeleteItem, or
-// if it is a check one GetItem; several are one TransactWriteItems. Changes
-// that together are more than DynamoDB takes (4 MB) are ErrInvalid.
+// Commit implements store.Store. One change is one PutItem or DeleteItem or, if it is a check,
+// one GetItem; several changes are one TransactWriteItems. If all changes together are larger
+// than DynamoDB takes (4 MB), the error is ErrInvalid.
 func (s *Store) Commit(ctx context.Context, changes ...store.Change) (err error) {
 	defer while(&err, "committing %d changes", len(changes))
 	if err := store.CheckChanges(changes); err != nil {
@@ -38,17 +38,16 @@ func (s *Store) Commit(ctx context.Context, changes ...store.Change) (err error)
 	case f.kind == changed && landed(changes, f.found):
 		return nil
 	}
-	// A conflict would say that nothing was changed, which after a try
-	// without an answer nobody knows: it may be that try which is in the way,
-	// with another commit on top of it.
+	// ErrConflict would say that nothing was changed. After a try without an answer, that is unknown: the
+	// version in the way may be the one that this try wrote, perhaps with another commit on top of it.
 	return fmt.Errorf("it is not known whether the changes were made: %w", err)
 }
 
-// write is the call that makes the changes.
+// write returns the call that makes the changes.
 func (s *Store) write(changes []store.Change) func(context.Context) error {
 	if len(changes) > 1 {
-		// The token is the same in every try: DynamoDB answers a try that follows on one that
-		// has landed with success, and does nothing.
+		// The token is the same in every try: if an earlier try has landed, DynamoDB answers a
+		// later one with success, and does nothing.
 		in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(rand.Text())}
 		for _, c := range changes {
 			in.TransactItems = append(in.TransactItems, s.item(c))
@@ -72,7 +71,7 @@ func (s *Store) write(changes []store.Change) func(context.Context) error {
 	})
 }
 
-// writing is one try of a call whose answer says nothing but whether it was done.
+// writing returns one try of a call, of whose answer only the error counts.
 func writing[In, Out any](
 	call func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), in *In,
 ) func(context.Context) error {
@@ -82,7 +81,7 @@ func writing[In, Out any](
 	}
 }
 
-// item is one change with its condition, in the form of transactions.
+// item returns one change with its condition, in the form of a transaction's item.
 func (s *Store) item(c store.Change) types.TransactWriteItem {
 	condition, names := "attribute_not_exists(#attribute)", map[string]string{"#attribute": AttributePartition}
 	var values item
@@ -97,7 +96,7 @@ func (s *Store) item(c store.Change) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: &s.table, Item: encode(next),
 			ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
-			// So that a try can tell what it has met from its own work.
+			// With the old item, a try can tell whether it has met its own work.
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}
 	case store.ActionDelete:
@@ -113,7 +112,7 @@ func (s *Store) item(c store.Change) types.TransactWriteItem {
 	}
 }
 
-// check is a commit that only checks one record.
+// check carries out a commit that only checks one record.
 func (s *Store) check(ctx context.Context, want store.Record) error {
 	r, err := s.Get(ctx, want.Key)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -125,7 +124,7 @@ func (s *Store) check(ctx context.Context, want store.Record) error {
 	return nil
 }
 
-// conflict names the record that was changed, if it is known which.
+// conflict returns an ErrConflict that names the changed record, if that is known.
 func conflict(changes []store.Change, at int) error {
 	if at < 0 || at >= len(changes) {
 		return store.ErrConflict
@@ -134,8 +133,8 @@ func conflict(changes []store.Change, at int) error {
 	return fmt.Errorf("record %q of %q is not at version %d: %w", r.Sort, r.Partition, r.Version, store.ErrConflict)
 }
 
-// landed reports whether one of the items that conditions met is as these
-// changes write it. All of a commit lands or nothing, so one is enough.
+// landed reports whether one of the items that conditions met is as these changes write it. A
+// commit lands as a whole or not at all, so one item is enough.
 func landed(changes []store.Change, found map[int]item) bool {
 	for n, i := range found {
 		if n >= len(changes) || changes[n].Action != store.ActionPut {

@@ -1,19 +1,16 @@
-// Package dynamo owns keeping the records of package store in one table of
-// DynamoDB: how records, conditions and cursors are written there, and what
-// its errors mean for a commit.
+// Package dynamo keeps the records of package store in one table of DynamoDB. It owns how records,
+// conditions and cursors are written there, and what DynamoDB's errors mean for a commit.
 //
-// It needs a table as its constants describe it. A commit of one change is
-// one conditional write, or one read if it only checks; a commit of several
-// is one transaction. The index of what is due holds keys alone and the
-// records are read from the table: an index with whole records would be
-// written at each commit and hold what it says twice, for a listing that the
-// reaper makes once a minute and that finds few.
+// It needs a table as its constants describe it. A commit of one change is one conditional
+// write, or one read if it only checks; a commit of several changes is one transaction. The
+// index of due records holds only keys, and the records are read from the table: an index with
+// whole records would be written at each commit and hold everything twice, for a listing that
+// the reaper makes once a minute and that finds few records.
 //
-// It repeats what passes (throttling, collisions of transactions, lost
-// answers) and switches the repetitions of the SDK off, because only a caller that
-// sees every try knows whether one of them has gone without an answer. It leaves
-// to its callers what the records mean, and to DynamoDB when what has expired
-// is dropped.
+// It repeats calls after passing faults (throttling, collisions of transactions, lost answers)
+// and switches the repetitions of the SDK off, because only a caller that sees every try knows
+// whether one of them went without an answer. It leaves the meaning of the records to its
+// callers, and the dropping of expired records to DynamoDB.
 package dynamo
 
 import (
@@ -32,7 +29,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// Reads are the calls of *dynamodb.Client that change nothing.
+// Reads are the methods of *dynamodb.Client that change nothing.
 type Reads interface {
 	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(
@@ -43,7 +40,7 @@ type Reads interface {
 	Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 }
 
-// Writes are the calls of *dynamodb.Client that change something.
+// Writes are the methods of *dynamodb.Client that change something.
 type Writes interface {
 	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
 	DeleteItem(
@@ -53,7 +50,7 @@ type Writes interface {
 		opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// API is what a Store calls of *dynamodb.Client.
+// API holds the methods of *dynamodb.Client that a Store calls.
 type API interface {
 	Reads
 	Writes
@@ -64,14 +61,13 @@ type Options struct {
 	// Sleep waits for d or until ctx is done, and then returns its error.
 	// Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
-	// Jitter gives a number from 0 to less than 1. Default: a random one.
+	// Jitter returns a number from 0 to less than 1. Default: a random one.
 	Jitter func() float64
-	// TryTimeout ends a try that gets no answer. Default: 5 s, where DynamoDB
-	// needs milliseconds.
+	// TryTimeout ends a try that gets no answer. Default: 5 s; DynamoDB usually answers within milliseconds.
 	TryTimeout time.Duration
 }
 
-// A Store keeps records in one table. It is safe for many goroutines.
+// A Store keeps records in one table. It is safe for use by many goroutines.
 type Store struct {
 	client API
 	table  string
@@ -82,7 +78,7 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// New makes a store over a table that exists. It calls nothing.
+// New returns a store over a table that exists. It calls nothing.
 func New(client API, table string, o Options) *Store {
 	if o.Sleep == nil {
 		o.Sleep = waiting.For
@@ -96,14 +92,14 @@ func New(client API, table string, o Options) *Store {
 	return &Store{client: client, table: table, sleep: o.Sleep, jitter: o.Jitter, try: o.TryTimeout}
 }
 
-// while says in an error what was done when it came.
+// while prefixes an error with what was being done.
 func while(err *error, format string, args ...any) {
 	if *err != nil {
 		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
 	}
 }
 
-// reading makes a call that changes nothing, until its answer is final.
+// reading repeats a call that changes nothing, until its answer is final.
 func reading[In, Out any](
 	ctx context.Context, s *Store, call func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), in *In,
 ) (out *Out, err error) {
@@ -168,10 +164,9 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 	return page, err
 }
 
-// Due implements store.Store. Each page is one Query of a shard of the index, of
-// up to 100 keys, and unless it is empty one BatchGetItem for its records. At each
-// minute of before, a listing begins with another shard. The records are as the
-// table has them now, whatever the index says.
+// Due implements store.Store. Each page is one Query of up to 100 keys of one shard of the index
+// and, unless it is empty, one BatchGetItem for their records. At each minute of before, a listing
+// begins with another shard. The records are as the table has them now, whatever the index says.
 func (s *Store) Due(ctx context.Context, until time.Time, cursor string) (_ store.Page, err error) {
 	defer while(&err, "listing records due %q", until.UTC().Format(time.RFC3339Nano))
 	before := until.UnixMilli()
@@ -198,7 +193,7 @@ func (s *Store) Due(ctx context.Context, until time.Time, cursor string) (_ stor
 		if err != nil {
 			return store.Page{}, err
 		}
-		// While a record moves within the index it may stand there twice.
+		// While a record moves within the index, the index may list it twice.
 		if !seen[k] {
 			keys, seen[k] = append(keys, k), true
 		}
@@ -248,8 +243,8 @@ func (s *Store) Scan(ctx context.Context, at string) (_ store.Page, err error) {
 	return page, err
 }
 
-// pageOf is a page of a listing in the order of the table, and the key that it
-// goes on after, if it does. The error names what cannot be read.
+// pageOf returns a page of a listing in the order of the table, and the key after which the
+// listing goes on, if it does. The error names the records that cannot be read.
 func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page, last store.Key, _ error) {
 	var errs []error
 	for _, i := range items {
@@ -271,8 +266,8 @@ func pageOf(items []map[string]types.AttributeValue, end item) (page store.Page,
 // duePage is how many keys BatchGetItem takes.
 const duePage = 100
 
-// getAll reads up to duePage records; those that are absent are left out, and those
-// that cannot be read, which unreadable names.
+// getAll reads up to duePage records. It leaves out absent records and records that cannot be
+// read; unreadable names the latter.
 func (s *Store) getAll(ctx context.Context, keys []store.Key) (found map[store.Key]store.Record, unreadable, _ error) {
 	found = map[store.Key]store.Record{}
 	var left []map[string]types.AttributeValue
@@ -294,8 +289,8 @@ func (s *Store) getAll(ctx context.Context, keys []store.Key) (found map[store.K
 			}
 			found[r.Key] = r
 		}
-		// Keys are left over because one answer holds no more, or, if none was answered,
-		// because they were throttled.
+		// Keys are left over because one answer has no room for them or, if no key was
+		// answered, because they were throttled.
 		rest := out.UnprocessedKeys[s.table].Keys
 		if len(rest) < len(left) {
 			idle = 0

@@ -17,37 +17,36 @@ import (
 
 const (
 	tryTimeout = 5 * time.Second
-	// maxTries and the pauses between them take 5 s on average, 10 s at most.
+	// maxTries tries, with the pauses between them, take 5 s on average and 10 s at most.
 	maxTries   = 12
 	firstPause = 20 * time.Millisecond
 	longPause  = 2 * time.Second
 )
 
-// errUnprocessed: DynamoDB answers that it is too busy, in the way of
-// BatchGetItem.
+// errUnprocessed says that DynamoDB is too busy, which BatchGetItem reports without an error.
 var errUnprocessed = errors.New("records were left unread: the table is throttled")
 
 // once switches the SDK's own repetitions off.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// A kind says what an error means for what was called.
+// A kind says what an error means for the call.
 type kind int
 
 const (
-	permanent  kind = iota // refused: nothing was done, nor will be
-	invalid                // refused, because of the call itself
+	permanent  kind = iota // refused: nothing was done, and repeating is of no use
+	invalid                // refused because of the call itself
 	changed                // refused: a condition did not hold
-	collision              // refused: a transaction is under way; passes
-	throttled              // refused: too much at once; passes
-	unanswered             // nobody knows whether it was done; passes
+	collision              // refused because of a transaction under way; passes
+	throttled              // refused because of too many calls; passes
+	unanswered             // unknown whether it was done; passes
 )
 
 // A fault is an error of the SDK as this package sees it.
 type fault struct {
 	kind kind
-	// at is the first of the changes that the fault is about, -1 if unknown.
+	// at is the index of the first change that the fault is about; -1 if unknown.
 	at int
-	// found are the items that conditions met, by their changes.
+	// found holds the items that conditions met, by the index of the change.
 	found map[int]item
 }
 
@@ -71,7 +70,7 @@ func faultOf(err error) fault {
 		return cancellation(canceled.CancellationReasons)
 	case errors.As(err, &collided):
 		return fault{kind: collision}
-	case errors.As(err, &ongoing): // it is an earlier try of this very one
+	case errors.As(err, &ongoing): // an earlier try of this same transaction is under way
 		return fault{kind: unanswered, at: -1}
 	case !errors.As(err, &answer):
 		return fault{kind: unanswered, at: -1}
@@ -92,8 +91,7 @@ func faultOf(err error) fault {
 	}
 }
 
-// cancellation is the weightiest of the reasons, one for each change: what
-// will not pass before what does.
+// cancellation returns the weightiest reason; there is one for each change. Lasting reasons outweigh passing ones.
 func cancellation(reasons []types.CancellationReason) fault {
 	f := fault{kind: permanent, at: -1, found: map[int]item{}}
 	weight, heaviest := map[kind]int{throttled: 1, collision: 2, permanent: 3, invalid: 4, changed: 5}, 0
@@ -118,8 +116,8 @@ func cancellation(reasons []types.CancellationReason) fault {
 	return f
 }
 
-// repeat tries until the answer is final, too many tries have passed, or ctx
-// is done. It reports whether any of the tries has gone without an answer.
+// repeat tries until the answer is final, too many tries have passed, or ctx is done. It
+// reports whether any try went without an answer.
 func (s *Store) repeat(ctx context.Context, try func(context.Context) error) (open bool, err error) {
 	for n := 1; ; n++ {
 		if over := ctx.Err(); over != nil {
@@ -146,8 +144,7 @@ func bounded(ctx context.Context, limit time.Duration, try func(context.Context)
 	return try(ctx)
 }
 
-// pause is how long to wait after the nth try: a random part of a time that
-// doubles.
+// pause returns how long to wait after the nth try: a random part of a time that doubles.
 func (s *Store) pause(n int) time.Duration {
 	return time.Duration(s.jitter() * float64(min(firstPause<<(n-1), longPause)))
 }

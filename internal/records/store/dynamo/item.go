@@ -25,7 +25,7 @@ func itemKey(k store.Key) item {
 	return item{AttributePartition: text(k.Partition), AttributeSort: text(k.Sort)}
 }
 
-// encode leaves out what is zero.
+// encode leaves out members that are zero.
 func encode(r store.Record) item {
 	i := itemKey(r.Key)
 	i[AttributeVersion] = number(r.Version)
@@ -51,8 +51,8 @@ func encode(r store.Record) item {
 	return i
 }
 
-// milliseconds is the time as it is kept, and whether it is one: what is cut
-// down to the zero time is none.
+// milliseconds returns the time as it is stored, and whether there is one: a time that is cut
+// down to the zero time counts as none.
 func milliseconds(t time.Time) (int64, bool) {
 	ms := t.UnixMilli()
 	return ms, ms != (time.Time{}).UnixMilli()
@@ -60,13 +60,12 @@ func milliseconds(t time.Time) (int64, bool) {
 
 func shardOf(k store.Key) int {
 	h := fnv.New32a()
-	// The zero byte keeps apart keys that read the same when joined.
+	// The zero byte distinguishes keys that would be equal when joined.
 	_, _ = h.Write([]byte(k.Partition + "\x00" + k.Sort))
 	return int(h.Sum32() % Shards)
 }
 
-// A reader reads the members of an item and remembers the first that is not
-// as encode writes it.
+// A reader reads the members of an item, and remembers the first one that is not as encode writes it.
 type reader struct {
 	item item
 	err  error
@@ -153,24 +152,24 @@ func decode(i item) (store.Record, error) {
 	return r, nil
 }
 
-// A cursor is the place where the page before ended.
+// A cursor is the place where the previous page ended.
 type cursor struct {
 	Partition string `json:"p,omitempty"`
 	Sort      string `json:"s,omitempty"`
 	Due       *place `json:"d,omitempty"` // nil in a listing of everything
 }
 
-// A place is one of the index: the start of a shard, or if the cursor has a
-// key, that key at that time. First is the shard that the listing began with.
+// A place is a place in the index: the start of a shard or, if the cursor has a key, that key
+// at that time. First is the shard with which the listing began.
 type place struct {
 	First int   `json:"f,omitempty"`
 	Shard int   `json:"s"`
 	Time  int64 `json:"t,omitempty"`
 }
 
-// firstShard is what a listing begins with: at each minute the next shard. A
-// sweep that is cut off before it has come to all of them, because the first is
-// too full, has come to each after as many minutes as there are shards.
+// firstShard returns the shard with which a listing begins: at each minute the next one. If a
+// sweep is cut off before it has reached all shards, because the first is too full, it has
+// reached each of them after as many minutes as there are shards.
 func firstShard(before int64) int {
 	minute := time.UnixMilli(before).Unix() / 60
 	return int((minute%Shards + Shards) % Shards)
@@ -179,7 +178,7 @@ func firstShard(before int64) int {
 func (c cursor) String() string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // it is text and numbers
+		panic(err) // a cursor holds only text and numbers
 	}
 	return base64.RawURLEncoding.EncodeToString(b)
 }
@@ -188,7 +187,7 @@ func (c cursor) key() store.Key { return store.Key{Partition: c.Partition, Sort:
 
 func badCursor(s string) error { return store.Invalidf("cursor %q is of no such listing", s) }
 
-// parseCursor takes nothing but what String has made.
+// parseCursor accepts only texts that String returned.
 func parseCursor(s string) (cursor, error) {
 	var c cursor
 	b, err := base64.RawURLEncoding.DecodeString(s)
@@ -201,7 +200,7 @@ func parseCursor(s string) (cursor, error) {
 	return c, nil
 }
 
-// newDueCursor is of the place after last, or of the start of the shard.
+// newDueCursor returns a cursor to the place after last or, if last is nil, to the start of the shard.
 func newDueCursor(first, shard int, last item) (string, error) {
 	c := cursor{Due: &place{First: first, Shard: shard}}
 	if last != nil {
@@ -216,8 +215,8 @@ func newDueCursor(first, shard int, last item) (string, error) {
 	return c.String(), nil
 }
 
-// parseDueCursor gives the shard that the listing began with, the one to read,
-// and the key that the page starts after, nil for the shard's first.
+// parseDueCursor returns the shard with which the listing began, the shard to read, and the key
+// after which the page starts; nil for the start of the shard.
 func parseDueCursor(s string, before int64) (first, shard int, after item, err error) {
 	if s == "" {
 		first = firstShard(before)

@@ -1,7 +1,7 @@
-// Package datakey seals under one data key of the table, which the table keeps sealed by
-// another vault. That vault opens it once for each process, so that a list of a thousand names
-// calls no key service. It is for what may be lost: names, who asked, links and sessions.
-// Where the data key is lost, another one takes its place.
+// Package datakey seals under one data key of the table. The table holds that key sealed by
+// another vault, which opens it once for each process: a list of a thousand names makes no
+// calls to a key service. The package is for values that may be lost: names, askers, links and
+// sessions. If the data key is lost, a new one takes its place.
 package datakey
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// Records are what a Vault needs of the ledger.
+// Records are the methods of the ledger that a Vault needs.
 type Records interface {
 	DataKey(ctx context.Context) (ledger.DataKey, error)
 	Commit(ctx context.Context, changes ...ledger.Change) error
@@ -29,25 +29,25 @@ type Records interface {
 type Vault struct {
 	records Records
 	over    vault.Vault
-	turn    chan struct{} // a lock that a caller waits for no longer than its context
+	turn    chan struct{} // a lock for which a caller waits no longer than its context allows
 	cipher  atomic.Pointer[vault.Cipher]
 }
 
 var _ vault.Vault = (*Vault)(nil)
 
-// New makes a vault; over seals its data key. It calls nothing.
+// New returns a vault; over seals its data key. It calls nothing.
 func New(records Records, over vault.Vault) *Vault {
 	return &Vault{records: records, over: over, turn: make(chan struct{}, 1)}
 }
 
-// format is the first byte of what is sealed.
+// format is the first byte of a sealed value.
 const format = 1
 
-// label is what the data key is bound to.
+// label is the label to which the data key is bound.
 var label = vault.Label{Member: vault.DataKey}
 
-// key gives the data key's cipher. If there is no key that opens, it makes one for what is to
-// be sealed; opening makes none, since the vault may be another one by mistake.
+// key returns the data key's cipher. If no key opens, it makes one when a value is to be
+// sealed. To open a value it makes none, since the other vault may be the wrong one by mistake.
 func (v *Vault) key(ctx context.Context, seals bool) (vault.Cipher, error) {
 	if c := v.cipher.Load(); c != nil {
 		return *c, nil
@@ -58,7 +58,7 @@ func (v *Vault) key(ctx context.Context, seals bool) (vault.Cipher, error) {
 	case <-ctx.Done():
 		return vault.Cipher{}, ctx.Err()
 	}
-	if c := v.cipher.Load(); c != nil { // made meanwhile
+	if c := v.cipher.Load(); c != nil { // another caller made the cipher meanwhile
 		return *c, nil
 	}
 	var c vault.Cipher
@@ -128,13 +128,13 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 	return c.Open(sealed[1:], label.Bytes())
 }
 
-// Names opens what people call an instance. Names that are lost are none.
+// Names opens the names of an instance. Lost names are empty.
 func (v *Vault) Names(ctx context.Context, i lifecycle.Record) (n lifecycle.Names, err error) {
 	err = v.opened(ctx, vault.Label{Key: i.Key, Member: vault.Names}, i.Attributes.Names, &n)
 	return n, err
 }
 
-// opened reads a sealed object; nothing of one that is lost, or none.
+// opened decodes a sealed object into the value; it leaves the value as it is if the object is lost or absent.
 func (v *Vault) opened(ctx context.Context, of vault.Label, sealed lifecycle.Sealed, into any) error {
 	plain, err := v.Open(ctx, of, sealed)
 	if errors.Is(err, vault.ErrSealed) {
@@ -144,8 +144,8 @@ func (v *Vault) opened(ctx context.Context, of vault.Label, sealed lifecycle.Sea
 	return err
 }
 
-// asker gives what the platform calls the user who asked for what an entry tells of, each of
-// which may be empty: the names first. It is none where nobody said, and where it is lost.
+// asker returns what the platform calls the user who asked for an entry's operation, names first;
+// each text may be empty. All are empty if the platform did not say, or if the identity is lost.
 func (v *Vault) asker(ctx context.Context, e lifecycle.Entry) ([]string, error) {
 	var said struct {
 		Username string `json:"username"`  // Kubernetes
@@ -158,14 +158,14 @@ func (v *Vault) asker(ctx context.Context, e lifecycle.Entry) ([]string, error) 
 	return []string{said.Username, said.UserName, said.Email, said.UserID, said.UID}, err
 }
 
-// Who tells who asked for what an entry tells of: the name of the user, or else the id. It is
-// empty where nobody said, and where it is lost.
+// Who returns who asked for an entry's operation: the name of the user, or else the id. It is
+// empty if the platform did not say, or if the identity is lost.
 func (v *Vault) Who(ctx context.Context, e lifecycle.Entry) (string, error) {
 	said, err := v.asker(ctx, e)
 	return cmp.Or(said...), err
 }
 
-// AskedBy reports whether the user with this name, email or id asked for what an entry tells of.
+// AskedBy reports whether the user with this name, email or id asked for an entry's operation.
 func (v *Vault) AskedBy(ctx context.Context, e lifecycle.Entry, user string) (bool, error) {
 	said, err := v.asker(ctx, e)
 	return user != "" && slices.Contains(said, user), err

@@ -1,9 +1,8 @@
-// Package kms seals under a key of AWS KMS, which never leaves it. It owns
-// the sealed form: each value is encrypted here by a data key, for its label and
-// no other, and that data key by KMS, for the label's record and no other. What
-// one request seals of a record has one data key (see Together). It needs a
-// symmetric key and the rights to generate data keys with it and to decrypt. The
-// ids, and nothing else, come to stand in the trail that AWS keeps of the key's use.
+// Package kms seals under a key of AWS KMS, which never leaves KMS. It owns the sealed form: a
+// data key encrypts each value here, bound to the value's label, and KMS encrypts the data key,
+// bound to the label's record. All values of a record that one request seals share one data key
+// (see Together). The package needs a symmetric key, and the rights to generate data keys with
+// it and to decrypt. AWS records the ids, and nothing else, in the trail of the key's use.
 package kms
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// API is what a Vault calls of *kms.Client. Both calls change nothing.
+// API holds the methods of *kms.Client that a Vault calls. Neither call changes anything.
 type API interface {
 	GenerateDataKey(
 		ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options),
@@ -28,9 +27,8 @@ type API interface {
 	Decrypt(ctx context.Context, in *kms.DecryptInput, opts ...func(*kms.Options)) (*kms.DecryptOutput, error)
 }
 
-// A Vault seals by envelope encryption: sealing is one GenerateDataKey,
-// opening one Decrypt, unless a data key is at hand (see Together). It is safe for
-// many goroutines.
+// A Vault seals by envelope encryption: sealing is one GenerateDataKey and opening one Decrypt,
+// unless a data key is at hand (see Together). It is safe for use by many goroutines.
 type Vault struct {
 	client API
 	keyID  string
@@ -38,17 +36,16 @@ type Vault struct {
 
 var _ vault.Vault = (*Vault)(nil)
 
-// New makes a vault over the key of this ARN, id or alias. It calls nothing.
+// New returns a vault over the key with this ARN, id or alias. It calls nothing.
 func New(client API, keyID string) *Vault { return &Vault{client: client, keyID: keyID} }
 
 const (
-	// format is the first byte of what is sealed.
+	// format is the first byte of a sealed value.
 	format = 1
-	// The sealed form is the format, the length of the encrypted data key and
-	// that key, and then what a vault.Cipher gives, bound to all before it and to the
-	// label.
+	// The sealed form is the format, the length of the encrypted data key, the encrypted data key, and
+	// then the value that a vault.Cipher returns, bound to all of the preceding bytes and to the label.
 	lengthSize = 2
-	// maxKey is the most that KMS decrypts.
+	// maxKey is the greatest length that KMS decrypts.
 	maxKey = 6144
 )
 
@@ -64,10 +61,10 @@ func (v *Vault) Seal(ctx context.Context, label vault.Label, plaintext []byte) (
 	return key.cipher.Seal(key.head, plaintext, bound(key.head, label)), nil
 }
 
-// bound is what a value is bound to.
+// bound returns the data that a value is bound to.
 func bound(head []byte, label vault.Label) []byte { return slices.Concat(head, label.Bytes()) }
 
-// generated is a new data key for the members of a record.
+// generated returns a new data key for the members of a record.
 func (v *Vault) generated(ctx context.Context, of lifecycle.Key) (dataKey, error) {
 	out, err := v.client.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{
 		KeyId: &v.keyID, KeySpec: types.DataKeySpecAes256, EncryptionContext: contextOf(of),
@@ -87,9 +84,8 @@ func (v *Vault) generated(ctx context.Context, of lifecycle.Key) (dataKey, error
 	return dataKey{append(binary.BigEndian.AppendUint16([]byte{format}, uint16(len(key))), key...), cipher}, nil
 }
 
-// Open implements vault.Vault. Only what KMS says of the data key itself is
-// ErrSealed: a key that is disabled, forbidden or out of reach is another
-// error, and the value may well open later.
+// Open implements vault.Vault. It returns ErrSealed only if KMS rejects the data key itself. If the key
+// is disabled, forbidden or out of reach, it returns another error, and the value may well open later.
 func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]byte, error) {
 	if sealed == nil {
 		return nil, nil
@@ -110,7 +106,7 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 	return cipher.Open(rest, bound(head, label))
 }
 
-// decrypted is the cipher of a data key that KMS encrypted for a record.
+// decrypted returns the cipher of a data key that KMS encrypted for a record.
 func (v *Vault) decrypted(ctx context.Context, of lifecycle.Key, key []byte) (vault.Cipher, error) {
 	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &v.keyID, CiphertextBlob: key, EncryptionContext: contextOf(of)})
 	if err != nil {
@@ -121,18 +117,17 @@ func (v *Vault) decrypted(ctx context.Context, of lifecycle.Key, key []byte) (va
 	}
 	defer clear(out.Plaintext)
 	cipher, err := vault.NewCipher(out.Plaintext)
-	if err != nil { // it was never one of ours
+	if err != nil { // the key was never one of this package's data keys
 		return vault.Cipher{}, vault.ErrSealed
 	}
 	return cipher, nil
 }
 
-// ContextKeys are all the names that a data key is bound under, for those who
-// grant the use of the key.
+// ContextKeys are all the names in the encryption contexts of data keys, for granting the use of the key.
 var ContextKeys = []string{"platform", "instance", "binding"}
 
-// contextOf is what KMS binds a data key to. Where there is no id there is no
-// pair for it, which no other record shares.
+// contextOf returns the encryption context to which KMS binds a data key. An absent id has no
+// pair, so no other record has the same context.
 func contextOf(of lifecycle.Key) map[string]string {
 	c := map[string]string{}
 	for name, value := range map[string]string{"platform": of.Platform, "instance": of.Instance, "binding": of.Binding} {

@@ -8,22 +8,22 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A dataKey seals and opens the members of one record; its head stands before
-// each of them and has the key as KMS encrypted it.
+// A dataKey seals and opens the members of one record. Its head precedes each sealed member,
+// and holds the key as KMS encrypted it.
 type dataKey struct {
 	head   []byte
 	cipher vault.Cipher
 }
 
-// atHand are the data keys that one request has asked KMS for. A key that KMS has decrypted
-// never seals: a writer of records cannot choose the key of what is sealed next.
+// atHand holds the data keys that one request has asked KMS for. A key that KMS has decrypted never
+// seals: whoever writes records must not be able to choose the key of the values that are sealed next.
 type atHand struct {
 	mu   sync.Mutex
 	seal map[sealingFor]dataKey
 	open map[openingOf]vault.Cipher
 }
 
-// sealingFor and openingOf name a data key: KMS gives it for this record only.
+// sealingFor and openingOf name a data key, which KMS hands out for this record only.
 type (
 	sealingFor struct {
 		vault *Vault
@@ -37,15 +37,14 @@ type (
 
 type contextKey struct{}
 
-// Together begins a request: what is sealed for a record under its context is
-// sealed by one data key, one call of KMS, and what one data key has sealed takes one
-// call to open. The keys go with the context, so a key of KMS that is disabled stops
-// the next request.
+// Together begins a request. All values that are sealed for a record under its context share one
+// data key, which takes one call of KMS; opening values that share a data key takes one call as
+// well. The keys go with the context, so disabling the key in KMS stops the next request.
 func Together(ctx context.Context) context.Context {
 	return context.WithValue(ctx, contextKey{}, &atHand{seal: map[sealingFor]dataKey{}, open: map[openingOf]vault.Cipher{}})
 }
 
-// sealing is the data key for a record.
+// sealing returns the data key for a record.
 func (v *Vault) sealing(ctx context.Context, of lifecycle.Key) (dataKey, error) {
 	hand, name := handOf(ctx), sealingFor{v, of}
 	return known(hand, hand.seal, name, func() (dataKey, error) {
@@ -59,7 +58,7 @@ func (v *Vault) sealing(ctx context.Context, of lifecycle.Key) (dataKey, error) 
 	})
 }
 
-// opening is the cipher of a data key, which stands in its head as KMS encrypted it.
+// opening returns the cipher of a data key; head holds the key as KMS encrypted it.
 func (v *Vault) opening(ctx context.Context, of lifecycle.Key, head, encrypted []byte) (vault.Cipher, error) {
 	hand := handOf(ctx)
 	return known(hand, hand.open, openingOf{sealingFor{v, of}, string(head)}, func() (vault.Cipher, error) {
@@ -67,8 +66,8 @@ func (v *Vault) opening(ctx context.Context, of lifecycle.Key, head, encrypted [
 	})
 }
 
-// known gives what is at hand under a name; else it asks for it. Two goroutines may ask at once:
-// both answers are right.
+// known returns the key at hand under a name; if there is none, it asks for the key. Two
+// goroutines may ask at once, and both answers are right.
 func known[Name comparable, Key any](hand *atHand, all map[Name]Key, name Name, ask func() (Key, error)) (Key, error) {
 	hand.mu.Lock()
 	key, ok := all[name]
@@ -85,7 +84,7 @@ func known[Name comparable, Key any](hand *atHand, all map[Name]Key, name Name, 
 	return key, err
 }
 
-// handOf is what the request has at hand; without one, what is put there is forgotten.
+// handOf returns the keys at hand in the request; outside of a request, keys are forgotten at once.
 func handOf(ctx context.Context) *atHand {
 	if hand, ok := ctx.Value(contextKey{}).(*atHand); ok {
 		return hand
