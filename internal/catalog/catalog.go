@@ -1,12 +1,10 @@
-// Package catalog is what a broker offers: it looks up offerings and plans in a
-// compiled catalog, and checks users' parameters against a plan's schemas.
+// Package catalog holds what a broker offers: it looks up offerings and plans in a compiled
+// catalog, and checks users' parameters against a plan's schemas.
 //
-// It reads no offering files: catalog/compile makes a compiled catalog of them.
-// A function that starts cold waits for its catalog, so that opening one costs
-// the same for one offering as for a hundred: an offering is decoded, and a
-// schema compiled, when it is first asked for. Whether a request may name a plan, and
-// what is answered when it may not, are the callers' decisions. The rules are
-// CAT-*.
+// It reads no offering files: package catalog/compile turns them into a compiled catalog. A function
+// that starts cold waits for its catalog, so opening one costs the same for one offering as for a
+// hundred: an offering is decoded, and a schema compiled, when it is first asked for. Callers decide
+// whether a request may name a plan, and what to answer if it may not. The rules are CAT-*.
 package catalog
 
 import (
@@ -17,8 +15,8 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
-// An Offering is a service offering. Its JSON form is the one of the catalog
-// endpoint (CAT-*); members tagged "-" are the broker's own.
+// An Offering is a service offering. Its JSON form is that of the catalog endpoint (CAT-*);
+// members tagged "-" are the broker's own.
 type Offering struct {
 	ID                   string           `json:"id"`
 	Name                 string           `json:"name"`
@@ -34,23 +32,23 @@ type Offering struct {
 	PlanUpdateable       bool             `json:"plan_updateable,omitempty"`
 	Plans                []Plan           `json:"plans"`
 
-	// DashboardURL is each instance's, with InstancePlaceholder in the place of
-	// its id; empty if they have none.
+	// DashboardURL is the address of an instance's dashboard, with InstancePlaceholder in place
+	// of the id; empty if instances have no dashboard.
 	DashboardURL string `json:"-"`
-	// Provider names what makes the instances.
+	// Provider names the provider that makes the instances.
 	Provider string `json:"-"`
 }
 
 // InstancePlaceholder stands for an instance's id in a dashboard's URL.
 const InstancePlaceholder = "{instance_id}"
 
-// DashboardOf is an instance's dashboard; empty if it has none.
+// DashboardOf returns the address of an instance's dashboard; empty if it has none.
 func (o Offering) DashboardOf(instance string) string {
 	return strings.ReplaceAll(o.DashboardURL, InstancePlaceholder, url.PathEscape(instance))
 }
 
-// A DashboardClient is emitted whole or not at all (CAT-12). It holds a
-// secret, which only its JSON shows: neither formatting nor logging does.
+// A DashboardClient is emitted whole or not at all (CAT-12). It holds a secret that only its
+// JSON form shows; formatting and logging do not.
 type DashboardClient struct {
 	secret.Holder
 	ID          string `json:"id"`
@@ -75,13 +73,13 @@ type Plan struct {
 	Unpublished `json:"-"`
 }
 
-// Unpublished is what platforms are not told of a plan.
+// Unpublished holds the members of a plan that platforms are not told.
 type Unpublished struct {
-	// TypicalDuration is how long a provision takes, in seconds; 0 if that is not known. Clients are
-	// told to poll first after it.
+	// TypicalDuration is how long a provision takes, in seconds; 0 if that is not known.
+	// Clients are told to wait that long before the first poll.
 	TypicalDuration int `json:"typical_duration,omitempty"`
-	// Asynchronous and AsynchronousBinding say how the plan's operations on
-	// instances and on bindings answer.
+	// Asynchronous and AsynchronousBinding say whether the plan's operations on instances and
+	// on bindings are answered asynchronously.
 	Asynchronous        Mode `json:"asynchronous"`
 	AsynchronousBinding Mode `json:"asynchronous_binding"`
 	// RestoreParameter is the parameter of a provision that names the instance to
@@ -89,10 +87,10 @@ type Unpublished struct {
 	RestoreParameter string `json:"restore_parameter,omitempty"`
 	// RequiresApp refuses service keys (BIND-10).
 	RequiresApp bool `json:"requires_app,omitempty"`
-	// Settings is what the operator fixes; users can never override it. Its
-	// members belong to the provider, and are as encoding/json decodes them.
+	// Settings are fixed by the operator; users can never override them. Their members belong
+	// to the provider, and are as encoding/json decodes them.
 	Settings map[string]any `json:"settings,omitempty"`
-	// Snapshot is the plan in its provider's own form, for an instance to record; nil for none.
+	// Snapshot is the plan in its provider's own form, which instances record; nil for none.
 	Snapshot json.RawMessage `json:"snapshot,omitempty"`
 }
 
@@ -102,8 +100,8 @@ type Mode string
 // The modes.
 const (
 	Never    Mode = "never"    // always done within the request
-	Allowed  Mode = "allowed"  // asynchronous when the platform allows it
-	Required Mode = "required" // refused without permission (AsyncRequired)
+	Allowed  Mode = "allowed"  // asynchronous if the platform allows it
+	Required Mode = "required" // refused if the platform does not allow it (AsyncRequired)
 )
 
 // MaintenanceInfo is the plan's maintenance version (CAT-24).
@@ -112,7 +110,7 @@ type MaintenanceInfo struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Schemas are the JSON schemas of what users may set (CAT-20).
+// Schemas are the JSON schemas of the parameters that users may set (CAT-20).
 type Schemas struct {
 	ServiceInstance *InstanceSchemas `json:"service_instance,omitempty"`
 	ServiceBinding  *BindingSchemas  `json:"service_binding,omitempty"`
@@ -129,7 +127,7 @@ type BindingSchemas struct {
 	Create *ParametersSchema `json:"create,omitempty"`
 }
 
-// For gives the schema of a verb's parameters; nil allows everything.
+// For returns the schema of a verb's parameters; nil allows everything.
 func (s *Schemas) For(v Verb) *ParametersSchema {
 	switch {
 	case s == nil:
@@ -143,7 +141,7 @@ func (s *Schemas) For(v Verb) *ParametersSchema {
 	return nil
 }
 
-// A Verb is what parameters are given for.
+// A Verb is the request for which parameters are given.
 type Verb string
 
 // The verbs that have schemas.

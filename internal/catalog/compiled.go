@@ -13,12 +13,11 @@ import (
 	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
-// A Catalog is what a broker offers. It never changes once opened: any number
-// of requests may use it at once.
+// A Catalog holds what a broker offers. It never changes once opened, so any number of requests may use it at once.
 type Catalog struct {
 	entries  []*entry
 	services map[string]*entry // by the offering's id
-	plans    map[string]*entry // by the plan's
+	plans    map[string]*entry // by the plan's id
 	files    map[string][]byte // by digest
 	schemas  sync.Map          // of *schema.Schema, by schemaKey
 }
@@ -28,17 +27,17 @@ type entry struct {
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Provider string   `json:"provider"`
-	Plans    []string `json:"plans"` // their ids
-	Size     int      `json:"size"`  // of its record, in bytes; records follow on one another
+	Plans    []string `json:"plans"` // the plans' ids
+	Size     int      `json:"size"`  // of the offering's record, in bytes; the records follow each other
 	// offering decodes the record when it is first called.
 	offering func() Offering
 }
 
-// An index is what opening a compiled catalog reads.
+// An index is the part of a compiled catalog that Open reads.
 type index struct {
 	Entries []*entry `json:"entries"`
-	Files   []file   `json:"files,omitempty"` // which follow on the records
-	Sum     uint32   `json:"sum"`             // of all the records and files: CRC-32, IEEE
+	Files   []file   `json:"files,omitempty"` // in order, after the records
+	Sum     uint32   `json:"sum"`             // CRC-32 (IEEE) of all records and files
 }
 
 // A file is a file that a provider has kept, in the index.
@@ -47,8 +46,7 @@ type file struct {
 	Size   int    `json:"size"`
 }
 
-// A record is an offering as a compiled catalog has it, the broker's own
-// members included.
+// A record is an offering in a compiled catalog, including the broker's own members.
 type record struct {
 	Offering
 	DashboardURL string       `json:"dashboard_url,omitempty"`
@@ -61,12 +59,11 @@ type planRecord struct {
 	Unpublished
 }
 
-// header begins each compiled catalog; the number is that of the format.
+// header begins each compiled catalog; the number is the version of the format.
 const header = "longshore catalog 1\n"
 
-// Encode makes a compiled catalog: the header, a line of index, and a record
-// for each offering; then the files, which are named by their digests. The same
-// offerings and files give the same bytes.
+// Encode returns a compiled catalog: the header, a line with the index, and a record for each offering,
+// then the files, which are named by their digests. The same offerings and files give the same bytes.
 func Encode(offerings []Offering, files map[string][]byte) ([]byte, error) {
 	var i index
 	var records []byte
@@ -96,8 +93,8 @@ func Encode(offerings []Offering, files map[string][]byte) ([]byte, error) {
 	return slices.Concat([]byte(header), text, []byte("\n"), records), nil
 }
 
-// Open reads a compiled catalog, which must not change afterwards. The error
-// says whether it is of another version or damaged.
+// Open opens a compiled catalog, which must not change afterwards. The error says whether the
+// catalog is of another version or damaged.
 func Open(compiled []byte) (*Catalog, error) {
 	rest, ours := bytes.CutPrefix(compiled, []byte(header))
 	if !ours {
@@ -114,7 +111,7 @@ func Open(compiled []byte) (*Catalog, error) {
 		records = records[e.Size:]
 		e.offering = sync.OnceValue(func() Offering {
 			o, err := Decode(text)
-			if err != nil { // the sum says that it is as it was written
+			if err != nil { // the checksum proves that the record is unchanged
 				panic(fmt.Sprintf("a record of the compiled catalog that is not damaged cannot be read: %v", err))
 			}
 			return o
@@ -132,7 +129,7 @@ func newCatalog(files map[string][]byte) *Catalog {
 	return &Catalog{services: map[string]*entry{}, plans: map[string]*entry{}, files: files}
 }
 
-// add puts an offering at the end.
+// add appends an offering.
 func (c *Catalog) add(e *entry) {
 	c.entries, c.services[e.ID] = append(c.entries, e), e
 	for _, id := range e.Plans {
@@ -140,8 +137,8 @@ func (c *Catalog) add(e *entry) {
 	}
 }
 
-// Decode reads an offering with the broker's own members, which stand among
-// the specification's. With an error it gives what could be read.
+// Decode decodes an offering with the broker's own members, which stand beside those of the
+// specification. With an error it returns the part that could be decoded.
 func Decode(text []byte) (Offering, error) {
 	var r record
 	err := json.Unmarshal(text, &r)
@@ -160,8 +157,7 @@ type schemaKey struct {
 	plan string
 }
 
-// schema is a plan's schema, compiled when it is first asked for; nil allows
-// everything.
+// schema returns a plan's schema, compiled when it is first asked for; nil allows everything.
 func (c *Catalog) schema(v Verb, serviceID, planID string) (*schema.Schema, error) {
 	_, plan, _ := c.Plan(serviceID, planID)
 	p := plan.Schemas.For(v)

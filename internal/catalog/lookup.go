@@ -2,9 +2,9 @@ package catalog
 
 import "slices"
 
-// Offerings are all offerings, in the order in which they were compiled. It
-// decodes each of them. The slice is the caller's; what its members point to is
-// the catalog's and must not be changed.
+// Offerings returns all offerings, in the order in which they were compiled. It decodes each of
+// them. The slice belongs to the caller; the values that its members point to belong to the
+// catalog and must not be changed.
 func (c *Catalog) Offerings() []Offering {
 	all := make([]Offering, len(c.entries))
 	for i, e := range c.entries {
@@ -13,16 +13,16 @@ func (c *Catalog) Offerings() []Offering {
 	return all
 }
 
-// File gives a file that a provider has kept, by its digest. It must not be changed.
+// File returns a file that a provider has kept, by its digest. The content must not be changed.
 func (c *Catalog) File(digest string) (content []byte, found bool) {
 	content, found = c.files[digest]
 	return content, found
 }
 
-// Files are all of them. Neither the map nor a file may be changed.
+// Files returns all kept files. Neither the map nor a file may be changed.
 func (c *Catalog) Files() map[string][]byte { return c.files }
 
-// Names are those of a provider's offerings. It decodes none.
+// Names returns the names of a provider's offerings. It decodes no offering.
 func (c *Catalog) Names(provider string) (names []string) {
 	for _, e := range c.entries {
 		if e.Provider == provider {
@@ -32,7 +32,7 @@ func (c *Catalog) Names(provider string) (names []string) {
 	return names
 }
 
-// Without is the catalog without the offerings of some providers.
+// Without returns the catalog without the offerings of some providers.
 func (c *Catalog) Without(providers []string) *Catalog {
 	if len(providers) == 0 {
 		return c
@@ -46,8 +46,7 @@ func (c *Catalog) Without(providers []string) *Catalog {
 	return less
 }
 
-// Offering finds an offering by its id. As with Offerings, what it points to
-// must not be changed.
+// Offering finds an offering by its id. As with Offerings, the values that it points to must not be changed.
 func (c *Catalog) Offering(id string) (Offering, bool) {
 	e, found := c.services[id]
 	if !found {
@@ -56,7 +55,7 @@ func (c *Catalog) Offering(id string) (Offering, bool) {
 	return e.offering(), true
 }
 
-// ServiceOf finds the id of a plan's offering: ids of plans are unique in a catalog.
+// ServiceOf finds the id of a plan's offering; ids of plans are unique in a catalog.
 func (c *Catalog) ServiceOf(planID string) (serviceID string, found bool) {
 	e, found := c.plans[planID]
 	if !found {
@@ -65,9 +64,8 @@ func (c *Catalog) ServiceOf(planID string) (serviceID string, found bool) {
 	return e.ID, true
 }
 
-// Plan finds a plan of an offering. A plan of another offering is not found:
-// the two ids of a request must belong together (PROV-14). As with Offerings,
-// what the results point to must not be changed.
+// Plan finds a plan of an offering. A plan of another offering is not found: the two ids of a request must
+// belong together (PROV-14). As with Offerings, the values that the results point to must not be changed.
 func (c *Catalog) Plan(serviceID, planID string) (Offering, Plan, bool) {
 	e, found := c.plans[planID]
 	if !found || e.ID != serviceID {
@@ -77,14 +75,14 @@ func (c *Catalog) Plan(serviceID, planID string) (Offering, Plan, bool) {
 	return o, o.Plans[slices.Index(e.Plans, planID)], true
 }
 
-// PlanBindable reports whether instances of the plan can be bound: the plan's
-// own word, else the offering's (CAT-15).
+// PlanBindable reports whether instances of the plan can be bound: the plan decides or, if it
+// does not say, the offering (CAT-15).
 func (o Offering) PlanBindable(p Plan) bool {
 	return either(p.Bindable, o.Bindable)
 }
 
-// PlanIsUpdateable reports whether instances may leave the plan for another:
-// the plan's own word, else the offering's (CAT-13, CAT-14).
+// PlanIsUpdateable reports whether instances may leave the plan for another: the plan decides
+// or, if it does not say, the offering (CAT-13, CAT-14).
 func (o Offering) PlanIsUpdateable(p Plan) bool {
 	return either(p.PlanUpdateable, o.PlanUpdateable)
 }

@@ -13,22 +13,20 @@ import (
 	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
-// maxViolations bounds how many violations one ParameterError tells.
+// maxViolations bounds how many violations one ParameterError reports.
 const maxViolations = 5
 
-// A ParameterError says which of a user's parameters break which rule. It is
-// written for the user, and never contains a value that the user gave, nor a
-// member's name other than those of the schema: parameters can hold secrets.
-// Only CheckResult names what an instance has had already.
+// A ParameterError says which of a user's parameters break which rule. It is written for the user. It
+// never contains a value that the user gave, nor a member's name other than those of the schema, since
+// parameters can hold secrets. Only CheckResult names parameters that an instance has had already.
 type ParameterError struct {
 	// Violations are the first five in the order of schema.Sorted, at least one.
 	Violations []schema.Violation
-	// omitted counts those beyond.
+	// omitted counts the other violations.
 	omitted int
 }
 
-// Error is one sentence for the user, without a full stop, the same for the
-// same parameters.
+// Error returns one sentence for the user, without a full stop, which is the same for the same parameters.
 func (e *ParameterError) Error() string {
 	var clauses []string
 	for _, v := range e.Violations {
@@ -41,13 +39,13 @@ func (e *ParameterError) Error() string {
 }
 
 // Check checks parameters against the plan's schema for a verb (PROV-18, PROV-19, UPD-12,
-// BIND-15); of an update, the plan is the one that the instance has afterwards. Parameters
-// that are absent or null count as {} (INP-07). A *ParameterError belongs to the user; another
-// error is ours: a schema that was compiled with the catalog does not compile.
+// BIND-15); for an update, the plan is the one that the instance will have. Parameters that are
+// absent or null count as {} (INP-07). A *ParameterError is for the user; any other error is a
+// fault of the broker: a schema that was compiled with the catalog does not compile.
 //
-// A plan that the catalog does not hold has no schema: only the form of the
-// parameters is checked then. Instances outlive their plan's place in the
-// catalog (CAT-28); whether a request may name the plan is asked of Plan.
+// A plan that is not in the catalog has no schema, so only the form of the parameters is
+// checked. Instances outlive their plan's place in the catalog (CAT-28); Plan tells whether a
+// request may name the plan.
 func (c *Catalog) Check(v Verb, serviceID, planID string, params json.RawMessage) error {
 	s, err := c.schema(v, serviceID, planID)
 	if err != nil {
@@ -60,12 +58,11 @@ func (c *Catalog) Check(v Verb, serviceID, planID string, params json.RawMessage
 	return newParameterError(violations)
 }
 
-// CheckResult checks all the parameters that an instance has after an update, of
-// which some were given with it. The plan is the one that it has then. An update
-// leads to nothing that could not be provisioned: the create schema judges the
-// result as a whole, but for the members that the update schema alone has under
-// its properties, and judges. The error names the members that were not given,
-// so that the user knows what to remove.
+// CheckResult checks all the parameters that an instance has after an update; given are those of
+// the update itself. The plan is the one that the instance will have. An update must not lead to
+// parameters that could not be provisioned: the create schema judges the result as a whole, except
+// for members that only the update schema has under its properties, which the update schema judges.
+// The error names the members that were not given, so that the user knows what to remove.
 func (c *Catalog) CheckResult(serviceID, planID string, result, given json.RawMessage) error {
 	create, errCreate := c.schema(Create, serviceID, planID)
 	update, errUpdate := c.schema(Update, serviceID, planID)
@@ -86,7 +83,7 @@ func (c *Catalog) CheckResult(serviceID, planID string, result, given json.RawMe
 			continue
 		}
 		delete(parameters, name)
-		if _, stays := kept[name]; stays { // what was given has been checked
+		if _, stays := kept[name]; stays { // given members have been checked already
 			violations = append(violations, update.JudgeMember(name, value)...)
 		}
 	}
@@ -96,7 +93,7 @@ func (c *Catalog) CheckResult(serviceID, planID string, result, given json.RawMe
 	return newParameterError(violations)
 }
 
-// newParameterError is nil when nothing is violated.
+// newParameterError returns nil if nothing is violated.
 func newParameterError(violations []schema.Violation) error {
 	if len(violations) == 0 {
 		return nil
@@ -106,8 +103,7 @@ func newParameterError(violations []schema.Violation) error {
 	return &ParameterError{violations[:told], len(violations) - told}
 }
 
-// parse reads parameters, numbers as json.Number so that they keep their
-// digits.
+// parse reads parameters, with numbers as json.Number so that they keep their digits.
 func parse(params json.RawMessage) (map[string]any, []schema.Violation) {
 	trimmed := bytes.TrimSpace(params)
 	if len(trimmed) == 0 || string(trimmed) == "null" {

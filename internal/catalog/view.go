@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// A View is the part of the catalog that one platform may see. The nil View is
-// all of it.
+// A View is the part of the catalog that one platform may see. The nil View is the whole catalog.
 type View struct {
-	plans map[string]map[string]bool // ids, by those of their offerings
+	plans map[string]map[string]bool // ids of plans, by the ids of their offerings
 }
 
-// NewView shows what the names name: an offering with all of its plans, or one
-// plan as offering/plan. The error tells which names the catalog does not have;
-// the view holds the others.
+// NewView returns a view of the named offerings and plans: a name is that of an offering, for
+// all of its plans, or of one plan as offering/plan. The error tells which names the catalog
+// does not have; the view holds the others.
 func NewView(offerings []Offering, names []string) (*View, error) {
 	v := &View{plans: map[string]map[string]bool{}}
 	var unknown []string
@@ -47,7 +46,7 @@ func (v *View) Shows(serviceID, planID string) bool { return v == nil || v.plans
 // ShowsOffering reports whether any of an offering's plans may be seen.
 func (v *View) ShowsOffering(serviceID string) bool { return v == nil || v.plans[serviceID] != nil }
 
-// Of gives the offerings that may be seen, with the plans that may, in their order.
+// Of returns the visible offerings with their visible plans, in order.
 func (v *View) Of(offerings []Offering) []Offering {
 	if v == nil {
 		return offerings

@@ -1,10 +1,9 @@
-// Package compile makes a compiled catalog of offering folders: it reads
-// offering.yaml, refuses what is broken with file, line and remedy, and has
-// each plan checked by its provider. A program that is deployed holds what it
-// made; nothing that starts cold imports it.
+// Package compile turns offering folders into a compiled catalog: it reads each offering.yaml,
+// refuses broken files with file, line and remedy, and lets each plan's provider check the
+// plan. Deployed programs hold the result; no program that starts cold imports this package.
 //
-// The JSON Schema that is published with the shipped offerings says what an offering file may hold.
-// Here stands only what a schema cannot say. The rules are CAT-*.
+// The JSON Schema that is published with the shipped offerings says what an offering file may
+// hold. This package checks only what a schema cannot say. The rules are CAT-*.
 package compile
 
 import (
@@ -26,30 +25,28 @@ import (
 	"github.com/longshore/longshore/offerings"
 )
 
-// OfferingFile is the file of an offering, in the offering's own folder. What
-// else stands there is the provider's to read.
+// OfferingFile is the name of an offering's file, in the offering's own folder. The provider
+// reads the other files of the folder.
 const OfferingFile = "offering.yaml"
 
-// A Source is a folder of offerings, each of which is a folder with an
-// OfferingFile in it; or it is the one folder of an offering itself. Names that
-// begin with a dot are left alone.
+// A Source is a folder of offerings, each of which is a folder with an OfferingFile in it, or
+// it is the folder of a single offering. Names that begin with a dot are ignored.
 type Source struct {
 	// Name is the folder as problems show it.
 	Name string
 	FS   fs.FS
 }
 
-// Options say what offerings may name, and who checks them.
+// Options say what offerings may name, and which providers check them.
 type Options struct {
-	// Providers are those that an offering may name, with the checks of their plans; nil for none.
+	// Providers are the providers that an offering may name, with the checks of their plans; nil for none.
 	Providers map[string]check.Func
-	// Off are the providers of them that this broker does not offer, with what turns each on.
+	// Off holds those of the Providers that this broker does not offer, with the way to turn each of them on.
 	Off map[string]string
-	// Beside is a compiled catalog that the result begins with: no id and no name of it is
-	// used twice. Nil for none.
+	// Beside is a compiled catalog that precedes the result: its ids and names must not be used again. Nil for none.
 	Beside *catalog.Catalog
-	// Warn is told, with file, line and remedy, of doubts that are no reason to refuse an offering;
-	// nil for nobody.
+	// Warn receives, with file, line and remedy, doubts that are no reason to refuse an
+	// offering; nil to drop them.
 	Warn func(advice.Error)
 }
 
@@ -62,12 +59,11 @@ func Load(o Options, sources ...Source) (*catalog.Catalog, error) {
 	return catalog.Open(compiled)
 }
 
-// Compile reads the offerings of all sources, a later one adding to the
-// earlier, checks them, and gives the compiled catalog.
+// Compile reads the offerings of all sources in order, checks them, and returns the compiled catalog.
 //
-// Errors are Problems: all that is wrong with the files, at once. One broken offering refuses the
-// whole catalog: ids must be unique across it (CAT-04), and half a catalog would take plans away
-// from instances that use them.
+// An error is of type Problems, and holds everything that is wrong with the files at once. One
+// broken offering refuses the whole catalog: ids must be unique across it (CAT-04), and half a
+// catalog would take plans away from instances that use them.
 func Compile(o Options, sources ...Source) ([]byte, error) {
 	c := compiler{Options: o, kept: map[string][]byte{}}
 	for _, source := range sources {
@@ -88,7 +84,7 @@ func Compile(o Options, sources ...Source) ([]byte, error) {
 	return catalog.Encode(all, c.kept)
 }
 
-// beside puts the offerings of the compiled catalog before those that were read.
+// beside puts the offerings of the compiled catalog before the ones that were read.
 func (c *compiler) beside() {
 	if c.Beside == nil {
 		return
@@ -101,21 +97,21 @@ func (c *compiler) beside() {
 	maps.Copy(c.kept, c.Beside.Files())
 }
 
-// A compiler collects what it reads.
+// A compiler collects the offerings and problems that it finds.
 type compiler struct {
 	Options
 	problems []advice.Error
 	drafts   []*draft
-	kept     map[string][]byte // files of the providers', by digest
-	locks    map[string][]byte // lock files to write, by name; nil to hold plans against those that are there
+	kept     map[string][]byte // the providers' files, by digest
+	locks    map[string][]byte // the lock files to write, by name; nil to compare plans with the existing ones
 }
 
-// problem notes what is wrong with a folder or a file as a whole.
+// problem notes a problem of a folder, or of a file as a whole.
 func (c *compiler) problem(file, what, remedy string, cause error) {
 	c.problems = append(c.problems, advice.Error{File: file, What: what, Remedy: remedy, Cause: cause})
 }
 
-// source reads one folder.
+// source reads one source.
 func (c *compiler) source(source Source) {
 	before := len(c.problems)
 	names, err := c.offeringFiles(source)
@@ -136,10 +132,10 @@ func (c *compiler) source(source Source) {
 	}
 }
 
-// ofOfferings is the schema that an offering file has.
+// ofOfferings is the schema of offering files.
 var ofOfferings = compiled("offering files", offerings.Schema)
 
-// compiled gives a schema of our own, which is compiled when it is first asked for.
+// compiled returns one of the package's own schemas, compiled when it is first asked for.
 func compiled(of string, text []byte) func() *schema.Schema {
 	return sync.OnceValue(func() *schema.Schema {
 		s, broken := schema.New(text)
@@ -150,7 +146,7 @@ func compiled(of string, text []byte) func() *schema.Schema {
 	})
 }
 
-// file reads one offering, and reports whether it can be read at all.
+// file reads one offering, and reports whether it could be read at all.
 func (c *compiler) file(d *draft, files fs.FS, name string) bool {
 	root, ok := d.parse(files, name)
 	if !ok {
@@ -193,7 +189,7 @@ func (c *compiler) file(d *draft, files fs.FS, name string) bool {
 	return true
 }
 
-// keep is check.Plan's Keep.
+// keep implements check.Plan's Keep.
 func (c *compiler) keep(content []byte) string {
 	digest := fmt.Sprintf("%x", sha256.Sum256(content))
 	c.kept[digest] = content
@@ -204,7 +200,7 @@ func (c *compiler) keep(content []byte) string {
 func (c *compiler) provider(d *draft) {
 	name := d.offering.Provider
 	switch remedy, off := c.Off[name]; {
-	case name == "": // which is noted already
+	case name == "": // a missing name is noted already
 	case off:
 		d.about("/provider", "is not offered by this broker", remedy)
 	default:
@@ -216,8 +212,8 @@ func (c *compiler) provider(d *draft) {
 	}
 }
 
-// offeringFiles names the offering files of a folder, sorted, and notes what looks
-// like one in a place where none is read.
+// offeringFiles names the offering files of a folder, sorted, and notes files that look like
+// offering files where none is read.
 func (c *compiler) offeringFiles(source Source) (names []string, err error) {
 	if isFile(source.FS, OfferingFile) {
 		return []string{OfferingFile}, nil
@@ -230,7 +226,7 @@ func (c *compiler) offeringFiles(source Source) (names []string, err error) {
 		name, extension := e.Name(), path.Ext(e.Name())
 		at, within := path.Join(source.Name, name), path.Join(name, OfferingFile)
 		_, inside := fs.Stat(source.FS, within)
-		info, gone := fs.Stat(source.FS, name) // of what a symbolic link names
+		info, gone := fs.Stat(source.FS, name) // describes the target of a symbolic link
 		folder := gone == nil && info.IsDir()
 		switch {
 		case strings.HasPrefix(name, "."):

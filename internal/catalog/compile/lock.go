@@ -11,24 +11,24 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 )
 
-// LockFile stands in an offering's folder, and says which files of a provider's each
-// version in maintenance_info stands for. Without it, an edited template under the same
-// version would make instances that differ and say that they are the same.
+// LockFile is a file in an offering's folder. It records which provider's files each version in
+// maintenance_info stands for. Without it, an edited template under the same version would make
+// instances that differ but claim to be the same.
 const LockFile = "offering.lock"
 
-// A locked is what a version of a plan stands for.
+// A locked is a version of a plan, with the digest of the files that it stands for.
 type locked struct {
 	Version string `json:"version"`
 	Digest  string `json:"digest"`
 }
 
-// A lock is the lock file of an offering, by the ids of its plans.
+// A lock holds an offering's lock file, as it was and as it should be, by plan id.
 type lock struct {
 	was, is map[string]locked
-	renew   bool // new versions are taken
+	renew   bool // new versions are accepted
 }
 
-// readLock reads the lock file of an offering; a missing one has locked nothing.
+// readLock reads the lock file of an offering; a missing file locks nothing.
 func readLock(folder fs.FS, renew bool) (*lock, error) {
 	l := &lock{was: map[string]locked{}, is: map[string]locked{}, renew: renew}
 	text, err := fs.ReadFile(folder, LockFile)
@@ -45,7 +45,7 @@ func readLock(folder fs.FS, renew bool) (*lock, error) {
 	return l, nil
 }
 
-// check refuses a plan whose version stands for something else by now.
+// check refuses a plan whose version stands for other files by now.
 func (l *lock) check(p catalog.Plan, digest string) error {
 	if p.MaintenanceInfo == nil {
 		return nil
@@ -64,8 +64,8 @@ func (l *lock) check(p catalog.Plan, digest string) error {
 		fmt.Sprintf("has the version %s, which %s does not have", is.Version, LockFile), "run longshore catalog lock DIR")
 }
 
-// Lock gives the lock files of a folder's offerings, by their names in it. An offering has one if
-// a plan of it has a version, and files that the version stands for.
+// Lock returns the lock files of a folder's offerings, by their names in the folder. An offering
+// has a lock file if one of its plans has a version, and files that the version stands for.
 func Lock(o Options, folder Source) (map[string][]byte, error) {
 	c := compiler{Options: o, kept: map[string][]byte{}, locks: map[string][]byte{}}
 	c.source(folder)
@@ -75,11 +75,11 @@ func Lock(o Options, folder Source) (map[string][]byte, error) {
 	return c.locks, nil
 }
 
-// relock notes the lock file that an offering is to have.
+// relock notes the lock file that an offering should have.
 func (c *compiler) relock(file string, l *lock) {
 	if c.locks == nil || len(l.is) == 0 {
 		return
 	}
-	text, _ := json.MarshalIndent(l.is, "", "  ") // texts
+	text, _ := json.MarshalIndent(l.is, "", "  ") // texts can always be encoded
 	c.locks[path.Join(path.Dir(file), LockFile)] = append(text, '\n')
 }

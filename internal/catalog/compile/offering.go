@@ -20,18 +20,17 @@ import (
 )
 
 const (
-	maxTags        = 2048 // characters, all together (CAT-08)
+	maxTags        = 2048 // characters of all tags together (CAT-08)
 	maxMaintenance = 2000 // characters of the member's JSON (CAT-24)
 )
 
-// fill makes the offering of a value, and checks what the schema of offering
-// files cannot say.
+// fill builds the offering from a value, and checks what the schema of offering files cannot say.
 func (d *draft) fill(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return
 	}
-	// A member of another type has been refused, and is left out.
+	// A member of the wrong type has been refused already, and is left out.
 	d.offering, _ = catalog.Decode(text)
 	o := &d.offering
 	o.Metadata = given(o.Metadata)
@@ -56,7 +55,7 @@ func (d *draft) fill(v any) {
 	}
 }
 
-// given leaves out an empty object.
+// given returns metadata, or nil for an empty object.
 func given(metadata json.RawMessage) json.RawMessage {
 	if string(bytes.TrimSpace(metadata)) == "{}" {
 		return nil
@@ -64,7 +63,7 @@ func given(metadata json.RawMessage) json.RawMessage {
 	return metadata
 }
 
-// sizes checks the members that are bounded by the length of their JSON.
+// sizes checks the members whose JSON is bounded in length.
 func (d *draft) sizes(p catalog.Plan, at string) {
 	if text, err := json.Marshal(p.Settings); err != nil || len(text) > limits.Settings {
 		d.about(at+"/settings", fmt.Sprintf("is larger than %d bytes of JSON", limits.Settings), "shorten it")
@@ -75,7 +74,7 @@ func (d *draft) sizes(p catalog.Plan, at string) {
 	}
 }
 
-// dashboard checks each instance's own address, which users follow (PROV-24).
+// dashboard checks the address of each instance's dashboard, which users follow (PROV-24).
 func (d *draft) dashboard() {
 	u, err := url.Parse(d.offering.DashboardOf("i"))
 	if err != nil || u.Host == "" {
@@ -89,12 +88,12 @@ func (d *draft) dashboard() {
 	}
 }
 
-// agree notes where a plan contradicts its offering or itself. A member without effect is refused as
-// well: the operator meant something by it. An offering that does not say whether it is bindable
-// contradicts nothing.
+// agree notes contradictions between a plan and its offering, or within the plan. A member
+// without effect is refused as well, since the operator meant something by it. An offering that
+// does not say whether it is bindable contradicts nothing.
 func (d *draft) agree(p catalog.Plan, at string) {
 	if p.AsynchronousBinding != catalog.Never && !d.offering.BindingsRetrievable {
-		// CAT-18: a binding made asynchronously has its credentials fetched.
+		// CAT-18: the credentials of a binding that is made asynchronously are fetched.
 		d.about(at+"/asynchronous_binding", fmt.Sprintf("is %s, but the offering's bindings cannot be fetched",
 			p.AsynchronousBinding),
 			"set bindings_retrievable: true on the offering")
@@ -121,7 +120,7 @@ func (d *draft) agree(p catalog.Plan, at string) {
 	}
 }
 
-// check has the provider look at a plan, and keeps its snapshot.
+// check lets the provider check a plan, and keeps the provider's snapshot of it.
 func (d *draft) check(judge check.Func, plan int, l *lock, asked check.Plan) {
 	o := d.offering
 	p, at := &o.Plans[plan], fmt.Sprintf("/plans/%d", plan)
@@ -145,8 +144,8 @@ func (d *draft) check(judge check.Func, plan int, l *lock, asked check.Plan) {
 	}
 }
 
-// described makes the schemas of a plan whose provider says what users may set. They are
-// of draft-04, by its very URL: the only draft that every Cloud Controller takes.
+// described returns the schemas of a plan whose provider says what users may set. They are written
+// in draft-04, with its exact URL: it is the only draft that every Cloud Controller accepts.
 func (d *draft) described(p catalog.Plan, bindable bool, at string, all check.Parameters) *catalog.Schemas {
 	if p.Schemas != nil {
 		d.about(at+"/schemas", "says what users may set, which follows from the settings and the files beside them",
@@ -162,7 +161,7 @@ func (d *draft) described(p catalog.Plan, bindable bool, at string, all check.Pa
 	return schemas
 }
 
-// schemaOf makes a schema of properties, without some of them.
+// schemaOf returns a schema of the properties, leaving out those in without.
 func (d *draft) schemaOf(at string, properties map[string]any, without, required []string) *catalog.ParametersSchema {
 	left := map[string]any{}
 	for name, property := range properties {
@@ -186,7 +185,7 @@ func (d *draft) schemaOf(at string, properties map[string]any, without, required
 	return &catalog.ParametersSchema{Parameters: text}
 }
 
-// refused notes each error of a provider about a plan.
+// refused notes each of a provider's errors about a plan.
 func (d *draft) refused(err error, at string) {
 	var wrong *advice.Error
 	joined, several := err.(interface{ Unwrap() []error })
@@ -202,8 +201,8 @@ func (d *draft) refused(err error, at string) {
 	}
 }
 
-// located gives a provider's words about a plan their place: a file beside the
-// offering's, a setting, or what a pointer names in the plan.
+// located gives a provider's error about a plan its place: a file beside the offering's, a
+// setting, or the place in the plan that a pointer names.
 func (d *draft) located(e advice.Error, at string) advice.Error {
 	if e.File != "" {
 		return advice.Error{File: path.Join(path.Dir(d.file), e.File), Line: e.Line, What: e.What, Remedy: e.Remedy}
@@ -221,15 +220,15 @@ func (d *draft) located(e advice.Error, at string) advice.Error {
 	return advice.Error{File: d.file, Line: p.line, What: people(at) + " " + e.What, Remedy: e.Remedy}
 }
 
-// duplicates notes every second use of what must be unique (CAT-04).
+// duplicates notes every second use of a value that must be unique (CAT-04).
 func duplicates(drafts []*draft) []advice.Error {
 	var problems []advice.Error
-	first := map[string]string{} // where a value is used, by its scope and itself
-	// Within its scope, a value is unique.
+	first := map[string]string{} // the place where a value is used, by scope and value
+	// unique notes a problem if the value is used already in its scope.
 	unique := func(scope, kind, value string, d *draft, at, mend string) {
 		key, line := scope+"\x00"+value, d.places[at].line
 		switch by, taken := first[key]; {
-		case value == "": // missing or wrong, which is noted already
+		case value == "": // the missing or wrong value is noted already
 		case taken:
 			problems = append(problems, advice.Error{File: d.file, Line: line,
 				What: fmt.Sprintf("%s %q is used already (%s)", kind, value, by), Remedy: mend})

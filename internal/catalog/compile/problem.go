@@ -8,14 +8,13 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// Problems are all problems of one Load, so that an operator mends them in one
-// go. Each names a file: the source's name and the file's name in it, or the
-// source's name alone when the problem is the folder. They carry no value from a
-// file other than names and ids, since files can hold a dashboard client's secret.
-// They are ordered by file and line: the same files give the same words.
+// Problems are all problems of one Load, so that an operator can fix them in one go. Each names a file:
+// the source's name and the file's name in it, or the source's name alone if the problem is the folder.
+// They carry no value from a file other than names and ids, since files can hold a dashboard client's
+// secret. They are ordered by file and line, so the same files give the same text.
 type Problems []advice.Error
 
-// Error is one problem for each line.
+// Error returns one line for each problem.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p {
@@ -24,8 +23,8 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// sorted orders problems as Problems promises, each once: plans share settings, by aliases,
-// and files.
+// sorted orders problems as Problems promises, and drops duplicates: plans may share settings,
+// through aliases, and files.
 func sorted(problems []advice.Error) Problems {
 	slices.SortFunc(problems, func(a, b advice.Error) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, strings.Compare(a.What, b.What))

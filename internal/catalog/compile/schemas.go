@@ -11,8 +11,8 @@ import (
 // maxSchema bounds a schema, in bytes of its JSON (CAT-21).
 const maxSchema = 64 << 10
 
-// schemas checks a plan's schemas (CAT-20). That each begins with a draft and
-// is of an object, the schema of offering files says.
+// schemas checks a plan's schemas (CAT-20). The schema of offering files already requires that
+// each of them begins with a draft and describes an object.
 func (d *draft) schemas(s *catalog.Schemas, at string) {
 	for _, of := range []struct {
 		verb  catalog.Verb
@@ -41,17 +41,16 @@ func (d *draft) parameters(p *catalog.ParametersSchema, at string) {
 //go:embed keywords.schema.json
 var keywordsText []byte
 
-// ofKeywords says what stands behind keywords. The drafts say of most the same; a keyword that
-// only a later draft knows is looked at all the same.
+// ofKeywords is the schema of keywords' values. The drafts agree on most keywords; a keyword
+// that only a later draft knows is checked all the same.
 var ofKeywords = compiled("keywords", keywordsText)
 
-// violationsOf checks a schema by CAT-21: what its draft says of keywords, and as it will be
-// used.
+// violationsOf checks a schema by CAT-21: whether its keywords have valid values, and whether it compiles for use.
 func violationsOf(text []byte) []schema.Violation {
 	root, err := schema.Parse(text)
 	document, ok := root.(map[string]any)
 	if err != nil || !ok || !schema.Known(document["$schema"]) || document["type"] != "object" {
-		return nil // which is noted already
+		return nil // the problem is noted already
 	}
 	_, broken := schema.New(text)
 	return append(ofKeywords().Explain(document), broken...)

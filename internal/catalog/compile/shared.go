@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// shared are the members of an offering that its plans take, unless they say otherwise.
-// Whether instances can be bound, and may change their plan, is the offering's, too:
-// the catalog endpoint knows these of an offering, and platforms look there.
+// shared are the members of an offering that apply to its plans, unless a plan gives its own.
+// Whether instances can be bound, and whether they may change their plan, are not among them:
+// the catalog endpoint has these members for an offering itself, and platforms look there.
 var shared = []string{
 	"free", "binding_rotatable", "maximum_polling_duration", "typical_duration", "asynchronous", "asynchronous_binding",
 	"restore_parameter", "requires_app", "settings", "maintenance_info", "schemas",
 }
 
-// share gives each plan what stands at the offering for all of them.
+// share gives each plan the members that the offering has for all plans.
 func share(v any) {
 	offering, _ := v.(map[string]any)
 	plans, _ := offering["plans"].([]any)
 	for _, p := range plans {
 		plan, ok := p.(map[string]any)
 		if !ok {
-			continue // which is noted already
+			continue // the problem is noted already
 		}
 		for _, name := range shared {
 			of, common := offering[name]
@@ -36,8 +36,8 @@ func share(v any) {
 	}
 }
 
-// patched is what all plans have with what one of them says: a JSON Merge Patch (RFC
-// 7396). Mappings are merged member by member, and null takes a member away.
+// patched merges a plan's own member into the offering's, as a JSON Merge Patch (RFC 7396).
+// Mappings are merged member by member, and null removes a member.
 func patched(of, own any) any {
 	patch, ok := own.(map[string]any)
 	if !ok {
@@ -58,8 +58,8 @@ func patched(of, own any) any {
 	return target
 }
 
-// stands is where the file has what a pointer names: what a plan takes from its
-// offering stands there.
+// stands returns the pointer to the place in the file: a member that a plan takes from its
+// offering is found at the offering.
 func (d *draft) stands(at string) string {
 	_, below, _ := strings.Cut(strings.TrimPrefix(at, "/plans/"), "/")
 	member, _, _ := strings.Cut(below, "/")

@@ -19,36 +19,34 @@ import (
 	"github.com/longshore/longshore/internal/catalog/schema"
 )
 
-// maxFile bounds an offering file, in bytes: far above any real one, low
-// enough to read it whole.
+// maxFile bounds an offering file, in bytes. It is far above any real file, and low enough to read the file whole.
 const maxFile = 1 << 20
 
-// Aliases can make a small file endless: these bound what one file may expand
-// to.
+// Aliases can make a small file expand without end: these limits bound the expansion.
 const (
-	maxNodes = 100_000 // values, all in all
+	maxNodes = 100_000 // values in the whole file
 	maxDepth = 100     // values within values
 )
 
-// A draft is an offering file as it is read. It turns the one YAML document of the file into a
-// value as package schema judges it, and notes each problem with its line. A value that has a
-// problem is read as null, and reading goes on, so that one run finds everything.
+// A draft is an offering file while it is being read. It turns the file's one YAML document
+// into a value that package schema can check, and notes each problem with its line. A value
+// with a problem is read as null, and reading goes on, so that one run finds everything.
 type draft struct {
 	file     string
-	offering catalog.Offering // perhaps with problems
+	offering catalog.Offering // may have problems
 	problems []advice.Error
-	warnings []advice.Error // of a provider
+	warnings []advice.Error // from providers
 	nodes    int            // visited so far
 	depth    int            // of the value being read
-	// places are where each value stands, by its JSON pointer.
+	// places holds the position of each value, by its JSON pointer.
 	places map[string]position
-	// bad are values that cannot be read or were refused, by their pointers.
+	// bad holds the pointers of values that cannot be read, or were refused.
 	bad map[string]bool
-	// noted are problems of values that aliases share, by node and words.
+	// noted holds the problems of values that aliases share, by node and text.
 	noted map[problemKey]bool
 }
 
-// A position is where a member or an item stands.
+// A position is the place of a member or an item in the file.
 type position struct {
 	line  int        // of the member's name, or of the item
 	value *yaml.Node // never an alias
@@ -61,13 +59,13 @@ type problemKey struct {
 
 func (d *draft) problem(line int, what, mend string) {
 	if d.nodes > maxNodes {
-		return // what follows from giving up is no news
+		return // consequences of giving up are not reported
 	}
 	d.problems = append(d.problems, advice.Error{File: d.file, Line: line, What: what, Remedy: mend})
 }
 
-// about notes a problem of the member that a pointer names, or would name if it were there: once
-// where aliases share it.
+// about notes a problem of the member that a pointer names, even if the member is missing. A
+// problem of a value that aliases share is noted once.
 func (d *draft) about(at, what, remedy string) {
 	at = d.stands(at)
 	p, nearest := d.nearest(at)
@@ -78,7 +76,7 @@ func (d *draft) about(at, what, remedy string) {
 	}
 }
 
-// nearest is the place of what a pointer names, or else of the nearest thing around it.
+// nearest returns the position of the value that a pointer names, or of the nearest value around it.
 func (d *draft) nearest(at string) (position, string) {
 	p := d.places[at]
 	for p.value == nil && at != "" {
@@ -108,7 +106,7 @@ func people(at string) string {
 	return b.String()
 }
 
-// visit reports whether one more node may be read. Once it may not, the file is given up.
+// visit reports whether one more node may be read. If not, reading of the file is given up.
 func (d *draft) visit(n *yaml.Node) bool {
 	switch {
 	case d.nodes == maxNodes:
@@ -170,7 +168,7 @@ var (
 	yamlAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 )
 
-// syntax notes what the YAML library refused; its line is in its words.
+// syntax notes an error of the YAML library, whose text holds the line.
 func (d *draft) syntax(data []byte, err error) {
 	what, line := strings.TrimPrefix(err.Error(), "yaml: "), 1
 	if m := yamlLine.FindStringSubmatch(what); m != nil {
@@ -198,8 +196,8 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// members reads a mapping in file order, merge keys included. Names given
-// twice and names that are no strings are problems.
+// members reads a mapping in file order, merge keys included. A name that is given twice or is
+// not a string is a problem.
 func (d *draft) members(n *yaml.Node, at string) []member {
 	var own []member
 	var merged []*yaml.Node
@@ -234,7 +232,7 @@ func (d *draft) members(n *yaml.Node, at string) []member {
 	return own
 }
 
-// merge reads what a merge key names: a mapping, or a list of them.
+// merge reads the mapping that a merge key names, or the list of mappings.
 func (d *draft) merge(n *yaml.Node, at string) []member {
 	d.depth++
 	defer func() { d.depth-- }()
@@ -302,7 +300,7 @@ func (d *draft) value(n *yaml.Node, at string) any {
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// number keeps a number's digits where JSON would write them so.
+// number keeps a number's digits if JSON can write them that way.
 func number(n *yaml.Node) (json.Number, bool) {
 	text := n.Value
 	if !jsonNumber.MatchString(text) {

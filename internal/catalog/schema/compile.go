@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// New compiles a schema that its draft allows. The violations say what refers to
-// nothing, or cannot be compiled, and where.
+// New compiles a schema that its draft allows. The violations say which references lead
+// nowhere, and what cannot be compiled, and where.
 func New(text []byte) (*Schema, []Violation) {
 	root, err := Parse(text)
 	if err != nil {
@@ -33,12 +33,12 @@ func New(text []byte) (*Schema, []Violation) {
 	return &c.Schema, c.broken
 }
 
-// A compiler turns a document into nodes, one for each place that is a schema.
+// A compiler turns a document into nodes, one for each schema in it.
 type compiler struct {
 	Schema
 	top     any
 	nodes   map[string]*node  // by JSON pointer
-	anchors map[string]string // pointers, by name
+	anchors map[string]string // pointers, by the anchor's name
 	broken  []Violation
 }
 
@@ -46,22 +46,21 @@ func (c *compiler) refuse(at, rule, remedy string) {
 	c.broken = append(c.broken, Violation{at, rule, remedy})
 }
 
-// Keywords by what stands below them.
+// named are keywords whose members are named by the user; plain are keywords whose values hold no schemas.
 var (
 	named = []string{"properties", "patternProperties", "definitions", "$defs", "dependentSchemas",
 		"dependencies", "dependentRequired"}
 	plain = []string{"enum", "const", "default", "examples"}
 )
 
-// since are the drafts that brought a keyword; an earlier one does not know it.
+// since holds the draft that introduced a keyword; earlier drafts do not know it.
 var since = map[string]int{
 	"const": 6, "contains": 6, "propertyNames": 6, "if": 7, "then": 7, "else": 7,
 	"dependentRequired": 2019, "dependentSchemas": 2019, "maxContains": 2019, "minContains": 2019,
 	"unevaluatedItems": 2019, "unevaluatedProperties": 2019, "$recursiveRef": 2019, "prefixItems": 2020, "$dynamicRef": 2020,
 }
 
-// survey notes the names and the anchors of the document, and takes out the keywords that its
-// draft does not know.
+// survey notes the member names and anchors of the document, and removes keywords that its draft does not know.
 func (c *compiler) survey(v any, at string) {
 	switch v := v.(type) {
 	case []any:
@@ -96,7 +95,7 @@ func (c *compiler) survey(v any, at string) {
 	}
 }
 
-// identify notes what a schema is called.
+// identify notes the names of a schema.
 func (c *compiler) identify(v map[string]any, at string) {
 	keyword := "$id"
 	if c.draft == 4 {
@@ -121,7 +120,7 @@ func (c *compiler) identify(v map[string]any, at string) {
 	}
 }
 
-// refer gives the node that a reference names.
+// refer returns the node that a reference names.
 func (c *compiler) refer(at, ref string) *node {
 	target, local := strings.CutPrefix(ref, "#")
 	target, err := url.PathUnescape(target)
@@ -144,7 +143,7 @@ func (c *compiler) refer(at, ref string) *node {
 	return nil
 }
 
-// at finds what a pointer names in the document; nil if it names nothing.
+// at finds the value that a pointer names in the document; nil if there is none.
 func (c *compiler) at(pointer string) any {
 	v := c.top
 	if pointer == "" {
@@ -167,7 +166,7 @@ func (c *compiler) at(pointer string) any {
 	return v
 }
 
-// node compiles the schema at a place, once.
+// node compiles the schema at a place, once for each place.
 func (c *compiler) node(at string) *node {
 	if n, ok := c.nodes[at]; ok {
 		return n
@@ -188,7 +187,7 @@ func (c *compiler) node(at string) *node {
 			}
 		}
 		if n.refs != nil && c.draft < 2019 {
-			return n // what stands beside it says nothing
+			return n // keywords beside a reference have no effect
 		}
 		n.about, _ = v["description"].(string)
 		k.values(n)
@@ -197,13 +196,13 @@ func (c *compiler) node(at string) *node {
 		n.not, n.allOf, n.anyOf, n.oneOf = k.schema("not"), k.list("allOf"), k.list("anyOf"), k.list("oneOf")
 		n.when, n.then, n.otherwise = k.schema("if"), k.schema("then"), k.schema("else")
 		for _, keyword := range []string{"definitions", "$defs"} {
-			k.members(keyword) // to refuse what is wrong even where nothing refers to it
+			k.members(keyword) // to refuse faults even in schemas that nothing refers to
 		}
 	}
 	return n
 }
 
-// keywords reads those of one schema.
+// keywords reads the keywords of one schema.
 type keywords struct {
 	c  *compiler
 	at string
@@ -226,7 +225,7 @@ func (k keywords) values(n *node) {
 	for _, v := range n.enum {
 		n.allowed[canonical(v)] = true
 	}
-	if k.c.draft < 2019 { // later drafts only note it
+	if k.c.draft < 2019 { // later drafts treat it as an annotation
 		n.format, _ = k.v["format"].(string)
 	}
 	n.pattern = k.regexp(k.at+"/pattern", k.v["pattern"])
@@ -285,7 +284,7 @@ func (k keywords) arrays(n *node) {
 	n.unevaluatedItems = k.schema("unevaluatedItems")
 }
 
-// schema compiles what a keyword holds, if that is a schema.
+// schema compiles the value of a keyword if that is a schema.
 func (k keywords) schema(keyword string) *node {
 	switch k.v[keyword].(type) {
 	case map[string]any, bool:
@@ -312,7 +311,7 @@ func (k keywords) members(keyword string) map[string]*node {
 	return all
 }
 
-// regexp compiles a pattern; nil for none.
+// regexp compiles a pattern; nil if there is none.
 func (k keywords) regexp(at string, pattern any) *regexp.Regexp {
 	text, ok := pattern.(string)
 	if !ok {
@@ -340,7 +339,7 @@ func isList(v any) bool {
 	return ok
 }
 
-// texts are the strings in a list.
+// texts returns the strings in a list.
 func texts(v any) []string {
 	list, _ := v.([]any)
 	var all []string

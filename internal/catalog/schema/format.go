@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// formats are those that drafts up to 7 know, and some that are used with them.
-// Others are not judged.
+// formats holds the formats that drafts up to 7 know, and some that are used with them. Other formats are not checked.
 var formats = map[string]func(string) bool{
 	"date":                  isDate,
 	"time":                  isTime,
@@ -33,15 +32,14 @@ var formats = map[string]func(string) bool{
 		`(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?$`),
 }
 
-// before is one identifier of a version before the release (Semantic Versioning
-// 2.0).
+// before matches one identifier of a pre-release version (Semantic Versioning 2.0).
 const before = `(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)`
 
-// hostLabel is one part of the name of a host.
+// hostLabel matches one label of a host name.
 const hostLabel = `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
 
-// matching compiles its pattern when it is first used: a cold start waits for
-// what packages do before.
+// matching compiles its pattern when it is first used, since a cold start waits for everything
+// that packages do when they load.
 func matching(pattern string) func(string) bool {
 	re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 	return func(s string) bool { return re().MatchString(s) }
@@ -58,8 +56,8 @@ var (
 	hostname  = matching(`^` + hostLabel + `(\.` + hostLabel + `)*\.?$`)
 )
 
-// isTime takes a leap second (RFC 3339, section 5.6), which package time does
-// not, and only at the end of a day in UTC.
+// isTime accepts a leap second (RFC 3339, section 5.6), which package time does not, and only
+// at the end of a day in UTC.
 func isTime(s string) bool {
 	if !clockTime(s) {
 		return false

@@ -14,26 +14,25 @@ import (
 
 // A Violation is one rule that one member of a value breaks.
 type Violation struct {
-	// Member is a JSON pointer into the value; empty for the whole. A name that
-	// the schema does not know is shown as "*".
+	// Member is a JSON pointer into the value; empty for the whole value. A name that the
+	// schema does not know is shown as "*".
 	Member string
-	// Rule is what the member must be, as the rest of a sentence.
+	// Rule says what the member must be, as the rest of a sentence.
 	Rule string
-	// Remedy is what to do, as the schema's description says; Judge does not
-	// tell it.
+	// Remedy says what to do, in the words of the schema's description; Judge leaves it empty.
 	Remedy string
 }
 
-// Judge finds what a value, as of Parse, breaks, in no order. It names the
-// members of kept even where the schema does not know them.
+// Judge returns the violations of a value from Parse, in no order. It names the members of kept
+// even if the schema does not know them.
 func (s *Schema) Judge(v any, kept map[string]any) []Violation {
 	j := &judge{Schema: s, kept: kept}
 	found, _ := j.node(s.root, v, nil, nil)
 	return found
 }
 
-// Explain is Judge for values that hold no secret: it tells all names, each
-// member that is not known by itself, and what to do.
+// Explain is Judge for values that hold no secret: it tells all names and remedies, and reports
+// each unknown member by itself.
 func (s *Schema) Explain(v any) []Violation {
 	found, _ := (&judge{Schema: s, open: true}).node(s.root, v, nil, nil)
 	return found
@@ -42,7 +41,7 @@ func (s *Schema) Explain(v any) []Violation {
 // Has reports whether the schema has a member under its properties.
 func (s *Schema) Has(name string) bool { return s.root.properties[name] != nil }
 
-// JudgeMember finds what one member breaks that the schema has.
+// JudgeMember returns the violations of one member that the schema has.
 func (s *Schema) JudgeMember(name string, v any) []Violation {
 	found, _ := (&judge{Schema: s}).node(s.root.properties[name], v, &location{key: name}, nil)
 	return found
@@ -51,27 +50,25 @@ func (s *Schema) JudgeMember(name string, v any) []Violation {
 type judge struct {
 	*Schema
 	kept map[string]any
-	open bool // names and remedies are told
+	open bool // tell names and remedies
 }
 
-// A location is a value's within the whole; nil for the whole.
+// A location is the place of a value within the whole value; nil for the whole.
 type location struct {
 	above *location
 	key   any // a member's name, or an item's index
-	// remedy is what the schema says of it, where it is told.
+	// remedy is what the schema says about the value, if remedies are told.
 	remedy string
 }
 
-// A trail is the schemas that are judging one value, to find one that refers to
-// itself for ever.
+// A trail lists the schemas that are judging one value, to find a schema that refers to itself without end.
 type trail struct {
 	above *trail
 	node  *node
 }
 
-// judged are the names of the members, or the indexes of the items, that schemas have
-// judged: unevaluatedProperties and unevaluatedItems are about the others. Nil if nobody
-// asks.
+// judged holds the names of the members, or the indexes of the items, that schemas have judged:
+// unevaluatedProperties and unevaluatedItems apply to the others. Nil if the schema has neither keyword.
 type judged map[any]bool
 
 func (d judged) add(key any) {
@@ -132,7 +129,7 @@ func (t *visit) tell(format string, args ...any) {
 	t.found = append(t.found, Violation{t.member(t.at), fmt.Sprintf(format, args...), t.remedy(t.n)})
 }
 
-// form tells which form a text must have, unless the remedy says so in plain words.
+// form reports which form a text must have, unless the remedy says so in plain words.
 func (t *visit) form(rule string, form any) {
 	if t.remedy(t.n) != "" {
 		rule, form = "has the wrong %s", "form"
@@ -140,8 +137,7 @@ func (t *visit) form(rule string, form any) {
 	t.tell(rule, form)
 }
 
-// remedy is the description of a schema within this one, of this one, or of those of what the
-// value is in.
+// remedy returns the description of the given schema, or else of this schema, or else of the schemas around the value.
 func (t *visit) remedy(of *node) string {
 	switch said := cmp.Or(of.says(), t.n.says()); {
 	case !t.open:
@@ -153,10 +149,10 @@ func (t *visit) remedy(of *node) string {
 	}
 }
 
-// same has another schema judge the same value.
+// same lets another schema judge the same value.
 func (t *visit) same(n *node) { t.found = append(t.found, t.tries(n)...) }
 
-// tries has another schema judge the same value, and tells nothing of it.
+// tries lets another schema judge the same value, and does not report the violations that it returns.
 func (t *visit) tries(n *node) []Violation {
 	found, seen := t.node(n, t.v, t.at, t.trail)
 	if len(found) == 0 && t.seen != nil {
@@ -165,7 +161,7 @@ func (t *visit) tries(n *node) []Violation {
 	return found
 }
 
-// below has a schema judge a member or an item.
+// below lets a schema judge a member or an item.
 func (t *visit) below(n *node, v, key any) {
 	found, _ := t.node(n, v, t.in(key), nil)
 	t.found = append(t.found, found...)
@@ -180,7 +176,7 @@ func (t *visit) in(key any) *location {
 	return &location{above: t.at, key: key, remedy: t.remedy(of)}
 }
 
-// plain judges the value as such. One that breaks this is judged no further.
+// plain checks the value's type, enum and format; after a violation, the other keywords are skipped.
 func (t *visit) plain() bool {
 	n := t.n
 	text, isText := t.v.(string)
@@ -204,7 +200,7 @@ func (t *visit) plain() bool {
 	return false
 }
 
-// bounded judges a number; nil for a value that has none.
+// bounded checks a number against the bounds for its noun; number is nil for a value that has none.
 func (t *visit) bounded(by []bound, number *big.Rat, noun string) {
 	for _, b := range by {
 		if number != nil && noun == b.noun && !b.allows(number, b.is) {
@@ -247,7 +243,7 @@ func (t *visit) object(v map[string]any) {
 	t.unknown(unknown)
 }
 
-// judgesOf are the schemas for a member by its name.
+// judgesOf returns the schemas that apply to a member by its name.
 func (t *visit) judgesOf(name string) []*node {
 	var judges []*node
 	if below, ok := t.n.properties[name]; ok {
@@ -263,13 +259,13 @@ func (t *visit) judgesOf(name string) []*node {
 
 func (t *visit) require(v map[string]any, names []string, rule string) {
 	for _, name := range names {
-		if _, given := v[name]; !given { // its name is the schema's
+		if _, given := v[name]; !given { // the name comes from the schema
 			t.found = append(t.found, Violation{t.member(t.at) + "/" + Escape(name), rule, t.remedy(t.n.properties[name])})
 		}
 	}
 }
 
-// name judges a member's name, which may be a secret.
+// name checks a member's name, which may be a secret.
 func (t *visit) name(name string) {
 	if found, _ := t.node(t.n.propertyNames, name, t.at, nil); len(found) > 0 {
 		t.tell("must not have a member of such a name: each name %s", rules(found))
@@ -284,7 +280,7 @@ func (t *visit) array(v []any) {
 		}
 	}
 	tuple := min(len(n.prefix), len(v))
-	last := n.prefix != nil && n.items != nil && n.items.never // which is told of all items beyond, once
+	last := n.prefix != nil && n.items != nil && n.items.never // reported once, for all items beyond the prefix
 	for i, item := range v {
 		switch {
 		case i < tuple:
@@ -315,7 +311,7 @@ func (t *visit) contains(v []any) {
 	t.bounded(t.n.containing, whole(matched), "item")
 }
 
-// combined judges by schemas that others are made of.
+// combined applies the schemas that the schema combines.
 func (t *visit) combined() {
 	n := t.n
 	if n.not != nil && len(t.tries(n.not)) == 0 {
@@ -337,7 +333,7 @@ func (t *visit) combined() {
 	}
 }
 
-// forms judges by schemas of which at least one must be content, and at most so many.
+// forms applies schemas of which at least one, and at most so many, must accept the value.
 func (t *visit) forms(all []*node, most int) {
 	var failed [][]Violation
 	for _, form := range all {
@@ -353,7 +349,7 @@ func (t *visit) forms(all []*node, most int) {
 	}
 }
 
-// rest judges what nothing else has judged.
+// rest judges the members and items that no other schema has judged.
 func (t *visit) rest() {
 	left := func(by *node, value, key any) {
 		if by != nil && !t.seen[key] {
@@ -372,9 +368,8 @@ func (t *visit) rest() {
 	}
 }
 
-// member renders a place as a JSON pointer. A member's name is told only if the
-// schema declares it: a name may be a secret too, such as a key of a user's own
-// map.
+// member renders a location as a JSON pointer. It tells a member's name only if the schema
+// declares the name, since a name may be a secret too, such as a key in a user's own map.
 func (j *judge) member(at *location) string {
 	if at == nil {
 		return ""

@@ -1,11 +1,10 @@
-// Package schema judges JSON values by JSON Schema, draft-04 to 2020-12, and
-// says what is wrong in words for whoever gave the value: the place, and what
-// would be allowed, never the value itself, which may be a secret.
+// Package schema judges JSON values by JSON Schema, draft-04 to 2020-12, and says what is wrong
+// in words for the person who gave the value: the place, and what would be allowed, but never
+// the value itself, which may be a secret.
 //
-// It does nothing before it is first used, since a function that starts cold
-// waits for it. That a schema follows its draft is left to whoever compiles the
-// catalog. References to elsewhere, and schemas within others that have an $id,
-// New refuses.
+// It does nothing before its first use, since a function that starts cold waits for it. The
+// compiler of the catalog makes sure that a schema follows its draft. New refuses references to
+// other documents, and schemas within others that have an $id.
 package schema
 
 import (
@@ -19,8 +18,7 @@ import (
 	"strings"
 )
 
-// drafts are the years or numbers of the drafts, by what $schema says without a
-// final "#".
+// drafts holds the years or numbers of the drafts, by the value of $schema without a final "#".
 var drafts = map[string]int{
 	"http://json-schema.org/draft-04/schema":       4,
 	"http://json-schema.org/draft-06/schema":       6,
@@ -29,17 +27,16 @@ var drafts = map[string]int{
 	"https://json-schema.org/draft/2020-12/schema": 2020,
 }
 
-// draftOf is the draft that a value of $schema names; 0 for none.
+// draftOf returns the draft that a value of $schema names; 0 for none.
 func draftOf(said any) int {
 	s, _ := said.(string)
 	return drafts[strings.TrimSuffix(s, "#")]
 }
 
-// Known reports whether a value of $schema is a draft that can be judged by.
+// Known reports whether a value of $schema names a draft that this package supports.
 func Known(draft any) bool { return draftOf(draft) != 0 }
 
-// Parse reads one JSON value and nothing after it. Numbers are json.Number,
-// which keeps their digits.
+// Parse parses one JSON value with nothing after it. Numbers are json.Number, which keeps their digits.
 func Parse(text []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -53,13 +50,12 @@ func Parse(text []byte) (any, error) {
 	return v, nil
 }
 
-// maxExponent bounds the decimal exponent of numbers. It is beyond every number
-// that a computer works with; without it a few bytes would ask for the memory of
-// a million digits (INP-15).
+// maxExponent bounds the decimal exponent of numbers. It is beyond every number that computers
+// work with; without it, a few bytes could ask for the memory of a million digits (INP-15).
 const maxExponent = 1000
 
-// Extreme reports whether a value holds a number with a decimal exponent beyond
-// 1000 either way. Neither a schema nor what it judges may.
+// Extreme reports whether a value holds a number with a decimal exponent beyond 1000 in either
+// direction. Neither schemas nor the values that they judge may hold one.
 func Extreme(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -81,27 +77,26 @@ func Extreme(v any) bool {
 	return false
 }
 
-// A Schema is a JSON schema that is ready to judge. It never changes: any
-// number of requests may use it at once.
+// A Schema is a JSON schema that is ready to judge. It never changes, so any number of requests may use it at once.
 type Schema struct {
 	root  *node
 	draft int
-	// declared are the member names that the schema itself speaks of. Messages
-	// name no others, since users' own names may be secrets.
+	// declared holds the member names that the schema itself mentions. Messages name no others,
+	// since users' own names may be secrets.
 	declared map[string]bool
-	// tracks says that the schema asks what others have judged: only then is it
-	// kept.
+	// tracks says that the schema asks which members and items have been judged; only then are
+	// they recorded.
 	tracks bool
 }
 
-// A node is one schema of many. Keywords that it does not have are nil.
+// A node is one of the schemas in a document. Keywords that it does not have are nil.
 type node struct {
-	never bool // the schema false
+	never bool // the schema is false
 	about string
 
 	types         []string
-	enum          []any           // of one value for const
-	allowed       map[string]bool // the same, in their canonical form
+	enum          []any           // the single value of a const
+	allowed       map[string]bool // the values of enum, in canonical form
 	format        string
 	pattern       *regexp.Regexp
 	bounds        []bound
@@ -114,9 +109,9 @@ type node struct {
 	dependents    map[string]*node
 	unique        bool
 	prefix        []*node
-	items         *node // beyond prefix
+	items         *node // the items beyond prefix
 	contains      *node
-	containing    []bound // of how many items contains matches
+	containing    []bound // bounds on the number of items that contains matches
 
 	not                                     *node
 	refs, allOf, anyOf, oneOf               []*node
@@ -124,7 +119,7 @@ type node struct {
 	unevaluatedItems, unevaluatedProperties *node
 }
 
-// says is what a schema's description says, or that of what it refers to.
+// says returns a schema's description, or else that of the schema that it refers to.
 func (n *node) says() string {
 	for i := 0; n != nil && i < 10; i++ {
 		if n.about != "" || len(n.refs) == 0 {
@@ -137,8 +132,8 @@ func (n *node) says() string {
 
 var escapes, plains = strings.NewReplacer("~", "~0", "/", "~1"), strings.NewReplacer("~1", "/", "~0", "~")
 
-// Escape makes a token of a JSON pointer.
+// Escape turns a name into a token of a JSON pointer.
 func Escape(name string) string { return escapes.Replace(name) }
 
-// Unescape makes the name of it again.
+// Unescape turns a token of a JSON pointer back into the name.
 func Unescape(token string) string { return plains.Replace(token) }

@@ -11,20 +11,20 @@ import (
 	"unicode/utf8"
 )
 
-// A limit is a keyword that bounds a number: a value, or how many of something are in it.
+// A limit is a keyword that bounds a number: a numeric value, or a count of the value's parts.
 type limit struct {
-	keyword, noun string // without a noun, the value itself
+	keyword, noun string // noun names the counted parts; empty for the value itself
 	allows        func(number, bound *big.Rat) bool
-	rule          string // with a place for the bound
+	rule          string // has a place for the bound
 }
 
-// A bound is a limit with its number.
+// A bound is a limit with the number that a schema gives it.
 type bound struct {
 	limit
 	is *big.Rat
 }
 
-// The limits of values, and those of how many items a schema matches.
+// The limits of values, and the limits of the number of items that a schema matches.
 var (
 	ofValues = []limit{
 		{"minLength", "character", atLeast, "must have at least %s"},
@@ -49,7 +49,7 @@ var (
 func atLeast(n, bound *big.Rat) bool { return n.Cmp(bound) >= 0 }
 func atMost(n, bound *big.Rat) bool  { return n.Cmp(bound) <= 0 }
 
-// size is a number, or how many of something a value has; nil if it has no size.
+// size returns a number's value, or the count of the value's parts; nil if the value has neither.
 func size(v any) (n *big.Rat, noun string) {
 	switch v := v.(type) {
 	case json.Number:
@@ -66,13 +66,13 @@ func size(v any) (n *big.Rat, noun string) {
 
 func whole(n int) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
 
-// rational is a number that is not Extreme.
+// rational converts a number that is not Extreme.
 func rational(n json.Number) *big.Rat {
 	r, _ := new(big.Rat).SetString(n.String())
 	return r
 }
 
-// isOf reports whether a value is of a type.
+// isOf reports whether a value has the named type.
 func isOf(v any, name string) bool {
 	switch v := v.(type) {
 	case nil:
@@ -91,7 +91,7 @@ func isOf(v any, name string) bool {
 	return false
 }
 
-// canonical is the same text for values that are equal as JSON, as 1 and 1.0 are.
+// canonical returns the same text for values that are equal as JSON, such as 1 and 1.0.
 func canonical(v any) string {
 	var parts []string
 	switch v := v.(type) {
@@ -113,7 +113,7 @@ func canonical(v any) string {
 	return fmt.Sprint(v) // true, false or nil
 }
 
-// twice finds two items that are equal.
+// twice finds two equal items.
 func twice(list []any) (first, second int, found bool) {
 	seen := map[string]int{}
 	for j, item := range list {

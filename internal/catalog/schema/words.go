@@ -16,7 +16,7 @@ import (
 // maxListed bounds the values and names that one rule lists.
 const maxListed = 20
 
-// refusal is the rule where nothing better can be said.
+// refusal returns the rule to report if there is nothing better to say.
 func refusal(at string) string {
 	if at == "" {
 		return "do not satisfy the plan's schema"
@@ -24,7 +24,7 @@ func refusal(at string) string {
 	return "does not satisfy the plan's schema"
 }
 
-// Clause is a violation as a part of a sentence.
+// Clause returns the violation as a part of a sentence.
 func (v Violation) Clause() string {
 	if v.Member == "" {
 		return "the parameters " + v.Rule
@@ -32,7 +32,7 @@ func (v Violation) Clause() string {
 	return "parameter " + v.Member + " " + v.Rule
 }
 
-// Sorted orders violations by their members, then by their rules, each once.
+// Sorted orders violations by member and then by rule, and drops duplicates.
 func Sorted(all []Violation) []Violation {
 	slices.SortFunc(all, func(a, b Violation) int {
 		return cmp.Or(strings.Compare(a.Member, b.Member), strings.Compare(a.Rule, b.Rule))
@@ -40,8 +40,8 @@ func Sorted(all []Violation) []Violation {
 	return slices.Compact(all)
 }
 
-// unknown tells each kept member by itself, and the others together: which are
-// allowed, and which were perhaps meant.
+// unknown reports each kept member by itself, and the other unknown members together: which
+// names are allowed, and which were perhaps meant.
 func (t *visit) unknown(names []string) {
 	allowed := slices.Sorted(maps.Keys(t.n.properties))
 	var given []string
@@ -84,8 +84,7 @@ func (t *visit) unknown(names []string) {
 	t.tell("%s)", rule)
 }
 
-// alternatives tells the forms of which the member must have one, by the rules of each that it
-// breaks.
+// alternatives reports the forms of which the member must have one, each by the rules that the member breaks.
 func (t *visit) alternatives(forms [][]Violation) {
 	const most = 6 // violations; more would bury the user
 	var here, all []string
@@ -114,7 +113,7 @@ func (t *visit) alternatives(forms [][]Violation) {
 	}
 }
 
-// rules joins the rules of violations that are about one thing.
+// rules joins the rules of violations that concern the same value.
 func rules(violations []Violation) string {
 	all := make([]string, len(violations))
 	for i, v := range violations {
@@ -141,7 +140,7 @@ func types(all []string) string {
 	return strings.Join(articled, " or ")
 }
 
-// values renders what an enum or const of the schema allows.
+// values renders the values that an enum or const of the schema allows.
 func values(allowed []any) string {
 	all := make([]string, len(allowed))
 	for i, v := range allowed {
@@ -171,7 +170,7 @@ func listed(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// count renders a number, or how many there are of something.
+// count renders a number, or a count of something.
 func count(n *big.Rat, noun string) string {
 	text := decimal(n)
 	switch {
