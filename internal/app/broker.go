@@ -13,13 +13,13 @@ import (
 // OperationTimeout is the deadline of operations, unless their plan has another.
 const OperationTimeout = 24 * time.Hour
 
-// Waits are how long a request waits for the work of a provider, where that differs from wired.DefaultWait. They stand here
-// because the API knows providers by name only.
+// Waits are how long a request waits for the work of a provider, if that differs from
+// wired.DefaultWait. They are defined here because the API knows providers only by name.
 var Waits = map[string]time.Duration{
-	ProviderCloudFormation: wired.MaxWait, // AWS needs seconds until a new key works
+	ProviderCloudFormation: wired.MaxWait, // AWS needs seconds before a new key works
 }
 
-// NewBroker adds to the options those that are the same in every program.
+// NewBroker completes the options with those that are the same in every program, and returns the broker.
 func NewBroker(o broker.Options, r RetryAfter) *broker.Broker {
 	o.NewID, o.NewSecret = NewID, newSecret
 	o.SynchronousWait, o.Waits, o.OperationTimeout = wired.DefaultWait, Waits, OperationTimeout
@@ -27,11 +27,11 @@ func NewBroker(o broker.Options, r RetryAfter) *broker.Broker {
 	return broker.New(o)
 }
 
-// Now is the machine's time.
+// Now returns the machine's time in UTC.
 func Now() time.Time { return time.Now().UTC() }
 
-// NewID is 127 random bits in lifecycle.OperationIDLength characters. The first one is
-// a letter, since commands take an argument that begins with a hyphen for a flag.
+// NewID returns 127 random bits in lifecycle.OperationIDLength characters. The first character
+// is a letter, since commands take an argument that begins with a hyphen for a flag.
 func NewID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: see crypto/rand
@@ -45,7 +45,7 @@ func newSecret() []byte {
 	return b
 }
 
-// NewUUID is a random UUID (RFC 9562, version 4).
+// NewUUID returns a random UUID (RFC 9562, version 4).
 func NewUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])

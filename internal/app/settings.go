@@ -1,5 +1,6 @@
-// Package app is what all programs share: the names of their settings, how these are read, and the times of the functions.
-// It knows no provider but by name. The packages below it wire the other rooms, each for one program.
+// Package app holds what all programs share: the names of their settings, how the settings are
+// read, and the times of the functions. It knows providers only by name. The packages below it
+// wire the other packages, each for one program.
 package app
 
 import (
@@ -12,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 )
 
-// The names of the settings that come from the environment. This list is the
-// only one: whatever sets them uses these names.
+// The names of the settings that come from the environment. This list is the only one: programs
+// that set them use these names.
 const (
 	// For the embedded broker.
 	EnvAWS      = "LONGSHORE_AWS" // true: AWS services are offered
@@ -22,23 +23,23 @@ const (
 	// For the embedded broker and the functions.
 	EnvMinRetryAfter = "LONGSHORE_MIN_RETRY_AFTER" // bounds of Retry-After
 	EnvMaxRetryAfter = "LONGSHORE_MAX_RETRY_AFTER"
-	EnvPlatformRate  = "LONGSHORE_PLATFORM_RATE"  // requests a second that each platform may send; 0 for as many as it likes
+	EnvPlatformRate  = "LONGSHORE_PLATFORM_RATE"  // requests a second that each platform may send; 0 for no limit
 	EnvDemoDelay     = "LONGSHORE_DEMO_DELAY"     // how long the demo's asynchronous steps take
 	EnvAWSTargets    = "LONGSHORE_AWS_TARGETS"    // plan.Targets as JSON, or the path of a file that holds it
-	EnvAWSEmulated   = "LONGSHORE_AWS_EMULATED"   // true: AWS is emulated by what puts no token on a stack's events
-	EnvReaperDryRun  = "LONGSHORE_REAPER_DRY_RUN" // true: what no record knows of is only reported
+	EnvAWSEmulated   = "LONGSHORE_AWS_EMULATED"   // true: AWS is emulated, and puts no token on a stack's events
+	EnvReaperDryRun  = "LONGSHORE_REAPER_DRY_RUN" // true: things that no record knows are only reported
 	// For the functions: where things are.
-	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics, and for its table to say whose it is
+	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics and for the identity of its table
 	EnvBroker       = "LONGSHORE_BROKER"        // the broker's own identity, which its things carry
-	EnvTable        = "LONGSHORE_TABLE"         // name of the table
+	EnvTable        = "LONGSHORE_TABLE"         // the broker's own identity, which its things carry
 	EnvKey          = "LONGSHORE_KEY"           // ARN of the key that seals
 	EnvSecret       = "LONGSHORE_SECRET"        // ARN of the platforms' credentials
 	EnvStateMachine = "LONGSHORE_STATE_MACHINE" // ARN of the state machine
 	EnvProvisioner  = "LONGSHORE_PROVISIONER"   // ARN of the provisioner function
 	EnvRole         = "LONGSHORE_ROLE"          // RoleCalls for the function inside a VPC, unset for all others
 	EnvCalls        = "LONGSHORE_CALLS"         // ARN of the function inside a VPC
-	EnvInVPC        = "LONGSHORE_IN_VPC"        // names of the providers that it calls, with commas between them
-	EnvProviders    = "LONGSHORE_PROVIDERS"     // names of the providers that the stack has, with commas between them
+	EnvInVPC        = "LONGSHORE_IN_VPC"        // names of the providers that are called inside the VPC, separated by commas
+	EnvProviders    = "LONGSHORE_PROVIDERS"     // names of the stack's providers, separated by commas
 )
 
 // The names of the providers in offering files.
@@ -50,10 +51,10 @@ const (
 	ProviderValkey         = "valkey"
 )
 
-// RetryAfter are the bounds of the header Retry-After.
+// RetryAfter holds the bounds of the header Retry-After.
 type RetryAfter struct{ Min, Max time.Duration }
 
-// maxPlatformRate is more than a broker can answer.
+// maxPlatformRate is higher than any rate that a broker can answer.
 const maxPlatformRate = 100_000
 
 // Flag reads a setting that is true or false; unset is false.
@@ -83,7 +84,7 @@ func PlatformRate(getenv func(string) string) (int, error) {
 	return n, nil
 }
 
-// duration reads a duration from least to most; unset is its default.
+// duration reads a duration from least to most; if it is not set, the result is unset.
 func duration(getenv func(string) string, name string, unset, least, most time.Duration) (time.Duration, error) {
 	text := getenv(name)
 	if text == "" {
@@ -112,7 +113,7 @@ func ReadRetryAfter(getenv func(string) string) (RetryAfter, error) {
 	return r, nil
 }
 
-// DefaultDemoDelay is the demo's delay unless it is set.
+// DefaultDemoDelay is the demo's delay if none is set.
 const DefaultDemoDelay = 3 * time.Second
 
 // DemoDelay reads EnvDemoDelay.

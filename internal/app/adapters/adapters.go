@@ -23,20 +23,20 @@ import (
 	"github.com/longshore/longshore/internal/provider/valkey"
 )
 
-// A row is a provider.
+// A row describes a provider.
 type row struct {
-	// check checks each plan when the catalog is compiled. That of AWS services reads YAML, so
-	// it stands where offerings are compiled.
+	// check checks each plan when the catalog is compiled. The check of AWS services reads
+	// YAML, so it is not here but where offerings are compiled.
 	check check.Func
-	// names are those that a thing with these tags has where it was made. Of is what the
-	// names of AWS services begin with: the stack, or the identity of an embedded broker.
+	// names returns the names that a thing with these tags has where it was made. Of is the
+	// prefix of the names of AWS services: the stack, or the identity of an embedded broker.
 	names func(of string, t provider.Tags) []string
-	// open makes it over shared servers, whose connections Close ends; nil for one that
-	// is on none. It calls no server.
+	// open makes a provider on shared servers, whose connections Close ends; nil for a provider
+	// on no shared server. It calls no server.
 	open func(o Options) wired.Provider
 }
 
-// rows are all providers, by their names in offering files.
+// rows returns all providers, by their names in offering files.
 func rows() map[string]row {
 	on := func(names func(provider.Tags) []string) func(string, provider.Tags) []string {
 		return func(_ string, t provider.Tags) []string { return names(t) }
@@ -56,11 +56,11 @@ func rows() map[string]row {
 	}
 }
 
-// Options are what a provider on shared servers is opened with.
+// Options configure a provider on shared servers.
 type Options struct {
 	hosted.Options
-	// Copies says that it may copy databases with the engine's own programs. These are in
-	// the folder Programs, or on the PATH.
+	// Copies says that the provider may copy databases with the engine's own programs, which
+	// are in the folder Programs or on the PATH.
 	Copies   bool
 	Programs string
 }
@@ -68,8 +68,8 @@ type Options struct {
 // Open opens a provider on shared servers.
 func Open(name string, o Options) wired.Provider { return rows()[name].open(o) }
 
-// Inside opens a provider for one call, in the function inside a VPC: its connections
-// end with the call.
+// Inside opens a provider for one call, in the function inside a VPC: the provider's
+// connections end with the call.
 func Inside(name string, p deployed.Parts) remote.Open {
 	if name == app.ProviderDemo {
 		return func(json.RawMessage) (wired.Provider, error) { return providers.Demo(p.Getenv, app.Now) }
@@ -86,8 +86,7 @@ func Inside(name string, p deployed.Parts) remote.Open {
 	}
 }
 
-// Checks are the checks of plans in offering files, by the names of the providers; nil
-// for no check.
+// Checks returns the checks of plans in offering files, by the names of the providers; nil for no check.
 func Checks() map[string]check.Func {
 	all := map[string]check.Func{}
 	for name, r := range rows() {
@@ -96,7 +95,7 @@ func Checks() map[string]check.Func {
 	return all
 }
 
-// Names are the names that things have where they were made, by their providers.
+// Names returns functions that give the names that things have where they were made, by provider.
 func Names(of string) map[string]func(provider.Tags) []string {
 	all := map[string]func(provider.Tags) []string{}
 	for name, r := range rows() {
@@ -105,8 +104,8 @@ func Names(of string) map[string]func(provider.Tags) []string {
 	return all
 }
 
-// openPostgres makes the provider. Without programs that copy, it refuses copies and
-// says so.
+// openPostgres makes the provider. If the programs for copying are not found, the provider
+// refuses copies and says so.
 func openPostgres(o Options) wired.Provider {
 	options := postgres.Options{Options: o.Options}
 	if o.Copies {

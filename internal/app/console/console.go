@@ -1,4 +1,5 @@
-// Package console lets an operator's commands into a broker: it makes the consoles of both shapes, and reaches a stack.
+// Package console connects an operator's commands to a broker: it makes the consoles of both
+// kinds of broker, and reaches a stack.
 package console
 
 import (
@@ -27,7 +28,7 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// New adds to the options of a console those that are the same in every program.
+// New completes the options of a console with those that are the same in every program, and returns the console.
 func New(
 	records *ledger.Ledger, offered *catalog.Catalog, wired map[string]wired.Provider, o operator.Options,
 ) *operator.Console {
@@ -37,9 +38,9 @@ func New(
 	return operator.New(o)
 }
 
-// Stack leads to a deployed broker, in this process. It uses the caller's own rights: to
-// describe the stack, to read, scan and write its table, to use its key, to start
-// executions, and to list what providers hold.
+// Stack returns a link to a deployed broker, served in this process. It uses the caller's own
+// rights: to describe the stack, to read, scan and write its table, to use its key, to start
+// executions, and to list the providers' things.
 func Stack(ctx context.Context, stack string, offered *catalog.Catalog) (operator.Link, error) {
 	cfg, said, err := describe(ctx, stack)
 	if err != nil {
@@ -69,22 +70,21 @@ func Stack(ctx context.Context, stack string, offered *catalog.Catalog) (operato
 	}).Call, nil
 }
 
-// servers are the providers whose targets can be restored.
+// servers returns the providers whose targets can be restored.
 func servers(providers map[string]wired.Provider) map[string]wired.Provider {
 	providers = maps.Clone(providers)
 	maps.DeleteFunc(providers, func(_ string, w wired.Provider) bool { return w.Reconciler == nil })
 	return providers
 }
 
-// Registrar keeps the registry of a deployed broker. It uses the caller's own
+// Registrar returns the registrar of a deployed broker's platforms. It uses the caller's own
 // rights: to describe the stack, and to read and write its secret.
 func Registrar(ctx context.Context, stack string) (platforms.Registrar, error) {
 	cfg, said, err := describe(ctx, stack)
 	return deployed.NewSecret(cfg, said[outputs.Secret]), err
 }
 
-// describe has a stack say of itself what it does, in the account that the SDK's settings
-// lead to.
+// describe reads the outputs of a stack, in the account that the SDK's settings lead to.
 func describe(ctx context.Context, stack string) (cfg aws.Config, said map[string]string, err error) {
 	if cfg, err = config.LoadDefaultConfig(ctx); err != nil {
 		return cfg, nil, fmt.Errorf("loading the AWS configuration: %w", err)

@@ -1,5 +1,5 @@
-// Package deployed is what the three Lambda functions share: what each is made of, how it starts, and the secret with the
-// platforms' credentials. Each function has a package of its own below it.
+// Package deployed holds what the three Lambda functions share: their parts, how they start, and the
+// secret with the platforms' credentials. Each function has a package of its own below this one.
 package deployed
 
 import (
@@ -30,16 +30,16 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// Parts are what a function is made of.
+// Parts are the parts that a function is made of.
 type Parts struct {
 	Config aws.Config
 	Getenv func(string) string
 	Log    *slog.Logger
 	// Metrics are written to the function's log; nil for none.
 	Metrics *metrics.Metrics
-	// Offered gives the catalog; nil in a function that looks up no plan.
+	// Offered returns the catalog; nil in a function that looks up no plan.
 	Offered func() (*catalog.Catalog, error)
-	// Lists is set in a function that lists what providers hold, and changes nothing.
+	// Lists is set in a function that lists the providers' things, and changes nothing.
 	Lists bool
 	// Starter and Invoker reach Step Functions and the provisioner.
 	Starter stepfunctions.Starter
@@ -59,8 +59,8 @@ func load(ctx context.Context, getenv func(string) string, log *slog.Logger) (Pa
 	}, nil
 }
 
-// ColdStart makes a function's handler. If that fails, it logs why and ends the
-// process: a function without a setting must not answer anything.
+// ColdStart makes a function's handler. If that fails, it logs the reason and ends the process:
+// a function that lacks a setting must not answer anything.
 func ColdStart[H any](handler func(context.Context, Parts) (H, error)) H {
 	ctx, log := context.Background(), slog.New(logs.Handler{Handler: slog.NewJSONHandler(os.Stderr, nil)})
 	p, err := load(ctx, os.Getenv, log)
@@ -88,16 +88,15 @@ func (p Parts) Required(names ...string) (map[string]string, error) {
 	return values, errors.Join(missing...)
 }
 
-// Records are those of a table.
+// Records returns the ledger of a table.
 func (p Parts) Records(table string) *ledger.Ledger {
 	return ledger.New(dynamo.New(dynamodb.NewFromConfig(p.Config), table, dynamo.Options{}), app.NewID)
 }
 
-// Vault seals with a key.
+// Vault returns a vault that seals with a key.
 func (p Parts) Vault(key string) *kms.Vault { return kms.New(awskms.NewFromConfig(p.Config), key) }
 
-// Recovered turns a panic into an error: Lambda would log its value, and Step Functions
-// would keep it.
+// Recovered turns a panic into an error. Otherwise Lambda would log the panic's value, and Step Functions would keep it.
 func (p Parts) Recovered(ctx context.Context, err *error) {
 	if v := recover(); v != nil {
 		*err = logs.Panicked(ctx, p.Log, v)

@@ -18,7 +18,7 @@ type Secret struct {
 	arn    string
 }
 
-// NewSecret is the secret of that ARN.
+// NewSecret returns the secret with that ARN.
 func NewSecret(cfg aws.Config, arn string) Secret {
 	return Secret{secretsmanager.NewFromConfig(cfg), arn}
 }
@@ -42,15 +42,14 @@ func (s Secret) read(ctx context.Context) (r platforms.Registry, version string,
 	return r, aws.ToString(out.VersionId), nil
 }
 
-// The stages of a secret's versions: the one that is read, and one of ours that
-// is about to be.
+// The stages of a secret's versions: the version that is read, and a version of this program that is about to be.
 const (
 	stageCurrent = "AWSCURRENT"
 	stageNext    = "LONGSHORE_NEXT"
 )
 
-// Change implements platforms.Registrar. The new version becomes the current one only if
-// the one that was read still is.
+// Change implements platforms.Registrar. The new version becomes the current one only if the
+// version that was read still is current.
 func (s Secret) Change(ctx context.Context, change func(platforms.Registry) (platforms.Registry, error)) error {
 	r, was, err := s.read(ctx)
 	if err == nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// An absent provider is one that the broker starts without. Its operations wait, and the
-// log says why.
+// An absent provider stands for a provider without which the broker starts. Its operations
+// wait, and the log says why.
 type absent struct{ why error }
 
-// An absent provider implements all that a provider may. What it lacked would count as done:
-// a provider that cannot quarantine needs no quarantine.
+// An absent provider implements every interface that a provider may implement. A missing one
+// would count as done: for example, a provider that cannot quarantine needs no quarantine.
 var (
 	_ provider.Provider  = absent{}
 	_ provider.Inventory = absent{}
@@ -70,13 +70,13 @@ func (a absent) List(context.Context, string) ([]provider.Holding, string, error
 	return nil, "", a.why
 }
 
-// without wires an absent provider where a record names it, and hides the offerings of those
-// without instances. Platforms go on seeing the offerings of their instances.
+// without wires an absent provider for each missing one that a record names, and hides the offerings of
+// missing providers without instances. Platforms still see the offerings of their instances.
 func without(
 	ctx context.Context, f *folder.Folder, providers map[string]wired.Provider, why map[string]error,
 	offered *catalog.Catalog, log *slog.Logger,
 ) *catalog.Catalog {
-	// A provider that was never used has no record: the folder saves reading all of them.
+	// A provider that was never used has no record: the folder tells this without reading all records.
 	var once, hidden []string
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		if f.Used(name) {
@@ -101,7 +101,7 @@ func without(
 	return offered.Without(hidden)
 }
 
-// recorded gives the providers that a record names, and those that have an instance. If a
+// recorded returns the providers that a record names, and those that have an instance. If a
 // record cannot be read, all names count as both.
 func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *slog.Logger) (known, live map[string]bool) {
 	known, live = map[string]bool{}, map[string]bool{}

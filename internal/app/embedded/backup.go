@@ -19,14 +19,13 @@ import (
 	"github.com/longshore/longshore/internal/operator/socket"
 )
 
-// A Dumper is a provider that can write the content of an instance, in a form that the
-// engine's own programs read.
+// A Dumper is a provider that can write the content of an instance, in a form that the engine's own programs read.
 type Dumper interface {
 	Dump(ctx context.Context, in provider.Instance, to io.Writer) error
 }
 
-// Backup saves a data folder, or one instance. A broker that runs on the folder writes the
-// backup; if none runs, only the whole folder can be saved.
+// Backup saves a data folder, or one instance. If a broker runs on the folder, that broker
+// writes the backup; if none runs, only the whole folder can be saved.
 func Backup(ctx context.Context, dir string, wish backup.Wish, to io.Writer) error {
 	if err := folder.Begun(dir); err != nil {
 		return err
@@ -49,8 +48,8 @@ func Backup(ctx context.Context, dir string, wish backup.Wish, to io.Writer) err
 // A quiet lets steps through, and can hold them back so that nothing changes.
 type quiet struct{ mu sync.RWMutex }
 
-// step is a step that waits while steps are held back. So a backup has both what the
-// step recorded when it began and what it did when it ended, or neither.
+// step returns a step that waits while steps are held back. So a backup has both what the step
+// recorded when it began and the effect that it had when it ended, or neither.
 func (q *quiet) step(do workflow.Step) workflow.Step {
 	return func(ctx context.Context, ref workflow.Ref) (workflow.Outcome, error) {
 		q.mu.RLock()
@@ -66,8 +65,8 @@ func (q *quiet) hold(f func() error) error {
 	return f()
 }
 
-// all writes a whole folder. Server is the database server that the broker runs in it; nil
-// for none. One that outlived a killed broker would be copied while it writes.
+// all writes a whole folder. Server is the database server that the broker runs in the folder; nil for
+// none. A server that outlived a killed broker would be copied while it writes, so that is refused.
 func all(ctx context.Context, f *folder.Folder, q *quiet, server *backup.Server, to io.Writer) error {
 	lives := filepath.Join(f.Path(app.ProviderPostgres), "data", "postmaster.pid")
 	if _, err := os.Lstat(lives); server == nil && !errors.Is(err, fs.ErrNotExist) {

@@ -17,14 +17,14 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// inputs are those of a folder that a command opens.
+// inputs are the options of a folder that a command opens.
 var inputs = folder.Options{NewID: app.NewID}
 
-// Console leads to the broker over a data folder: to the one that runs, or else to the opened
-// folder, until closing is called. If lost is not nil, lost records and a lost key are no
-// error: Console sets aside what is left of them, begins new ones, and tells lost at once what
-// a rebuild cannot bring back. It loads the catalog, and sets providers up by the environment,
-// only if no broker runs.
+// Console returns a link to the broker over a data folder: to the running broker or, if none
+// runs, to the opened folder, until closing is called. If lost is not nil, lost records and a
+// lost key are no error: Console sets the rest of them aside, begins new ones, and at once
+// tells lost what a rebuild cannot bring back. Only if no broker runs does it load the catalog,
+// and set providers up by the environment.
 func Console(
 	ctx context.Context, dir string, load func() (*catalog.Catalog, error), getenv func(string) string, lost func(what string),
 ) (_ operator.Link, closing func(), _ error) {
@@ -60,7 +60,7 @@ func Console(
 	}, nil
 }
 
-// consoleOf makes the console of a folder on which no broker runs.
+// consoleOf returns the console of a folder on which no broker runs.
 func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) string, lost func(what string)) (
 	_ *operator.Console, wired map[string]wired.Provider, err error,
 ) {
@@ -77,7 +77,7 @@ func consoleOf(f *folder.Folder, offered *catalog.Catalog, getenv func(string) s
 	})
 	for name, why := range left {
 		if f.Used(name) {
-			console.Inventories[name] = absent{why} // otherwise what it holds would seem to be gone
+			console.Inventories[name] = absent{why} // otherwise the provider's things would seem to be gone
 		}
 	}
 	return console, wired, nil

@@ -40,26 +40,26 @@ const (
 	hardTimeout = time.Minute
 	// sweepEvery is how often the reaper sweeps.
 	sweepEvery = 5 * time.Second
-	// checkEvery is how often all records are checked.
+	// checkEvery is how often CheckRecords checks all records.
 	checkEvery = 24 * time.Hour
 	// LongestRequest is how long a request may take: it reads and writes its records, waits
 	// for its operation, and records the outcome.
 	LongestRequest = wired.MaxWait + 2*broker.RecordsTimeout
 )
 
-// A Broker is the whole broker in one process. Close it to stop.
+// A Broker is the whole broker in one process. Close stops it.
 type Broker struct {
 	Handler http.Handler
 	// Default is the first platform, as it was at the start.
 	Default platforms.Platform
-	// Metrics adds up what operators watch.
+	// Metrics adds up the measurements that operators watch.
 	Metrics *metrics.Metrics
 
 	offered   *catalog.Catalog
 	console   *operator.Console
 	quiet     quiet
 	folder    *folder.Folder
-	server    *backup.Server // the database server that runs in it; nil for none
+	server    *backup.Server // the database server that runs in the folder; nil for none
 	getenv    func(string) string
 	providers map[string]wired.Provider
 	control   *socket.Server
@@ -103,7 +103,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	steps := worker.New(worker.Options{
 		Records: records, Vault: b.folder.Vault, Plans: b.offered, Providers: b.providers,
 		Now: now, NewID: app.NewID, Log: log, Metrics: b.Metrics, HardTimeout: hardTimeout,
-		Alone: true, // the folder is this process's
+		Alone: true, // no other process uses the folder
 	})
 	b.engine = inprocess.New(b.quiet.step(steps.Step), inprocess.Options{Inquire: steps.Inquire, Log: log})
 	defer func() {
@@ -130,7 +130,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	return b, nil
 }
 
-// wire builds the providers, and hides the offerings of those that are left out.
+// wire builds the providers, and hides the offerings of providers that are left out.
 func (b *Broker) wire(s Settings, offered *catalog.Catalog) error {
 	warnOfShown(s.Servers, b.log)
 	providers, left, err := wiredIn(rows(), b.folder, offered, s.Getenv, func(s backup.Server) { b.server = &s }, b.log)
@@ -142,8 +142,8 @@ func (b *Broker) wire(s Settings, offered *catalog.Catalog) error {
 	return nil
 }
 
-// platforms are those that may log in. The machine's clock judges old passwords, since
-// rotate says by that clock until when one is valid.
+// platforms returns the platforms that may log in. The machine's clock judges old passwords,
+// since rotate states by that clock until when a password is valid.
 func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
 	registry, err := registered(b.folder.Logins(), s, b.log)
 	if err != nil {
@@ -154,7 +154,7 @@ func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
 	return platforms.NewKept(context.Background(), b.folder.Logins().Registry, app.Now, b.log)
 }
 
-// handler answers platforms and browsers.
+// handler returns the handler for platforms and browsers.
 func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
 	now, losable := b.folder.Now, datakey.New(records, b.folder.Vault)
 	return web.With(osb.Options{
@@ -175,7 +175,7 @@ func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledg
 	})
 }
 
-// Watched makes a link to the console in a browser, which reads only.
+// Watched returns a link to the console in a browser, which may only read.
 func (b *Broker) Watched(ctx context.Context) (string, error) {
 	link, err := b.console.Watched(ctx, operator.Watch{})
 	return link.URL, err
@@ -183,7 +183,7 @@ func (b *Broker) Watched(ctx context.Context) (string, error) {
 
 func (b *Broker) resume() error {
 	refs, err := b.reaper.Unsettled(context.Background())
-	if errors.Is(err, ledger.ErrUnreadable) { // the rest goes on
+	if errors.Is(err, ledger.ErrUnreadable) { // the other operations go on
 		b.log.Error("what runs on these records cannot go on: stop the broker, and restore the folder from a backup "+
 			"or run `longshore rebuild --yes`", "error", err)
 	} else if err != nil {
@@ -207,16 +207,16 @@ func (b *Broker) sweep(ctx context.Context) {
 		}
 		report, err := b.reaper.Sweep(ctx)
 		if ctx.Err() != nil {
-			err = nil // it was told to end
+			err = nil // the sweep was told to end
 		}
 		report.Log(b.log, err)
 		report.Count(b.Metrics)
 	}
 }
 
-// CheckRecords checks all records in a process of their own, at once and then each day until
-// the context ends. Once it finds damage, the broker changes nothing before the next start;
-// whole records can still be read.
+// CheckRecords checks all records in a process of their own, now and then each day until the
+// context ends. Once it finds damage, the broker changes nothing until the next start; records
+// that are whole can still be read.
 func (b *Broker) CheckRecords(ctx context.Context) {
 	for {
 		found, err := b.folder.Records.Check(ctx)
@@ -238,8 +238,8 @@ func (b *Broker) CheckRecords(ctx context.Context) {
 	}
 }
 
-// Close stops the reaper and the operations after their current call, and releases the
-// data folder. Running operations go on at the next start.
+// Close stops the reaper and the operations after their current call, and releases the data
+// folder. Running operations continue at the next start.
 func (b *Broker) Close() {
 	b.stop()
 	<-b.swept

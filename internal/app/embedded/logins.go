@@ -12,8 +12,8 @@ import (
 	"github.com/longshore/longshore/internal/operator/folder"
 )
 
-// first is the default platform alone, with the credential that the settings give, or a
-// generated password.
+// first returns a registry with only the default platform, whose credential is the one in the
+// settings or, if they have none, a generated password.
 func first(s Settings) platforms.Registry {
 	p := platforms.Platform{ID: platforms.Default, Name: platforms.Default,
 		Credential: platforms.Credential{Username: "broker", Password: platforms.NewPassword()}}
@@ -23,10 +23,10 @@ func first(s Settings) platforms.Registry {
 	return platforms.Registry{Platforms: []platforms.Platform{p}}
 }
 
-// registered is the registry as a broker starts with it. The environment gives the first
-// credential of a new folder. Later the folder alone decides, and the environment must
-// name a login that it knows: otherwise the next start would undo a rotation, and a
-// leaked password would stay valid.
+// registered returns the registry that a broker starts with. The environment gives the first
+// credential of a new folder. Later the folder alone decides, and the environment must name a
+// login that the folder knows: otherwise the next start would undo a rotation, and a leaked
+// password would stay valid.
 func registered(logins folder.Logins, s Settings, log *slog.Logger) (platforms.Registry, error) {
 	r, begun, err := logins.Open(first(s))
 	switch {
@@ -41,8 +41,7 @@ func registered(logins folder.Logins, s Settings, log *slog.Logger) (platforms.R
 	return r, nil
 }
 
-// known refuses an environment that names a login which the folder does not know, or no
-// longer knows.
+// known refuses an environment that names a login that the folder does not know, or no longer knows.
 func known(r platforms.Registry, s Settings, log *slog.Logger) error {
 	if s.Username == "" {
 		return nil
@@ -76,7 +75,7 @@ func known(r platforms.Registry, s Settings, log *slog.Logger) error {
 	return nil
 }
 
-// shortPassword is the length below which a password can be guessed.
+// shortPassword is the length below which a password may be guessed.
 const shortPassword = 12
 
 // warnOfShort warns of short passwords.

@@ -13,8 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
 )
 
-// startPostgres starts the broker's own PostgreSQL, or takes over one that outlived a killed
-// broker.
+// startPostgres starts the broker's own PostgreSQL, or takes over a server that outlived a killed broker.
 func startPostgres(e embedding) (started, error) {
 	s, err := pgserver.Open(context.Background(), pgserver.Options{Dir: e.dir, Getenv: e.getenv, Log: e.log})
 	if err != nil {
@@ -32,7 +31,7 @@ func startPostgres(e embedding) (started, error) {
 	}}, nil
 }
 
-// postgresSettings explains its settings.
+// postgresSettings explains the settings of that server.
 const postgresSettings = "\n  " + pgserver.EnvBin + "\n" +
 	"      with --postgres embedded, the folder of PostgreSQL's programs; unless it is\n" +
 	"      set, PATH, where systems put them, and what `make postgres` installed\n  " +
@@ -43,11 +42,12 @@ const postgresSettings = "\n  " + pgserver.EnvBin + "\n" +
 // A Trial is a plan for a new user to try.
 type Trial struct {
 	ServiceID, PlanID string
-	// Psql is the program that connects to the plan's database; empty if it makes none.
+	// Psql is the program that connects to the plan's database; empty if the plan makes no database.
 	Psql string
 }
 
-// Trial gives the first plan of databases that may answer later, or else of anything.
+// Trial returns the first plan of databases that allows asynchronous answers or, if there is
+// none, the first such plan of anything.
 func (b *Broker) Trial() Trial {
 	databases := b.providers[app.ProviderPostgres].Close != nil
 	for _, first := range []bool{true, false} { // databases before all others
@@ -66,10 +66,10 @@ func (b *Broker) Trial() Trial {
 			}
 		}
 	}
-	return Trial{ServiceID: "SERVICE_ID", PlanID: "PLAN_ID"} // never: what ships has one
+	return Trial{ServiceID: "SERVICE_ID", PlanID: "PLAN_ID"} // never reached: the shipped offerings have such a plan
 }
 
-// psql is PostgreSQL's own client: the system's, or else that of the broker's own server.
+// psql returns PostgreSQL's own client: the system's or, if there is none, the one beside the broker's own server.
 func (b *Broker) psql() string {
 	const name = "psql"
 	if _, err := exec.LookPath(name); err == nil {

@@ -19,18 +19,18 @@ import (
 	"github.com/longshore/longshore/internal/operator/folder"
 )
 
-// A row is a provider of the embedded broker.
+// A row describes a provider of the embedded broker.
 type row struct {
-	// build builds it. An unavailable error leaves it out.
+	// build builds the provider. An unavailable error leaves the provider out.
 	build func(e embedding) (wired.Provider, error)
-	// settings checks its own settings in the environment; help explains them.
+	// settings checks the provider's settings in the environment; help explains them.
 	settings func(getenv func(string) string) error
 	help     string
 }
 
-// An embedding is what the embedded broker builds a provider with.
+// An embedding is the input of the embedded broker for building a provider.
 type embedding struct {
-	dir     string // the provider's own
+	dir     string // the provider's own folder
 	folder  string // the data folder
 	broker  string // the broker's identity
 	used    bool   // the provider was used in that folder before
@@ -43,7 +43,7 @@ type embedding struct {
 	serves func(backup.Server)
 }
 
-// rows are all providers, by their names in offering files.
+// rows returns all providers, by their names in offering files.
 func rows() map[string]row {
 	all := map[string]row{app.ProviderDemo: demoRow(), app.ProviderCloudFormation: cloudformationRow()}
 	for name, s := range servers() {
@@ -63,7 +63,7 @@ func demoRow() row {
 	}
 }
 
-// Help explains the settings of providers in the environment.
+// Help explains the providers' settings in the environment.
 func Help() string {
 	var all []string
 	known := rows()
@@ -83,8 +83,8 @@ func checkSettings(getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
-// wiredIn builds the known providers in a data folder; the caller closes them. Left says of
-// the others why they are left out.
+// wiredIn builds the known providers in a data folder; the caller closes them. Left holds, for
+// each of the others, the reason why it is left out.
 func wiredIn(
 	known map[string]row, f *folder.Folder, offered *catalog.Catalog, getenv func(string) string,
 	serves func(backup.Server), log *slog.Logger,
@@ -115,7 +115,7 @@ func wiredIn(
 			w.CallTimeout = callTimeout
 		}
 		all[name] = w
-		if name == app.ProviderDemo { // it is never left out
+		if name == app.ProviderDemo { // the demo is never left out
 			continue
 		}
 		if err := f.Use(name); err != nil {
@@ -125,7 +125,7 @@ func wiredIn(
 	return all, left, wired.Check(all, hardTimeout)
 }
 
-// closeAll closes what providers keep open.
+// closeAll closes the connections and servers that providers keep open.
 func closeAll(providers map[string]wired.Provider) {
 	for _, w := range providers {
 		if w.Close != nil {

@@ -22,17 +22,17 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
 )
 
-// A server is a provider on shared servers; the broker may start a server for it.
+// A server is a provider on shared servers, for which the broker may start a server of its own.
 type server struct {
 	providers.Server
-	// start starts a server of the broker's own, in the provider's folder; nil if there is
-	// none to start. URLEmbedded asks for it. Its stop is called last of all.
+	// start starts a server of the broker's own, in the provider's folder, if URLEmbedded asks
+	// for it; nil if the broker has no such server. The returned stop is called last of all.
 	start func(e embedding) (started, error)
-	// help explains the settings of that server; empty for none.
+	// help explains the settings of the broker's own server; empty for none.
 	help string
 }
 
-// servers are all of them, by their names.
+// servers returns all providers on shared servers, by name.
 func servers() map[string]server {
 	all := map[string]server{}
 	for name, s := range providers.Servers() {
@@ -42,8 +42,7 @@ func servers() map[string]server {
 	return all
 }
 
-// A started server is one of the broker's own: how to reach it, where its programs are,
-// and how to stop it.
+// A started server is a server of the broker's own: how to reach it, where its programs are, and how to stop it.
 type started struct {
 	secret.Holder
 	access   hosted.Access
@@ -54,19 +53,19 @@ type started struct {
 // pool is how many connections the embedded broker keeps to a server.
 const pool = 8
 
-// URLEmbedded is given instead of a URL for a server of the broker's own.
+// URLEmbedded is given in place of a URL to ask for a server of the broker's own.
 const URLEmbedded = "embedded"
 
-// envURL and envPasswordFile name its settings in the environment.
+// envURL and envPasswordFile name the server's settings in the environment.
 func (s server) envURL() string { return "LONGSHORE_" + strings.ToUpper(s.Name) + "_URL" }
 func (s server) envPasswordFile() string {
 	return "LONGSHORE_" + strings.ToUpper(s.Name) + "_PASSWORD_FILE"
 }
 
-// flag is its flag of `longshore serve`.
+// flag returns the server's flag of `longshore serve`.
 func (s server) flag() string { return "--" + s.Name }
 
-// setting is how messages name the setting that says where the server is.
+// setting returns how messages name the setting that holds the server's address.
 func (s server) setting() string { return fmt.Sprintf("%s (or %s)", s.flag(), s.envURL()) }
 
 func (s server) row() row {
@@ -84,7 +83,7 @@ func (s server) row() row {
 }
 
 // access reads how the server is reached. From is "" if the provider is not set up, and
-// URLEmbedded if the broker has to start the server, whose address is not known yet.
+// URLEmbedded if the broker is to start the server, whose address is not known yet.
 func (s server) access(getenv func(string) string) (a hosted.Access, from string, err error) {
 	from, file := getenv(s.envURL()), getenv(s.envPasswordFile())
 	switch {
@@ -124,7 +123,7 @@ type unavailable struct{ error }
 
 func (u unavailable) Unwrap() error { return u.error }
 
-// build wires the provider, if it is set up.
+// build wires the provider if it is set up.
 func (s server) build(e embedding) (wired.Provider, error) {
 	access, from, err := s.access(e.getenv)
 	if err != nil {
@@ -150,7 +149,7 @@ func (s server) build(e embedding) (wired.Provider, error) {
 		disconnect()
 		own.stop()
 	}
-	if from != URLEmbedded { // that one has answered
+	if from != URLEmbedded { // the broker's own server has answered already
 		s.greet(w, e.log)
 	}
 	return w, nil
@@ -159,8 +158,8 @@ func (s server) build(e embedding) (wired.Provider, error) {
 // greetTimeout is how long a server may delay the start of the embedded broker.
 const greetTimeout = 5 * time.Second
 
-// greet tells the operator at the start, rather than at the first operation, what is
-// wrong with a server. The broker starts all the same: operations wait for the server.
+// greet reports a fault of a server at the start, rather than at the first operation. The
+// broker starts all the same, and operations wait for the server.
 func (s server) greet(made wired.Provider, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), greetTimeout)
 	defer cancel()
@@ -170,10 +169,10 @@ func (s server) greet(made wired.Provider, log *slog.Logger) {
 	}
 }
 
-// A Flag is a flag that says where a provider's server is.
+// A Flag is a flag for the address of a provider's server.
 type Flag struct{ Name, Usage string }
 
-// Flags are those of `longshore serve`, in the order of their names.
+// Flags returns the flags of `longshore serve` for servers, sorted by name.
 func Flags() (all []Flag) {
 	known := servers()
 	for _, name := range slices.Sorted(maps.Keys(known)) {
@@ -188,7 +187,7 @@ func Flags() (all []Flag) {
 	return all
 }
 
-// WithFlags is the environment, in which flags take precedence over variables.
+// WithFlags returns the environment, with flags taking precedence over variables.
 func WithFlags(flags map[string]string, aws bool, getenv func(string) string) func(string) string {
 	given, known := map[string]string{}, servers()
 	if aws {

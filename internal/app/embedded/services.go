@@ -40,13 +40,12 @@ func cloudformationRow() row {
 	}
 }
 
-// awsLook is how long the embedded broker tries to reach AWS before it starts without
-// it.
+// awsLook is how long the embedded broker tries to reach AWS before it starts without it.
 const awsLook = 20 * time.Second
 
-// cloudformationEmbedded builds the provider if it is asked for and its account is prepared.
-// One that was used before is built even while AWS does not answer, or refuses: its operations
-// wait, and each step checks the account anew.
+// cloudformationEmbedded builds the provider if the settings ask for it and the account is
+// prepared. If the provider was used before, it is built even while AWS does not answer or
+// refuses the broker: its operations wait, and each step checks the account again.
 func cloudformationEmbedded(e embedding) (wired.Provider, error) {
 	s, err := providers.ReadServices(e.getenv)
 	if err != nil {
@@ -90,7 +89,7 @@ func awsRefuses(err error) bool {
 }
 
 // whileRefused repeats a look that AWS refuses, as long as there is time: a new key is not
-// known everywhere yet, and throttling passes. The error is that of the last look.
+// known everywhere at once, and throttling passes. It returns the error of the last look.
 func whileRefused(ctx context.Context, wait func(context.Context, time.Duration) error, look func() error) error {
 	err := look()
 	for next := time.Second; awsRefuses(err) && wait(ctx, next) == nil; next *= 2 {
@@ -101,8 +100,7 @@ func whileRefused(ctx context.Context, wait func(context.Context, time.Duration)
 	return err
 }
 
-// prepared checks that the broker's own account is prepared, and warns of other targets
-// that are not.
+// prepared checks that the broker's own account is prepared, and warns of other targets that are not prepared.
 func prepared(ctx context.Context, own bootstrap.Session, scope plan.Scope, targets plan.Targets, e embedding) error {
 	if err := preparedAt(ctx, own, scope, hosted.DefaultTarget, e); err != nil {
 		return err
@@ -144,8 +142,8 @@ func preparedAt(ctx context.Context, p bootstrap.Session, scope plan.Scope, targ
 	return nil
 }
 
-// Scope is the beginning of the names of all AWS services that the broker over a data folder
-// makes. It sets the folder up if there is none; a broker may run on it.
+// Scope returns the prefix of the names of all AWS services that the broker over a data folder
+// makes. It sets the folder up if there is none; a broker may be running on the folder.
 func Scope(dir string) (plan.Scope, error) {
 	broker, err := folder.Broker(dir, inputs)
 	if err != nil {

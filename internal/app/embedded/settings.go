@@ -12,38 +12,34 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// Settings are what the embedded broker is started with.
+// Settings are the settings with which the embedded broker starts.
 type Settings struct {
-	// Listen is HOST:PORT.
+	// Listen is the address to listen on, as HOST:PORT.
 	Listen string
-	// Origin is where browsers reach the broker, such as https://broker.example.com; empty for
-	// the address that it listens on.
+	// Origin is the address at which browsers reach the broker, such as
+	// https://broker.example.com; empty for the address that the broker listens on.
 	Origin string
-	// Data is the folder that holds everything the broker keeps.
+	// Data is the folder with everything that the broker keeps.
 	Data string
-	// Username and Password are the platform's credentials; both empty lets
-	// the broker generate and keep them.
+	// Username and Password are the platform's credentials. If both are empty, the broker generates and keeps them.
 	Username, Password string
-	// Servers are the values of the flags that say where the servers of providers are, by
-	// the names of Flags. They may hold passwords.
+	// Servers are the values of the flags for the providers' servers, by the names of Flags. They may hold passwords.
 	Servers map[string]string
 	// AWS offers AWS services, as app.EnvAWS does.
 	AWS bool
-	// Getenv gives the providers' own settings; nil for none.
+	// Getenv returns the providers' own settings; nil for none.
 	Getenv func(string) string
 	// RetryAfter bounds the Retry-After of answers.
 	RetryAfter app.RetryAfter
-	// PlatformRate is how many requests a second each platform may send; zero for
-	// as many as it likes.
+	// PlatformRate is how many requests a second each platform may send; zero for no limit.
 	PlatformRate int
-	// ReaperDryRun makes the reaper only report what no record knows of.
+	// ReaperDryRun makes the reaper only report the things that no record knows.
 	ReaperDryRun bool
 	// wall is the machine's clock; nil for the real one.
 	wall func() time.Time
 }
 
-// Complete adds the environment to the settings of the command line, and checks them
-// all.
+// Complete adds the environment to the settings of the command line, and checks all of them.
 func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
 		return s, advice.For("--listen", fmt.Sprintf("%q is not HOST:PORT", s.Listen), "give one such as 127.0.0.1:8080")

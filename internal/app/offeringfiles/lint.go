@@ -23,9 +23,9 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 )
 
-// Linted is Validate, and has cfn-lint, by its name or path, look at the templates: it knows the
-// properties and the attributes of all types, as no check here does. Its errors are
-// compile.Problems, too; warn is told of its warnings.
+// Linted does what Validate does, and also runs cfn-lint, by its name or path, on the
+// templates: unlike the checks here, cfn-lint knows the properties and attributes of all types.
+// Its errors are returned as compile.Problems as well; warn receives its warnings.
 func Linted(ctx context.Context, program, dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
 	var l linter
 	all := checks()
@@ -44,13 +44,13 @@ func Linted(ctx context.Context, program, dir string, warn func(advice.Error)) (
 	return c, l.run(ctx, program, warn)
 }
 
-// A linter collects templates for one call of cfn-lint: most of the time of a call is its start.
+// A linter collects templates for a single call of cfn-lint, since most of the time of a call is its start.
 type linter struct {
-	shown []string // as problems show them
+	shown []string // the templates' paths as problems show them
 	texts [][]byte
 }
 
-// add notes a plan's template, once.
+// add notes a plan's template, unless it is noted already.
 func (l *linter) add(checked check.Plan) error {
 	file := template.FileOf(checked)
 	shown := path.Join(checked.Folder, file)
@@ -62,14 +62,14 @@ func (l *linter) add(checked check.Plan) error {
 	return err
 }
 
-// A finding is what cfn-lint writes of one.
+// A finding is the part of cfn-lint's output about one finding.
 type finding struct {
 	Filename, Level, Message string
 	Location                 struct{ Start struct{ LineNumber int } }
 	Rule                     struct{ ID string }
 }
 
-// run calls cfn-lint with copies of the templates, since those that ship lie in no folder.
+// run calls cfn-lint with copies of the templates, since those that ship are in no folder.
 func (l *linter) run(ctx context.Context, program string, warn func(advice.Error)) error {
 	folder, err := os.MkdirTemp("", "longshore-lint")
 	if err != nil {
@@ -87,7 +87,7 @@ func (l *linter) run(ctx context.Context, program string, warn func(advice.Error
 	said, complaint := bytes.Buffer{}, bytes.Buffer{}
 	lint := exec.CommandContext(ctx, program, arguments...)
 	lint.Stdout, lint.Stderr = &said, &complaint
-	err = lint.Run() // that it finds something is told by its exit status, too
+	err = lint.Run() // the exit status is not zero if it finds something
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return &advice.Error{Name: "--lint", What: fmt.Sprintf("finds no program %q", program),
 			Remedy: "install it, as by `pip install cfn-lint`, or give its path by --lint=PATH", Cause: err}

@@ -20,16 +20,15 @@ import (
 //go:embed firstdemo firstaws
 var firsts embed.FS
 
-// schemaFile is the schema of offering files, for editors; it stands beside the
-// folders of offerings.
+// schemaFile is the schema of offering files, for editors; it is written beside the folders of offerings.
 const schemaFile = "offering.schema.json"
 
-// New writes a first offering, which works as it is, as NAME/offering.yaml in a
-// folder, with ids of its own; and beside NAME the schema of this version, for
-// editors. It gives the file's path. What exists is not changed.
+// New writes a first offering, which works as it is, as NAME/offering.yaml in a folder, with
+// ids of its own. Beside NAME it writes this version's schema, for editors. It returns the
+// file's path. Existing files are not changed.
 func New(dir, name string) (path string, err error) { return write(dir, name, "firstdemo") }
 
-// NewAWS is New with an AWS service, of four files.
+// NewAWS is like New, with an offering of an AWS service in four files.
 func NewAWS(dir, name string) (path string, err error) { return write(dir, name, "firstaws") }
 
 // write writes the files of a first offering.

@@ -1,6 +1,6 @@
-// Package offeringfiles compiles what a broker offers: the offerings that ship, and the operator's
-// own beside them. Programs that start cold hold the result, and import neither this package nor
-// what it needs.
+// Package offeringfiles compiles the offerings of a broker: those that ship, and the operator's
+// own beside them. Programs that start cold hold the result, and import neither this package
+// nor the packages that it needs.
 package offeringfiles
 
 import (
@@ -19,8 +19,9 @@ import (
 	"github.com/longshore/longshore/offerings"
 )
 
-// Load opens what ships, and compiles the operator's own beside it. Dir is their folder,
-// empty for none. Errors are compile.Problems, or an *advice.Error about the folder.
+// Load opens the shipped offerings, and compiles the operator's own beside them. Dir is the
+// folder of the operator's own, empty for none. Errors are compile.Problems, or an
+// *advice.Error about the folder.
 func Load(dir string) (*catalog.Catalog, error) {
 	if dir == "" {
 		return catalog.Open(offerings.Catalog)
@@ -32,8 +33,8 @@ func Load(dir string) (*catalog.Catalog, error) {
 	return catalog.Open(compiled)
 }
 
-// Compile is Load without opening, and without the providers that are off. Off says what
-// turns each on, for an operator who names it.
+// Compile does what Load does, without opening the result, and without the providers that are
+// off. Off holds the way to turn each of them on, for an operator who names it.
 func Compile(dir string, off map[string]string) ([]byte, error) {
 	shipped, err := catalog.Open(offerings.Catalog)
 	if err != nil {
@@ -51,8 +52,8 @@ func Compile(dir string, off map[string]string) ([]byte, error) {
 	return compile.Compile(compile.Options{Providers: checks(), Off: off, Beside: beside}, own...)
 }
 
-// Validate is Load that reads what ships anew, and warns of what is no reason to refuse the
-// operator's own offerings.
+// Validate does what Load does, but reads the shipped offerings anew, and warns of doubts that
+// are no reason to refuse the operator's own offerings.
 func Validate(dir string, warn func(advice.Error)) (*catalog.Catalog, error) {
 	return validated(dir, checks(), warn)
 }
@@ -69,9 +70,9 @@ func validated(dir string, checks map[string]check.Func, warn func(advice.Error)
 	return compile.Load(compile.Options{Providers: checks, Beside: shipped, Warn: warn}, own)
 }
 
-// folder is the operator's own.
+// folder returns the source of the operator's own offerings.
 func folder(dir string) (compile.Source, error) {
-	if _, err := os.ReadDir(dir); err != nil { // no folder, or one that others alone may read
+	if _, err := os.ReadDir(dir); err != nil { // there is no folder, or only other users may read it
 		return compile.Source{}, &advice.Error{
 			Name: fmt.Sprintf("offerings folder %q", dir), What: "is not a folder that can be read",
 			Remedy: "name the one that holds yours, DIR/NAME/offering.yaml, with --offerings (of a stack, -c offerings=), " +
@@ -82,8 +83,8 @@ func folder(dir string) (compile.Source, error) {
 	return compile.Source{Name: dir, FS: os.DirFS(dir)}, nil
 }
 
-// checks are those of all providers: the app's, which the functions hold too, and that of
-// CloudFormation, which only a compiler needs.
+// checks returns the checks of all providers: those in package adapters, which the functions
+// hold too, and that of CloudFormation, which only a compiler needs.
 func checks() map[string]check.Func {
 	all := adapters.Checks()
 	all[app.ProviderCloudFormation] = template.Check

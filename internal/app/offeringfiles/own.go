@@ -13,8 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
 )
 
-// Lock writes the lock files of the offerings in a folder, and gives the paths of those that have
-// changed. A version goes on to stand for the same files: for others, the operator raises it.
+// Lock writes the lock files of the offerings in a folder, and returns the paths of the changed ones. A
+// version always stands for the same files: if the files change, the operator raises the version.
 func Lock(dir string) (changed []string, err error) {
 	source, err := folder(dir)
 	if err != nil {
@@ -38,9 +38,8 @@ func Lock(dir string) (changed []string, err error) {
 	return changed, nil
 }
 
-// Permit adds to the permissions of the offerings in a folder what CloudFormation's
-// handlers may call for their templates, and says what was added and what is left to the
-// operator.
+// Permit adds to the permissions of the offerings in a folder the actions that CloudFormation's handlers
+// may call for their templates. It returns what was added, and what is left to the operator.
 func Permit(dir string) (template.Permits, error) {
 	source, err := folder(dir)
 	if err != nil {

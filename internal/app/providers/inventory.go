@@ -12,11 +12,10 @@ import (
 	"github.com/longshore/longshore/internal/work/reaper"
 )
 
-// inventoryEvery is the time between two comparisons of what exists with what is
-// recorded.
+// inventoryEvery is the time between two comparisons of the existing things with the records.
 const inventoryEvery = time.Hour
 
-// Inventory lets the reaper list what the providers hold, and do nothing else with it.
+// Inventory returns options that let the reaper list the providers' things, and do nothing else with them.
 func Inventory(
 	records *ledger.Ledger, whose ledger.Identity, dryRun bool, wired map[string]wired.Provider,
 ) *reaper.InventoryOptions {
@@ -33,12 +32,11 @@ func Inventory(
 	return o
 }
 
-// Inventories list what the providers hold, without targets that were restored or that
-// another broker changes.
+// Inventories returns the providers' inventories, without targets that were restored or that another broker changes.
 func Inventories(records *ledger.Ledger, providers map[string]wired.Provider) map[string]provider.Inventory {
 	holds := map[string]provider.Inventory{}
 	for name, w := range providers {
-		if w.Inventory == nil { // it holds nothing
+		if w.Inventory == nil { // the provider holds no things
 			continue
 		}
 		holds[name] = wired.Guard(w.Inventory, func(ctx context.Context, identity string) (target.Known, error) {
@@ -50,7 +48,7 @@ func Inventories(records *ledger.Ledger, providers map[string]wired.Provider) ma
 	return holds
 }
 
-// A lister gives the reaper a provider's holdings in its own terms.
+// A lister presents a provider's inventory in the reaper's terms.
 type lister struct{ provider.Inventory }
 
 // List implements reaper.Lister.

@@ -1,5 +1,6 @@
-// Package providers has what programs know of each provider without the code that calls its servers: how a stack wires it,
-// where its servers are, its settings on AWS. The drivers of servers are in package adapters, which the reaper does not link.
+// Package providers holds what programs know about each provider without the code that calls
+// its servers: how a stack wires it, where its servers are, and its settings on AWS. The
+// drivers of servers are in package adapters, which the reaper does not link.
 package providers
 
 import (
@@ -19,21 +20,21 @@ import (
 	"github.com/longshore/longshore/internal/provider/remote"
 )
 
-// A row is a provider of a stack. The rows of the same name in the packages adapters and
-// embedded, and in infra, have the rest.
+// A row describes a provider of a stack. The rows of the same name in the packages adapters and
+// embedded, and in infra, hold the rest.
 type row struct {
-	// deployed builds it in a function outside of a VPC. Outputs give an operator's command
-	// the settings of those functions, as far as the stack's outputs tell them; nil if
-	// the stack does not have the provider.
+	// deployed builds the provider in a function outside of a VPC. Outputs returns the settings
+	// of those functions for an operator's command, as far as the stack's outputs tell them;
+	// nil if the stack does not have the provider.
 	deployed func(p deployed.Parts) (wired.Provider, error)
 	outputs  func(said map[string]string) map[string]string
-	// inVPC says that it may be called inside a VPC. Reach looks up, outside of it, what is
-	// needed to reach its targets; nil if nothing is.
+	// inVPC says that the provider may be called inside a VPC. Reach looks up, outside of the
+	// VPC, what is needed to reach the provider's targets; nil if nothing is needed.
 	inVPC bool
 	reach func(p deployed.Parts) (remote.Reach, error)
 }
 
-// rows are all providers, by their names in offering files.
+// rows returns all providers, by their names in offering files.
 func rows() map[string]row {
 	all := map[string]row{app.ProviderDemo: demoRow(), app.ProviderCloudFormation: cloudformationRow()}
 	for name, s := range Servers() {
@@ -45,21 +46,21 @@ func rows() map[string]row {
 func demoRow() row {
 	return row{
 		deployed: func(p deployed.Parts) (wired.Provider, error) { return Demo(p.Getenv, app.Now) },
-		outputs:  func(map[string]string) map[string]string { return nil }, // it holds nothing
+		outputs:  func(map[string]string) map[string]string { return nil }, // the demo holds no things
 		inVPC:    true,                                                     // for tests of such calls
 	}
 }
 
-// Demo wires the demo.
+// Demo wires the demo provider.
 func Demo(getenv func(string) string, now func() time.Time) (wired.Provider, error) {
 	delay, err := app.DemoDelay(getenv)
 	return wired.Of(demo.New(delay, now)), err
 }
 
-// Names are the names of all providers, in order.
+// Names returns the names of all providers, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(rows())) }
 
-// Wired builds the stack's providers; those that need it are called inside the VPC.
+// Wired builds the stack's providers. Providers that need the VPC are called inside it.
 func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
 	providers, all := map[string]wired.Provider{}, rows()
 	for name := range strings.SplitSeq(p.Getenv(app.EnvProviders), ",") {
@@ -83,7 +84,7 @@ func Wired(p deployed.Parts) (map[string]wired.Provider, error) {
 	return providers, wired.Check(providers, app.ProvisionerTimeout)
 }
 
-// InVPC names the providers that are called inside a VPC.
+// InVPC returns the names of the providers that are called inside a VPC.
 func InVPC(getenv func(string) string) ([]string, error) {
 	if getenv(app.EnvInVPC) == "" {
 		return nil, nil
@@ -98,8 +99,7 @@ func InVPC(getenv func(string) string) ([]string, error) {
 	return names, nil
 }
 
-// throughVPC replaces the providers that are called inside a VPC with calls of the
-// function there.
+// throughVPC replaces each provider that is called inside a VPC with one that calls the function there.
 func throughVPC(p deployed.Parts, providers map[string]wired.Provider) error {
 	names, err := InVPC(p.Getenv)
 	if names == nil || err != nil {
@@ -122,7 +122,7 @@ func throughVPC(p deployed.Parts, providers map[string]wired.Provider) error {
 	return nil
 }
 
-// CheckSettings checks the settings that the functions give to providers.
+// CheckSettings checks the settings that the functions pass to providers.
 func CheckSettings(getenv func(string) string) error {
 	_, demoErr := app.DemoDelay(getenv)
 	_, servicesErr := ReadServices(getenv)
@@ -134,8 +134,8 @@ func CheckSettings(getenv func(string) string) error {
 	return errors.Join(problems...)
 }
 
-// FromOutputs gives an operator's command the environment that a stack's functions give to
-// providers, as far as the stack's outputs tell it.
+// FromOutputs returns, for an operator's command, the environment that a stack's functions pass
+// to providers, as far as the stack's outputs tell it.
 func FromOutputs(stack string, said map[string]string) map[string]string {
 	set := map[string]string{
 		app.EnvStack: stack, app.EnvBroker: said[outputs.Broker], app.EnvCalls: said[outputs.Calls],

@@ -18,15 +18,14 @@ import (
 	"github.com/longshore/longshore/internal/provider/remote"
 )
 
-// A Server is a provider on shared servers: what differs between such providers, without
-// the code that calls them.
+// A Server is a provider on shared servers: the differences between such providers, without the code that calls them.
 type Server struct {
 	Name  string // in offering files, flags, context values and, in capitals, the environment
 	Title string // as people write it
 	Form  hosted.AddressForm
 }
 
-// Servers are all of them, by their names.
+// Servers returns all providers on shared servers, by name.
 func Servers() map[string]Server {
 	all := map[string]Server{}
 	for _, s := range []Server{{
@@ -58,11 +57,10 @@ func Servers() map[string]Server {
 	return all
 }
 
-// EnvSecrets is the variable that tells the functions where the secrets of the servers
-// are.
+// EnvSecrets returns the name of the variable that tells the functions where the servers' secrets are.
 func (s Server) EnvSecrets() string { return "LONGSHORE_" + strings.ToUpper(s.Name) + "_SECRETS" }
 
-// Secrets are those that a stack was deployed with; nil for none.
+// Secrets returns the secrets that a stack was deployed with; nil for none.
 func (s Server) Secrets(getenv func(string) string) (secrets.ARNs, error) {
 	text := getenv(s.EnvSecrets())
 	if text == "" {
@@ -84,8 +82,8 @@ func (s Server) row() row {
 	}
 }
 
-// Outside is a provider on shared servers as a function outside of their VPC sees it: it has all that hosted.Provider can do,
-// and nothing calls it.
+// Outside is a provider on shared servers as a function outside of their VPC sees it: it has
+// all methods of hosted.Provider, but none is ever called.
 type Outside struct {
 	provider.Provider
 	provider.Inventory
@@ -94,8 +92,8 @@ type Outside struct {
 	wired.Reconciler
 }
 
-// deployed is the provider in a function outside the VPC, which never calls it itself and
-// only passes on how the servers are reached.
+// deployed returns the provider in a function outside of the VPC, which never calls the
+// provider itself and only passes on how the servers are reached.
 func (s Server) deployed(p deployed.Parts) (wired.Provider, error) {
 	all, err := s.Secrets(p.Getenv)
 	if err != nil {
@@ -110,7 +108,7 @@ func (s Server) deployed(p deployed.Parts) (wired.Provider, error) {
 	return w, nil
 }
 
-// reach looks up how servers are reached, by their secrets.
+// reach returns the functions that look up, in the servers' secrets, how the servers are reached.
 func (s Server) reach(p deployed.Parts) (remote.Reach, error) {
 	all, err := s.Secrets(p.Getenv)
 	if err != nil {

@@ -27,15 +27,15 @@ func cloudformationRow() row {
 	}
 }
 
-// ServicesSettings are the settings of the provider of AWS services. The SDK's own say which
-// account and identity it uses: AWS_PROFILE, AWS_REGION and others.
+// ServicesSettings are the settings of the provider of AWS services. The SDK's own settings,
+// such as AWS_PROFILE and AWS_REGION, determine the account and identity.
 type ServicesSettings struct {
-	On       bool // the embedded broker offers it
+	On       bool // the embedded broker offers AWS services
 	Emulated bool
 	Targets  plan.Targets
 }
 
-// ReadServices reads and checks them.
+// ReadServices reads and checks the settings.
 func ReadServices(getenv func(string) string) (ServicesSettings, error) {
 	on, err1 := app.Flag(getenv, app.EnvAWS)
 	emulated, err2 := app.Flag(getenv, app.EnvAWSEmulated)
@@ -43,8 +43,8 @@ func ReadServices(getenv func(string) string) (ServicesSettings, error) {
 	return ServicesSettings{on, emulated, targets}, errors.Join(err1, err2, err3)
 }
 
-// TargetsOf are the targets in the terms of the provider. Rules name plans by name; without
-// a catalog, as for a command that only lists, there are no rules.
+// TargetsOf returns the targets in the provider's terms. Rules name plans by name; without a
+// catalog, as in a command that only lists, there are no rules.
 func TargetsOf(t plan.Targets, offered *catalog.Catalog, log *slog.Logger) plan.Targets {
 	out := plan.Targets{Targets: t.Targets}
 	if offered == nil {
@@ -74,7 +74,7 @@ func Services(o cloudformation.Options) wired.Provider {
 	return w
 }
 
-// cloudformationDeployed builds the provider in a function: the stack prepared its account.
+// cloudformationDeployed builds the provider in a function, whose account the stack has prepared.
 func cloudformationDeployed(p deployed.Parts) (wired.Provider, error) {
 	set, err := p.Required(app.EnvStack, app.EnvBroker)
 	if err != nil {

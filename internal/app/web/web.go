@@ -1,5 +1,5 @@
-// Package web puts the pages beside the API: it says where browsers find them, and how programs
-// connect to each engine.
+// Package web serves the pages beside the API: it determines where browsers find them, and
+// holds samples of how programs connect to each engine.
 package web
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// With serves the pages beside the API, which are told of each other what a sign-on needs. The
-// paths of a platform that is called dashboard or console stay the API's.
+// With returns a handler that serves the pages beside the API, and tells each the addresses of the other
+// that a sign-on needs. The API keeps the paths of a platform that is called dashboard or console.
 func With(a osb.Options, o pages.Options) http.Handler {
 	o.Samples, o.Broker = samples, a.Broker
 	shown := pages.New(o)
@@ -47,18 +47,18 @@ func isPage(path string) bool {
 	return false
 }
 
-// SignOn has the logins of a registry open sessions.
+// SignOn lets the logins of a registry open sessions.
 func SignOn(known *platforms.Kept, apis pages.APIs, origin string, now func() time.Time) *pages.SignOn {
 	return &pages.SignOn{APIs: apis, Registry: known.Registry, Origin: originOf(origin), Finder: &signon.Finder{Now: now}}
 }
 
-// originOf is where browsers reach the broker: the configured origin, or the one that API Gateway
-// names, and never the one that a client claims.
+// originOf returns where browsers reach the broker: the configured origin, or the one that API
+// Gateway names, but never one that a client claims.
 func originOf(configured string) func(context.Context) string {
 	return func(ctx context.Context) string { return cmp.Or(configured, osb.OriginIn(ctx)) }
 }
 
-// below is an address of the broker; empty without an origin.
+// below returns an address below the origin; empty without an origin.
 func below(origin, path string) string {
 	if origin == "" {
 		return ""
@@ -66,7 +66,7 @@ func below(origin, path string) string {
 	return strings.TrimSuffix(origin, "/") + path
 }
 
-// Dashboard gives the address of an instance's page.
+// Dashboard returns a function that gives the address of an instance's page.
 func Dashboard(origin string) func(context.Context, lifecycle.Key) string {
 	at := originOf(origin)
 	return func(ctx context.Context, k lifecycle.Key) string { return below(at(ctx), pages.InstancePath(k)) }

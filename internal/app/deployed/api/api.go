@@ -1,5 +1,6 @@
-// Package api wires the function of the broker's HTTP API. It links no provider, which each cold start would load: whoever
-// compiled the catalog has checked its plans, and the provisioner calls providers.
+// Package api wires the function of the broker's HTTP API. It links no provider, since each
+// cold start would have to load it: plans were checked when the catalog was compiled, and the
+// provisioner calls the providers.
 package api
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// New makes the handler of functions/api. It has no right to what providers make, nor to IAM.
+// New returns the handler of functions/api. It has no rights to the providers' things, nor to IAM.
 func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 	set, err := p.Required(app.EnvTable, app.EnvKey, app.EnvSecret, app.EnvStateMachine, app.EnvProvisioner, app.EnvBroker)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package provisioner wires the function that makes the steps of operations and, deployed once more into a VPC, the calls of
-// providers. It alone of the functions links the code of all providers.
+// Package provisioner wires the function that carries out the steps of operations. Deployed a
+// second time, into a VPC, the function makes the calls of providers there. It is the only
+// function that links the code of all providers.
 package provisioner
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
-// New makes the handler of functions/provisioner in the role that it is deployed in.
+// New returns the handler of functions/provisioner for the role that the function is deployed in.
 func New(_ context.Context, p deployed.Parts) (any, error) {
 	if p.Getenv(app.EnvRole) == app.RoleCalls {
 		return NewCalls(p)
@@ -25,10 +26,10 @@ func New(_ context.Context, p deployed.Parts) (any, error) {
 	return NewSteps(p)
 }
 
-// Steps does the steps that Step Functions, or the API, asks for, and the inquiries of pages.
+// Steps carries out the steps that Step Functions or the API asks for, and the inquiries of pages.
 type Steps func(ctx context.Context, in stepfunctions.Input) (stepfunctions.Output, error)
 
-// NewSteps makes the handler outside of a VPC.
+// NewSteps returns the handler outside of a VPC.
 func NewSteps(p deployed.Parts) (Steps, error) {
 	set, err := p.Required(app.EnvTable, app.EnvKey)
 	if err != nil {
@@ -64,7 +65,7 @@ func NewSteps(p deployed.Parts) (Steps, error) {
 	}, nil
 }
 
-// sleepUntil waits, but not past the time at which the caller gives up.
+// sleepUntil returns a wait that does not last past the time at which the caller gives up.
 func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 	return func(ctx context.Context, d time.Duration) error {
 		if !until.IsZero() && app.Now().Add(d).After(until) {
@@ -74,8 +75,8 @@ func sleepUntil(until time.Time) func(context.Context, time.Duration) error {
 	}
 }
 
-// NewCalls makes the handler inside a VPC. It has no rights, reads no records, and makes the calls of providers that the
-// functions outside ask for.
+// NewCalls returns the handler inside a VPC. It has no rights, reads no records, and makes the
+// calls of providers that the functions outside ask for.
 func NewCalls(p deployed.Parts) (*remote.Handler, error) {
 	if _, err := p.Required(app.EnvInVPC); err != nil {
 		return nil, err

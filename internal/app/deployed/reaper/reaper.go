@@ -1,5 +1,5 @@
-// Package reaper wires the function of the scheduled sweep. It links no driver of a database server: it lists what is on
-// shared servers through the function inside the VPC.
+// Package reaper wires the function of the scheduled sweep. It links no driver of a database
+// server: it lists the things on shared servers through the function inside the VPC.
 package reaper
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// sweepLimit ends a sweep with time left to record what it did. sweepLease runs out
+// sweepLimit ends a sweep while there is time left to record its results. sweepLease runs out
 // only when its holder is certainly dead.
 const (
 	sweepLimit = app.ReaperTimeout - 10*time.Second
 	sweepLease = app.ReaperTimeout + 30*time.Second
 )
 
-// New makes the handler of functions/reaper.
+// New returns the handler of functions/reaper.
 func New(_ context.Context, p deployed.Parts) (func(ctx context.Context) (reaper.Report, error), error) {
 	set, err := p.Required(app.EnvTable, app.EnvStateMachine, app.EnvStack, app.EnvBroker)
 	if err != nil {
@@ -31,7 +31,7 @@ func New(_ context.Context, p deployed.Parts) (func(ctx context.Context) (reaper
 	if err != nil {
 		return nil, err
 	}
-	p.Offered, p.Lists = nil, true // it looks no plan up
+	p.Offered, p.Lists = nil, true // the reaper looks up no plan
 	wired, err := providers.Wired(p)
 	if err != nil {
 		return nil, err
