@@ -1,27 +1,27 @@
-// Package advice is the error for operators that says what is wrong, such as a setting, a data folder or an
-// offering's file, and how to mend it.
+// Package advice defines the error for operators, which says what is wrong, such as a setting,
+// a data folder or an offering's file, and how to fix it.
 package advice
 
 import "fmt"
 
-// An Error is a mistake that an operator mends. It has no value that may be secret.
+// An Error is a mistake that an operator can fix. It holds no value that may be secret.
 type Error struct {
-	// Name names the thing, such as a setting. What goes on with the sentence.
+	// Name names the thing, such as a setting. What continues the sentence.
 	Name string
-	// File is where the mistake is, in place of a name or beside it: What is then a sentence of its own. Line
-	// counts from 1; 0 for the whole file.
+	// File is the place of the mistake, instead of a name or beside it: What is then a sentence
+	// of its own. Line counts from 1; 0 for the whole file.
 	File string
 	Line int
-	// The mistake and its remedy, in lower case, without a full stop.
+	// What is the mistake and Remedy its remedy, in lower case, without a full stop.
 	What, Remedy string
-	// Cause is the error behind it, if that says more; else nil.
+	// Cause is the underlying error, if it says more; else nil.
 	Cause error
 }
 
-// For is an Error about a setting, a folder, or another thing with a name.
+// For returns an Error about a setting, a folder, or another thing with a name.
 func For(name, what, remedy string) *Error { return &Error{Name: name, What: what, Remedy: remedy} }
 
-// Error writes a place in a file as editors and terminals recognise it.
+// Error writes a place in a file in the form that editors and terminals recognise.
 func (e *Error) Error() string {
 	var s string
 	switch {
@@ -38,5 +38,5 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Unwrap gives the cause to errors.Is and errors.As.
+// Unwrap returns the cause, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Cause }

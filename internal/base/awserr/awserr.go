@@ -1,6 +1,6 @@
-// Package awserr classifies errors of AWS by what their caller has to do: by code, and by patterns of the
-// message where AWS has one code for several things. Patterns match words and never whole sentences, which
-// differ between regions, versions and emulators.
+// Package awserr classifies errors of AWS by what the caller has to do: by code, and by
+// patterns of the message if AWS uses one code for several things. Patterns match words and
+// never whole sentences, which differ between regions, versions and emulators.
 package awserr
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// A Class is what to do about an error.
+// A Class says what to do about an error.
 type Class string
 
 // The classes. An error without a rule is Passing: the call is made again.
@@ -31,10 +31,11 @@ const (
 	Invalid   Class = "invalid"   // such a call can never succeed
 )
 
-// byCode are codes that mean one thing in every service that has them. They are from types/errors.go of each
-// service's package in the SDK, from the common errors of each API's reference, and, for S3's, from its list
-// of error codes; throttling is as in aws/retry of the SDK. HeadBucket and HeadObject have no body, and so
-// codes of their own. Missing codes are Passing, as are failures of AWS itself.
+// byCode holds the codes that mean one thing in every service that has them. They are from
+// types/errors.go of each service's package in the SDK, from the common errors of each API's
+// reference, and, for S3, from its list of error codes; throttling is as in aws/retry of the
+// SDK. HeadBucket and HeadObject have no body, and so codes of their own. Codes that are not
+// listed are Passing, as are failures of AWS itself.
 var byCode = map[Class][]string{
 	Throttled: {
 		"Throttling", "ThrottlingException", "ThrottledException", "Throttled", "TooManyRequestsException",
@@ -91,9 +92,10 @@ var byCode = map[Class][]string{
 	},
 }
 
-// byMessage are rules for codes that mean several things, CloudFormation's ValidationError above all; the first
-// one that matches counts. Messages also have names of users' parameters: a pattern is more than a word that
-// may be such a name. The first use compiles the patterns, so that no start waits for them.
+// byMessage holds rules for codes that mean several things, above all CloudFormation's
+// ValidationError; the first rule that matches counts. Messages also contain names of users'
+// parameters, so a pattern is more than a word that may be such a name. The patterns are
+// compiled at first use, so that no start waits for them.
 var byMessage = sync.OnceValue(func() []messageRule {
 	validation := regexp.MustCompile(`^Validation(Error|Exception)$`)
 	limit := regexp.MustCompile(`^LimitExceeded(Exception)?$`)
@@ -112,13 +114,13 @@ var byMessage = sync.OnceValue(func() []messageRule {
 		{validation, regexp.MustCompile(`(?i)not authorized|cannot be assumed|access denied`), Denied},
 		{validation, regexp.MustCompile(``), Invalid},
 
-		// IAM, KMS and CloudFormation mean a quota of the account by this code, Kinesis a rate, and DynamoDB a
-		// number of operations at once.
+		// With this code, IAM, KMS and CloudFormation mean a quota of the account, Kinesis a
+		// rate, and DynamoDB a number of simultaneous operations.
 		{limit, regexp.MustCompile(`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|` +
 			`in parallel|try again|retry`), Throttled},
 		{limit, regexp.MustCompile(``), Quota},
 
-		// Secrets Manager has this code for states, and for calls that can never succeed.
+		// Secrets Manager uses this code for states, and for calls that can never succeed.
 		{request, regexp.MustCompile(`(?i)(marked|scheduled) for deletion|currently|in progress`), Busy},
 		{request, regexp.MustCompile(``), Invalid},
 	}
@@ -139,14 +141,14 @@ var classes = func() map[string]Class {
 	return all
 }()
 
-// Of is an error's class; None for nil.
+// Of returns an error's class; None for nil.
 func Of(err error) Class {
 	if err == nil {
 		return None
 	}
 	var said smithy.APIError
 	if !errors.As(err, &said) {
-		return Passing // of the network, or of a context that ended
+		return Passing // an error of the network, or of a context that has ended
 	}
 	code, _, _ := strings.Cut(said.ErrorCode(), ":") // some services add an address
 	if class, ok := classes[code]; ok {
@@ -160,7 +162,7 @@ func Of(err error) Class {
 	return Passing
 }
 
-// Is reports whether an error's class is among some.
+// Is reports whether an error's class is one of the given classes.
 func Is(err error, classes ...Class) bool {
 	return slices.Contains(classes, Of(err))
 }

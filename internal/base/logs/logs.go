@@ -1,5 +1,6 @@
-// Package logs adds to each line of a log its subject: the request's identity, the platform, the instance, the
-// binding and the operation's token. Code that works on a request or a step adds them once to its context.
+// Package logs adds to each line of a log its subject: the request's identity, the platform,
+// the instance, the binding and the operation's token. Code that works on a request or a step
+// adds them once, to its context.
 package logs
 
 import (
@@ -18,8 +19,9 @@ const (
 	Operation       = "operation"
 )
 
-// about is a context that knows the subjects of its lines. All code that works on a request shares it, also the
-// code that began the request: its last line names the operation that was begun deep inside.
+// about is a context that knows the subjects of its lines. All code that works on a request
+// shares it, including the code that began the request, whose last line can so name an
+// operation that was begun deep inside.
 type about struct {
 	context.Context
 	mu    sync.Mutex
@@ -37,14 +39,14 @@ func (a *about) Value(asked any) any {
 	return a.Context.Value(asked)
 }
 
-// Begin gives a context whose lines can get subjects.
+// Begin returns a context to whose lines subjects can be added.
 func Begin(ctx context.Context) context.Context { return &about{Context: ctx} }
 
 // AddRequest adds the request to the context's later lines, unless it is empty. Without Begin, it does nothing.
 func AddRequest(ctx context.Context, identity string) { addText(ctx, RequestIdentity, identity) }
 
-// AddSubject adds the ids of platform, instance and binding to the context's later lines, except for empty ones.
-// Without Begin, it does nothing.
+// AddSubject adds the ids of platform, instance and binding to the context's later lines,
+// except empty ones. Without Begin, it does nothing.
 func AddSubject(ctx context.Context, platform, instance, binding string) {
 	addText(ctx, Platform, platform)
 	addText(ctx, Instance, instance)
@@ -54,7 +56,7 @@ func AddSubject(ctx context.Context, platform, instance, binding string) {
 // AddOperation adds the operation's token to the context's later lines. Without Begin, it does nothing.
 func AddOperation(ctx context.Context, token fmt.Stringer) { addText(ctx, Operation, token.String()) }
 
-// addText replaces the text under a name.
+// addText adds a text under a name, or replaces the one that is there.
 func addText(ctx context.Context, name, text string) {
 	a, ok := ctx.Value(key{}).(*about)
 	if !ok || text == "" {

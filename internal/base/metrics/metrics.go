@@ -1,6 +1,7 @@
-// Package metrics counts for operators. On AWS each measurement is a line of JSON in a function's log, in CloudWatch's
-// embedded metric format; one process adds its measurements up, and writes them in OpenMetrics. Both have the same
-// names. No text of a user is ever in it.
+// Package metrics counts events for operators. On AWS, each measurement is a line of JSON in a
+// function's log, in CloudWatch's embedded metric format. A single process adds its
+// measurements up, and writes them in OpenMetrics. Both forms use the same names. No
+// measurement ever holds a user's text.
 package metrics
 
 import (
@@ -13,19 +14,19 @@ import (
 	"time"
 )
 
-// Namespace is where CloudWatch lists the metrics.
+// Namespace is the namespace under which CloudWatch lists the metrics.
 const Namespace = "Longshore"
 
-// DimensionStack tells the brokers of an account apart.
+// DimensionStack distinguishes the brokers of an account.
 const DimensionStack = "Stack"
 
-// The metrics, and the dimensions that each has beside the stack.
+// The metrics, with the dimensions that each has beside the stack.
 const (
 	Accepted = "Accepted" // operations that were begun; kind
 	Settled  = "Settled"  // operations that ended; kind, result
-	Duration = "Duration" // how long they took, in milliseconds; kind, result
+	Duration = "Duration" // how long operations took, in milliseconds; kind, result
 	Answered = "Answered" // requests, by the class of their status; class
-	PastDue  = "PastDue"  // operations that the reaper found stuck; not written for none
+	PastDue  = "PastDue"  // operations that the reaper found stuck; not written if there are none
 	Reaped   = "Reaped"   // acts of the reaper; what
 	Trouble  = "Trouble"  // 1, every ten minutes, for a target that operations wait for, or that an inventory did not reach
 	Halted   = "Halted"   // 1 while the reaper leaves orphans alone until it is told to go on
@@ -42,11 +43,11 @@ type Metrics struct {
 	now   func() time.Time
 
 	mu     sync.Mutex
-	out    io.Writer // nil for one that adds up
+	out    io.Writer // nil if measurements are added up
 	totals map[measured]*total
 }
 
-// New makes one that writes to out.
+// New returns a Metrics that writes to out.
 func New(stack string, out io.Writer, now func() time.Time) *Metrics {
 	return &Metrics{stack: stack, out: out, now: now}
 }
@@ -61,8 +62,8 @@ type Value struct {
 // Milliseconds is the unit of a duration.
 const Milliseconds = "Milliseconds"
 
-// Write writes one measurement. Fields stand beside it in the log, and are no dimensions: each of many values,
-// such as plans, would be a metric of its own, and cost.
+// Write writes one measurement. Fields are logged beside it, and are not dimensions: each value of
+// a field that has many values, such as the plan, would be a metric of its own, and cost money.
 func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 	switch {
 	case m == nil:
@@ -90,7 +91,7 @@ func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 	}}
 	raw, err := json.Marshal(line)
 	if err != nil {
-		return // never: it is text and numbers
+		return // never: a line holds only text and numbers
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,7 +102,7 @@ func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 func (m *Metrics) Count(name, dimension, value string) {
 	switch {
 	case m == nil:
-	case m.out == nil: // at each request
+	case m.out == nil: // the short way, since this runs at each request
 		m.add(measured{name: name, labels: [most]label{{dimension, value}}}, 1)
 	default:
 		m.Write(map[string]string{dimension: value}, nil, Value{Name: name, N: 1})

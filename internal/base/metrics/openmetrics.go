@@ -9,19 +9,19 @@ import (
 	"unicode"
 )
 
-// ContentType is that of OpenMetrics.
+// ContentType is the media type of OpenMetrics.
 const ContentType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-// The format is written here, and not by Prometheus's own library, which makes the program 2 MB
-// larger: with it come Protocol Buffers and their reflection.
+// This package writes the format itself: Prometheus's own library makes the program 2 MB
+// larger, since it brings in Protocol Buffers and their reflection.
 
-// most is how many dimensions a metric has beside the stack.
+// most is the greatest number of dimensions that a metric has beside the stack.
 const most = 2
 
 // A label is a dimension with its value.
 type label struct{ name, value string }
 
-// A measured is what is added up by itself. Its labels are in order; those that it lacks are empty.
+// A measured identifies measurements that are added up. Its labels are in order; missing labels are empty.
 type measured struct {
 	name, unit string
 	labels     [most]label
@@ -34,7 +34,7 @@ func labelsOf(dimensions map[string]string) (all [most]label) {
 	return all
 }
 
-// text is the name and the labels as OpenMetrics writes them.
+// text returns the name and the labels as OpenMetrics writes them.
 func (m measured) text() (family, labels string) {
 	family = "longshore_" + snake(m.name)
 	if m.unit == Milliseconds {
@@ -49,21 +49,21 @@ func (m measured) text() (family, labels string) {
 	return family, strings.Join(all, ",")
 }
 
-// A total is the sum of what was measured, in seconds where it is a duration.
+// A total is the sum of measurements, in seconds if the metric is a duration.
 type total struct {
 	sum float64
-	// counts has how many were at most as long as each of the steps; nil for what is a count
-	// itself.
+	// counts[i] is the number of measurements of at most steps[i], and the last that of all;
+	// nil if the metric is a plain counter.
 	counts []int
 }
 
-// steps are the seconds by which durations are told apart; the last one is none.
+// steps are the upper bounds, in seconds, of a histogram's buckets; the last bucket has none.
 var steps = []float64{1, 5, 15, 60, 300, 900, 3600}
 
-// Totals makes one that adds its measurements up.
+// Totals returns a Metrics that adds its measurements up.
 func Totals() *Metrics { return &Metrics{totals: map[measured]*total{}} }
 
-// add adds a measurement up.
+// add adds a measurement to its total.
 func (m *Metrics) add(of measured, n float64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *Metrics) add(of measured, n float64) {
 	}
 }
 
-// WriteTotals writes all totals, without the end.
+// WriteTotals writes all totals, without the marker that ends the format.
 func (m *Metrics) WriteTotals(to io.Writer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func (t *total) write(to io.Writer, family, labels string) {
 	_, _ = fmt.Fprintf(to, "%s_sum%s %g\n%[1]s_count%[2]s %[4]d\n", family, within(""), t.sum, t.counts[len(steps)])
 }
 
-// snake is a name of CloudWatch's as Prometheus writes names: PastDue is past_due.
+// snake returns a name of CloudWatch's in the form that Prometheus uses: PastDue becomes past_due.
 func snake(name string) string {
 	var b strings.Builder
 	for n, r := range name {

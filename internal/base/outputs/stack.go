@@ -11,13 +11,13 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// Stacks has the calls of *cloudformation.Client that are used.
+// Stacks is the method of *cloudformation.Client that Of calls.
 type Stacks interface {
 	DescribeStacks(ctx context.Context, in *cloudformation.DescribeStacksInput,
 		opts ...func(*cloudformation.Options)) (*cloudformation.DescribeStacksOutput, error)
 }
 
-// ErrNone: the stack has not the outputs of a broker.
+// ErrNone says that the stack does not have the outputs of a broker.
 var ErrNone = errors.New("it is not a broker's, or its last deployment has failed")
 
 // Of reads all outputs of a stack.

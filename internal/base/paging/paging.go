@@ -6,10 +6,11 @@ import (
 	"iter"
 )
 
-// All reads a listing to its end and gives its items one by one. Read gets an empty cursor for the first page,
-// then the last page's next; an empty next is the end. Read may give an error beside a page: All yields it after
-// the page's items, and goes on with the next page, if there is one and the loop goes on. If the context has
-// ended, All ends with its error between two pages.
+// All reads a listing to its end and yields its items one by one. Read gets an empty cursor for
+// the first page, then the next of the page before; an empty next is the end. Read may return
+// an error beside a page: All yields the error after the page's items, and goes on with the
+// next page, if there is one and the loop goes on. If the context has ended, All stops between
+// two pages and yields the context's error.
 func All[T any](ctx context.Context, read func(ctx context.Context, cursor string) (page []T, next string,
 	err error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -24,8 +25,7 @@ func All[T any](ctx context.Context, read func(ctx context.Context, cursor strin
 			if err != nil && !yield(none, err) {
 				return
 			}
-			// A page that failed and names itself as the next one would be read
-			// for ever.
+			// A page that failed and names itself as the next one would be read again without end.
 			if next == "" || err != nil && next == cursor {
 				return
 			}

@@ -6,14 +6,14 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
-// Keys reach the keys of one binding, in a service that chooses their secrets and shows each secret once.
+// Keys gives access to the keys of one binding, in a service that chooses their secrets and shows each secret once.
 type Keys struct {
 	// Create makes a key.
 	Create func(ctx context.Context) (Key, error)
-	// List gives the ids of all keys that the service accepts.
+	// List returns the ids of all keys of the binding that the service accepts.
 	List func(ctx context.Context) (ids []string, err error)
-	// Delete removes the key of an id. A key that is gone already is success. A call that removed "all but
-	// this one" could come late, and remove a key that is granted since.
+	// Delete removes the key with an id. If the key is gone already, that is success. A call
+	// that removed "all but this one" could come late, and remove a key that was granted since.
 	Delete func(ctx context.Context, id string) error
 	// Opens reports whether the service accepts the key with its secret.
 	Opens func(ctx context.Context, k Key) (bool, error)
@@ -29,12 +29,12 @@ type Key struct {
 	Secret string `json:"secret,omitempty"` // in State only until the grant is recorded
 }
 
-// OneKey gives a binding its one key in two steps. The first step makes a key and returns its secret as
-// state: it is not done. The next step finds the key in the binding's state, tries it, and is done: the
-// caller puts the key into the grant.
+// OneKey gives a binding its one key in two steps. The first step makes a key and returns its
+// secret as state, not done. The next step finds the key in the binding's state, tries it, and
+// is done: the caller puts the key into the grant.
 //
-// Hazard: the answer of Create may be lost, or die with its process. The key then has a secret that is not
-// recorded, and that somebody may have seen: so each step deletes all keys but the recorded one.
+// Hazard: the answer of Create may be lost, or die with its process. The key then has a secret that is
+// not recorded, and that somebody may have seen: so each step deletes all keys but the recorded one.
 func OneKey(ctx context.Context, was State, keys Keys) (st Status, k Key, err error) {
 	if err := was.Read(keyFormat, &k); err != nil {
 		return Status{}, k, err

@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Tags are on every thing, so that it can be found from the ids alone.
+// Tags are on every thing, so that the thing can be found from the ids alone.
 type Tags struct {
 	// Broker is the identity of the broker that made the thing.
 	Broker      string `json:"broker,omitempty"`
 	Platform    string `json:"platform"`
 	Instance    string `json:"instance"`
-	Binding     string `json:"binding,omitempty"` // empty on what belongs to the instance
+	Binding     string `json:"binding,omitempty"` // empty on a thing of the instance
 	Incarnation string `json:"incarnation"`
-	// On what belongs to a binding, Of is the incarnation of its instance.
+	// Of is the incarnation of the instance, on a thing of a binding.
 	Of string `json:"of,omitempty"`
-	// Origin is the instance that the thing was made under, if that is another one; else zero.
+	// Origin is the instance for which the thing was made, if that is another one; else zero.
 	Origin Origin `json:"origin,omitzero"`
 }
 
@@ -29,13 +29,14 @@ type Origin struct {
 	Incarnation string `json:"incarnation"`
 }
 
-// Owner are the tags without the origin: whose the thing is now. A thing is ours if the owners are equal.
+// Owner returns the tags without the origin: they say to whom the thing belongs now. A thing is
+// ours if the owners are equal.
 func (t Tags) Owner() Tags {
 	t.Origin = Origin{}
 	return t
 }
 
-// OfInstance are the tags of the instance that the tags belong to.
+// OfInstance returns the tags of the instance that the tags belong to.
 func (t Tags) OfInstance() Tags {
 	if t.Binding != "" {
 		t.Binding, t.Incarnation, t.Of = "", t.Of, ""
@@ -43,12 +44,12 @@ func (t Tags) OfInstance() Tags {
 	return t
 }
 
-// TagsOf are the tags of an instance's things.
+// TagsOf returns the tags of an instance's things.
 func TagsOf(in Instance) Tags {
 	return Tags{Broker: in.Broker, Platform: in.Platform, Instance: in.ID, Incarnation: in.Incarnation, Origin: in.Origin}
 }
 
-// BindingTagsOf are the tags of a binding's things.
+// BindingTagsOf returns the tags of a binding's things.
 func BindingTagsOf(b Binding) Tags {
 	return Tags{
 		Broker: b.Instance.Broker, Platform: b.Instance.Platform, Instance: b.Instance.ID, Binding: b.ID,
@@ -56,10 +57,10 @@ func BindingTagsOf(b Binding) Tags {
 	}
 }
 
-// Name derives the name of a thing: prefix, role, and a hash over the ids and the incarnation that it is
-// made for, each preceded by its length, so that ids which read the same when joined have different
-// names. It holds lower-case letters, digits and hyphens only. It panics on a prefix or role that cannot
-// be part of a name, which no input can cause.
+// Name derives the name of a thing: prefix, role, and a hash over the ids and the incarnation
+// that the thing is made for, each preceded by its length, so that ids that are equal when
+// joined give different names. The name holds only lower-case letters, digits and hyphens. Name
+// panics if prefix or role cannot be part of a name, which no input can cause.
 func Name(prefix, role string, t Tags) string {
 	for _, s := range []string{prefix, role} {
 		if s == "" || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
@@ -71,7 +72,7 @@ func Name(prefix, role string, t Tags) string {
 		t.Instance, t.Incarnation = o.Instance, o.Incarnation
 	}
 	ids := []string{t.Platform, t.Instance, t.Binding, t.Incarnation}
-	if t.Broker != "" { // things of the time before brokers had an identity keep their names
+	if t.Broker != "" { // things from before brokers had an identity keep their names
 		ids = append([]string{t.Broker}, ids...)
 	}
 	for _, id := range ids {

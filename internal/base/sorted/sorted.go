@@ -1,5 +1,4 @@
-// Package sorted walks maps in an order that stays: messages, templates and tests read the
-// same each time.
+// Package sorted walks maps in a stable order, so that messages, templates and tests read the same each time.
 package sorted
 
 import (
@@ -9,8 +8,7 @@ import (
 	"slices"
 )
 
-// Map gives the members of a map by their keys, from the least to the greatest. The walk
-// may delete the member that it is at.
+// Map yields the members of a map in the order of their keys. The loop may delete the current member.
 func Map[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for _, key := range slices.Sorted(maps.Keys(m)) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Nearest is the known name that a mistyped one probably meant; empty if none is near. It ignores case, hyphens
-// and underscores: planUpdateable is plan_updateable.
+// Nearest returns the known name that a mistyped one probably meant; empty if none is near. It
+// ignores case, hyphens and underscores: planUpdateable counts as plan_updateable.
 func Nearest(name string, known []string) string {
 	const longest = 64 // no known name is longer; bounds the cost
 	if len(name) > longest {
@@ -16,7 +16,7 @@ func Nearest(name string, known []string) string {
 	typed := plain(name)
 	best, bestDistance := "", min(3, max(1, len(typed)/4))+1
 	for _, k := range known {
-		// A name of which no letter stays in place is not alike.
+		// A name with no letter left in place is not similar.
 		if d := distance(typed, plain(k)); d < bestDistance && d < len(typed) {
 			best, bestDistance = k, d
 		}
@@ -24,7 +24,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// Meant is advice on a mistyped name: the nearest known one, or otherwise the given text.
+// Meant returns advice on a mistyped name: the nearest known name, or else the given text.
 func Meant(name string, known []string, otherwise string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -36,7 +36,7 @@ func plain(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }
 
-// distance is how many single-byte edits lead from a to b (Levenshtein).
+// distance returns the number of single-byte edits that lead from a to b (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// For waits for a time, or until the context ends, and gives the context's error.
+// For waits for a time, or until the context ends, and returns the context's error.
 func For(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -1,7 +1,7 @@
-// Package grants has the parts of a grant that are no credentials.
+// Package grants defines the parts of a grant that are not credentials.
 package grants
 
-// A VolumeMount is in the form of version 2.10 and later (BIND-34).
+// A VolumeMount has the form of version 2.10 and later (BIND-34).
 type VolumeMount struct {
 	Driver       string       `json:"driver"`
 	ContainerDir string       `json:"container_dir"`
@@ -10,7 +10,7 @@ type VolumeMount struct {
 	Device       VolumeDevice `json:"device"`
 }
 
-// A VolumeDevice names what is mounted.
+// A VolumeDevice names the device that is mounted.
 type VolumeDevice struct {
 	VolumeID    string         `json:"volume_id"`
 	MountConfig map[string]any `json:"mount_config,omitempty"`

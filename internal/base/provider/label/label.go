@@ -1,4 +1,4 @@
-// Package label writes the tags of a thing as labels that AWS's services take, and reads them.
+// Package label writes the tags of a thing as labels that AWS's services accept, and reads them.
 package label
 
 import (
@@ -15,9 +15,9 @@ const (
 	Broker      = "longshore:broker"
 	Platform    = "longshore:platform"
 	Instance    = "longshore:instance"
-	Binding     = "longshore:binding" // on what belongs to a binding
+	Binding     = "longshore:binding" // only on things of a binding
 	Incarnation = "longshore:incarnation"
-	Of          = "longshore:of" // on what belongs to a binding
+	Of          = "longshore:of" // only on things of a binding
 )
 
 // A Label is a tag as clouds have them: a name and a short value of few letters.
@@ -36,9 +36,9 @@ func partsOf(t *provider.Tags) []part {
 	}
 }
 
-// Write gives the tags as AWS's services take them: at most a dozen labels, without the empty ones. Ids
-// may hold any characters and be long: a text that is too long for one label goes on in others,
-// whose names end in ":2", ":3" and so on.
+// Write returns the tags as labels that AWS's services accept: at most a dozen, without the
+// empty ones. Ids may hold any characters and be long: a text that is too long for one label
+// continues in others, whose names end in ":2", ":3" and so on.
 func Write(t provider.Tags) []Label {
 	var out []Label
 	for _, part := range partsOf(&t) {
@@ -52,7 +52,7 @@ func Write(t provider.Tags) []Label {
 	return out
 }
 
-// Read reads the tags that Write has written. Other labels may stand beside them.
+// Read reads the tags that Write has written. It ignores other labels beside them.
 func Read(labels map[string]string) (provider.Tags, error) {
 	var t provider.Tags
 	for _, part := range partsOf(&t) {
@@ -77,16 +77,16 @@ func numbered(name string, n int) string {
 }
 
 const (
-	// plainLetters are those that every service takes in a tag, and that no encoding makes longer.
+	// plainLetters are the characters that every service accepts in a tag, and that no encoding makes longer.
 	plainLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 +-=._:/@"
-	// encodedMark begins an encoded text; base64url follows.
+	// encodedMark begins an encoded text, and base64url follows.
 	encodedMark = "="
 	// reservedMark begins texts that only AWS may write.
 	reservedMark = "aws:"
 )
 
-// Encode gives a text in the letters that labels may have. Most ids stand as they are; others take four
-// bytes for three, and one more. No two texts have the same form.
+// Encode returns a text in the characters that labels may have. Most ids stay as they are;
+// others take four bytes for three, and one more. No two texts have the same form.
 func Encode(s string) string {
 	if strings.Trim(s, plainLetters) == "" && !strings.HasPrefix(s, encodedMark) && canStand(s) {
 		return s
@@ -94,8 +94,8 @@ func Encode(s string) string {
 	return encodedMark + base64.RawURLEncoding.EncodeToString([]byte(s))
 }
 
-// canStand reports whether services take the plain text as a value, or as several values if it is long:
-// they may cut off space at the ends of a value, and refuse one that begins with "aws:".
+// canStand reports whether services accept the plain text as a value, or as several values if it is
+// long: they may cut off space at the ends of a value, and refuse a value that begins with "aws:".
 func canStand(s string) bool {
 	lower := strings.ToLower(s)
 	if len(s) > limits.TagValue {

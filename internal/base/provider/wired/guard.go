@@ -10,10 +10,10 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// Guard gives an inventory that skips each target that was restored, or that another broker changes, with
-// an error, as for a target that cannot be reached: the things that such a target holds or lacks are no
-// sign of those that it should hold. Known looks up the recorded epoch of the target of an identity; it
-// is not called where there are no epochs.
+// Guard returns an inventory that skips, with an error, each target that was restored or that
+// another broker changes, as if the target could not be reached: what such a target holds or
+// lacks says nothing about what it should hold. Known looks up the recorded epoch of the target
+// with an identity; it is not called for a target without epochs.
 func Guard(i provider.Inventory, known func(ctx context.Context, identity string) (target.Known, error)) provider.Inventory {
 	return guarded{i, known}
 }
@@ -23,8 +23,9 @@ type guarded struct {
 	known func(ctx context.Context, identity string) (target.Known, error)
 }
 
-// List implements provider.Inventory. Steps raise the target meanwhile: whether it was restored is decided
-// by the epoch that was known before the list, and who raised it by the one that is known after.
+// List implements provider.Inventory. Steps may raise the target meanwhile, so the epoch that
+// was recorded before the list decides whether the target was restored, and the epoch that is
+// recorded after it decides who raised the target.
 func (g guarded) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
 	known := map[string]target.Known{}
 	for {

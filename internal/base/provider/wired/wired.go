@@ -1,4 +1,4 @@
-// Package wired has providers as programs use them: with inventory, targets and times.
+// Package wired defines providers as programs use them: with inventory, targets and times.
 package wired
 
 import (
@@ -11,34 +11,33 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// A Provider is one as a program uses it.
+// A Provider is a provider as a program uses it.
 type Provider struct {
 	Provider provider.Provider
 	// Inventory is nil for a provider that makes nothing and keeps only State.
 	Inventory provider.Inventory
-	// A provider may implement more, each nil if it does not; see Of. With a Reconciler, its targets have
-	// epochs.
+	// A provider may implement more interfaces; each is nil if it does not (see Of). The
+	// targets of a provider with a Reconciler have epochs.
 	Identifier  provider.Identifier
 	Refuser     provider.Refuser
 	Quarantiner provider.Quarantiner
 	Adopter     provider.Adopter
 	Describer   provider.Describer
 	Reconciler  Reconciler
-	// Targets names the targets that the inventory covers by today's settings; nil for a provider that makes
-	// all things in one place and answers no Status.Target. If a record names another target, the sweep is
-	// incomplete.
+	// Targets names the targets that the inventory covers according to today's settings; nil
+	// for a provider that makes all things in one place and returns no Status.Target. If a
+	// record names another target, the sweep is incomplete.
 	Targets func(ctx context.Context) ([]string, error)
-	// CallTimeout ends one call; zero for DefaultCallTimeout. With 15 s for
-	// recording, it must fit into the time of the function that calls.
+	// CallTimeout ends a call; zero for DefaultCallTimeout. Together with 15 s for recording,
+	// it must fit into the time of the calling function.
 	CallTimeout time.Duration
-	// Wait is how long a synchronous request waits for an operation to settle,
-	// MaxWait at most; zero for DefaultWait.
+	// Wait is how long a synchronous request waits for an operation to settle, at most MaxWait; zero for DefaultWait.
 	Wait time.Duration
 	// Close ends the provider's connections and the like; nil for none.
 	Close func()
 }
 
-// Of wires a provider with every interface that it implements.
+// Of returns a provider wired with every interface that it implements.
 func Of(p provider.Provider) Provider {
 	w := Provider{Provider: p}
 	w.Inventory, _ = p.(provider.Inventory)
@@ -51,9 +50,9 @@ func Of(p provider.Provider) Provider {
 	return w
 }
 
-// Prove asks the target of an instance who it is, before a step trusts what it finds or misses there. The
-// first step of an instance learns the identity, and makes nothing: later steps look for what they make
-// under that identity. Another identity is a passing error.
+// Prove asks the target of an instance for its identity, before a step trusts what it finds or
+// misses there. The first step of an instance learns the identity, and makes nothing: later steps
+// look under that identity for the things that they make. Another identity is a passing error.
 func (w Provider) Prove(ctx context.Context, in provider.Instance) (learnt *provider.Status, err error) {
 	if w.Identifier == nil {
 		return nil, nil
@@ -72,7 +71,7 @@ func (w Provider) Prove(ctx context.Context, in provider.Instance) (learnt *prov
 	return nil, nil
 }
 
-// Default times of a wired.Provider, and their bound.
+// The default times of a wired.Provider, and their bound.
 const (
 	DefaultCallTimeout = 20 * time.Second
 	DefaultWait        = 15 * time.Second
@@ -82,7 +81,7 @@ const (
 // RecordMargin is how much of a function's time is left to record the result of a call.
 const RecordMargin = 15 * time.Second
 
-// Timeout is how long one call may take.
+// Timeout returns how long one call may take.
 func (w Provider) Timeout() time.Duration { return cmp.Or(w.CallTimeout, DefaultCallTimeout) }
 
 // Check refuses a provider that is wired wrongly, or whose calls do not fit into the time of the function
@@ -105,15 +104,15 @@ func Check(wired map[string]Provider, function time.Duration) error {
 	return nil
 }
 
-// A Reconciler is a provider whose targets have epochs, as an operator needs it.
+// A Reconciler is a provider whose targets have epochs, with the methods that an operator needs.
 type Reconciler interface {
-	// Survey asks the target of a name for its identity and its epoch, and accepts every epoch. It changes
-	// nothing.
+	// Survey asks the target with a name for its identity and its epoch, and accepts every
+	// epoch. It changes nothing.
 	Survey(ctx context.Context, name string) (provider.Target, target.Epoch, error)
-	// Holdings is List of one target.
+	// Holdings is like List, for one target.
 	Holdings(ctx context.Context, target, cursor string) (page []provider.Holding, next string, err error)
-	// Advance proves the target's identity. If the target is at from, it raises it to to, which is of the
-	// same line; otherwise it changes nothing. It gives the target's epoch after that. It may be repeated,
-	// also by several callers at once.
+	// Advance proves the target's identity. If the target is at from, Advance raises it to to,
+	// which is on the same line; otherwise it changes nothing. It returns the target's epoch
+	// after that. It may be repeated, even by several callers at once.
 	Advance(ctx context.Context, t provider.Target, from, to target.Epoch) (target.Epoch, error)
 }
