@@ -19,7 +19,7 @@ type Catalog struct {
 	services map[string]*entry // by the offering's id
 	plans    map[string]*entry // by the plan's id
 	files    map[string][]byte // by digest
-	schemas  sync.Map          // of *schema.Schema, by schemaKey
+	schemas  sync.Map          // holds *schema.Schema, by schemaKey
 }
 
 // An entry is an offering in the index of a compiled catalog.
@@ -28,7 +28,7 @@ type entry struct {
 	Name     string   `json:"name"`
 	Provider string   `json:"provider"`
 	Plans    []string `json:"plans"` // the plans' ids
-	Size     int      `json:"size"`  // of the offering's record, in bytes; the records follow each other
+	Size     int      `json:"size"`  // the length of the offering's record in bytes; the records follow each other
 	// offering decodes the record when it is first called.
 	offering func() Offering
 }

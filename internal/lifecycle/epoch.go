@@ -6,7 +6,7 @@ type TargetEpoch struct {
 	// Version is the version that was read; 0 for none.
 	Version  int64  `json:"-"`
 	Provider string `json:"provider"`
-	Identity string `json:"identity"` // of the target
+	Identity string `json:"identity"` // the target's identity
 	Line     string `json:"line,omitempty"`
 	Count    int64  `json:"count,omitempty"`
 	Mark     string `json:"mark,omitempty"`

@@ -167,7 +167,7 @@ type Start struct {
 	Asker       Asker
 	// Expected is how long such operations take; zero if that is not known.
 	Expected time.Duration
-	Source   *Source // what a provision restores; nil for nothing
+	Source   *Source // the instance that a provision restores; nil for none
 	// Parameters are the names of the parameters that the request gives.
 	Parameters []string
 }

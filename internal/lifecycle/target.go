@@ -11,7 +11,7 @@ type TargetUse struct {
 	Version     int64  `json:"-"`
 	Provider    string `json:"provider"`
 	Target      string `json:"target"` // its name
-	Key         Key    `json:"key"`    // of the instance
+	Key         Key    `json:"key"`    // the instance's key
 	Incarnation string `json:"incarnation"`
 	// Due is when the reaper is to look whether the instance is still there.
 	Due time.Time `json:"due"`

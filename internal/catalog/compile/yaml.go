@@ -37,7 +37,7 @@ type draft struct {
 	problems []advice.Error
 	warnings []advice.Error // from providers
 	nodes    int            // visited so far
-	depth    int            // of the value being read
+	depth    int            // how deeply the value being read is nested
 	// places holds the position of each value, by its JSON pointer.
 	places map[string]position
 	// bad holds the pointers of values that cannot be read, or were refused.
@@ -48,7 +48,7 @@ type draft struct {
 
 // A position is the place of a member or an item in the file.
 type position struct {
-	line  int        // of the member's name, or of the item
+	line  int        // the line of the member's name, or of the item
 	value *yaml.Node // never an alias
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Everything is the lifecycle's part of a table.
 type Everything struct {
-	Records []lifecycle.Record // of instances and bindings
+	Records []lifecycle.Record // the records of instances and bindings
 	Past    []lifecycle.PastOperation
 	Entries []lifecycle.Entry // entries of histories; see ScanHistories
 }

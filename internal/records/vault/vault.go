@@ -19,7 +19,7 @@ import (
 // A Label binds a sealed value to the place that it was sealed for: a value that is copied into
 // another record, or into another member of the same record, does not open.
 type Label struct {
-	Key    lifecycle.Key // of the record
+	Key    lifecycle.Key // the record's key
 	Member Member
 }
 

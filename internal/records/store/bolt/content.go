@@ -48,7 +48,7 @@ func (a about) write(b *bbolt.Bucket) error {
 type content struct {
 	tx      *bbolt.Tx
 	records chain
-	tally   uint64 // of the entries that this transaction writes
+	tally   uint64 // the change that this transaction makes to the file's tally
 }
 
 // contentOf finds the bucket of records, which every transaction needs.
