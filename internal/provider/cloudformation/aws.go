@@ -29,7 +29,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
-// account is a cloud that calls AWS by its SDK.
+// account is a cloud that calls AWS through its SDK.
 type account struct {
 	config  aws.Config
 	log     *slog.Logger
@@ -40,12 +40,13 @@ type account struct {
 	tagging *tagging.Client
 	kinesis *kinesis.Client
 	events  *events.Client
-	// seen are the stacks that an inventory has described, by their ids, statuses and last
-	// changes: an update that is undone restores the former tags.
+	// seen holds the stacks that an inventory has described. Its keys contain the id, the status
+	// and the time of the last update, so that the former tags are read again after an update was
+	// undone.
 	seen recent.Values[*stack]
 }
 
-// openAWS is the way to a target, and to the principals in it.
+// openAWS opens a target. It returns the cloud, and a function that opens the principals in it.
 func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) principals) {
 	config := o.Config.Copy()
 	if t.Region != "" {
@@ -131,7 +132,7 @@ func stackOf(s types.Stack) *stack {
 	return out
 }
 
-// story reads whole pages until done accepts an event of one.
+// story reads whole pages of events until done accepts an event.
 func (a *account) story(ctx context.Context, id string, done func(event) bool) (events []event, err error) {
 	pages := cfn.NewDescribeStackEventsPaginator(a.stacks, &cfn.DescribeStackEventsInput{StackName: &id})
 	for enough := false; pages.HasMorePages() && !enough; {
@@ -221,15 +222,16 @@ func (o order) allowed() []types.Capability {
 	return nil
 }
 
-// listPage is how many stacks a page of the inventory describes: each is a call.
+// listPage is how many stacks a page of the inventory describes at most: each takes a call.
 const listPage = 25
 
-// list goes through the summaries of all stacks, and describes those whose names are asked for,
-// each once in a process while its summary stays the same. To describe all at once, the broker
-// would need the right to read the outputs of other stacks.
+// list goes through the summaries of all stacks, and describes the stacks whose names asked
+// accepts. A process describes a stack once while its summary stays the same. A call that describes
+// all stacks at once would need the right to read the outputs of foreign stacks.
 //
-// A cursor is the id of the next stack, and where its page of summaries begins. Stacks come and
-// go meanwhile: if that one has gone, its page begins again, so that none is left out.
+// A cursor holds the id of the next stack and the token of its page of summaries. Stacks come and
+// go between calls: if the next stack is gone, its page is read from the beginning, so that no
+// stack is left out.
 func (a *account) list(ctx context.Context, asked func(name string) bool, cursor string) (page []*stack, next string, err error) {
 	from, token, _ := strings.Cut(cursor, " ")
 	described := 0
@@ -320,7 +322,7 @@ func (a *account) current(ctx context.Context, id string) ([]byte, error) {
 	return []byte(aws.ToString(out.TemplateBody)), nil
 }
 
-// key is the key of a template in the bucket.
+// key returns the key of a template in the bucket.
 func key(digest string) string { return "templates/" + digest + ".json" }
 
 func (a *account) save(ctx context.Context, bucket, digest string, body []byte) error {

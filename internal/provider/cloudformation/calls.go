@@ -33,7 +33,8 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 		if s.now.rule != plan.Retain {
 			return nil
 		}
-		// An update has asked CloudFormation for the mark, which not all types pass on.
+		// The update before has put the mark on the stack's tags, but not all types of resources
+		// take their stack's tags.
 		names, err := s.spare(ctx, s.now.stack, s.retained())
 		if err != nil {
 			return s.explain(ctx, err)
@@ -45,13 +46,13 @@ func (s *step) fill(ctx context.Context, o *order) (err error) {
 	return nil
 }
 
-// retained is the tag of resources that outlive their stack.
+// retained returns the tag that marks resources that outlive their stack.
 func (s *step) retained() label.Label {
 	return label.Label{Name: plan.LabelRetained, Value: s.p.Now().UTC().Format("2006-01-02")}
 }
 
-// minutes is how long a creation may take: it ends before its operation does, since nobody
-// waits for a stack after that.
+// minutes returns how long a creation may take. It ends before its operation does, since nobody
+// waits for the stack after that.
 func (s *step) minutes() int32 {
 	most := cmp.Or(s.m.Minutes, plan.DefaultMinutes)
 	if end := s.in.Operation.Deadline; !end.IsZero() {
@@ -60,10 +61,10 @@ func (s *step) minutes() int32 {
 	return int32(most)
 }
 
-// late reports whether the time of an update is up. CloudFormation sets it none, and goes on
-// when its operation has failed: the record would then keep the former meaning of the plan, and
-// the stack have the new one. The last sixth of the operation's time is for undoing the update.
-// The time that an operation waited for its target before does not count.
+// late reports whether the time of an update is up. CloudFormation does not limit an update, and
+// goes on when its operation has failed: the record would then keep the former meaning of the plan
+// while the stack has the new one. The last sixth of the operation's time is for undoing the
+// update. The time that an operation waited for its target before does not count.
 func (s *step) late() bool {
 	op, begun := s.in.Operation, s.p.Now()
 	if s.now.Work.Updated {
@@ -106,20 +107,21 @@ func (s *step) fillWhole(ctx context.Context, o *order) error {
 			return err
 		}
 	} else if changes && former.Template == s.m.Template && !s.p.Emulated {
-		return nil // it keeps its own
+		return nil // the stack keeps its template
 	}
-	// A stack whose record was derived again may have any template.
+	// A stack whose record was rebuilt may have any template.
 	return s.template(ctx, o, s.m.Template)
 }
 
-// identities reports whether a template has what needs CAPABILITY_IAM.
+// identities reports whether a template has resources that need CAPABILITY_IAM.
 func identities(resources map[string]string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(resources)), func(kind string) bool {
 		return strings.HasPrefix(kind, "AWS::IAM::")
 	})
 }
 
-// role is the service role by which CloudFormation works for the offering.
+// role returns the ARN of the service role that CloudFormation uses for the offering; empty if
+// there is no offering.
 func (s *step) role() string {
 	if s.m.Offering == "" {
 		return ""
@@ -127,12 +129,12 @@ func (s *step) role() string {
 	return s.p.Scope.ServiceRoleARN(s.who, s.m.Offering)
 }
 
-// inline is the longest template that a call takes, in bytes.
+// inline is the length of the longest template that a call takes, in bytes.
 const inline = 51200
 
-// template puts a template into an order: its text, or its address. It saves the template by
-// its digest before the first creation with it: an offering that is removed must not leave
-// stacks that cannot be updated.
+// template puts a template into an order: its text, or its URL. It saves the template under its
+// digest before the first creation with it: the removal of an offering must not leave stacks that
+// cannot be updated.
 func (s *step) template(ctx context.Context, o *order, digest string) error {
 	body, ok := s.p.File(digest)
 	if !ok {
@@ -163,11 +165,11 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 	return nil
 }
 
-// bucket is the one that holds templates.
+// bucket returns the name of the bucket for templates.
 func (s *step) bucket() string { return s.p.Scope.Bucket(s.who.Account, s.who.Region) }
 
-// fillRetention completes an update after which the deletion of the stack deletes no resource.
-// Tags on all resources say so.
+// fillRetention completes an update after which deleting the stack deletes no resource. Tags on all
+// resources say so.
 func (s *step) fillRetention(ctx context.Context, o *order) error {
 	body, err := s.current(ctx, s.now.stack.id)
 	if err != nil {
@@ -196,7 +198,7 @@ func (s *step) fillRetention(ctx context.Context, o *order) error {
 	return nil
 }
 
-// retaining is a template in which every resource outlives the stack.
+// retaining returns the template with every resource set to outlive the stack.
 func retaining(body []byte) ([]byte, error) {
 	var template map[string]json.RawMessage
 	var resources map[string]map[string]json.RawMessage

@@ -1,7 +1,7 @@
-// Package cloudformation makes instances that a CloudFormation template describes: a stack for
-// each, in an account that the operator names. It decides the next step (next.go) from the
-// state of the stack and of the operation, and leaves the calls to one file (aws.go). The
-// settings of plans are package plan's, and the principals of bindings are package principal's.
+// Package cloudformation makes instances from a CloudFormation template: one stack for each
+// instance, in an account that the operator names. It decides the next step (next.go) from the
+// state of the stack and of the operation; one file (aws.go) makes the calls. Package plan holds
+// the settings of plans, and package principal the principals of bindings.
 package cloudformation
 
 import (
@@ -21,40 +21,41 @@ import (
 type Options struct {
 	// Broker is the broker's identity.
 	Broker string
-	// Scope begins the names of all that the broker makes.
+	// Scope begins the names of all things that the broker makes.
 	Scope plan.Scope
-	// Targets are those of today's settings.
+	// Targets are the targets of today's settings.
 	Targets plan.Targets
-	// Config is the broker's own way to AWS: credentials, region, endpoint.
+	// Config is the broker's own access to AWS: credentials, region, endpoint.
 	Config aws.Config
-	// Session is a policy that bounds the sessions of roles in other accounts; empty for
+	// Session is a policy that bounds the sessions of roles in other accounts; empty if there is
 	// none.
 	Session string
-	// Emulated says that events carry no tokens of calls, as on LocalStack: their ids are
+	// Emulated says that events carry no tokens of calls, as on LocalStack: the ids of events are
 	// compared instead.
 	Emulated bool
 	// File reads a file of the compiled catalog by its digest.
 	File func(digest string) ([]byte, bool)
 	Now  func() time.Time
-	// Log is for the operator; nil for nobody.
+	// Log is for the operator; nil discards it.
 	Log *slog.Logger
 }
 
-// A Provider makes instances by CloudFormation.
+// A Provider makes instances through CloudFormation.
 type Provider struct {
 	Options
-	// open is the way to a target; a test has another one.
+	// open opens a target; tests replace it.
 	open  func(name string, t plan.Target) (cloud, func(plan.Location) principals)
-	sites recent.Values[site] // that are open, by their names
-	saved recent.Values[bool] // templates by targets and digests
+	sites recent.Values[site] // opened sites, by the names of their targets
+	saved recent.Values[bool] // saved templates, by target and digest
 	rooms recent.Values[room] // by targets
 }
 
-// principals are those of the bindings in one target: package principal's Keeper.
+// principals manages the principals of the bindings in one target. Package principal's Keeper
+// implements it.
 type principals interface {
 	Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (provider.Status, error)
 	Unbind(ctx context.Context, b provider.Binding) (provider.Status, error)
-	// Rewrite gives all principals of an instance the policy that its plan has now.
+	// Rewrite gives all principals of an instance the policy of its present plan.
 	Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool, err error)
 	provider.Inventory
 	provider.Quarantiner
@@ -68,7 +69,7 @@ var (
 	_ provider.Describer   = (*Provider)(nil)
 )
 
-// New makes a provider. It reaches nothing yet.
+// New returns a provider. It does not reach any target yet.
 func New(o Options) *Provider {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Provider{Options: o}
@@ -76,7 +77,7 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Targets gives the names of today's targets, in order, for a wired.Provider.
+// Targets returns the names of today's targets, in order, for a wired.Provider.
 func (p *Provider) Targets(context.Context) ([]string, error) { return p.Options.Targets.Names(), nil }
 
 // Provision implements provider.Provider.
@@ -102,8 +103,8 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (st provide
 		return st, err
 	}
 	if former, err := plan.Parse(in.Former); err == nil && (former.Existing == nil) != (s.m.Existing == nil) {
-		// Hazard: its stack would stay behind, since nobody looks for one where the plan names
-		// an existing resource.
+		// Hazard: the instance's stack would stay behind, since the broker looks for no stack when
+		// the plan names an existing resource.
 		return st, &provider.Failure{Message: textMoved, InstanceUsable: yes(), UpdateRepeatable: no()}
 	}
 	if s.m.Existing != nil {
@@ -125,13 +126,13 @@ func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provi
 	if s.m.Existing != nil {
 		return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
 	}
-	if in.Unfinished { // nobody has used it
+	if in.Unfinished { // nobody has used the instance
 		s.now.rule = plan.Empty
 	}
 	return s.advance(ctx, observed.deprovision)
 }
 
-// Refuses implements provider.Refuser: it looks into the instance before the bindings end.
+// Refuses implements provider.Refuser. It looks into the instance before its bindings end.
 func (p *Provider) Refuses(ctx context.Context, in provider.Instance) error {
 	s, _, err := p.begin(ctx, in)
 	if s == nil || s.m.Existing != nil || in.Unfinished {
@@ -178,7 +179,7 @@ func (s *step) bind(ctx context.Context, b provider.Binding, values map[string]s
 
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	b.Instance.Snapshot = nil // a principal is found by its tags
+	b.Instance.Snapshot = nil // a principal is found by its tags, without the plan's settings
 	s, st, err := p.begin(ctx, b.Instance)
 	if s == nil {
 		return st, err

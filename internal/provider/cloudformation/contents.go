@@ -27,7 +27,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/label"
 )
 
-// resources lists the existing resources of a stack, of some types, or of any.
+// resources lists the existing resources of a stack. kinds limits them to some types; without
+// kinds, it lists all.
 func (a *account) resources(ctx context.Context, id string, kinds ...string) (out []types.StackResourceSummary, err error) {
 	pages := cfn.NewListStackResourcesPaginator(a.stacks, &cfn.ListStackResourcesInput{StackName: &id})
 	for pages.HasMorePages() {
@@ -45,7 +46,8 @@ func (a *account) resources(ctx context.Context, id string, kinds ...string) (ou
 	return out, nil
 }
 
-// The types of resources whose contents are looked at. Others show none, or have none.
+// The broker looks into the contents of these types of resources. Other types do not show theirs,
+// or have none.
 const (
 	kindBucket = "AWS::S3::Bucket"
 	kindQueue  = "AWS::SQS::Queue"
@@ -105,7 +107,7 @@ func (a *account) tableHolds(ctx context.Context, name string) (string, error) {
 	return "items", nil
 }
 
-// empty implements contents: AWS deletes all other types as they are.
+// empty implements contents. AWS deletes resources of all other types as they are.
 func (a *account) empty(ctx context.Context, id string) (bool, error) {
 	all, err := a.resources(ctx, id, kindBucket, kindStream, kindBus)
 	if err != nil {
@@ -126,11 +128,12 @@ func (a *account) empty(ctx context.Context, id string) (bool, error) {
 	return true, nil
 }
 
-// emptyPages is how many pages of versions one step removes at most, a thousand each.
+// emptyPages is how many pages of versions one step removes at most; a page has a thousand
+// versions.
 const emptyPages = 20
 
-// emptyBucket removes all versions and delete markers. If it dies on the way, the next step
-// goes on.
+// emptyBucket removes all versions and delete markers. If the process dies meanwhile, the next step
+// continues.
 func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err error) {
 	for range emptyPages {
 		page, err := a.s3.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &name})
@@ -167,13 +170,15 @@ func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, er
 	if !ok {
 		return nil, errTag
 	}
-	// The filter names the service alone: not all services have types there.
+	// The filter names only the service, since the tagging API does not know types of resources for
+	// all services.
 	service, kind, _ := strings.Cut(of, ":")
 	arns, err = a.labelled(ctx, []string{service}, label.Label{Name: name, Value: value})
 	return slices.DeleteFunc(arns, func(found string) bool { return !isOf(found, kind) }), err
 }
 
-// labelled finds the ARNs of resources that have all of some tags, of some services, or of any.
+// labelled returns the ARNs of the resources that have all the given tags. services limits them to
+// some services; nil means all.
 func (a *account) labelled(ctx context.Context, services []string, labels ...label.Label) (arns []string, err error) {
 	in := &tagging.GetResourcesInput{ResourceTypeFilters: services}
 	for _, l := range labels {
@@ -192,12 +197,12 @@ func (a *account) labelled(ctx context.Context, services []string, labels ...lab
 	return arns, nil
 }
 
-// tagMost is how many resources one call puts tags on.
+// tagMost is how many resources one call puts tags on at most.
 const tagMost = 20
 
-// spare implements contents. It finds the resources by the tags that their stack gave them, and
-// those without, or not listed yet, by their ids. A resource that takes no tag from the broker
-// is spared all the same: the log names it.
+// spare implements contents. It finds the resources by the tags that their stack gave them; those
+// without tags, or not listed yet, it finds by their ids. A resource that takes no tag from the
+// broker is spared all the same: the log names it.
 func (a *account) spare(ctx context.Context, s *stack, mark label.Label) (names []string, err error) {
 	left, err := a.resources(ctx, s.id)
 	if err != nil {
@@ -236,7 +241,8 @@ func (a *account) spare(ctx context.Context, s *stack, mark label.Label) (names 
 	return names, nil
 }
 
-// isIn reports whether an ARN is that of a resource with this id: a name, a URL or the ARN.
+// isIn reports whether an ARN is the one of the resource with this id, which is a name, a URL or
+// the ARN itself.
 func isIn(found, id string) bool {
 	if found == id {
 		return true
@@ -245,7 +251,7 @@ func isIn(found, id string) bool {
 	return strings.HasSuffix(found, ":"+id) || strings.HasSuffix(found, "/"+id)
 }
 
-// arnOf is the ARN of a resource of a stack; empty where its type does not say.
+// arnOf returns the ARN of a stack's resource; empty if its type does not determine the ARN.
 func arnOf(stack, kind, id string) string {
 	here, err := arn.Parse(stack)
 	if err != nil || !strings.HasPrefix(kind, "AWS::") {
@@ -270,8 +276,8 @@ func arnOf(stack, kind, id string) string {
 	return here.String()
 }
 
-// isOf reports whether an ARN is of a kind. Those of buckets, queues and topics end in
-// a name alone.
+// isOf reports whether an ARN names a resource of a kind. ARNs of buckets, queues and topics end in
+// a name without a kind: they pass.
 func isOf(text, kind string) bool {
 	id, err := arn.Parse(text)
 	if err != nil {

@@ -9,14 +9,15 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// Outputs of a stack that say where applications reach what it made, the first of them that it has.
+// addresses lists the outputs that say where applications reach the resources of a stack. The first
+// one that a stack has counts.
 var addresses = []string{"Endpoint", "Address", "Host", "QueueUrl"}
 
-// outputPort is the output that completes an address.
+// outputPort is the output with the port that belongs to the address.
 const outputPort = "Port"
 
-// Describe implements provider.Describer, from the stack alone: to ask each service about its resources, the
-// broker would need rights that it has for nothing else.
+// Describe implements provider.Describer, from the stack alone: asking each service about its
+// resources would take rights that the broker needs for nothing else.
 func (p *Provider) Describe(ctx context.Context, in provider.Instance) (facts provider.Facts, err error) {
 	s, _, err := p.begin(ctx, in)
 	if s == nil {
@@ -45,5 +46,5 @@ func (p *Provider) Describe(ctx context.Context, in provider.Instance) (facts pr
 	return facts, nil
 }
 
-// errNone says that there is nothing of the instance to describe.
+// errNone says that there is no instance to describe.
 var errNone error = provider.Failf(textNone)

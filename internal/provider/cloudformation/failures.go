@@ -13,7 +13,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// refused makes a failure of a refusal, which a repetition cannot change.
+// refused turns a refusal into a failure, since repeating the call would not change it. It returns
+// any other error as it is.
 func (s *step) refused(err error) error {
 	var why refusal
 	if !errors.As(err, &why) {
@@ -22,8 +23,8 @@ func (s *step) refused(err error) error {
 	return s.fail(provider.Failure{Message: string(why), InstanceUsable: yes(), UpdateRepeatable: yes()})
 }
 
-// why records how an operation has failed, with the reason in words for a developer. A
-// provision then removes all that it has made.
+// why records that an operation has failed, with the reason in words for a developer. A provision
+// then removes all that it has made.
 func (s *step) why(ctx context.Context, d decision) (st provider.Status, err error) {
 	why := s.now.Work.Why
 	if why == "" {
@@ -45,15 +46,15 @@ func (s *step) why(ctx context.Context, d decision) (st provider.Status, err err
 	return st, s.now.failure()
 }
 
-// reason finds why the last operation of the stack has failed: the first resource's event that
-// says so.
+// reason returns why the last operation of the stack has failed, from the first event that says so:
+// events of resources come before those of the stack.
 func (s *step) reason(ctx context.Context) (string, error) {
 	events, err := s.story(ctx, s.now.stack.id, starts)
 	if err != nil {
 		return "", s.explain(ctx, err)
 	}
 	if begun := slices.IndexFunc(events, starts); begun >= 0 {
-		events = events[:begun+1] // what is earlier is of other operations
+		events = events[:begun+1] // earlier events belong to other operations
 	}
 	slices.Reverse(events)
 	for _, e := range slices.Concat(parts(events), events) {
@@ -67,7 +68,7 @@ func (s *step) reason(ctx context.Context) (string, error) {
 	return "It failed, and CloudFormation does not say why. Ask the operator of the service.", nil
 }
 
-// parts are the events of resources.
+// parts returns the events of single resources.
 func parts(events []event) []event {
 	return slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.whole })
 }
@@ -94,9 +95,9 @@ func (s *site) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// judge classifies an error of a call that changes a stack. An error that AWS repeats for ever,
-// or that only an operator can mend, ends the operation: the user is told as much as they may
-// know, and the log what to do.
+// judge classifies an error of a call that changes a stack. An error that AWS would repeat for
+// ever, or that only an operator can mend, ends the operation: the user is told as much as users
+// may know, and the log says what to do.
 func (s *step) judge(ctx context.Context, err error) error {
 	end := func(text, remedy string) error {
 		s.p.Log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
@@ -120,6 +121,6 @@ func (s *step) judge(ctx context.Context, err error) error {
 	return s.explain(ctx, err)
 }
 
-// patience is how long a missing right may still be on its way: IAM needs a while until a new
-// role counts everywhere.
+// patience is how long a call that is denied is repeated: IAM needs a while until a new role is
+// known everywhere.
 const patience = 3 * time.Minute

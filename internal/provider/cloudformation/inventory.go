@@ -12,7 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A sweep is the cursor of an inventory: in each target, the stacks come first and then the
+// A sweep is the cursor of an inventory. In each target, the stacks come first and then the
 // principals.
 type sweep struct {
 	Target     string `json:"target"`
@@ -21,11 +21,11 @@ type sweep struct {
 }
 
 func (w sweep) text() string {
-	raw, _ := json.Marshal(w) // texts
+	raw, _ := json.Marshal(w) // three texts always encode
 	return string(raw)
 }
 
-// List implements provider.Inventory: target by target.
+// List implements provider.Inventory. It lists one target after the other.
 func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding, string, error) {
 	names := p.Options.Targets.Names()
 	at := sweep{Target: names[0]}
@@ -52,7 +52,7 @@ func (p *Provider) List(ctx context.Context, cursor string) ([]provider.Holding,
 	return page, "", err
 }
 
-// page reads a page of one target; next is zero at its end.
+// page reads a page of one target. next is zero after the target's last page.
 func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider.Holding, next sweep, err error) {
 	next = at
 	if at.Principals {
@@ -90,9 +90,8 @@ func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider
 	return page, next, nil
 }
 
-// Quarantine implements provider.Quarantiner. A principal's keys become inactive. A stack stays
-// as it is: its contents are reached by principals only, which are put in quarantine
-// themselves.
+// Quarantine implements provider.Quarantiner. It makes the keys of a principal inactive. A stack
+// stays as it is: only principals reach its contents, and they are quarantined themselves.
 func (p *Provider) Quarantine(ctx context.Context, h provider.Holding) error {
 	return p.hold(ctx, h, principals.Quarantine)
 }
@@ -102,7 +101,7 @@ func (p *Provider) Release(ctx context.Context, h provider.Holding) error {
 	return p.hold(ctx, h, principals.Release)
 }
 
-// hold does something with a principal, and nothing with a stack.
+// hold applies act to a principal. It does nothing with a stack.
 func (p *Provider) hold(ctx context.Context, h provider.Holding,
 	act func(principals, context.Context, provider.Holding) error) error {
 	if h.Tags.Binding == "" || strings.HasPrefix(h.Name, p.Scope.Stacks()) {

@@ -11,15 +11,16 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 )
 
-// Bindings make consumers of a stream and rules of a bus, and AWS deletes neither with such a
-// thing left in it. Their makers are unbound by then, and cannot remove them any more.
+// Bindings make consumers of a stream and rules of a bus, and AWS deletes neither a stream with
+// consumers nor a bus with rules. The bindings' principals are gone by then, and cannot remove them
+// any more.
 const (
 	kindStream = "AWS::Kinesis::Stream"
 	kindBus    = "AWS::Events::EventBus"
 )
 
-// endConsumers deregisters the consumers of a stream. It is done once there are none: each
-// needs a while to go.
+// endConsumers deregisters the consumers of a stream. It reports done once there are none, since
+// each consumer needs a while to go.
 func (a *account) endConsumers(ctx context.Context, stream string) (done bool, err error) {
 	about, err := a.kinesis.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{StreamName: &stream})
 	if err != nil {
@@ -40,8 +41,7 @@ func (a *account) endConsumers(ctx context.Context, stream string) (done bool, e
 	return len(all.Consumers) == 0, nil
 }
 
-// removeRules removes the rules of a bus, a page of them at a time. It is done once there are
-// none.
+// removeRules removes the rules of a bus, one page per call. It reports done once there are none.
 func (a *account) removeRules(ctx context.Context, bus string) (done bool, err error) {
 	rules, err := a.events.ListRules(ctx, &events.ListRulesInput{EventBusName: &bus})
 	if err != nil {

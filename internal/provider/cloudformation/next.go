@@ -7,18 +7,19 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// observed is the state of an instance's stack, and the record of the operation that works on
-// it.
+// observed is the state of an instance's stack, with the record of the operation that works on the
+// stack.
 type observed struct {
 	instanceState
-	tags provider.Tags // of the instance
-	rule plan.Rule     // for what it holds
-	// stack is the one at the instance's name; nil if there is none.
+	tags provider.Tags // the instance's
+	rule plan.Rule     // for the contents of the instance
+	// stack is the stack with the instance's name; nil if there is none.
 	stack *stack
-	// carried: the latest stack-level event is of the recorded call. consumed: some event is,
-	// so that a repetition of the call with its token does nothing more.
+	// carried: the latest stack-level event belongs to the recorded call. consumed: some
+	// stack-level event belongs to it, so repeating the call with its token changes nothing more.
 	carried, consumed bool
-	// late: an update has to end, so that it can be undone within the time of its operation.
+	// late: an update has to end now, so that it can still be undone within the time of its
+	// operation.
 	late bool
 }
 
@@ -27,29 +28,29 @@ type act string
 
 const (
 	actDone    act = "done"
-	actFinish  act = "finish"  // an update: policies are rewritten, and then it is done
-	actWait    act = "wait"    // CloudFormation works
-	actRecord  act = "record"  // a call, with a new number, which a later step makes
-	actSend    act = "send"    // the recorded call
-	actExplain act = "explain" // why it failed is read and recorded
+	actFinish  act = "finish"  // an update: rewrite the policies, and then it is done
+	actWait    act = "wait"    // CloudFormation is working
+	actRecord  act = "record"  // record a call under a new number; a later step makes it
+	actSend    act = "send"    // make the recorded call
+	actExplain act = "explain" // read and record why the operation failed
 	actFail    act = "fail"
 )
 
-// A decision is what comes next.
+// A decision says what the next step does.
 type decision struct {
 	act  act
 	verb verb // of actRecord and actSend
-	// failed is how the operation ends, with actFail; with actExplain, its message is read
-	// first.
+	// failed is how the operation ends, with actFail. With actExplain, its message is read from the
+	// stack's events first.
 	failed provider.Failure
-	// rule is for the contents of the instance, where the verb is callDelete.
+	// rule is for the contents of the instance, if the verb is callDelete.
 	rule plan.Rule
 }
 
 func yes() *bool { v := true; return &v }
 func no() *bool  { v := false; return &v }
 
-// The statuses of stacks.
+// These are the statuses of stacks.
 const (
 	createComplete       = "CREATE_COMPLETE"
 	createInProgress     = "CREATE_IN_PROGRESS"
@@ -102,12 +103,13 @@ const (
 
 func fails(f provider.Failure) decision { return decision{act: actFail, failed: f} }
 
-// explains is a failure whose reason is read first.
+// explains decides on a failure whose reason is read first.
 func explains(f provider.Failure) decision { return decision{act: actExplain, failed: f} }
 
 func (s observed) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 
-// order sends the recorded call, or records one.
+// order sends the recorded call if it is the wanted one and still has to be made; otherwise it
+// records a new call.
 func (s observed) order(v verb) decision {
 	c := s.Work.Call
 	if c.Verb == v && c.Stack == s.stackID() && !s.consumed {
@@ -133,7 +135,7 @@ func (s observed) provision() decision {
 	case !s.ours():
 		return fails(provider.Failure{Message: textNotOurs})
 	case failing != nil:
-		s.rule = plan.Empty // nobody has used it
+		s.rule = plan.Empty // nobody has used the instance
 		return s.remove()
 	}
 	switch status := s.stack.status; {
@@ -159,8 +161,8 @@ func (s observed) update() decision {
 		return fails(provider.Failure{Message: textNotOurs})
 	}
 	status, v := s.stack.status, s.Work.Call.Verb
-	// A cancellation is recorded for an update of this operation alone: the status says how
-	// that has ended, whichever call the events name.
+	// A cancellation is recorded only for an update of this operation: the status says how the
+	// update has ended, whichever call the events name.
 	if !s.carried && v != callCancel {
 		v = ""
 	}
@@ -171,7 +173,7 @@ func (s observed) update() decision {
 		return decision{act: actFinish}
 	case busy(status) && status != reviewInProgress:
 		return decision{act: actWait}
-	case v == callCancel && status == updateComplete: // it was done before
+	case v == callCancel && status == updateComplete: // the update was complete before the cancellation
 		return decision{act: actFinish}
 	case v == callUpdate && status == updateComplete:
 		return decision{act: actFinish}
@@ -181,7 +183,7 @@ func (s observed) update() decision {
 		return s.order(callContinue)
 	case usable(status) && (v == callUpdate || v == callCancel || v == callContinue && s.Work.Updated):
 		return explains(provider.Failure{InstanceUsable: yes(), UpdateRepeatable: yes()})
-	case usable(status) && s.late && !s.Work.Updated: // it would have to be undone at once
+	case usable(status) && s.late && !s.Work.Updated: // the update would have to be undone at once
 		return fails(provider.Failure{Message: textLate, InstanceUsable: yes(), UpdateRepeatable: yes()})
 	case usable(status):
 		return s.order(callUpdate)
@@ -214,7 +216,7 @@ func (s observed) remove() decision {
 	switch {
 	case status == deleteInProgress:
 		return decision{act: actWait}
-	case s.stack.protected: // by hand: nothing in it is touched either
+	case s.stack.protected: // an operator protected the stack by hand: its contents are not touched either
 		return fails(provider.Failure{Message: textProtected, InstanceUsable: yes(),
 			Untouched: usable(s.stack.status)})
 	case status == updateInProgress && s.carried && s.Work.Call.Verb == callRetain:
@@ -231,8 +233,8 @@ func (s observed) remove() decision {
 		}
 		return s.order(callRetain)
 	case s.rule == plan.Retain && status == updateRollbackFailed && !s.stack.retained:
-		// Hazard: a deletion now would delete every resource, and only a whole stack can be
-		// changed.
+		// Hazard: a deletion now would delete every resource, and a stack can be changed only after
+		// its rollback is complete.
 		if s.carried && s.Work.Call.Verb == callContinue {
 			return explains(provider.Failure{InstanceUsable: no()})
 		}
@@ -243,13 +245,14 @@ func (s observed) remove() decision {
 	return s.order(callDelete)
 }
 
-// spares reports whether the deletion of the stack leaves its resources: it was deleted by hand
-// and got stuck, and takes no update any more that would mark the resources to be retained.
+// spares reports whether the deletion of the stack leaves its resources. It does if someone deleted
+// the stack by hand and the deletion got stuck: such a stack takes no update that would mark its
+// resources to be retained.
 func (s observed) spares() bool {
 	return s.rule == plan.Retain && s.stack.status == deleteFailed && !s.stack.retained
 }
 
-// bind reports why nothing can be bound to the stack; nil if it can.
+// bind returns why nothing can be bound to the stack; nil if something can.
 func (s observed) bind() *provider.Failure {
 	switch {
 	case s.stack == nil:

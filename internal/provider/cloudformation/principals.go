@@ -7,8 +7,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 )
 
-// openPrincipals is the way to the principals in a target, once it is known whose
-// account it is.
+// openPrincipals returns a function that opens the principals in a target, once its account is
+// known.
 func openPrincipals(o Options, config aws.Config) func(plan.Location) principals {
 	return func(who plan.Location) principals {
 		return &principal.Keeper{

@@ -8,7 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// progress says how many resources are ready, and names one that is not.
+// progress returns a status that says how many resources are complete and names one in progress.
 func (s *step) progress() provider.Status {
 	status := s.now.stack.status
 	st := s.working(3, doing(status), s.pause())
@@ -25,7 +25,7 @@ func (s *step) progress() provider.Status {
 	return st
 }
 
-// doing says what CloudFormation does with a stack.
+// doing says what CloudFormation does with a stack that has this status.
 func doing(status string) string {
 	switch {
 	case strings.HasPrefix(status, "DELETE"), status == rollbackInProgress:
@@ -38,13 +38,13 @@ func doing(status string) string {
 	return "Creating"
 }
 
-// progress counts the resources that the present operation of the stack has finished, and names
-// one that it works on.
+// progress counts the resources that the present operation of the stack has finished, and names one
+// that is in progress.
 func (s *stack) progress() (settled int, current string) {
 	seen := map[string]bool{}
 	for _, e := range s.events {
 		if e.whole {
-			break // what is earlier is of another operation
+			break // earlier events belong to another operation
 		}
 		if seen[e.logical] {
 			continue
@@ -59,8 +59,8 @@ func (s *stack) progress() (settled int, current string) {
 	return settled, current
 }
 
-// pause grows with the time that an operation takes: its end is seen a quarter too late at
-// most, and a long one costs few looks.
+// pause grows with the age of the operation: its end is seen after a quarter of its time too late
+// at most, and a long operation takes few looks.
 func (s *step) pause() time.Duration {
 	return max(time.Second, min(s.p.Now().Sub(s.in.Operation.Started)/4, time.Minute))
 }

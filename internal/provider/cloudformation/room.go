@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// warnAt is how many percent of the quota may be used before an operator is warned.
+// warnAt is the used percentage of the quota from which the operator is warned.
 const warnAt = 80
 
-// roomTime is how long a count of stacks counts.
+// roomTime is how long a count of stacks is believed.
 const roomTime = 5 * time.Minute
 
-// A room is the used part of an account's quota of stacks, in percent.
+// A room says how much of an account's quota of stacks is used, in percent.
 type room struct {
 	percent int
-	until   time.Time // it is believed
+	until   time.Time // the count is believed until then
 }
 
-// roomy refuses a stack if the account is full, and warns before that.
+// roomy refuses a new stack if the account is full, and warns before that.
 func (s *step) roomy(ctx context.Context) error {
 	counted, _ := s.p.rooms.Get(s.name)
 	if !s.p.Now().Before(counted.until) {
 		n, most, err := s.room(ctx)
 		if err != nil {
 			s.p.Log.WarnContext(ctx, "the stacks of a target are not counted", "target", s.name, "error", err)
-			most = 0 // a creation says itself if there is no room
+			most = 0 // if the account is full, the creation says so itself
 		}
 		counted = room{until: s.p.Now().Add(roomTime)}
 		if most > 0 {

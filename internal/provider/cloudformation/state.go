@@ -11,26 +11,26 @@ import (
 // stateFormat is the version of instanceState.
 const stateFormat = 1
 
-// An instanceState is the state of an instance.
+// An instanceState is the recorded state of an instance.
 type instanceState struct {
-	// Space is the space of the order, in the letters of plan.SpaceOf. It is part of the
-	// stack's name.
+	// Space is the space of the order, in the letters of plan.SpaceOf. The stack's name contains
+	// it.
 	Space string `json:"space,omitempty"`
 	// Stack is the id of the instance's stack, once the broker has seen one.
 	Stack string `json:"stack,omitempty"`
-	// Calls counts the recorded calls of all operations: each has a number of its own.
+	// Calls counts the recorded calls of all operations, so that each has a number of its own.
 	Calls int `json:"calls,omitempty"`
-	// Work is that of the latest operation.
+	// Work is the progress of the latest operation.
 	Work work `json:"work,omitzero"`
 }
 
 // A work is how far one operation has come.
 type work struct {
 	Operation string `json:"operation"`
-	// Call is the last one; it is recorded before it is made.
+	// Call is the last call; it is recorded before it is made.
 	Call call `json:"call,omitzero"`
-	// Failed says that the operation has failed for good. A provision removes all that it has
-	// made before it says so.
+	// Failed says that the operation has failed for good. A provision removes all that it has made
+	// before it returns the failure.
 	Failed *provider.Failure `json:"failed,omitempty"`
 	// Why is the reason of a failed update, read before its rollback failed too.
 	Why string `json:"why,omitempty"`
@@ -40,7 +40,7 @@ type work struct {
 	Updated bool `json:"updated,omitempty"`
 }
 
-// A call is one of those that change a stack.
+// A call is a call that changes a stack.
 type call struct {
 	Verb   verb `json:"verb"`
 	Number int  `json:"number"`
@@ -50,7 +50,7 @@ type call struct {
 	Mark string `json:"mark,omitempty"`
 }
 
-// A verb is what a call does.
+// A verb says what a call does.
 type verb string
 
 const (
@@ -58,12 +58,12 @@ const (
 	callUpdate   verb = "update"
 	callDelete   verb = "delete"
 	callCancel   verb = "cancel"
-	callContinue verb = "continue" // of a rollback that has failed
-	callRetain   verb = "retain"   // an update, after which nothing goes with the stack
+	callContinue verb = "continue" // continues a rollback that has failed
+	callRetain   verb = "retain"   // an update after which no resource is deleted with the stack
 )
 
-// token is the client request token of the recorded call: CloudFormation takes letters,
-// digits and hyphens, 128 at most.
+// token returns the client request token of the recorded call: at most 128 letters, digits and
+// hyphens, as CloudFormation requires.
 func (w work) token() string {
 	h := sha256.New()
 	for _, part := range []string{w.Operation, string(w.Call.Verb), fmt.Sprint(w.Call.Number)} {
@@ -81,10 +81,10 @@ func readState(s provider.State, operation string) (m instanceState, err error) 
 	return m, err
 }
 
-// state is the form that is recorded.
+// state returns the form that is recorded.
 func (m instanceState) state() *provider.State { return provider.StateOf(stateFormat, m) }
 
-// failure is how the operation ends.
+// failure returns the failure that ends the operation, with the state.
 func (m instanceState) failure() *provider.Failure {
 	f := *m.Work.Failed
 	f.State = m.state()

@@ -14,7 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A step is one call of a verb, at a proven site.
+// A step is one call of a provider's method for an instance, at a proven site.
 type step struct {
 	*site
 	p   *Provider
@@ -23,8 +23,9 @@ type step struct {
 	now observed
 }
 
-// begin reads the arguments of a step, and reaches its target. It gives no step beside an
-// error, or beside the status of a step that has learnt the target and does no more.
+// begin reads the arguments of a step, and reaches its target. The step is nil if there is an
+// error, or if the target's identity has just been learnt: the status then records it, and this
+// call does no more.
 func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, provider.Status, error) {
 	var none provider.Status
 	m := plan.Settings{Format: plan.Format}
@@ -46,7 +47,7 @@ func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, prov
 	if learnt == nil {
 		return st, none, nil
 	}
-	if in.Operation.Kind == operation.Provision && m.Existing == nil { // the first call is recorded with it
+	if in.Operation.Kind == operation.Provision && m.Existing == nil { // the first call is recorded together with the target
 		st.now.Space = plan.SpaceOf(in)
 		st.now.Calls++
 		st.now.Work.Call = call{Verb: callCreate, Number: st.now.Calls}
@@ -54,13 +55,13 @@ func (p *Provider) begin(ctx context.Context, in provider.Instance) (*step, prov
 	found := st.working(0, "Found the account", soon)
 	found.Target = learnt
 	if in.Operation.Kind == operation.Bind || in.Operation.Kind == operation.Unbind {
-		found.State = nil // it would be the binding's
+		found.State = nil // the state would become the binding's
 	}
 	return nil, found, nil
 }
 
-// locate finds the space of a stack where no state says it, since the key that sealed the state
-// may be lost. A creation begins with the space of its order.
+// locate finds the space of a stack when no state has it: the key that sealed the state may be
+// lost. A creation takes the space of its order.
 func (s *step) locate(ctx context.Context) error {
 	if s.now.Space != "" {
 		return nil
@@ -80,7 +81,7 @@ func (s *step) locate(ctx context.Context) error {
 	return nil
 }
 
-// stackName is the name of the instance's stack.
+// stackName returns the name of the instance's stack.
 func (s *step) stackName() string { return s.p.Scope.Stack(s.now.tags, s.now.Space) }
 
 // see looks at the stack of the instance.
@@ -105,7 +106,7 @@ func (s *step) see(ctx context.Context) error {
 		s.now.consumed = s.now.Stack != "" && c.Verb == callCreate
 		return nil
 	}
-	if s.now.rule == "" { // it is deleted without a plan
+	if s.now.rule == "" { // the instance is deleted without a plan
 		s.now.rule = plan.Rule(found.labels[plan.LabelOnDelete])
 	}
 	if s.now.ours() {
@@ -124,7 +125,7 @@ func (s *step) see(ctx context.Context) error {
 	return nil
 }
 
-// advance makes the one next step of an instance's stack.
+// advance makes the next step of an instance's stack.
 func (s *step) advance(ctx context.Context, next func(observed) decision) (st provider.Status, err error) {
 	if err := s.see(ctx); err != nil {
 		return st, err
@@ -151,7 +152,7 @@ func (s *step) advance(ctx context.Context, next func(observed) decision) (st pr
 	}
 }
 
-// working is the status of an operation that goes on.
+// working returns the status of an operation that goes on.
 func (s *step) working(percent int, description string, after time.Duration) provider.Status {
 	return provider.Status{Percent: percent, Description: description, After: after, State: s.now.state()}
 }
@@ -170,7 +171,7 @@ func (s *step) done() provider.Status {
 	return st
 }
 
-// rewrite gives every binding of an updated instance the policy that its plan has now.
+// rewrite gives every binding of an updated instance the policy of the instance's present plan.
 func (s *step) rewrite(ctx context.Context, values map[string]string) (st provider.Status, err error) {
 	done, err := s.principals.Rewrite(ctx, s.in, s.m, values)
 	if err != nil {
@@ -182,11 +183,11 @@ func (s *step) rewrite(ctx context.Context, values map[string]string) (st provid
 	return s.done(), nil
 }
 
-// soon is the pause before a call that was just recorded is made.
+// soon is the pause between recording a call and making it.
 const soon = time.Millisecond
 
-// record records a call before it is made. Before a deletion, it looks into the instance or
-// empties it.
+// record records a call before a later step makes it. Before a deletion, it looks into the instance
+// or empties it, as the plan's rule says.
 func (s *step) record(ctx context.Context, d decision) (st provider.Status, err error) {
 	if d.verb == callDelete {
 		if ready, err := s.prepare(ctx); err != nil {
@@ -198,7 +199,7 @@ func (s *step) record(ctx context.Context, d decision) (st provider.Status, err 
 			s.now.Work.Tries++
 		}
 	}
-	if d.verb == callContinue && s.now.Work.Updated && s.now.Work.Why == "" { // what began it counts
+	if d.verb == callContinue && s.now.Work.Updated && s.now.Work.Why == "" { // the reason for the rollback counts
 		why, err := s.reason(ctx)
 		if err != nil {
 			return st, err
@@ -216,7 +217,7 @@ func (s *step) record(ctx context.Context, d decision) (st provider.Status, err 
 	}
 	s.now.Work.Call = c
 	s.now.Work.Updated = s.now.Work.Updated || d.verb == callUpdate
-	if d.verb == callCreate { // the stack that was there is gone
+	if d.verb == callCreate { // the former stack is gone
 		s.now.Stack = ""
 	}
 	return s.working(1, begun[d.verb], soon), nil
@@ -228,8 +229,8 @@ var begun = map[verb]string{
 	callContinue: "Undoing the update", callRetain: "Marking what is to be retained",
 }
 
-// prepare deals with the contents of the instance by the plan's rule. It is called again until
-// it is ready.
+// prepare deals with the contents of the instance by the plan's rule. It is called again until it
+// reports ready.
 func (s *step) prepare(ctx context.Context) (ready bool, err error) {
 	switch s.now.rule {
 	case plan.Refuse:
@@ -271,7 +272,7 @@ func (s *step) call(ctx context.Context, v verb) (st provider.Status, err error)
 	case class == awserr.Denied && protection.MatchString(err.Error()):
 		return st, s.fail(provider.Failure{Message: textProtected, InstanceUsable: yes()})
 	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
-		return again, nil // it is looked at again
+		return again, nil // the next step looks at the stack again
 	}
 	return st, s.judge(ctx, err)
 }

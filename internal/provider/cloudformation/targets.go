@@ -12,11 +12,11 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A site is a target whose identity is proven, in one step.
+// A site is a target whose identity was proven a moment ago.
 type site struct {
 	cloud
 	principals
-	enter  func(plan.Location) principals // gives those of an account
+	enter  func(plan.Location) principals // opens the principals of an account
 	scope  plan.Scope
 	name   string
 	target plan.Target
@@ -28,7 +28,8 @@ func (s *site) recorded() provider.Target {
 	return provider.Target{Name: s.name, Identity: s.who.Account + "/" + s.who.Region}
 }
 
-// values are those that texts of a plan may name beside the outputs of a stack.
+// values returns the values that texts of a plan may name: the given outputs of a stack, and those
+// of the site.
 func (s *site) values(outputs map[string]string) map[string]string {
 	all := map[string]string{
 		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition,
@@ -39,7 +40,7 @@ func (s *site) values(outputs map[string]string) map[string]string {
 	return all
 }
 
-// stackValues are those of an instance whose stack the step has seen.
+// stackValues returns the values of an instance whose stack the step has seen.
 func (s *step) stackValues() map[string]string {
 	all := s.values(s.now.stack.outputs)
 	all[plan.ValueSpacePrefix] = s.scope.SpacePrefix(s.now.Space)
@@ -49,7 +50,7 @@ func (s *step) stackValues() map[string]string {
 // proofTime is how long a process trusts that its credentials still lead to the same account.
 const proofTime = time.Minute
 
-// reach opens the target of a name, proven a moment ago at most.
+// reach opens a target by its name. Its identity was proven at most proofTime ago.
 func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -83,8 +84,8 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	return &s, nil
 }
 
-// at reaches the target of an instance. The first step of an instance learns its identity and
-// makes nothing: later steps look for things there.
+// at reaches the target of an instance. The first step of an instance only learns the target's
+// identity and makes nothing: later steps look for things in that target.
 func (p *Provider) at(ctx context.Context, in provider.Instance) (*site, *provider.Target, error) {
 	name := in.Target.Name
 	if name == "" {

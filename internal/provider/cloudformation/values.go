@@ -21,7 +21,7 @@ func (r refusal) Error() string { return string(r) }
 
 func refuse(name, why string) refusal { return refusal(fmt.Sprintf("The value of %q %s", name, why)) }
 
-// inputs are the sources of values, in one step.
+// inputs holds the sources of values in one step.
 type inputs struct {
 	parameters map[string]any // the user's
 	place      provider.Place
@@ -41,8 +41,8 @@ func inputsOf(in provider.Instance, t plan.Target) (inputs, error) {
 	return i, nil
 }
 
-// value is the first one that a source gives; nil for none. Foreign says that it is a user's or
-// a platform's.
+// value returns the first value that one of the sources gives; nil if none does. foreign reports
+// whether the value comes from a user or a platform.
 func (i inputs) value(s plan.Source) (value any, foreign bool) {
 	if v, ok := i.parameters[s.Parameter]; ok && s.Parameter != "" && v != nil {
 		return v, true
@@ -50,7 +50,8 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 	if v := map[string]string{
 		"organization": i.place.Organization, "space": i.place.Space, "instance_name": i.place.InstanceName,
 	}[s.Context]; v != "" {
-		// A user cannot mend the names that the platform gives: they are cleaned, not refused.
+		// A user cannot mend the names that the platform gives: they are cleaned instead of
+		// refused.
 		if v = plan.Tidy(v); opens(v) {
 			v = strings.ReplaceAll(v, "{", "(")
 		}
@@ -65,10 +66,10 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 	return nil, false
 }
 
-// passed are the parameters of a stack, new or with some already. While the plan means the
-// same, only the user's values are new: the instance keeps the values of the platform and of
-// the target. A value that a user gives no more counts as never given: the platform is told
-// that it is gone. A value that CloudFormation does not show stays until it is given anew.
+// passed returns the parameters of a stack; has names those that the stack has already. While the
+// plan means the same, only the user's values are new: the instance keeps the values of the
+// platform and of the target. A value that a user gives no more counts as never given: the platform
+// is told that it is gone. A value that CloudFormation does not show stays until it is given anew.
 func (i inputs) passed(m plan.Settings, same bool, has map[string]bool) (out []parameter, err error) {
 	for name, source := range sorted.Map(m.Parameters) {
 		v, foreign := i.value(source)
@@ -78,7 +79,7 @@ func (i inputs) passed(m plan.Settings, same bool, has map[string]bool) (out []p
 			continue
 		}
 		if v == nil {
-			continue // the template's own
+			continue // the template's default counts
 		}
 		text, err := textOf(name, source, v, foreign)
 		if err != nil {
@@ -89,7 +90,7 @@ func (i inputs) passed(m plan.Settings, same bool, has map[string]bool) (out []p
 	return out, nil
 }
 
-// textOf is a value as CloudFormation takes it: as text.
+// textOf returns a value in the form that CloudFormation takes: as text.
 func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
 	known := cmp.Or(s.Parameter, s.Context, name)
 	text, err := plain(known, v, foreign)
@@ -141,19 +142,19 @@ func list(name string, all []any, foreign bool) (string, error) {
 	return strings.Join(texts, ","), nil
 }
 
-// opens reports whether a text could open a dynamic reference: a template takes a list
-// apart at its commas, and may join it without them.
+// opens reports whether a text could open a dynamic reference. A template can split a list at its
+// commas and join it without them, so each item counts by itself.
 func opens(text string) bool { return slices.ContainsFunc(strings.Split(text, ","), suspicious) }
 
-// suspicious reports whether a text, alone or between others, could become one of
+// suspicious reports whether a text, alone or between other texts, could become one of
 // CloudFormation's dynamic references, {{resolve:...}}.
 //
-// Hazard: CloudFormation resolves them in everything that a template makes of its parameters,
-// and returns a secret there. A template joins texts as it likes: a brace at an edge can be
-// half of an opening. A text without two braces in a row, and without one at its edges, opens
-// no reference beside any other. CloudFormation drops the white space around items of a list,
-// so an edge is where that ends. Only openings matter: the check of the catalog refuses a
-// template that opens one itself and puts a parameter in it.
+// Hazard: CloudFormation resolves them in everything that a template builds from its parameters,
+// and puts a secret there. A template joins texts as it likes, so a brace at an edge can be half of
+// an opening. A text without two braces in a row, and without a brace at its edges, opens no
+// reference next to any other text. CloudFormation drops the white space around the items of a
+// list, so it is dropped here too. Only openings matter: the check of the catalog refuses a
+// template that opens a reference itself and puts a parameter in it.
 func suspicious(text string) bool {
 	const braces = "{"
 	text = strings.TrimFunc(text, func(r rune) bool { return r <= ' ' || unicode.IsSpace(r) })

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cancelled matches what a resource says that failed only because another one did, and
-// consequent what a stack says of that.
+// cancelled matches the reason of a resource that failed only because another one did. consequent
+// matches the reason that a stack gives for such a failure.
 var (
 	cancelled  = regexp.MustCompile(`(?i)(creation|update|deletion) (was )?cancell?ed`)
 	consequent = regexp.MustCompile(`(?i)following resource|user initiated|^$`)
@@ -17,17 +17,17 @@ func telling(e event) bool {
 	return !cancelled.MatchString(e.reason) && !(e.whole && consequent.MatchString(e.reason))
 }
 
-// protection matches what says that a thing is not to be deleted.
+// protection matches messages that forbid the deletion of a thing.
 var protection = regexp.MustCompile(`(?i)(deletion|termination) ?protection`)
 
 const textSettings = "AWS does not accept its settings. Check the parameters, or ask the operator of the service."
 
-// causes are common reasons, in a developer's words. The reason itself is for the log:
-// it holds account ids, ARNs and names of the operator's. The first that matches counts.
-// Names of properties stand in reasons, too, such as VisibilityTimeout: a pattern is more
-// than a part of a word.
+// causes holds common reasons, in a developer's words. The original reason is for the log alone: it
+// contains account ids, ARNs and names of the operator. The first match counts. Reasons also
+// contain names of properties, such as VisibilityTimeout, so a pattern must be more than a part of
+// a word.
 var causes = []struct {
-	reason string // a pattern, compiled when something has failed
+	reason string // a pattern, compiled only when something has failed
 	words  string
 }{
 	{`(?i)not authorized|access ?denied|unauthorized|forbidden|explicit deny`,
@@ -55,8 +55,8 @@ var causes = []struct {
 	{`(?i)internal|service unavailable|5\d\d`, "AWS had a fault. Try again later."},
 }
 
-// words say of an event what has failed and what can be done, without anything of the
-// account.
+// words returns what has failed and what can be done, for a developer. It discloses nothing about
+// the account.
 func words(e event) string {
 	what := "The resource " + e.logical
 	if e.whole {

@@ -1,19 +1,19 @@
-// Package recent keeps values that a process has read, so that it asks AWS less often. It
-// leaves to its callers how long a value counts.
+// Package recent keeps values that a process has read, so that it asks AWS less often. Its callers
+// decide how long a value is valid.
 package recent
 
 import "sync"
 
-// most is how many values are kept. At one more, all are forgotten.
+// most is how many values are kept. When another one is added, all others are forgotten.
 const most = 20_000
 
-// Values are kept by their keys. The zero Values has none.
+// Values holds values by their keys. The zero Values is empty.
 type Values[V any] struct {
 	mu  sync.Mutex
 	all map[string]V
 }
 
-// Get gives the zero value if there is none.
+// Get returns the value of a key; the zero value and false if there is none.
 func (v *Values[V]) Get(key string) (value V, there bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -21,7 +21,7 @@ func (v *Values[V]) Get(key string) (value V, there bool) {
 	return value, there
 }
 
-// Put keeps a value.
+// Put stores a value.
 func (v *Values[V]) Put(key string, value V) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
