@@ -1,7 +1,7 @@
-// Package account says what an AWS account must hold so that a broker can make
-// services in it by CloudFormation, and what the broker may do there. It owns these
-// resources and policies as plain data, which a stack, a command or another account's
-// template carries out; it calls nothing.
+// Package account says what an AWS account must hold so that a broker can make services in it
+// through CloudFormation, and what the broker may do there. It provides these resources and
+// policies as plain data, for a stack, a command or the template of another account to apply; it
+// calls nothing.
 package account
 
 import (
@@ -16,25 +16,25 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// Here is the place in which a template of CloudFormation is used: its pseudo parameters. All
-// texts of this package have them, until Fill or the template puts the place in.
+// Here is the place in which a CloudFormation template is used, written as pseudo parameters. All
+// texts of this package contain them until Fill or the template puts the actual place in.
 var Here = plan.Location{Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}"}
 
 // Options say how an account is prepared.
 type Options struct {
-	// Emulated leaves out conditions that emulators of AWS do not know, and deny by: on the
-	// boundary of principals, on who gets a role, and on the role of a stack. Never set it on
-	// AWS.
+	// Emulated leaves out conditions that emulators of AWS do not know, and would deny for: on the
+	// boundary of principals, on which service gets a role, and on the role of a stack. Never set
+	// it on AWS.
 	Emulated bool
 	// Trust is set for an account that is not the broker's own.
 	Trust *Trust
-	// Access has the ARNs of the roles that the broker takes in other accounts.
+	// Access holds the ARNs of the roles that the broker assumes in other accounts.
 	Access []string
 	// Regions are further regions of the same account in which the broker works.
 	Regions []string
 }
 
-// OptionsFor are the options of the broker's own account, for work in these targets.
+// OptionsFor returns the options of the broker's own account, for work in these targets.
 func OptionsFor(t plan.Targets) (o Options) {
 	for _, one := range t.Targets {
 		if one.Role != "" {
@@ -47,20 +47,20 @@ func OptionsFor(t plan.Targets) (o Options) {
 	return o
 }
 
-// Trust is whose broker may work in an account.
+// Trust says whose broker may work in an account.
 type Trust struct {
-	// Principals are the ARNs of the roles or users that may take the access role.
+	// Principals are the ARNs of the roles or users that may assume the access role.
 	Principals []string
-	// ExternalID is what they must say. Without it, a user who may ask the broker for things in
-	// an account of their own could name another account.
+	// ExternalID is the external id that they must give. Without it, a user who may ask the broker
+	// for things in an account of their own could name another account.
 	ExternalID string
 }
 
-// A mapping is an object of JSON.
+// A mapping is a JSON object.
 type mapping = map[string]any
 
-// A Resource is one of a template. The instances that need it may outlive an offering, and the
-// stack itself.
+// A Resource is a resource of a template. It is retained: the instances that need it may outlive an
+// offering, and the stack itself.
 type Resource struct {
 	Type                string
 	DeletionPolicy      string
@@ -68,8 +68,9 @@ type Resource struct {
 	Properties          mapping
 }
 
-// kept is a resource that stays when its template lets it go, except if its creation fails: its
-// name is fixed, and a rest of a failed attempt would fail every later one.
+// kept returns a resource that stays when its template or its stack drops it, except if its
+// creation fails: its name is fixed, and what a failed attempt left behind would fail every later
+// one.
 func kept(kind string, properties mapping) Resource {
 	return Resource{
 		Type: kind, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
@@ -77,16 +78,16 @@ func kept(kind string, properties mapping) Resource {
 	}
 }
 
-// Sizes that IAM takes: of a role's policies inside it, and of a policy of its own.
-// White space does not count.
+// These are the sizes that IAM takes: mostInside for a role's inline policies, mostPolicy for a
+// managed policy. White space does not count.
 const (
 	mostInside = 10_240
 	mostPolicy = 6_144
 )
 
-// Resources are those that an account must hold in the region of the template, by their logical
-// ids: a bucket for templates; for each offering the role by which CloudFormation works and the
-// boundary of its bindings' principals; and with Options.Trust the role that the broker takes.
+// Resources returns the resources that an account must hold in the region of the template, by their
+// logical ids: a bucket for templates; for each offering, the role that CloudFormation uses and the
+// boundary of its bindings' principals; and with Options.Trust, the role that the broker assumes.
 func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Resource, error) {
 	all := map[string]Resource{}
 	maps.Copy(all, templates(scope))
@@ -111,7 +112,7 @@ func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Re
 	return all, nil
 }
 
-// letters is part of a logical id for a name of any letters: no two names have the same.
+// letters returns a part of a logical id for any name. No two names get the same.
 func letters(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	plain := strings.Map(func(r rune) rune {
@@ -123,7 +124,7 @@ func letters(name string) string {
 	return plain + hex.EncodeToString(sum[:4])
 }
 
-// templates is the bucket that holds templates by their digests. It keeps versions, so that no
+// templates returns the bucket that holds templates by their digests. It keeps versions, so that no
 // template is replaced unseen.
 func templates(scope plan.Scope) map[string]Resource {
 	name := scope.Bucket(Here.Account, Here.Region)
@@ -146,14 +147,15 @@ func templates(scope plan.Scope) map[string]Resource {
 	}
 }
 
-// about is a policy with one statement about a principal, as buckets and roles have it.
+// about returns a policy with one statement about a principal, in the form that buckets and roles
+// have.
 func about(principal any, s iampolicy.Statement) mapping {
 	statement := object(s)
 	statement["Principal"] = principal
 	return mapping{"Version": iampolicy.Version, "Statement": []any{statement}}
 }
 
-// role is a role that an operator makes, with the policy in it.
+// role returns a role that an operator makes, with the policy in it.
 func role(scope plan.Scope, name, description string, trust mapping, policyName string, policy mapping) Resource {
 	return kept("AWS::IAM::Role", mapping{
 		"RoleName": name, "Path": scope.FixedPath(), "Description": description, "AssumeRolePolicyDocument": trust,
@@ -161,11 +163,11 @@ func role(scope plan.Scope, name, description string, trust mapping, policyName 
 	})
 }
 
-// object is a value as JSON has it.
+// object returns a value as a JSON object.
 func object(value any) mapping {
 	raw, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // texts and lists of them
+		panic(err) // texts and lists of texts always encode
 	}
 	var out mapping
 	if err := json.Unmarshal(raw, &out); err != nil {
@@ -174,12 +176,12 @@ func object(value any) mapping {
 	return out
 }
 
-// render makes a template's functions of texts with pseudo parameters.
+// render turns texts with pseudo parameters into functions of a template.
 func render(value any) any {
 	switch v := value.(type) {
 	case string:
 		if strings.Contains(v, "${AWS::") {
-			// Sub would look for the variables of policies too.
+			// Sub would also replace the variables of IAM policies, so these are escaped.
 			return mapping{"Fn::Sub": strings.ReplaceAll(strings.ReplaceAll(v, "${", "${!"), "${!AWS::", "${AWS::")}
 		}
 	case mapping:
@@ -194,7 +196,7 @@ func render(value any) any {
 	return value
 }
 
-// Fill puts a place into the texts of statements.
+// Fill puts a place into the texts of statements, instead of Here.
 func Fill(all []iampolicy.Statement, p plan.Location) []iampolicy.Statement {
 	place := strings.NewReplacer(Here.Partition, p.Partition, Here.Account, p.Account, Here.Region, p.Region)
 	out := make([]iampolicy.Statement, len(all))
@@ -204,10 +206,10 @@ func Fill(all []iampolicy.Statement, p plan.Location) []iampolicy.Statement {
 	return out
 }
 
-// longest is a place whose names are as long as any.
+// longest is a place with names as long as they get.
 var longest = plan.Location{Partition: "aws-us-gov", Account: "111122223333", Region: "ap-southeast-99"}
 
-// document is a policy for a template; it has to fit where it goes.
+// document returns a policy for a template. A policy of more than most bytes is an error.
 func document(all []iampolicy.Statement, most int) (mapping, error) {
 	raw, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: Fill(all, longest)})
 	if err != nil {
@@ -221,12 +223,12 @@ func document(all []iampolicy.Statement, most int) (mapping, error) {
 	return object(iampolicy.Document{Version: iampolicy.Version, Statement: all}), nil
 }
 
-// access is the role that a broker takes in an account that is not its own.
+// access returns the role that a broker assumes in an account that is not its own.
 func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 	if len(t.Principals) == 0 || t.ExternalID == "" {
 		return Resource{}, fmt.Errorf("the access role needs who may take it, and an external id")
 	}
-	o.Access, o.Regions = nil, nil // it goes no further
+	o.Access, o.Regions = nil, nil // the role leads no further
 	policy, err := document(Rights(scope, o), mostInside)
 	if err != nil {
 		return Resource{}, fmt.Errorf("the access role: %w", err)
@@ -236,7 +238,7 @@ func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 		about(mapping{"AWS": t.Principals}, taking), "Broker", policy), nil
 }
 
-// Template is a whole template of CloudFormation with these resources.
+// Template returns a complete CloudFormation template with these resources.
 func Template(scope plan.Scope, offerings []Offering, o Options) ([]byte, error) {
 	resources, err := Resources(scope, offerings, o)
 	if err != nil {

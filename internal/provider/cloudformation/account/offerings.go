@@ -12,27 +12,26 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// Provider is the name by which offerings call the provider.
+// Provider is the name by which offerings name this provider.
 const Provider = "cloudformation"
 
-// An Offering has the policies of one.
+// An Offering has the policies of one offering.
 type Offering struct {
 	Name string
-	// Permissions are those of CloudFormation, by plans; each once.
+	// Permissions are the permissions of CloudFormation for the plans; each is listed once.
 	Permissions []iampolicy.Document
-	// Policies are those of bindings, by plans.
+	// Policies are the policies of bindings, by plan.
 	Policies []Policy
 }
 
-// A Policy is that of a plan's bindings.
+// A Policy is the policy of a plan's bindings.
 type Policy struct {
 	iampolicy.Document
-	// Existing says that the broker does not make the resource: it may be anywhere in the
-	// account.
+	// Existing says that the broker does not make the resource: it may be anywhere in the account.
 	Existing bool
 }
 
-// OfferingsOf reads a compiled catalog.
+// OfferingsOf returns the offerings of this provider in a compiled catalog.
 func OfferingsOf(c *catalog.Catalog) ([]Offering, error) {
 	var all []Offering
 	for _, o := range c.Offerings() {
@@ -55,7 +54,7 @@ func OfferingsOf(c *catalog.Catalog) ([]Offering, error) {
 	return all, nil
 }
 
-// add reads the policies of one plan.
+// add adds the policies of one plan. seen holds the permissions that were added before.
 func (o *Offering) add(c *catalog.Catalog, m plan.Settings, seen map[string]bool) error {
 	if m.Permissions != "" && !seen[m.Permissions] {
 		seen[m.Permissions] = true
@@ -79,7 +78,7 @@ func (o *Offering) add(c *catalog.Catalog, m plan.Settings, seen map[string]bool
 	return nil
 }
 
-// permissions are the statements of permissions.json with the broker's prefix in them.
+// permissions returns the statements of permissions.json with the broker's prefix filled in.
 func (o Offering) permissions(scope plan.Scope) (all []iampolicy.Statement) {
 	for _, d := range o.Permissions {
 		for _, s := range d.Statement {
@@ -89,27 +88,27 @@ func (o Offering) permissions(scope plan.Scope) (all []iampolicy.Statement) {
 	return all
 }
 
-// serviceRole is the role by which CloudFormation works for an offering.
+// serviceRole returns the role that CloudFormation uses for an offering.
 func serviceRole(scope plan.Scope, o Offering) (Resource, error) {
 	policy, err := document(ServiceRights(scope, o), mostInside)
 	if err != nil {
 		return Resource{}, fmt.Errorf("its service role: %w", err)
 	}
-	// CloudFormation does not promise to say for whom it asks.
+	// CloudFormation does not promise to send the account on whose behalf it asks.
 	taking := where(allow("", nil, "sts:AssumeRole"), "StringEqualsIfExists", "aws:SourceAccount", Here.Account)
 	return role(scope, scope.ServiceRole(o.Name, Here.Region), "What CloudFormation does for instances of "+o.Name,
 		about(mapping{"Service": "cloudformation.amazonaws.com"}, taking), "Permissions", policy), nil
 }
 
-// ServiceRights are the rights of an offering's service role: its permissions, less the guards
-// of others.
+// ServiceRights returns the rights of an offering's service role: its permissions, and the guards,
+// which deny some of them.
 func ServiceRights(scope plan.Scope, o Offering) []iampolicy.Statement {
 	return append(o.permissions(scope), guards(scope)...)
 }
 
-// guards are denials that no permissions can undo.
+// guards returns denials that no permissions can undo.
 func guards(scope plan.Scope) []iampolicy.Statement {
-	// CloudFormation reads {{resolve:…}} in a template by this role.
+	// CloudFormation resolves {{resolve:…}} in a template with this role.
 	secrets := deny("OtherSecrets", nil, "secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue",
 		"ssm:GetParameter", "ssm:GetParameters", "ssm:GetParametersByPath", "ssm:GetParameterHistory")
 	secrets.NotResource = iampolicy.Texts{contents(scope, "secretsmanager", "secret:"), contents(scope, "ssm", "parameter/")}
@@ -129,14 +128,14 @@ func guards(scope plan.Scope) []iampolicy.Statement {
 	}
 }
 
-// others denies all that has the tag of another broker. The name of a key does not tell whose
-// it is, and two brokers may offer keys by the same offering.
+// others denies everything on resources with the tag of another broker. The name of a key does not
+// tell whose it is, and two brokers may offer keys through the same offering.
 func others(scope plan.Scope) iampolicy.Statement {
 	const tag = "aws:ResourceTag/" + plan.LabelScope
 	return where(where(deny("OtherBrokers", everything, "*"), "Null", tag, "false"), "StringNotEquals", tag, string(scope))
 }
 
-// boundary is the policy that bounds the principals of an offering's bindings.
+// boundary returns the policy that bounds the principals of an offering's bindings.
 func boundary(scope plan.Scope, o Offering) (Resource, error) {
 	all, err := Bounds(scope, o)
 	if err != nil {
@@ -154,9 +153,9 @@ func boundary(scope plan.Scope, o Offering) (Resource, error) {
 	}), nil
 }
 
-// Bounds are the most that a binding of an offering may do: the actions of its plans' policies,
-// on all that its service role can make. They allow no change of rights, and nothing on what is
-// the broker's own.
+// Bounds returns the most that a binding of an offering may do: the actions of its plans' policies,
+// on all resources that its service role can make. They allow no change of rights, and nothing on
+// the broker's own resources.
 func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 	reach, all := o.reach(scope), map[bound]iampolicy.Statement{}
 	for _, p := range o.Policies {
@@ -194,9 +193,10 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 	), nil
 }
 
-// A bound is the key of one statement of a boundary. A condition is part of it: the tags of
-// things without names, and the targets of actions that have another service act. Actions
-// without resources stay by themselves, so that no other action comes to everything by them.
+// A bound is the key of one statement of a boundary. The condition is part of it: it limits
+// resources without names by their tags, and by its target an action that makes another service
+// act. Actions without resources get statements of their own, so that no other action is allowed on
+// everything with them.
 type bound struct {
 	service   string
 	unnamed   bool
@@ -208,7 +208,7 @@ func (b bound) compare(c bound) int {
 		cmp.Compare(fmt.Sprint(b), fmt.Sprint(c)))
 }
 
-// reach gives the resources on which an offering's service role may work, by services.
+// reach returns the resources on which an offering's service role may work, by service.
 func (o Offering) reach(scope plan.Scope) map[string]iampolicy.Texts {
 	reach := map[string]iampolicy.Texts{}
 	for _, s := range o.permissions(scope) {
@@ -227,8 +227,8 @@ func (o Offering) reach(scope plan.Scope) map[string]iampolicy.Texts {
 	return reach
 }
 
-// common is the part of a condition that holds for every instance: a pattern has stars in the
-// place of an instance's own texts, and tests without patterns are left out.
+// common returns the part of a condition that holds for every instance: in patterns, stars replace
+// the texts of an instance; tests without patterns are left out if they have such texts.
 func common(c iampolicy.Condition) iampolicy.Condition {
 	out := iampolicy.Condition{}
 	for operator, keys := range c {
@@ -254,7 +254,7 @@ func common(c iampolicy.Condition) iampolicy.Condition {
 	return out
 }
 
-// prefixed fills in the prefix of the broker's names, in any space.
+// prefixed returns a function that fills in the prefix of the broker's names, in any space.
 func prefixed(scope plan.Scope) func(string) string {
 	return strings.NewReplacer("${"+plan.ValuePrefix+"}", scope.Prefix(), "${"+plan.ValueSpacePrefix+"}", scope.Stacks()).Replace
 }

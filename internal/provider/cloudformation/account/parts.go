@@ -7,8 +7,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 )
 
-// Parts spreads statements over as many policies as IAM needs to take them. A statement that is
-// too long for one is repeated in the next, with the rest of its resources.
+// Parts spreads statements over as many policies as IAM needs. A statement that is too long for one
+// policy is split by its resources.
 func Parts(all []iampolicy.Statement) (parts []iampolicy.Document) {
 	for len(all) > 0 {
 		d := iampolicy.Document{Version: iampolicy.Version}
@@ -29,20 +29,20 @@ func Parts(all []iampolicy.Statement) (parts []iampolicy.Document) {
 	return parts
 }
 
-// halves splits a statement in two that together allow the same. It splits the resources, which
-// grow with the targets of a broker.
+// halves splits a statement into two that together allow the same. It splits the resources, whose
+// number grows with the broker's targets.
 func halves(s iampolicy.Statement) (first, second iampolicy.Statement) {
 	if len(s.Resource) < 2 {
-		panic(fmt.Sprintf("the statement %s cannot be parted", s.Sid)) // its actions are this package's
+		panic(fmt.Sprintf("the statement %s cannot be parted", s.Sid)) // a single resource leaves only the actions, which this package writes itself
 	}
 	first, second = s, s
 	half := len(s.Resource) / 2
 	first.Resource, second.Resource = s.Resource[:half], s.Resource[half:]
-	second.Sid += "More" // unique in its policy, however often it is parted
+	second.Sid += "More" // the Sid stays unique in its policy, however often the statement is split
 	return first, second
 }
 
 func sizeOf(d iampolicy.Document) int {
-	raw, _ := json.Marshal(d) // texts
+	raw, _ := json.Marshal(d) // texts always encode
 	return len(raw)
 }

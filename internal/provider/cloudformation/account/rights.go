@@ -10,7 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// The keys of conditions that emulators of AWS do not know.
+// Emulators of AWS do not know these condition keys.
 const (
 	keyBoundary  = "iam:PermissionsBoundary"
 	keyPassed    = "iam:PassedToService"
@@ -20,7 +20,7 @@ const (
 // UnknownKeys are the condition keys that Options.Emulated leaves out.
 var UnknownKeys = []string{keyBoundary, keyPassed, keyStackRole}
 
-// arn is the ARN of a resource in this account and region.
+// arn returns the ARN of a resource in this account and region.
 func arn(service, rest string) string {
 	return "arn:" + Here.Partition + ":" + service + ":" + Here.Region + ":" + Here.Account + ":" + rest
 }
@@ -29,35 +29,35 @@ func iamARN(rest string) string {
 	return "arn:" + Here.Partition + ":iam::" + Here.Account + ":" + rest
 }
 
-// bucketARNs are the bucket of templates, and its objects.
+// bucketARNs returns the ARNs of the bucket of templates and of its objects.
 func bucketARNs(scope plan.Scope) iampolicy.Texts {
 	bucket := "arn:" + Here.Partition + ":s3:::" + scope.Bucket(Here.Account, Here.Region)
 	return iampolicy.Texts{bucket, bucket + "/*"}
 }
 
-// stacks are those of instances.
+// stacks matches the stacks of instances.
 func stacks(scope plan.Scope) iampolicy.Texts {
 	return iampolicy.Texts{arn("cloudformation", "stack/"+string(scope)+"-i-*")}
 }
 
-// principals are those of bindings, users or roles. An emulator leaves the path out:
-// on AWS, the second form is of those without a path.
+// principals matches the users or roles of bindings. An emulator leaves out the path, as in the
+// second form; on AWS, that form matches principals without a path.
 func principals(scope plan.Scope, kind string) iampolicy.Texts {
 	return iampolicy.Texts{iamARN(kind + scope.Path() + "*"), iamARN(kind + "/" + string(scope) + "-b-*")}
 }
 
-// serviceRoles are those of all offerings, also of those that have left the catalog: their
-// stacks are still to be deleted.
+// serviceRoles matches the service roles of all offerings, including those that have left the
+// catalog: their stacks still have to be deleted.
 func serviceRoles(scope plan.Scope) iampolicy.Texts {
 	return iampolicy.Texts{iamARN("role" + scope.FixedPath() + string(scope) + "-s-*"), iamARN("role/" + string(scope) + "-s-*")}
 }
 
-// boundaries are those of all offerings.
+// boundaries matches the boundaries of all offerings.
 func boundaries(scope plan.Scope) string {
 	return iamARN("policy" + scope.FixedPath() + string(scope) + "-p-*")
 }
 
-// contents are the resources of instances, in a service whose ARNs end in names.
+// contents matches the resources of instances, in a service whose ARNs end in names.
 func contents(scope plan.Scope, service, kind string) string {
 	if service == "s3" {
 		return "arn:" + Here.Partition + ":s3:::" + string(scope) + "-i-*"
@@ -81,7 +81,7 @@ func where(s iampolicy.Statement, operator, key string, values ...string) iampol
 	return s
 }
 
-// only is where, unless an emulator does not know the key.
+// only is like where, but adds no condition if an emulator does not know the key.
 func (o Options) only(s iampolicy.Statement, operator, key string, values ...string) iampolicy.Statement {
 	if o.Emulated && slices.Contains(UnknownKeys, key) {
 		return s
@@ -91,16 +91,16 @@ func (o Options) only(s iampolicy.Statement, operator, key string, values ...str
 
 var everything = iampolicy.Texts{"*"}
 
-// Rights are what a broker may do in an account. It can make stacks and principals of
-// its own prefix only, stacks only with the role of an offering, and principals only
-// below a boundary; it can neither make nor change roles of offerings and boundaries.
+// Rights returns what a broker may do in an account. It can make stacks and principals only under
+// its own prefix, stacks only with the role of an offering, and principals only below a boundary.
+// It can neither make nor change the roles of offerings and the boundaries.
 func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 	users, roles := principals(scope, "user"), principals(scope, "role")
 	both := slices.Concat(users, roles)
 	return append(o.everywhere([]iampolicy.Statement{
 		o.only(allow("Stacks", stacks(scope), "cloudformation:CreateStack", "cloudformation:UpdateStack"),
 			"ArnLike", keyStackRole, serviceRoles(scope)...),
-		// Without a role in the call, CloudFormation takes the one that the stack was made with.
+		// Without a role in the call, CloudFormation takes the role that the stack was made with.
 		o.only(allow("StacksEnd", stacks(scope), "cloudformation:DeleteStack", "cloudformation:ContinueUpdateRollback"),
 			"ArnLikeIfExists", keyStackRole, serviceRoles(scope)...),
 		allow("StacksTags", stacks(scope), "cloudformation:CancelUpdateStack", "cloudformation:TagResource",
@@ -119,7 +119,7 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 		allow("Roles", roles, "iam:DeleteRole", "iam:DeleteRolePolicy", "iam:DetachRolePolicy", "iam:GetRolePolicy",
 			"iam:ListAttachedRolePolicies", "iam:ListInstanceProfilesForRole", "iam:ListRolePolicies",
 			"iam:TagRole", "iam:UntagRole", "iam:UpdateAssumeRolePolicy"),
-		// Without the right to list, a template that is not there would look forbidden.
+		// Without the right to list, a missing template would look forbidden.
 		allow("TemplateNames", bucketARNs(scope)[:1], "s3:ListBucket"),
 		allow("TemplatesRead", bucketARNs(scope)[1:], "s3:GetObject"),
 		allow("Templates", iampolicy.Texts{bucketARNs(scope)[0] + "/templates/*"}, "s3:PutObject"),
@@ -132,7 +132,7 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 			"kinesis:DeregisterStreamConsumer", "kinesis:DescribeStreamSummary", "kinesis:ListStreamConsumers"),
 		allow("Rules", iampolicy.Texts{contents(scope, "events", "rule/")}, "events:DeleteRule", "events:ListTargetsByRule",
 			"events:RemoveTargets"),
-		allow("Unnamed", everything, "events:ListRules", "tag:TagResources"), // they know no resource
+		allow("Unnamed", everything, "events:ListRules", "tag:TagResources"), // these actions know no resources
 		allow("Queues", iampolicy.Texts{contents(scope, "sqs", "")}, "sqs:GetQueueAttributes", "sqs:TagQueue"),
 		allow("Marks", iampolicy.Texts{contents(scope, "dynamodb", "table/"), contents(scope, "secretsmanager", "secret:")},
 			"dynamodb:TagResource", "secretsmanager:TagResource"),
@@ -141,12 +141,12 @@ func Rights(scope plan.Scope, o Options) []iampolicy.Statement {
 	}), Inventory(scope, o)...)
 }
 
-// Inventory are the rights among Rights that listing needs: they change nothing.
+// Inventory returns those of Rights that listing needs: they change nothing.
 func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 	all := []iampolicy.Statement{
 		allow("StacksSeen", stacks(scope), "cloudformation:DescribeStackEvents", "cloudformation:DescribeStacks",
 			"cloudformation:ListStackResources"),
-		// These know no resource.
+		// These actions know no resources.
 		allow("Listing", everything, "cloudformation:DescribeAccountLimits", "cloudformation:ListExports",
 			"cloudformation:ListStacks",
 			"iam:GetAccountSummary", "iam:ListRoles", "iam:ListUsers", "tag:GetResources"),
@@ -159,8 +159,8 @@ func Inventory(scope plan.Scope, o Options) []iampolicy.Statement {
 	return o.everywhere(all)
 }
 
-// Listing is the policy of a session that lists an account by a role with more rights. A
-// session has only the rights that both give, and the role says where.
+// Listing returns the policy of a session that lists an account through a role with more rights. A
+// session has only the rights that both give; the role limits them to resources.
 func Listing(scope plan.Scope) string {
 	var actions iampolicy.Texts
 	for _, s := range Inventory(scope, Options{}) {
@@ -168,7 +168,7 @@ func Listing(scope plan.Scope) string {
 	}
 	raw, _ := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: []iampolicy.Statement{
 		allow("Listing", everything, actions...),
-	}}) // texts
+	}}) // texts always encode
 	return string(raw)
 }
 
