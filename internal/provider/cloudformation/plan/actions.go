@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// unnamed are actions that IAM knows no resource of: it asks for them on everything.
+// unnamed lists actions for which IAM knows no resource: they need the resource *.
 var unnamed = []string{"cloudwatch:PutMetricData", "kms:CreateKey", "s3:GetAccountPublicAccessBlock", "sns:Unsubscribe"}
 
-// Unnamed reports whether an action is allowed on everything or not at all.
+// Unnamed reports whether an action can only be allowed on everything.
 func Unnamed(action string) bool {
 	return slices.ContainsFunc(unnamed, func(one string) bool { return strings.EqualFold(one, action) })
 }

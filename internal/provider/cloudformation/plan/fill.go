@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// braced is what stands in ${…}; one that is not closed goes on to the text's end.
+// braced matches ${…}. Without a closing brace, it matches up to the end of the text.
 var braced = regexp.MustCompile(`\$\{([^}]*)(}?)`)
 
-// Fill replaces each ${NAME} of a text by the value of that name; it never reads a value again.
-// Variables of IAM, such as ${aws:username} and ${*}, have one colon or no name, and stay. A
-// name without a value is an error.
+// Fill replaces each ${NAME} of a text by the value of that name, and does not look for names in
+// values. Variables of IAM, such as ${aws:username} and ${*}, have a single colon or no name, and
+// stay. A name without a value is an error.
 func Fill(text string, values map[string]string) (filled string, err error) {
 	filled = braced.ReplaceAllStringFunc(text, func(part string) string {
 		name, closed := strings.CutSuffix(part[len("${"):], "}")
@@ -32,12 +32,12 @@ func Fill(text string, values map[string]string) (filled string, err error) {
 	return filled, nil
 }
 
-// isIAMs reports whether what stands in braces is a variable of IAM's policies.
+// isIAMs reports whether the text between the braces is a variable of IAM policies.
 func isIAMs(name string) bool {
 	return name == "*" || name == "?" || name == "$" || strings.Contains(name, ":") && !strings.Contains(name, "::")
 }
 
-// Names gives the names of the values that Fill needs for a text, in their order.
+// Names returns the names of the values that Fill needs for a text, in order.
 func Names(text string) (names []string) {
 	for _, found := range braced.FindAllStringSubmatch(text, -1) {
 		if name, closed := found[1], found[2]; closed != "" && !isIAMs(name) {

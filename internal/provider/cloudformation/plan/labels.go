@@ -9,18 +9,18 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/label"
 )
 
-// The names of the tags that say where an instance was ordered, for people and for
-// their bills. They identify nothing: texts are clipped and cleaned.
+// These tags say where an instance was ordered, for people and for their bills. They identify
+// nothing, since their texts are clipped and cleaned.
 const (
 	LabelOrganization = "longshore:organization"
 	LabelSpace        = "longshore:space"
 	LabelInstanceName = "longshore:instance-name"
 )
 
-// labelLetters is how many characters of a text for people a tag holds.
+// labelLetters is how many characters of such a text a tag holds.
 const labelLetters = 128
 
-// PlaceLabels are the tags for a place, what is empty left out.
+// PlaceLabels returns the tags for a place, without empty ones.
 func PlaceLabels(p provider.Place) []label.Label {
 	var out []label.Label
 	for _, l := range []label.Label{
@@ -34,8 +34,8 @@ func PlaceLabels(p provider.Place) []label.Label {
 	return out
 }
 
-// Clean gives a text that every service takes as the value of a tag: a hyphen stands in the
-// place of each character other than letters, digits, spaces and _.:/=+-@.
+// Clean returns a text that every service takes as the value of a tag: it replaces each character
+// other than letters, digits, spaces and _.:/=+-@ by a hyphen.
 func Clean(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(" _.:/=+-@", r) {
@@ -47,7 +47,7 @@ func Clean(text string) string {
 		text = string(letters[:labelLetters])
 	}
 	text = strings.TrimSpace(text)
-	if strings.HasPrefix(strings.ToLower(text), "aws:") { // only AWS may write those
+	if strings.HasPrefix(strings.ToLower(text), "aws:") { // only AWS may write such values
 		text = "-" + text
 	}
 	return text

@@ -1,14 +1,14 @@
 package plan
 
-// The names of labels that say more of a thing than its tags, for people and programs without
+// These labels say more about a resource than its tags, for people and programs that do not have
 // its record.
 const (
 	LabelOffering = "longshore:offering"
-	// LabelScope tells the brokers apart that share an account: policies use it for things
-	// whose names do not tell, such as keys.
+	// LabelScope tells the brokers that share an account apart: policies use it for resources whose
+	// names do not, such as keys.
 	LabelScope    = "longshore:scope"
-	LabelPlan     = "longshore:plan" // its id
+	LabelPlan     = "longshore:plan" // the plan's id
 	LabelOnDelete = "longshore:on-delete"
-	// LabelRetained is on resources that outlive their stack: since when.
+	// LabelRetained is on resources that outlive their stack: its value is the date since when.
 	LabelRetained = "longshore:retained"
 )

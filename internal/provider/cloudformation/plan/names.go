@@ -9,11 +9,11 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// A Scope begins the names of all that one broker makes in AWS accounts: its rights end where
-// other names begin.
+// A Scope begins the names of all things that one broker makes in AWS accounts: its rights end
+// where other names begin.
 type Scope string
 
-// lower is base32 in the letters that every name may have.
+// lower is base32 with letters that every name may have.
 var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 func short(text string, letters int) string {
@@ -21,20 +21,20 @@ func short(text string, letters int) string {
 	return lower.EncodeToString(sum[:])[:letters]
 }
 
-// ScopeOf is the scope of a broker, of the name of its stack, or of the identity of a broker
-// without one.
+// ScopeOf returns the scope of a broker: of is the name of its stack, or the identity of a broker
+// that has none.
 func ScopeOf(of string) Scope { return Scope("longshore-" + short(of, 8)) }
 
-// Prefix begins the names of all that a broker makes.
+// Prefix begins the names of all things that a broker makes.
 func (s Scope) Prefix() string { return string(s) + "-" }
 
-// Path is that of the IAM users and roles of its bindings.
+// Path is the path of the IAM users and roles of the broker's bindings.
 func (s Scope) Path() string { return "/" + strings.Replace(string(s), "-", "/", 1) + "/" }
 
-// FixedPath is the path of what an operator makes for it: service roles, boundaries, the role
-// in another account. Hazard: it must not lie below Path. A star in the pattern of a policy
-// crosses slashes, and a caller who may make roles below Path could choose a path that leads
-// into those that only an operator makes.
+// FixedPath is the path of the service roles, the boundaries and the access role that an operator
+// makes for the broker. Hazard: it must not lie below Path. A star in the pattern of a policy
+// crosses slashes, and a caller who may make roles below Path could choose a path that leads into
+// the one reserved for operators.
 func (s Scope) FixedPath() string { return strings.TrimSuffix(s.Path(), "/") + "-fixed/" }
 
 // Stacks begins the names of the stacks of all instances.
@@ -43,13 +43,13 @@ func (s Scope) Stacks() string { return string(s) + "-i-" }
 // SpacePrefix begins the names of the stacks of all instances of a space.
 func (s Scope) SpacePrefix(space string) string { return s.Stacks() + space + "-" }
 
-// Stack is the name of an instance's stack, which has 56 letters.
+// Stack returns the name of an instance's stack, which has 56 letters.
 func (s Scope) Stack(in provider.Tags, space string) string {
 	return s.SpacePrefix(space) + hashOf(in.OfInstance())
 }
 
-// SpaceIn tells the space in the name of an instance's stack. False says that the name is
-// not that of its stack in any space.
+// SpaceIn returns the space in the name of an instance's stack. It reports false if the name is not
+// the one of the instance's stack in any space.
 func (s Scope) SpaceIn(name string, in provider.Tags) (space string, is bool) {
 	if rest := strings.TrimPrefix(name, s.Stacks()); len(rest) > spaceLetters {
 		space = rest[:spaceLetters]
@@ -60,16 +60,16 @@ func (s Scope) SpaceIn(name string, in provider.Tags) (space string, is bool) {
 // spaceLetters is how many letters of a stack's name stand for a space.
 const spaceLetters = 8
 
-// SpaceOf stands for the space that an instance is ordered in, among those of all
-// platforms and organizations. Without a space, the instance has letters of its own: it
-// shares them with nothing else.
+// SpaceOf returns letters that stand for the space in which an instance is ordered, among the
+// spaces of all platforms and organizations. An instance without a space gets letters of its own,
+// which it shares with no other.
 //
-// Hazard: spaces may be renamed and instances moved later, and stacks cannot. The letters
-// are recorded before a stack is made, and never derived again.
+// Hazard: spaces may be renamed and instances moved later, but stacks cannot. The letters are
+// recorded before a stack is made, and never derived again.
 //
-// Hazard: a user who may choose the name of a space could try names until one has the
-// letters of somebody else's. With the broker's identity in the hash, which is random and
-// which users never see, nobody can.
+// Hazard: a user who may choose the name of a space could try names until one has the same letters
+// as a foreign space. The hash contains the broker's identity, which is random and which users
+// never see, so nobody can.
 func SpaceOf(in provider.Instance) string {
 	of := []string{in.Broker, in.Platform, in.Place.Organization, in.Place.Space}
 	if in.Place.Space == "" {
@@ -78,11 +78,10 @@ func SpaceOf(in provider.Instance) string {
 	return short(fmt.Sprintf("%q", of), spaceLetters)
 }
 
-// InstancePath holds the principals of all bindings of an instance, and
-// BindingPath those of one.
+// InstancePath is the path of the principals of all bindings of an instance.
 func (s Scope) InstancePath(t provider.Tags) string { return s.Path() + hashOf(t.OfInstance()) + "/" }
 
-// BindingPath is below InstancePath.
+// BindingPath is the path of the principals of one binding, below InstancePath.
 func (s Scope) BindingPath(t provider.Tags) string { return s.InstancePath(t) + hashOf(t) + "/" }
 
 func hashOf(t provider.Tags) string {
@@ -90,12 +89,11 @@ func hashOf(t provider.Tags) string {
 	return name[len("x-x-"):]
 }
 
-// Binding is the name of a binding's user or role. It has 46 letters, of the 64 that IAM
-// takes.
+// Binding returns the name of a binding's user or role. It has 46 letters; IAM takes 64.
 func (s Scope) Binding(t provider.Tags) string { return provider.Name(string(s), "b", t) }
 
-// Names is the name of a binding's user or role. Tags do not tell that of a stack, which
-// has the space in it.
+// Names returns the name of a binding's user or role. For an instance it returns none: the name of
+// a stack contains the space, which tags do not have.
 func (s Scope) Names(t provider.Tags) []string {
 	if t.Binding == "" {
 		return nil
@@ -103,7 +101,8 @@ func (s Scope) Names(t provider.Tags) []string {
 	return []string{s.Binding(t)}
 }
 
-// nameOf is part of a name for an offering: its own where that is short.
+// nameOf returns the part of a name that stands for an offering: the offering's own name if it is
+// short.
 func nameOf(offering string) string {
 	const most = 20
 	if len(offering) <= most {
@@ -112,28 +111,27 @@ func nameOf(offering string) string {
 	return offering[:most-9] + "-" + short(offering, 8)
 }
 
-// ServiceRole is the name of the role by which CloudFormation works for an offering
-// in a region: IAM's names are of all regions. With a region of 14 letters it has 56.
+// ServiceRole returns the name of the role that CloudFormation uses for an offering in a region:
+// IAM names are shared by all regions. With a region of 14 letters, the name has 56.
 func (s Scope) ServiceRole(offering, region string) string {
 	return string(s) + "-s-" + nameOf(offering) + "-" + region
 }
 
-// Boundary is the name of the policy that bounds the principals of an offering's
-// bindings.
+// Boundary returns the name of the policy that bounds the principals of an offering's bindings.
 func (s Scope) Boundary(offering, region string) string {
 	return string(s) + "-p-" + nameOf(offering) + "-" + region
 }
 
-// Access is the name of the role that a broker takes in another account.
+// Access returns the name of the role that a broker assumes in another account.
 func (s Scope) Access(region string) string { return string(s) + "-a-" + region }
 
-// Bucket is the name of the bucket that holds templates by their digests.
+// Bucket returns the name of the bucket that holds templates by their digests.
 func (s Scope) Bucket(account, region string) string { return string(s) + "-" + account + "-" + region }
 
-// A Location is an account and region, as ARNs name them.
+// A Location is an account and a region, as ARNs name them.
 type Location struct{ Partition, Account, Region string }
 
-// Suffix ends the names of hosts there.
+// Suffix returns the end of the host names of AWS at the location.
 func (p Location) Suffix() string {
 	if p.Partition == "aws-cn" {
 		return "amazonaws.com.cn"
@@ -141,7 +139,7 @@ func (p Location) Suffix() string {
 	return "amazonaws.com"
 }
 
-// Console is the host of the console that shows what is there.
+// Console returns the host of the AWS console for the location.
 func (p Location) Console() string {
 	switch p.Partition {
 	case "aws-cn":
@@ -152,8 +150,8 @@ func (p Location) Console() string {
 	return p.Region + ".console.aws.amazon.com"
 }
 
-// ObjectURL is where CloudFormation reads an object of a bucket. An emulator, whose
-// endpoint is given, has all services at one address.
+// ObjectURL returns the URL at which CloudFormation reads an object of a bucket. endpoint is that
+// of an emulator, which has all services at one address; nil on AWS.
 func (p Location) ObjectURL(endpoint *string, bucket, key string) string {
 	if endpoint != nil {
 		return strings.TrimSuffix(*endpoint, "/") + "/" + bucket + "/" + key
@@ -165,15 +163,15 @@ func (s Scope) fixed(p Location, kind, name string) string {
 	return "arn:" + p.Partition + ":iam::" + p.Account + ":" + kind + s.FixedPath() + name
 }
 
-// ServiceRoleARN is that of ServiceRole.
+// ServiceRoleARN returns the ARN of ServiceRole.
 func (s Scope) ServiceRoleARN(p Location, offering string) string {
 	return s.fixed(p, "role", s.ServiceRole(offering, p.Region))
 }
 
-// BoundaryARN is that of Boundary.
+// BoundaryARN returns the ARN of Boundary.
 func (s Scope) BoundaryARN(p Location, offering string) string {
 	return s.fixed(p, "policy", s.Boundary(offering, p.Region))
 }
 
-// AccessARN is that of Access.
+// AccessARN returns the ARN of Access.
 func (s Scope) AccessARN(p Location) string { return s.fixed(p, "role", s.Access(p.Region)) }

@@ -12,15 +12,16 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// DenyAll is the policy beside a plan's in a quarantine: each principal keeps room for it.
+// DenyAll is the policy that a quarantine puts beside a plan's policy: each principal keeps room
+// for it.
 const DenyAll = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`
 
-// inside is the most that IAM takes of policies inside one user or role, all of them together,
-// in characters without white space.
+// inside is how much IAM takes of all inline policies of one user or role together, in characters
+// without white space.
 var inside = map[Principal]int{User: 2048, Role: 10240}
 
-// PolicyLimit is how many bytes the plan's policy may have, filled and without white
-// space, in a principal of a kind; a user's for none.
+// PolicyLimit returns how many bytes the plan's policy may have in a principal of this kind, filled
+// and without white space. An unknown kind counts as a user.
 func PolicyLimit(kind Principal) int {
 	if kind != Role {
 		kind = User
@@ -28,12 +29,12 @@ func PolicyLimit(kind Principal) int {
 	return inside[kind] - len(DenyAll)
 }
 
-// ErrPolicyTooLong says that a policy is more than PolicyLimit.
+// ErrPolicyTooLong says that a policy is longer than PolicyLimit.
 var ErrPolicyTooLong = errors.New("the policy is too long")
 
-// FillPolicy gives a plan's policy with its values in it, as IAM takes it. A value is data: it
-// stands inside of its string, and no letter of it means anything to IAM. An empty value is an
-// error, as it could widen its pattern.
+// FillPolicy returns a plan's policy with its values filled in, in the form that IAM takes. A value
+// is data: it cannot leave its string, and no letter of it has a meaning for IAM. An empty value is
+// an error, since it could widen its pattern.
 func FillPolicy(kind Principal, policy json.RawMessage, values map[string]string) (string, error) {
 	decoded, err := decode(string(policy))
 	if err != nil {
@@ -51,7 +52,7 @@ func FillPolicy(kind Principal, policy json.RawMessage, values map[string]string
 	}
 	var out bytes.Buffer
 	into := json.NewEncoder(&out)
-	into.SetEscapeHTML(false) // it is longer
+	into.SetEscapeHTML(false) // escapes would be longer
 	if err := into.Encode(filled); err != nil {
 		return "", fmt.Errorf("writing the policy: %w", err)
 	}
@@ -62,12 +63,12 @@ func FillPolicy(kind Principal, policy json.RawMessage, values map[string]string
 	return document, nil
 }
 
-// longestValue is generous for an output, most of which are ARNs of what is named by its
-// stack.
+// longestValue is a generous length for an output: most are ARNs whose names derive from the
+// stack's.
 const longestValue = 128
 
-// CheckPolicySize finds out, when an offering is compiled, whether a policy fits with
-// long values in it. All else that is wrong with a policy is FillPolicy's to find.
+// CheckPolicySize checks, when an offering is compiled, whether a policy fits with long values in
+// it. FillPolicy finds all other faults of a policy.
 func CheckPolicySize(kind Principal, policy json.RawMessage) error {
 	values := map[string]string{}
 	for _, name := range Names(string(policy)) {

@@ -16,15 +16,15 @@ const DefaultTarget = "default"
 
 // Targets are where instances are made, as the operator wrote it.
 type Targets struct {
-	// Targets are keyed by name. DefaultTarget always exists.
+	// Targets is keyed by name. DefaultTarget always exists.
 	Targets map[string]Target `json:"targets,omitempty"`
-	// Rules choose where an instance is made when it is ordered; the first one that fits
-	// decides. If none fits, the setting target of the plan decides, and otherwise it is
-	// DefaultTarget.
+	// Rules choose the target of an instance when it is ordered; the first rule that fits decides.
+	// If none fits, the plan's setting target decides, and if it is not set, DefaultTarget is
+	// taken.
 	Rules []TargetRule `json:"rules,omitempty"`
 }
 
-// Choose gives the name of the target of a new instance.
+// Choose returns the name of the target of a new instance.
 func (t Targets) Choose(in provider.Instance) string {
 	for _, r := range t.Rules {
 		if (r.Platform == "" || r.Platform == in.Platform) && (r.Plan == "" || r.Plan == in.PlanID) {
@@ -45,42 +45,42 @@ func (t Targets) Named(name string) (Target, error) {
 	return at, nil
 }
 
-// Names are those of all targets, in order.
+// Names returns the names of all targets, in order.
 func (t Targets) Names() []string {
 	all := append(slices.Collect(maps.Keys(t.Targets)), DefaultTarget)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// String is the JSON of the targets.
+// String returns the targets as JSON.
 func (t Targets) String() string {
-	text, _ := json.Marshal(t) // texts alone
+	text, _ := json.Marshal(t) // texts always encode
 	return string(text)
 }
 
 // A TargetRule sends the orders of a platform, or of a plan, to a target.
 type TargetRule struct {
-	Platform string `json:"platform,omitempty"` // its id; empty for any
+	Platform string `json:"platform,omitempty"` // the platform's id; empty for any
 	Plan     string `json:"plan,omitempty"`     // empty for any; an operator writes OFFERING/PLAN, and the provider knows its id
 	Target   string `json:"target"`
 }
 
 // A Target is an account and a region of it.
 type Target struct {
-	Account string `json:"account,omitempty"` // its 12 digits; the broker's own unless given
-	Region  string `json:"region,omitempty"`  // the broker's own unless given
-	// Role is the ARN of the role that the broker takes there, with the external id that
-	// its trust policy asks for; empty for its own rights.
+	Account string `json:"account,omitempty"` // the 12 digits of its id; empty for the broker's own
+	Region  string `json:"region,omitempty"`  // empty for the broker's own
+	// Role is the ARN of the role that the broker assumes there, and ExternalID the one that the
+	// role's trust policy asks for. Without a role, the broker uses its own rights.
 	Role       string `json:"role,omitempty"`
 	ExternalID string `json:"external_id,omitempty"`
-	// VPC, Subnets and CIDRs are for templates that ask for them: where their resources
-	// are placed, and from which addresses they may be reached.
+	// VPC, Subnets and CIDRs are for templates that ask for them. They say where resources are
+	// placed, and from which addresses they may be reached.
 	VPC     string   `json:"vpc,omitempty"`
 	Subnets []string `json:"subnets,omitempty"`
 	CIDRs   []string `json:"cidrs,omitempty"`
 }
 
-// Value is what a plan's parameter gets of a target.
+// Value returns the value that a target has for a plan's parameter; false if it has none.
 func (t Target) Value(of string) (any, bool) {
 	switch {
 	case of == "vpc" && t.VPC != "":

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Number is a number as CloudFormation takes it: an integer without a point, and none
-// with an exponent. Hazard: to CloudFormation, which compares texts, 0.0 is not 0. The
-// number is one that a schema has judged, or a setting: its exponent is small.
+// Number returns a number in the form that CloudFormation takes: an integer without a point, and
+// never an exponent. Hazard: CloudFormation compares texts, so that 0.0 is not 0. A schema has
+// checked the number, or it is a setting, so its exponent is small.
 func Number(n json.Number) string {
 	text := n.String()
 	r, ok := new(big.Rat).SetString(text)
@@ -20,21 +20,21 @@ func Number(n json.Number) string {
 	case r.IsInt():
 		return r.Num().String()
 	case !strings.ContainsAny(text, "eE"):
-		return text // with all its digits
+		return text // keeps all its digits
 	}
 	digits, _ := r.FloatPrec()
 	return r.FloatString(digits)
 }
 
-// Unwritable reports whether a letter must not stand in a stack. Hazard: AWS takes
-// control characters, and its answers cannot be read any more: they are XML, which has
-// no way to write them.
+// Unwritable reports whether a character must not stand in a stack. Hazard: AWS takes control
+// characters, but its answers can then not be read any more: they are XML, which cannot represent
+// them.
 func Unwritable(r rune) bool {
 	return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' || r == '\uFFFE' || r == '\uFFFF'
 }
 
-// Tidy gives a text of the platform's that any stack takes, since no user can mend it. Control
-// characters become hyphens, and long texts are clipped.
+// Tidy turns a text of the platform into one that any stack takes, since no user can mend it:
+// control characters become hyphens, and a long text is clipped.
 func Tidy(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || Unwritable(r) {
