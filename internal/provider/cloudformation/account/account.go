@@ -20,7 +20,7 @@ import (
 // texts of this package contain them until Fill or the template puts the actual place in.
 var Here = plan.Location{Partition: "${AWS::Partition}", Account: "${AWS::AccountId}", Region: "${AWS::Region}"}
 
-// Options say how an account is prepared.
+// Options say how an account is to be prepared.
 type Options struct {
 	// Emulated leaves out conditions that emulators of AWS do not know, and would deny for: on the
 	// boundary of principals, on which service gets a role, and on the role of a stack. Never set

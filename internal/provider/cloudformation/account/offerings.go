@@ -169,7 +169,7 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 			s = s.Map(prefixed(scope))
 			condition := common(s.Condition)
 			for _, action := range s.Action {
-				to := bound{serviceOf(action), plan.Unnamed(action), fmt.Sprint(condition)} // in the order of its keys
+				to := bound{serviceOf(action), plan.Unnamed(action), fmt.Sprint(condition)} // Sprint sorts the keys
 				on := reach[to.service]
 				if p.Existing || on == nil || to.unnamed {
 					on = s.Map(anything).Resource
@@ -218,7 +218,7 @@ func (o Offering) reach(scope plan.Scope) map[string]iampolicy.Texts {
 		for _, action := range s.Action {
 			service := serviceOf(action)
 			for _, on := range s.Resource {
-				if on != "*" { // as of actions that know no resource
+				if on != "*" { // the resource of actions that know no others
 					reach[service] = append(reach[service], on)
 				}
 			}

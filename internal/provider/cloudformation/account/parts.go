@@ -33,7 +33,7 @@ func Parts(all []iampolicy.Statement) (parts []iampolicy.Document) {
 // number grows with the broker's targets.
 func halves(s iampolicy.Statement) (first, second iampolicy.Statement) {
 	if len(s.Resource) < 2 {
-		panic(fmt.Sprintf("the statement %s cannot be parted", s.Sid)) // a single resource leaves only the actions, which this package writes itself
+		panic(fmt.Sprintf("the statement %s cannot be parted", s.Sid)) // too many actions, which this package writes itself
 	}
 	first, second = s, s
 	half := len(s.Resource) / 2

@@ -21,16 +21,16 @@ import (
 	"github.com/longshore/longshore/internal/base/waiting"
 )
 
-// An adoption is how a resource of a type is taken into the stack: which of its properties
-// names it, by which key CloudFormation is told of it, and how one is looked for.
+// An adoption says how a resource of a type is imported into the stack: named is the property that
+// names it, and key is the identifier by which CloudFormation imports it.
 type adoption struct {
 	named, key string
-	// look gives the value of the key.
+	// look finds the resource with a name, and returns the value of the key.
 	look func(ctx context.Context, p preparation, name string) (id string, err error)
 }
 
-// adoptions are those of the types that the stack has. As a variable, it would link the
-// clients of IAM and S3 into each program that has this package.
+// adoptions returns the adoptions of the stack's types of resources. As a variable, they would link
+// the clients of IAM and S3 into each program that imports this package.
 func adoptions() map[string]adoption {
 	return map[string]adoption{
 		"AWS::S3::Bucket": {"BucketName", "BucketName", func(ctx context.Context, p preparation, name string) (string, error) {
@@ -44,8 +44,8 @@ func adoptions() map[string]adoption {
 		}},
 		"AWS::IAM::Role": {"RoleName", "RoleName", func(ctx context.Context, p preparation, name string) (string, error) {
 			out, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
-			// Hazard: the names of roles are unique over all paths, and a broker makes roles on
-			// its own path. An operator must not take over one of those.
+			// Hazard: the names of roles are unique over all paths, and a broker makes roles on its
+			// own path. The import must not take one of them.
 			if err == nil && aws.ToString(out.Role.Path) != p.fixed {
 				err = advice.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
 					aws.ToString(out.Role.Path)), "find out who has made it, and delete it")
@@ -61,9 +61,9 @@ func adoptions() map[string]adoption {
 	}
 }
 
-// strays are the wanted resources that exist, but not in the stack that prepares the
-// account. All resources of that stack outlive it, and their names are fixed, so no other
-// stack could make them.
+// strays returns the wanted resources that exist outside the stack that prepares the account. All
+// resources of that stack outlive it, and their names are fixed, so a new stack could not make
+// them.
 func (p preparation) strays(ctx context.Context, want, has parsed) (found []types.ResourceToImport, err error) {
 	known := adoptions()
 	for id, resource := range sorted.Map(want.resources) {
@@ -92,7 +92,7 @@ func (p preparation) strays(ctx context.Context, want, has parsed) (found []type
 	return found, nil
 }
 
-// inPlace is a name of a template with the place filled in.
+// inPlace returns a name from a template with the location filled in.
 func (p preparation) inPlace(value json.RawMessage) (name string) {
 	var filled struct {
 		Sub string `json:"Fn::Sub"`
@@ -104,9 +104,9 @@ func (p preparation) inPlace(value json.RawMessage) (name string) {
 		"${AWS::Region}", p.location.Region).Replace(name)
 }
 
-// adopt imports strays into the stack, and into has; if there is no stack, it makes
-// one. An import changes nothing of a resource. The update that follows does, and for
-// that the wanted resource has to differ from the imported one.
+// adopt imports strays into the stack, which it makes if there is none, and adds them to has. An
+// import changes nothing in a resource. The update that follows does, but only if the wanted
+// resource differs from the imported one.
 func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids []string, err error) {
 	found, err := p.strays(ctx, want, *has)
 	if err != nil || len(found) == 0 {
@@ -148,9 +148,9 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	return ids, nil
 }
 
-// bare is a resource as it is imported: its names, and nothing that an update could not
-// change. The documents of policies are required; these allow nothing, and are not
-// applied by an import.
+// bare returns a resource in the form in which it is imported: its names, and only properties that
+// the update can change. The documents of policies are required; these allow nothing, and an import
+// does not apply them.
 func bare(resource json.RawMessage) (json.RawMessage, error) {
 	var r map[string]any
 	if err := json.Unmarshal(resource, &r); err != nil {
@@ -173,8 +173,8 @@ func bare(resource json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(r)
 }
 
-// importPatience is how long an import may take. It makes nothing: one that has not ended by
-// then never began.
+// importPatience is how long an import may take. An import makes nothing, so if it has not ended by
+// then, it never began.
 const importPatience = 15 * time.Minute
 
 // imports makes the change set and executes it.
@@ -186,7 +186,7 @@ func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChang
 		return err
 	}
 	set := &cloudformation.DescribeChangeSetInput{StackName: &p.name, ChangeSetName: in.ChangeSetName}
-	if before != nil { // one of a run that has failed
+	if before != nil { // remove the change set of a run that has failed
 		if _, err := p.stacks.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{
 			StackName: &p.name, ChangeSetName: in.ChangeSetName,
 		}); err != nil && !awserr.Is(err, awserr.Absent) {
@@ -227,7 +227,7 @@ func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChang
 		switch {
 		case s == nil:
 			return fmt.Errorf("the stack %s was removed meanwhile", p.name)
-		case idle, s.StackStatus == types.StackStatusReviewInProgress: // not begun yet
+		case idle, s.StackStatus == types.StackStatusReviewInProgress: // the import has not begun yet
 			if err := waiting.For(ctx, p.every); err != nil {
 				return fmt.Errorf("waiting for an import into the stack %s, which goes on by itself: %w", p.name, err)
 			}

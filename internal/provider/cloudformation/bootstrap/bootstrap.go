@@ -1,8 +1,8 @@
-// Package bootstrap prepares an account of AWS for a broker. It makes, updates and repairs the
-// stack that the offerings need there; it records in a mark which needs the account was
-// prepared for; and it tells the rights of the broker's own credentials. It reads the accounts
-// and regions that an operator names as targets. It needs the operator's credentials. It leaves
-// to package account what the stack and the rights are, and to the provider the instances.
+// Package bootstrap prepares an AWS account for a broker, with the operator's credentials. It
+// makes, updates and repairs the stack that the offerings need there; it records in a mark which
+// needs the account was prepared for; and it tells which rights the broker's own credentials need.
+// It reads the targets, which are the accounts and regions that an operator names. Package account
+// says what the stack and the rights contain, and the provider makes the instances.
 package bootstrap
 
 import (
@@ -40,17 +40,17 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A Session has the place that some credentials lead to, and the way there.
+// A Session is the location that some credentials lead to, and the configuration to reach it.
 type Session struct {
 	plan.Location
 	Config aws.Config
-	Caller string // the ARN of whose credentials they are
+	Caller string // the ARN of the credentials' owner
 }
 
-// patience is how long AWS may take to answer whose credentials these are.
+// patience is how long AWS may take to say whose credentials these are.
 const patience = 15 * time.Second
 
-// Load reads the SDK's usual settings, and proves that their credentials are valid.
+// Load reads the SDK's usual settings, and checks that their credentials are valid.
 func Load(ctx context.Context) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -62,7 +62,7 @@ func Load(ctx context.Context) (Session, error) {
 	return At(ctx, cfg)
 }
 
-// At asks whose credentials these are.
+// At asks AWS whose credentials these are.
 func At(ctx context.Context, cfg aws.Config) (Session, error) {
 	p := Session{Config: cfg}
 	if cfg.Region == "" {
@@ -91,7 +91,7 @@ func At(ctx context.Context, cfg aws.Config) (Session, error) {
 	return p, nil
 }
 
-// In is the session in a target, reached from this one.
+// In returns the session in a target, reached from this session.
 func (p Session) In(ctx context.Context, scope plan.Scope, t plan.Target) (Session, error) {
 	cfg := p.Config.Copy()
 	if t.Region != "" {
@@ -104,17 +104,18 @@ func (p Session) In(ctx context.Context, scope plan.Scope, t plan.Target) (Sessi
 	return At(ctx, cfg)
 }
 
-// buckets is a client of S3. For an emulator, it puts the names of buckets into the path, and
-// not into the host's name.
+// buckets returns a client of S3. For an emulator, it puts the name of a bucket into the path
+// instead of the host name.
 func (p Session) buckets() *s3.Client {
 	return s3.NewFromConfig(p.Config, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
 }
 
-// preparedKey is the object, in the bucket of templates, that says which needs the account was
-// prepared for. The broker may read that bucket alone of all that prepares an account.
+// preparedKey is the key of the mark, in the bucket of templates. Of all resources that prepare an
+// account, the broker may read only that bucket.
 const preparedKey = "account/prepared.json"
 
-// A Mark is the content of that object: the digests of each offering's needs, by its name.
+// A Mark says which needs an account was prepared for: it holds the digests of each offering's
+// needs, by the offering's name.
 type Mark struct {
 	Offerings map[string]string `json:"offerings"`
 }
@@ -131,8 +132,8 @@ func markOf(scope plan.Scope, offerings []account.Offering) (Mark, error) {
 	return m, nil
 }
 
-// Prepared reads the mark that `longshore aws bootstrap` has left for a scope; found is false
-// if the command was not run there.
+// Prepared reads the mark that `longshore aws bootstrap` left for a scope. found is false if the
+// command was not run for this location.
 func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found bool, err error) {
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
 	out, err := p.buckets().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
@@ -149,7 +150,7 @@ func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found 
 	return m, true, nil
 }
 
-// Lacks are the offerings whose present needs the account was not prepared for.
+// Lacks returns the names of the offerings whose present needs the account was not prepared for.
 func (m Mark) Lacks(scope plan.Scope, offered *catalog.Catalog) (names []string, err error) {
 	offerings, err := account.OfferingsOf(offered)
 	if err != nil {
@@ -164,16 +165,16 @@ func (m Mark) Lacks(scope plan.Scope, offered *catalog.Catalog) (names []string,
 	return names, err
 }
 
-// Options are those of `longshore aws bootstrap`.
+// Options are the options of `longshore aws bootstrap`.
 type Options struct {
 	Scope   plan.Scope
 	Offered *catalog.Catalog
-	// Target is the name of the target that the account becomes; empty for the broker's own.
-	// The role there then trusts Trust: the id of the broker's account, or ARNs of its users
-	// and roles.
+	// Target is the name under which the account becomes a target; empty for the broker's own
+	// account. The role in a target trusts Trust: the id of the broker's account, or ARNs of its
+	// users and roles.
 	Target string
 	Trust  []string
-	// Emulated leaves out all that emulators lack.
+	// Emulated leaves out everything that emulators lack.
 	Emulated bool
 	// Every is the time between two looks at the stack; zero for two seconds.
 	Every time.Duration
@@ -186,12 +187,13 @@ type Result struct {
 	Region  string `json:"region"`
 	Changes
 	Offerings []string `json:"offerings"`
-	// Targets is the part of LONGSHORE_AWS_TARGETS by which the broker uses another account.
+	// Targets is the part of LONGSHORE_AWS_TARGETS that lets the broker use the account, if it is
+	// not the broker's own.
 	Targets *plan.Targets `json:"targets,omitempty"`
 }
 
-// Run prepares one region of the account that the SDK's settings lead to. It may be repeated at
-// any time.
+// Run prepares one region of the account that the SDK's settings lead to. It may be repeated at any
+// time.
 func Run(ctx context.Context, o Options) (out Result, err error) {
 	at, err := Load(ctx)
 	if err != nil {
@@ -225,7 +227,7 @@ func (p Session) prepare(ctx context.Context, o Options) (out Result, err error)
 	bucket := o.Scope.Bucket(p.Account, p.Region)
 	stack := p.preparation(string(o.Scope)+"-account", bucket, o)
 	if o.Emulated {
-		stack.without = "TemplatesPolicy" // it asks for TLS, which emulators lack
+		stack.without = "TemplatesPolicy" // the policy requires TLS, which emulators lack
 		stack.unadopted = []string{"AWS::IAM::ManagedPolicy"}
 	}
 	if out.Changes, err = stack.run(ctx, template); err != nil {
@@ -234,15 +236,15 @@ func (p Session) prepare(ctx context.Context, o Options) (out Result, err error)
 	return out, p.keepMark(ctx, o.Scope, mark)
 }
 
-// keepMark records which needs the account is prepared for. It is called last: a mark means
-// that everything else is there.
+// keepMark records which needs the account is prepared for. It is called last: a mark means that
+// everything else is there.
 func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 	has, found, err := p.Prepared(ctx, scope)
 	if err != nil {
 		return err
 	}
 	all := map[string]string{}
-	maps.Copy(all, has.Offerings) // what is offered no more is still there
+	maps.Copy(all, has.Offerings) // resources of former offerings are still there
 	maps.Copy(all, m.Offerings)
 	if found && maps.Equal(all, has.Offerings) {
 		return nil
@@ -259,7 +261,7 @@ func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 	return nil
 }
 
-// preparation is the preparation of one stack in this place.
+// preparation returns the preparation of one stack in this location.
 func (p Session) preparation(name, bucket string, o Options) preparation {
 	return preparation{
 		stacks: cloudformation.NewFromConfig(p.Config), objects: p.buckets(), iam: iam.NewFromConfig(p.Config),
@@ -269,9 +271,9 @@ func (p Session) preparation(name, bucket string, o Options) preparation {
 	}
 }
 
-// access gives the trust of the role in another account, and the target by which the broker
-// names that account. The external id is the same each time. It is not secret, but no other
-// broker uses it.
+// access returns the trust of the role in a target's account, and the target with which the broker
+// names that account. The external id is the same each time. It is not secret, but no other broker
+// uses it.
 func (p Session) access(o Options) (*account.Trust, *plan.Targets, error) {
 	if !hosted.TargetName.MatchString(o.Target) || o.Target == plan.DefaultTarget {
 		return nil, nil, advice.For("--target", fmt.Sprintf("%q is not the name of another account", o.Target),
@@ -302,9 +304,9 @@ func externalID(scope plan.Scope, account string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:26])
 }
 
-// Rights are the IAM policies that the embedded broker's own credentials need in the
-// account that the SDK's settings lead to: one, or several where IAM takes no policy of
-// that size. Roles are those that it takes in other accounts.
+// Rights returns the IAM policies that the broker's own credentials need in the account that the
+// SDK's settings lead to, with the roles that the broker assumes in other accounts. There are
+// several policies if one would be longer than IAM allows.
 func Rights(ctx context.Context, scope plan.Scope, targets plan.Targets, emulated bool) (policies [][]byte, err error) {
 	p, err := Load(ctx)
 	if err != nil {

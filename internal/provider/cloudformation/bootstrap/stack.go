@@ -25,13 +25,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// mostInline is the longest template that CloudFormation takes in a call, in bytes; it
-// reads longer ones from a bucket.
+// mostInline is the length of the longest template that CloudFormation takes in a call, in bytes.
+// It reads longer ones from a bucket.
 const mostInline = 51_200
 
-// A preparation brings a stack to what a template says; repeated, it changes nothing.
-// It keeps resources that the template does not have, since the stacks of instances may
-// need them until they are deleted.
+// A preparation brings a stack to the state that a template describes; repeating it changes
+// nothing. It keeps resources that the template lacks, since the stacks of instances may need them
+// until they are deleted.
 type preparation struct {
 	stacks   *cloudformation.Client
 	objects  *s3.Client
@@ -39,17 +39,17 @@ type preparation struct {
 	location plan.Location
 	fixed    string // the path of roles and policies
 	name     string
-	// bucket is a bucket of the stack's own, from which CloudFormation reads long
-	// templates.
+	// bucket is a bucket in the stack itself, from which CloudFormation reads long templates.
 	bucket  string
-	without string // a resource that is left out of the template
-	// unadopted are types that an emulator cannot import.
+	without string // the resource to leave out of the template
+	// unadopted lists types that an emulator cannot import.
 	unadopted []string
-	every     time.Duration // between two looks
+	every     time.Duration // between two looks at the stack
 	say       func(format string, args ...any)
 }
 
-// A parsed template has the members of a template that are merged.
+// A parsed template has the members of a template, and its resources one by one, so that they can
+// be merged.
 type parsed struct {
 	members   map[string]json.RawMessage
 	resources map[string]json.RawMessage
@@ -67,7 +67,7 @@ func parseTemplate(body []byte) (t parsed, err error) {
 	return t, nil
 }
 
-// body is the text of the template; the same resources give the same text.
+// body returns the text of the template. The same resources give the same text.
 func (t parsed) body() ([]byte, error) {
 	resources, err := json.Marshal(t.resources)
 	if err != nil {
@@ -78,19 +78,19 @@ func (t parsed) body() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// Changes is what a preparation has done.
+// Changes says what a preparation has done.
 type Changes struct {
 	Stack string `json:"stack"`
-	// Made, Changed and Kept are logical ids: new resources, those with other content, and
-	// those that the template no longer has.
+	// Made, Changed and Kept are logical ids: of new resources, of resources with new content, and
+	// of resources that the template no longer has.
 	Made    []string `json:"made"`
 	Changed []string `json:"changed"`
 	Kept    []string `json:"kept"`
-	// Adopted are those of Changed that existed outside the stack.
+	// Adopted are those of Changed that were outside the stack before.
 	Adopted []string `json:"adopted"`
 }
 
-// run brings the stack to what the template says.
+// run brings the stack to the state that the template describes.
 func (p preparation) run(ctx context.Context, template []byte) (out Changes, err error) {
 	out.Stack = p.name
 	want, err := parseTemplate(template)
@@ -121,7 +121,7 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 		}
 	}
 	if exists && out.Made == nil && out.Changed == nil {
-		s, err := p.look(ctx) // whoever made it may have died before it was protected
+		s, err := p.look(ctx) // an earlier run may have died before it protected the stack
 		if err == nil && s != nil {
 			err = p.protect(ctx, s)
 		}
@@ -140,12 +140,12 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 	return out, p.bring(ctx, exists, body)
 }
 
-// bucketFirst makes the stack with its own bucket alone, from which CloudFormation reads
-// a long template.
+// bucketFirst makes the stack with only its own bucket, from which CloudFormation then reads the
+// long template.
 func (p preparation) bucketFirst(ctx context.Context, want parsed) error {
 	first := parsed{members: want.members, resources: map[string]json.RawMessage{}}
 	for id, r := range want.resources {
-		if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // and its policy
+		if bytes.Contains(r, []byte(`"AWS::S3::Bucket`)) { // the bucket's policy matches, too
 			first.resources[id] = r
 		}
 	}
@@ -156,8 +156,8 @@ func (p preparation) bucketFirst(ctx context.Context, want parsed) error {
 	return p.bring(ctx, false, body)
 }
 
-// source is how CloudFormation is given a template: in the call, or, if it is too long for
-// that, by where it was written.
+// source returns how CloudFormation gets a template: inline in the call, or, if it is too long for
+// that, by the URL of the object that source writes.
 func (p preparation) source(ctx context.Context, body []byte) (inline, url *string, err error) {
 	if len(body) <= mostInline {
 		return new(string(body)), nil, nil
@@ -175,7 +175,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// current is the template of the stack. It removes an empty stack whose creation has failed,
+// current returns the template of the stack. It removes an empty stack whose creation has failed,
 // and continues a rollback that has failed.
 func (p preparation) current(ctx context.Context) (has parsed, exists bool, err error) {
 	s, err := p.settled(ctx)
@@ -210,8 +210,8 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 	return has, true, err
 }
 
-// goOn continues the rollback of an update: until that is done, nothing else can be
-// done with the stack.
+// goOn continues the failed rollback of an update: before that is done, CloudFormation allows
+// nothing else with the stack.
 func (p preparation) goOn(ctx context.Context) error {
 	p.say("an update of the stack %s could not be undone: trying once more", p.name)
 	began := p.since()
@@ -226,7 +226,8 @@ func (p preparation) goOn(ctx context.Context) error {
 	return fmt.Errorf("an update of the stack %s cannot be undone: %w", p.name, p.why(ctx, began))
 }
 
-// since is a time before any operation that begins now, by CloudFormation's clock.
+// since returns a time that is earlier than any operation begun now, even if CloudFormation's clock
+// is slow.
 func (p preparation) since() time.Time { return time.Now().Add(-time.Minute) }
 
 // look describes the stack; nil if there is none.
@@ -246,7 +247,7 @@ func (p preparation) look(ctx context.Context) (*types.Stack, error) {
 	return nil, nil
 }
 
-// settled waits until nothing changes the stack, and reports progress meanwhile.
+// settled waits until no operation changes the stack, and reports progress meanwhile.
 func (p preparation) settled(ctx context.Context) (*types.Stack, error) {
 	said := ""
 	for {
@@ -265,8 +266,7 @@ func (p preparation) settled(ctx context.Context) (*types.Stack, error) {
 	}
 }
 
-// progress says how many resources are made. It is for people only, so its errors are
-// ignored.
+// progress says how many resources are complete. It is only for people, so it ignores errors.
 func (p preparation) progress(ctx context.Context) string {
 	out, err := p.stacks.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: &p.name})
 	if err != nil {
@@ -281,7 +281,7 @@ func (p preparation) progress(ctx context.Context) string {
 	return fmt.Sprintf("the stack %s: %d of %d resources", p.name, done, len(out.StackResources))
 }
 
-// bring creates or updates the stack, and waits for its end.
+// bring creates or updates the stack, and waits until that ends.
 func (p preparation) bring(ctx context.Context, exists bool, body []byte) error {
 	text, url, err := p.source(ctx, body)
 	if err != nil {
@@ -321,8 +321,8 @@ func (p preparation) bring(ctx context.Context, exists bool, body []byte) error 
 	return fmt.Errorf("%s the stack %s has failed (%s): %w", verb, p.name, s.StackStatus, p.why(ctx, began))
 }
 
-// protect guards the stack against deletion by mistake: its resources would stay, and
-// no other stack could make them.
+// protect guards the stack against deletion by mistake: its resources would stay, and no other
+// stack could make them.
 func (p preparation) protect(ctx context.Context, s *types.Stack) error {
 	if aws.ToBool(s.EnableTerminationProtection) {
 		return nil
@@ -336,14 +336,14 @@ func (p preparation) protect(ctx context.Context, s *types.Stack) error {
 	return nil
 }
 
-// why gives the reasons of the stack's resources for a failure.
+// why returns the reasons that the stack's resources give for a failure.
 func (p preparation) why(ctx context.Context, since time.Time) error {
 	out, err := p.stacks.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: &p.name})
 	if err != nil {
 		return fmt.Errorf("and its events cannot be read: %w", err)
 	}
 	var reasons []error
-	for _, e := range slices.Backward(out.StackEvents) { // the latest stands first
+	for _, e := range slices.Backward(out.StackEvents) { // the latest event comes first
 		reason := aws.ToString(e.ResourceStatusReason)
 		if strings.HasSuffix(string(e.ResourceStatus), "_FAILED") && !strings.Contains(reason, "cancelled") &&
 			!aws.ToTime(e.Timestamp).Before(since) {

@@ -17,7 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// The patterns of the parts of targets. They are compiled where they are used: a variable
+// These are the patterns of the parts of targets. They are compiled on use: as variables, they
 // would be compiled at each start of a function.
 const (
 	formAccount    = `^[0-9]{12}$`
@@ -28,8 +28,8 @@ const (
 	formSubnet     = `^subnet-[0-9a-f]{8,17}$`
 )
 
-// ParseTargets reads targets from JSON, or from a file if the text is a path. The
-// error names everything that is wrong. An empty text is the default target alone.
+// ParseTargets reads targets from JSON, or from a file if the text is a path. The error names
+// everything that is wrong. An empty text means the default target alone.
 func ParseTargets(setting, text string) (t plan.Targets, err error) {
 	text = strings.TrimSpace(text)
 	if text != "" && !strings.HasPrefix(text, "{") {
@@ -54,7 +54,7 @@ func ParseTargets(setting, text string) (t plan.Targets, err error) {
 	return t, checkTargets(setting, t)
 }
 
-// decodeStrictly refuses unknown members.
+// decodeStrictly decodes JSON, and refuses unknown members.
 func decodeStrictly(setting string, text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -70,7 +70,7 @@ func decodeStrictly(setting string, text []byte, into any) error {
 	return &advice.Error{Name: setting, What: "is not JSON as it should be", Remedy: mend, Cause: err}
 }
 
-// checkTargets finds all that is wrong with the targets.
+// checkTargets finds everything that is wrong with the targets.
 func checkTargets(setting string, t plan.Targets) error {
 	var problems []error
 	for name, one := range sorted.Map(t.Targets) {
@@ -99,8 +99,8 @@ func checkTargets(setting string, t plan.Targets) error {
 	return errors.Join(problems...)
 }
 
-// checkTarget finds what is wrong with one. The default target is the broker's own account
-// and region, which the SDK's settings say.
+// checkTarget finds everything that is wrong with one target. The default target must have no
+// account or region: it is the broker's own, which the SDK's settings say.
 func checkTarget(t plan.Target, own bool, wrong func(member, what, mend string)) {
 	match := func(member, value, form, mend string) {
 		if value != "" && !regexp.MustCompile(form).MatchString(value) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Version is that of the policy language; an earlier one has no variables.
+// Version is the version of the policy language. Earlier ones have no variables.
 const Version = "2012-10-17"
 
 // The effects of statements.
@@ -36,13 +36,13 @@ type Statement struct {
 	Condition   Condition `json:",omitempty"`
 }
 
-// A Condition has, by operators and by keys, the values that are asked for.
+// A Condition holds the required values, by operator and by key.
 type Condition map[string]map[string]Texts
 
-// Texts are one text or several: JSON may have one stand alone.
+// Texts holds one text or several: in JSON, a single one may stand without a list.
 type Texts []string
 
-// UnmarshalJSON reads one text, a truth value, or a list.
+// UnmarshalJSON reads a text, a boolean, a number, or a list of these.
 func (t *Texts) UnmarshalJSON(raw []byte) error {
 	var one any
 	if err := json.Unmarshal(raw, &one); err != nil {
@@ -93,7 +93,7 @@ func Parse(raw []byte) (Document, error) {
 	return d, nil
 }
 
-// operators are those of conditions.
+// operators matches the operators of conditions.
 var operators = regexp.MustCompile(`(?i)^((ForAllValues:|ForAnyValue:)?(String(Not)?(Equals(IgnoreCase)?|Like)|` +
 	`(Numeric|Date)((Not)?Equals|(Less|Greater)Than(Equals)?)|Arn(Not)?(Equals|Like)|(Not)?IpAddress|BinaryEquals|Bool)` +
 	`(IfExists)?|Null)$`)
@@ -116,7 +116,7 @@ func (s Statement) check() error {
 	return nil
 }
 
-// Map is the statement with each text of its actions, resources and conditions given to f.
+// Map returns the statement with f applied to each text of its actions, resources and conditions.
 func (s Statement) Map(f func(string) string) Statement {
 	for _, of := range []*Texts{&s.Action, &s.NotAction, &s.Resource, &s.NotResource} {
 		*of = of.each(f)
@@ -141,18 +141,19 @@ func (t Texts) each(f func(string) string) (out Texts) {
 	return out
 }
 
-// strictly decodes JSON whose members are all known.
+// strictly decodes JSON, and refuses unknown members.
 func strictly(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
 }
 
-// Like reports whether a pattern, with * for any letters and ? for one, matches a text. If the
-// text is a pattern, too, it reports whether the second one matches all that the first one
+// Like reports whether a pattern matches a text; * stands for any characters and ? for one. If the
+// text is itself a pattern, Like reports whether the second pattern matches all that the first one
 // does.
 func Like(text, pattern string) bool {
-	// The last star seen, and where its letters end: going back there is enough.
+	// star is the last star seen, and mark is where its characters end: going back to the last star
+	// is enough.
 	star, mark := -1, 0
 	t, p := 0, 0
 	for t < len(text) {

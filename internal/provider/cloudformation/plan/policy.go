@@ -84,10 +84,11 @@ func CheckPolicySize(kind Principal, policy json.RawMessage) error {
 	return nil
 }
 
-// literally escapes the patterns and variables of IAM's policies.
+// literally escapes the patterns and variables of IAM policies.
 var literally = strings.NewReplacer("*", "${*}", "?", "${?}", "$", "${$}")
 
-// fillAll replaces the names in all texts of a document but in those that name a member.
+// fillAll fills in the names in all texts of a document. A name in the name of a member is an
+// error.
 func fillAll(v any, values map[string]string) (_ any, err error) {
 	switch v := v.(type) {
 	case string:
@@ -117,7 +118,7 @@ func decode(document string) (v any, err error) {
 	return v, from.Decode(&v)
 }
 
-// SamePolicy reports whether two documents mean the same: IAM may write one in its own way.
+// SamePolicy reports whether two documents mean the same: IAM may change the form of a document.
 func SamePolicy(a, b string) bool {
 	x, errX := decode(a)
 	y, errY := decode(b)

@@ -10,11 +10,11 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// DefaultTarget is the name of the target of orders that choose none: the broker's own
-// account and region.
+// DefaultTarget is the name of the target of orders that choose none: the broker's own account and
+// region.
 const DefaultTarget = "default"
 
-// Targets are where instances are made, as the operator wrote it.
+// Targets says where instances are made, as the operator wrote it.
 type Targets struct {
 	// Targets is keyed by name. DefaultTarget always exists.
 	Targets map[string]Target `json:"targets,omitempty"`

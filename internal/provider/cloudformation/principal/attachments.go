@@ -13,11 +13,11 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A call is one of IAM's.
+// A call is a method of the SDK's IAM client.
 type call[In, Out any] func(context.Context, *In, ...func(*iam.Options)) (*Out, error)
 
-// hanging lists the things of one kind that hang on a principal: one page of IAM's list has
-// them all. Ids reads them from an answer, and removal names one.
+// hanging lists the things of one kind that are attached to a principal: one page of IAM's list has
+// all of them. ids reads them from an answer, and removal makes the request that removes one.
 func hanging[In, Out, Off, Done any](kind string, list call[In, Out], in In, ids func(*Out) []string,
 	remove call[Off, Done], removal func(id *string) *Off) lister {
 	return func(ctx context.Context) (all []Attachment, err error) {
@@ -35,7 +35,7 @@ func hanging[In, Out, Off, Done any](kind string, list call[In, Out], in In, ids
 	}
 }
 
-// ids gives the texts of some members.
+// ids returns the ids of all items.
 func ids[T any](all []T, id func(T) *string) (out []string) {
 	for _, v := range all {
 		out = append(out, aws.ToString(id(v)))
@@ -43,7 +43,7 @@ func ids[T any](all []T, id func(T) *string) (out []string) {
 	return out
 }
 
-// A lister lists what hangs on one principal.
+// A lister lists the attachments of one principal.
 type lister = func(context.Context) ([]Attachment, error)
 
 func arnOf(p types.AttachedPolicy) *string { return p.PolicyArn }
@@ -92,7 +92,7 @@ func (s sdk) onUser(name *string) []lister {
 	}
 }
 
-// ofLogins are for what a user logs in with, beside access keys.
+// ofLogins lists the means by which a user logs in, other than access keys.
 func (s sdk) ofLogins(name *string) []lister {
 	return []lister{
 		hanging("MFA device", s.c.ListMFADevices, iam.ListMFADevicesInput{UserName: name},
@@ -135,7 +135,7 @@ func (s sdk) ofLogins(name *string) []lister {
 	}
 }
 
-// Attachments implements Policies. A list that fails hinders no other.
+// Attachments implements Policies. If one list fails, the others are still used.
 func (s sdk) Attachments(ctx context.Context, kind plan.Principal, name string) (all []Attachment, err error) {
 	listers := s.onRole(&name)
 	if kind == plan.User {

@@ -9,8 +9,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// IAM is the part of AWS IAM that a Keeper calls. Errors are of the classes of package awserr;
-// all but Keys.CreateKey may be called again after an answer was lost.
+// IAM is the part of AWS IAM that a Keeper calls. Errors have a class of package awserr. Every call
+// but Keys.CreateKey may be repeated after its answer was lost.
 type IAM interface {
 	Principals
 	Policies
@@ -19,10 +19,10 @@ type IAM interface {
 
 // Principals are the users and roles of an account.
 type Principals interface {
-	// List reads the principals below a path, in pages of at most so many, without their tags.
-	// It may not show yet one that was just made, and still show one that was just deleted.
+	// List reads the principals below a path, without their tags, in pages of most at most. It may
+	// not show a principal yet that was just made, and still show one that was just deleted.
 	List(ctx context.Context, kind plan.Principal, path, cursor string, most int) (page []Found, next string, err error)
-	// Get gives one by its name, with its tags.
+	// Get returns a principal by its name, with its tags.
 	Get(ctx context.Context, kind plan.Principal, name string) (Found, error)
 	Create(ctx context.Context, kind plan.Principal, w Wanted) error
 	// SetTrust says who may assume a role.
@@ -30,48 +30,49 @@ type Principals interface {
 	// SetTags leaves other tags as they are.
 	SetTags(ctx context.Context, kind plan.Principal, name string, tags []label.Label) error
 	DropTags(ctx context.Context, kind plan.Principal, name string, tags ...string) error
-	// Delete is refused as awserr.Busy while something hangs on it.
+	// Delete is refused as awserr.Busy while something is attached to the principal.
 	Delete(ctx context.Context, kind plan.Principal, name string) error
 }
 
-// Policies are the policies inside of users and roles, and other things that hang on them.
+// Policies are the inline policies of users and roles, and the other things that are attached to
+// them.
 type Policies interface {
 	Policy(ctx context.Context, kind plan.Principal, name, policy string) (document string, err error)
 	PutPolicy(ctx context.Context, kind plan.Principal, name, policy, document string) error
 	DeletePolicy(ctx context.Context, kind plan.Principal, name, policy string) error
-	// Attachments are all that must go before a principal can be deleted, except its access
-	// keys: policies of its own among them. A Keeper makes no others; people may.
+	// Attachments returns all that must go before a principal can be deleted, except its access
+	// keys; its inline policies are among them. A Keeper attaches nothing else; people may.
 	Attachments(ctx context.Context, kind plan.Principal, name string) ([]Attachment, error)
 }
 
-// Keys are the access keys of users, and what the account allows.
+// Keys are the access keys of users, and the quotas of the account.
 type Keys interface {
 	Keys(ctx context.Context, user string) ([]KeyInfo, error)
-	// CreateKey is tried once: nobody knows the secret of a key whose answer was lost.
+	// CreateKey is tried only once: if its answer is lost, nobody knows the secret of the key.
 	CreateKey(ctx context.Context, user string) (Key, error)
 	SetKey(ctx context.Context, user, id string, active bool) error
 	DeleteKey(ctx context.Context, user, id string) error
-	// Usage tells how many of a kind the account holds and may hold; 0 where it does
-	// not say.
+	// Usage returns how many principals of a kind the account has and may have; 0 if it does not
+	// say.
 	Usage(ctx context.Context, kind plan.Principal) (made, most int, err error)
 }
 
-// Found is a user or role that is there.
+// Found is an existing user or role.
 type Found struct {
 	Kind            plan.Principal
 	Name, ARN, Path string
 	Created         time.Time // UTC
 	Tags            map[string]string
-	// Trust is who may assume a role: a policy document; empty for a user.
+	// Trust is the policy document that says who may assume a role; empty for a user.
 	Trust string
 }
 
-// Wanted is a user or role to make.
+// Wanted is a user or role to be made.
 type Wanted struct {
 	Name, Path string
 	Tags       []label.Label
 	Boundary   string // the ARN of the policy that bounds it; never empty
-	Trust      string // of a role
+	Trust      string // for a role
 }
 
 // A Key is a new access key.
@@ -80,21 +81,22 @@ type Key struct {
 	ID, Secret string
 }
 
-// A KeyInfo is what IAM tells of a key later.
+// A KeyInfo is what IAM still tells about a key after its creation.
 type KeyInfo struct {
 	ID     string
 	Active bool
 }
 
-// An Attachment hangs on a principal. Its name says what it is.
+// An Attachment is attached to a principal. Its name says what it is.
 type Attachment struct {
 	Name   string
 	Detach func(ctx context.Context) error
 }
 
-// A Prover tries a new access key.
+// A Prover tests a new access key.
 type Prover interface {
-	// Prove makes one call with the key: the plan's proof, or one that asks only whose the key
-	// is. It reports whether AWS did it; said is the reason for logs, a code of AWS.
+	// Prove makes one call with the key: the plan's proof, or a call that only asks whose the key
+	// is. It reports whether the call succeeded; if not, said is the reason for logs, with AWS's
+	// code.
 	Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string, err error)
 }

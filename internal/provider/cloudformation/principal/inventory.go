@@ -16,17 +16,18 @@ import (
 )
 
 const (
-	// ReadsPerSecond is how fast an inventory reads tags. The lists of IAM have none, and names
-	// are hashes, so each principal is read once in a process. Reads cost nothing, but an
-	// account has few of them in a second, and its people need some. With 5 000 users, the
-	// first sweep reads for 8 minutes, spread over its parts.
+	// ReadsPerSecond is how fast an inventory reads tags. The lists of IAM contain no tags, and
+	// names are hashes, so a process reads each principal once. Reads cost nothing, but an account
+	// has few of them per second, and its people need some. With 5 000 users, the first sweep reads
+	// for 8 minutes, spread over its parts.
 	ReadsPerSecond = 10
-	// pageSize takes 3 s to read: a part of a sweep begins no page for which it has no time.
+	// pageSize principals take 3 s to read: a part of a sweep begins no page for which it has no
+	// time.
 	pageSize = 25
 )
 
-// List lists the broker's principals page by page, half-made ones too, without their target.
-// Cursor and next are as in provider.Inventory.
+// List lists the broker's principals page by page, including half-made ones, without their target.
+// cursor and next are as in provider.Inventory.
 func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
 	k.once.Do(func() {
 		if k.Reads == nil {
@@ -44,7 +45,7 @@ func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holdi
 			return nil, "", err
 		}
 		if tags.Broker != k.Broker || tags.Binding == "" {
-			continue // not ours, or it went meanwhile
+			continue // not the broker's, or just deleted
 		}
 		if err := k.lookLate(ctx, f); err != nil {
 			return nil, "", err
@@ -56,23 +57,23 @@ func (k *Keeper) List(ctx context.Context, cursor string) (page []provider.Holdi
 		return page, kind + " " + more, nil
 	case kind != string(kinds[0]):
 		return page, "", nil
-	case len(page) == 0: // an account without any has no second page
+	case len(page) == 0: // an account without any principals has no second page
 		return k.List(ctx, string(kinds[1]))
 	}
 	return page, string(kinds[1]), nil
 }
 
-// A call whose sender gave up may land for 15 minutes, as long as AWS takes its signature: it
-// may make a key beside the one that was recorded by then. The inventory looks at users of that
-// age once in a process, for two days, in which some sweep comes by.
+// A call whose sender gave up may land for another 15 minutes, as long as AWS accepts its
+// signature: it may make a key besides the one that was recorded by then. The inventory looks at
+// users older than that once per process, until they are two days old, so that some sweep comes by.
 const (
 	lateAfter = 15 * time.Minute
 	lateUntil = 48 * time.Hour
 )
 
-// lookLate logs keys beside the recorded one. An inventory may delete nothing: the next step on
-// the binding revokes them. If the keys cannot be read, the next sweep looks again: an
-// inventory without them is complete all the same.
+// lookLate logs the keys of a user besides the recorded one. An inventory must delete nothing: the
+// next step on the binding revokes the keys. If they cannot be read, the next sweep looks again:
+// the inventory is complete without them.
 func (k *Keeper) lookLate(ctx context.Context, f Found) error {
 	age := k.Now().Sub(f.Created)
 	looked, _ := k.looked.Get(f.ARN)
@@ -93,7 +94,7 @@ func (k *Keeper) lookLate(ctx context.Context, f Found) error {
 		}
 		return ctx.Err()
 	}
-	for _, key := range keys { // one alone has no tags to compare it with
+	for _, key := range keys { // a single key has no tag to compare it with
 		if recorded := full.Tags[keyLabel]; recorded != "" && key.ID != recorded {
 			k.Log.WarnContext(ctx,
 				"a user has a key that nobody knows: it goes when its binding ends, or its instance is updated; or delete it",
@@ -104,8 +105,8 @@ func (k *Keeper) lookLate(ctx context.Context, f Found) error {
 	return nil
 }
 
-// tagsOf gives the tags of a principal; zero if it has gone, or has no readable tags. They
-// never change while it lives, so that a process reads them once; a removal reads them again.
+// tagsOf returns the tags of a principal; zero if it is gone, or has no readable tags. Tags never
+// change during the life of a principal, so a process reads them once; a removal reads them again.
 func (k *Keeper) tagsOf(ctx context.Context, f Found) (provider.Tags, error) {
 	id := f.ARN + f.Created.String()
 	tags, ok := k.read.Get(id)
@@ -129,15 +130,15 @@ func (k *Keeper) tagsOf(ctx context.Context, f Found) (provider.Tags, error) {
 	return tags, nil
 }
 
-// quarantineLabel is the tag of a principal in quarantine: the ids of the keys that were active
-// before, or noKeys.
+// quarantineLabel is the tag of a principal in quarantine. Its value is the ids of the keys that
+// were active before, or noKeys.
 const (
 	quarantineLabel = "longshore:quarantine"
 	noKeys          = "-"
 )
 
-// inventoried finds a principal that an inventory has listed; nil if it is gone, or of another
-// incarnation.
+// inventoried finds a principal that an inventory has listed; nil if it is gone, or belongs to
+// another incarnation.
 func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (*Found, error) {
 	all, err := k.named(ctx, h.Name)
 	for _, f := range all {
@@ -148,9 +149,9 @@ func (k *Keeper) inventoried(ctx context.Context, h provider.Holding) (*Found, e
 	return nil, err
 }
 
-// Quarantine implements provider.Quarantiner: it makes the keys of a principal inactive and
-// denies it everything, also in sessions that have begun. A tag says how to undo it before
-// anything is done.
+// Quarantine implements provider.Quarantiner. It makes the keys of a principal inactive and denies
+// it everything, including in sessions that have begun. Before that, it writes a tag that says how
+// to undo it.
 func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
 	f, err := k.inventoried(ctx, h)
 	if err != nil || f == nil {
@@ -180,7 +181,7 @@ func (k *Keeper) Quarantine(ctx context.Context, h provider.Holding) error {
 	return k.setKeys(ctx, f.Name, active, false)
 }
 
-// Release implements provider.Quarantiner: the principal is as it was before.
+// Release implements provider.Quarantiner. It leaves the principal as it was before the quarantine.
 func (k *Keeper) Release(ctx context.Context, h provider.Holding) error {
 	f, err := k.inventoried(ctx, h)
 	if err != nil || f == nil || f.Tags[quarantineLabel] == "" {

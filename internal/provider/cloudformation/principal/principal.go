@@ -1,10 +1,10 @@
-// Package principal makes the principals of bindings of AWS services: an IAM user with one
-// access key, or a role that others may assume. It owns their names, policies, keys, tags and
-// end; it knows nothing of stacks.
+// Package principal makes the principals of bindings of AWS services: an IAM user with one access
+// key, or a role that others may assume. It owns their names, policies, keys, tags and their end;
+// it knows nothing of stacks.
 //
-// A key whose secret was lost with its process is revoked by the next look at the user: a step
-// of its bind, a Rewrite, the end of the binding. A bind that is done leaves the id of its key
-// in a tag, so that the recorded key is told from another.
+// A key whose secret was lost with its process is revoked by the next step that looks at the user:
+// a step of its bind, a Rewrite, the end of the binding. A completed bind leaves the id of its key
+// in a tag, to tell the recorded key from others.
 package principal
 
 import (
@@ -29,52 +29,52 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
-// A Keeper makes, changes and removes the principals of one broker in one account.
-// One Keeper serves all operations of a process: it remembers how full the account
-// is, and how fast it may read.
+// A Keeper makes, changes and removes the principals of one broker in one account. One Keeper
+// serves all operations of a process: it remembers how full the account is, and how fast it may
+// read.
 type Keeper struct {
 	IAM    IAM
 	Prover Prover
 	Scope  plan.Scope
 	// Broker is the broker whose principals the inventory lists.
 	Broker string
-	// Boundary gives the ARN of the policy that bounds an offering's principals.
+	// Boundary returns the ARN of the policy that bounds an offering's principals.
 	Boundary func(offering string) string
 	Now      func() time.Time
 	Log      *slog.Logger
-	// Reads is how fast List reads tags; nil for ReadsPerSecond.
+	// Reads limits how fast List reads tags; nil for ReadsPerSecond.
 	Reads *rate.Limiter
 
-	once  sync.Once                    // of Reads
-	usage recent.Values[usage]         // by kinds
-	read  recent.Values[provider.Tags] // what List has read, by ARNs and times of creation
-	// looked has the users whose keys were looked at late, with their times of creation.
+	once  sync.Once                    // sets Reads
+	usage recent.Values[usage]         // by kind
+	read  recent.Values[provider.Tags] // tags that List has read, by ARN and time of creation
+	// looked has the times of creation of the users whose keys lookLate has read, by ARN.
 	looked recent.Values[time.Time]
-	page   int // of the inventory; 0 for pageSize
+	page   int // size of a page of the inventory; 0 for pageSize
 }
 
 const (
 	// stateFormat is the version of bindingState.
 	stateFormat = 1
 
-	// A key counts as proven after so many successes in a row, so far apart: for some seconds,
-	// AWS accepts a new one in some places and refuses it in others.
+	// A key counts as proven after proofs successes in a row, proofsApart from each other: for some
+	// seconds, AWS accepts a new key in some places and refuses it in others.
 	proofs      = 3
 	proofsApart = time.Second
-	// askAgain is the pause after IAM or a proof has shown that a new thing is not known
+	// askAgain is the pause after IAM or a proof has shown that something new is not known
 	// everywhere.
 	askAgain = 2 * time.Second
-	// settled is the age at which the lists of IAM surely show a thing.
+	// settled is the age from which the lists of IAM surely show a thing.
 	settled = 2 * time.Minute
-	// roleSettles is how long a new role is held back: the broker may not assume it, so it
-	// cannot prove it, and AWS needs some seconds to know it everywhere.
+	// roleSettles is how long a new role is held back: AWS needs some seconds to know it
+	// everywhere, and the broker cannot prove a role, since it may not assume it.
 	roleSettles = 10 * time.Second
-	// patience is how long a refusal may come from a change of rights that is not known
-	// everywhere yet.
+	// patience is how long a refusal may be due to a change of rights that is not yet known
+	// everywhere.
 	patience = 2 * time.Minute
 
-	// policyName is the name of the plan's policy in a user or role, and denyName that of the
-	// one beside it in a quarantine.
+	// policyName is the name of the plan's policy in a user or role. denyName is the name of the
+	// policy that a quarantine adds.
 	policyName = "longshore"
 	denyName   = "longshore-quarantine"
 
@@ -88,7 +88,7 @@ type bindingState struct {
 	Key    string    `json:"key,omitempty"`
 	Secret string    `json:"secret,omitempty"`
 	Made   time.Time `json:"made,omitzero"`
-	// Proofs counts the successes in a row; At is the time of the last one.
+	// Proofs counts the successes in a row. At is the time of the last one.
 	Proofs int       `json:"proofs,omitempty"`
 	At     time.Time `json:"at,omitzero"`
 }
@@ -108,11 +108,11 @@ type task struct {
 	values      map[string]string
 }
 
-// Bind makes the binding's principal by a step, as provider.Provider has it. Values are the
-// outputs of the instance and the plan.Value names. A user takes four steps or more: the first
-// makes it with its policy and its one key, and the secret is recorded as state; each further
-// step proves the key once; the last one grants the key and drops it from the state. A role
-// takes two.
+// Bind makes the binding's principal in steps, like provider.Provider. values are the outputs of
+// the instance and the plan.Value names. A user takes four steps or more: the first makes the user
+// with its policy and its one key, and records the secret as state; each further step proves the
+// key once; the last one grants the key and drops its secret from the state. A role takes two
+// steps.
 func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, values map[string]string) (
 	st provider.Status, err error) {
 	var was bindingState
@@ -135,7 +135,7 @@ func (k *Keeper) Bind(ctx context.Context, b provider.Binding, m plan.Settings, 
 	if !awserr.Is(err, awserr.Absent, awserr.Busy) {
 		return st, err
 	}
-	// IAM does not know everywhere yet what was just made.
+	// IAM does not know the new principal everywhere yet.
 	if started := b.Instance.Operation.Started; k.Now().After(started.Add(patience)) {
 		k.Log.Warn("a binding waits for something of IAM: is the offering's boundary there?", "offering", m.Offering, "name",
 			t.name,
@@ -159,7 +159,7 @@ func (t *task) fill() (err error) {
 	return nil
 }
 
-// wrong is the failure of a plan that cannot be bound.
+// wrong logs that a plan cannot be bound, and returns the failure.
 func (t *task) wrong(what string, err error) error {
 	t.Log.Error("a plan cannot be bound: correct its offering", "offering", t.m.Offering, "plan_id", t.b.Instance.PlanID,
 		"instance", t.b.Instance.ID, "what", what, "error", err)
@@ -170,12 +170,12 @@ func (t *task) wrong(what string, err error) error {
 	return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
 }
 
-// hard is Keeper.hard of the bind's operation.
+// hard calls Keeper.hard for the bind's operation.
 func (t *task) hard(doing string, err error) error {
 	return t.Keeper.hard(t.b.Instance.Operation, doing, err)
 }
 
-// make makes the principal, or finds it made.
+// make makes the principal, or finds the one that was made before.
 func (t *task) make(ctx context.Context) (st provider.Status, err error) {
 	mine, others, err := t.find(ctx)
 	if err != nil {
@@ -199,8 +199,9 @@ func (t *task) make(ctx context.Context) (st provider.Status, err error) {
 	return t.key(ctx)
 }
 
-// find gives the binding's principal, nil if the lists do not show it, and those of the other
-// kind, from before its plan was changed. Any other principal under its path is a failure.
+// find returns the binding's principal, nil if the lists do not show it, and its principals of the
+// other kind, which were made before its plan was changed. Any other principal under its path is a
+// failure.
 func (t *task) find(ctx context.Context) (mine *Found, others []Found, err error) {
 	all, err := t.listed(ctx, t.Scope.BindingPath(t.tags))
 	if err != nil {
@@ -230,8 +231,8 @@ func (t *task) clear(ctx context.Context, others []Found, err error) error {
 	return t.hard("removing a former principal", err)
 }
 
-// create makes the principal. It takes one of that name that the lists do not show, if it is
-// ours.
+// create makes the principal. If one with its name exists that the lists do not show, create takes
+// it, provided that it is the binding's.
 func (t *task) create(ctx context.Context) (*Found, error) {
 	if err := t.room(ctx, t.kind); err != nil {
 		return nil, err
@@ -255,13 +256,13 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 	return &Found{Name: t.name, Created: t.Now()}, err
 }
 
-// key gives a user its one key. It revokes the others, which were never recorded.
+// key makes the one key of a user. It revokes all others, which were never recorded.
 func (t *task) key(ctx context.Context) (st provider.Status, err error) {
 	if _, err := t.revoke(ctx, t.name, ""); err != nil {
 		return st, t.hard("revoking keys that were never recorded", err)
 	}
 	made, err := t.IAM.CreateKey(ctx, t.name)
-	if awserr.Is(err, awserr.Quota) { // the list did not show all of them yet
+	if awserr.Is(err, awserr.Quota) { // the list did not show all keys yet
 		return provider.Status{Percent: 20, Description: "Creating the key", After: askAgain}, nil
 	}
 	if err != nil {
@@ -305,7 +306,7 @@ func (t *task) prove(ctx context.Context, was bindingState) (st provider.Status,
 		waiting.State, waiting.After = was.state(), proofsApart
 		return waiting, nil
 	}
-	// The lists may show by now what they did not show at first.
+	// By now, the lists may show principals that they did not show at first.
 	if _, others, err := t.find(ctx); err != nil || len(others) > 0 {
 		waiting.After = time.Second
 		return waiting, t.clear(ctx, others, err)
@@ -318,7 +319,8 @@ func (t *task) prove(ctx context.Context, was bindingState) (st provider.Status,
 		Grant: &provider.Grant{Credentials: t.credentials}}, nil
 }
 
-// revoke deletes all keys of a user but one, and reports whether that one is there.
+// revoke deletes all keys of a user but the one with the id but, and reports whether that key
+// exists.
 func (k *Keeper) revoke(ctx context.Context, user, but string) (there bool, err error) {
 	keys, err := k.IAM.Keys(ctx, user)
 	if err != nil {
@@ -335,7 +337,7 @@ func (k *Keeper) revoke(ctx context.Context, user, but string) (there bool, err 
 }
 
 // role grants a role, which has no secret, once its policy is right and AWS has had the time to
-// know it everywhere.
+// know the role everywhere.
 func (t *task) role(ctx context.Context, mine *Found) (st provider.Status, err error) {
 	has, err := t.IAM.Policy(ctx, t.kind, t.name, policyName)
 	if err != nil && !awserr.Is(err, awserr.Absent) {
@@ -355,8 +357,8 @@ func (t *task) role(ctx context.Context, mine *Found) (st provider.Status, err e
 	return provider.Status{Done: true, Percent: 100, Grant: &provider.Grant{Credentials: t.credentials}}, nil
 }
 
-// externalID is the text by which the binding's role may be assumed: the same in each step, and
-// another one for each binding.
+// externalID returns the external id that is needed to assume the binding's role: the same in each
+// step, and a different one for each binding.
 func (t *task) externalID() string {
 	sum := hmac.New(sha256.New, t.b.Secret)
 	sum.Write([]byte("external id of a role"))

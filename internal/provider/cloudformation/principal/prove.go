@@ -23,8 +23,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// NewProver makes calls in the config's region, at its endpoint if it has one. It
-// takes nothing of the config's credentials. Now dates the signatures.
+// NewProver returns a Prover that makes calls in the config's region, at the config's endpoint if
+// it has one. It does not use the config's credentials. now dates the signatures.
 func NewProver(cfg aws.Config, now func() time.Time) Prover {
 	p := prover{region: cfg.Region, client: cfg.HTTPClient, now: now, endpoint: aws.ToString(cfg.BaseEndpoint)}
 	if p.client == nil {
@@ -40,24 +40,24 @@ type prover struct {
 }
 
 const (
-	// proofTimeout is generous for one small call, and ends it before the step.
+	// proofTimeout is generous for one small call, and ends the call before the step ends.
 	proofTimeout = 5 * time.Second
-	// proofRead is how much of a response is read.
+	// proofRead is how many bytes of a response are read.
 	proofRead = 64 << 10
 )
 
-// whose asks only whose the key is: AWS answers that to every key it knows.
+// whose only asks whose the key is: AWS answers that for every key that it knows.
 var whose = plan.Proof{
 	Service: "sts", Body: "Action=GetCallerIdentity&Version=2011-06-15",
 }
 
-// The content types of bodies, unless headers say another one.
+// These are the content types of bodies, unless headers give another one.
 const (
 	formType = "application/x-www-form-urlencoded; charset=utf-8"
 	jsonType = "application/x-amz-json-1.0"
 )
 
-// Prove implements Prover: one request, signed by the key.
+// Prove implements Prover with one request, signed with the key.
 func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values map[string]string) (ok bool, said string,
 	err error) {
 	if proof == nil {
@@ -96,7 +96,7 @@ func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values ma
 	return false, fmt.Sprintf("%d %s", response.StatusCode, code(text)), nil
 }
 
-// request is the proof's, not signed yet, with its body.
+// request returns the proof's request, not yet signed, and its body.
 func (p prover) request(ctx context.Context, proof *plan.Proof, values map[string]string) (*http.Request, []byte, error) {
 	path, query, _ := strings.Cut(cmp.Or(proof.Path, "/"), "?")
 	body := proof.Body
@@ -142,13 +142,13 @@ func escaped(values map[string]string, escape func(string) string) map[string]st
 	return out
 }
 
-// inJSON is a text as it stands between the quotes of JSON.
+// inJSON escapes a text for use between the quotes of a JSON string.
 func inJSON(text string) string {
-	quoted, _ := json.Marshal(text) // a text
+	quoted, _ := json.Marshal(text) // a text always encodes
 	return string(quoted[1 : len(quoted)-1])
 }
 
-// code is the code of an error in XML or JSON.
+// code returns the code of an error in XML or JSON.
 func code(body []byte) string {
 	found := codes().FindSubmatch(body)
 	if found == nil {
@@ -157,8 +157,8 @@ func code(body []byte) string {
 	return string(bytes.Join(found[1:], nil))
 }
 
-// codes is compiled when it is first used: it is by far the largest pattern, and each start
-// would pay for it.
+// codes is compiled on first use: it is by far the largest pattern, and each start would pay for
+// it.
 var codes = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<Code>(\w{1,80})</Code>|"(?:__type|code|Code)"\s*:\s*"(?:[\w.]*#)?(\w{1,80})`)
 })

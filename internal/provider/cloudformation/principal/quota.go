@@ -9,16 +9,16 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// usage is the number of principals in the account, and their quota.
+// A usage is the number of principals in the account, and their quota.
 type usage struct {
 	made, most int
 	at         time.Time
 }
 
 const (
-	// usageFor is how long a usage counts.
+	// usageFor is how long a usage is believed.
 	usageFor = 10 * time.Minute
-	// nearlyFull is how many percent of the quota may be used before an operator is told.
+	// nearlyFull is the used percentage of the quota from which an operator is warned.
 	nearlyFull = 80
 )
 
@@ -27,7 +27,8 @@ func full() error {
 		"Tell the operator of the broker.")
 }
 
-// room fails if the account is full. An account that does not tell is asked by trying.
+// room fails if the account is full. It passes if the account does not say: then the creation will
+// tell.
 func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
 	u, _ := k.usage.Get(string(kind))
 	if now := k.Now(); u.at.IsZero() || now.After(u.at.Add(usageFor)) {

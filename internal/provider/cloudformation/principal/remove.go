@@ -13,10 +13,10 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// kinds are those of principals.
+// kinds are the kinds of principals.
 var kinds = []plan.Principal{plan.User, plan.Role}
 
-// listed gives all below a path, of both kinds.
+// listed returns all principals below a path, of both kinds.
 func (k *Keeper) listed(ctx context.Context, path string) (all []Found, err error) {
 	for _, kind := range kinds {
 		for f, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]Found, string, error) {
@@ -31,7 +31,7 @@ func (k *Keeper) listed(ctx context.Context, path string) (all []Found, err erro
 	return all, nil
 }
 
-// named gives what has a name: a user, a role, or both.
+// named returns the principals of a name: a user, a role, or both.
 func (k *Keeper) named(ctx context.Context, name string) (all []Found, err error) {
 	for _, kind := range kinds {
 		f, err := k.IAM.Get(ctx, kind, name)
@@ -45,10 +45,10 @@ func (k *Keeper) named(ctx context.Context, name string) (all []Found, err error
 	return all, nil
 }
 
-// listMost is the most that IAM gives in a page.
+// listMost is how many principals IAM lists in a page at most.
 const listMost = 1000
 
-// owned reads a principal, and fails if it is not the binding's: it stays as it is.
+// owned reads a principal. It fails if the principal is not the binding's, and leaves it as it is.
 func (k *Keeper) owned(ctx context.Context, f Found, tags provider.Tags) (Found, error) {
 	full, err := k.IAM.Get(ctx, f.Kind, f.Name)
 	if err != nil {
@@ -63,8 +63,8 @@ func (k *Keeper) owned(ctx context.Context, f Found, tags provider.Tags) (Found,
 	return full, nil
 }
 
-// Unbind removes the principals of a binding by a step, as provider.Provider has it: a
-// user, a role, or both, where the plan has changed midway.
+// Unbind removes the principals of a binding in steps, like provider.Provider: a user, a role, or
+// both if the plan was changed in between.
 func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
 	tags := provider.BindingTagsOf(b)
 	all, err := k.principalsOf(ctx, tags)
@@ -77,7 +77,7 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.St
 	again := provider.Status{Percent: 50, Description: "Removing the credentials", After: time.Second}
 	for _, f := range all {
 		_, err := k.owned(ctx, f, tags)
-		if awserr.Is(err, awserr.Absent) { // just deleted, or just made: the next list will tell
+		if awserr.Is(err, awserr.Absent) { // just deleted, or just made: the next list will show
 			again.After = askAgain
 			continue
 		}
@@ -91,7 +91,7 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.St
 	return again, nil
 }
 
-// principalsOf gives the principals of a binding: those that the lists show, or else those of
+// principalsOf returns the principals of a binding: those that the lists show, or else those with
 // its name, which the lists may not show yet.
 func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]Found, error) {
 	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
@@ -101,9 +101,9 @@ func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]Found,
 	return k.named(ctx, k.Scope.Binding(tags))
 }
 
-// remove deletes a principal of ours, its keys first, so that it opens nothing from then on.
-// Where IAM does not delete it because of things that others have hung on it, those are
-// detached, and the next call deletes it.
+// remove deletes one of the broker's principals, its keys first, so that it gives no access from
+// then on. If IAM does not delete it because others have attached things to it, remove detaches
+// them, and the next call deletes it.
 func (k *Keeper) remove(ctx context.Context, f Found) error {
 	if f.Kind == plan.User {
 		if _, err := k.revoke(ctx, f.Name, ""); err != nil {
@@ -136,8 +136,8 @@ func absentIsFine(err error) error {
 	return err
 }
 
-// hard makes a failure of an error that only an operator can end: at once, or once it cannot
-// come any more from a change that is not known everywhere. The log tells what to do.
+// hard turns an error that only an operator can mend into a failure: at once, or, for a missing
+// right, once a recent change of rights can no longer explain it. The log says what to do.
 func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
 	if _, failed := errors.AsType[*provider.Failure](err); failed || err == nil {
 		return err

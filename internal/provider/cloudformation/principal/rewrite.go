@@ -8,13 +8,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// rewrites is how many policies one step changes.
+// rewrites is how many policies one step changes at most.
 const rewrites = 25
 
-// Rewrite gives all principals of an instance the policy of m with these values, and has roles
-// be assumed by those that m names; it leaves principals alone that are so. It is called again
-// until it is done. It reads each principal by a call or two: an instance of some hundred
-// bindings fits into a step.
+// Rewrite gives all principals of an instance the policy of m with these values, and lets only the
+// principals that m names assume its roles. It leaves a principal alone that has all this already.
+// It is called again until it reports done. It reads each principal with a call or two, so an
+// instance of some hundred bindings fits into one step.
 func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool,
 	err error) {
 	of := provider.TagsOf(in)
@@ -34,7 +34,7 @@ func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Setti
 			return false, t.wrong("rewriting", err)
 		}
 		rewrote, err := r.principal(ctx, f, document)
-		if absentIsFine(err) != nil { // absent, as its binding was just removed
+		if absentIsFine(err) != nil { // it is absent if its binding was just removed
 			return false, k.hard(in.Operation, "rewriting a policy", err)
 		}
 		if rewrote {
@@ -47,7 +47,7 @@ func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Setti
 	return true, nil
 }
 
-// rewriting is one call of Rewrite.
+// A rewriting is one call of Rewrite.
 type rewriting struct {
 	*Keeper
 	of        provider.Tags // the instance's
@@ -55,8 +55,8 @@ type rewriting struct {
 	partition string
 }
 
-// principal changes one principal if it differs, and reports whether it did. It revokes keys
-// beside the recorded one.
+// principal changes one principal if it differs from the wanted one, and reports whether it did.
+// Before it changes the policy of a user, it revokes all keys but the recorded one.
 func (r *rewriting) principal(ctx context.Context, f Found, document string) (bool, error) {
 	has, err := r.IAM.Policy(ctx, f.Kind, f.Name, policyName)
 	if absentIsFine(err) != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// NewIAM is the IAM of the account that a config leads to.
+// NewIAM returns the IAM of the account that a config leads to.
 func NewIAM(cfg aws.Config) IAM { return sdk{iam.NewFromConfig(cfg)} }
 
-// sdk is IAM by AWS's SDK, which repeats calls where that is safe.
+// sdk implements IAM with AWS's SDK, which repeats calls where that is safe.
 type sdk struct{ c *iam.Client }
 
-// either makes the call of a role, or that of a user.
+// either makes the call for a role, or the one for a user.
 func either[RoleIn, RoleOut, UserIn, UserOut any](ctx context.Context, kind plan.Principal,
 	ofRole call[RoleIn, RoleOut], role RoleIn, ofUser call[UserIn, UserOut], user UserIn) (err error) {
 	if kind == plan.Role {
@@ -179,8 +179,8 @@ func (s sdk) Keys(ctx context.Context, user string) (keys []KeyInfo, err error) 
 	return keys, nil
 }
 
-// CreateKey implements Keys. The SDK does not repeat it: after a lost answer, that
-// would make a second key.
+// CreateKey implements Keys. The SDK does not repeat the call: after a lost answer, that would make
+// a second key.
 func (s sdk) CreateKey(ctx context.Context, user string) (Key, error) {
 	out, err := s.c.CreateAccessKey(ctx, &iam.CreateAccessKeyInput{UserName: &user},
 		func(o *iam.Options) { o.Retryer = aws.NopRetryer{} })

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A trustPolicy says who may assume a role. IAM writes one name without a list.
+// A trustPolicy says who may assume a role. IAM writes a single name without a list.
 type trustPolicy struct {
 	Version   string
 	Statement []trustStatement
@@ -19,7 +19,7 @@ type trustPolicy struct {
 
 type trustStatement struct {
 	Effect    string
-	Action    any // one text; in what somebody else has written, it may be a list
+	Action    any // one text; a list is possible in a trust policy that somebody else has written
 	Principal struct{ AWS iampolicy.Texts }
 	Condition struct {
 		StringEquals map[string]string
@@ -28,8 +28,8 @@ type trustStatement struct {
 
 const externalIDKey = "sts:ExternalId"
 
-// trust lets the principals that a plan names assume a role, and only with the binding's
-// external id.
+// trust returns a policy that lets the principals that a plan names assume a role, only with the
+// binding's external id.
 func trust(assume []string, partition, externalID string) (trustPolicy, error) {
 	s := trustStatement{Effect: iampolicy.EffectAllow, Action: "sts:AssumeRole"}
 	for _, name := range assume {
@@ -49,13 +49,13 @@ func trust(assume []string, partition, externalID string) (trustPolicy, error) {
 }
 
 func (p trustPolicy) document() string {
-	raw, _ := json.Marshal(p) // texts
+	raw, _ := json.Marshal(p) // texts always encode
 	return string(raw)
 }
 
-// entrust has a role be assumed by those alone that a plan names now, with the external id that
-// it has, and reports whether that was different. A trust that somebody else has written,
-// without such an id, stays.
+// entrust lets only the principals that a plan names now assume a role, with the role's present
+// external id, and reports whether it changed the trust policy. It leaves a trust policy without an
+// external id alone: somebody else has written it.
 func (k *Keeper) entrust(ctx context.Context, role Found, m plan.Settings, partition string) (bool, error) {
 	var has trustPolicy
 	err := json.Unmarshal([]byte(role.Trust), &has)
@@ -71,7 +71,7 @@ func (k *Keeper) entrust(ctx context.Context, role Found, m plan.Settings, parti
 	return true, k.IAM.SetTrust(ctx, role.Name, want.document())
 }
 
-// sameNames compares names in any order.
+// sameNames compares names, in any order.
 func sameNames(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
