@@ -12,7 +12,7 @@ type Error struct {
 	// of its own. Line counts from 1; 0 for the whole file.
 	File string
 	Line int
-	// What is the mistake and Remedy its remedy, in lower case, without a full stop.
+	// The mistake, and its remedy: both in lower case, without a full stop.
 	What, Remedy string
 	// Cause is the underlying error, if it says more; else nil.
 	Cause error
