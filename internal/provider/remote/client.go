@@ -1,11 +1,10 @@
-// Package remote calls a provider that runs in another function: inside the VPC of the servers
-// that it talks to. It owns both ends and the messages between them: the client, which is a
-// provider to the worker and an inventory to the reaper, and the handler of the function
-// inside.
+// Package remote calls a provider that runs in another function, inside the VPC of the servers that
+// it talks to. It owns both ends and the messages between them: the client, which is a provider to
+// the worker and an inventory to the reaper, and the handler of the function inside.
 //
-// The function inside has no rights and no state: a call gives it all that it needs, secrets
-// included, and it answers the result. Records, leases and sealing stay outside. Neither side
-// logs anything of a call.
+// The function inside has no rights and no state: a call gives it all that it needs, including
+// secrets, and it returns the result. Records, leases and sealing stay outside. Neither side logs
+// the content of a call.
 package remote
 
 import (
@@ -26,8 +25,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
-// Invoker is *lambda.Client as a client calls it. It blocks until the function has answered. A
-// client never repeats a call by itself.
+// Invoker is the part of *lambda.Client that a client calls. Invoke blocks until the function has
+// answered. A client never repeats a call by itself.
 type Invoker interface {
 	Invoke(ctx context.Context, in *lambda.InvokeInput, opts ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
@@ -39,28 +38,29 @@ type Options struct {
 	// Function is the ARN of the function inside.
 	Function string
 	Reach    Reach
-	// Outside is the provider as it would be without a VPC: its times, the names of its
-	// targets, and its abilities. The client calls nothing of it but Targets.
+	// Outside is the provider as it would be without a VPC: its times, the names of its targets,
+	// and its abilities. The client calls only its Targets.
 	Outside wired.Provider
 }
 
-// A Reach tells the provider inside how to reach its targets. The zero Reach is for one that
-// needs nothing.
+// A Reach tells the provider inside how to reach its targets. The zero Reach is for a provider that
+// needs no such knowledge.
 type Reach struct {
-	// LookUp says how to reach targets today: the addresses and passwords with which the
-	// provider inside is opened. It gets the targets that the call names, and none for a page
-	// of the inventory, which is of all.
+	// LookUp returns how to reach targets today: the addresses and passwords with which the
+	// provider inside is opened. Its argument is the targets that the call names; none for a page
+	// of the inventory, which covers all targets.
 	LookUp func(ctx context.Context, targets []provider.Target) (json.RawMessage, error)
-	// Forget is called when a call with that knowledge met a fault: it may be out of date.
+	// Forget is called when a call with that knowledge met a fault, since the knowledge may be out
+	// of date.
 	Forget func()
 }
 
-// New gives the provider and its inventory. It calls nothing. Each call is one
-// Invoke, which the caller's context has to end.
+// New returns the provider and its inventory. It makes no call. Each call of the provider is one
+// Invoke, which the caller's context has to limit.
 func New(invoker Invoker, o Options) wired.Provider {
 	c := &client{invoker: invoker, Options: o}
 	w := o.Outside
-	w.Provider, w.Identifier, w.Close = c, nil, nil // the function inside proves a target on its own way there
+	w.Provider, w.Identifier, w.Close = c, nil, nil // the function inside proves the target of each call itself
 	if w.Inventory != nil {
 		w.Inventory = c
 	}
@@ -135,7 +135,7 @@ func (c *client) List(ctx context.Context, cursor string) ([]provider.Holding, s
 func (c *client) page(ctx context.Context, r request) ([]provider.Holding, string, error) {
 	a, err := c.call(ctx, r)
 	switch {
-	case a.Page != nil: // perhaps beside an error: one target of several did not answer
+	case a.Page != nil: // perhaps with an error: one of several targets did not answer
 		return a.Page.Holdings, a.Page.Next, err
 	case err != nil:
 		return nil, "", err
@@ -216,7 +216,7 @@ func (c *client) step(ctx context.Context, r request) (provider.Status, error) {
 	return *a.Status, nil
 }
 
-// call is one Invoke.
+// call calls the function inside with one Invoke.
 func (c *client) call(ctx context.Context, r request) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
@@ -244,8 +244,8 @@ func (c *client) call(ctx context.Context, r request) (answer, error) {
 	case err != nil:
 		return answer{}, &unanswered{fmt.Errorf("calling provider %q inside the VPC: %w", c.Provider, err)}
 	case out.FunctionError != nil:
-		// The function may have died in the middle of its own call. Its message may repeat its
-		// input.
+		// The function may have died in the middle of a call of its own. Its error message may
+		// repeat its input, so it is dropped.
 		return answer{}, &unanswered{
 			fmt.Errorf("the function of provider %q inside the VPC has failed: its log says why", c.Provider),
 		}
@@ -270,26 +270,26 @@ func (c *client) call(ctx context.Context, r request) (answer, error) {
 	return a, nil
 }
 
-// answerTime is how long before this call the one inside ends, so that its end is known here:
-// two calls that both run would be two callers to a cloud.
+// answerTime is how much earlier the call inside ends than this one, so that its end is known here:
+// if both were running, a cloud would have two callers.
 const answerTime = time.Second
 
-// once keeps the SDK from repeating a call: the first one may still run inside.
+// once keeps the SDK from repeating a call, since the first one may still be running inside.
 func once(o *lambda.Options) { o.Retryer = aws.NopRetryer{} }
 
-// refused reports whether Lambda has not even begun the call: the caller may not make it, it is
-// too large, or there are too many.
+// refused reports whether Lambda has not even begun the call: the caller may not make it, it is too
+// large, or there are too many calls.
 func refused(err error) bool {
 	var r *smithyhttp.ResponseError
 	return errors.As(err, &r) && r.HTTPStatusCode() >= http.StatusBadRequest &&
 		r.HTTPStatusCode() < http.StatusInternalServerError
 }
 
-// unanswered is a call that may still run, or land, inside. It counts as a call of the caller's
-// own whose time was up.
+// unanswered is the error of a call that may still run or take effect inside. It counts as a call
+// of the caller's own that ran out of time.
 type unanswered struct{ err error }
 
 func (e *unanswered) Error() string { return e.err.Error() }
 
-// Unwrap implements errors.Unwrap of several.
+// Unwrap lets errors.Is and errors.As find both the cause and context.DeadlineExceeded.
 func (e *unanswered) Unwrap() []error { return []error{e.err, context.DeadlineExceeded} }

@@ -14,28 +14,28 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
-// Open gives a provider that reaches its targets by reach, the answer of the client's LookUp;
-// nil if it needs none. It is called for each call, and may give the same provider again,
-// unless that has a Close, which is called after each call. Its error is logged: it repeats
-// nothing of reach.
+// Open returns a provider that reaches its targets with reach, the result of the client's LookUp;
+// nil if the provider needs none. It is called for each call. It may return the same provider
+// again, unless the provider has a Close, which is called after each call. Its error is logged: it
+// must not repeat anything of reach.
 type Open func(reach json.RawMessage) (wired.Provider, error)
 
-// A Handler serves calls. It is a lambda.Handler.
+// A Handler serves calls of clients. It is a lambda.Handler.
 type Handler struct {
 	providers map[string]Open
 	log       *slog.Logger
 }
 
-// NewHandler makes one for providers, by their names.
+// NewHandler returns a handler for providers, by their names.
 func NewHandler(providers map[string]Open, log *slog.Logger) *Handler {
 	return &Handler{providers: providers, log: log}
 }
 
-// Invoke serves one call. It answers faults, too, and gives no error: Lambda would log its
-// text. The answer holds secrets.
+// Invoke serves one call. It answers faults, too, and never returns an error, since Lambda would
+// log its text. The answer holds secrets.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	out, err := encode(h.serve(logs.Begin(ctx), payload))
-	if err != nil { // a provider gave what is no JSON
+	if err != nil { // a provider returned something that JSON cannot express
 		h.log.ErrorContext(ctx, "an answer cannot be encoded", "error", fmt.Sprintf("%T", err))
 		out, err = encode(answer{Version: version, Fault: &fault{What: "its answer cannot be encoded"}})
 	}
@@ -46,7 +46,7 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 	var r request
 	defer func() {
 		if p := recover(); p != nil {
-			_ = logs.Panicked(ctx, h.log, p, "provider", r.Provider, "verb", r.Verb) // it is in the log now
+			_ = logs.Panicked(ctx, h.log, p, "provider", r.Provider, "verb", r.Verb) // the panic is in the log now
 			a = answer{Fault: &fault{What: "it panicked: its log says where", Unanswered: true}}
 		}
 		a.Version = version
@@ -70,7 +70,7 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 		ctx, cancel = context.WithDeadline(ctx, r.Until)
 		defer cancel()
 	}
-	// A call that comes too late begins nothing: its caller has gone.
+	// A call that comes too late begins nothing: its caller has given up.
 	if err := ctx.Err(); err != nil {
 		return h.fault(ctx, r, "the call came too late", err)
 	}
@@ -85,7 +85,7 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 	return h.ask(ctx, w, r)
 }
 
-// errLacks says that the provider inside does less than the one outside.
+// errLacks says that the provider inside lacks an ability of the one outside.
 var errLacks = errors.New("the provider inside the VPC lacks what is asked of it")
 
 // ask makes the call.
@@ -125,8 +125,8 @@ func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
 	return answer{Status: &st, Epoch: at}
 }
 
-// prove proves the target of a step. The step goes no further if it has learnt its target, or
-// is at another one.
+// prove proves the target of a step. The step goes no further if it has just learnt its target, or
+// if the target is another one.
 func prove(ctx context.Context, w wired.Provider, r request) (provider.Status, error) {
 	in, is := r.instance()
 	if !is {
@@ -139,7 +139,7 @@ func prove(ctx context.Context, w wired.Provider, r request) (provider.Status, e
 	return *learnt, err
 }
 
-// step makes a call of a step.
+// step calls the provider's method for the verb of a step.
 func step(ctx context.Context, w wired.Provider, r request) (st provider.Status, err error) {
 	switch r.Verb {
 	case verbProvision:
@@ -155,7 +155,7 @@ func step(ctx context.Context, w wired.Provider, r request) (st provider.Status,
 	}
 	switch {
 	case r.Verb == verbRefuses && w.Refuser == nil:
-		return st, nil // it refuses nothing
+		return st, nil // a provider without a Refuser refuses nothing
 	case r.Verb == verbRefuses:
 		return st, w.Refuser.Refuses(ctx, *r.Instance)
 	case r.Verb == verbQuarantine && w.Quarantiner != nil:
@@ -168,7 +168,7 @@ func step(ctx context.Context, w wired.Provider, r request) (st provider.Status,
 	return st, errLacks
 }
 
-// reconcile makes a call of a reconciler: the status has the target.
+// reconcile calls the reconciler's method for the verb. For a survey, the status has the target.
 func reconcile(
 	ctx context.Context, reconciler wired.Reconciler, r request,
 ) (st provider.Status, at target.Epoch, out *page, err error) {
@@ -185,8 +185,8 @@ func reconcile(
 	return st, at, out, err
 }
 
-// fault logs what happened, and answers only that it passes. It logs passing errors, which the
-// worker does not see; the worker logs troubles, so that each is logged once.
+// fault answers that a temporary error occurred. It logs the error, which the worker does not see,
+// unless it is a trouble: the worker logs troubles, so that each is logged once.
 func (h *Handler) fault(ctx context.Context, r request, what string, err error) answer {
 	var trouble *target.Trouble
 	if !errors.As(err, &trouble) {
@@ -196,7 +196,8 @@ func (h *Handler) fault(ctx context.Context, r request, what string, err error) 
 	return answer{Fault: &fault{What: what, Unanswered: late, Trouble: trouble}}
 }
 
-// subject is whose the call is; nothing for the inventory.
+// subject returns the tags of the instance or binding that the call is about; zero for the
+// inventory.
 func (r request) subject() provider.Tags {
 	switch {
 	case r.Instance != nil:

@@ -12,12 +12,12 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// version is the version of the messages. Raise it when a member changes its meaning; a new
-// member needs nothing, since a program that does not know it takes the whole for another
+// version is the version of the messages. Raise it when a member changes its meaning. A new member
+// needs no new version: a program that does not know it rejects the whole message as another
 // version's.
 const version = 1
 
-// The verbs.
+// These are the verbs of requests.
 const (
 	verbProvision   = "provision"
 	verbUpdate      = "update"
@@ -35,29 +35,29 @@ const (
 	verbDescribe    = "describe"
 )
 
-// reconciles are the verbs of a reconciler.
+// reconciles lists the verbs of a reconciler.
 var reconciles = []string{verbSurvey, verbHoldings, verbAdvance}
 
-// A request is one call. It holds secrets: it is never logged or stored.
+// A request is one call of the function inside. It holds secrets: it is never logged or stored.
 type request struct {
 	Version  int    `json:"version"`
 	Provider string `json:"provider"`
 	Verb     string `json:"verb"`
-	// Until is when the caller gives up; zero if only the function's own end ends the call.
+	// Until is when the caller gives up; zero if only the function's own time limit ends the call.
 	Until time.Time `json:"until,omitzero"`
-	// Reach is the answer of LookUp, in the provider's own form.
+	// Reach is the result of LookUp, in the provider's own form.
 	Reach json.RawMessage `json:"reach,omitempty"`
 	// Instance to Epochs are the arguments of the verb.
 	Instance *provider.Instance `json:"instance,omitempty"`
 	Binding  *provider.Binding  `json:"binding,omitempty"`
 	Holding  *provider.Holding  `json:"holding,omitempty"`
-	Former   *provider.Tags     `json:"former,omitempty"` // who had the holding
+	Former   *provider.Tags     `json:"former,omitempty"` // the former owner of the holding
 	Cursor   string             `json:"cursor,omitempty"`
 	Epochs   *epochs            `json:"epochs,omitempty"`
 }
 
-// instance is the one that a step is about, as far as the call tells it; false for a call
-// about none.
+// instance returns the instance that a step is about, as far as the call describes it; false for a
+// call that is about no instance.
 func (r request) instance() (provider.Instance, bool) {
 	switch {
 	case r.Instance != nil:
@@ -70,7 +70,7 @@ func (r request) instance() (provider.Instance, bool) {
 	return provider.Instance{}, false
 }
 
-// targets are those that the call names.
+// targets returns the targets that the call names.
 func (r request) targets() (all []provider.Target) {
 	if r.Epochs != nil {
 		return append(all, r.Epochs.Target)
@@ -85,42 +85,42 @@ func (r request) targets() (all []provider.Target) {
 	return all
 }
 
-// epochs are what the verbs of a reconciler take.
+// epochs are the arguments of a reconciler's verbs.
 type epochs struct {
 	Target provider.Target `json:"target"`
 	From   target.Epoch    `json:"from,omitzero"`
 	To     target.Epoch    `json:"to,omitzero"`
 }
 
-// An answer has exactly one of its members beside the version and the epoch, or a page and the
-// fault that some of its targets met.
+// An answer has exactly one of its members besides the version and the epoch; or a page together
+// with the fault that some of its targets met.
 type answer struct {
 	Version int               `json:"version"`
 	Status  *provider.Status  `json:"status,omitempty"`
 	Failure *provider.Failure `json:"failure,omitempty"`
 	Page    *page             `json:"page,omitempty"`
 	Facts   *provider.Facts   `json:"facts,omitempty"`
-	Epoch   target.Epoch      `json:"epoch,omitzero"` // of a target, beside a status
+	Epoch   target.Epoch      `json:"epoch,omitzero"` // the epoch of a target, with a status
 	Fault   *fault            `json:"fault,omitempty"`
 }
 
-// A page is one of the inventory's.
+// A page is a page of the inventory.
 type page struct {
 	Holdings []provider.Holding `json:"holdings"`
 	Next     string             `json:"next,omitempty"`
 }
 
-// A fault passes. It is in words of this package: the log of the function that met it has the
-// details.
+// A fault is a temporary error. It describes itself in words of this package: the log of the
+// function that met it has the details.
 type fault struct {
 	What string `json:"what"`
-	// Unanswered: a call into the network was begun, and may still land.
+	// Unanswered says that a call into the network was begun, and may still take effect.
 	Unanswered bool `json:"unanswered,omitempty"`
-	// Trouble is for an operator to end: the caller logs it.
+	// Trouble is a problem that an operator has to mend: the caller logs it.
 	Trouble *target.Trouble `json:"trouble,omitempty"`
 }
 
-// encode gives JSON that leaves texts as they were.
+// encode returns a value as JSON, without HTML escapes in its texts.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -129,13 +129,13 @@ func encode(v any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// errVersion: the other function is of another version. It passes, since a
-// deploy replaces one after the other.
+// errVersion says that the other function has another version. The error is temporary, since a
+// deploy replaces one function after the other.
 var errVersion = errors.New("the function inside the VPC is of another version: a deploy is under way")
 
-// decode refuses members that it does not know: a call without a member that another version
-// understands would be another call. Numbers keep their digits. The error repeats nothing of
-// the input.
+// decode refuses members that it does not know: without a member that another version understands,
+// a call would have another meaning. Numbers keep their digits. The error repeats nothing of the
+// input.
 func decode(raw []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()

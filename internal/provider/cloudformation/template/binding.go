@@ -11,7 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// binding reads the policy of a binding, and checks all texts that are filled in.
+// binding reads the policy of a binding, and checks all texts that values are filled into.
 func (c *checker) binding(known map[string]bool) {
 	if c.policyName == "" {
 		if _, err := fs.Stat(c.Files, policyFile); err != nil && !c.Bindable {
@@ -46,8 +46,8 @@ func (c *checker) text(setting, text string, known map[string]bool) {
 	c.fill(text, known, func(what, mend string) { c.about(setting, what, mend) })
 }
 
-// times refuses a stack operation that outlasts the operation that it is for: the
-// platform would hear of a failure while CloudFormation still works.
+// times refuses a stack operation that may outlast the operation it belongs to: the platform would
+// hear of a failure while CloudFormation is still working.
 func (c *checker) times() {
 	if most := int(c.Deadline.Minutes()); c.Deadline > 0 && cmp.Or(c.Minutes, plan.DefaultMinutes) >= most && c.Existing == nil {
 		c.about("minutes", fmt.Sprintf("has to be less than the %d of the plan's maximum_polling_duration; %d unless given", most,

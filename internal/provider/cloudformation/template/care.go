@@ -8,8 +8,8 @@ import (
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// A rule is what a careful engineer writes into a resource of a type: the value of a
-// property, at a path. An empty value is for any.
+// A rule is the value of a property that a careful engineer sets for a type of resource. An empty
+// value allows any but false.
 type rule struct{ kind, path, value, mend string }
 
 var careful = []rule{
@@ -36,8 +36,8 @@ var careful = []rule{
 	{"AWS::Neptune::DBCluster", "StorageEncrypted", "true", "write true"},
 }
 
-// care warns of what a careful engineer would not leave so: it is the operator's to
-// decide. What depends on who orders is left alone.
+// care warns of settings that a careful engineer would avoid: the operator decides about them. It
+// ignores properties whose value depends on the order.
 func (c *checker) care() {
 	for name, r := range sorted.Map(c.resources) {
 		if r.condition != "" && c.condition(r.condition) == false {
@@ -57,7 +57,8 @@ func (c *checker) care() {
 	}
 }
 
-// satisfied reports whether one of a rule's properties is as it says, or left open.
+// satisfied reports whether one of a rule's properties has the required value, or a value that is
+// still open.
 func satisfied(properties any, r rule) bool {
 	for path := range strings.SplitSeq(r.path, "|") {
 		v := project(properties, strings.Split(path, "/"))
@@ -71,16 +72,16 @@ func satisfied(properties any, r rule) bool {
 	return false
 }
 
-// policies are the types that hold the policy of another, and the property that says
-// of which.
+// policies maps types to the type that holds their policy, and to the property of it that names the
+// resource.
 var policies = map[string]struct{ kind, of string }{
 	"AWS::S3::Bucket": {"AWS::S3::BucketPolicy", "Bucket"},
 	"AWS::SQS::Queue": {"AWS::SQS::QueuePolicy", "Queues"},
 	"AWS::SNS::Topic": {"AWS::SNS::TopicPolicy", "Topics"},
 }
 
-// tls warns of what can be reached without encryption: these services answer on plain
-// HTTP, too, unless a policy denies it.
+// tls warns of resources that can be used without encryption: these services also answer plain
+// HTTP, unless a policy denies it.
 func (c *checker) tls(name string, r resource) {
 	policy, has := policies[r.kind]
 	if !has {
@@ -105,7 +106,7 @@ func refersTo(v any, name string) (found bool) {
 	return found
 }
 
-// statementsOf gives the statements of a policy document in a template.
+// statementsOf returns the statements of a policy document in a template.
 func statementsOf(document any) (all []mapping) {
 	object, _ := document.(mapping)
 	for _, item := range items(object["Statement"]) {
@@ -116,7 +117,7 @@ func statementsOf(document any) (all []mapping) {
 	return all
 }
 
-// opened warns of policies that let everybody in, and of networks that are open to all.
+// opened warns of policies that let everybody in, and of rules that admit all networks.
 func (c *checker) opened(at, name string, r resource, properties any) {
 	walk(properties, at, func(at string, v any) {
 		object, _ := v.(mapping)

@@ -1,8 +1,8 @@
-// Package template looks at the four files of an offering of AWS services when the
-// catalog is compiled: the template, what CloudFormation may do for it, what a binding
-// may do, and the settings of each plan. It refuses what would fail, or be a way in,
-// only when a user orders; and it derives from the schemas of AWS's resources what an
-// update may change. Nothing that starts cold imports it.
+// Package template checks the four files of an offering of AWS services when the catalog is
+// compiled: the template, the permissions of CloudFormation, the policy of a binding, and the
+// settings of each plan. It refuses what would otherwise fail, or open a way in, only when a user
+// orders. From the schemas of AWS's resources, it derives what an update may change. No program
+// that has to start fast imports it.
 package template
 
 import (
@@ -20,24 +20,24 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// The words of shapes that keep instances with a stack from plans of something that
-// exists, and the other way: a stack would stay behind, or be looked for in vain.
+// These words in shapes separate instances with a stack from plans of existing resources. If an
+// instance could change from one to the other, a stack would stay behind, or be looked for in vain.
 const (
 	shapeStack    = "stack"
 	shapeExisting = "existing"
 )
 
-// A checker reads a plan and its files, and collects what is wrong with them.
+// A checker reads a plan and its files, and collects their problems.
 type checker struct {
 	check.Plan
 	settings
-	*model           // of the template; empty for a plan of something that exists
+	*model           // of the template; empty for a plan with an existing resource
 	memo     mapping // see once
 	problems []error
 }
 
-// Check is a check.Func. The snapshot is a plan.Settings, and the template and the
-// permissions are kept as files of the compiled catalog, as JSON without spaces.
+// Check is a check.Func. The snapshot is a plan.Settings. Check keeps the template and the
+// permissions as files of the compiled catalog, as JSON without spaces.
 func Check(checked check.Plan) (json.RawMessage, error) {
 	c := checker{Plan: checked, model: &model{}}
 	c.settings, c.problems = readSettings(checked.Settings)
@@ -66,10 +66,10 @@ func (c *checker) add(err error) {
 
 func (c *checker) about(setting, what, mend string) { c.add(advice.For(setting, what, mend)) }
 
-// wrong notes what is wrong with the template.
+// wrong notes a problem of the template.
 func (c *checker) wrong(at, what, mend string) { c.add(c.problem(at, what, mend)) }
 
-// values are the names of Values that a plan's texts may have, beside outputs.
+// values returns the names of the Values that a plan's texts may use, besides outputs.
 func values(existing *plan.Existing) map[string]bool {
 	known := map[string]bool{plan.ValueRegion: true, plan.ValueAccount: true, plan.ValuePartition: true, plan.ValueSuffix: true,
 		plan.ValuePrefix: true}
@@ -86,7 +86,7 @@ func values(existing *plan.Existing) map[string]bool {
 	return known
 }
 
-// file reads one of the offering's files, and says which it was.
+// file reads one of the offering's files: the one that the settings name, or else the usual one.
 func (c *checker) file(named, otherwise string) *document {
 	if named == "" {
 		named = otherwise
@@ -104,8 +104,8 @@ func (c *checker) file(named, otherwise string) *document {
 	return d
 }
 
-// keep has the compiled catalog carry a value, as short as JSON is: what was written in
-// another way has the same digest.
+// keep puts a value into the compiled catalog, as compact JSON, so that files that differ only in
+// their form have the same digest. It returns the digest.
 func (c *checker) keep(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *checker) keep(v any) string {
 	return c.Keep(text)
 }
 
-// named is the file of the template: the one that the settings name, or the usual one.
+// named returns the name of the template's file: the one in the settings, or the usual one.
 func named(setting string, files fs.FS) string {
 	if setting != "" {
 		return setting
@@ -131,8 +131,8 @@ func named(setting string, files fs.FS) string {
 	return templateFile
 }
 
-// FileOf is the file of a plan's template in the offering's folder, which Check has
-// taken; empty for a plan of something that exists.
+// FileOf returns the name of the template's file of a plan that Check has accepted, in the
+// offering's folder; empty for a plan with an existing resource.
 func FileOf(checked check.Plan) string {
 	s, _ := readSettings(checked.Settings)
 	if s.Existing != nil {
@@ -141,8 +141,8 @@ func FileOf(checked check.Plan) string {
 	return named(s.templateName, checked.Files)
 }
 
-// stack reads what an instance's stack is made by, and gives the names that texts may
-// have: its outputs beside the values that all have.
+// stack reads the parts of which an instance's stack is made. It returns the names that texts may
+// use: the stack's outputs, and the values that all plans have.
 func (c *checker) stack() map[string]bool {
 	d := c.file(named(c.templateName, c.Files), templateFile)
 	permissions := c.file(c.permissionsName, permissionsFile)
@@ -161,7 +161,7 @@ func (c *checker) stack() map[string]bool {
 	for name, r := range c.resources {
 		c.Resources[name] = r.kind
 	}
-	c.Accepts = []string{} // never nil: that would be any
+	c.Accepts = []string{} // never nil, which would mean any
 	for name, s := range c.Parameters {
 		s.Secret = c.declared[name].secret
 		c.Parameters[name] = s
@@ -181,11 +181,11 @@ func (c *checker) stack() map[string]bool {
 	return c.outputNames()
 }
 
-// looked are the types of resources whose contents a deletion looks at.
+// looked lists the types of resources whose contents a deletion looks at.
 var looked = []string{"AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::DynamoDB::Table"}
 
-// deletion refuses a rule that nothing would follow. Unless a plan has one, nothing
-// that holds data goes.
+// deletion refuses a rule for the contents that the broker cannot follow. If the plan has no rule,
+// the default is to refuse the deletion of an instance that is not empty.
 func (c *checker) deletion() {
 	can := slices.ContainsFunc(slices.Collect(maps.Values(c.Resources)), func(kind string) bool {
 		return slices.Contains(looked, kind)

@@ -8,8 +8,8 @@ import (
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// A condition is that of a statement: all its tests hold. The case of operators and keys
-// does not count.
+// A condition is the condition of a statement: all its tests must hold. The case of operators and
+// keys does not matter.
 type condition []test
 
 type test struct {
@@ -28,9 +28,9 @@ func conditionOf(written any) (c condition) {
 	return c
 }
 
-// bounds reports whether the condition holds keys to chosen values: a test that is true without
-// the key, or for other values, does not. That one of several values fits is enough for the
-// tags of a resource, and not for the arguments of a call.
+// bounds reports whether the condition limits a key to chosen values. A test that holds without the
+// key, or for other values, does not. For the tags of a resource, it is enough if one of several
+// values fits; for the arguments of a call, it is not.
 func (c condition) bounds(key func(lower string) bool, oneIsEnough bool) bool {
 	return slices.ContainsFunc(c, func(t test) bool {
 		if t.operator == "null" || strings.Contains(t.operator, "not") || strings.HasSuffix(t.operator, "ifexists") ||
@@ -43,20 +43,20 @@ func (c condition) bounds(key func(lower string) bool, oneIsEnough bool) bool {
 	})
 }
 
-// ofAll reports whether the test holds of a call that lacks the key.
+// ofAll reports whether the test also holds for a call that lacks the key.
 func (t test) ofAll() bool { return strings.HasPrefix(t.operator, "forallvalues:") }
 
-// isAny reports whether a value of a condition is as good as none.
+// isAny reports whether a value of a condition limits nothing.
 func isAny(value string) bool { return strings.Trim(value, "*?") == "" || isEverything(value) }
 
-// present reports whether the condition asks that a call has the key.
+// present reports whether the condition requires that a call has the key.
 func (c condition) present(key string) bool {
 	return slices.ContainsFunc(c, func(t test) bool {
 		return t.operator == "null" && strings.EqualFold(t.key, key) && strings.Trim(fmt.Sprint(t.values), "[]") == "false"
 	})
 }
 
-// vacuous are the keys that are tested for all values, without a test that there are any.
+// vacuous returns the keys that are tested with ForAllValues, without a test that they are present.
 func (c condition) vacuous() (all []string) {
 	for _, t := range c {
 		if t.ofAll() && !c.present(t.key) {
@@ -66,17 +66,17 @@ func (c condition) vacuous() (all []string) {
 	return all
 }
 
-// ofResources reports whether a key, in lower case, tells one resource from others:
-// tags do, of what is there or of what is made, and the names of keys.
+// ofResources reports whether a key, in lower case, tells one resource from others: the tags of an
+// existing or new resource do, and the aliases of keys.
 func ofResources(key string) bool {
 	_, name, _ := strings.Cut(key, ":")
 	return strings.HasPrefix(name, "resourcetag/") || strings.HasPrefix(name, "requesttag/") ||
 		key == "kms:resourcealiases" || key == "kms:requestalias"
 }
 
-// A deputy is an action that has another service act, with rights that the caller lacks: a
-// queue that trusts SNS takes messages of any topic. Keys of a condition bound each; there are
-// no keys where AWS has none.
+// A deputy is an action that makes another service act, with rights that the caller lacks: a queue
+// that trusts SNS takes messages from any topic. Condition keys limit each action; keys is nil if
+// AWS has none.
 type deputy struct {
 	action string
 	keys   []string
@@ -96,12 +96,12 @@ var deputies = []deputy{
 	{"sqs:SetQueueAttributes", nil},
 }
 
-// deputies refuses actions by which other services would act for a binding anywhere.
+// deputies refuses actions with which other services would act for a binding anywhere.
 func (c *checker) deputies(s statement) {
 	for i, action := range s.actions {
 		for _, one := range deputies {
 			_, verb, _ := strings.Cut(action, ":")
-			wide := strings.Trim(verb, "*") == "" // which is refused by itself
+			wide := strings.Trim(verb, "*") == "" // actions refuses it
 			if !s.allows || wide || !covers(action, one.action) {
 				continue
 			}

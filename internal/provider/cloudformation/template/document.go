@@ -20,24 +20,25 @@ import (
 )
 
 const (
-	maxFile  = 1 << 20 // bytes: CloudFormation takes templates of so many
-	maxNodes = 100_000 // values, all in all: aliases can make a small file endless
-	maxDepth = 60      // values within values
+	maxFile  = 1 << 20 // bytes: CloudFormation takes templates up to this size
+	maxNodes = 100_000 // values in total: aliases can make a small file endless
+	maxDepth = 60      // levels of nested values
 )
 
-// A document is the one value of a file, as JSON has it, with the line of each value
-// in it.
+// A document is the value of a file, decoded as from JSON, with the line of each value in it.
 type document struct {
 	file  string
 	value any
 	lines map[string]int // by JSON pointer
 	nodes int
-	// text is a file of JSON, and ends are where its values end in it.
+	// text is the content of a JSON file, and ends says where its values end in it, by JSON
+	// pointer.
 	text []byte
 	ends map[string]int64
 }
 
-// problem is an error about the value at a pointer, or next to it.
+// problem returns an error about the value at a pointer. If its line is unknown, the error has the
+// line of the nearest value around it.
 func (d *document) problem(at, what, mend string) *advice.Error {
 	for at != "" && d.lines[at] == 0 {
 		at = at[:strings.LastIndexByte(at, '/')]
@@ -51,10 +52,10 @@ func (d *document) inLine(line int, what, mend string) *advice.Error {
 
 var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
-// slot makes a token of a JSON pointer.
+// slot returns a token of a JSON pointer.
 func slot(name string) string { return "/" + escapes.Replace(name) }
 
-// read reads a YAML or JSON file. Short tags of CloudFormation become what they
+// read reads a YAML or JSON file. It turns short tags of CloudFormation into the functions they
 // stand for.
 func read(folder fs.FS, name string) (*document, error) {
 	d := &document{file: name, lines: map[string]int{"": 1}}
@@ -70,7 +71,7 @@ func read(folder fs.FS, name string) (*document, error) {
 	case len(text) > maxFile:
 		return nil, d.problem("", fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
 	case path.Ext(name) == ".json":
-		err = d.json(bytes.TrimPrefix(text, []byte("\ufeff"))) // which editors on Windows write
+		err = d.json(bytes.TrimPrefix(text, []byte("\ufeff"))) // editors on Windows write a byte order mark
 	default:
 		err = d.yaml(text)
 	}
@@ -88,8 +89,8 @@ func (d *document) cannot(err error) *advice.Error {
 	return d.inLine(0, "the file cannot be read: "+err.Error(), "put it beside the offering's file")
 }
 
-// json reads a file of JSON: its values are told apart from YAML's by tabs, which
-// YAML refuses.
+// json reads a JSON file. JSON needs a reader of its own, since it may contain tabs, which YAML
+// refuses.
 func (d *document) json(text []byte) error {
 	d.text, d.ends = text, map[string]int64{}
 	r := jsonReader{document: d, Decoder: json.NewDecoder(bytes.NewReader(text))}
@@ -113,7 +114,7 @@ type jsonReader struct {
 	*json.Decoder
 }
 
-// line is the one of the token that was read last.
+// line returns the line of the token that was read last.
 func (r *jsonReader) line() int {
 	return 1 + bytes.Count(r.text[:min(r.InputOffset(), int64(len(r.text)))], []byte("\n"))
 }
@@ -257,8 +258,8 @@ func (d *document) mapping(n *yaml.Node, at string, depth int) (any, error) {
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
-// scalar reads text, numbers and truth. A number of YAML that JSON cannot write so, such as an
-// account id that begins with 0, is text, as CloudFormation reads it.
+// scalar reads texts, numbers and booleans. A YAML number that JSON cannot write in the same way,
+// such as an account id with a leading 0, is a text, as for CloudFormation.
 func (d *document) scalar(n *yaml.Node, at string) (any, error) {
 	switch n.ShortTag() {
 	case "!!null":
@@ -276,7 +277,7 @@ func (d *document) scalar(n *yaml.Node, at string) (any, error) {
 	return n.Value, nil
 }
 
-// tags are those of functions that may stand as a short tag.
+// tags lists the functions that may be written as a short tag.
 var tags = []string{
 	"!And", "!Base64", "!Cidr", "!Condition", "!Equals", "!FindInMap", "!GetAZs", "!GetAtt", "!If", "!ImportValue", "!Join",
 	"!Not", "!Or", "!Ref", "!Select", "!Split", "!Sub", "!Transform",

@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// opening matches the beginning of a dynamic reference, or the part of it at a text's end.
+// opening matches the beginning of a dynamic reference, or the first half of it at the end of a
+// text.
 var opening = regexp.MustCompile(`\{\{|\{$`)
 
 var reference = regexp.MustCompile(`\{\{resolve:[A-Za-z0-9_.:/=+@-]+\}\}`)
 
 // dynamic refuses dynamic references, {{resolve:…}}, that are not written out.
 //
-// Hazard: CloudFormation resolves them in every result of a function, by the service role. A
-// user whose value is part of one names the secret.
+// Hazard: CloudFormation resolves them in the result of every function, with the rights of the
+// service role. A user whose value is part of a reference chooses the secret.
 func (c *checker) dynamic() {
-	inside := "-" // the text that is put together, which was looked at as a whole
+	inside := "-" // where the last assembled text stands: assembled has checked all of it
 	for _, section := range []string{"Resources", "Outputs", "Conditions"} {
 		walk(c.root[section], slot(section), func(at string, v any) {
 			if strings.HasPrefix(at, inside+"/") {
@@ -47,8 +48,9 @@ func (c *checker) dynamic() {
 	}
 }
 
-// split refuses a function that takes a user's text apart at anything but commas, at which the
-// user's values are checked, too: joined again, its parts could open a reference.
+// split refuses a function that splits a user's text at anything but commas: if its parts are
+// joined again, they could open a reference. Splitting at commas is safe, since the parts of users'
+// values between commas are checked, too.
 func (c *checker) split(at string, argument any) {
 	if list, _ := argument.([]any); len(list) == 2 && list[0] != "," && c.foreign(list[1]) {
 		c.wrong(at, "what a user gives is split at something else than a comma",
@@ -56,7 +58,7 @@ func (c *checker) split(at string, argument any) {
 	}
 }
 
-// assembled checks a text that a function puts together.
+// assembled checks a text that a function puts together from pieces.
 func (c *checker) assembled(at, name string, argument any) {
 	var pieces []string
 	walk(argument, at, func(at string, v any) {
@@ -71,7 +73,7 @@ func (c *checker) assembled(at, name string, argument any) {
 		text, _ := substitution(argument)
 		names, parts := placeholders(text)
 		if len(names) == 0 {
-			return // it is a plain text
+			return // the text is plain
 		}
 		pieces = append(pieces, parts...)
 	}
@@ -88,7 +90,7 @@ func (c *checker) assembled(at, name string, argument any) {
 	}
 }
 
-// foreign reports whether a user or a platform gives part of a value.
+// foreign reports whether a user or a platform supplies part of a value.
 func (c *checker) foreign(v any) (found bool) {
 	walk(v, "", func(_ string, v any) {
 		for _, ref := range refs(v) {

@@ -10,12 +10,12 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// This file evaluates a template under its plan: it puts in the values that the operator
-// fixed, decides the conditions that follow from them, and leaves open what users, platforms
-// and targets give.
+// This file evaluates a template under its plan: it puts in the values that the operator fixed,
+// decides the conditions that follow from them, and leaves open the values of users, platforms and
+// targets.
 
-// A digest stands for an open value of another place, so that a value with many references is
-// not written out for each.
+// A digest stands for the value of a resource or condition that others refer to, so that a value
+// with many references is not written out for each.
 type digest struct {
 	Sum     string `json:"sum"`
 	sources []plan.Source
@@ -36,7 +36,8 @@ func digestOf(v any) digest {
 	return d
 }
 
-// once works something out, unless that is done, or under way: then it is nil.
+// once calls work the first time it is asked for a key, and returns the same result from then on.
+// While work is under way, it returns nil, which ends circular references.
 func (c *checker) once(key string, work func() any) any {
 	if v, there := c.memo[key]; there {
 		return v
@@ -59,7 +60,7 @@ type absent struct{}
 
 func (absent) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// resolve works out a value.
+// resolve evaluates a value.
 func (c *checker) resolve(v any) any {
 	switch v := v.(type) {
 	case []any:
@@ -87,7 +88,7 @@ func (c *checker) resolve(v any) any {
 
 func isAbsent(v any) bool { _, is := v.(absent); return is }
 
-// function works out a function. One that stays open keeps its evaluated arguments.
+// function evaluates a function. A function that stays open keeps its evaluated arguments.
 func (c *checker) function(name string, argument any) any {
 	switch name {
 	case "Ref":
@@ -109,7 +110,7 @@ func (c *checker) function(name string, argument any) any {
 	}
 	if name == "Fn::FindInMap" && len(list) >= 3 {
 		if v, found := c.find(list); found {
-			return v // mappings hold no functions
+			return v // mappings contain no functions
 		}
 	}
 	if list == nil {
@@ -118,7 +119,7 @@ func (c *checker) function(name string, argument any) any {
 	return mapping{name: list}
 }
 
-// ref is what Ref gives.
+// ref evaluates Ref.
 func (c *checker) ref(name string) any {
 	if name == "AWS::NoValue" {
 		return absent{}
@@ -139,8 +140,8 @@ func (c *checker) ref(name string) any {
 	return open{s}
 }
 
-// made stands for the resource that others refer to: CloudFormation makes another one if it
-// changes.
+// made stands for a resource that others refer to: if it changes, CloudFormation makes a new
+// resource.
 func (c *checker) made(argument any) any {
 	name := ""
 	switch a := argument.(type) {
@@ -158,8 +159,8 @@ func (c *checker) made(argument any) any {
 	return c.once("resource "+name, func() any { return digestOf(c.essence(r)) })
 }
 
-// essence is the part of a resource that cannot change in place, with its type and its
-// condition: the whole of a custom resource, or of a type that is not known.
+// essence returns the part of a resource that cannot change in place, with its type and its
+// condition. For a custom resource, or an unknown type, it is the whole resource.
 func (c *checker) essence(r resource) any {
 	all := mapping{"type": r.kind}
 	if r.condition != "" {
@@ -179,7 +180,7 @@ func (c *checker) essence(r resource) any {
 	return all
 }
 
-// project gives what stands at a path, where * is for any item.
+// project returns the value at a path, in which * stands for any item.
 func project(v any, path []string) any {
 	if len(path) == 0 {
 		return v
@@ -227,7 +228,8 @@ func project(v any, path []string) any {
 	return absent{}
 }
 
-// condition works out one by its name: true, false, or what it depends on.
+// condition evaluates a condition by its name. The result is true, false, or a digest of what it
+// depends on.
 func (c *checker) condition(name string) any {
 	return c.once("condition "+name, func() any {
 		v := c.resolve(c.conditions[name])
@@ -288,7 +290,7 @@ func (c *checker) find(list []any) (any, bool) {
 	return v, true
 }
 
-// opens gives the sources of all that is open in a value.
+// opens returns the sources of all open values in a value.
 func opens(v any) (all []plan.Source) {
 	switch v := v.(type) {
 	case open:
@@ -307,8 +309,8 @@ func opens(v any) (all []plan.Source) {
 	return all
 }
 
-// change records which changes no update of an instance can make: the user's parameters that
-// reach them, and a word for each resource that holds something.
+// change records which changes no update of an instance can make: the user's parameters that cause
+// them, and a word for each resource that holds something.
 func (c *checker) change() {
 	words := []string{shapeStack}
 	for name, r := range c.resources {

@@ -18,7 +18,7 @@ func scalarText(v any) (string, bool) {
 	return "", false
 }
 
-// computed works out a function whose arguments are all known.
+// computed evaluates a function whose arguments are all known.
 func computed(name string, list []any) (any, bool) {
 	switch {
 	case name == "Fn::Join" && len(list) == 2:
@@ -59,7 +59,7 @@ func computed(name string, list []any) (any, bool) {
 	return nil, false
 }
 
-// both is the And, or else the Or, of conditions; one may decide it alone.
+// both evaluates And or, if and is false, Or. A single condition may decide the result.
 func both(list []any, and bool) (any, bool) {
 	known := true
 	for _, v := range list {

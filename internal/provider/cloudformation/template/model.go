@@ -7,10 +7,11 @@ import (
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// A mapping is an object of JSON, or of YAML.
+// A mapping is an object of JSON or YAML.
 type mapping = map[string]any
 
-// items are those of a list; a single value is a list of one.
+// items returns the items of a list. Any other value counts as a list of one, and nil as an empty
+// list.
 func items(v any) []any {
 	list, is := v.([]any)
 	if v != nil && !is {
@@ -19,12 +20,12 @@ func items(v any) []any {
 	return list
 }
 
-// A model is a template as this package reads it: load has refused other forms than
-// CloudFormation's.
+// A model is a template in the form in which this package reads it. load has refused forms that
+// CloudFormation does not have.
 type model struct {
 	*document
 	root       mapping
-	declared   map[string]parameter // its parameters
+	declared   map[string]parameter // the template's parameters
 	resources  map[string]resource
 	conditions mapping
 	mappings   mapping
@@ -45,12 +46,12 @@ type resource struct {
 	members    mapping
 }
 
-// sections are the parts of templates that offerings may have.
+// sections lists the sections that an offering's template may have.
 var sections = []string{"AWSTemplateFormatVersion", "Description", "Metadata", "Parameters", "Mappings", "Conditions",
 	"Resources",
 	"Outputs"}
 
-// section gives a part of a template as objects by their names.
+// section returns a section of a template as objects by their names.
 func (c *checker) section(name string) map[string]mapping {
 	members, ok := c.root[name].(mapping)
 	if c.root[name] != nil && !ok {
@@ -79,7 +80,7 @@ func (c *checker) load(d *document) {
 		p := parameter{fallback: object["Default"], members: object}
 		p.kind, _ = object["Type"].(string)
 		echo, plain := scalarText(object["NoEcho"])
-		p.secret = strings.EqualFold(echo, "true") // as CloudFormation reads it
+		p.secret = strings.EqualFold(echo, "true") // CloudFormation ignores case here
 		if object["NoEcho"] != nil && (!plain || !p.secret && !strings.EqualFold(echo, "false")) {
 			c.wrong("/Parameters"+slot(name)+"/NoEcho", "NoEcho of "+name+" is neither true nor false",
 				"write true, or leave it out")
@@ -102,8 +103,8 @@ func (c *checker) load(d *document) {
 	c.outputs = c.section("Outputs")
 }
 
-// walk visits every value below one, each with its pointer, the outer before the
-// inner, in an order that stays.
+// walk visits a value and every value in it, each with its pointer: outer values before inner ones,
+// in a fixed order.
 func walk(v any, at string, visit func(at string, v any)) {
 	visit(at, v)
 	switch v := v.(type) {
@@ -118,8 +119,8 @@ func walk(v any, at string, visit func(at string, v any)) {
 	}
 }
 
-// call reads an intrinsic function: an object with one member whose name is Ref,
-// Condition or begins with Fn::.
+// call reads an intrinsic function: an object with a single member whose name is Ref or Condition,
+// or begins with Fn::.
 func call(v any) (name string, argument any, ok bool) {
 	object, isObject := v.(mapping)
 	if !isObject || len(object) != 1 {
@@ -130,8 +131,8 @@ func call(v any) (name string, argument any, ok bool) {
 	return name, argument, name == "Ref" || name == "Condition" || strings.HasPrefix(name, "Fn::")
 }
 
-// placeholders gives the names in ${...} of a text of Fn::Sub, and the text around
-// them: one piece more than names.
+// placeholders returns the names in ${...} in a text of Fn::Sub, and the pieces of text around
+// them, which are one more.
 func placeholders(text string) (names, pieces []string) {
 	piece := ""
 	for {

@@ -7,7 +7,7 @@ import (
 	"github.com/longshore/longshore/internal/base/sorted"
 )
 
-// exports refuses a fixed name of an export: a region could have no second instance.
+// exports refuses an export with a fixed name, since a region could then have no second instance.
 func (c *checker) exports() {
 	for name, output := range sorted.Map(c.outputs) {
 		export, given := output["Export"]
@@ -19,9 +19,10 @@ func (c *checker) exports() {
 	}
 }
 
-// names refuses physical names: two instances would want the same, a replacement could
-// not be made beside what it replaces, and rights end at names that CloudFormation
-// makes of the stack's. A name that a type must have is made of the stack's, too.
+// names refuses physical names: two instances would want the same name, a replacement could not be
+// made next to the resource that it replaces, and rights are limited to names that CloudFormation
+// derives from the stack's name. A name that a type requires must be derived from the stack's name,
+// too.
 func (c *checker) names(name string, r resource, s schema) {
 	for property, must := range sorted.Map(s.names) {
 		v, given := r.properties[property]
@@ -38,17 +39,18 @@ func (c *checker) names(name string, r resource, s schema) {
 	}
 }
 
-// ownNames are types whose names CloudFormation, or for log groups MiniStack, does not
-// begin with the stack's name when it makes them, or has to cut, as that of a queue:
-// rights could not end at it. That of a topic would lack the .fifo that SNS asks for.
+// ownNames lists the types whose resources a template may name, from the stack's name.
+// CloudFormation, or for log groups MiniStack, does not begin the name that it generates with the
+// stack's name, or has to shorten it, as for a queue: rights could not be limited to such a name.
+// The generated name of a topic would lack the .fifo that SNS requires.
 var ownNames = map[string]bool{
 	"AWS::SQS::Queue": true, "AWS::SNS::Topic": true, "AWS::SecretsManager::Secret": true,
 	"AWS::SSM::Parameter": true, "AWS::Logs::LogGroup": true,
 	"AWS::ElastiCache::ReplicationGroup": true, "AWS::ElastiCache::CacheCluster": true,
 }
 
-// ofStack reports whether a value is made of the stack's name, and of no value of users or
-// platforms.
+// ofStack reports whether a value is derived from the stack's name, and contains no value of users
+// or platforms.
 func (c *checker) ofStack(v any) bool {
 	if name, argument, is := call(v); is && name == "Fn::If" {
 		list, _ := argument.([]any)
@@ -66,7 +68,7 @@ func (c *checker) ofStack(v any) bool {
 	return uses && own
 }
 
-// refs gives the names that one function refers to, by Ref, GetAtt or Sub, itself.
+// refs returns the names that a function itself refers to with Ref, GetAtt or Sub.
 func refs(v any) []string {
 	name, argument, ok := call(v)
 	switch {

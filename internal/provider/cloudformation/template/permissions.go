@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A statement of a policy, with where it stands.
+// A statement is a statement of a policy, with its place in the document.
 type statement struct {
 	*document
 	at        string
@@ -21,21 +21,21 @@ type statement struct {
 	actions   []string
 	resources []string
 	condition condition
-	more      []string // actions to add
+	more      []string // actions to be added
 }
 
-// problem is an error about a member of the statement.
+// problem returns an error about a member of the statement.
 func (s statement) problem(member, what, mend string) *advice.Error {
 	return s.document.problem(s.at+member, what, mend)
 }
 
-// ofAction is a problem of the action at an index.
+// ofAction returns an error about the action at an index.
 func (s statement) ofAction(i int, what, mend string) *advice.Error {
 	return s.problem("/Action/"+strconv.Itoa(i), what, mend)
 }
 
-// statements reads the policy document of an identity, and refuses members that such a document
-// cannot have.
+// statements reads the policy document of an identity. It notes members that such a document cannot
+// have.
 func (c *checker) statements(d *document) (all []statement) {
 	root, _ := d.value.(mapping)
 	if root["Version"] != "2012-10-17" {
@@ -110,20 +110,21 @@ func (c *checker) actions(s statement) {
 	}
 }
 
-// withoutResources reports whether an action knows no resources: such actions list, or
-// make what has no name yet.
+// withoutResources reports whether an action knows no resources: such actions list resources, or
+// make one that has no name yet.
 func withoutResources(action string) bool {
 	lower := strings.ToLower(action)
 	service, verb, _ := strings.Cut(lower, ":")
 	for _, start := range []string{"list", "describe", "getrandom"} {
 		if strings.HasPrefix(verb, start) {
-			return service != "s3" || verb == "listallmybuckets" // S3's others are of a bucket
+			return service != "s3" || verb == "listallmybuckets" // all other list actions of S3 need a bucket
 		}
 	}
 	return plan.Unnamed(action) || lower == "ec2:createtags"
 }
 
-// everything refuses statements that allow something on everything there is.
+// everything refuses statements that allow an action on everything, though the action knows
+// resources.
 func (c *checker) everything(s statement) {
 	if !s.allows || s.condition.bounds(ofResources, true) || !slices.ContainsFunc(s.resources, isEverything) {
 		return
@@ -142,15 +143,15 @@ var (
 	unlimited = regexp.MustCompile(`^(arn:[^:]*:[^:]*:[^:]*:[^:]*:([a-z-]*[/:])?)?[*?:]+$`)
 )
 
-// isEverything reports whether a resource is all of a service's, or all of a kind.
+// isEverything reports whether a resource matches all resources of a service, or all of a kind.
 func isEverything(resource string) bool {
 	return unlimited.MatchString(filled.ReplaceAllStringFunc(resource, func(name string) string {
 		return strings.Trim(name, "${}:")[:1]
 	}))
 }
 
-// guarded are the actions, beside all of IAM and STS, by which a service role could reach
-// resources that are not its own. They need resources with the broker's prefix.
+// guarded lists the actions, besides all of IAM and STS, with which a service role could reach
+// resources of others. They need resources with the broker's prefix.
 var guarded = []string{
 	"secretsmanager:getsecretvalue", "secretsmanager:batchgetsecretvalue", "ssm:getparameter", "ssm:getparameters",
 	"ssm:getparametersbypath",
@@ -163,17 +164,17 @@ func isGuarded(action string) bool {
 		slices.ContainsFunc(guarded, func(g string) bool { return covers(action, g) })
 }
 
-// oneFunction matches a resource that names a function: an operator's function that makes
-// custom resources of many instances has a name of its own.
+// oneFunction matches a resource that names one function: an operator's function that makes custom
+// resources for many instances has a name without the prefix.
 var oneFunction = regexp.MustCompile(`^arn:[^*?]+:lambda:[^*?]+:function:[A-Za-z0-9_-]+(:[A-Za-z0-9_-]+)?$`)
 
 func isInvoke(action string) bool { return strings.EqualFold(action, "lambda:InvokeFunction") }
 
-// prefix stands in permissions for the beginning of all names that the broker makes.
+// prefix stands in permissions for the beginning of all names that the broker gives.
 const prefix = "${" + plan.ValuePrefix + "}"
 
-// serviceRole checks what CloudFormation may do for the offering, against what its
-// handlers call for the template's resources.
+// serviceRole checks the permissions of CloudFormation for the offering against the calls that its
+// handlers make for the template's resources.
 func (c *checker) serviceRole(d *document) {
 	all := c.statements(d)
 	known := values(nil)
@@ -199,12 +200,12 @@ func (c *checker) serviceRole(d *document) {
 	c.foreignServices(d, all)
 }
 
-// covers reports whether a pattern has an action: the case does not count.
+// covers reports whether a pattern matches an action; case does not matter.
 func covers(pattern, action string) bool {
 	return iampolicy.Like(strings.ToLower(action), strings.ToLower(pattern))
 }
 
-// covers reports whether a statement is about an action.
+// covers reports whether one of the statement's actions matches an action.
 func (s statement) covers(action string) bool {
 	return slices.ContainsFunc(s.actions, func(pattern string) bool { return covers(pattern, action) })
 }
@@ -214,9 +215,9 @@ func allowed(all []statement, action string) bool {
 	return slices.ContainsFunc(all, func(s statement) bool { return s.allows && s.covers(action) })
 }
 
-// missing compares permissions with the calls of CloudFormation's handlers. Those that make or
-// remove the resource itself must be there; the others depend on the properties that a template
-// sets, and are told.
+// missing compares permissions with the calls of CloudFormation's handlers. It refuses permissions
+// that lack all calls that make, or all that remove, a resource. The need for other calls depends
+// on the properties that a template sets, so it warns of them.
 func (c *checker) missing(d *document, all []statement) {
 	seen := map[string]bool{}
 	for _, r := range sorted.Map(c.resources) {
@@ -244,12 +245,12 @@ func (c *checker) missing(d *document, all []statement) {
 	}
 }
 
-// without gives those calls that no statement allows.
+// without returns those calls that no statement allows.
 func without(all []statement, calls []string) []string {
 	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return allowed(all, call) })
 }
 
-// unique sorts texts, and leaves each once.
+// unique sorts texts, and removes duplicates.
 func unique(all []string) []string {
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -257,13 +258,13 @@ func unique(all []string) []string {
 
 func list(all []string) string { return strings.Join(unique(all), ", ") }
 
-// foreignServices tells of actions that no handler of the template's resources calls.
+// foreignServices warns of actions that no handler of the template's resources calls.
 func (c *checker) foreignServices(d *document, all []statement) {
 	var calls []string
 	for _, r := range c.resources {
 		s, known := schemaOf(r.kind)
 		if !known || isCustom(r.kind) || len(s.create) == 0 {
-			return // what it needs cannot be said
+			return // its needs are unknown
 		}
 		calls = append(calls, s.calls()...)
 	}
@@ -278,10 +279,11 @@ func (c *checker) foreignServices(d *document, all []statement) {
 	}
 }
 
-// noBindings are services whose actions would let a binding become more than it is.
+// noBindings lists the services whose actions would let a binding extend its own rights.
 var noBindings = []string{"iam", "sts", "organizations", "cloudformation", "account"}
 
-// bindingPolicy checks what a binding may do: named actions on the instance's own.
+// bindingPolicy checks the policy of a binding: it should name actions, on resources of the
+// instance.
 func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 	all := c.statements(d)
 	c.proves(all)

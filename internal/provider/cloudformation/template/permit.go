@@ -13,20 +13,21 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/check"
 )
 
-// Permits are the permissions of offerings with the calls that CloudFormation's handlers may
-// make for their templates, by the paths of the files.
+// Permits are the permissions of offerings, completed with the calls that CloudFormation's handlers
+// may make for their templates, by the paths of the files.
 type Permits map[string]*Permit
 
-// A Permit is what was done to a file.
+// A Permit says how a file of permissions changes.
 type Permit struct {
-	Text  []byte   // what it is to hold
+	Text  []byte   // the new content
 	Added []string // actions
-	Left  []string // actions that no statement takes, or that are the operator's to give
+	Left  []string // actions that fit into no statement, or that only the operator may grant
 }
 
 // Add adds the calls for the template of a plan. Each action goes into the first statement that
-// allows others of its service: on everything if it lists or knows no resources, and else on
-// less. No Resource and no Condition is touched: the operator decides what the role reaches.
+// allows other actions of its service: a statement on everything if the action lists or knows no
+// resources, and one on less otherwise. Resource and Condition stay as they are: the operator
+// decides what the role reaches.
 func (all Permits) Add(checked check.Plan) error {
 	s, _ := readSettings(checked.Settings)
 	if s.Existing != nil {
@@ -77,11 +78,11 @@ func takes(s statement, action string) bool {
 	})
 }
 
-// written is the JSON file with the added actions of its statements, each behind those that are
-// there.
+// written returns the JSON file with the added actions of its statements. In each statement, they
+// follow the present actions.
 func written(d *document, all []statement) []byte {
 	text := d.text
-	for _, s := range slices.Backward(all) { // what stands before stays where it is
+	for _, s := range slices.Backward(all) { // from the end, so that earlier places stay valid
 		if len(s.more) == 0 {
 			continue
 		}
@@ -90,7 +91,7 @@ func written(d *document, all []statement) []byte {
 			more += ", " + strconv.Quote(action)
 		}
 		end := d.ends[s.at+"/Action"]
-		if text[end-1] != ']' { // one text
+		if text[end-1] != ']' { // a single text instead of a list
 			begin := bytes.LastIndexByte(text[:end-1], '"')
 			text = slices.Concat(text[:begin], []byte("["), text[begin:end], []byte(more+"]"), text[end:])
 			continue

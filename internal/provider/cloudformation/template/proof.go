@@ -10,21 +10,21 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// services are those whose actions begin with another word than their signatures have.
+// services lists the services whose actions begin with another word than their signatures contain.
 var services = map[string]string{"monitoring": "cloudwatch", "email": "ses", "tagging": "tag"}
 
-// otherActions are the calls that another action allows than the one of their name.
+// otherActions lists the calls that need another action than the one with their name.
 var otherActions = map[string]string{
 	"sqs:SendMessageBatch": "sqs:SendMessage", "sqs:DeleteMessageBatch": "sqs:DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility", "sns:PublishBatch": "sns:Publish",
-	// Which action these need depends on what stands in them.
+	// The action that these calls need depends on their content.
 	"dynamodb:ExecuteStatement": "", "dynamodb:BatchExecuteStatement": "", "dynamodb:ExecuteTransaction": "",
 	"dynamodb:TransactGetItems": "", "dynamodb:TransactWriteItems": "", "kms:ReEncrypt": "",
 }
 
 var formAction = regexp.MustCompile(`(?:^|[?&])Action=(\w+)`)
 
-// actionOf is the action that a proof's call needs; empty where its text does not say.
+// actionOf returns the action that a proof's call needs; empty if its texts do not determine it.
 func actionOf(p plan.Proof) string {
 	operation := ""
 	for name, text := range p.Headers {
@@ -56,8 +56,8 @@ func actionOf(p plan.Proof) string {
 	return action
 }
 
-// objectAction is the action of a call of S3, which is told by its method, by whether its
-// path goes on behind the bucket, and by its query.
+// objectAction returns the action of a call of S3. It depends on the method, on the query, and on
+// whether the path goes on after the bucket.
 func objectAction(p plan.Proof) string {
 	path, query, _ := strings.Cut(p.Path, "?")
 	bucket, key, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
@@ -82,8 +82,8 @@ func objectAction(p plan.Proof) string {
 	return ""
 }
 
-// proves refuses a proof that the plan's policy does not allow: each bind would wait for
-// a key that never proves itself, and then fail.
+// proves refuses a proof that the plan's policy does not allow: each bind would wait for a key
+// whose proof never succeeds, and then fail.
 func (c *checker) proves(all []statement) {
 	if c.Proof == nil {
 		return

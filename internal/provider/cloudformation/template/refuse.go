@@ -14,10 +14,10 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// maxTemplate is the largest template that CloudFormation takes, from S3.
+// maxTemplate is the size of the largest template that CloudFormation reads from S3, in bytes.
 const maxTemplate = 1_000_000
 
-// refuse notes all that no offering's template may have.
+// refuse notes everything that no template of an offering may have.
 func (c *checker) refuse() {
 	for name := range sorted.Map(c.root) {
 		if !slices.Contains(sections, name) {
@@ -52,7 +52,7 @@ func (c *checker) refuse() {
 	}
 }
 
-// attributes are what a resource may have beside its properties.
+// attributes lists the members that a resource may have besides its properties.
 var attributes = []string{
 	"Type", "Properties", "Condition", "DependsOn", "Metadata", "DeletionPolicy", "UpdateReplacePolicy", "CreationPolicy",
 	"UpdatePolicy",
@@ -104,14 +104,12 @@ func (c *checker) resource(name string, r resource) {
 	}
 }
 
-// snapshots reports whether CloudFormation leaves a snapshot behind by default, as it does for
-// databases of RDS.
+// snapshots reports whether CloudFormation leaves a snapshot by default, as for databases of RDS.
 func snapshots(r resource) bool {
 	return r.kind == "AWS::RDS::DBCluster" || r.kind == "AWS::RDS::DBInstance" && r.properties["DBClusterIdentifier"] == nil
 }
 
-// bounded refuses a principal without the boundary of the offering: the service role may
-// make none with another.
+// bounded refuses a principal without the offering's boundary: the service role may not make it.
 func (c *checker) bounded(name string, r resource) {
 	at, named := "/Resources"+slot(name)+"/Properties", plan.Scope("").Boundary(c.Offering, "")
 	mend := "give it the offering's: without one, the service role may not make it"
@@ -144,7 +142,7 @@ func (c *checker) warn(e *advice.Error) {
 	}
 }
 
-// unmet warns of silences that fit no warning: they would hide the next one like it.
+// unmet warns of silences that match no warning: they would hide the next one that they match.
 func (c *checker) unmet() {
 	for _, s := range c.silenced {
 		if !s.met && c.Warn != nil {
@@ -191,8 +189,8 @@ func (c *checker) references() {
 	}
 }
 
-// plainTypes are the types that parameters of users may have: values of all others are looked
-// up in the account.
+// plainTypes lists the types that parameters of users may have: CloudFormation looks up values of
+// all other types in the account.
 var plainTypes = []string{"String", "Number", "CommaDelimitedList", "List<Number>"}
 
 func (c *checker) parameterTypes() {
@@ -224,8 +222,8 @@ func (c *checker) parameterTypes() {
 	}
 }
 
-// outputNames are the names of the outputs: true for one that every instance has, false for one
-// with a condition that is open or fails.
+// outputNames returns the names of the outputs: true for an output that every instance has, false
+// for one whose condition is open or fails.
 func (c *checker) outputNames() (known map[string]bool) {
 	known = values(nil)
 	for name, output := range c.outputs {
@@ -239,7 +237,7 @@ func (c *checker) outputNames() (known map[string]bool) {
 	return known
 }
 
-// fill checks a text whose ${NAME} are filled in with outputs.
+// fill checks the names in ${NAME} of a text, which is later filled in with outputs.
 func (c *checker) fill(text string, known map[string]bool, wrong func(what, mend string)) {
 	for _, name := range plan.Names(text) {
 		sure, there := known[name]

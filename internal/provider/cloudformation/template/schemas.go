@@ -18,23 +18,23 @@ var resources []byte
 
 // A schema describes a type of resource.
 type schema struct {
-	// fixed are the properties that cannot change in place, as paths with * for any
-	// item; those that sometimes can are among them.
+	// fixed holds the properties that cannot change in place, or not always, as paths in which *
+	// stands for any item.
 	fixed [][]string
-	// names are the properties by which people could name it, and whether it must
-	// have them.
+	// names holds the properties that may name the resource; true for a name that the type
+	// requires.
 	names map[string]bool
-	// tags is the property that holds tags; empty for a type without.
+	// tags is the property that holds tags; empty for a type without tags.
 	tags string
-	// create, read, update and remove are the calls that CloudFormation makes, such
-	// as s3:CreateBucket; none for the few types whose handlers are not published.
+	// create, read, update and remove list the calls that CloudFormation makes, such as
+	// s3:CreateBucket. They are empty for the few types whose handlers are not published.
 	create, read, update, remove []string
 }
 
-// calls are all that CloudFormation makes.
+// calls returns all calls that CloudFormation makes.
 func (s schema) calls() []string { return slices.Concat(s.create, s.read, s.update, s.remove) }
 
-// lines are those of the data, by their order.
+// lines returns the lines of the data, which are sorted.
 var lines = sync.OnceValue(func() []string {
 	r, err := gzip.NewReader(bytes.NewReader(resources))
 	if err != nil {
@@ -47,7 +47,7 @@ var lines = sync.OnceValue(func() []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 })
 
-// schemaOf finds a type's; false for one that is not known.
+// schemaOf returns the schema of a type; false if the type is not known.
 func schemaOf(kind string) (s schema, known bool) {
 	if strings.HasPrefix(kind, "Custom::") {
 		kind = customResource
@@ -74,7 +74,7 @@ func schemaOf(kind string) (s schema, known bool) {
 	return s, true
 }
 
-// kinds are the names of all types that are known.
+// kinds returns the names of all known types.
 func kinds() []string {
 	all := make([]string, len(lines()))
 	for i, line := range lines() {
@@ -85,11 +85,11 @@ func kinds() []string {
 
 const customResource = "AWS::CloudFormation::CustomResource"
 
-// isCustom reports whether a function of the operator makes the resource.
+// isCustom reports whether a function of the operator makes resources of the type.
 func isCustom(kind string) bool { return kind == customResource || strings.HasPrefix(kind, "Custom::") }
 
-// holdsNothing reports whether a resource can be made anew without a loss: it says what others
-// may do, or watches. A type that is not known holds something.
+// holdsNothing reports whether a resource can be made anew without a loss: it only grants rights to
+// others, or watches. A type that is not known counts as holding something.
 func holdsNothing(kind string) bool {
 	for _, of := range []string{"AWS::IAM::", "AWS::CloudWatch::", "AWS::ApplicationAutoScaling::"} {
 		if strings.HasPrefix(kind, of) {

@@ -16,33 +16,32 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// The files of an offering, unless its settings name others.
+// These are the files of an offering, unless its settings name others.
 const (
 	templateFile    = "template.yaml"
 	permissionsFile = "permissions.json"
 	policyFile      = "policy.json"
 )
 
-// settings are those of a plan, read. Fixed has the parameters of users that the plan keeps
-// as they are, until the template adds others.
+// settings are the settings of a plan after reading. Fixed has the users' parameters that the plan
+// declares fixed; the template adds others.
 type settings struct {
 	plan.Settings
-	templateName, permissionsName, policyName string             // of files
-	narrowed                                  map[string]mapping // JSON Schema's keywords, by the template's parameters
+	templateName, permissionsName, policyName string             // names of files
+	narrowed                                  map[string]mapping // keywords of JSON Schema, by the template's parameters
 	silenced                                  []*silence
 }
 
-// A silence is a warning that the operator has looked at, and need not see again.
+// A silence hides a warning that the operator has looked at, and need not see again.
 type silence struct {
 	about string // part of the warning's text
 	met   bool
 }
 
-// A part is a mapping in the settings. It notes what is wrong with its members, and the
-// reading goes on.
+// A part is a mapping in the settings. It notes problems of its members, and reading continues.
 type part struct {
 	members  mapping
-	at       string // before the names of its members
+	at       string // prefix of its members' names
 	problems *[]error
 }
 
@@ -50,7 +49,7 @@ func (p part) about(name, what, mend string) {
 	*p.problems = append(*p.problems, advice.For(p.at+name, what, mend))
 }
 
-// known refuses members that settings do not have.
+// known notes members that settings do not have.
 func (p part) known(names ...string) {
 	for name := range sorted.Map(p.members) {
 		if !slices.Contains(names, name) {
@@ -60,7 +59,7 @@ func (p part) known(names ...string) {
 	}
 }
 
-// text reads a member that is text; mend says what to write.
+// text reads a member that is a text. mend says what to write instead.
 func (p part) text(name, mend string) string {
 	v, _ := p.members[name].(string)
 	if p.members[name] != nil && v == "" {
@@ -69,7 +68,7 @@ func (p part) text(name, mend string) string {
 	return v
 }
 
-// word reads a member that is one of some words; what is wrong with any other.
+// word reads a member that is one of some words. what describes the problem of any other word.
 func (p part) word(name, what string, words ...string) string {
 	last := len(words) - 1
 	mend := "write " + strings.Join(words[:last], ", ") + " or " + words[last]
@@ -80,7 +79,7 @@ func (p part) word(name, what string, words ...string) string {
 	return text
 }
 
-// object reads a member that is a mapping, whose members are nil if it is not there.
+// object reads a member that is a mapping. The result has nil members if there is none.
 func (p part) object(name, mend string) part {
 	v, ok := p.members[name].(mapping)
 	if p.members[name] != nil && !ok {
@@ -140,11 +139,11 @@ func readSettings(given mapping) (s settings, problems []error) {
 	return s, problems
 }
 
-// maxMinutes is a week: CloudFormation can be asked to wait far longer than any operation
-// may take.
+// maxMinutes is a week: without a limit, CloudFormation could be asked to wait far longer than any
+// operation may take.
 const maxMinutes = 7 * 24 * 60
 
-// sources reads where the values of parameters are from.
+// sources reads where the values of parameters come from.
 func (p part) sources(into *settings) {
 	const mend = "write NAME: {parameter: NAME, value: DEFAULT}, or context, target or value alone"
 	into.Parameters, into.narrowed = map[string]plan.Source{}, map[string]mapping{}
@@ -179,7 +178,8 @@ func (p part) sources(into *settings) {
 	}
 }
 
-// valueText is a setting as CloudFormation takes it.
+// valueText converts a setting into the text that CloudFormation takes; false if it cannot be a
+// value.
 func valueText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -250,8 +250,8 @@ func (p part) proof() *plan.Proof {
 	return proof
 }
 
-// silences reads which warnings the operator knows, each with the reason, which is for the
-// next reader of the file.
+// silences reads the warnings that the operator knows. Each has a reason, which is for the next
+// reader of the file.
 func (p part) silences() (all []*silence) {
 	const mend = "list each as {about: PART OF THE WARNING, reason: WHY IT IS SO}"
 	list, ok := p.members["warnings"].([]any)
@@ -277,7 +277,7 @@ func (p part) silences() (all []*silence) {
 	return all
 }
 
-// existing reads what names a resource that the broker does not make.
+// existing reads the part that names a resource that the broker does not make.
 func (p part) existing() *plan.Existing {
 	const mend = `write {exports: {NAME: EXPORT}}, or {tag: "NAME=VALUE", type: sqs:queue}`
 	from := p.object("existing", mend)

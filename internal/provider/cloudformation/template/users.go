@@ -14,15 +14,15 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// users tells the broker which parameters users may set: the template's bounds, narrowed by the
-// plan, and in updates only those that can change in place.
+// users describes the parameters that users may set: the template's bounds, narrowed by the plan;
+// in updates, only those that can change in place.
 func (c *checker) users() {
 	all := check.Parameters{Properties: mapping{}, Fixed: c.Fixed}
 	taken := map[string]string{}
 	for name, s := range sorted.Map(c.Parameters) {
 		p, there := c.declared[name]
 		if s.Parameter == "" || !there || !slices.Contains(plainTypes, p.kind) {
-			continue // which is noted already
+			continue // another check reports this
 		}
 		if other, twice := taken[s.Parameter]; twice {
 			c.about("parameters."+name+".parameter", "is the one that "+other+" takes",
@@ -40,12 +40,13 @@ func (c *checker) users() {
 	}
 }
 
-// needsUser reports whether users have to give a parameter: there is nothing in its place.
+// needsUser reports whether users have to give a parameter because no other source has a value for
+// it.
 func needsUser(s plan.Source, p parameter) bool {
 	return s.Parameter != "" && s.Value == nil && p.fallback == nil && s.Target == "" && s.Context == ""
 }
 
-// property is the JSON Schema of what users may give for a template's parameter.
+// property returns the JSON Schema of the values that users may give for a template's parameter.
 func (c *checker) property(name string, p parameter, s plan.Source) mapping {
 	problem := func(what, mend string) {
 		c.wrong("/Parameters"+slot(name), "parameter "+name+" "+what, mend)
@@ -71,10 +72,10 @@ func (c *checker) property(name string, p parameter, s plan.Source) mapping {
 	return property
 }
 
-// limits are the bounds of template's parameters, by JSON Schema's keywords.
+// limits maps keywords of JSON Schema to the members of a template's parameter.
 var limits = map[string]string{"minimum": "MinValue", "maximum": "MaxValue", "minLength": "MinLength", "maxLength": "MaxLength"}
 
-// bounds are those of a template's parameter, in the words of JSON Schema.
+// bounds expresses the bounds of a template's parameter in JSON Schema.
 func bounds(p parameter, problem func(what, mend string)) mapping {
 	property := mapping{}
 	if text, is := p.members["Description"].(string); is {
@@ -122,7 +123,7 @@ func bounds(p parameter, problem func(what, mend string)) mapping {
 	return property
 }
 
-// whole has a pattern match all of a text, as CloudFormation does.
+// whole returns a pattern that matches only whole texts, as CloudFormation does.
 func whole(pattern string) string {
 	if strings.Contains(pattern, "|") {
 		return "^(" + pattern + ")$"
@@ -133,7 +134,7 @@ func whole(pattern string) string {
 	return "^" + pattern + "$"
 }
 
-// typed is a parameter's text as JSON has a value of a type.
+// typed converts the text of a parameter into a JSON value of a type.
 func typed(kind any, text string) any {
 	switch kind {
 	case "integer", "number":
@@ -154,17 +155,17 @@ var (
 	times       = regexp.MustCompile(`\{[0-9]+(,[0-9]*)?\}`)
 )
 
-// common reports whether Java, which CloudFormation matches by, the platforms, and this
-// program read a pattern alike: it keeps to what JSON Schema names for that (draft
-// 2020-12, Core, section 6.4), and quotes punctuation.
+// common reports whether all readers understand a pattern alike: Java, which CloudFormation uses,
+// the platforms, and this program. Such a pattern uses only what JSON Schema recommends (draft
+// 2020-12, Core, section 6.4), and escapes punctuation.
 func common(pattern string) bool {
 	rest := times.ReplaceAllString(class.ReplaceAllString(punctuation.ReplaceAllString(pattern, "x"), "x"), "?")
 	_, err := regexp.Compile(pattern)
 	return err == nil && !strings.ContainsAny(rest, `\[]{}.`) && !strings.Contains(rest, "(?")
 }
 
-// narrow puts a plan's own keywords into a property. It refuses values that the template does
-// not take: CloudFormation would refuse them with the order.
+// narrow adds a plan's own keywords to a property. It refuses keywords that allow values that the
+// template does not: CloudFormation would refuse the order.
 func narrow(property, own mapping, wrong func(keyword, what, mend string)) {
 	for keyword, v := range sorted.Map(own) {
 		was := property[keyword]
@@ -196,8 +197,8 @@ func narrow(property, own mapping, wrong func(keyword, what, mend string)) {
 
 const utf8Most = 4 // bytes of a character
 
-// longest is how many bytes a value of a property can have in CloudFormation; or why there is
-// no bound.
+// longest returns how many bytes a value of a property can have in CloudFormation. If there is no
+// bound, why and mend are set.
 func longest(s mapping) (most int, why, mend string) {
 	if list, ok := s["enum"].([]any); ok {
 		for _, item := range list {
@@ -232,14 +233,15 @@ func longest(s mapping) (most int, why, mend string) {
 	return len("false"), "", ""
 }
 
-// atLeast compares numbers; false for what is none.
+// atLeast reports whether a >= b; false if one of them is not a number.
 func atLeast(a, b any) bool {
 	x, isNumber := new(big.Rat).SetString(numberText(a))
 	y, areNumbers := new(big.Rat).SetString(numberText(b))
 	return isNumber && areNumbers && x.Cmp(y) >= 0
 }
 
-// numberText is a number of a template, or of settings; empty for what is none.
+// numberText returns a number of a template or of settings as text; empty if the value is not a
+// number.
 func numberText(v any) string {
 	switch v := v.(type) {
 	case json.Number:
@@ -255,10 +257,10 @@ func count(v any) (int, bool) {
 	return min(n, plan.MaxValue), err == nil
 }
 
-// hidden are parts of the names that people give to secrets.
+// hidden lists parts of the names that people give to secrets.
 var hidden = []string{"password", "passphrase", "secret", "token", "private_key", "api_key"}
 
-// secrets refuses a template's parameter that shows what users give as a secret.
+// secrets refuses a template's parameter that takes a user's secret and shows it.
 func (c *checker) secrets() {
 	for name, s := range sorted.Map(c.Parameters) {
 		own := c.narrowed[name]
