@@ -5,19 +5,19 @@
 //
 //   - delay_seconds: how long each operation takes;
 //   - fail: the kind of operation that fails, or a list of them;
-//   - grant: what a binding gives: volume, route or syslog; plain credentials
-//     otherwise;
-//   - valid_days: how long credentials are valid; for ever unless set.
+//   - grant: the content of a binding: volume, route or syslog; plain
+//     credentials unless set;
+//   - valid_days: how long credentials are valid, in days; for ever unless set.
 //
-// Parameters of an instance and of a binding; others have no effect:
+// Parameters of an instance or a binding; others have no effect:
 //
-//   - delay_seconds: how long the operation takes, also a synchronous one;
+//   - delay_seconds: how long the operation takes, even a synchronous one;
 //   - fail: true fails the operation that the parameter is given to; the name
 //     of a kind fails the operations of that kind.
 //
-// A deletion is given no parameters: those of the last provision or update count, or those of the bind.
-// The demo keeps them, and nothing else, in the State of the record. A deletion that is to fail does so
-// in one operation; the next one succeeds, so that everything can be deleted.
+// A deletion has no parameters of its own: those of the last provision or update count, or those of
+// the bind. The demo keeps them in the State of the record. A deletion that is to fail does so in one
+// operation; the next one succeeds, so that everything can be deleted.
 package demo
 
 import (
@@ -32,8 +32,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// A Provider is the demo. Many goroutines may call its methods. The answer of a step depends on its input
-// and the time alone, so that a repeated step answers the same.
+// A Provider is the demo. Its methods may be called concurrently. The answer of a step depends only
+// on its input and the time, so that a repeated step gives the same answer.
 type Provider struct {
 	delay time.Duration
 	now   func() time.Time
@@ -44,8 +44,8 @@ var (
 	_ provider.Describer = (*Provider)(nil)
 )
 
-// New builds a provider. Delay is how long an asynchronous operation takes if neither plan nor parameters
-// say.
+// New returns a provider. delay is how long an asynchronous operation takes if neither the plan nor
+// the parameters say.
 func New(delay time.Duration, now func() time.Time) *Provider {
 	return &Provider{delay: delay, now: now}
 }
@@ -79,13 +79,14 @@ func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Sta
 	return p.step(ctx, b.Instance.Operation, nil, b.Instance.Settings, b.State)
 }
 
-// Describe implements provider.Describer: the demo has no more than the state of the record.
+// Describe implements provider.Describer: the only thing that the demo can describe is the state of
+// the record.
 func (p *Provider) Describe(ctx context.Context, in provider.Instance) (provider.Facts, error) {
 	size := int64(len(in.State.Data))
 	return provider.Facts{Engine: "Demo", Region: "nowhere", Size: &size, SizeLimit: limits.State}, ctx.Err()
 }
 
-// step makes one step of an operation, which ends a delay after it was ordered.
+// step makes one step of an operation. The operation ends when the delay since its order is over.
 func (p *Provider) step(
 	ctx context.Context, op provider.Operation, parameters json.RawMessage, fixed map[string]any, s provider.State,
 ) (st provider.Status, err error) {
@@ -102,7 +103,7 @@ func (p *Provider) step(
 			return st, failed(op.Kind, err.Error())
 		}
 	}
-	plan, _ := settingsOf(fixed) // Check has refused what cannot be understood
+	plan, _ := settingsOf(fixed) // Check has refused settings that the demo does not understand
 	delay := p.delay
 	switch {
 	case plan.Delay != nil:
@@ -142,9 +143,9 @@ const stateFormat = 1
 
 // A memory is the state of an instance or a binding.
 type memory struct {
-	// Asked are the parameters.
+	// Asked holds the parameters that still count.
 	Asked asked `json:"asked,omitzero"`
-	// Failed is the deletion that has failed as asked.
+	// Failed is the id of the deletion that failed because it was asked to.
 	Failed string `json:"failed,omitempty"`
 }
 
@@ -154,7 +155,7 @@ func recall(s provider.State) (m memory, err error) {
 		return m, nil
 	case stateFormat:
 		if json.Unmarshal(s.Data, &m) != nil {
-			err = errors.New("the demo's state is damaged") // the cause may quote it
+			err = errors.New("the demo's state is damaged") // the cause could quote the state
 		}
 		return m, err
 	default: // a deploy is under way
@@ -162,9 +163,9 @@ func recall(s provider.State) (m memory, err error) {
 	}
 }
 
-// since is m as State; nil if it has not changed.
+// since returns m as a State; nil if it equals was.
 func (m memory) since(was memory) *provider.State {
-	data, _ := json.Marshal(m) // numbers and texts only
+	data, _ := json.Marshal(m) // numbers and texts always encode
 	before, _ := json.Marshal(was)
 	if string(data) == string(before) {
 		return nil
@@ -172,14 +173,14 @@ func (m memory) since(was memory) *provider.State {
 	return &provider.State{Format: stateFormat, Data: data}
 }
 
-// Bounds of the time until the next step.
+// These are bounds of the time until the next step.
 const (
 	minAfter = 50 * time.Millisecond
 	maxAfter = 10 * time.Second
 )
 
-// words are for the platform's users: while an operation runs, when it has succeeded, and what to do when
-// it has failed.
+// words are for the platform's users: during an operation, after its success, and as advice after
+// its failure.
 var words = map[operation.Kind]struct{ doing, did, remedy string }{
 	operation.Provision: {"Creating the instance", "The instance is ready.",
 		"Leave the parameter out or choose another plan."},
@@ -193,7 +194,7 @@ var words = map[operation.Kind]struct{ doing, did, remedy string }{
 		"Delete the binding again: a deletion fails only once."},
 }
 
-// failed is a failure that leaves an instance as it was.
+// failed returns a failure that leaves an instance as it was.
 func failed(kind operation.Kind, message string) *provider.Failure {
 	f := provider.Failf("%s %s", message, words[kind].remedy)
 	if kind == operation.Update || kind == operation.Deprovision {

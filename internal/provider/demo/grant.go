@@ -15,14 +15,14 @@ import (
 
 const (
 	namePrefix = "longshore-demo"
-	// domain is where nothing will ever answer (RFC 2606).
+	// domain is a domain in which no host will ever answer (RFC 2606).
 	domain = ".demo.longshore.example"
 )
 
-// granted are the values of the setting grant; empty for plain credentials.
+// granted lists the values of the setting grant; the empty one means plain credentials.
 var granted = []string{"", "volume", "route", "syslog"}
 
-// Names are those in the credentials of the instance or binding with the tags.
+// Names returns the names in the credentials of the instance or binding with the tags.
 func Names(t provider.Tags) []string {
 	role := "instance"
 	if t.Binding != "" {
@@ -31,10 +31,10 @@ func Names(t provider.Tags) []string {
 	return []string{provider.Name(namePrefix, role, t)}
 }
 
-// grantOf is the binding's grant. It derives from the ids, the binding's secret and the start of the
-// operation, so that each step gives the same.
+// grantOf returns the binding's grant. It derives from the ids, the binding's secret and the start
+// of the operation, so that every step returns the same grant.
 func grantOf(b provider.Binding) (*provider.Grant, error) {
-	plan, _ := settingsOf(b.Instance.Settings) // Check has refused what cannot be understood
+	plan, _ := settingsOf(b.Instance.Settings) // Check has refused settings that the demo does not understand
 	instance := Names(provider.TagsOf(b.Instance))[0]
 	g := &provider.Grant{Credentials: map[string]any{}}
 	if plan.ValidDays != nil {
@@ -63,8 +63,8 @@ func grantOf(b provider.Binding) (*provider.Grant, error) {
 	return g, nil
 }
 
-// credentials are a user's, with a password of 192 bits that derives from the secret and does not reveal
-// it.
+// credentials adds a user with a password of 192 bits. The password derives from the secret and
+// does not reveal it.
 func credentials(b provider.Binding, instance string, into map[string]any) error {
 	if len(b.Secret) == 0 {
 		return errors.New("a bind needs the binding's secret")

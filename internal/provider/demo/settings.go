@@ -15,27 +15,26 @@ import (
 )
 
 const (
-	// maxDelay is the longest time that an operation can be asked to take, in
-	// seconds: a week.
+	// maxDelay is the longest time that an operation can be made to take, in seconds: a week.
 	maxDelay = 7 * 24 * 60 * 60
-	// maxValidDays is the longest that credentials can be valid for: ten years.
+	// maxValidDays is the longest time for which credentials can be valid: ten years.
 	maxValidDays = 3650
 )
 
-// asked are the settings of a plan that are parameters, too.
+// asked are the settings of a plan that users can also give as parameters.
 type asked struct {
 	Delay *float64 `json:"delay_seconds,omitempty"`
 	Fail  kinds    `json:"fail,omitempty"`
 }
 
-// settings are a plan's.
+// settings are the settings of a plan.
 type settings struct {
 	asked
 	Grant     string   `json:"grant"`
 	ValidDays *float64 `json:"valid_days"`
 }
 
-// kinds are the kinds of operations that fail.
+// kinds lists the kinds of operations that are to fail.
 type kinds []operation.Kind
 
 var everyKind = kinds{
@@ -44,8 +43,8 @@ var everyKind = kinds{
 
 func (k kinds) has(kind operation.Kind) bool { return slices.Contains(k, kind) }
 
-// UnmarshalJSON takes a kind, a list of kinds, or a boolean: true means the operation that it is given
-// to, which is never a deletion.
+// UnmarshalJSON reads a kind, a list of kinds, or a boolean: true means the operation that the
+// parameter is given to, which is never a deletion.
 func (k *kinds) UnmarshalJSON(data []byte) error {
 	var all bool
 	if json.Unmarshal(data, &all) == nil {
@@ -68,8 +67,8 @@ func (k *kinds) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Failures by wrong parameters. No message repeats a value: a user may have put a secret into the wrong
-// place.
+// These are failures because of wrong parameters. No message repeats a value: a user may have put a
+// secret into the wrong place.
 var (
 	errFail = provider.Failf(`The parameter "fail" must be true, false, or one of "provision", "update", "deprovision", ` +
 		`"bind", "unbind".`)
@@ -99,7 +98,7 @@ func (a asked) valid() bool { return a.Delay == nil || *a.Delay >= 0 && *a.Delay
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// settingsOf reads a plan's settings, whose numbers have any type that a decoder gives.
+// settingsOf reads a plan's settings. Their numbers may have any type that a decoder produces.
 func settingsOf(fixed map[string]any) (s settings, err error) {
 	text, err := json.Marshal(fixed)
 	if err == nil {
