@@ -16,8 +16,8 @@
 //     of a kind fails the operations of that kind.
 //
 // A deletion has no parameters of its own: those of the last provision or update count, or those of
-// the bind. The demo keeps them in the State of the record. A deletion that is to fail does so in one
-// operation; the next one succeeds, so that everything can be deleted.
+// the bind. The State of the record keeps them, and which deletion has failed. A deletion that is to
+// fail does so in one operation; the next one succeeds, so that everything can be deleted.
 package demo
 
 import (
