@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// resources is what AWS's own schemas say of each type of resource; resources.py
-// wrote it, and says what its lines are.
+// resources holds what AWS's own schemas say about each type of resource; resources.py
+// wrote it, and describes its lines.
 //
 //go:embed resources.txt.gz
 var resources []byte
