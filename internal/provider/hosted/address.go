@@ -18,24 +18,24 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// An AddressForm is what addresses of an engine's servers look like.
+// An AddressForm describes the addresses of an engine's servers.
 type AddressForm struct {
-	// Schemes are those of the engine's URLs, each with the name of the TLS that it stands for, if it
-	// stands for one. Example is a URL.
+	// Schemes maps the schemes of the engine's URLs to the TLS mode that each implies, if any.
+	// Example is a URL.
 	Schemes map[string]string
 	Example string
 	Port    int
-	// UsersDatabase has the broker's login work in the database of its own name unless the address
-	// names another; with NoDatabases, addresses name none.
+	// UsersDatabase makes the broker's login work in the database of its own name unless the
+	// address names another. With NoDatabases, addresses name no database.
 	UsersDatabase bool
 	NoDatabases   bool
-	// Verifies refuses TLSRequire.
+	// Verifies refuses TLSRequire: this engine's connections always verify the server.
 	Verifies bool
-	// Names are those that secrets call the engine by.
+	// Names are the names by which secrets call the engine.
 	Names []string
 }
 
-// The members of a URL's query.
+// The parameters of a URL's query.
 const (
 	querySSLMode    = "sslmode"
 	querySSLRoot    = "sslrootcert"
@@ -44,13 +44,13 @@ const (
 	queryPublicPort = "public_port"
 )
 
-// systemRoots stands in place of a file for the certificates that the system trusts.
+// systemRoots stands in place of a file, for the certificates that the system trusts.
 const systemRoots = "system"
 
 const escaping = "; in user names and passwords, write what is neither letter nor digit as %40 for @, %2F for / and so on"
 
-// ParseURL reads how a server is reached. Setting names where the URL was given. No error repeats the
-// URL, which may hold a password.
+// ParseURL parses the URL of a server. Setting names the place where the URL was given. No error
+// repeats the URL, which may contain a password.
 func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	u, err := url.Parse(raw)
@@ -110,7 +110,7 @@ func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 
 var queries = []string{queryHost, queryPublicHost, queryPublicPort, querySSLMode, querySSLRoot}
 
-// queryOf reads the query of a URL.
+// queryOf parses the query of a URL.
 func queryOf(u *url.URL) (map[string]string, error) {
 	given, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -132,7 +132,7 @@ func queryOf(u *url.URL) (map[string]string, error) {
 	return query, nil
 }
 
-// portOf reads a port.
+// portOf parses a port.
 func portOf(text string, unset int) (int, error) {
 	if text == "" {
 		return unset, nil
@@ -144,8 +144,8 @@ func portOf(text string, unset int) (int, error) {
 	return n, err
 }
 
-// completed is the access with its database, and with TLS by the name of a mode, which may be empty: the
-// server is verified unless the mode says otherwise, or the connection stays on this machine.
+// completed returns the access with its database, and with TLS by the name of a mode. An empty mode
+// verifies the server, unless the connection stays on this machine.
 func (a Access) completed(setting, mode string, roots bool, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	if e.UsersDatabase {
@@ -186,7 +186,7 @@ func (a Access) here() bool {
 	return a.Host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Address is where the broker reaches the server. It holds no secret.
+// Address returns where the broker reaches the server. It contains no secret.
 func (a Access) Address() string {
 	if a.local() {
 		return a.Host
@@ -194,8 +194,8 @@ func (a Access) Address() string {
 	return net.JoinHostPort(a.Host, strconv.Itoa(a.Port))
 }
 
-// ParseSecret reads a secret of Secrets Manager as RDS writes it, with a few members of our own. No
-// error repeats what is in it.
+// ParseSecret parses a secret of Secrets Manager in the form that RDS writes, with a few members of
+// our own. No error repeats what the secret contains.
 func ParseSecret(setting string, raw []byte, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	var s struct {

@@ -11,14 +11,14 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// A Class is what an error of a server asks for. All errors are passing: an engine refuses by what
-// it sees, never by an error.
+// A Class says what an error of a server calls for. All errors are passing: an engine refuses
+// because of what it sees, never because of an error.
 type Class struct {
 	Kind   string // of the trouble; empty where nobody has to act
 	Remedy string // tells the operator what to do
 }
 
-// The classes that all engines share. Each engine has more, where its operators need other words.
+// The classes that all engines share. An engine adds classes where its operators need other words.
 var (
 	Other  = Class{}
 	Busy   = Class{Remedy: "look again: others work at the same"}
@@ -37,7 +37,7 @@ var (
 		"settings"}
 )
 
-// class finds an error's class.
+// class returns an error's class.
 func (p *Provider[C, V]) class(err error) Class {
 	if err == nil || errors.Is(err, context.Canceled) { // the broker itself ended the call
 		return Other
@@ -51,7 +51,7 @@ func (p *Provider[C, V]) class(err error) Class {
 	return OnTheWay(err)
 }
 
-// OnTheWay is the class of an error of the network, or of time; Other for all else.
+// OnTheWay returns the class of an error of the network or of time; Other for any other error.
 func OnTheWay(err error) Class {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	network, onTheWay := errors.AsType[net.Error](err)
@@ -66,7 +66,7 @@ func OnTheWay(err error) Class {
 	return Other
 }
 
-// Explain tells the operator what to do about an error of a target.
+// Explain adds to an error of a target what the operator does about it.
 func (p *Provider[C, V]) Explain(name string, err error) error {
 	class := p.class(err)
 	switch {

@@ -8,19 +8,19 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// onDelete is the setting of a plan that drops what is deleted, which is the default: retain_days
-// has it retained.
+// onDelete is the plan setting that drops deleted instances, which is the default: retain_days has
+// them retained.
 const onDelete = "on_delete"
 
-// Deletion is the part of a plan's snapshot that decides about deleted instances. The worker reads it
-// (check.RetentionOf).
+// Deletion is the part of a plan's snapshot that decides what happens to deleted instances. The
+// worker reads it (check.RetentionOf).
 type Deletion struct {
-	// RetainDays is how long a deleted instance is retained; 0 to remove it at once.
+	// RetainDays is how long a deleted instance is retained; 0 removes it at once.
 	RetainDays int `json:"retain_days,omitempty"`
 }
 
-// ReadSettings reads a plan's settings of deletion, and numbers. The caller reads those named by
-// others. An error names the setting that is wrong, or unknown.
+// ReadSettings reads a plan's settings of deletion and its numbers. The caller reads the settings
+// named in others. An error names the setting that is wrong or unknown.
 func ReadSettings(settings map[string]any, d *Deletion, numbers []Number, others ...string) error {
 	days := Number{Name: "retain_days", Min: 1, Max: 3650, Into: &d.RetainDays,
 		Remedy: "write for how many days what is deleted is retained, 1 to 3650, or leave it out, or write on_delete: drop"}
@@ -33,7 +33,7 @@ func ReadSettings(settings map[string]any, d *Deletion, numbers []Number, others
 	return nil
 }
 
-// Recorded reads the snapshot of an instance's plan.
+// Recorded decodes the snapshot of an instance's plan.
 func Recorded[M any](snapshot json.RawMessage) (m M, err error) {
 	if len(snapshot) == 0 {
 		return m, nil
@@ -44,7 +44,7 @@ func Recorded[M any](snapshot json.RawMessage) (m M, err error) {
 	return m, nil
 }
 
-// Asked reads parameters. Their schema has refused unknown ones.
+// Asked decodes parameters. The plan's schema has already refused unknown ones.
 func Asked[M any](parameters json.RawMessage) (m M, err error) {
 	if len(parameters) > 0 && json.Unmarshal(parameters, &m) != nil {
 		return m, provider.Failf("The parameters are not those that the plan describes. Look at its schema.")

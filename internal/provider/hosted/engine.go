@@ -16,27 +16,28 @@ import (
 type Host[V any] interface {
 	Server
 
-	// Look reads what stands at the names that derive from the tags, whoever owns it. It changes
+	// Look reads what exists under the names that derive from the tags, whoever owns it. It changes
 	// nothing. The tags of a binding carry the origin of its instance.
 	Look(ctx context.Context, t provider.Tags) (V, error)
 
-	// Do makes one change, or a part of it that the same act completes when it is repeated. It
-	// answers ErrChanged, and changes nothing, if the labels of the things are not as seen.
+	// Do makes one change, or a part of it that the same act completes when it is repeated. If the
+	// labels of the things have changed since they were seen, it returns ErrChanged and changes
+	// nothing.
 	Do(ctx context.Context, t provider.Tags, seen V, act any) error
 
-	// List reads a page of the broker's things, in the order of their names, from the first name
-	// behind after. The page looks at limit names at most. Last is the name behind which the next
-	// page begins; empty if there is none.
+	// List reads a page of the broker's things in the order of their names, from the first name
+	// after the given one. It looks at limit names at most. Last is the name after which the next
+	// page begins; empty at the end.
 	List(ctx context.Context, broker, after string, limit int) (page []Listed, last string, err error)
 }
 
-// A Listed is a thing of the inventory.
+// A Listed is an entry of the inventory.
 type Listed struct {
 	Name  string
 	Label Label
 }
 
-// A Decide gives the act that follows from what was seen; nil when nothing is left to do.
+// A Decide returns the act that follows from what was seen; nil when nothing is left to do.
 type Decide[V any] func(seen V) (act any, err error)
 
 // A Later ends a step whose work goes on in the next one. It does not embed the status, which would
@@ -45,89 +46,91 @@ type Later struct{ Status provider.Status }
 
 func (l *Later) Error() string { return l.Status.Description }
 
-// Wait is a Later with a word to the user.
+// Wait returns a Later with a message for the user.
 func Wait(why string, after time.Duration) *Later {
 	return &Later{provider.Status{Percent: 50, Description: why, After: after}}
 }
 
-// An Engine is one kind of servers: all that differs between PostgreSQL, MariaDB and Valkey. C is
-// the way to one server.
+// An Engine is one kind of server: everything in which PostgreSQL, MariaDB and Valkey differ. C is
+// the connection to one server.
 type Engine[C Host[V], V any] struct {
-	// Open prepares the way to a server; it reaches nothing yet.
+	// Open prepares a connection; it reaches no server yet.
 	Open func(access Access, pool int) (C, error)
-	// Close ends its connections.
+	// Close closes the connections.
 	Close func(c C)
-	// Class says what an error of the server asks for; Other where that does not depend on the
+	// Class returns what an error of the server calls for; Other where that does not depend on the
 	// engine.
 	Class func(err error) Class
-	// Told is an error without its secrets; nil where errors have none.
+	// Told returns an error without its secrets; nil where errors contain none.
 	Told func(err error) error
-	// Detail adds to what an operator is told of a target; nil for nothing.
+	// Detail adds to what an operator is told about a target; nil for nothing.
 	Detail func(target string, class Class) string
 
-	// Each verb checks with the server what is asked for, changes nothing, and gives a Decide; Bind
-	// also the answer of a bind that is done. The Decide is called only while nothing of another
-	// owner is in the way; for an update and a bind, only if the instance is in use.
+	// Each verb checks the request with the server, changes nothing, and returns a Decide; Bind
+	// also returns the answer for the time when the bind is done. The Decide is called only while
+	// nothing of another owner is in the way; for an update and a bind, only if the instance is in
+	// use.
 	Provision, Update, Deprovision func(ctx context.Context, at *Site[C, V], in provider.Instance) (Decide[V], error)
 	Bind                           func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], Granted[V], error)
 	Unbind                         func(ctx context.Context, at *Site[C, V], b provider.Binding) (Decide[V], error)
-	// Restore is a step of a provision from another instance; nil where there is none.
+	// Restore is a step of a provision from another instance; nil where the engine cannot restore.
 	Restore func(ctx context.Context, at *Site[C, V], in provider.Instance) error
 
-	// Facts asks the server what people are told of an instance that was seen; the address is known.
+	// Facts asks the server for the facts that people are shown of an instance that was seen; the
+	// address is known already.
 	Facts func(ctx context.Context, c C, t provider.Tags, seen V) (provider.Facts, error)
 
-	// Label is that of the thing with the tags. Stands reports whether anything is at its names: a
-	// thing without a label is somebody else's.
+	// Label returns the label of the thing with the tags. Stands reports whether anything exists
+	// under the thing's names: a thing without a label is somebody else's.
 	Label  func(seen V, t provider.Tags) (Label, bool)
 	Stands func(seen V, t provider.Tags) bool
-	// Relabel is the act that gives the thing another label, and that shuts or opens it if one
+	// Relabel returns the act that gives the thing another label, and that shuts or opens it if one
 	// change has to do both; nil for a thing that is being removed.
 	Relabel func(seen V, t provider.Tags, to Label) any
-	// Enforce is the next act until the server lets in exactly the users that the label does; nil
-	// when it does.
+	// Enforce returns the next act until the server admits exactly the users that the label admits;
+	// nil once it does.
 	Enforce func(seen V, t provider.Tags, is Label) any
-	// Adopt gives the next act until the owner has the instance's thing; nil where Relabel does
-	// it all.
+	// Adopt returns the next act until the owner has the instance's thing; nil where Relabel does
+	// all of it.
 	Adopt func(seen V, owner, former provider.Tags) (act any, err error)
 
 	// Expel ends the sessions of a binding that block its unbind, and reports whether another try is
 	// worth it; nil where sessions cannot block one.
 	Expel func(ctx context.Context, b provider.Binding, cause error) bool
-	// Keep has a server write its changes down; nil where it does so by itself.
+	// Keep makes a server write its changes to disk; nil where the server does so by itself.
 	Keep func(ctx context.Context, c C) error
 }
 
-// A Granted is the answer of a bind that is done.
+// A Granted returns the answer of a bind that is done.
 type Granted[V any] func(ctx context.Context, seen V) provider.Status
 
-// Answers of Do beside the server's own errors.
+// Results of Do beside the server's own errors.
 var (
-	// ErrChanged asks for another look: the things have changed, or another caller works at them.
+	// ErrChanged asks for another look: the things have changed, or another caller works on them.
 	ErrChanged = errors.New("it changed while it was worked on")
-	// ErrQuarantine keeps a step from what is in quarantine.
+	// ErrQuarantine keeps a step away from a thing in quarantine.
 	ErrQuarantine = errors.New("it is in quarantine: release it, or have it deleted")
-	// ErrGoesOn ends the step: the next one goes on with the act.
+	// ErrGoesOn ends the step: the next step goes on with the act.
 	ErrGoesOn error = Wait("Working", goOnPause)
 )
 
-// A Site is the server that a step works at. At proves its identity and epoch.
+// A Site is the server that a step works on. At proves its identity and epoch.
 type Site[C Host[V], V any] struct {
 	Server C
 	Name   string // of the target
 	Access Access
-	// Leave ends the step's way to the server.
+	// Leave ends the step's use of the server.
 	Leave func()
 
 	said     Said
 	provider *Provider[C, V]
 }
 
-// Explain says of an error what an operator does about it.
+// Explain adds to an error what an operator does about it.
 func (s *Site[C, V]) Explain(err error) error { return s.provider.Explain(s.Name, err) }
 
 const (
-	// maxActs is how many changes one step makes at most.
+	// maxActs is the most changes that one step makes.
 	maxActs = 16
 	// Pauses between steps.
 	goOnPause = 500 * time.Millisecond
@@ -135,8 +138,8 @@ const (
 	lockPause = 5 * time.Second
 )
 
-// Run looks and acts until nothing is left to do, and gives what it saw last. If another caller has
-// changed the things, it looks again; for a lock that somebody else holds, it ends the step.
+// Run looks and acts until nothing is left to do, and returns what it saw last. If another caller
+// has changed the things, it looks again; if somebody else holds a lock, it ends the step.
 func (s *Site[C, V]) Run(ctx context.Context, t provider.Tags, next Decide[V]) (seen V, err error) {
 	var last any
 	changed := false
