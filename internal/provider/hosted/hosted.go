@@ -1,8 +1,8 @@
-// Package hosted is the part that the providers on shared servers (PostgreSQL, MariaDB, Valkey)
-// have in common: how a server is reached today, the proof of its identity and epoch, the verbs,
-// the loop that looks and acts, the classes of errors, labels, inventory, quarantine, and
-// passwords derived from a binding's secret. It speaks to no server itself: an Engine does, and
-// decides what comes next.
+// Package hosted is the common part of the providers on shared servers (PostgreSQL, MariaDB,
+// Valkey): how a server is reached today, the proof of its identity and epoch, the verbs, the loop
+// that looks and acts, the classes of errors, labels, inventory, quarantine, and passwords derived
+// from a binding's secret. It speaks to no server itself: an Engine does, and decides what comes
+// next.
 package hosted
 
 import (
@@ -27,31 +27,30 @@ import (
 	"github.com/longshore/longshore/internal/base/secret"
 )
 
-// DefaultTarget is the name of the only target of a provider that has one.
+// DefaultTarget is the name of the target of a provider that has only one.
 const DefaultTarget = "default"
 
-// TargetName is what the names of targets look like.
+// TargetName is the form of the names of targets.
 var TargetName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
-// An Access is how one server is reached today, as the broker's login and as users
-// do. It is looked up by the target's name, and never recorded. Its JSON is what
-// package remote sends.
+// An Access says how one server is reached today, by the broker's login and by users. It is looked
+// up by the target's name, and never recorded. Package remote sends it as JSON.
 type Access struct {
 	secret.Holder
 	// Host is a name or an address, or the folder of a Unix socket.
 	Host string `json:"host"`
 	Port int    `json:"port"`
 	User string `json:"user"`
-	// Password is that of the broker's login.
+	// Password is the password of the broker's login.
 	Password string `json:"password,omitempty"`
-	// Database is the one that the broker's login works in, in engines that have databases.
+	// Database is the database in which the broker's login works, in engines that have databases.
 	Database string `json:"database,omitempty"`
-	// TLS is how the server is spoken to, by the broker and by users.
+	// TLS is how the broker and users connect to the server.
 	TLS TLS `json:"tls"`
-	// CA is what the server's certificate is verified by, in PEM; with it users are
-	// told the same. Empty for none, or for the system's.
+	// CA has the certificates that verify the server, in PEM; users get the same. Empty for none,
+	// or for those of the system.
 	CA string `json:"ca,omitempty"`
-	// PublicHost and PublicPort are how users reach it; Host and Port unless set.
+	// PublicHost and PublicPort are where users reach the server; Host and Port unless set.
 	PublicHost string `json:"public_host,omitempty"`
 	PublicPort int    `json:"public_port,omitempty"`
 }
@@ -64,12 +63,12 @@ const (
 	TypeRedis      = "redis" // Valkey's too
 )
 
-// Public is the address that users are given.
+// Public returns the address that users are given.
 func (a Access) Public() (host string, port int) {
 	return cmp.Or(a.PublicHost, a.Host), cmp.Or(a.PublicPort, a.Port)
 }
 
-// Credentials are what every engine gives an application, and the address that users have.
+// Credentials returns what every engine gives an application, and the address that users are given.
 func (a Access) Credentials(kind, user, password string) (all map[string]any, address string) {
 	host, port := a.Public()
 	all = map[string]any{"type": kind, "host": host, "port": port, "username": user, "password": password}
@@ -79,16 +78,17 @@ func (a Access) Credentials(kind, user, password string) (all map[string]any, ad
 	return all, a.address()
 }
 
-// address is the one that users are given, in one text.
+// address returns the address that users are given, as one text.
 func (a Access) address() string {
 	host, port := a.Public()
 	return net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// Accesses are today's targets by their names.
+// Accesses are today's targets, by name.
 type Accesses map[string]Access
 
-// Reach finds how a target is reached by its name: the default one, if it has none.
+// Reach finds the access of a target by its name; for a target without a name, that of the default
+// target.
 func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
 	name = cmp.Or(t.Name, DefaultTarget)
 	access, ok := a[name]
@@ -99,15 +99,15 @@ func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
 	return name, access, nil
 }
 
-// Names are the names of all, in order.
+// Names returns the names of all targets, in order.
 func (a Accesses) Names() []string { return slices.Sorted(maps.Keys(a)) }
 
-// Targets is a wired.Provider's Targets.
+// Targets implements the Targets of a wired.Provider.
 func (a Accesses) Targets(context.Context) ([]string, error) { return a.Names(), nil }
 
-// learn compares the recorded target with the identity that the server gave. An instance
-// without a recorded identity gets a Later that records it: its step makes nothing. Another
-// identity is a passing error: another server answers at the address, so that what is absent
+// learn compares the recorded target with the identity that the server gave. If no identity is
+// recorded, it returns a Later that records the server's: that step makes nothing. Another identity
+// is a passing error: a different server answers at the address, so that a thing that is absent
 // there is not gone.
 func learn(recorded provider.Target, name, identity string) error {
 	switch recorded.Identity {
@@ -123,40 +123,43 @@ func learn(recorded provider.Target, name, identity string) error {
 		"%q: another server is at its address. Have the settings lead to the right one", identity, recorded.Identity)}
 }
 
-// InUse reports whether the instance of the label is not retained: to its user, a retained one is
-// deleted.
+// InUse reports whether the instance of the label is not retained: for its user, a retained
+// instance is deleted.
 func (l Label) InUse() bool { return l.RetainedUntil.IsZero() }
 
-// A Label says whose a thing is, in engines that have comments and no tags. The comment is its JSON.
+// A Label says whose a thing is, in engines that have comments and no tags. The comment is the
+// label's JSON.
 type Label struct {
 	provider.Tags
-	// The tags of a binding have the origin of its instance: its names derive from it.
-	// PlanID and Created are for the inventory; Created is UTC.
+	// The tags of a binding carry the origin of its instance, from which its names derive. PlanID
+	// and Created are for the inventory; Created is UTC.
 	PlanID  string    `json:"plan,omitempty"`
 	Created time.Time `json:"created"`
-	// Locked says why the thing is locked: for quarantine, or for a reason of the provider's.
+	// Locked says why the thing is locked: because of a quarantine, or for a reason of the
+	// provider's.
 	Locked string `json:"locked,omitempty"`
-	// RetainedUntil is how long a retained instance stays in quarantine, UTC; zero if not retained.
+	// RetainedUntil is until when a retained instance stays in quarantine, UTC; zero if it is not
+	// retained.
 	RetainedUntil time.Time `json:"retained_until,omitzero"`
-	// Details are more that the provider keeps with the thing, such as what a deletion needs: a
-	// deletion is given neither settings nor a snapshot. No secrets: every user of a server may
-	// read its comments.
+	// Details are further data that the provider keeps with the thing, such as what a deletion
+	// needs: a deletion is given neither settings nor a snapshot. They contain no secrets: every
+	// user of a server may read its comments.
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// labelMark begins each label, so that nobody else's comment is taken for one.
+// labelMark begins each label, so that no other comment is taken for a label.
 const labelMark = "longshore:"
 
-// Text is the label as a comment, in ASCII. JSON's double quotes are the only ones in it: nothing in
-// it needs to be escaped in SQL.
+// Text returns the label as a comment, in ASCII. The only quotes in it are the double quotes of
+// JSON, so that nothing needs to be escaped in SQL.
 func (l Label) Text() string {
 	l.Created, l.RetainedUntil = l.Created.UTC().Truncate(time.Millisecond), l.RetainedUntil.UTC().Truncate(time.Millisecond)
 	raw, _ := json.Marshal(l) // texts and a time
 	return labelMark + asciiJSON(raw)
 }
 
-// asciiJSON escapes every letter beyond ASCII, and the single quote, so that no encoding of a server
-// changes the text.
+// asciiJSON escapes every character beyond ASCII, and the single quote, so that no encoding of a
+// server changes the text.
 func asciiJSON(raw []byte) string {
 	var b strings.Builder
 	for _, r := range string(raw) {
@@ -171,7 +174,7 @@ func asciiJSON(raw []byte) string {
 	return b.String()
 }
 
-// ParseLabel reads a comment; ok is false for what is no label.
+// ParseLabel parses a comment; ok is false for a comment that is no label.
 func ParseLabel(text string) (l Label, ok bool) {
 	raw, ok := strings.CutPrefix(text, labelMark)
 	if !ok || json.Unmarshal([]byte(raw), &l) != nil {
@@ -180,26 +183,26 @@ func ParseLabel(text string) (l Label, ok bool) {
 	return l, l.Platform != "" && l.Instance != "" && l.Incarnation != ""
 }
 
-// nameDigits are how much of a hash a name has: 128 bits in base32.
+// nameDigits is how many digits of a hash a name has: 128 bits in base32.
 const nameDigits = 26
 
-// Name derives a name of at most 32 letters and digits from the ids and the origin of tags. It has no
-// hyphen, which engines quote, and no underscore, which they take for a pattern. The prefix has a
-// few letters.
+// Name derives a name of at most 32 letters and digits from the ids and the origin of tags. The
+// name has no hyphen, which engines quote, and no underscore, which they take for a pattern. The
+// prefix has a few letters.
 func Name(prefix string, t provider.Tags) string {
 	whole := provider.Name("x", "x", t)
 	return prefix + whole[len(whole)-nameDigits:]
 }
 
-// leastSecret is the size of a binding's secret.
+// leastSecret is the least size of a binding's secret, in bytes.
 const leastSecret = 32
 
-// errSecret refuses to derive a password from less: names are public, so that the password could be
-// guessed.
+// errSecret refuses to derive a password from a shorter secret: names are public, so that the
+// password could be guessed.
 var errSecret = fmt.Errorf("the binding has no secret of %d bytes, so that it is given no password", leastSecret)
 
-// Password derives 192 bits from a binding's secret and its name, and reveals neither. Its letters
-// need no escaping in a URL, in SQL or in a shell.
+// Password derives 192 bits from a binding's secret and its name, and reveals neither. Its
+// characters need no escaping in a URL, in SQL or in a shell.
 func Password(secret []byte, name string) (string, error) {
 	if len(secret) < leastSecret {
 		return "", errSecret

@@ -11,8 +11,8 @@ import (
 )
 
 // List implements provider.Inventory, target by target. A cursor is a target's name, a slash, and
-// the last name read there, which has no slash. List skips a target that cannot be listed, and gives
-// its error.
+// the last name that was read there, which has no slash. List skips a target that cannot be listed,
+// and returns its error.
 func (p *Provider[C, V]) List(ctx context.Context, cursor string) (page []provider.Holding, next string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", err
@@ -67,10 +67,10 @@ func (p *Provider[C, V]) Holdings(ctx context.Context, target, after string) (pa
 	return page, last, nil
 }
 
-// quarantined stands in the label's Locked of a thing in quarantine.
+// quarantined is the value of Locked in the label of a thing in quarantine.
 const quarantined = "quarantine"
 
-// Quarantine implements provider.Quarantiner: it lets nobody in any more, and ends what runs.
+// Quarantine implements provider.Quarantiner: it admits nobody any more, and ends the sessions.
 func (p *Provider[C, V]) Quarantine(ctx context.Context, h provider.Holding) error {
 	return p.relock(ctx, h, func(l Label) Label {
 		l.Locked = quarantined
@@ -89,8 +89,8 @@ func (p *Provider[C, V]) Release(ctx context.Context, h provider.Holding) error 
 	})
 }
 
-// relock changes a label, and has the server enforce it. It leaves what is gone, or another
-// owner's.
+// relock changes a label, and makes the server enforce it. It leaves a thing alone that is gone or
+// belongs to another owner.
 func (p *Provider[C, V]) relock(ctx context.Context, h provider.Holding, change func(Label) Label) error {
 	return p.put(ctx, h, func(seen V) (any, error) {
 		l, ok := p.Label(seen, h.Tags)
@@ -127,7 +127,7 @@ func (p *Provider[C, V]) Adopt(ctx context.Context, h provider.Holding, former p
 	})
 }
 
-// put makes the whole change of a thing, or gives an error that passes.
+// put makes the whole change of a thing, or returns a passing error.
 func (p *Provider[C, V]) put(ctx context.Context, h provider.Holding, next Decide[V]) error {
 	at, err := p.At(ctx, h.Target, h.Epoch)
 	if _, unknown := errors.AsType[*Later](err); unknown {

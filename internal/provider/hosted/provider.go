@@ -11,23 +11,23 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// Options are what a Provider is made with.
+// Options configure a Provider.
 type Options struct {
-	// Broker is the broker's identity.
+	// Broker is the identity of the broker.
 	Broker string
 	// Accesses are today's targets.
 	Accesses Accesses
 	Now      func() time.Time
-	// Log is where operators read; nil for nowhere.
+	// Log is the operators' log; nil for none.
 	Log *slog.Logger
-	// Pool is how many connections are kept for later steps; 0 to close them with each step, as a
-	// function needs that may be frozen between steps.
+	// Pool is the number of connections that are kept for later steps. With 0, each step closes its
+	// connections, as it must in a function that may be frozen between steps.
 	Pool int
-	// Page is how many things a page of the inventory holds at most; 0 for usualPage.
+	// Page is the most things on a page of the inventory; 0 for usualPage.
 	Page int
 }
 
-// usualPage is the size of a page of the inventory unless the options give one.
+// usualPage is the size of a page of the inventory unless the options set one.
 const usualPage = 200
 
 // A Provider makes instances and bindings on shared servers of one engine.
@@ -39,30 +39,31 @@ type Provider[C Host[V], V any] struct {
 	kept map[string]C // with a pool, the ways to servers by their targets' names
 }
 
-// New makes a provider. It reaches no server yet. Close ends it.
+// New makes a provider. It reaches no server yet. Close closes its connections.
 func New[C Host[V], V any](o Options, e Engine[C, V]) *Provider[C, V] {
 	o.Log, o.Page = cmp.Or(o.Log, slog.New(slog.DiscardHandler)), cmp.Or(o.Page, usualPage)
 	return &Provider[C, V]{Options: o, Engine: e, kept: map[string]C{}}
 }
 
-// NoInstance fails a step that needs an instance.
+// NoInstance returns the failure of a step that needs an instance.
 func NoInstance() error {
 	return provider.Failf("There is no such instance on the server any more. Delete it, and order another one.")
 }
 
-// Gone fails an instance that was to have what was retained. Nothing is made in its place.
+// Gone returns the failure of an instance that was to take over a retained thing which is gone.
+// Nothing is made in its place.
 func Gone() error {
 	return provider.Failf("What was retained of the deleted instance is not there any more. Delete this instance.")
 }
 
-// NotOurs fails a step in whose way something else stands.
+// NotOurs returns the failure of a step that finds something of another owner in its way.
 func NotOurs() error {
 	return provider.Failf("The name that this would have on the server is taken by something else, which was left as it is. " +
 		"Ask the operator of the service to look at it.")
 }
 
-// owned asks for what comes next if nothing of another owner stands, and the owner's label,
-// the zero one where there is none, passes a check.
+// owned returns a Decide that fails if something of another owner exists, or if the owner's label
+// does not pass the check; the label is the zero one if nothing exists. Otherwise it asks next.
 func (p *Provider[C, V]) owned(owner provider.Tags, check func(Label) error, next Decide[V]) Decide[V] {
 	return func(seen V) (any, error) {
 		l, ok := p.Label(seen, owner)
@@ -76,7 +77,7 @@ func (p *Provider[C, V]) owned(owner provider.Tags, check func(Label) error, nex
 	}
 }
 
-// Using asks for what comes next if the instance is the owner's, and in use.
+// Using returns a Decide that fails unless the instance belongs to the owner and is in use, and then asks next.
 func (p *Provider[C, V]) Using(owner provider.Tags, next Decide[V]) Decide[V] {
 	return p.owned(owner, func(l Label) error {
 		if l.Instance == "" || !l.InUse() {
@@ -86,13 +87,13 @@ func (p *Provider[C, V]) Using(owner provider.Tags, next Decide[V]) Decide[V] {
 	}, next)
 }
 
-// Own asks for what comes next if nothing of another owner stands.
+// Own returns a Decide that fails if something of another owner exists.
 func (p *Provider[C, V]) Own(owner provider.Tags, next Decide[V]) Decide[V] {
 	return p.owned(owner, func(Label) error { return nil }, next)
 }
 
-// Making asks for what comes next if nothing is in the way of an instance. A retained instance
-// is in the way.
+// Making returns a Decide that fails if something is in the way of a new instance, such as a
+// retained one.
 func (p *Provider[C, V]) Making(owner provider.Tags, next Decide[V]) Decide[V] {
 	return p.owned(owner, func(l Label) error {
 		switch {
@@ -105,18 +106,19 @@ func (p *Provider[C, V]) Making(owner provider.Tags, next Decide[V]) Decide[V] {
 	}, next)
 }
 
-// Undeleted reports whether an instance has things that were made for another one.
+// Undeleted reports whether the things of an instance were made for another one.
 func Undeleted(t provider.Tags) bool { return t.Origin != provider.Origin{} }
 
-// BindingTags are a binding's, with the origin of its instance: its names derive from them.
+// BindingTags returns the tags of a binding with the origin of its instance, from which its names
+// derive.
 func BindingTags(b provider.Binding) provider.Tags {
 	t := provider.BindingTagsOf(b)
 	t.Origin = b.Instance.Origin
 	return t
 }
 
-// step works at the server of an instance once the server has proven who it is. The step is
-// done unless an error says otherwise.
+// step works on the server of an instance once the server has proven its identity. The step is done
+// unless an error says otherwise.
 func (p *Provider[C, V]) step(
 	ctx context.Context, of provider.Instance, work func(*Site[C, V]) (provider.Status, error),
 ) (st provider.Status, err error) {
@@ -135,7 +137,7 @@ func (p *Provider[C, V]) step(
 	return st, nil
 }
 
-// change is a step of an instance: by a verb of the engine, under a guard such as Own.
+// change is a step of an instance by a verb of the engine, under a guard such as Own.
 func (p *Provider[C, V]) change(
 	ctx context.Context, in provider.Instance, verb func(context.Context, *Site[C, V], provider.Instance) (Decide[V], error),
 	guard func(provider.Tags, Decide[V]) Decide[V],
@@ -162,8 +164,8 @@ func (p *Provider[C, V]) Provision(ctx context.Context, in provider.Instance) (p
 	return p.step(ctx, in, func(at *Site[C, V]) (st provider.Status, err error) { return st, p.Restore(ctx, at, in) })
 }
 
-// Update implements provider.Provider. An update that fails leaves the instance as it was, and
-// may be tried again.
+// Update implements provider.Provider. An update that fails leaves the instance unchanged, and may
+// be tried again.
 func (p *Provider[C, V]) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
 	st, err := p.change(ctx, in, p.Engine.Update, p.Using)
 	if f, ok := errors.AsType[*provider.Failure](err); ok {
@@ -193,8 +195,8 @@ func (p *Provider[C, V]) Bind(ctx context.Context, b provider.Binding) (provider
 	})
 }
 
-// Describe implements provider.Describer. Only the owner's thing is described: the names that are
-// asked for derive from its tags alone.
+// Describe implements provider.Describer. It describes only the owner's thing: the names that it
+// asks for derive from the owner's tags.
 func (p *Provider[C, V]) Describe(ctx context.Context, in provider.Instance) (facts provider.Facts, err error) {
 	at, err := p.at(ctx, in.Target, in.Epoch, false)
 	if err != nil {
@@ -214,7 +216,7 @@ func (p *Provider[C, V]) Describe(ctx context.Context, in provider.Instance) (fa
 	return facts, at.Explain(err)
 }
 
-// maxExpels is how often an unbind ends the sessions that block it.
+// maxExpels is how many times an unbind ends the sessions that block it.
 const maxExpels = 5
 
 // Unbind implements provider.Provider.

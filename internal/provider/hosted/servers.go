@@ -7,25 +7,25 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 )
 
-// A Server says who it is, and how far it has come. Each method may be repeated at any time; its
-// errors are in the engine's own words.
+// A Server tells its identity and its epoch. Each method may be repeated at any time; its errors
+// are those of the engine.
 type Server interface {
-	// Identify reads the server's identity to the broker, a random text. The first call that may
-	// write chooses it; until then it is empty.
+	// Identify reads the identity that the server has for the broker, a random text. The first call
+	// that may write chooses it; until then it is empty.
 	Identify(ctx context.Context, broker string, write bool) (Said, error)
 
-	// Advance sets the count and the mark of the epoch to those of another one, if they are still as
-	// seen. It reports whether it did: of several calls at once, one does.
+	// Advance sets the count and the mark of the epoch, unless they have changed since they were
+	// seen. It reports whether it did: of several concurrent calls, one does.
 	Advance(ctx context.Context, broker string, seen, to target.Epoch) (bool, error)
 }
 
-// Said is what a server says of itself to a broker.
+// Said is what a server tells a broker about itself.
 type Said struct {
 	Identity string
 	Epoch    target.Epoch
 }
 
-// Close ends the kept connections.
+// Close closes the kept connections.
 func (p *Provider[C, V]) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *Provider[C, V]) Close() {
 	clear(p.kept)
 }
 
-// Reach is the way to a target. It calls no server.
+// Reach returns the site of a target. It calls no server.
 func (p *Provider[C, V]) Reach(t provider.Target) (*Site[C, V], error) {
 	name, access, err := p.Accesses.Reach(t)
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *Provider[C, V]) Reach(t provider.Target) (*Site[C, V], error) {
 	return at, nil
 }
 
-// visit reaches a target and asks who it is.
+// visit reaches a target and asks for its identity.
 func (p *Provider[C, V]) visit(ctx context.Context, t provider.Target, write bool) (*Site[C, V], error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (p *Provider[C, V]) visit(ctx context.Context, t provider.Target, write boo
 }
 
 // At reaches the server of a thing, and fails if the server was restored to an earlier epoch than
-// was. The first step of an instance ends with a Later that records the server's identity, and
-// makes nothing: later steps look for what they make under that identity.
+// the given one. The first step of an instance ends with a Later that records the server's
+// identity, and makes nothing: later steps look for what they make under that identity.
 func (p *Provider[C, V]) At(ctx context.Context, t provider.Target, was target.Epoch) (*Site[C, V], error) {
 	return p.at(ctx, t, was, t.Identity == "")
 }

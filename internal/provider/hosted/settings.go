@@ -9,7 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// A Number is a setting of a plan that may be left out: a whole number from Min to Max.
+// A Number is an optional setting of a plan: a whole number from Min to Max.
 type Number struct {
 	Name     string
 	Min, Max int
@@ -17,8 +17,8 @@ type Number struct {
 	Remedy   string
 }
 
-// readNumbers reads the settings of a plan that are numbers, and refuses those that are neither
-// numbers nor others.
+// readNumbers reads the settings of a plan that are numbers. It refuses settings that are neither
+// among the numbers nor among the others.
 func readNumbers(settings map[string]any, numbers []Number, others []string) error {
 	unknown := maps.Clone(settings)
 	names := slices.Clone(others)

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A TLS is how the broker and users speak to a server. Its zero value verifies.
+// A TLS is how the broker and users connect to a server. The zero value verifies the server.
 type TLS uint8
 
-// The ways, by the names that PostgreSQL's sslmode has.
+// The modes, by the names of PostgreSQL's sslmode.
 const (
 	TLSVerify  TLS = iota // encrypted, with the server that the certificate names
 	TLSRequire            // encrypted, with any server that answers
@@ -36,7 +36,8 @@ func (t *TLS) UnmarshalText(name []byte) error {
 	return nil
 }
 
-// TLSConfig is how a connection to the server is encrypted; nil for not at all.
+// TLSConfig returns the configuration of a connection's encryption; nil for a connection that is
+// not encrypted.
 func (a Access) TLSConfig() (*tls.Config, error) {
 	if a.TLS == TLSDisable {
 		return nil, nil

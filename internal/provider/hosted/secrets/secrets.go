@@ -1,6 +1,6 @@
-// Package secrets finds how the servers of a provider are reached on AWS: by secrets of
-// Secrets Manager, one for each target, as RDS writes and rotates them. It needs the right
-// to read these, and leaves to package hosted what a secret says.
+// Package secrets finds how the servers of a provider are reached on AWS: through secrets of
+// Secrets Manager, one for each target, in the form that RDS writes and rotates. It needs the right
+// to read them. Package hosted parses their content.
 package secrets
 
 import (
@@ -22,18 +22,17 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// keptFor is how long a secret is used before it is read again; Forget has it read sooner.
+// keptFor is how long a secret is used before it is read again; after Forget it is read at once.
 const keptFor = 5 * time.Minute
 
-// ARNs are those of the secrets of a provider's servers, by the names of targets.
+// ARNs has the ARNs of the secrets of a provider's servers, by target.
 type ARNs map[string]string
 
-// ARN is what the ARNs of secrets look like. Secrets Manager puts a hyphen and six
-// characters after the name.
+// ARN is the form of the ARNs of secrets. Secrets Manager appends a hyphen and six characters to
+// the name.
 var ARN = regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$`)
 
-// Parse reads name=ARN with commas between them; an ARN alone belongs to the
-// default target.
+// Parse parses a comma-separated list of name=ARN; an ARN alone belongs to the default target.
 func Parse(setting, text string) (ARNs, error) {
 	all := ARNs{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -56,7 +55,7 @@ func Parse(setting, text string) (ARNs, error) {
 	return all, nil
 }
 
-// String is what Parse reads.
+// String returns the form that Parse reads.
 func (s ARNs) String() string {
 	var parts []string
 	for _, name := range s.Names() {
@@ -65,7 +64,7 @@ func (s ARNs) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Names are the targets', in order.
+// Names returns the names of the targets, in order.
 func (s ARNs) Names() []string { return slices.Sorted(maps.Keys(s)) }
 
 // A Reader reads the secrets of a provider's servers, and keeps them for a while.
@@ -85,13 +84,13 @@ type keptAccess struct {
 	until  time.Time
 }
 
-// NewReader makes a reader for the provider of that name.
+// NewReader makes a reader for the provider with that name.
 func NewReader(name string, engine hosted.AddressForm, arns ARNs, client *secretsmanager.Client, now func() time.Time) *Reader {
 	return &Reader{name: name, engine: engine, arns: arns, client: client, now: now, kept: map[string]keptAccess{}}
 }
 
-// LookUp gives the accesses of targets. Only the provider knows which target a plan means: for one
-// without a name, it gets all accesses.
+// LookUp returns the accesses of targets. Only the provider knows which target a plan means: for a
+// target without a name, LookUp returns all accesses.
 func (s *Reader) LookUp(ctx context.Context, targets []provider.Target) (json.RawMessage, error) {
 	names := s.arns.Names()
 	if !slices.ContainsFunc(targets, func(t provider.Target) bool { return t.Name == "" }) && len(targets) > 0 {
@@ -137,7 +136,8 @@ func (s *Reader) access(ctx context.Context, name string) (hosted.Access, error)
 	return a, nil
 }
 
-// Forget has all secrets read again, after a fault that a rotated password may have caused.
+// Forget makes the next look-up read all secrets again, after a fault that a rotated password may
+// have caused.
 func (s *Reader) Forget() {
 	s.mu.Lock()
 	clear(s.kept)
