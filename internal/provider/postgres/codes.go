@@ -10,7 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Classes of PostgreSQL's own, where operators need other words.
+// Classes for PostgreSQL alone, where operators need other words.
 var (
 	crowded = hosted.Class{Kind: target.Connections, Remedy: "it has no connection left for the broker: raise " +
 		"max_connections, or end sessions"}
@@ -20,11 +20,11 @@ var (
 		"grant rds_password to the keepers"}
 	old = hosted.Class{Kind: target.Rights, Remedy: "it is older than PostgreSQL 16, from which on the broker can " +
 		"work: upgrade it"}
-	// held: something still hangs on what was to be dropped.
+	// held is for a thing that cannot be dropped because something still depends on it.
 	held = hosted.Class{Kind: target.Held, Remedy: "something in another database hangs on what is to be removed: " +
 		"take CONNECT on all databases from " +
 		"PUBLIC, and drop it there"}
-	// shut: a database takes no connections.
+	// shut is for a database that accepts no connections.
 	shut = hosted.Class{Kind: target.Held, Remedy: "a database that has to be entered takes no connections: let it " +
 		"(ALTER DATABASE … ALLOW_CONNECTIONS true), or drop it"}
 	noLocks = hosted.Class{Kind: target.Full, Remedy: "its table of locks is full: one session holds most of them, " +
@@ -34,7 +34,7 @@ var (
 		"machine), and raise max_locks_per_transaction"}
 )
 
-// classes are the classes of PostgreSQL's codes. A key of two or three letters stands for all codes
+// classes maps PostgreSQL's error codes to their classes. A key of two or three letters stands for all codes
 // that begin with it.
 var classes = map[string]hosted.Class{
 	"23505": hosted.Busy,     // unique_violation, of a catalog
@@ -60,16 +60,16 @@ var classes = map[string]hosted.Class{
 	"2BP01": held,            // dependent_objects_still_exist
 }
 
-// locksSetting is named by the server's hint, in every language.
+// locksSetting appears in the server's hint in every language.
 const locksSetting = "max_locks_per_transaction"
 
-// classOf is the class of an error of PostgreSQL's.
+// classOf returns the class of an error from PostgreSQL.
 func classOf(err error) hosted.Class {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return ofNoServer(err)
 	}
-	if strings.Contains(e.Hint, locksSetting) { // a lack of memory has the same code
+	if strings.Contains(e.Hint, locksSetting) { // running out of memory has the same code
 		return noLocks
 	}
 	for _, length := range []int{5, 3, 2} {
@@ -77,7 +77,7 @@ func classOf(err error) hosted.Class {
 			return class
 		}
 	}
-	// Such errors have no code of their own: "tuple concurrently updated", "role … was concurrently
+	// These errors have no code of their own: "tuple concurrently updated", "role … was concurrently
 	// dropped".
 	if e.Code == "XX000" && strings.Contains(e.Message, "concurrently") {
 		return hosted.Busy
@@ -85,7 +85,7 @@ func classOf(err error) hosted.Class {
 	return hosted.Other
 }
 
-// ofNoServer is the class of an error that is no server's answer.
+// ofNoServer returns the class of an error that is not a server's answer.
 func ofNoServer(err error) hosted.Class {
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	switch {

@@ -13,29 +13,29 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
 )
 
-// Times of a session. A step has 20 s. The server ends what takes longer, even if nobody waits for
-// it any more.
+// Time limits of a session. A step has 20 s. The server itself ends whatever takes longer, even if nobody
+// waits for it any more.
 const (
 	statementTimeout = "15s"
 	lockTimeout      = "1s"
 	idleTimeout      = "30s" // in a transaction
-	// sessionTimeout ends an idle session, and with it the session's lock: its owner hangs, or has gone
-	// without a word. It is longer than a pool keeps a session.
+	// sessionTimeout ends an idle session, and releases the session's lock: its owner hangs, or is gone
+	// without closing it. It is longer than a pool keeps an idle session.
 	sessionTimeout = "90s"
 )
 
-// workDatabase is where the broker's login works unless its access says otherwise.
+// workDatabase is the database that the broker's login works in unless its access names another.
 const workDatabase = "postgres"
 
-// config is how the broker's login connects. It takes nothing from the environment or the user's
+// config returns how the broker's login connects. It takes nothing from the environment or from the user's
 // files.
 //
-// Hazard: in a tenant's database, a name without a schema may be the tenant's. If a comparison
-// picks up an operator of the tenant's, that runs as the broker's login. So the search path of
-// every session is pg_catalog, from the first message on.
+// Hazard: in a tenant's database, a name without a schema may resolve to a thing of the tenant's. If a
+// comparison picks up an operator of the tenant's, that operator runs as the broker's login. So the search
+// path of every session is pg_catalog, from the first message on.
 //
-// synchronous_commit overrides the server's setting: a step that is done is not repeated, so a
-// crash may not lose its commit.
+// synchronous_commit overrides the server's setting: a finished step is not repeated, so a crash must not
+// lose its commit.
 func config(a hosted.Access) (*pgxpool.Config, error) {
 	settings, err := pgconfig.New(a.Host, uint16(a.Port), cmp.Or(a.Database, workDatabase), a.User)
 	if err != nil {
@@ -56,17 +56,17 @@ func config(a hosted.Access) (*pgxpool.Config, error) {
 	return settings, nil
 }
 
-// A sqlServer is a real server: it gives connections to the broker's own database, and new ones to
-// others.
+// A sqlServer is a real server: it lends connections to the broker's own database, and opens new ones to
+// other databases.
 type sqlServer struct {
 	log  *slog.Logger
 	cfg  *pgx.ConnConfig
-	pool *pgxpool.Pool // nil where one connection serves one step
+	pool *pgxpool.Pool // nil if a step uses a single connection of its own
 	one  *pgx.Conn
 	warm warm // used with a pool
 }
 
-// openSQL prepares the way to a server. It reaches nothing yet.
+// openSQL prepares connections to a server without connecting yet.
 func openSQL(a hosted.Access, pool int, log *slog.Logger) (*sqlServer, error) {
 	settings, err := config(a)
 	if err != nil {
@@ -81,8 +81,8 @@ func openSQL(a hosted.Access, pool int, log *slog.Logger) (*sqlServer, error) {
 	return s, err
 }
 
-// with lends work a connection to the broker's own database. It closes one that met an error: it
-// may hold a lock, or another role.
+// with lends work a connection to the broker's own database. It closes the connection if work fails: the
+// connection may still hold a lock, or another role.
 func (s *sqlServer) with(ctx context.Context, work func(*pgx.Conn) error) error {
 	c := s.one
 	if s.pool != nil {
@@ -106,7 +106,7 @@ func (s *sqlServer) with(ctx context.Context, work func(*pgx.Conn) error) error 
 	return err
 }
 
-// inside lends work a new connection to another database, and closes it.
+// inside opens a connection to another database for work, and closes it afterwards.
 func (s *sqlServer) inside(ctx context.Context, database string, work func(*pgx.Conn) error) error {
 	cfg := s.cfg.Copy()
 	cfg.Database = database
@@ -128,7 +128,7 @@ func (s *sqlServer) Close() {
 	}
 }
 
-// end closes a connection, and waits a second at most.
+// end closes a connection, and waits for that at most a second.
 func end(c *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

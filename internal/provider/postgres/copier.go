@@ -14,20 +14,20 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 )
 
-// A copier runs the copies of this process: it lets their logins in for as long as they run.
-// Close it in the end.
+// A copier runs the copies of this process, and lets their logins in for as long as they run. The caller must
+// close it.
 type copier struct {
-	*pgcopy.Programs // nil where there are none, and nothing can be copied
+	*pgcopy.Programs // nil if there are no programs: then nothing can be copied
 	broker           string
 	log              *slog.Logger
 
 	mu      sync.Mutex
-	all     map[string]*copying // by the logins that they write by
+	all     map[string]*copying // by the login that fills or saves
 	running int
 	wg      sync.WaitGroup
 }
 
-// A copying runs, or has ended.
+// A copying is a copy that runs, or has ended.
 type copying struct {
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -35,7 +35,7 @@ type copying struct {
 	bytes atomic.Int64
 }
 
-// hasEnded reports whether the copy has ended, and how.
+// hasEnded reports whether the copy has ended, and with which error.
 func (c *copying) hasEnded() (bool, error) {
 	select {
 	case <-c.ended:
@@ -54,22 +54,22 @@ func (c *copying) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// mostCopies bounds how many run at once: each has two programs and two sessions.
+// mostCopies bounds how many copies run at once: each has two programs and two sessions.
 const mostCopies = 4
 
 var (
-	// errCopies: the next copy begins when another one has ended.
+	// errCopies says that the next copy can begin once another one has ended.
 	errCopies = fmt.Errorf("%d databases are being copied already: wait until one of them is done", mostCopies)
-	// errSaving: the same copy runs already.
+	// errSaving says that the same copy runs already.
 	errSaving = errors.New("this instance is being saved already: wait until that is done")
 )
 
-// evictWithin is how long the end of a copy waits for its logins to go. The caller evicts those
-// that are left then.
+// evictWithin is how long the end of a copy waits for its logins to be removed. After that, the next step
+// evicts those that are left.
 const evictWithin = 20 * time.Second
 
-// fill begins to fill one database from another, each by a login of its own. It is errCopies
-// while others have to end first.
+// fill begins to fill one database from another, each side with a login of its own. It returns errCopies if
+// others must end first.
 func (c *copier) fill(a hosted.Access, from, into pgcopy.Side) error {
 	_, err := c.begin(into.Login, func(ctx context.Context, one *copying) error {
 		return c.withLogins(ctx, a, []pgcopy.Side{from, into}, func(logins []pgcopy.Login) error {
@@ -79,7 +79,7 @@ func (c *copier) fill(a hosted.Access, from, into pgcopy.Side) error {
 	return err
 }
 
-// save writes what is in a database, in pg_dump's custom format, and returns when that is done.
+// save writes the content of a database in pg_dump's custom format, and returns when that is done.
 func (c *copier) save(ctx context.Context, a hosted.Access, side pgcopy.Side, to io.Writer) error {
 	one, err := c.begin(side.Login, func(running context.Context, _ *copying) error {
 		running, stop := context.WithCancel(running)
@@ -97,8 +97,8 @@ func (c *copier) save(ctx context.Context, a hosted.Access, side pgcopy.Side, to
 	return one.err
 }
 
-// pipe has pg_restore read what pg_dump writes. Where both fail, the first error counts: the
-// other one follows from it.
+// pipe feeds what pg_dump writes to pg_restore. If both fail, it returns the first error: the other one
+// follows from it.
 func (c *copier) pipe(ctx context.Context, a hosted.Access, one *copying, from, into pgcopy.Login) error {
 	out, in := io.Pipe()
 	var first error
@@ -121,7 +121,7 @@ func (c *copier) pipe(ctx context.Context, a hosted.Access, one *copying, from, 
 	return first
 }
 
-// withLogins lets logins in for a copy, the first of them to read, and evicts them after it.
+// withLogins lets the logins of a copy in, the first of them to read only, and evicts them afterwards.
 func (c *copier) withLogins(ctx context.Context, a hosted.Access, sides []pgcopy.Side, do func([]pgcopy.Login) error) error {
 	d, err := openSQL(a, 0, c.log)
 	if err != nil {
@@ -149,14 +149,14 @@ func (c *copier) withLogins(ctx context.Context, a hosted.Access, sides []pgcopy
 	return do(logins)
 }
 
-// get gives the copy that writes by a login; nil if this process has none.
+// get returns the copy for the login of a side; nil if this process has none.
 func (c *copier) get(side pgcopy.Side) *copying {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[side.Login]
 }
 
-// begin starts a copy, unless it runs already, or as many run as may.
+// begin starts a copy, unless the same copy runs already, or the most copies that may run do.
 func (c *copier) begin(login string, work func(context.Context, *copying) error) (*copying, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *copier) begin(login string, work func(context.Context, *copying) error)
 	return one, nil
 }
 
-// end stops a copy and forgets it; it reports whether the copy has ended.
+// end stops a copy, and reports whether it has ended. A copy that has ended is forgotten.
 func (c *copier) end(side pgcopy.Side) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

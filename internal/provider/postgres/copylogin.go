@@ -14,27 +14,27 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/scram"
 )
 
-// A copy has logins of its own, one for each side (pgcopy says why). The broker's login makes them
+// A copy has logins of its own, one for each side (package pgcopy says why). The broker's login makes them
 // itself, without a keeper.
 
 const (
-	// copyMark is the comment on each login of a copy. It is no label, so that no inventory takes
-	// such a login for a binding. A role with another comment is not the broker's.
+	// copyMark is the comment on each login of a copy. It is no label, so that no inventory takes such a
+	// login for a binding. A role with another comment is not the broker's.
 	copyMark = "longshore-copy"
-	// copyValid is how long a login's password opens. Both programs connect at once, and the
-	// sessions that they have begun go on.
+	// copyValid is how long a login's password is valid. Both programs connect at once, and the sessions that
+	// they have begun go on.
 	copyValid = "10 minutes"
 )
 
 var (
-	// errForeign: a role that is not the broker's has the login's name.
+	// errForeign says that a role that is not the broker's has the login's name.
 	errForeign = errors.New("the name of a copy's login is taken by a role that is not the broker's")
-	// errSessions: the login has sessions, which are ending.
+	// errSessions says that sessions of the login are still ending.
 	errSessions = errors.New("sessions of a copy's login have not ended yet")
 )
 
-// admitCopy makes the login of a side, or makes it anew, with a password that nobody else has been
-// told. A login that only reads may change nothing, whatever code it runs.
+// admitCopy makes the login of a side, or resets an existing one, with a password that nobody else knows. A
+// login that only reads may change nothing, whatever code it runs.
 func admitCopy(ctx context.Context, d *sqlServer, broker string, side pgcopy.Side, readOnly bool) (pgcopy.Login, error) {
 	l := pgcopy.Login{Side: side, Password: rand.Text()}
 	verifier, err := scram.Verifier(l.Password)
@@ -68,9 +68,9 @@ func admitCopy(ctx context.Context, d *sqlServer, broker string, side pgcopy.Sid
 	return l, err
 }
 
-// evictCopy keeps the login of a copy out, ends its sessions, gives what it has made to the owner
-// role, and drops it. It reports whether the login is gone: while a session is ending, or somebody
-// else holds a lock, it is to be called again. It leaves what is not the broker's.
+// evictCopy locks the login of a copy, ends its sessions, gives what it has made to the owner role, and drops
+// it. It reports whether the login is gone: while a session is ending, or somebody else holds a lock, the
+// caller must call it again. It leaves a role alone that is not the broker's.
 func evictCopy(ctx context.Context, d *sqlServer, side pgcopy.Side) (gone bool, err error) {
 	var holds []string
 	err = d.with(ctx, func(c *pgx.Conn) error {
@@ -103,7 +103,7 @@ func evictCopy(ctx context.Context, d *sqlServer, side pgcopy.Side) (gone bool, 
 	return gone, err
 }
 
-// standing reports whether the login of a copy is there.
+// standing reports whether the login of a copy exists.
 func standing(ctx context.Context, c *pgx.Conn, login string) (bool, error) {
 	comment := ""
 	err := c.QueryRow(ctx, `SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = $1`,
@@ -117,11 +117,11 @@ func standing(ctx context.Context, c *pgx.Conn, login string) (bool, error) {
 	return true, err
 }
 
-// shutOut lets nobody in by the login any more.
+// shutOut locks the login, so that nobody comes in any more.
 //
-// Hazard: a tenant's code that the copy ran may have changed the login's password in a
-// transaction that is still open, or prepared. That transaction holds a lock on the role for as
-// long as the tenant likes, so it is ended first, and the next call shuts the login out.
+// Hazard: code of a tenant that the copy ran may have changed the login's password in a transaction that is
+// still open, or prepared. That transaction holds a lock on the role for as long as the tenant likes. So the
+// transaction is ended first, and the next call locks the login.
 func shutOut(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) error {
 	err := script(ctx, c, `ALTER ROLE %1$I NOLOGIN PASSWORD NULL`, login)
 	if err == nil || classOf(err) != hosted.Locked {
@@ -136,8 +136,8 @@ func shutOut(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) error
 	return errSessions
 }
 
-// rollBackCopy rolls back the login's prepared transactions, each in its database, and reports
-// whether there were any. They outlive the login, and block its end and that of the database.
+// rollBackCopy rolls back the login's prepared transactions, each in its database, and reports whether there
+// were any. They outlive the login's sessions, and block dropping both the login and the database.
 func rollBackCopy(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) (found bool, _ error) {
 	type waiting struct{ GID, Database string }
 	prepared, err := collect(ctx, c, pgx.RowToStructByPos[waiting],
@@ -168,8 +168,8 @@ SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = %1$L
 REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, login)
 }
 
-// holding names the databases in which the login has something, once its sessions and prepared
-// transactions have ended.
+// holding returns the databases in which the login has something, once its sessions and prepared transactions
+// have ended.
 func holding(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) ([]string, error) {
 	var sessions int
 	err := c.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE usename = $1`, login).Scan(&sessions)

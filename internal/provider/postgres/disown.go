@@ -16,27 +16,27 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// PostgreSQL drops a role only once the role owns nothing in any database, and has no right to
-// anything. A tenant decides how much that is: a million large objects, or tables.
+// PostgreSQL drops a role only once the role owns nothing in any database, and has no right to anything. A
+// tenant decides how much that is: it may be a million large objects, or tables.
 //
-// Hazard: REASSIGN OWNED and DROP OWNED change all of it in one statement. They take a lock for
-// each thing, from a table that all sessions share, take longer than a statement may, and begin
-// anew each time. So batches change the things first, each in its own transaction, until those
-// statements have little left to do.
+// Hazard: REASSIGN OWNED and DROP OWNED change everything in one statement. They take a lock for each thing,
+// from a table that all sessions share, take longer than a statement may, and begin anew each time. So
+// batches change the things first, each in its own transaction, until those statements have little left to
+// do.
 
-// Sizes and times of batches.
+// Sizes and time limits of batches.
 const (
 	// batch is how many things one transaction changes: a table takes several locks.
 	batch = 100
-	// readAtOnce is how many things are read at a time: while a tenant's transaction keeps old entries
-	// alive, each read walks over those of all things that were changed before.
+	// readAtOnce is how many things one query reads: while a tenant's transaction keeps old entries alive,
+	// each query walks over the entries of all things that were changed before.
 	readAtOnce = 2000
-	// emptyFor is how long a step makes batches. The next step goes on.
+	// emptyFor is how long a step works on batches. The next step goes on.
 	emptyFor = 4 * time.Second
 )
 
-// An emptying takes from roles what they have in the database of its session. Meanwhile the broker's
-// login has the privileges of the roles in has.
+// An emptying removes what roles own and may do in the database of its session. Meanwhile the broker's login
+// has the privileges of the roles in has.
 type emptying struct {
 	work
 	in   *pgx.Conn
@@ -44,10 +44,10 @@ type emptying struct {
 	time context.Context // ends when the next step has to go on
 }
 
-// empty lends the broker's login the privileges of roles, and lets do empty roles in a transaction
-// that is committed in the end. Any tenant may grant something to another tenant's roles, whose
-// names it can read. Only the grantor can revoke that: others get a mere warning. So the
-// privileges of all roles that own something in the database are lent, too.
+// empty lends the broker's login the privileges of roles, and lets do empty roles in a transaction that it
+// commits in the end. Any tenant may grant something to another tenant's roles, whose names it can read. Only
+// the grantor can revoke such a grant; anybody else gets a mere warning. So empty also lends the privileges
+// of all roles that own something in the database.
 func (w work) empty(in *pgx.Conn, do func(*emptying) error, roles ...string) error {
 	lent, err := collect(w.ctx, in, pgx.RowTo[string], `
 SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
@@ -64,17 +64,17 @@ WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) 
 	return w.lentIn(in, lent, func() error { return do(e) })
 }
 
-// distinct are the names in some lists, each once.
+// distinct returns the names in the lists, each once, sorted.
 func distinct(lists ...[]string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(lists...))))
 }
 
-// disown takes from roles all that they have in databases. Things that they own in the instance's
-// database go to the heir, if there is one; it drops those that they own elsewhere.
+// disown removes what roles own and may do in databases. The heir, if there is one, gets what they own in the
+// instance's database; what they own elsewhere is dropped.
 //
-// Hazard: a tenant of another broker on the same server may grant something to the role, and only
-// that broker gets into that tenant's database. The role opens nothing any more, but a later
-// binding may need its name: so the role stays, under another name.
+// Hazard: a tenant of another broker on the same server may grant something to the role, and only that broker
+// gets into that tenant's database. The role can no longer log in, but a later binding may need its name: so
+// the role stays, under another name.
 func (w work) disown(databases []string, heir string, roles ...string) error {
 	var barred []string
 	for _, database := range databases {
@@ -113,7 +113,7 @@ func (w work) disown(databases []string, heir string, roles ...string) error {
 func (w work) disownIn(database, heir string, roles ...string) error {
 	lent := slices.Clone(roles)
 	if w.seen.owner.exists() {
-		lent = append(lent, w.names.owner) // who grants bindings what they have
+		lent = append(lent, w.names.owner) // bindings have their rights from it
 	}
 	return w.enter(database, func(c *pgx.Conn) error {
 		return w.empty(c, func(e *emptying) error {
@@ -137,7 +137,7 @@ func (w work) disownIn(database, heir string, roles ...string) error {
 	})
 }
 
-// strangers revokes what the tenant has granted to the roles of others in its database: once the
+// strangers revokes what the tenant has granted, in its database, to the roles of other tenants: once the
 // database is shut, those roles could not be emptied.
 func (w work) strangers() error {
 	strangers, err := collect(w.ctx, w.c, pgx.RowTo[string], `
@@ -159,18 +159,18 @@ WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid
 	})
 }
 
-// close revokes what was granted to a role, in the name of each thing's owner.
+// close revokes what was granted to a role, acting as the owner of each thing.
 func (e *emptying) close(role string) error {
 	return e.all(role, "", grantedThings, grantedDefaults, grantedPolicies, ownedDefaults)
 }
 
-// A change is statements that one thing needs.
+// A change is the statements for one thing, and the role that runs them.
 type change struct {
 	As, Text string
-	Roles    []string // of others, whose privileges it takes
+	Roles    []string // other roles whose privileges it needs
 }
 
-// all makes all changes that queries name, one query after the other.
+// all makes all changes that the queries return, one query after the other.
 func (e *emptying) all(role, heir string, queries ...string) error {
 	for _, query := range queries {
 		if err := e.allOf(query, role, heir); err != nil {
@@ -180,8 +180,9 @@ func (e *emptying) all(role, heir string, queries ...string) error {
 	return nil
 }
 
-// allOf makes the changes that a query names until it names no more. It leaves those that the
-// server refuses: the caller's REASSIGN OWNED or DROP OWNED makes them, or says what blocks them.
+// allOf makes the changes that a query returns until the query returns none, or only those that cannot be
+// made. It leaves changes that the server refuses to the caller's REASSIGN OWNED or DROP OWNED, which makes
+// them or says what blocks them.
 func (e *emptying) allOf(query, role, heir string) error {
 	var before []change
 	for size := batch; ; {
@@ -197,7 +198,7 @@ func (e *emptying) allOf(query, role, heir string) error {
 			switch class := classOf(err); {
 			case err == nil:
 				all = all[len(some):]
-			case class == noLocks && size > 1: // others need them too
+			case class == noLocks && size > 1: // others need locks too
 				size = max(size/10, 1)
 			case class == denied, class == hosted.Other && refused:
 				return nil
@@ -211,7 +212,7 @@ func (e *emptying) allOf(query, role, heir string) error {
 	}
 }
 
-// make makes and commits changes. The session is in a transaction before and after it.
+// make makes and commits the changes. The session is in a transaction before and after.
 func (e *emptying) make(some []change) error {
 	var b strings.Builder
 	var lent []string
@@ -230,7 +231,7 @@ func (e *emptying) make(some []change) error {
 	return e.undone(e.lent(lent, run, func() error { return nil }))
 }
 
-// undone puts the session into a new transaction after a refused statement.
+// undone puts the session into a new transaction if the server has refused a statement.
 func (e *emptying) undone(err error) error {
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
 		err = errors.Join(err, run(context.WithoutCancel(e.ctx), e.in, "ROLLBACK; BEGIN"))
@@ -238,23 +239,23 @@ func (e *emptying) undone(err error) error {
 	return err
 }
 
-// The queries give changes: in whose name each is made, its statements, and the roles whose
-// privileges it needs. $1 is a role, $2 its heir, and $3 the number of changes at most. Tenants drop
-// things meanwhile: the queries skip those.
+// The queries return changes: the role that makes each change, its statements, and the roles whose privileges
+// it needs. $1 is the role to empty, $2 its heir, and $3 the largest number of changes. The queries skip
+// things that tenants drop meanwhile.
 
 // dependingOn finds what depends on the role, in the session's database.
 const dependingOn = `FROM pg_shdepend s WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
   AND s.refclassid = 'pg_authid'::regclass AND s.refobjid = (SELECT oid FROM pg_roles WHERE rolname = $1)
   AND $2::text IS NOT NULL`
 
-// ownedSchemas come first, since the heir has to be able to make things in them.
+// ownedSchemas comes first, since the heir must be able to make things in the schemas.
 const ownedSchemas = `SELECT '', format('ALTER SCHEMA %I OWNER TO %I', n.nspname, $2::text), NULL
 FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_namespace'::regclass AND s.deptype = 'o' LIMIT $3) o
 JOIN pg_namespace n ON n.oid = o.objid`
 
-// ownedThings are of every kind that a tenant can make many of. A sequence follows the table that
-// owns it, and a multirange its range. The heir is let into the schemas of other bindings, where it
-// could not own a thing otherwise.
+// ownedThings covers every kind of thing that a tenant can make many of. A sequence follows the table that
+// owns it, and a multirange its range. The heir is granted access to the schemas of other bindings, because
+// it could not own a thing in them otherwise.
 const ownedThings = `SELECT '', coalesce((SELECT format('GRANT USAGE, CREATE ON SCHEMA %s TO %I; ', i.schema, $2::text)
     WHERE NOT has_schema_privilege($2::text, to_regnamespace(i.schema), 'CREATE')), '') ||
   format('ALTER %s %s OWNER TO %I', CASE WHEN i.type IN ('function', 'procedure', 'aggregate') THEN 'ROUTINE'
@@ -269,13 +270,13 @@ WHERE i.type IN ('table', 'view', 'materialized view', 'sequence', 'foreign tabl
   AND NOT (i.type = 'type' AND EXISTS (SELECT FROM pg_type t WHERE t.oid = o.objid AND t.typtype = 'm'))
 LIMIT $3`
 
-// grantedThings also revoke rights that a third role passed on with a grant option of the owner's, each
-// in the name of that role.
+// grantedThings also revokes rights that a third role has passed on with a grant option from the owner, each
+// as that role.
 //
-// Hazard: CASCADE revokes a dependent right only from grantees that have it in no other way, and
-// rights on a column not with those on the table. A binding is a member of the owner role, and may
-// have passed on a right that it has lost since. So the right, and access to the schema, are granted
-// to the binding again: that makes it the grantor in whose name its own REVOKE runs.
+// Hazard: CASCADE revokes a dependent right only from grantees that have it in no other way, and does not
+// revoke rights on a column with those on its table. A binding is a member of the owner role, and may have
+// passed on a right that it has lost since. So the right, and access to the schema, are granted to the
+// binding again: its own REVOKE then runs with the binding as the grantor.
 const grantedThings = `SELECT x.owner::regrole::text,
   format('REVOKE ALL ON %s %s FROM %I CASCADE', x.kind, i.identity, $1) || coalesce(p.text, ''), p.roles
 FROM (SELECT DISTINCT g.classid, g.objid FROM (SELECT s.classid, s.objid ` + dependingOn + ` AND s.deptype = 'a'
@@ -308,7 +309,7 @@ LATERAL (
 ) p
 WHERE x.owner::regrole::text ~ '^ls[ob]' AND i.identity IS NOT NULL`
 
-// defaults revokes all default privileges of an entry from the grantees that follow.
+// defaults revokes all default privileges of an entry from the grantees that are appended.
 const defaults = `format('ALTER DEFAULT PRIVILEGES FOR ROLE %s %s REVOKE ALL ON %s FROM %s', d.defaclrole::regrole,
   CASE WHEN d.defaclnamespace <> 0 THEN 'IN SCHEMA ' || d.defaclnamespace::regnamespace::text END,
   CASE d.defaclobjtype WHEN 'r' THEN 'TABLES' WHEN 'S' THEN 'SEQUENCES' WHEN 'f' THEN 'ROUTINES' WHEN 'T' THEN 'TYPES'
@@ -318,14 +319,15 @@ const grantedDefaults = `SELECT d.defaclrole::regrole::text, ` + defaults + `quo
 FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_default_acl'::regclass AND s.deptype = 'a' LIMIT $3) o
 JOIN pg_default_acl d ON d.oid = o.objid WHERE d.defaclrole::regrole::text ~ '^ls[ob]'`
 
-// ownedDefaults are those for single schemas: of the others there are a few.
+// ownedDefaults covers the default privileges for single schemas: there are only a few others.
 const ownedDefaults = `SELECT '', ` + defaults + `(
   SELECT string_agg(DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END, ', ')
   FROM aclexplode(d.defaclacl) a)), NULL
 FROM (SELECT s.objid ` + dependingOn + ` AND s.classid = 'pg_default_acl'::regclass AND s.deptype = 'o') o
 JOIN pg_default_acl d ON d.oid = o.objid WHERE d.defaclnamespace <> 0 LIMIT $3`
 
-// grantedPolicies drops a policy that is for the role alone, as DROP OWNED does.
+// grantedPolicies removes the role from policies, and drops a policy that is for the role alone, as DROP
+// OWNED does.
 const grantedPolicies = `SELECT c.relowner::regrole::text, CASE WHEN rest.roles IS NULL
   THEN format('DROP POLICY %I ON %s', p.polname, p.polrelid::regclass)
   ELSE format('ALTER POLICY %I ON %s TO %s', p.polname, p.polrelid::regclass, rest.roles) END, NULL

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A wantedBinding is a binding as it is asked for.
+// A wantedBinding is a binding as the request describes it.
 type wantedBinding struct {
 	tags     provider.Tags
 	plan     string
@@ -57,7 +57,7 @@ func (w *wantedBinding) label() hosted.Label {
 	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: w.now}
 }
 
-// grant is the binding's, for an application.
+// grant returns the binding's credentials for an application.
 func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 	host, port := a.Public()
 	mode := a.TLS.String()
@@ -78,8 +78,8 @@ func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 	return &provider.Grant{Credentials: credentials, ExpiresAt: w.expires, RenewBefore: w.renew}
 }
 
-// warn tells the user and the operator of a database that has become large: PostgreSQL has no limit of
-// a database's size.
+// warn returns a warning for the user, and logs one for the operator, if a database has outgrown its plan:
+// PostgreSQL cannot limit the size of a database.
 func (p *Provider) warn(ctx context.Context, s server, n names, now seen) string {
 	most := now.owner.details().Warn
 	if most == 0 {

@@ -16,42 +16,42 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Keepers make, change and drop roles. A keeper is a role of the broker's that nobody logs in by. Each
-// has a share of all instances.
+// Keepers make, change and drop roles. A keeper is a role of the broker's that nobody logs in as. Each keeper
+// serves a share of all instances.
 //
-// Hazard: a role that makes another one administers it, which is a membership. Before somebody
-// changes a role, the server walks through all of their memberships, direct and indirect, and
-// reads them anew after each change of a membership. For a login that has made six thousand roles,
-// each statement takes a tenth of a second.
+// Hazard: a role that makes another role administers it, which is a membership. Before anybody changes a
+// role, the server walks through all memberships of the one who changes it, direct and indirect, and reads
+// them anew after each change of a membership. For a login that has made six thousand roles, each statement
+// takes a tenth of a second.
 //
-// So the broker's login asks a keeper through a function that runs as the keeper (SECURITY
-// DEFINER): the server then walks through that keeper's share alone. The login never becomes a
-// keeper, since SET ROLE would walk through all of them.
+// So the broker's login asks a keeper, by a function that runs as the keeper (SECURITY DEFINER): the server
+// then walks through the share of that keeper alone. The login never becomes a keeper, since SET ROLE would
+// walk through all memberships.
 
-// keepers is how many there are: on a full server, each has about as many roles.
+// keepers is the number of keepers: about as many as the roles that each has on a full server.
 const keepers = 64
 
 const prefixKeeper = "lsk"
 
-// keepersOf is the prefix of the names of a broker's keepers.
+// keepersOf returns the common prefix of the names of a broker's keepers.
 func keepersOf(broker string) string {
 	return hosted.Name(prefixKeeper, provider.Tags{Broker: broker})
 }
 
-// keeperFor is the keeper that makes the roles of an instance. A role stays with the keeper that made
-// it, whatever its name: the server knows which one did.
+// keeperFor returns the keeper that makes the roles of an instance. A role stays with the keeper that made
+// it, even if this function changes: the server knows who made which role.
 func keeperFor(broker, owner string) string {
 	return fmt.Sprintf("%s%02d", keepersOf(broker), crc32.ChecksumIEEE([]byte(owner))%keepers)
 }
 
-// A line is statements that the keeper of a role runs; without a role, the broker's login does.
+// A line is statements for the keeper of a role to run; without a role, the broker's login runs them.
 type line struct {
 	of   string
 	text string
 }
 
-// asking has the server quote the arguments of lines (script), and hand each line to the keeper of its
-// role. The keeper that is to make a missing role is $6.
+// asking makes the server quote the arguments of lines (see script), and wraps each line in a call of its
+// role's keeper. A missing role is made by the keeper in $6.
 const asking = `
 SELECT string_agg(CASE WHEN l.keeper IS NULL THEN l.text
     ELSE format('SELECT %I.%I(%L)', $5::text, l.keeper, l.text) END, '; ' ORDER BY l.i),
@@ -61,7 +61,7 @@ FROM (SELECT u.i, format(u.text, VARIADIC $3::text[]) AS text, CASE WHEN u.role 
     WHERE r.rolname = u.role AND m.admin_option AND starts_with(k.rolname::text, $4) LIMIT 1), $6::text) END AS keeper
   FROM unnest($1::name[], $2::text[]) WITH ORDINALITY u (role, text, i)) l`
 
-// ready is the text of lines, and the keepers that it asks.
+// ready returns the final text of lines, and the keepers that it calls.
 func (w work) ready(lines []line, args ...string) (text string, keepers []string, err error) {
 	var roles, texts []string
 	for _, l := range lines {
@@ -73,7 +73,8 @@ func (w work) ready(lines []line, args ...string) (text string, keepers []string
 	return text, keepers, err
 }
 
-// asks runs lines in the broker's own database, in one transaction. It makes missing keepers first.
+// asks runs lines in the broker's own database, in one transaction. If a keeper is missing, it makes the
+// keeper first.
 func (w work) asks(lines []line, args ...string) error {
 	text, keepers, err := w.ready(lines, args...)
 	if err != nil {
@@ -93,13 +94,13 @@ func (w work) asks(lines []line, args ...string) error {
 
 const undefinedFunction = "42883"
 
-// keep runs statements by the keeper of a role.
+// keep runs statements as the keeper of a role.
 func (w work) keep(role, text string, args ...string) error {
 	return w.asks([]line{{role, text}}, args...)
 }
 
-// hire makes a keeper, and the function that asks it, in one transaction. The login becomes the keeper
-// once, to make that function: its maker owns it.
+// hire makes a keeper, and the function that runs statements as the keeper, in one transaction. The login
+// becomes the keeper once, to make that function: the function's maker owns it.
 func (w work) hire(keeper string) error {
 	there := false
 	if err := w.c.QueryRow(w.ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, keeper).Scan(&there); err != nil {
@@ -122,12 +123,12 @@ REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`
 	return w.here(text, keeper, identitySchema(w.names.broker))
 }
 
-// lent gives the broker's login the privileges of roles, and the power to become them, for the time
-// of while, which works in another database. It takes both back before then makes that work
-// effective. If a step dies meanwhile, its repetition takes them back, or the end of any unbind
+// lent grants the broker's login the privileges of roles, and the right to become them, for the duration of
+// the callback while, which works in another database. It revokes both before the callback then makes that
+// work effective. If a step dies in between, its repetition revokes them, or the end of any unbind does
 // (takeBack).
 //
-// Only one step at a time has a role lent: its end would take the role from both.
+// Only one step at a time may have a role lent: its end would take the role from both steps.
 func (w work) lent(roles []string, while, then func() error) error {
 	lend, back, keys := make([]line, len(roles)), make([]line, len(roles)), make([]int64, len(roles))
 	for i, role := range roles {
@@ -136,7 +137,7 @@ func (w work) lent(roles []string, while, then func() error) error {
 		back[i] = line{role, "REVOKE " + name + " FROM SESSION_USER GRANTED BY CURRENT_USER"}
 		keys[i] = keyOf("lent " + role)
 	}
-	slices.Sort(keys) // one order for all steps: no deadlock
+	slices.Sort(keys) // all steps lock in the same order: no deadlock
 	if _, err := w.c.Exec(w.ctx, "SELECT pg_advisory_lock(k) FROM unnest($1::bigint[]) k", keys); err != nil {
 		return err
 	}
@@ -158,12 +159,12 @@ func (w work) lent(roles []string, while, then func() error) error {
 	return cmp.Or(err, unlocked)
 }
 
-// lentNow names the roles that keepers have lent to the broker's login.
+// lentNow returns the names of the roles that keepers have lent to the broker's login.
 const lentNow = `SELECT r.rolname::text FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid
 JOIN pg_roles k ON k.oid = m.grantor
 WHERE m.member = (SELECT oid FROM pg_roles WHERE rolname = session_user) AND starts_with(k.rolname::text, $1)`
 
-// takeBack takes back the roles that are lent and that no step uses.
+// takeBack revokes the lent roles that no step uses.
 func (w work) takeBack() error {
 	roles, err := collect(w.ctx, w.c, pgx.RowTo[string], lentNow, keepersOf(w.names.broker))
 	for _, role := range roles {
@@ -172,7 +173,7 @@ func (w work) takeBack() error {
 			return err
 		}
 		if !free {
-			continue // a step uses the role, and takes it back
+			continue // a step still uses the role, and will revoke it
 		}
 		if err = w.keep(role, "REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER", role); err != nil {
 			return err
@@ -184,7 +185,7 @@ func (w work) takeBack() error {
 	return err
 }
 
-// lentIn is lent for work that is one transaction of another session.
+// lentIn is like lent, for work that is a single transaction in another session.
 func (w work) lentIn(c *pgx.Conn, roles []string, do func() error) error {
 	return w.lent(roles, func() error {
 		if err := script(w.ctx, c, "BEGIN"); err != nil {
@@ -194,5 +195,5 @@ func (w work) lentIn(c *pgx.Conn, roles []string, do func() error) error {
 	}, func() error { return script(w.ctx, c, "COMMIT") })
 }
 
-// backTimeout is how long taking roles back may last once the step's own time is over.
+// backTimeout is how long revoking lent roles may take once the step's own time is over.
 const backTimeout = 2 * time.Second

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// The login itself sets the role that it works as: no function may do that for it, and for the
-// broker's login the server would walk through all roles.
+// The new login itself sets the role that it works as. A keeper's function may not do that, and if the
+// broker's login did it, the server would walk through all roles.
 func (a createLogin) do(w work) error {
 	text, of := `CREATE ROLE %1$I NOLOGIN`, w.names.owner
 	if a.verifier != "" {
@@ -28,10 +28,10 @@ func (a createLogin) do(w work) error {
 		w.names.reader)
 }
 
-// forever is the end of a password that never ends.
+// forever is the expiry of a password that never expires.
 const forever = "infinity"
 
-// admit makes the login, %1, a member of the owner role, %3, or of the readers' role, %7.
+// admit makes the login (%1) a member of the owner role (%3), or of the readers' role (%7).
 func admit(readOnly bool) string {
 	if readOnly {
 		return `GRANT %7$I TO %1$I WITH INHERIT TRUE, SET FALSE`
@@ -49,9 +49,9 @@ func (a openLogin) do(w work) error {
 		w.names.login, a.verifier, cmp.Or(a.until, forever), a.label)
 }
 
-// readable lets the readers' role read all that the owner role has, and will have. After the first
-// reader, something is left to do only if somebody has revoked a right, or has handed something over
-// to the owner role.
+// readable lets the readers' role read everything that the owner role has, and will have. After the first
+// reader, something is left to do only if somebody has revoked a right, or has handed a thing over to the
+// owner role.
 func (w work) readable() error {
 	return w.enter(w.names.database, func(c *pgx.Conn) error {
 		text := ""
@@ -64,8 +64,8 @@ func (w work) readable() error {
 	})
 }
 
-// lacking gives the statements that let the readers' role $2 read what the owner role $1 has, and will
-// have; an empty text if it may. The server itself quotes the names in them.
+// lacking returns the statements that let the readers' role $2 read what the owner role $1 has, and will
+// have; an empty text if nothing is missing. The server itself quotes the names in them.
 const lacking = `
 SELECT coalesce(string_agg(format('%s TO %I', line, $2::name), '; '), '') FROM (
   SELECT format('GRANT USAGE ON SCHEMA %I', nspname) FROM pg_namespace
@@ -82,10 +82,10 @@ UNION ALL
     AND a.defaclnamespace = 0
     AND pg_get_userbyid(a.defaclrole) = $1::name AND pg_get_userbyid(x.grantee) = $2::name)) of_these (line)`
 
-// It takes the rights first, since no tenant can hold a lock on them: then nobody comes in again.
+// It first revokes the login's rights, on which no tenant can hold a lock, so that nobody comes in again.
 //
-// Hazard: a tenant that has changed its password in a transaction that is still open, or prepared,
-// holds a lock on its role. So sessions and prepared transactions end before the role is changed.
+// Hazard: a tenant that has changed its password in a transaction that is still open, or prepared, holds a
+// lock on its role. So its sessions and prepared transactions end before the role is changed.
 func (a lockLogin) do(w work) error {
 	if w.seen.owner.exists() {
 		if err := w.keep(w.names.owner, `REVOKE %1$I, %2$I FROM %3$I`, w.names.owner, w.names.reader, w.names.login); err != nil {
@@ -108,16 +108,16 @@ func (a lockLogin) do(w work) error {
 	return endSessions{}.do(w)
 }
 
-// endWait is how long a session may take to end, in milliseconds.
+// endWait is how long to wait for a session to end, in milliseconds.
 const endWait = "500"
 
 func (endSessions) do(w work) error {
 	return w.terminate(`usesysid`, w.seen.login.thing)
 }
 
-// terminate ends the sessions of bindings whose column has the id of a thing, each by the keeper of
-// its role. Without such sessions it changes no membership. It avoids the view's column of names, for
-// which the server would read all roles.
+// terminate ends the sessions of bindings whose column equals the id of the thing; the keeper of each
+// binding's role ends them. If there are no such sessions, it changes no membership. It avoids the view's
+// column of names, for which the server would read all roles.
 func (w work) terminate(column string, of thing) error {
 	id := strconv.FormatUint(uint64(of.id), 10)
 	logins, err := collect(w.ctx, w.c, pgx.RowTo[string], `

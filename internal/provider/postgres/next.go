@@ -8,35 +8,35 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/scram"
 )
 
-// lockedUnbind stands in a label's Locked while its login is being removed.
+// lockedUnbind is the value of Label.Locked while a binding's login is being removed.
 const lockedUnbind = "unbind"
 
-// details are what the provider keeps with an owner role or a login, in its label.
+// details are what the provider keeps in the label of an owner role or a login.
 type details struct {
-	// Limit is how many connections the database takes; 0 for any number.
+	// Limit is how many connections the database accepts; 0 for no limit.
 	Limit int `json:"limit,omitempty"`
-	// Warn is the size, in bytes, from which on users are warned.
+	// Warn is the size, in bytes, from which users are warned.
 	Warn int64 `json:"warn,omitempty"`
-	// Operation is the one that set the limits last.
+	// Operation is the id of the operation that last set the limits.
 	Operation string `json:"operation,omitempty"`
-	// Ready says that nothing is left to be made.
+	// Ready says that nothing remains to be made.
 	Ready bool `json:"ready,omitempty"`
-	// ReadOnly is a login that only reads.
+	// ReadOnly marks a login that only reads.
 	ReadOnly bool `json:"read_only,omitempty"`
 }
 
-// text is a label with these details.
+// text returns the label with these details, as a comment.
 func (d details) text(l hosted.Label) string {
 	l.Details, _ = json.Marshal(d) // numbers and texts
 	return l.Text()
 }
 
 func detailsOf(l hosted.Label) (d details) {
-	_ = json.Unmarshal(l.Details, &d) // what an earlier program did not know is zero
+	_ = json.Unmarshal(l.Details, &d) // details that an earlier version did not know are zero
 	return d
 }
 
-// connections is the limit as the server has it.
+// connections returns the limit in the server's notation: -1 for no limit.
 func (d details) connections() int {
 	if d.Limit == 0 {
 		return -1
@@ -44,7 +44,7 @@ func (d details) connections() int {
 	return d.Limit
 }
 
-// remove is the next act until nothing of the instance stands.
+// remove returns the next act until nothing of the instance stands.
 func remove(now seen) (any, error) {
 	switch {
 	case now.database.exists():
@@ -55,7 +55,7 @@ func remove(now seen) (any, error) {
 	return nil, nil
 }
 
-// provision is the next act until the instance is ready.
+// provision returns the next act until the instance is ready.
 func (w *wantedInstance) provision(now seen) (any, error) {
 	label, _ := now.owner.label()
 	undeleted := hosted.Undeleted(w.tags)
@@ -78,7 +78,7 @@ func (w *wantedInstance) provision(now seen) (any, error) {
 	return nil, nil
 }
 
-// update is the next act until the instance is as wanted.
+// update returns the next act until the instance is as wanted.
 func (w *wantedInstance) update(now seen) (any, error) {
 	label, err := usable(now)
 	if err != nil || detailsOf(label).Operation == w.details.Operation {
@@ -87,7 +87,7 @@ func (w *wantedInstance) update(now seen) (any, error) {
 	return w.configure(label), nil
 }
 
-// usable is the label of an instance that stands and is whole.
+// usable returns the label of an instance that is complete and in use.
 func usable(now seen) (hosted.Label, error) {
 	label, _ := now.owner.label()
 	if !now.database.exists() || !detailsOf(label).Ready || !label.InUse() {
@@ -96,20 +96,20 @@ func usable(now seen) (hosted.Label, error) {
 	return label, nil
 }
 
-// whole accepts an instance that stands and is whole.
+// whole fails unless the instance is complete and in use.
 func whole(now seen) (any, error) {
 	_, err := usable(now)
 	return nil, err
 }
 
-// bounded gives a database its limit of connections back, which a step that died has lifted.
+// bounded returns the act that restores a database's connection limit after a step died that had lifted it.
 func (s seen) bounded() (next setLimit, needed bool) {
 	d := s.owner.details()
 	limit := d.connections()
 	return setLimit{limit}, d.Ready && s.database.exists() && s.database.limit != limit && s.database.limit != halfDropped
 }
 
-// bind is the next act until the login opens.
+// bind returns the next act until the login is open.
 func (w *wantedBinding) bind(now seen) (any, error) {
 	if _, err := usable(now); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (w *wantedBinding) bind(now seen) (any, error) {
 	label, _ := now.login.label()
 	f := details{ReadOnly: w.readOnly, Ready: true}
 	switch {
-	case !now.login.exists() && w.readOnly: // it is let in once it has something to read
+	case !now.login.exists() && w.readOnly: // openLogin lets it in once it has the right to read
 		f.Ready = false
 		return createLogin{label: f.text(w.label()), readOnly: true}, nil
 	case label.Locked == lockedUnbind:
@@ -135,7 +135,7 @@ func (w *wantedBinding) bind(now seen) (any, error) {
 	return openLogin{label: f.text(label), verifier: verifier, readOnly: w.readOnly, until: w.until}, err
 }
 
-// unbind is the next act until nothing of the binding stands.
+// unbind returns the next act until nothing of the binding stands.
 func unbind(of provider.Tags, now seen) (any, error) {
 	label, _ := now.login.label()
 	instance, _ := now.owner.label()
@@ -155,7 +155,7 @@ func unbind(of provider.Tags, now seen) (any, error) {
 	return dropLogin{}, nil
 }
 
-// of is the thing that carries the label of the tags.
+// of returns the thing that carries the label of the tags.
 func (s seen) of(t provider.Tags) thing {
 	if t.Binding != "" {
 		return s.login.thing
@@ -163,9 +163,9 @@ func (s seen) of(t provider.Tags) thing {
 	return s.owner.thing
 }
 
-// labelOf is an instance's: the label of its owner role, if its database agrees. A crash after
-// CREATE DATABASE leaves a database without a label, which counts as the owner's if the broker's
-// login has made it. Where the two differ, another owner's label counts.
+// labelOf returns a binding's label, or an instance's: the label of its owner role, if its database agrees. A
+// crash after CREATE DATABASE leaves a database without a label, which counts as the owner's if the broker's
+// login made it. Where the labels of role and database differ, the label of the other owner counts.
 func labelOf(now seen, t provider.Tags) (hosted.Label, bool) {
 	l, ok := now.of(t).label()
 	if t.Binding != "" || !now.database.exists() {
@@ -185,8 +185,7 @@ func stands(now seen, t provider.Tags) bool {
 	return now.of(t).exists() || t.Binding == "" && now.database.exists()
 }
 
-// relabelled is the act that gives an instance or a login another label, and shuts or
-// opens it.
+// relabelled returns the act that gives an instance or a login another label, and locks or unlocks it.
 func relabelled(now seen, t provider.Tags, to hosted.Label) any {
 	switch was, _ := now.of(t).label(); {
 	case was.Locked == lockedUnbind, !now.of(t).exists():
@@ -202,7 +201,7 @@ func relabelled(now seen, t provider.Tags, to hosted.Label) any {
 	return unlockLogin{label: to.Text(), login: detailsOf(to).Ready, readOnly: detailsOf(to).ReadOnly}
 }
 
-// enforce ends the sessions of an instance or a binding in quarantine.
+// enforce returns the act that ends the sessions of an instance or a binding in quarantine.
 func enforce(now seen, t provider.Tags, is hosted.Label) any {
 	switch {
 	case is.Locked == "" || is.Locked == lockedUnbind:

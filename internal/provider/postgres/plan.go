@@ -15,7 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// settings are the snapshot of a plan that instances record. Zero is no limit.
+// settings are the snapshot of a plan, as instances record it. Zero means no limit.
 type settings struct {
 	ConnectionLimit  int      `json:"connection_limit,omitempty"`
 	StatementTimeout int      `json:"statement_timeout,omitempty"` // seconds
@@ -30,7 +30,7 @@ func settingsOf(snapshot json.RawMessage) (settings, error) {
 	return hosted.Recorded[settings](snapshot)
 }
 
-// Check is a check.Func.
+// Check implements check.Func.
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var m settings
 	err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
@@ -58,7 +58,7 @@ func Check(plan check.Plan) (json.RawMessage, error) {
 	return json.Marshal(m)
 }
 
-// maxExtensions and maxExtensionName bound what a snapshot holds.
+// maxExtensions and maxExtensionName bound the size of a snapshot.
 const (
 	maxExtensions    = 100
 	maxExtensionName = 63
@@ -89,7 +89,7 @@ func extensions(v any) ([]string, error) {
 	return all, nil
 }
 
-// asked are the parameters of a provision or an update, and of a bind.
+// asked holds the parameters of a provision, an update, or a bind.
 type asked struct {
 	Extensions []string `json:"extensions"`
 	Locale     string   `json:"locale"`
@@ -99,7 +99,7 @@ type asked struct {
 // roleReadOnly is the role of a binding that only reads.
 const roleReadOnly = "read_only"
 
-// A wantedInstance is an instance as it is asked for.
+// A wantedInstance is an instance as the request describes it.
 type wantedInstance struct {
 	tags     provider.Tags
 	plan     string
@@ -110,7 +110,7 @@ type wantedInstance struct {
 	locale   *locale
 }
 
-// wanted reads an instance's parameters and its plan, and asks the server whether it has what they ask
+// wanted reads an instance's parameters and its plan, and asks the server whether it offers what they ask
 // for. It changes nothing.
 func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*wantedInstance, error) {
 	m, err := settingsOf(in.Snapshot)
@@ -173,7 +173,7 @@ func (w *wantedInstance) label() hosted.Label {
 	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: w.now}
 }
 
-// configure is the act that gives the database its settings.
+// configure returns the act that gives the database its settings.
 func (w *wantedInstance) configure(label hosted.Label) any {
 	d := w.details
 	d.Ready, label.PlanID = true, w.plan

@@ -1,8 +1,7 @@
-// Package postgres makes databases on a shared PostgreSQL server: for an instance a database and a role
-// that owns what is in it, for a binding a login that works as that role. It decides what comes next
-// (next.go) from what it sees on the server (server.go), and leaves the statements to a few files
-// (statements.go, logins.go, disown.go). Package hosted has the rest. The caller knows how the server
-// is reached, and who started it.
+// Package postgres makes databases on a shared PostgreSQL server: for an instance, a database and a role that
+// owns its content; for a binding, a login that works as that role. It decides what comes next (next.go) from
+// what it sees on the server (server.go), and keeps the statements in a few files (statements.go, logins.go,
+// disown.go). Package hosted does the rest. The caller knows how the server is reached, and who started it.
 package postgres
 
 import (
@@ -16,19 +15,19 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 )
 
-// Options are what a Provider is made with.
+// Options are the arguments of New.
 type Options struct {
 	hosted.Options
-	// Programs copy databases; nil where the broker can neither restore from another database nor save
+	// Programs copy databases; nil if the broker can neither restore a database from another one nor save
 	// one.
 	Programs *pgcopy.Programs
 }
 
-// A Provider is the adapter.
+// A Provider implements provider.Provider for PostgreSQL.
 type Provider struct {
 	*hosted.Provider[server, seen]
 
-	process string // identifies this process, whose copies run
+	process string // identifies this process as the one that runs its copies
 	copier  copier
 }
 
@@ -45,7 +44,7 @@ var (
 	_ wired.Reconciler   = (*Provider)(nil)
 )
 
-// New makes a provider. It reaches no server yet. Close ends it.
+// New makes a provider without reaching any server. The caller ends it with Close.
 func New(o Options) *Provider {
 	p := &Provider{process: rand.Text()}
 	p.Provider = hosted.New(o.Options, hosted.Engine[server, seen]{
@@ -58,7 +57,7 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Close ends the running copies and the kept connections.
+// Close stops the running copies and closes the kept connections.
 func (p *Provider) Close() {
 	p.copier.close()
 	p.Provider.Close()
@@ -87,7 +86,7 @@ func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instan
 	return p.removing(ctx, at, provider.TagsOf(in)), nil
 }
 
-// removing ends the copies of the instance, and then removes it.
+// removing returns a Decide that ends the copies of the instance and then removes the instance.
 func (p *Provider) removing(ctx context.Context, at *site, t provider.Tags) decide {
 	ended := false
 	return p.Own(t, func(now seen) (any, error) {
@@ -112,8 +111,8 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 	}, nil
 }
 
-// unbind drops the database first if the instance is being deleted: handing over what the binding has
-// made in it would take long, or wait for locks.
+// unbind drops the database first if the instance is being deleted: handing over the binding's things in the
+// database would take long, or wait for locks.
 func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (decide, error) {
 	of := provider.TagsOf(b.Instance)
 	goes, err := dropped(b.Instance)
@@ -127,7 +126,8 @@ func (p *Provider) unbind(ctx context.Context, at *site, b provider.Binding) (de
 	}, err
 }
 
-// facts are a database's. Its plan may say what size it is meant for, which the server does not enforce.
+// facts returns the facts about a database. Its plan may state the size that it is meant for, which the
+// server does not enforce.
 func facts(ctx context.Context, s server, t provider.Tags, now seen) (provider.Facts, error) {
 	u, err := s.usage(ctx, namesOf(t).database)
 	return provider.Facts{
@@ -136,8 +136,7 @@ func facts(ctx context.Context, s server, t provider.Tags, now seen) (provider.F
 	}, err
 }
 
-// dropped reports whether the instance of a binding is being deleted, and its database is
-// not to be retained.
+// dropped reports whether the binding's instance is being deleted and its database is not to be retained.
 func dropped(in provider.Instance) (bool, error) {
 	m, err := settingsOf(in.Snapshot)
 	return in.Operation.Kind == operation.Deprovision && m.RetainDays == 0 && in.Origin == provider.Origin{}, err

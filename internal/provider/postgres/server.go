@@ -7,25 +7,25 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// names are those of what is made for an instance, and for a binding of it.
+// names are the names of the things that are made for an instance, and for a binding of it.
 type names struct {
 	database, owner, login string
-	// reader is the role that all bindings which only read are members of.
+	// reader is the role whose members are the bindings that only read.
 	reader string
 	broker string
-	keeper string // makes the roles
+	keeper string // the role that makes the other roles
 }
 
-// The prefixes of names. Those of one instance have the same hash.
+// The prefixes of names. The names of the things of one instance share a hash.
 const (
 	prefixDatabase = "lsd"
 	prefixOwner    = "lso"
 	prefixReader   = "lsr"
 	prefixLogin    = "lsb"
-	prefixLeft     = "lsx" // of a role that could not be dropped
+	prefixLeft     = "lsx" // a role that could not be dropped
 )
 
-// namesOf derives them. Tags without a binding have no login.
+// namesOf derives the names from tags. Tags without a binding give no login.
 func namesOf(t provider.Tags) names {
 	of := t.OfInstance()
 	n := names{
@@ -39,8 +39,8 @@ func namesOf(t provider.Tags) names {
 	return n
 }
 
-// Names are those that the thing with these tags has on its server: a database, its owner
-// and its readers' role, or a login.
+// Names returns the names that the thing with these tags has on its server: those of a database, its owner
+// role and its readers' role, or that of a login.
 func Names(t provider.Tags) []string {
 	n := namesOf(t)
 	if n.login != "" {
@@ -49,17 +49,17 @@ func Names(t provider.Tags) []string {
 	return []string{n.database, n.owner, n.reader}
 }
 
-// A server is a hosted.Host with two more questions. Tests have one in memory that keeps the same
-// promises.
+// A server is a hosted.Host with two more questions. Tests use one in memory that keeps the same promises.
 type server interface {
 	hosted.Host[seen]
 	Close()
 
-	// offers finds the locale of that name, and those of the extensions that the server has and that
-	// users may create.
+	// offers finds the locale with the given name, and which of the extensions the server has and users may
+	// create.
 	offers(ctx context.Context, locale string, extensions []string) (offer, error)
 
-	// usage is what is in use of the database; zero if it is absent.
+	// usage returns the size and the sessions of the database, both zero if it is absent, and the server's
+	// version.
 	usage(ctx context.Context, database string) (usage, error)
 }
 
@@ -70,13 +70,13 @@ type seen struct {
 	login    role // zero if no login was named
 }
 
-// same reports whether nothing was made, removed or labelled between two looks: an act that was
-// decided on one may then be made on the other.
+// same reports whether nothing was made, removed or relabelled between two looks: then an act that was
+// decided on one look may be made on the other.
 func (s seen) same(o seen) bool {
 	return s.owner.thing == o.owner.thing && s.database.thing == o.database.thing && s.login.thing == o.login.thing
 }
 
-// A thing has an id that the server gives no other one; 0 if it is absent.
+// A thing has an id that the server gives to no other thing; 0 if the thing is absent.
 type thing struct {
 	id      uint32
 	comment string
@@ -84,81 +84,81 @@ type thing struct {
 
 func (t thing) exists() bool { return t.id != 0 }
 
-// label is the label in the comment.
+// label parses the label in the comment.
 func (t thing) label() (hosted.Label, bool) { return hosted.ParseLabel(t.comment) }
 
-// details are the label's; zero without one.
+// details returns the details in the label; zero without a label.
 func (t thing) details() details {
 	label, _ := t.label()
 	return detailsOf(label)
 }
 
-// A role is the owner of an instance's things, or a binding's login.
+// A role is an instance's owner role, or a binding's login.
 type role struct {
 	thing
 	canLogin bool
-	// sessions that a locked login has in any database, and sessions of anyone that are just beginning
-	// in its own database.
+	// sessions counts the sessions of a locked login in any database, and the sessions of any login that are
+	// just beginning in the login's own database.
 	sessions int
-	// prepared are transactions that wait for their second phase, in any database: its own, and those
-	// that block its end.
+	// prepared counts transactions that wait for their second phase, in any database: the login's own, and
+	// others that block its removal.
 	prepared int
-	// holds names the databases in which the role owns something or has a right, in order; of an owner
-	// role, with the readers' role, only once its database is gone.
+	// holds names the databases in which the role owns something or has a right, sorted. For an owner role,
+	// it includes the readers' role, and is filled only once the instance's database is gone.
 	holds []string
 }
 
-// A database is an instance's.
+// A database is the database of an instance.
 type database struct {
 	thing
-	// ours: the broker's login owns it.
+	// ours says that the broker's login owns the database.
 	ours  bool
 	open  bool // it takes connections
 	limit int  // of connections; -1 for none, halfDropped for one that can only be dropped
-	// prepared are transactions in it that wait for their second phase.
+	// prepared counts the transactions in the database that wait for their second phase.
 	prepared int
-	// sessions of bindings, of an instance in quarantine.
+	// sessions counts the sessions of bindings, if the instance is in quarantine.
 	sessions int
 }
 
-// halfDropped is the limit of a database whose DROP was cut off.
+// halfDropped is the connection limit of a database whose DROP was cut off.
 const halfDropped = -2
 
-// An offer is what the server has of a user's choices.
+// An offer is which of a user's choices the server has.
 type offer struct {
-	locale     *locale  // nil if the server has none of the name
-	extensions []string // those that the server has and that need no superuser
+	locale     *locale  // nil if the server has no locale of that name
+	extensions []string // the extensions that the server has and that need no superuser
 }
 
-// A usage is what is in use of a database, and the server's version.
+// A usage is how much of a database is in use, and the server's version.
 type usage struct {
 	version        string
-	size, sessions int64 // in bytes; of bindings
+	size, sessions int64 // size in bytes; sessions of bindings
 }
 
-// A locale is one of the server's, in its own words.
+// A locale is a locale of the server, in the server's own terms.
 type locale struct{ provider, collate, ctype, icu string }
 
-// An act is one change. The comment of each type says what it makes and needs.
+// An act is one change. The comment of each type says what the act does, and what it needs.
 type act interface{ do(w work) error }
 
-// createOwner makes the owner role with its label, and the readers' role, in one transaction: a role
-// without a label is then never ours. Nothing may stand.
+// createOwner makes the owner role with its label, and the readers' role, in one transaction, so that a role
+// without a label is never ours. Neither role nor database may exist yet.
 type createOwner struct{ label string }
 
-// createDatabase makes the database, closed to everybody and without a label.
+// createDatabase makes the database without a label, and closed to everybody.
 type createDatabase struct {
 	locale *locale // nil for the server's own
 	limit  int
 }
 
-// openDatabase takes the database from the public, gives it to the owner role,
-// labels it and lets connections in, in one transaction.
+// openDatabase revokes the database from PUBLIC, grants it to the owner role, labels it and lets connections
+// in, in one transaction.
 type openDatabase struct{ label string }
 
-// configure grants the owner and the readers their rights on the schema public, and makes the
-// extensions as the owner role; then, in one transaction, it sets the limits and the label of the
-// owner role, which says so.
+// configure grants the owner and the readers their rights on the schema public, and makes the extensions as
+// the owner role. Then, in one transaction, it sets the limits, and writes the owner role's label, which
+// records that.
 type configure struct {
 	label      string
 	limit      int    // of connections; -1 for none
@@ -169,64 +169,65 @@ type configure struct {
 // dropDatabase ends sessions and prepared transactions in the database, and drops it.
 type dropDatabase struct{}
 
-// dropOwner drops what the owner role and the readers' role have in other databases, and both roles.
+// dropOwner drops what the owner role and the readers' role have in other databases, and then both roles.
 type dropOwner struct{}
 
-// setLimit sets how many connections the database takes, after a step that had lifted the limit has
-// died.
+// setLimit sets how many connections the database accepts, after a step died that had lifted the limit.
 type setLimit struct{ limit int }
 
-// createLogin makes a binding's role with its label, in one transaction. The role works as the owner
-// role, unless it only reads. Without a verifier it cannot log in yet.
+// createLogin makes a binding's role with its label, in one transaction. The role works as the owner role
+// unless it only reads. Without a verifier, it cannot log in yet.
 type createLogin struct {
 	label    string
 	readOnly bool
 	verifier string
-	until    string // as openLogin's
+	until    string // as in openLogin
 }
 
-// openLogin lets the login in with the password of a verifier, and labels it so, in one transaction.
-// For one that only reads, it first grants the readers' role what that lacks.
+// openLogin gives the login the password of a verifier, lets it in, and labels it accordingly, in one
+// transaction. For a login that only reads, it first grants the readers' role whatever rights that role
+// lacks.
 type openLogin struct {
 	label    string
 	verifier string
 	readOnly bool
-	until    string // when the password ends; empty for never
+	until    string // when the password expires; empty for never
 }
 
-// lockLogin keeps the login out, in one transaction with the label that says so, and ends its sessions.
-// It takes the login's rights in the database, too: a session that is just beginning is refused by
-// that, or is seen as a beginning one. Without keep, it removes the password.
+// lockLogin locks the login, in one transaction with the label that says so, and ends its sessions. It also
+// revokes the login's rights on the database: a session that is just beginning is then refused, or is seen as
+// beginning. Without keep, it removes the password.
 type lockLogin struct {
 	label string
 	keep  bool
 }
 
-// endSessions ends a login's sessions. That takes a moment.
+// endSessions ends the sessions of a login, which takes a moment.
 type endSessions struct{}
 
-// unlockLogin undoes a lockLogin that has kept the password. A login without one stays locked.
+// unlockLogin undoes a lockLogin that kept the password. A login without a password stays locked.
 type unlockLogin struct {
 	label    string
 	login    bool
 	readOnly bool
 }
 
-// emptyLogin hands over to the owner role what a locked login owns, revokes what was granted to it, and
-// rolls its prepared transactions back. It waits a second for a lock of others: hosted.Locked.
+// emptyLogin hands over to the owner role what a locked login owns, revokes what was granted to the login,
+// and rolls its prepared transactions back. It waits a second for a lock that others hold, then fails with
+// hosted.Locked.
 type emptyLogin struct{}
 
-// dropLogin drops a role that has nothing any more. First it takes back the roles that dead steps have
-// left lent to the broker's login (keeper.go).
+// dropLogin drops a login that has nothing any more. First it takes back the roles that dead steps have left
+// lent to the broker's login (keeper.go).
 type dropLogin struct{}
 
-// relabel writes both labels of an instance, and shuts or opens the database, in one transaction. A
-// retained instance loses its logins, and others lose what it has granted them. A database without a
-// label was never open, and stays shut.
+// relabel writes both labels of an instance, and shuts or opens the database, in one transaction. If the
+// instance is retained, its logins lose their membership, and other tenants lose what the instance has
+// granted them. A database without a label was never open, and stays shut.
 type relabel struct {
 	owner, database string
 	shut, retained  bool
 }
 
-// endInstance ends the sessions of bindings in the database.
+// endInstance ends the sessions that bindings have in the database.
 type endInstance struct{}

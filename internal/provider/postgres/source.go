@@ -15,9 +15,9 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 )
 
-// The prefixes of the logins of an instance's copies: to read the source that it is restored from, to
-// fill it, and to save it. The logins' names derive from the instance alone, so that its next step
-// and its deletion find them if the process that made them has died.
+// The prefixes of the logins of an instance's copies: one reads the source that the instance is restored
+// from, one fills the instance, and one saves it. The names of the logins derive from the instance alone, so
+// that its next step and its deletion find them even if the process that made them has died.
 const (
 	prefixReads  = "lscr"
 	prefixFills  = "lscw"
@@ -28,16 +28,16 @@ const (
 	evictAfter   = 200 * time.Millisecond
 )
 
-// remembered is the state of an instance that is being restored. Hazard: a database that was filled
-// halfway looks like a whole one. So its content counts only if this process began the copy, in this
-// operation, and the copy has ended; otherwise the database is dropped, and filled anew.
+// remembered is the state of an instance that is being restored. Hazard: a half-filled database looks like a
+// complete one. So its content counts only if this process began the copy, in this operation, and the copy
+// has ended; otherwise the database is dropped, and filled anew.
 type remembered struct {
 	Operation string `json:"operation,omitempty"`
 	Process   string `json:"process,omitempty"`
 	Tries     int    `json:"tries,omitempty"`
 }
 
-// later ends a step, and has r remembered.
+// later returns the Later that ends a step and has r remembered.
 func (r remembered) later(why string, after time.Duration) error {
 	raw, _ := json.Marshal(r) // texts and a number
 	later := hosted.Wait(why, after)
@@ -45,8 +45,7 @@ func (r remembered) later(why string, after time.Duration) error {
 	return later
 }
 
-// sidesOf are the sides of all copies for an instance: reading its source, filling it, and saving
-// it.
+// sidesOf returns the sides of all copies for an instance: reading its source, filling it, and saving it.
 func sidesOf(t provider.Tags, source *provider.Source) []pgcopy.Side {
 	t = t.OfInstance()
 	n := namesOf(t)
@@ -75,7 +74,7 @@ func (p *Provider) endCopies(ctx context.Context, s *site, t provider.Tags, sour
 func (p *Provider) evicted(ctx context.Context, s *site, sides []pgcopy.Side) (unfinished error) {
 	real, ok := s.Server.(*sqlServer)
 	if !ok {
-		return nil // no copies are made on it
+		return nil // a server in memory, on which no copies are made
 	}
 	for _, side := range sides {
 		gone, err := evictCopy(ctx, real, side)
@@ -91,8 +90,8 @@ func (p *Provider) evicted(ctx context.Context, s *site, sides []pgcopy.Side) (u
 	return unfinished
 }
 
-// restore is a step of a provision that fills the database from another instance's: it begins
-// the copy, looks at it, or begins it again.
+// restore is a step of a provision that fills the database from another instance's: it begins the copy, looks
+// at its progress, or begins it again.
 func (p *Provider) restore(ctx context.Context, s *site, in provider.Instance) error {
 	if p.copier.Programs == nil {
 		return provider.Failf("A database cannot be restored from another one here: the broker has no pg_dump where it " +
@@ -128,7 +127,7 @@ func (p *Provider) restore(ctx context.Context, s *site, in provider.Instance) e
 	return p.evicted(ctx, s, sides)
 }
 
-// restoreFailed fails the restore, or has it begin again after a failure that may pass.
+// restoreFailed fails the restore, or has it begin again if the failure may pass.
 func (p *Provider) restoreFailed(ctx context.Context, cause error, was remembered) error {
 	problem, known := errors.AsType[*pgcopy.Problem](cause)
 	if was.Tries++; known && !problem.Passing || was.Tries >= mostTries {
@@ -143,7 +142,7 @@ func (p *Provider) restoreFailed(ctx context.Context, cause error, was remembere
 	return was.later("Beginning again", restoreAfter)
 }
 
-// restoreAgain removes the database that stands, and remembers that this process has removed it.
+// restoreAgain removes a database that stands, and remembers that this process has removed it.
 func (p *Provider) restoreAgain(ctx context.Context, s *site, in provider.Instance, was remembered) error {
 	t := provider.TagsOf(in)
 	if err := p.checkSource(ctx, s, in); err != nil {
@@ -180,7 +179,7 @@ func (p *Provider) fill(ctx context.Context, s *site, in provider.Instance, side
 	return later
 }
 
-// checkSource refuses a source that is gone, or that the plan or the programs do not allow. It changes
+// checkSource refuses a source that is gone, or that the plan or the programs cannot handle. It changes
 // nothing.
 func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instance) error {
 	m, err := settingsOf(in.Snapshot)
@@ -228,7 +227,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	return nil
 }
 
-// Dump writes the content of an instance, in pg_dump's custom format. Its errors say what to do.
+// Dump writes the content of an instance in pg_dump's custom format. Its errors say what to do.
 func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer) error {
 	if p.copier.Programs == nil {
 		return errors.New("the broker has found no pg_dump: install PostgreSQL's programs (`make postgres`) and start it again")

@@ -17,13 +17,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// identitySchema is the broker's own schema in the database that it works in. Brokers that share a
-// server do not meet.
+// identitySchema returns the name of the broker's own schema in the database that the broker works in. It
+// keeps brokers that share a server apart.
 func identitySchema(broker string) string {
 	return hosted.Name("lsi", provider.Tags{Broker: broker})
 }
 
-// identityTable holds the server's identity and epoch.
+// identityTable returns the table that holds the server's identity and epoch.
 func identityTable(broker string) string {
 	return pgx.Identifier{identitySchema(broker), "identity"}.Sanitize()
 }
@@ -71,16 +71,16 @@ INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, '') ON CONFLICT DO NOTHING`,
 	return now, err
 }
 
-// oldest is the first version in which a role that makes others administers those alone.
+// oldest is the first version in which a role that makes roles administers only the roles that it made.
 const oldest = 16
 
 var errOld = errors.New("the server is older than PostgreSQL 16")
 
-// errStandby refuses a server that only follows another one.
+// errStandby refuses a standby, which only follows another server.
 var errStandby = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "it is a standby"}
 
-// timeline is the history that the server is on: another one after a standby was promoted, or a backup
-// restored by the log. It is empty where a service hides it.
+// timeline returns the history that the server is on. It changes after a standby was promoted, or a backup
+// was restored from the log. It is empty if a managed service hides it.
 func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
 	standby := false
 	err = c.QueryRow(ctx, `SELECT pg_is_in_recovery(),
@@ -106,8 +106,8 @@ func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to target.
 	return did, err
 }
 
-// script runs statements in one transaction, or one statement that allows none. The server itself
-// quotes the arguments: %I is an identifier, %L a text.
+// script runs statements in one transaction, or a single statement that allows none. The server itself quotes
+// the arguments: %I is an identifier, %L a text.
 func script(ctx context.Context, c *pgx.Conn, text string, args ...string) error {
 	var ready string
 	if err := c.QueryRow(ctx, "SELECT pg_catalog.format($1, VARIADIC $2::text[])", text, args).Scan(&ready); err != nil {
@@ -116,16 +116,16 @@ func script(ctx context.Context, c *pgx.Conn, text string, args ...string) error
 	return run(ctx, c, ready)
 }
 
-// run runs statements as they are.
+// run runs statements without changing them.
 func run(ctx context.Context, c *pgx.Conn, text string) error {
 	_, err := c.PgConn().Exec(ctx, text).ReadAll()
 	return err
 }
 
-// looking reads all that a decision needs, in one statement. A session that is beginning is not yet
-// listed as its role's, but it locks its database before the server asks whether it may connect: it
-// counts as a session of a locked login. A prepared transaction of the owner role may hold a lock on
-// the login.
+// looking reads all that a decision needs, in one statement. A session that is just beginning is not yet
+// listed under its role, but it locks its database before the server checks whether it may connect: so it
+// counts as a session of a locked login. A prepared transaction of the owner role may hold a lock on the
+// login.
 const looking = `
 SELECT coalesce(o.oid, 0), coalesce(shobj_description(o.oid, 'pg_authid'), ''),
   coalesce(d.oid, 0), coalesce(shobj_description(d.oid, 'pg_database'), ''),
@@ -147,11 +147,11 @@ LEFT JOIN pg_database d ON d.datname = $2
 LEFT JOIN pg_roles l ON l.rolname = $3
 LEFT JOIN LATERAL (` + sessionsOf + `) s ON true`
 
-// sessionsOf counts the sessions of the login l, if it is locked, and those that are beginning in the
-// database d.
+// sessionsOf counts the sessions of the login l, if the login is locked, and the sessions that are beginning
+// in the database d.
 //
-// Hazard: a session that has just begun may be missed by both counts. So the locks are read first:
-// OFFSET and LATERAL keep the planner from listing the sessions before.
+// Hazard: both counts may miss a session that has just begun. So the locks are read first: OFFSET and LATERAL
+// keep the planner from listing the sessions earlier.
 const sessionsOf = `
 SELECT cardinality(b.pids) - count(*) FILTER (WHERE a.pid = ANY (b.pids) AND a.usesysid IS NOT NULL)
   + count(*) FILTER (WHERE a.usesysid = l.oid) AS n
@@ -161,8 +161,8 @@ FROM (SELECT ARRAY(SELECT DISTINCT k.pid FROM pg_locks k WHERE k.locktype = 'obj
 LEFT JOIN LATERAL (SELECT x.pid, x.usesysid FROM pg_stat_activity x WHERE x.usesysid = l.oid OR x.pid = ANY (b.pids)) a ON true
 GROUP BY b.pids`
 
-// preparedOf are the prepared transactions that block a login's end: those of the owner role $1 that
-// hold a lock on the login $3, and the login's own.
+// preparedOf selects the prepared transactions that block the removal of a login: those of the owner role $1
+// that hold a lock on the login $3, and the login's own.
 const preparedOf = `SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
 WHERE x.owner = $3 OR x.owner = $1 AND x.database = $2 AND EXISTS (
   SELECT FROM pg_roles b
@@ -187,7 +187,7 @@ func lookOn(ctx context.Context, c *pgx.Conn, n names) (now seen, err error) {
 	return now, err
 }
 
-// lockKey is the advisory lock of the named thing, in the broker's own database.
+// lockKey returns the key of the advisory lock on the thing with these names, in the broker's own database.
 func lockKey(n names) int64 {
 	name := n.owner
 	if n.login != "" {
@@ -196,14 +196,14 @@ func lockKey(n names) int64 {
 	return keyOf(name)
 }
 
-// keyOf is the advisory lock of a text.
+// keyOf derives the key of an advisory lock from a text.
 func keyOf(name string) int64 {
 	sum := sha256.Sum256([]byte("longshore " + name))
 	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// Do implements hosted.Host. It takes the lock of the thing, looks, and acts. The lock is the session's:
-// while the server goes on with the statement of a dead caller, it is held.
+// Do implements hosted.Host. It takes the lock of the thing, looks, and acts. The lock belongs to the
+// session: it is held while the server still runs the statement of a dead caller.
 func (s *sqlServer) Do(ctx context.Context, t provider.Tags, was seen, a any) error {
 	n := namesOf(t)
 	return s.with(ctx, func(c *pgx.Conn) error {
@@ -251,8 +251,8 @@ WHERE v.trusted AND a.name = ANY($1) ORDER BY 1)`, extensions).Scan(&has.extensi
 	return has, err
 }
 
-// listing is a page of the inventory, read from the index of names on. It reads the comments from their
-// table: a call of the function that gives a single one takes as long as all the rest.
+// listing reads a page of the inventory, starting from the index of names. It reads the comments from their
+// table: calling the function that returns a single comment would take as long as all the rest.
 const listing = `
 (SELECT r.rolname::text COLLATE "C" AS name, c.description FROM pg_roles r
   JOIN pg_shdescription c ON c.objoid = r.oid AND c.classoid = 'pg_authid'::regclass
@@ -302,10 +302,10 @@ FROM pg_database d WHERE d.datname = $1`, name).Scan(&u.size, &u.sessions)
 	return u, err
 }
 
-// major is the server's version.
+// major returns the major version of the server.
 func major(c *pgx.Conn) int { return majorOf(c.PgConn().ParameterStatus("server_version")) }
 
-// majorOf reads the major version in a server's, such as 17.11 or 18beta1.
+// majorOf reads the major version from a server's version, such as 17.11 or 18beta1.
 func majorOf(version string) (n int) {
 	_, _ = fmt.Sscanf(version, "%d", &n)
 	return n

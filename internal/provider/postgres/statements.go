@@ -14,7 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A work is one act on a real server, under its lock.
+// A work is one act on a real server, made under the lock of the thing.
 type work struct {
 	*sqlServer
 	ctx   context.Context
@@ -25,7 +25,7 @@ type work struct {
 
 // collect reads the rows of a query.
 func collect[T any](ctx context.Context, c *pgx.Conn, to pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
-	rows, _ := c.Query(ctx, query, args...) // the rows tell its error
+	rows, _ := c.Query(ctx, query, args...) // the rows return its error
 	return pgx.CollectRows(rows, to)
 }
 
@@ -34,10 +34,10 @@ func (w work) here(text string, args ...string) error { return script(w.ctx, w.c
 
 // enter lends do a session in another database.
 //
-// Hazard: once a database is at its limit, only superusers get in, so that a tenant could block its
-// own unbind; and nobody gets into a retained one. So enter lifts the limit, or opens the database,
-// until it is in. If the step dies meanwhile, the next one sets the limit again (seen.bounded);
-// and nobody has the right to connect to a retained database.
+// Hazard: once a database is at its limit, only superusers get in, so a tenant could block its own unbind;
+// and nobody gets into a retained database. So enter lifts the limit, or opens the database, until its
+// session is connected. If the step dies in between, the next step sets the limit again (seen.bounded), and a
+// retained database stays safe because nobody has the right to connect to it.
 func (w work) enter(database string, do func(*pgx.Conn) error) error {
 	return w.enterDespite(database, nil, do)
 }
@@ -58,7 +58,7 @@ func (w work) enterDespite(database string, lifted []hosted.Class, do func(*pgx.
 	case shut:
 	case crowded:
 		limit := w.seen.owner.details().connections()
-		if database != w.names.database { // another tenant's, which has granted something
+		if database != w.names.database { // the database of another tenant, which has granted something
 			err := w.c.QueryRow(w.ctx, `SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit)
 			if err != nil {
 				return err
@@ -157,8 +157,8 @@ func (dropOwner) do(w work) error {
 	return w.keep(w.names.owner, `DROP ROLE IF EXISTS %2$I; DROP ROLE %1$I`, w.names.owner, w.names.reader)
 }
 
-// rollBack rolls back the prepared transactions that a query names, with their databases and owners.
-// Each has to be rolled back in its database, as its owner, and outside of a transaction.
+// rollBack rolls back the prepared transactions that a query selects with their databases and owners. Each
+// must be rolled back in its own database, as its owner, and outside a transaction.
 func (w work) rollBack(which string, args ...any) error {
 	type waiting struct{ GID, Database, Owner string }
 	all, err := collect(w.ctx, w.c, pgx.RowToStructByPos[waiting], which, args...)
@@ -177,10 +177,10 @@ func (w work) rollBack(which string, args ...any) error {
 	return nil
 }
 
-// The keeper of a binding's role ends the sessions that the binding has left: DROP DATABASE ends
-// only those of roles whose privileges its caller has, and the broker's login has none of them.
+// The keeper of a binding's role ends the sessions that the binding has left: DROP DATABASE ends only the
+// sessions of roles whose privileges its caller has, and the broker's login has no such privileges.
 func (dropDatabase) do(w work) error {
-	if w.seen.database.prepared > 0 { // transactions that would block the drop
+	if w.seen.database.prepared > 0 { // these transactions would block the drop
 		if err := w.rollBack(`SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
 WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`, w.names.database); err != nil {
 			return err
@@ -193,15 +193,15 @@ WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`, w.names.database); err != nil {
 }
 
 const (
-	// dropTimeout ends the statement that drops a database.
+	// dropTimeout limits the statement that drops a database.
 	dropTimeout = "15min"
-	// dropWait is how long a step waits for that. The next step looks again.
+	// dropWait is how long a step waits for the drop. The next step looks again.
 	dropWait = 5 * time.Second
 )
 
-// drop drops the database in a session of its own, which outlives the step: the server first writes out
-// all changes of all databases, and would begin that anew after each interruption. The session's
-// lock says that the drop is under way.
+// drop drops the database in a session of its own, which outlives the step: the server first writes out all
+// changes of all databases, and would begin that anew after each interruption. The session's lock shows that
+// the drop is under way.
 func (w work) drop() error {
 	cfg := w.cfg.Copy()
 	cfg.RuntimeParams["statement_timeout"] = dropTimeout
@@ -229,7 +229,7 @@ func (w work) drop() error {
 	return hosted.ErrGoesOn
 }
 
-// It shuts the database before it ends the sessions: others may be beginning.
+// It shuts the database before it ends the sessions, since others may be beginning.
 func (a relabel) do(w work) error {
 	if a.retained && w.seen.database.open {
 		if err := w.strangers(); err != nil {
@@ -261,7 +261,7 @@ func (a relabel) do(w work) error {
 	return endInstance{}.do(w)
 }
 
-// members are the logins that are members of the owner role or the readers' role.
+// members returns the logins that are members of the owner role or of the readers' role.
 func (w work) members() ([]string, error) {
 	return collect(w.ctx, w.c, pgx.RowTo[string], `SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
 JOIN pg_roles r ON r.oid = m.roleid

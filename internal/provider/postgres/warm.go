@@ -12,17 +12,17 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A warm connection is kept by a program that outlives its steps, from the first step at a server on.
-// It is used when nobody can connect any more.
+// A warm connection is one that a long-running program keeps from the first step at a server on. It is used
+// when nobody can connect any more.
 //
-// Hazard: all sessions share one table of locks, which any of them can fill. Then connecting or
-// revoking anything fails for want of a lock: also the unbind of the binding that has filled it. So
-// the warm connection holds some locks in reserve. It releases them to end the sessions that hold
-// the others, by their processes: for that the broker's login needs pg_signal_backend.
+// Hazard: all sessions share one table of locks, which any of them can fill. Then connecting or revoking
+// anything fails for want of a lock, even the unbind of the binding that has filled the table. So the warm
+// connection holds some locks in reserve. It releases them to end the sessions that hold the other locks, by
+// their processes: for that, the broker's login needs pg_signal_backend.
 type warm struct {
 	mu       sync.Mutex
 	conn     *pgx.Conn
-	identity string // of the server
+	identity string // the server's identity
 	reserved bool
 }
 
@@ -34,16 +34,16 @@ const (
 	// ending ends the sessions of a role.
 	ending = `SELECT count(*) FILTER (WHERE pg_terminate_backend(s.pid, 500)) FROM pg_stat_get_activity(NULL) s
 WHERE s.usesysid = to_regrole($1)`
-	// most finds the process that holds most locks. It takes no lock itself; reading whose process it is
-	// would.
+	// most finds the process that holds the most locks. The query itself takes no lock; reading whose process
+	// it is would.
 	most = `SELECT pid, count(*) FROM pg_lock_status() GROUP BY 1 ORDER BY 2 DESC LIMIT 1`
 )
 
-// keepWarm opens the warm connection if there is none. A step goes on without one. It runs the queries
-// once, so that the server has in memory what they need.
+// keepWarm opens the warm connection if there is none. If that fails, the step goes on without one. It runs
+// the queries once, so that the server has in memory what they need.
 func (s *sqlServer) keepWarm(ctx context.Context, identity string) {
 	if s.pool == nil || !s.warm.mu.TryLock() {
-		return // another step works at it, or waits for a server that does not answer
+		return // another step is using it, or waits for a server that does not answer
 	}
 	defer s.warm.mu.Unlock()
 	w := &s.warm
@@ -64,7 +64,7 @@ func (s *sqlServer) keepWarm(ctx context.Context, identity string) {
 	}
 }
 
-// onWarm asks on the warm connection, and reports whether that worked.
+// onWarm runs a query on the warm connection, and reports whether that worked.
 func (s *sqlServer) onWarm(ctx context.Context, ask func(context.Context, *warm) error) bool {
 	s.warm.mu.Lock()
 	defer s.warm.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *sqlServer) coolDown() {
 	}
 }
 
-// keptTo is the kept way to a target; nil if there is none.
+// keptTo returns the server that is kept for a target; nil if there is none.
 func (p *Provider) keptTo(target string) *sqlServer {
 	if p.Pool == 0 {
 		return nil
@@ -93,8 +93,8 @@ func (p *Provider) keptTo(target string) *sqlServer {
 	return nil
 }
 
-// expel ends the sessions of a binding that block its unbind, and reports whether there were any. The
-// warm connection's server has proven who it is.
+// expel ends the sessions of a binding that block its unbind, and reports whether there were any. The warm
+// connection is used only if its server has proven to be the binding's target.
 func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) bool {
 	if class := classOf(cause); class != noLocks && class != crowded {
 		return false
@@ -116,7 +116,7 @@ func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) b
 	}) && ended > 0
 }
 
-// detail names the process that holds most locks.
+// detail names the process that holds the most locks.
 func (p *Provider) detail(target string, class hosted.Class) (more string) {
 	s := p.keptTo(target)
 	if class != noLocks || s == nil {
