@@ -1,4 +1,4 @@
-// Package pgconfig configures the broker's connections to PostgreSQL servers: by its arguments alone.
+// Package pgconfig configures the broker's connections to PostgreSQL servers from its arguments alone.
 package pgconfig
 
 import (
@@ -11,24 +11,24 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Timeout is how long a connection is waited for.
+// Timeout is how long opening a connection may take.
 const Timeout = 5 * time.Second
 
-// all is every setting that pgx would otherwise take from a PG* variable, from a file in ~/.postgresql,
-// or from ~/.pgpass. An operator's variables are for psql: they may name another server's certificates,
-// or files that the broker may not read.
+// all names every setting that pgx would otherwise take from a PG* variable, from a file in ~/.postgresql, or
+// from ~/.pgpass. An operator's variables are meant for psql: they may name another server's certificates, or
+// files that the broker may not read.
 var all = "host=localhost port=5432 user=x password=x dbname=x target_session_attrs=any sslmode=disable " +
 	"sslnegotiation=postgres sslsni=1 " +
 	"sslcert='' sslkey='' sslpassword='' sslrootcert='' passfile='" + os.DevNull + "' servicefile='" + os.DevNull + "' " +
 	fmt.Sprintf("connect_timeout=%d", int(Timeout/time.Second))
 
-// envService names a section of a file of settings. No setting can tell pgx to ignore it.
+// envService is the variable that names a section of a settings file. No setting can tell pgx to ignore it.
 const envService = "PGSERVICE"
 
 var parsing sync.Mutex
 
-// New configures connections without TLS, as a user without a password. The caller adds both, and the
-// settings of the session.
+// New configures connections without TLS and without a password. The caller adds both, and the settings of
+// the session.
 func New(host string, port uint16, database, user string) (*pgxpool.Config, error) {
 	cfg, err := parse()
 	if err != nil {

@@ -2,7 +2,8 @@ package pgcopy
 
 import "syscall"
 
-// attributes end a program with the broker, even if the broker is killed, and not by Ctrl-C before it.
+// attributes returns attributes that kill a program when the broker ends, even if the broker is killed, and
+// that keep Ctrl-C from ending the program before the broker.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

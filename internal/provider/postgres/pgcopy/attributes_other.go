@@ -4,5 +4,5 @@ package pgcopy
 
 import "syscall"
 
-// attributes are none: a program outlives a broker that is killed, until its login is evicted.
+// attributes returns no attributes: if the broker is killed, the program runs on until its login is evicted.
 func attributes() *syscall.SysProcAttr { return nil }

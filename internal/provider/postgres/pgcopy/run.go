@@ -1,12 +1,12 @@
-// Package pgcopy runs PostgreSQL's own pg_dump and pg_restore on one tenant's database, and
-// owns what their failures mean. It leaves to package postgres the logins that they connect by,
-// and which database may be copied where, and when.
+// Package pgcopy runs PostgreSQL's own pg_dump and pg_restore on one tenant's database, and knows what their
+// failures mean. Package postgres makes the logins that they connect with, and decides which database may be
+// copied where, and when.
 //
-// Hazard: a dump and a restore run tenants' code (views, functions, index expressions,
-// triggers) with all rights of the login that they connect by. SET ROLE is no protection: that
-// code can undo it. So each copy has a login of its own, which is a member of the database's
-// owner role and of nothing else: that code can do no more than the database's users can. The
-// broker's login, whose keepers may change every role, opens no tenant's database for a copy.
+// Hazard: a dump and a restore run tenants' code (views, functions, index expressions, triggers) with all
+// rights of the login that they connect with. SET ROLE is no protection: that code can undo it. So each copy
+// has a login of its own, which is a member of the database's owner role and of nothing else: that code can
+// do no more than the database's users can. The broker's login, whose keepers may change every role, opens no
+// tenant's database for a copy.
 package pgcopy
 
 import (
@@ -28,25 +28,25 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A Side is a database that is read or written, its owner role, and the login of the copy. The
-// caller derives all three.
+// A Side is a database that a copy reads or writes, its owner role, and the login of the copy. The caller
+// derives all three names.
 type Side struct{ Database, Owner, Login string }
 
-// A Login is a Side's that was let in, for one copy.
+// A Login is the login of a Side, with the password that is valid for one copy.
 type Login struct {
 	secret.Holder
 	Side
 	Password string
 }
 
-// Programs are pg_dump and pg_restore, of one version.
+// Programs are pg_dump and pg_restore of the same version.
 type Programs struct {
 	bin string
-	// Major is their version: they read no server of a later one.
+	// Major is the major version of the programs: they cannot read a server of a later version.
 	Major int
 }
 
-// Find looks for the programs in a folder, or in PATH if that is empty.
+// Find looks for the programs in the folder bin, or in PATH if bin is empty.
 func Find(ctx context.Context, bin string) (*Programs, error) {
 	none := func(err error) error {
 		return &advice.Error{Name: "pg_dump", What: "cannot be run",
@@ -73,8 +73,8 @@ func Find(ctx context.Context, bin string) (*Programs, error) {
 	return p, nil
 }
 
-// Dump writes a snapshot of a database in pg_dump's custom format, by a login that only reads. Plain is
-// without compression.
+// Dump writes a snapshot of a database in pg_dump's custom format, by a login that only reads. Plain turns
+// compression off.
 func (p *Programs) Dump(ctx context.Context, a hosted.Access, l Login, plain bool, to io.Writer) error {
 	args := []string{"--format=custom", "--role=" + l.Owner, "--no-password", "--no-tablespaces", "--no-security-labels",
 		"--no-publications",
@@ -85,8 +85,8 @@ func (p *Programs) Dump(ctx context.Context, a hosted.Access, l Login, plain boo
 	return p.run(ctx, "pg_dump", args, a, l, nil, to)
 }
 
-// Restore fills an empty database from what Dump has written. The owner role then owns everything in it,
-// and no rights of the other database are granted. It stops at the first thing that cannot be restored.
+// Restore fills an empty database with what Dump has written. The owner role then owns everything in it, and
+// rights from the source database are not granted. It stops at the first thing that cannot be restored.
 func (p *Programs) Restore(ctx context.Context, a hosted.Access, l Login, from io.Reader) error {
 	return p.run(ctx, "pg_restore", []string{"--dbname=" + l.Database, "--role=" + l.Owner, "--no-password", "--exit-on-error",
 		"--no-owner",
@@ -94,10 +94,10 @@ func (p *Programs) Restore(ctx context.Context, a hosted.Access, l Login, from i
 		"--no-subscriptions"}, a, l, from, nil)
 }
 
-// mostSaid is how much is kept of a program's messages.
+// mostSaid is how much of a program's messages is kept, in bytes.
 const mostSaid = 64 << 10
 
-// endWithin is how long a program that was killed may take to end.
+// endWithin is how long a killed program may take to end.
 const endWithin = 5 * time.Second
 
 func (p *Programs) run(
@@ -113,7 +113,7 @@ func (p *Programs) run(
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, env, from, to, said
 	cmd.WaitDelay = endWithin
 	cmd.SysProcAttr = attributes()
-	runtime.LockOSThread() // Linux ends the program with the thread that started it
+	runtime.LockOSThread() // Linux kills the program when the thread that started it ends
 	defer runtime.UnlockOSThread()
 	switch err := cmd.Run(); {
 	case ctx.Err() != nil:
@@ -124,8 +124,8 @@ func (p *Programs) run(
 	return nil
 }
 
-// access makes a folder, which the caller removes, and the environment by which a program connects. The
-// password is in a file that only this user may read: a program's arguments are visible to everybody.
+// access makes a folder, which the caller must remove, and the environment that a program connects with. The
+// password is in a file that only this user may read, because everybody can see a program's arguments.
 func access(a hosted.Access, l Login) (dir string, env []string, err error) {
 	if dir, err = os.MkdirTemp("", "longshore-copy-"); err != nil { // mode 0700
 		return "", nil, err
@@ -163,7 +163,7 @@ func access(a hosted.Access, l Login) (dir string, env []string, err error) {
 	return dir, env, nil
 }
 
-// A head keeps the first bytes that are written to it.
+// A head keeps the first most bytes that are written to it.
 type head struct {
 	bytes.Buffer
 	most int
@@ -175,25 +175,25 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A Problem tells a user why a database cannot be copied. It has neither data nor internals.
+// A Problem tells a user why a database cannot be copied. It reveals neither data nor internals.
 type Problem struct {
 	// Reason is a sentence that says what to do.
 	Reason string
-	// Passing says that another try may succeed.
+	// Passing says that another attempt may succeed.
 	Passing bool
 	cause   error
 }
 
 func (p *Problem) Error() string { return p.Reason }
 
-// Unwrap gives the program's exit.
+// Unwrap returns the error that the program exited with.
 func (p *Problem) Unwrap() error { return p.cause }
 
 const forcedSecurity = "A table forces row security on its owner too, and cannot be copied. " +
 	"Alter it with NO FORCE ROW LEVEL SECURITY first."
 
-// reasons are messages of programs, and their meanings. The messages themselves may hold data, so that
-// none is passed on.
+// reasons maps messages of the programs to their meanings. The messages themselves may contain data, so none
+// is passed on.
 var reasons = []struct {
 	says    string
 	passing bool
@@ -223,7 +223,7 @@ var reasons = []struct {
 	{"must be owner", false, "It holds something that does not belong to its owner role. Give it to the owner role, or drop it."},
 }
 
-// meant is the meaning of a program's failure.
+// meant returns the meaning of a program's failure.
 func meant(name, said string, err error) error {
 	cause := fmt.Errorf("%s: %w", name, err)
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {

@@ -11,17 +11,16 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// EnvUser names the user of this system that the server runs as if root starts it.
+// EnvUser names the setting for the system user that the server runs as if root starts it.
 const EnvUser = "LONGSHORE_POSTGRES_USER"
 
-// An Account is the user of this system that a server runs as. The zero Account is the user of this
-// program.
+// An Account is the system user that a server runs as. The zero Account is the user of this program.
 type Account struct {
 	Name     string
 	UID, GID uint32
 }
 
-// IsOther reports whether it is not the user of this program.
+// IsOther reports whether the account differs from the user of this program.
 func (a Account) IsOther() bool { return a != Account{} }
 
 func (a Account) name() (string, error) {
@@ -35,8 +34,8 @@ func (a Account) name() (string, error) {
 	return own.Username, nil
 }
 
-// FindAccount finds the account for a new server: the zero Account unless root asks, since PostgreSQL
-// refuses to run as root. Wanted is a user's name, or empty.
+// FindAccount finds the account for a new server: the zero Account, unless this program runs as root, since
+// PostgreSQL refuses to run as root. Wanted is a user's name, or empty.
 func FindAccount(wanted string) (Account, error) {
 	if os.Geteuid() != 0 {
 		own, err := user.Current()
@@ -69,7 +68,7 @@ func FindAccount(wanted string) (Account, error) {
 		"make one (useradd --system postgres), or name another one in "+EnvUser)
 }
 
-// Give makes a file or folder the account's.
+// Give makes the account the owner of a file or folder.
 func (a Account) Give(path string) error {
 	if !a.IsOther() {
 		return nil
@@ -77,7 +76,7 @@ func (a Account) Give(path string) error {
 	return os.Lchown(path, int(a.UID), int(a.GID))
 }
 
-// giveGroup lets the account read a file that keeps its owner.
+// giveGroup gives a file to the account's group, and leaves its owner as it is.
 func (a Account) giveGroup(path string) error {
 	if !a.IsOther() {
 		return nil
@@ -85,8 +84,8 @@ func (a Account) giveGroup(path string) error {
 	return os.Lchown(path, -1, int(a.GID))
 }
 
-// Barred is the first folder on the way to a path that the account may not pass; empty if it reaches the
-// path.
+// Barred returns the first folder on the way to a path that the account may not pass; empty if the account
+// can reach the path.
 func (a Account) Barred(path string) (string, error) {
 	given, err := filepath.Abs(path)
 	if err != nil || !a.IsOther() {
@@ -96,7 +95,8 @@ func (a Account) Barred(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The path before links are resolved counts, too: a link may lie where the account may not go.
+	// The path before links are resolved counts, too: a link may lie in a folder that the account may not
+	// pass.
 	for _, dir := range slices.Concat(above(given), above(whole), []string{whole}) {
 		info, err := os.Stat(dir)
 		if err != nil {
@@ -109,7 +109,7 @@ func (a Account) Barred(path string) (string, error) {
 	return "", nil
 }
 
-// above are the folders above a path, from the root down.
+// above returns the folders above a path, from the root down.
 func above(path string) []string {
 	dir := filepath.Dir(path)
 	if dir == path {

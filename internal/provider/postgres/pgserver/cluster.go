@@ -1,8 +1,8 @@
-// Package pgserver runs a PostgreSQL server of the broker's own: it finds the programs, sets up a folder
-// for the data, starts the server there, takes over one that has outlived its broker, and stops it. It
-// makes the broker's login, which is no superuser. Backups connect as the superuser, through a Unix
-// socket in a folder that no other user may enter. The package knows nothing of instances and bindings:
-// the provider makes them, over the network as on any server.
+// Package pgserver runs a PostgreSQL server of the broker's own: it finds the programs, sets up a folder for
+// the data, starts the server there, takes over a server that has outlived its broker, and stops it. It makes
+// the broker's login, which is no superuser. Backups connect as the superuser, through a Unix socket in a
+// folder that no other user may enter. The package knows nothing of instances and bindings: the provider
+// makes those, over the network as on any server.
 package pgserver
 
 import (
@@ -26,34 +26,34 @@ import (
 )
 
 const (
-	// Superuser is the server's owner, who has no password.
+	// Superuser is the owner of the server. It has no password.
 	Superuser = "postgres"
-	// Loopback is where the server listens, and nowhere else.
+	// Loopback is the only address that the server listens on.
 	Loopback = "127.0.0.1"
 
 	fileAccess = "hba.conf"
 	fileUsers  = "ident.conf"
 	filePID    = "postmaster.pid"
-	// lookEvery is the pause between two looks at the server.
+	// lookEvery is the pause between two attempts to reach the server.
 	lookEvery = 20 * time.Millisecond
 )
 
-// A Cluster is one server's programs, files and address. Cluster is PostgreSQL's
-// own word for it.
+// A Cluster is the programs, the files and the address of one server. Cluster is PostgreSQL's own word for
+// that.
 type Cluster struct {
 	Bin     string // the folder of programs
 	Data    string
 	Sockets string // the folder of the superuser's socket
 	Port    int
 	Account Account
-	// TLS has the server refuse connections over the network without TLS.
+	// TLS makes the server refuse connections over the network without TLS.
 	TLS bool
-	// Settings are more settings of the server, as name=value.
+	// Settings are additional settings of the server, as name=value.
 	Settings []string
 }
 
-// Init makes the data folder. The account must be able to write it, or the folder above. The superuser has
-// no password.
+// Init makes the data folder. The account must be able to write to the data folder, or to the folder above.
+// The superuser has no password.
 func (c Cluster) Init(ctx context.Context, flags ...string) error {
 	args := append([]string{
 		"--pgdata=" + c.Data, "--username=" + Superuser, "--encoding=UTF8", "--auth-local=peer", "--auth-host=scram-sha-256",
@@ -65,8 +65,8 @@ func (c Cluster) Init(ctx context.Context, flags ...string) error {
 	return nil
 }
 
-// WriteAccess writes the files of who may connect, beside the data folder: the superuser through the
-// socket, as the server's account or root; all others over the network, by password.
+// WriteAccess writes the files that say who may connect, beside the data folder: the superuser through the
+// socket, as the server's account or root; everybody else over the network, with a password.
 func (c Cluster) WriteAccess() error {
 	host := "host   "
 	if c.TLS {
@@ -88,8 +88,8 @@ func (c Cluster) WriteAccess() error {
 	return errors.Join(c.write(fileAccess, rules), c.write(fileUsers, users))
 }
 
-// write replaces a file beside the data folder, at once, and lets the account read it. It writes nothing
-// into the account's own folders: the account could have made the file there a link to one of root's.
+// write replaces a file beside the data folder atomically, and lets the account read it. It writes nothing
+// into the account's own folders: there, the account could have made the file a link to a file of root's.
 func (c Cluster) write(name, text string) error {
 	const heading = "# Written at each start of the broker: changes are lost.\n"
 	path := c.beside(name)
@@ -104,7 +104,7 @@ func (c Cluster) write(name, text string) error {
 
 func (c Cluster) beside(name string) string { return filepath.Join(filepath.Dir(c.Data), name) }
 
-// Serve is the command that runs the server.
+// Serve returns the command that runs the server.
 func (c Cluster) Serve() *exec.Cmd {
 	settings := append([]string{
 		"listen_addresses=" + Loopback,
@@ -122,8 +122,8 @@ func (c Cluster) Serve() *exec.Cmd {
 	return c.command(context.Background(), "postgres", args...)
 }
 
-// command runs a program as the account. Of this process's environment it keeps only where libraries are:
-// other variables would change what PostgreSQL does.
+// command returns the command that runs a program as the account. From this process's environment, it keeps
+// only the variables that locate libraries and temporary files: others would change what PostgreSQL does.
 func (c Cluster) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, name), args...)
 	cmd.Dir = filepath.Dir(c.Data)
@@ -165,7 +165,7 @@ func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
 
 var errEnded = errors.New("it has ended")
 
-// PID is the server's process by its own file; 0 without one.
+// PID returns the server's process id from the server's own file; 0 if there is none.
 func (c Cluster) PID() int {
 	raw, err := os.ReadFile(filepath.Join(c.Data, filePID))
 	if err != nil {
@@ -179,9 +179,9 @@ func (c Cluster) PID() int {
 	return max(pid, 0)
 }
 
-// Stop ends a server's process and waits until it is gone: first by a fast shutdown, which ends sessions
-// and loses nothing; after the grace by an immediate one, which loses nothing either, and has the next
-// start recover.
+// Stop ends a server's process and waits until it is gone: first by a fast shutdown, which ends sessions and
+// loses nothing; after the grace by an immediate shutdown, which loses nothing either but makes the next
+// start recover; and at last by SIGKILL.
 func Stop(ctx context.Context, pid int, grace time.Duration) error {
 	if pid == 0 || !alive(pid) {
 		return nil
@@ -200,7 +200,7 @@ func Stop(ctx context.Context, pid int, grace time.Duration) error {
 	return fmt.Errorf("process %d does not end", pid)
 }
 
-// Gone waits until no process has that number.
+// Gone waits until no process has the given id.
 func Gone(ctx context.Context, pid int) error {
 	for alive(pid) {
 		if err := waiting.For(ctx, lookEvery); err != nil {
@@ -210,7 +210,8 @@ func Gone(ctx context.Context, pid int) error {
 	return nil
 }
 
-// faults are the lines in which PostgreSQL's programs say why they fail; without any, the last lines.
+// faults returns the lines in which PostgreSQL's programs say why they fail; if there are none, the last
+// lines.
 func faults(said []byte) string {
 	var lines []string
 	for line := range strings.Lines(string(said)) {
@@ -224,7 +225,7 @@ func faults(said []byte) string {
 	return strings.Join(lines, "; ")
 }
 
-// end is the last lines of a program's output.
+// end returns the last lines of a program's output.
 func end(said []byte) string {
 	const lines = 10
 	all := strings.Split(strings.TrimSpace(string(said)), "\n")

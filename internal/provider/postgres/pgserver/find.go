@@ -16,13 +16,13 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// EnvBin names the folder of PostgreSQL's programs.
+// EnvBin names the setting for the folder of PostgreSQL's programs.
 const EnvBin = "LONGSHORE_POSTGRES_BIN"
 
 const (
-	// oldest is the oldest major version that a new server is made of.
+	// oldest is the oldest major version for a new server.
 	oldest = 16
-	// howToGet tells how to get the programs.
+	// howToGet tells the operator how to get the programs.
 	howToGet = "run `make postgres` in a checkout of Longshore, install PostgreSQL 16 or later, " +
 		"or name the folder of its programs in " + EnvBin
 )
@@ -33,12 +33,12 @@ type Programs struct {
 	Major int
 }
 
-// ErrNone says that no programs were found.
+// ErrNone says that no usable programs were found.
 var ErrNone = errors.New("no PostgreSQL")
 
-// Find looks for programs of a major version, zero for any supported one, that the account can run: in
-// the named folder, or in PATH, where systems put them, and where `make postgres` does. The error
-// lists the programs that are of no use.
+// Find looks for programs that the account can run, of the given major version (0 for any supported one): in
+// the named folder or, if none is named, in PATH, where systems put them, and where `make postgres` puts
+// them. The error lists the programs that were found unusable.
 func Find(ctx context.Context, major int, named string, account Account) (Programs, error) {
 	var met []string
 	for _, dir := range places(named) {
@@ -70,7 +70,7 @@ func Find(ctx context.Context, major int, named string, account Account) (Progra
 	return Programs{}, &advice.Error{Name: "PostgreSQL", What: what, Remedy: mend, Cause: cause}
 }
 
-// suits tells why programs are of no use; nil if they are.
+// suits says why programs are unusable; nil if they are usable.
 func suits(p Programs, major int, account Account) error {
 	switch {
 	case major != 0 && p.Major != major:
@@ -87,7 +87,7 @@ func suits(p Programs, major int, account Account) error {
 	return err
 }
 
-// places are the folders to look into, best first.
+// places returns the folders to search, best first.
 func places(named string) (all []string) {
 	if named != "" {
 		return []string{named}
@@ -95,7 +95,7 @@ func places(named string) (all []string) {
 	all = filepath.SplitList(os.Getenv("PATH"))
 	newest := func(patterns ...string) {
 		for _, pattern := range patterns {
-			found, _ := filepath.Glob(pattern) // the patterns are right
+			found, _ := filepath.Glob(pattern) // the patterns are valid
 			slices.SortFunc(found, func(a, b string) int { return versionIn(b) - versionIn(a) })
 			all = append(all, found...)
 		}
@@ -112,10 +112,10 @@ func places(named string) (all []string) {
 	return all
 }
 
-// installed is what `make postgres` makes, from a checkout's root.
+// installed is the folder that `make postgres` makes, relative to a checkout's root.
 var installed = filepath.Join(".tools", "postgres-17.11.0", "bin")
 
-// roots are folders that may be a checkout: the one above the program's, and the working folder.
+// roots returns folders that may be a checkout: the one above the program's folder, and the working folder.
 func roots() (all []string) {
 	if program, err := os.Executable(); err == nil {
 		if program, err = filepath.EvalSymlinks(program); err == nil {
@@ -130,13 +130,13 @@ func roots() (all []string) {
 
 var digits = regexp.MustCompile(`\d+`)
 
-// versionIn is the first number of a path.
+// versionIn returns the first number in a text, such as a path; 0 if there is none.
 func versionIn(path string) int {
 	n, _ := strconv.Atoi(digits.FindString(path))
 	return n
 }
 
-// inspect asks the programs of a folder for their version, if they are there.
+// inspect asks the programs in a folder for their version. It returns os.ErrNotExist if they are not there.
 func inspect(ctx context.Context, dir string) (Programs, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	fileStart = "start.log" // has the server's output before it opens its log
-	// The server's log has so many files of that size.
+	fileStart = "start.log" // receives the server's output until the server opens its log
+	// The server's log is kept in this many files of this size.
 	logs    = 10
 	logSize = "10MB"
 )
 
-// ownSettings have the server keep its log in a folder, and allow the locks that many tenants need. The
-// log has no statements, not even those that fail: a tenant may have written a password into one.
+// ownSettings returns settings that make the server log to a folder, and that allow the locks that many
+// tenants need. The log has no statements, not even those that fail: a tenant may have written a password
+// into one.
 func ownSettings(dir string) []string {
 	return []string{
 		"max_connections=200", "max_locks_per_transaction=256",
@@ -32,8 +33,8 @@ func ownSettings(dir string) []string {
 
 // prune removes all but the newest logs.
 func prune(dir string, log *slog.Logger) {
-	found, _ := filepath.Glob(filepath.Join(dir, "postgresql-*.log")) // the pattern is right
-	slices.Sort(found)                                                // by their times
+	found, _ := filepath.Glob(filepath.Join(dir, "postgresql-*.log")) // the pattern is valid
+	slices.Sort(found)                                                // the names sort by time
 	for _, path := range found[:max(0, len(found)-logs)] {
 		if err := os.Remove(path); err != nil {
 			log.Warn("an old log of PostgreSQL cannot be removed", "error", err)
@@ -41,8 +42,8 @@ func prune(dir string, log *slog.Logger) {
 	}
 }
 
-// makeFolders makes the server's folder and those in it, and lets the account reach them. The server's
-// folder itself stays this program's user's: the account only passes.
+// makeFolders makes the server's folder and the folders in it, and lets the account reach them. The server's
+// folder itself still belongs to the user of this program: the account may only pass through it.
 func makeFolders(dir string, a Account) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -73,7 +74,7 @@ func makeFolders(dir string, a Account) error {
 	return nil
 }
 
-// letPass lets the account, by its group, pass through a folder that only its owner may use.
+// letPass lets the account's group pass through a folder that only its owner may use.
 func (a Account) letPass(dir string) error {
 	const group, pass = 0o070, 0o010
 	info, err := os.Stat(dir)
@@ -86,8 +87,8 @@ func (a Account) letPass(dir string) error {
 	return os.Chmod(dir, info.Mode().Perm()|pass)
 }
 
-// socketFolder is where the superuser's socket is: in the server's folder or, if its path would be too
-// long, in a folder that the record names.
+// socketFolder returns the folder of the superuser's socket: a folder in the server's folder or, if that path
+// would be too long, a folder that the record names.
 func (r *record) socketFolder(dir string, a Account) (string, error) {
 	own := filepath.Join(dir, dirSockets)
 	if len(own) <= longestSockets {
@@ -111,12 +112,13 @@ func (r *record) socketFolder(dir string, a Account) (string, error) {
 		"name a shorter folder with --data, or a folder for temporary files in TMPDIR")
 }
 
-// initWhole sets the server's data up in a folder that gets its name once it is whole.
+// initWhole sets up the server's data in a temporary folder, and renames that folder once the data are
+// complete.
 func (c Cluster) initWhole(ctx context.Context, major int) (err error) {
 	made := c
 	made.Data = c.Data + ".new"
 	for _, locale := range locales(major) {
-		// An interrupted start, or a locale that the system lacks, has left something.
+		// An interrupted start, or a locale that the system lacks, may have left something.
 		if err := os.RemoveAll(made.Data); err != nil {
 			return err
 		}
@@ -133,14 +135,14 @@ func (c Cluster) initWhole(ctx context.Context, major int) (err error) {
 			break
 		}
 	}
-	// Every system has the last locale: its error tells what is wrong.
+	// Every system has the last locale: its error says what is really wrong.
 	return fmt.Errorf("setting up PostgreSQL: %w", err)
 }
 
-// locales are initdb's flags for locales, best first: with the letters of all languages, and the same order
-// on every machine.
+// locales returns initdb's flags for locales, best first. The best ones have the characters of all languages,
+// and sort the same on every machine.
 func locales(major int) (all [][]string) {
-	const builtin = 17 // has locales of its own
+	const builtin = 17 // the first version with locales of its own
 	all = [][]string{{"--locale=C.UTF-8"}, {"--locale=en_US.UTF-8"}, {"--locale=C"}}
 	if major >= builtin {
 		all = slices.Insert(all, 2, []string{"--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"})
@@ -148,7 +150,7 @@ func locales(major int) (all [][]string) {
 	return all
 }
 
-// checkOwner refuses data of another user, as after a restore.
+// checkOwner refuses data that belong to another user, as after a restore.
 func (c Cluster) checkOwner() error {
 	if c.Account.IsOther() && !c.Account.keeps(c.Data) {
 		return advice.For(fmt.Sprintf("data of PostgreSQL in %q", c.Data),

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// holderOf names the process that listens on a port, if it can: root sees all processes, and others their
-// own.
+// holderOf names the process that listens on a port, as far as this user can tell: root sees all processes,
+// others only their own.
 func holderOf(port int) string {
 	const listening = "0A"
 	inodes := map[string]bool{}

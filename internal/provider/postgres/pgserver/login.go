@@ -11,9 +11,9 @@ import (
 	"github.com/longshore/longshore/internal/provider/postgres/scram"
 )
 
-// Grant makes the broker's login of an access, and the database that it works in, whatever part of
-// them stands: the login is no superuser, and nobody else may enter its database. The password is
-// never part of a statement. These are the statements that docs/postgres.md gives.
+// Grant makes the broker's login of an access, and the database that the login works in, even if part of them
+// exists already. The login is no superuser, and nobody else may enter its database. The password is never
+// part of a statement. These are the statements that docs/postgres.md gives.
 func (c Cluster) Grant(ctx context.Context, a hosted.Access) error {
 	verifier, err := scram.Verifier(a.Password)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// attributes run a process under an account, and in a session of its own, which neither Ctrl-C nor the end
-// of a terminal reaches.
+// attributes returns attributes that run a process as the account, in a session of its own that neither
+// Ctrl-C nor the end of a terminal reaches.
 func attributes(a Account) *syscall.SysProcAttr {
 	s := &syscall.SysProcAttr{Setsid: true}
 	if a.IsOther() {
@@ -21,7 +21,7 @@ func attributes(a Account) *syscall.SysProcAttr {
 
 func signal(pid int, s syscall.Signal) error { return syscall.Kill(pid, s) }
 
-// alive reports whether a process of any user runs. A zombie does not.
+// alive reports whether a process with this id runs, of any user. A zombie does not count.
 func alive(pid int) bool {
 	err := syscall.Kill(pid, 0)
 	return (err == nil || errors.Is(err, syscall.EPERM)) && !isZombie(pid)
@@ -42,7 +42,8 @@ func (a Account) mayPass(info fs.FileInfo) bool {
 	}
 }
 
-// keeps reports whether a path is a folder, and no link, of the account's that nobody else may enter.
+// keeps reports whether a path is a folder (not a link) that belongs to the account, and that nobody else may
+// enter.
 func (a Account) keeps(path string) bool {
 	uid := uint32(os.Geteuid())
 	if a.IsOther() {

@@ -25,18 +25,19 @@ const (
 	fileVersion = "PG_VERSION"
 
 	recordFormat = 1
-	// longestSockets is how long a socket's folder may be on every system.
+	// longestSockets is the longest path of a socket's folder that works on every system.
 	longestSockets = 88
 )
 
-// A record is kept in a server's folder beside the data. The members that credentials name never change.
+// A record is kept in a server's folder, beside the data. The members that appear in credentials never
+// change.
 type record struct {
 	secret.Holder
 	Format int `json:"format"`
 	Port   int `json:"port"`
-	// Account is the one that root starts the server as; zero in the folder of another user than root.
+	// Account is the account that root starts the server as; zero if a user other than root made the folder.
 	Account Account `json:"account,omitzero"`
-	// Sockets is a folder in place of the one in the server's folder, if the path of that is too long.
+	// Sockets replaces the socket folder in the server's folder, if the path of that one is too long.
 	Sockets  string `json:"sockets,omitempty"`
 	User     string `json:"user"`
 	Database string `json:"database"`
@@ -46,7 +47,7 @@ type record struct {
 // folderName names the server's folder in an error.
 func folderName(dir string) string { return fmt.Sprintf("folder %q of the PostgreSQL server", dir) }
 
-// readRecord gives the zero record where there is none.
+// readRecord reads the record of a folder; it returns the zero record if the folder has none.
 func readRecord(dir string) (r record, err error) {
 	raw, err := os.ReadFile(filepath.Join(dir, fileRecord))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,8 +86,8 @@ func (r record) write(dir string) error {
 	return os.Rename(path+".new", path)
 }
 
-// newRecord is a folder's first record. A folder that has lost its record keeps its port, if the server's
-// note of its last start still has it.
+// newRecord returns the first record of a folder. A folder that has lost its record keeps its port, if the
+// server's note of its last start still names it.
 func newRecord(dir string, account Account) (record, error) {
 	port := lastPort(dir)
 	var err error
@@ -98,7 +99,7 @@ func newRecord(dir string, account Account) (record, error) {
 	}, err
 }
 
-// lastPort is the port of the server's last start; 0 if nothing says it.
+// lastPort returns the port of the server's last start; 0 if it is unknown.
 func lastPort(dir string) int {
 	raw, _ := os.ReadFile(filepath.Join(dir, dirData, "postmaster.opts"))
 	_, after, _ := strings.Cut(string(raw), `"port=`)
@@ -107,8 +108,8 @@ func lastPort(dir string) int {
 	return port
 }
 
-// Ports are drawn below those that systems give to outgoing connections: none of these takes the server's
-// port while the server is down.
+// Ports are drawn from below the range that systems use for outgoing connections: so no such connection takes
+// the server's port while the server is down.
 const (
 	firstPort = 15_433
 	ports     = 15_000
@@ -127,7 +128,7 @@ func drawPort() (int, error) {
 	return 0, fmt.Errorf("no port is free: %w", err)
 }
 
-// isFree is nil if a server can listen on a port.
+// isFree returns nil if a server can listen on a port.
 func isFree(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort(Loopback, strconv.Itoa(port)))
 	if err != nil {

@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// startWait covers a recovery after a crash.
+	// startWait is long enough for a recovery after a crash.
 	startWait  = 2 * time.Minute
 	startTries = 20
 	stopGrace  = 30 * time.Second
-	// adoptWait is how long a server that is taken over may take for its first answer.
+	// adoptWait is how long a server that is taken over may take to answer for the first time.
 	adoptWait = 20 * time.Second
 	hungGrace = 3 * time.Second
-	// watchEvery is the pause between two looks at the server while the broker runs.
+	// watchEvery is the pause between two checks of the server while the broker runs.
 	watchEvery  = time.Second
 	mostBackoff = 64
 )
 
-// Options are what a server is opened with.
+// Options are the arguments of Open.
 type Options struct {
-	// Dir is the server's folder. The folder above exists.
+	// Dir is the server's folder. Its parent must exist.
 	Dir string
 	// Getenv reads the settings EnvBin and EnvUser.
 	Getenv func(string) string
 	Log    *slog.Logger
 }
 
-// A Server runs, or is started again as soon as it can.
+// A Server runs a folder's PostgreSQL server, and starts it again as soon as possible if it ends.
 type Server struct {
 	cluster Cluster
 	record  record
@@ -51,8 +51,8 @@ type Server struct {
 	pid atomic.Int64
 }
 
-// Open starts the server of a folder, or takes over one that runs there because its broker was
-// killed. It sets an empty folder up first.
+// Open starts the server of a folder, or takes over a server that still runs there because its broker was
+// killed. It first sets up an empty folder.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
@@ -72,8 +72,8 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// look finds the record of a folder's server, zero where there is none, and the programs that run
-// it. Fresh is their version where the folder has no data yet.
+// look finds the record of a folder's server (zero if there is none) and the programs that run it. Fresh is
+// the version of the programs if the folder has no data yet, else 0.
 func (s *Server) look(ctx context.Context, o Options) (fresh int, err error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Server) look(ctx context.Context, o Options) (fresh int, err error) {
 	return fresh, err
 }
 
-// prepare finds all that a start needs, and sets up what is missing.
+// prepare finds everything that a start needs, and sets up what is missing.
 func (s *Server) prepare(ctx context.Context, o Options) error {
 	fresh, err := s.look(ctx, o)
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Server) prepare(ctx context.Context, o Options) error {
 	return c.checkOwner()
 }
 
-// account is the one that the server runs as. Once chosen for a folder, it stays.
+// account returns the account that the server runs as. Once chosen for a folder, it never changes.
 func (r record) account(wanted string) (Account, error) {
 	if r.Port == 0 {
 		return FindAccount(wanted)
@@ -156,7 +156,7 @@ func (r record) account(wanted string) (Account, error) {
 	return r.Account, nil
 }
 
-// majorOf is the version that has written a data folder; 0 if there is no folder.
+// majorOf returns the major version that wrote a data folder; 0 if there is no folder.
 func majorOf(data string) (int, error) {
 	raw, err := os.ReadFile(filepath.Join(data, fileVersion))
 	if errors.Is(err, os.ErrNotExist) {
@@ -172,7 +172,7 @@ func majorOf(data string) (int, error) {
 	return versionIn(string(raw)), nil
 }
 
-// start takes over the server that runs already, or launches one.
+// start takes over a server that runs already, or launches one.
 func (s *Server) start(ctx context.Context) error {
 	if err := s.cluster.WriteAccess(); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (s *Server) start(ctx context.Context) error {
 	if running || err != nil {
 		return err
 	}
-	// If its first process was killed, the others may hold its memory for a moment.
+	// If the server's first process was killed, its other processes may hold its memory for a moment.
 	for n := range startTries {
 		if err = waiting.For(ctx, time.Duration(n)*100*time.Millisecond); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (s *Server) start(ctx context.Context) error {
 	return err
 }
 
-// adopt takes over a server that runs in this folder already.
+// adopt takes over the server that runs in this folder already, and reports whether there was one.
 func (s *Server) adopt(ctx context.Context) (bool, error) {
 	c := s.cluster
 	pid := c.PID()
@@ -205,8 +205,8 @@ func (s *Server) adopt(ctx context.Context) (bool, error) {
 	case pid == 0:
 		return false, nil
 	case !alive(pid), !serves(ctx, pid, c.Data):
-		// PostgreSQL would take a zombie of that number for the server, or the process that has got
-		// the number since the machine went down.
+		// PostgreSQL would mistake a zombie with that id for the server, or a process that has got the id
+		// since the machine went down.
 		s.log.Info("the PostgreSQL server was killed, or the machine went down: it recovers now", "pid", pid)
 		return false, os.Remove(filepath.Join(c.Data, filePID))
 	}
@@ -222,7 +222,7 @@ func (s *Server) adopt(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// answers waits until a running server answers; longer if it says that it is starting.
+// answers waits until a running server answers, and waits longer if the server says that it is starting.
 func (c Cluster) answers(ctx context.Context) error {
 	const starting = "57P03" // cannot_connect_now
 	bounded, cancel := context.WithTimeout(ctx, adoptWait)
@@ -234,7 +234,7 @@ func (c Cluster) answers(ctx context.Context) error {
 	return err
 }
 
-// reload proves that a server is this folder's, and has it read who may connect.
+// reload proves that the server is this folder's, and makes it reread who may connect.
 func (c Cluster) reload(ctx context.Context) error {
 	conn, err := c.Connect(ctx, "")
 	if err != nil {
@@ -282,7 +282,7 @@ func (s *Server) launch(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // its log says how it ended
 	}()
 	if err := s.cluster.Ready(ctx, ended); err != nil {
 		said, _ := os.ReadFile(path)
@@ -293,7 +293,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return nil
 }
 
-// watch starts the server again when it has ended, and removes old logs, until the context ends.
+// watch starts the server again whenever it has ended, and removes old logs, until the context is done.
 func (s *Server) watch(ctx context.Context) {
 	defer close(s.watched)
 	backoff := 1
@@ -319,7 +319,7 @@ func (s *Server) watch(ctx context.Context) {
 	}
 }
 
-// Close ends the server, and waits until it is gone. Nothing is lost.
+// Close stops the server, and waits until it is gone. No data are lost.
 func (s *Server) Close() error {
 	s.stop()
 	<-s.watched
@@ -330,7 +330,7 @@ func (s *Server) end(ctx context.Context) error {
 	return Stop(context.WithoutCancel(ctx), int(s.pid.Load()), stopGrace)
 }
 
-// Access is how the broker's login and users reach the server.
+// Access returns how the broker's login and users reach the server.
 func (s *Server) Access() hosted.Access {
 	return hosted.Access{
 		Host: Loopback, Port: s.record.Port, User: s.record.User, Password: s.record.Password, Database: s.record.Database,
@@ -338,11 +338,11 @@ func (s *Server) Access() hosted.Access {
 	}
 }
 
-// Cluster is the server as its superuser knows it, for backups.
+// Cluster returns the server as its superuser sees it, for backups.
 func (s *Server) Cluster() Cluster { return s.cluster }
 
-// Attach gives the server of a folder to another process than the broker, as its superuser knows
-// it. The server need not run; nothing is changed.
+// Attach returns the server of a folder as its superuser sees it, for a process other than the broker. The
+// server need not run. Attach changes nothing.
 func Attach(ctx context.Context, o Options) (Cluster, error) {
 	var s Server
 	_, err := s.look(ctx, o)

@@ -1,5 +1,5 @@
-// Package scram computes the verifier that PostgreSQL keeps of a password, so that no password is ever
-// part of a statement, which servers log, and show of their sessions.
+// Package scram computes the verifier that PostgreSQL stores for a password, so that no password is ever part
+// of a statement: servers log statements, and show them in the list of sessions.
 package scram
 
 import (
@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// rounds is what PostgreSQL itself uses. The passwords are random: more rounds would slow each login
-	// down, and protect nothing.
+	// rounds is the number that PostgreSQL itself uses. The passwords are random: more rounds would slow each
+	// login down, and protect nothing.
 	rounds   = 4096
 	saltSize = 16
 )
 
-// Verifier is a password as PostgreSQL stores it, by SCRAM-SHA-256 with a random salt. It has no single
-// quote. It refuses passwords beyond printable ASCII, which would have to be normalized as clients do.
+// Verifier returns a password in the form that PostgreSQL stores, SCRAM-SHA-256 with a random salt. The
+// result contains no single quote. Verifier refuses passwords beyond printable ASCII, which would have to be
+// normalized as clients do.
 func Verifier(password string) (string, error) {
 	for _, r := range password {
 		if r < ' ' || r > '~' {
