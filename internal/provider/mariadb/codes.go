@@ -11,19 +11,19 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Classes of MariaDB's own, where operators need other words.
+// Classes for MariaDB alone, where operators need other words.
 var (
 	noRight = hosted.Class{Kind: target.Rights, Remedy: "it lacks a right: give the broker's login those that the " +
 		"guide lists (docs/mariadb.md)"}
 	noSchema = hosted.Class{Kind: target.Rights, Remedy: "the broker's own database is missing: make it as the guide " +
 		"says (docs/mariadb.md)"}
-	// unopened: the server cannot open a file.
+	// unopened is for a server that cannot open a file.
 	unopened = hosted.Class{Kind: target.Full, Remedy: "the server cannot open a table. Either it has no file left: " +
 		"SHOW FULL PROCESSLIST tells whose " +
 		"sessions lock tables, KILL ends one, FLUSH TABLES closes what nobody uses, and open_files_limit is to be raised. Or " +
 		"somebody " +
 		"has removed the broker's own tables"}
-	// undone: the server has as many open transactions as it can.
+	// undone is for a server that has as many open transactions as it can have.
 	undone = hosted.Class{Kind: target.Full, Remedy: "more transactions are open on the server than it can have: XA " +
 		"RECOVER lists those that are " +
 		"prepared and have no session, and XA ROLLBACK ends one"}
@@ -34,24 +34,24 @@ var (
 		"host: allow it, or run FLUSH HOSTS"}
 )
 
-// classes are the classes of the server's error numbers.
+// classes maps the server's error numbers to their classes.
 var classes = byNumber(map[hosted.Class][]uint16{
-	// A database or an account is there, or is not; there is no such row, connection, grant
-	// or event; the operation was aborted.
+	// A database or an account exists already, or does not exist; there is no such row, connection, grant or
+	// event; the operation was aborted.
 	hosted.Busy: {1007, 1008, 1062, 1094, 1141, 1396, 1539, 4162},
 	// 1213 is a deadlock.
 	hosted.Locked: {1205, 1213, tookTooLong},
-	// The server shuts down, the network failed (to 1161), or somebody has ended the session.
+	// The server shuts down, the network failed (up to 1161), or somebody has ended the session.
 	hosted.Away: {1053, 1077, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 2002, 2006, 2013},
-	// A wrong password, or one that has expired; a locked account; TLS is asked for.
+	// A password that is wrong or has expired; a locked account; a server that demands TLS.
 	hosted.Login:    {1045, 1698, 1820, 1862, 4151, 3159},
 	noRight:         {1044, 1095, 1142, 1143, 1227, 1370, 1410},
 	noSchema:        {1049},
 	hosted.ReadOnly: {1036, 1290, 1792, 1836},
-	// No room on the disk, in a table or in the storage engine (3, 20, 1021, 1026, 1030,
-	// 1114), or in memory, for rows, sorting and locks.
+	// No room on disk, in a table or in the storage engine (3, 20, 1021, 1026, 1030, 1114), or in memory, for
+	// rows, sorting and locks.
 	hosted.Full: {3, 5, 20, 1021, 1026, 1030, 1037, 1038, 1041, 1114, 1206},
-	// A file, a folder, a table.
+	// A file, a folder or a table cannot be opened.
 	unopened: {23, 1016, 1018, noTable},
 	undone:   {1637},
 	crowded:  {1040, 1135, 1203, 1226},
@@ -68,7 +68,7 @@ func byNumber(of map[hosted.Class][]uint16) map[uint16]hosted.Class {
 	return all
 }
 
-// classOf is the class of an error of MariaDB's.
+// classOf returns the class of an error from MariaDB.
 func classOf(err error) hosted.Class {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	switch {
@@ -82,17 +82,17 @@ func classOf(err error) hosted.Class {
 	return hosted.Other
 }
 
-// tookTooLong: the server has ended a statement that ran too long.
+// tookTooLong is the error number of a statement that the server has ended because it ran too long.
 const tookTooLong = 1969
 
 const (
-	// syntaxError repeats a part of the statement, which may hold a password's hash.
+	// syntaxError is an error whose text repeats a part of the statement, which may hold a password's hash.
 	syntaxError = 1064
-	// lacksColumn: the broker's own tables are not of this version.
+	// lacksColumn means that the broker's own tables are not of this version.
 	lacksColumn = 1054
 )
 
-// told is an error without the statement in it.
+// told returns the error without the statement in it.
 func told(err error) error {
 	switch e, _ := errors.AsType[*mysql.MySQLError](err); {
 	case e == nil:

@@ -17,17 +17,17 @@ import (
 // dialTimeout is how long a connection may take to open.
 const dialTimeout = 5 * time.Second
 
-// collation is that of the broker's sessions. Hazard: the driver writes values into
-// statements, so the server has to read their letters as the driver wrote them.
+// collation is the collation of the broker's sessions. Hazard: the driver writes values into statements, so
+// the server must read their characters as the driver wrote them.
 const collation = "utf8mb4_bin"
 
-// keptFor is how many seconds the server lets a connection be idle. A pool keeps its connections as long
-// as it can: while tenants hold all connections or files of a server, nobody gets a new one.
+// keptFor is how many seconds the server lets a connection be idle. A pool keeps its connections as long as
+// it can: while tenants hold all connections or files of a server, nobody gets a new one.
 const keptFor = "31536000"
 
-// session has the settings of all the broker's sessions, in place of the server's defaults: text is
-// taken as it stands, and locks are hardly waited for. The server may ignore the collation of a
-// client's greeting (skip-character-set-client-handshake), so it stands here again.
+// session holds the settings of all the broker's sessions, in place of the server's defaults: text is taken
+// literally, and waits for locks are short. The server may ignore the collation in a client's greeting
+// (skip-character-set-client-handshake), so it is set here again.
 var session = map[string]string{
 	"character_set_client":     "utf8mb4",
 	"character_set_results":    "utf8mb4",
@@ -43,12 +43,12 @@ var session = map[string]string{
 // A sqlServer is a real server.
 type sqlServer struct {
 	db *sql.DB
-	// identity is the one that was read last. Locks are named by it: no tenant knows it, so that nobody
-	// else can take them.
+	// identity is the identity that was read last. The names of locks derive from it: no tenant knows it, so
+	// nobody else can take the locks.
 	identity atomic.Pointer[string]
 }
 
-// openSQL prepares the way to a server. It reaches nothing yet.
+// openSQL prepares connections to a server without connecting yet.
 func openSQL(access hosted.Access, pool int) (server, error) {
 	config := mysql.NewConfig()
 	config.User, config.Passwd, config.DBName = access.User, access.Password, access.Database
@@ -76,10 +76,10 @@ func openSQL(access hosted.Access, pool int) (server, error) {
 	return s, nil
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (s *sqlServer) Close() { _ = s.db.Close() }
 
-// schema is the broker's own database. Brokers may share it.
+// schema makes the tables in the broker's own database. Several brokers may share that database.
 var schema = []string{
 	`CREATE TABLE IF NOT EXISTS brokers (
 		broker VARBINARY(255) PRIMARY KEY, identity VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

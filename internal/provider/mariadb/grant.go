@@ -8,13 +8,14 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Words that tell drivers how to use TLS: those of MySQL's clients, and of MariaDB's for Java.
+// The words that tell drivers how to use TLS: those of MySQL's clients, and those of MariaDB's driver for
+// Java.
 var (
 	uriModes  = map[hosted.TLS]string{hosted.TLSRequire: "REQUIRED", hosted.TLSVerify: "VERIFY_IDENTITY"}
 	jdbcModes = map[hosted.TLS]string{hosted.TLSDisable: "disable", hosted.TLSRequire: "trust", hosted.TLSVerify: "verify-full"}
 )
 
-// grantOf is a binding's grant.
+// grantOf returns the grant of a binding.
 func grantOf(access hosted.Access, n names, password string) *provider.Grant {
 	mode := access.TLS
 	credentials, at := access.Credentials(hosted.TypeMySQL, n.login, password)

@@ -20,12 +20,12 @@ func lacksTable(err error) bool {
 	return is && e.Number == noTable
 }
 
-// errUnopened: the server denies a table that exists.
+// errUnopened says that the server denies that an existing table exists.
 var errUnopened = errors.New("the server says of a table that is there that it is not")
 
-// proven is an error of a query of the brokers. Hazard: a server that has no file left says that
-// the table does not exist, so that all that the broker ever made would seem gone. To list tables
-// it reads its folder, and says truly that it cannot.
+// proven checks an error of a query on the table of brokers. Hazard: a server that cannot open any more files
+// claims that the table does not exist, so that everything the broker ever made would seem gone. To list
+// tables, it reads its folder, and says truthfully that it cannot.
 func (s *sqlServer) proven(ctx context.Context, err error) error {
 	if !lacksTable(err) {
 		return err
@@ -51,7 +51,7 @@ func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (sa
 	case err != nil || said.Identity != "" || !write:
 		return said, err
 	}
-	// If two write at once, the first one counts.
+	// If two brokers' steps write at once, the first one counts.
 	if err == nil {
 		_, err = s.db.ExecContext(ctx, "INSERT IGNORE INTO brokers VALUES (?, ?, 1, '')", broker, rand.Text())
 	}
@@ -70,7 +70,8 @@ func (s *sqlServer) prepare(ctx context.Context) error {
 	return nil
 }
 
-// said reads who the server is to the broker; nothing before the first Identify that writes.
+// said reads the identity and the epoch that the server has for the broker; both are zero before the first
+// Identify that writes.
 func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, err error) {
 	err = s.db.QueryRowContext(ctx, "SELECT identity, epoch, mark FROM brokers WHERE broker = ?", broker).
 		Scan(&said.Identity, &said.Epoch.Count, &said.Epoch.Mark)
@@ -78,7 +79,7 @@ func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, 
 		return said, nil
 	}
 	if err == nil {
-		s.identity.Store(&said.Identity) // other steps lock by it
+		s.identity.Store(&said.Identity) // other steps name their locks by it
 	}
 	return said, s.proven(ctx, err)
 }

@@ -22,13 +22,13 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// query reads the rows of a query as texts.
+// query reads the rows of a query as text.
 func query(ctx context.Context, q querier, text string, args ...any) (all [][]string, err error) {
 	rows, err := q.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // Err tells what went wrong
+	defer func() { _ = rows.Close() }() // rows.Err says what went wrong
 	columns, err := rows.Columns()
 	for err == nil && rows.Next() {
 		row, into := make([]string, len(columns)), make([]any, len(columns))
@@ -56,7 +56,7 @@ func records(ctx context.Context, q querier, where string, args ...any) (all []r
 	return all, err
 }
 
-// List implements hosted.Host. It skips accounts that stay until their instance is removed.
+// List implements hosted.Host. It skips accounts that only stay until their instance is removed.
 func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
 	all, err := records(ctx, s.db, "WHERE broker = ? AND name > ? ORDER BY name LIMIT ?", broker, after, limit)
 	for _, r := range all {
@@ -81,7 +81,8 @@ func (s *sqlServer) links(ctx context.Context) (follows bool, err error) {
 	return follows, err
 }
 
-// sizeTime is how many seconds the sum of sizes may take: the server opens each table of the database for it.
+// sizeTime is how many seconds summing up sizes may take: the server opens each table of the database for
+// that.
 const sizeTime = 3
 
 func (s *sqlServer) usage(ctx context.Context, database string) (version string, size *int64, err error) {
@@ -98,13 +99,13 @@ func (s *sqlServer) usage(ctx context.Context, database string) (version string,
 	return version, size, err
 }
 
-// tookLong reports whether the server has ended a statement that ran too long.
+// tookLong reports whether the server has ended the statement because it ran too long.
 func tookLong(err error) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && e.Number == tookTooLong
 }
 
-// recorded reads the records of what is to be seen.
+// recorded reads the records of the instance and the logins with these names.
 func recorded(ctx context.Context, q querier, n names) (now seen, err error) {
 	which, args := "WHERE instance = ? ORDER BY name", []any{n.database}
 	if n.login != "" {
@@ -144,7 +145,7 @@ func (s *sqlServer) Look(ctx context.Context, t provider.Tags) (seen, error) {
 	return now, err
 }
 
-// login finds a login by its name; nil if there is none.
+// login finds a login by name; nil if there is none.
 func (now *seen) login(name string) *login {
 	i, found := slices.BinarySearchFunc(now.logins, name, func(l login, name string) int { return strings.Compare(l.name, name) })
 	if !found {
@@ -153,7 +154,7 @@ func (now *seen) login(name string) *login {
 	return &now.logins[i]
 }
 
-// in lists the logins' names for a query.
+// in returns a list of placeholders for the logins' names, and the names as its arguments.
 func (now *seen) in() (list string, args []any) {
 	for _, l := range now.logins {
 		args = append(args, l.name)
@@ -167,7 +168,7 @@ func lookAtDatabase(ctx context.Context, q querier, database string, now *seen) 
 	return err
 }
 
-// lookAtLogins reads the accounts as the server keeps them.
+// lookAtLogins reads the accounts from the server's own table.
 func lookAtLogins(ctx context.Context, q querier, _ string, now *seen) error {
 	if len(now.logins) == 0 {
 		return nil
@@ -200,7 +201,8 @@ func lookAtSessions(ctx context.Context, q querier, _ string, now *seen) error {
 	return err
 }
 
-// lookAtGrants reads who has rights on the database by its name. Rights by a pattern are the operator's.
+// lookAtGrants reads who has rights on the database by its exact name. Rights by a pattern are the operator's
+// business.
 func lookAtGrants(ctx context.Context, q querier, database string, now *seen) error {
 	rows, err := query(ctx, q, `SELECT user, host, MAX(may_read), MAX(may_write), MAX(may_schedule) FROM (
 		SELECT user, host, select_priv AS may_read, insert_priv AS may_write, event_priv AS may_schedule
@@ -220,7 +222,7 @@ func lookAtGrants(ctx context.Context, q querier, database string, now *seen) er
 		switch {
 		case writes && schedules:
 			l.granted = roleAll
-		case writes: // some of the rights, as in quarantine
+		case writes: // only some of the rights, as in quarantine
 		case reads:
 			l.granted = roleReadOnly
 		}
@@ -228,8 +230,8 @@ func lookAtGrants(ctx context.Context, q querier, database string, now *seen) er
 	return err
 }
 
-// definedBy is the login that something runs as, by the server's word for its definer; nil if it
-// is none of them.
+// definedBy returns the login that something runs as, given the server's text for its definer; nil if the
+// definer is none of the logins.
 func (now *seen) definedBy(definer string) *login {
 	name, here := strings.CutSuffix(definer, "@%")
 	if !here {
@@ -238,7 +240,7 @@ func (now *seen) definedBy(definer string) *login {
 	return now.login(name)
 }
 
-// lookAtEvents looks once accounts that are to go are locked.
+// lookAtEvents looks only if some of the accounts are being removed.
 func lookAtEvents(ctx context.Context, q querier, database string, now *seen) error {
 	if !slices.ContainsFunc(now.logins, login.goes) {
 		return nil
@@ -253,12 +255,12 @@ func lookAtEvents(ctx context.Context, q querier, database string, now *seen) er
 	return err
 }
 
-// definersTime is how many seconds the search for definers may take: for it the server opens each
-// table of the database, of which a tenant can make any number.
+// definersTime is how many seconds the search for definers may take: the server opens each table of the
+// database for it, and a tenant can make any number of tables.
 const definersTime = 5
 
-// lookAtDefiners looks only once accounts that are to go are locked: however long it takes,
-// nobody can use them. If it takes too long, all of them count as definers.
+// lookAtDefiners looks only if some of the accounts are being removed: those are locked, so nobody can use
+// them however long it takes. If the search takes too long, all accounts count as definers.
 func lookAtDefiners(ctx context.Context, q querier, database string, now *seen) error {
 	if !slices.ContainsFunc(now.logins, func(l login) bool { return l.exists && l.goes() }) {
 		return nil

@@ -1,6 +1,6 @@
-// Package mariadb makes databases on a shared MariaDB server: for an instance a database, for a binding
-// an account of its own. It decides what comes next (next.go) from what it sees on the server
-// (look.go), and leaves the statements to one file (statements.go). Package hosted has the rest.
+// Package mariadb makes databases on a shared MariaDB server: for an instance a database, for a binding an
+// account of its own. It decides what comes next (next.go) from what it sees on the server (look.go), and
+// keeps the statements in one file (statements.go). Package hosted does the rest.
 package mariadb
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Options are what a Provider is made with. Access.Database is the broker's own.
+// Options are the arguments of New. Access.Database is the broker's own database.
 type Options = hosted.Options
 
-// A Provider is the adapter.
+// A Provider implements provider.Provider for MariaDB.
 type Provider struct {
 	*hosted.Provider[server, seen]
 }
@@ -35,7 +35,7 @@ var (
 	_ wired.Reconciler   = (*Provider)(nil)
 )
 
-// New makes a provider. It reaches no server yet. Close ends it.
+// New makes a provider without reaching any server. The caller ends it with Close.
 func New(o Options) *Provider {
 	p := &Provider{}
 	p.Provider = hosted.New(o, hosted.Engine[server, seen]{
@@ -51,15 +51,15 @@ type server interface {
 	hosted.Host[seen]
 	Close()
 
-	// collation reports whether the server has a collation of utf8mb4.
+	// collation reports whether the server has the collation for utf8mb4.
 	collation(ctx context.Context, name string) (bool, error)
 
-	// usage is the server's version, and how large a database is, in bytes: nil if the server takes too long
-	// to tell.
+	// usage returns the server's version and the size of a database in bytes; size is nil if the server takes
+	// too long to compute it.
 	usage(ctx context.Context, database string) (version string, size *int64, err error)
 
-	// expel ends the sessions of an account, if the server's identity is as given; otherwise it is
-	// errOther. It needs neither a table nor a file.
+	// expel ends the sessions of an account, if the server's identity is as given; otherwise it returns
+	// errOther. It needs neither a table nor a file of the server.
 	expel(ctx context.Context, identity, account string) error
 
 	// links reports whether the server follows symbolic links.
@@ -92,11 +92,11 @@ func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, err
 	return func(now seen) (any, error) { return now.logins[0].end(true), nil }, nil
 }
 
-// expelPause is how long an unbind waits until ended sessions have let go of what they held.
+// expelPause is how long an unbind waits for ended sessions to let go of what they held.
 const expelPause = 50 * time.Millisecond
 
-// expel ends the sessions of a binding before anything is read or changed. Hazard: they may hold all
-// files or memory of the server, and an unbind needs some to begin.
+// expel ends the sessions of a binding before anything is read or changed. Hazard: those sessions may hold
+// all files or memory of the server, and an unbind needs some to begin.
 func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) bool {
 	if class := classOf(cause); class != hosted.Full && class != unopened {
 		return false
@@ -110,7 +110,7 @@ func (p *Provider) expel(ctx context.Context, b provider.Binding, cause error) b
 	return err == nil && waiting.For(ctx, expelPause) == nil
 }
 
-// facts are a database's. Each account has a limit of its own.
+// facts returns the facts about a database. Its connection limit is the sum of its accounts' limits.
 func facts(ctx context.Context, s server, t provider.Tags, now seen) (f provider.Facts, err error) {
 	f.Connections = new(int64)
 	for _, l := range now.logins {
@@ -124,7 +124,8 @@ func facts(ctx context.Context, s server, t provider.Tags, now seen) (f provider
 	return f, err
 }
 
-// Survey implements wired.Reconciler, and warns of a server that lets tenants harm others.
+// Survey implements wired.Reconciler, and logs a warning if the server is set up so that tenants can harm
+// others.
 func (p *Provider) Survey(ctx context.Context, target string) (provider.Target, target.Epoch, error) {
 	t, at, err := p.Provider.Survey(ctx, target)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// provision is the next act until the instance is ready.
+// provision returns the next act until the instance is ready.
 func (w wanted) provision(now seen) (any, error) {
 	r, undeleted := now.instance, hosted.Undeleted(w.tags)
 	switch {
@@ -23,13 +23,13 @@ func (w wanted) provision(now seen) (any, error) {
 	return nil, nil
 }
 
-// in is the record in another phase.
+// in returns the record in another phase.
 func (r record) in(phase string) record {
 	r.details.Phase = phase
 	return r
 }
 
-// update is the next act until the instance has the wanted limits.
+// update returns the next act until the instance has the wanted limits.
 func (w wanted) update(now seen) (any, error) {
 	r := now.instance
 	switch {
@@ -50,7 +50,7 @@ func (w wanted) update(now seen) (any, error) {
 	return nil, nil
 }
 
-// remove is the next act until nothing of the instance stands.
+// remove returns the next act until nothing of the instance stands.
 func remove(now seen) (any, error) {
 	switch a := now.shut(false); {
 	case a != nil:
@@ -63,7 +63,7 @@ func remove(now seen) (any, error) {
 	return forget{now.instance}, nil
 }
 
-// shut is the next act until no account has rights on the database any more. With keep, accounts that
+// shut returns the next act until no account has rights on the database any more. With keep, accounts that
 // something runs as stay.
 func (now seen) shut(keep bool) any {
 	for _, l := range now.logins {
@@ -77,8 +77,8 @@ func (now seen) shut(keep bool) any {
 	return nil
 }
 
-// end is the next act until neither an account nor its record stands; nil then. With keep, an account
-// that something runs as stays, and its record says so.
+// end returns the next act until neither the account nor its record stands, and nil then. With keep, an
+// account that something runs as stays, and its record says so.
 func (l login) end(keep bool) any {
 	switch {
 	case !l.record.exists():
@@ -99,19 +99,19 @@ func (l login) end(keep bool) any {
 	return dropLogin{l.name}
 }
 
-// bind is the next act until the binding is ready.
+// bind returns the next act until the binding is ready.
 func (w wantedBinding) bind(now seen) (any, error) {
 	l, r := now.logins[0], now.logins[0].record
 	shut := r.label.Locked != "" || now.instance.label.Locked != "" // in quarantine
 	switch {
 	case now.instance.details.Phase != ready:
 		return nil, hosted.NoInstance()
-	case !now.database: // a binding has dropped it, as every binding may
+	case !now.database: // some binding has dropped it, as every binding may
 		return createDatabase{now.instance.details.Collation}, nil
 	case !r.exists():
 		return put{w.record()}, nil
 	case l.goes():
-		return put{w.over(r)}, nil // what runs as the account goes on to
+		return put{w.over(r)}, nil // the account goes on, with what runs as it
 	case !l.exists || l.granted != w.role && !shut:
 		return createLogin{l.name, w.role}, nil
 	case shut:
@@ -124,7 +124,7 @@ func (w wantedBinding) bind(now seen) (any, error) {
 	return nil, nil
 }
 
-// of is the record of the thing with the tags.
+// of returns the record of the thing with the tags.
 func (now seen) of(t provider.Tags) record {
 	if t.Binding != "" {
 		return now.logins[0].record
@@ -137,7 +137,7 @@ func label(now seen, t provider.Tags) (hosted.Label, bool) {
 	return r.label, r.exists()
 }
 
-// stands reports whether the database, or the account, exists.
+// stands reports whether the database or, for a binding's tags, the account exists.
 func stands(now seen, t provider.Tags) bool {
 	if t.Binding != "" {
 		return now.logins[0].exists
@@ -154,8 +154,8 @@ func relabel(now seen, t provider.Tags, to hosted.Label) any {
 	return put{r}
 }
 
-// enforce is the next act until the accounts are locked, or open, as the labels say. A retained instance
-// has only accounts that something runs as: an undelete gives no account back.
+// enforce returns the next act until the accounts are locked or open, as the labels say. A retained instance
+// keeps only accounts that something runs as: an undelete does not bring accounts back.
 func enforce(now seen, _ provider.Tags, _ hosted.Label) any {
 	if !now.instance.label.InUse() {
 		return now.shut(true)
@@ -165,7 +165,7 @@ func enforce(now seen, _ provider.Tags, _ hosted.Label) any {
 			continue
 		}
 		opens := l.record.details.Phase == ready && (l.locked || !l.schedules &&
-			l.record.details.Role == roleAll) // else its bind opens it
+			l.record.details.Role == roleAll) // otherwise the account's bind opens it
 		switch shut := l.record.label.Locked != "" || now.instance.label.Locked != ""; {
 		case shut && (!l.locked || l.schedules):
 			return lockLogin{l.record, true}

@@ -14,19 +14,19 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// limits hold for each account; zero is no limit.
+// limits apply to each account; zero means no limit.
 type limits struct {
 	Connections      int `json:"connection_limit,omitempty"`
 	StatementTimeout int `json:"statement_timeout,omitempty"` // seconds
 }
 
-// settings are the snapshot of a plan that instances record.
+// settings are the snapshot of a plan, as instances record it.
 type settings struct {
 	limits
 	hosted.Deletion
 }
 
-// Check is a check.Func.
+// Check implements check.Func.
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var m settings
 	if err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
@@ -40,22 +40,22 @@ func Check(plan check.Plan) (json.RawMessage, error) {
 	return json.Marshal(m)
 }
 
-// Roles of a binding.
+// The roles that a binding may have.
 const (
 	roleAll      = "read_write"
 	roleReadOnly = "read_only"
 )
 
-// asked are the parameters of a provision and of a bind.
+// asked holds the parameters of a provision or a bind.
 type asked struct {
 	Collation string `json:"collation"`
 	Role      string `json:"role"`
 }
 
-// defaultCollation compares text as people do, and exists in every version.
+// defaultCollation compares text as people expect, and exists in every version.
 const defaultCollation = "utf8mb4_unicode_ci"
 
-// wanted is an instance as it is asked for.
+// wanted is an instance as the request describes it.
 type wanted struct {
 	tags      provider.Tags
 	planID    string
@@ -65,8 +65,8 @@ type wanted struct {
 	limits    limits
 }
 
-// wanted reads an instance's parameters and its plan, and asks the server whether it has the collation.
-// It changes nothing.
+// wanted reads an instance's parameters and its plan, and asks the server whether it has the collation. It
+// changes nothing.
 func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (wanted, error) {
 	w := wanted{tags: provider.TagsOf(in), planID: in.PlanID, operation: in.Operation.ID, now: p.Now(),
 		collation: defaultCollation}
@@ -97,7 +97,7 @@ func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (
 	return w, nil
 }
 
-// record is that of an instance which is made now.
+// record returns the record of an instance that is about to be made.
 func (w wanted) record() record {
 	name := namesOf(w.tags).database
 	return record{
@@ -106,7 +106,7 @@ func (w wanted) record() record {
 	}
 }
 
-// wantedBinding is a binding as it is asked for.
+// wantedBinding is a binding as the request describes it.
 type wantedBinding struct {
 	names              names
 	tags               provider.Tags
@@ -140,14 +140,15 @@ func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error
 	return w, nil
 }
 
-// verifierOf is the hash that the server keeps of a password. The server is told the hash alone.
+// verifierOf returns the hash that the server stores for a password. The server never gets the password
+// itself.
 func verifierOf(password string) string {
 	once := sha1.Sum([]byte(password))
 	twice := sha1.Sum(once[:])
 	return "*" + strings.ToUpper(hex.EncodeToString(twice[:]))
 }
 
-// record is that of a binding which is made now.
+// record returns the record of a binding that is about to be made.
 func (w wantedBinding) record() record {
 	return record{
 		name: w.names.login, instance: w.names.database,
@@ -156,7 +157,7 @@ func (w wantedBinding) record() record {
 	}
 }
 
-// over is the record in place of one that stands at the account already.
+// over returns the new record to write over one that the account already has.
 func (w wantedBinding) over(r record) record {
 	fresh := w.record()
 	fresh.serial, fresh.version = r.serial, r.version

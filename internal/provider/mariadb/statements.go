@@ -19,25 +19,26 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Rights of bindings in their database: all but the one to drop the history of tables, which the broker's
+// Rights of bindings in their database: all but the right to delete the history of tables, which the broker's
 // login cannot grant.
 const (
 	privileges = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK " +
 		"TABLES, EXECUTE, " +
 		"CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
 	readPrivileges = "SELECT, SHOW VIEW"
-	// Rights that somebody may have granted to others, on a table and on a routine.
+	// Rights that somebody may have granted to strangers, on a table and on a routine.
 	tablePrivileges   = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE VIEW, SHOW VIEW, TRIGGER"
 	routinePrivileges = "EXECUTE, ALTER ROUTINE"
 )
 
-// quoted is a name in a statement. The names of events and of strangers may hold anything.
+// quoted returns a name as an identifier for a statement. The names of events and of strangers may contain
+// anything.
 func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 func account(name string) string { return quoted(name) + "@'%'" }
 
-// A job is a connection that holds the lock of an instance. The lock ends with the connection: the
-// statement of a dead caller has ended before another caller gets the lock.
+// A job is a connection that holds the lock of an instance. The lock ends with the connection: another caller
+// gets the lock only after the statement of a dead caller has ended.
 type job struct {
 	*sql.Conn
 	names
@@ -48,13 +49,13 @@ func (j job) run(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
-// lockName is the name of an instance's lock. A tenant that knew it could take the lock.
+// lockName returns the name of an instance's lock. It is secret: a tenant that knew it could take the lock.
 func lockName(identity, database string) string {
 	sum := sha256.Sum256([]byte(identity + " " + database))
 	return hex.EncodeToString(sum[:16])
 }
 
-// lockWait is how many seconds a caller waits for another one's job.
+// lockWait is how many seconds a caller waits for another caller's job.
 const lockWait = 1
 
 // Do implements hosted.Host. One caller at a time works on an instance.
@@ -75,12 +76,12 @@ func (s *sqlServer) Do(ctx context.Context, t provider.Tags, now seen, a any) er
 	}
 	err = job{c, n}.act(ctx, now, a.(act))
 	if _, unlock := c.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(?)", lock); unlock != nil {
-		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // the lock goes with it
+		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closing the connection frees the lock
 	}
 	return err
 }
 
-// act makes the change, if the records are as they were seen.
+// act makes the change, if the records are still as they were seen.
 func (j job) act(ctx context.Context, was seen, a act) error {
 	now, err := recorded(ctx, j, j.names)
 	if err != nil {
@@ -134,7 +135,7 @@ func (a dropLogin) do(ctx context.Context, j job) error {
 	return j.run(ctx, "DROP USER IF EXISTS "+account(a.name))
 }
 
-// changed changes a row. It is hosted.ErrChanged if the condition finds none any more.
+// changed changes a row. It returns hosted.ErrChanged if no row meets the condition any more.
 func changed(ctx context.Context, q interface {
 	ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error)
 }, statement string, args ...any) error {
@@ -161,9 +162,9 @@ func (j job) put(ctx context.Context, r record) error {
 		r.label.Text(), string(details), r.serial, r.version)
 }
 
-// It first ends all connections to the database, also an operator's, which would block the drop. The drop
-// may take longer than a step: the server goes on, and holds the lock meanwhile. Hazard: a drop that
-// is cut off has dropped nothing, so that a database of many tables would never go.
+// It first ends all connections to the database, even an operator's, which would block the drop. The drop may
+// take longer than a step: the server goes on with it, and holds the lock meanwhile. Hazard: a drop that is
+// cut off has dropped nothing, so a database of many tables would never go away.
 func (dropDatabase) do(ctx context.Context, j job) error {
 	sessions, err := query(ctx, j, "SELECT id FROM information_schema.processlist WHERE db = ?", j.database)
 	if err != nil {
@@ -197,7 +198,7 @@ func (a revoke) do(ctx context.Context, j job) error {
 		}
 		for _, right := range rights {
 			err := j.run(ctx, "REVOKE "+right+" FROM "+who)
-			if err != nil && classOf(err) != hosted.Busy { // it has none of that kind
+			if err != nil && classOf(err) != hosted.Busy { // the grantee has no right of that kind
 				return err
 			}
 		}
@@ -215,8 +216,8 @@ func (a revoke) do(ctx context.Context, j job) error {
 	return nil
 }
 
-// It completes whatever part of the account stands: in the end the rights are those of the role, and at
-// no time those of another role.
+// It completes an account that exists in part: in the end, the account has the rights of its role, and it
+// never has those of another role.
 func (a createLogin) do(ctx context.Context, j job) error {
 	on := " ON " + quoted(j.database) + ".* "
 	given := privileges
@@ -232,11 +233,11 @@ func (a createLogin) do(ctx context.Context, j job) error {
 	return j.run(ctx, "GRANT "+given+on+"TO "+account(a.name))
 }
 
-// It first revokes the right to events. Hazard: the server runs the events of a locked account, too, each
-// in a session of its own, so that there would always be sessions.
+// It first revokes the right to events. Hazard: the server also runs the events of a locked account, each in
+// a session of its own, so there would always be sessions.
 func (a lockLogin) do(ctx context.Context, j job) error {
 	err := j.run(ctx, "REVOKE EVENT ON "+quoted(j.database)+".* FROM "+account(a.record.name))
-	if err != nil && classOf(err) != hosted.Busy { // it has no such right
+	if err != nil && classOf(err) != hosted.Busy { // the account has no such right
 		return err
 	}
 	password := ""
@@ -255,7 +256,7 @@ func (a lockLogin) do(ctx context.Context, j job) error {
 	return j.put(ctx, a.record.in(ended))
 }
 
-// It waits until the sessions are gone: they roll back first.
+// It waits until the sessions are gone: they first roll back.
 func (a endSessions) do(ctx context.Context, j job) error {
 	for range 20 {
 		if err := j.run(ctx, "KILL CONNECTION USER "+quoted(a.name)); err != nil {
@@ -283,12 +284,12 @@ func (s *sqlServer) expel(ctx context.Context, identity, name string) error {
 	return err
 }
 
-// identified is a statement's clause of a password, by its hash alone.
+// identified returns the clause of a statement that sets a password by its hash alone.
 func identified(verifier string) string {
 	return " IDENTIFIED VIA mysql_native_password USING '" + verifier + "'"
 }
 
-// nobodys is a hash whose password nobody has.
+// nobodys returns a hash that no known password has.
 func nobodys() string {
 	var random [20]byte
 	_, _ = rand.Read(random[:]) // it cannot fail
