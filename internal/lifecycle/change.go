@@ -115,7 +115,8 @@ func (r Record) orphaned(of Orphan) Record {
 	return r
 }
 
-// Unbound records that the deprovision has found no binding whose id is up to last. No bind
+// Unbound records how far a step has come with the bindings of the instance: up to last, a
+// deprovision has left none, and no step of a binding is calling the cloud before an update. No bind
 // can add one, since the instance is not ready.
 func (r Record) Unbound(last string) Record {
 	r = r.clone()

@@ -84,8 +84,8 @@ func (e *IllegalTransition) Error() string {
 	return fmt.Sprintf("event %q is not allowed in state %q", e.Event, e.State)
 }
 
-// next returns the state after an event. An event that begins an operation is legal only if a
-// rule of decisions lets a request begin it.
+// next returns the state after an event. An event that begins an operation is legal if the state
+// leads there by itself, as quarantine does, or if a rule of decisions lets a request begin it.
 func (r Record) next(e Event) (State, error) {
 	to, legal := leads[r.State][e]
 	if b, begin := begins[e]; begin && !legal {
