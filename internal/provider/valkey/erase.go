@@ -13,11 +13,11 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// passFormat is the version of a pass in the state.
+// passFormat is the version of a pass's form in the state.
 const passFormat = 1
 
-// A pass is a walk over all keys of the server. Its cursor is valid in one operation and in one run of the
-// server.
+// A pass is a walk over all keys of the server. Its cursor is valid within one operation and one
+// run of the server.
 type pass struct {
 	Operation string `json:"operation"`
 	Run       string `json:"run"`
@@ -26,7 +26,7 @@ type pass struct {
 	Found int `json:"found,omitempty"`
 }
 
-// recall is the pass to go on with.
+// recall returns the pass to go on with.
 func recall(remembered provider.State, operation, run string) (pass, error) {
 	anew := pass{Operation: operation, Run: run, Cursor: scanStart}
 	at := anew
@@ -86,7 +86,7 @@ const (
 	scanStart    = "0" // also the cursor after the last key
 )
 
-// run is the server's id of its run. After a restart it is another one.
+// run returns the server's id of its run, which changes with each restart.
 func (s *server) run(ctx context.Context) (string, error) {
 	got, err := s.do(ctx, "INFO", "server")
 	if err != nil {

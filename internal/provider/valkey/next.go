@@ -8,10 +8,10 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// An act is commands to the server, in order. Each may be repeated.
+// An act is a list of commands to the server, in order. Each may be repeated.
 type act [][]string
 
-// provision is the next act until the instance is ready.
+// provision returns the next act until the instance is ready.
 func (now seen) provision(l label, in provider.Instance) (any, error) {
 	switch {
 	case len(now.others) > 0: // the keys are theirs
@@ -24,7 +24,7 @@ func (now seen) provision(l label, in provider.Instance) (any, error) {
 	return nil, nil
 }
 
-// update is the next act until the label names the instance's plan.
+// update returns the next act until the label names the instance's plan.
 func (now seen) update(in provider.Instance) (any, error) {
 	if l := now.own.label.ofPlan(in); l.rule() != now.own.label.rule() {
 		return act{labelled(now.own.name, l)}, nil
@@ -32,14 +32,15 @@ func (now seen) update(in provider.Instance) (any, error) {
 	return nil, nil
 }
 
-// ofPlan is the label with the plan of an instance.
+// ofPlan returns the label with the plan of an instance.
 func (l label) ofPlan(in provider.Instance) label {
 	digest := sha256.Sum256(in.Snapshot)
 	l.PlanID, l.Settings = in.PlanID, hex.EncodeToString(digest[:8])
 	return l
 }
 
-// bind gives the label of a binding's user: the one that it has already, if it stands.
+// bind returns the label of a binding's user: the label that the user has already, if the user
+// exists.
 func (now seen) bind(l label) (label, error) {
 	if now.binding.exists {
 		l = now.binding.label
@@ -50,7 +51,7 @@ func (now seen) bind(l label) (label, error) {
 	return l, nil
 }
 
-// of is the user of the thing with the tags.
+// of returns the user of the thing with the tags.
 func (now seen) of(t provider.Tags) user {
 	if t.Binding != "" {
 		return now.binding

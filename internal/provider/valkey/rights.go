@@ -31,7 +31,7 @@ var allowed = strings.Fields(`-@all
 // too.
 var readsOnly = strings.Fields("-@write -publish -spublish")
 
-// A role is a binding's.
+// A role is the role of a binding.
 type role string
 
 const (
@@ -39,7 +39,7 @@ const (
 	readOnly  role = "read_only"
 )
 
-// roleOf reads the role in a binding's parameters.
+// roleOf reads the role from a binding's parameters.
 func roleOf(parameters json.RawMessage) (role, error) {
 	asked := struct {
 		Role role `json:"role"`
@@ -55,8 +55,8 @@ func roleOf(parameters json.RawMessage) (role, error) {
 	return asked.Role, nil
 }
 
-// admit is the act that makes a binding's user, or makes it anew, in one command. The server never sees the
-// password: it is random, and too long to be found from its hash.
+// admit returns the act that makes a binding's user, or makes it anew, in one command. The server
+// never sees the password: it is random, and too long to be found from its hash.
 func admit(n names, l label, r role, password string) act {
 	hash := sha256.Sum256([]byte(password))
 	keys := "~"

@@ -89,8 +89,8 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 	return link{client}, nil
 }
 
-// tlsConfig is how a connection is encrypted; nil for plain text. It refuses to encrypt without verifying
-// the server.
+// tlsConfig returns the configuration of a connection's encryption; nil for plain text. It refuses
+// to encrypt without verifying the server.
 func tlsConfig(a hosted.Access) (*tls.Config, error) {
 	if a.TLS == hosted.TLSRequire {
 		return nil, fmt.Errorf("a Valkey server is spoken to by %s or by %s, not by %q: give its URL as redis://, or as "+
@@ -111,7 +111,7 @@ type server struct {
 	conn conn
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (s *server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,16 +134,16 @@ func (s *server) do(ctx context.Context, command ...string) (m valkey.ValkeyMess
 	return c.do(ctx, command...)
 }
 
-// text is a text in an answer; empty if it is none.
+// text returns the text of an answer; empty if the answer is not a text.
 func text(m valkey.ValkeyMessage) string {
 	s, _ := m.ToString()
 	return s
 }
 
-// crowded is the prefix of the answer of a server at its maxclients.
+// crowded is the prefix of the error of a server that has reached its maxclients.
 const crowded = "max number of clients"
 
-// classes are the classes of the server's answers, by their first words.
+// classes maps the first words of the server's errors to their classes.
 var classes = map[string]hosted.Class{
 	crowded: {Kind: target.Connections, Remedy: "the server takes no more connections: CLIENT LIST, on one that is " +
 		"still open, tells whose " +
@@ -161,7 +161,7 @@ var classes = map[string]hosted.Class{
 	"MISCONF": {Kind: target.Full, Remedy: "the server cannot write its data to disk: look at its log"},
 }
 
-// word is the first word of a server's answer; empty if the error is none.
+// word returns the first word of a server's error; empty for any other error.
 func word(err error) string {
 	answer, ok := valkey.IsValkeyErr(err)
 	if !ok {
@@ -187,7 +187,7 @@ func classOf(err error) hosted.Class {
 	return classes[word(err)]
 }
 
-// told is an answer without the command in it.
+// told returns an error without the command in it.
 func told(err error) error {
 	if first := word(err); first != "" && classes[first] != hosted.Other {
 		return errors.New(first)
@@ -227,7 +227,7 @@ func (s *server) Identify(ctx context.Context, broker string, write bool) (said 
 	return said, err
 }
 
-// identity is the server's; empty if it has none yet.
+// identity returns the server's identity; empty if it has none yet.
 func (s *server) identity(ctx context.Context) (flags []string, identity string, err error) {
 	flags, channels, err := s.getUser(ctx, userIdentity)
 	for _, c := range channels { // the oldest first
@@ -334,7 +334,7 @@ func (s *server) Advance(ctx context.Context, broker string, _, to target.Epoch)
 	return at == to, s.save(ctx)
 }
 
-// credentials are those of a binding.
+// credentials returns the credentials of a binding.
 func credentials(a hosted.Access, user, password, prefix string) map[string]any {
 	all, address := a.Credentials(hosted.TypeRedis, user, password)
 	scheme := "redis"

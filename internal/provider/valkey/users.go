@@ -12,15 +12,15 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// The names of users. That of a binding begins with that of its instance.
+// The names of users. The name of a binding's user begins with that of its instance's.
 const (
 	namePrefix    = "lsv"
 	bindingPrefix = "b"
-	// adoptedMark stands between the name of the keys and an owner that has adopted them.
+	// adoptedMark stands between the name of the keys and the owner that has adopted them.
 	adoptedMark = "+"
 )
 
-// names are those of an instance and a binding.
+// names are the names of an instance and a binding.
 type names struct {
 	home    string // in braces, the prefix of keys and channels; and the prefix of the labels' names
 	label   string // the user that carries the owner's label
@@ -51,7 +51,8 @@ func Names(t provider.Tags) []string {
 	return slices.Compact([]string{n.label, n.home})
 }
 
-// prefix is that of all keys and channels of an instance. The braces have a cluster keep them together.
+// prefix returns the prefix of all keys and channels of an instance. The braces make a cluster keep
+// them together.
 func prefix(home string) string { return "{" + home + "}:" }
 
 // A label says whose a user is. A user has no comment, so the label is written as a channel that the user
@@ -71,7 +72,7 @@ const (
 	takenMark = "longshore-taken:"
 )
 
-// rule is the label as a rule of the server's.
+// rule returns the label as a rule of the server's access control list.
 func (l label) rule() string {
 	raw, _ := json.Marshal(l) // texts and times
 	return "&" + labelMark + base64.RawURLEncoding.EncodeToString(raw)
@@ -86,12 +87,12 @@ func parseLabel(channel string) (l label, ok bool) {
 	return l, l.Platform != "" && l.Instance != "" && l.Incarnation != ""
 }
 
-// labelled is the command that writes the label of an instance, as a user that can do nothing.
+// labelled returns the command that writes the label of an instance, as a user without rights.
 func labelled(name string, l label) []string {
 	return []string{"ACL", "SETUSER", name, "reset", "off", "resetchannels", l.rule()}
 }
 
-// removed is the command that removes users and ends their sessions.
+// removed returns the command that removes users and ends their sessions.
 func removed(users ...user) []string {
 	command := []string{"ACL", "DELUSER"}
 	for _, u := range users {
@@ -100,12 +101,12 @@ func removed(users ...user) []string {
 	return command
 }
 
-// channels are the rules of a binding's channels, and its label.
+// channels returns the rules of a binding's channels, and the rule of its label.
 func channels(l label, home string) []string {
 	return []string{"resetchannels", l.rule(), "&" + prefix(home) + "*"}
 }
 
-// A user is what stands at a name.
+// A user is what exists under a name of the server's users.
 type user struct {
 	name   string
 	exists bool
@@ -184,7 +185,7 @@ func (s *server) List(ctx context.Context, broker, after string, limit int) (pag
 	return page, last, err
 }
 
-// user reads what stands at a name.
+// user reads the user with a name.
 func (s *server) user(ctx context.Context, name string) (user, error) {
 	flags, channels, err := s.getUser(ctx, name)
 	u := user{name: name, exists: flags != nil}
@@ -232,7 +233,7 @@ func (s *server) users(ctx context.Context, begins string) ([]string, error) {
 	return names, err
 }
 
-// save has the server write its users down.
+// save makes the server write its users to disk.
 func (s *server) save(ctx context.Context) error {
 	_, err := s.do(ctx, "ACL", "SAVE")
 	return err

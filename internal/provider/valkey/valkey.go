@@ -42,7 +42,7 @@ var (
 	_ wired.Reconciler   = (*Provider)(nil)
 )
 
-// pageSize is how many users of a server one page looks at.
+// pageSize is the number of the server's users that one page looks at.
 const pageSize = 40
 
 // New makes a provider. It calls no server.
@@ -154,7 +154,8 @@ func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, err
 	}, nil
 }
 
-// facts are an instance's. Its size is not known: the server would have to look at the keys of all instances.
+// facts returns the facts of an instance. Its size is not known: the server would have to look at
+// the keys of all instances.
 func facts(ctx context.Context, s *server, t provider.Tags, _ seen) (f provider.Facts, err error) {
 	hello, err := s.do(ctx, "HELLO")
 	if err != nil {
