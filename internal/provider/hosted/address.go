@@ -29,7 +29,7 @@ type AddressForm struct {
 	// address names another. With NoDatabases, addresses name no database.
 	UsersDatabase bool
 	NoDatabases   bool
-	// Verifies refuses TLSRequire: this engine's connections always verify the server.
+	// Verifies refuses TLSRequire: the engine does not encrypt without verifying the server.
 	Verifies bool
 	// Names are the names by which secrets call the engine.
 	Names []string

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -134,19 +132,16 @@ func (w *world) listed() {
 // goneIsGone requires that what a platform was told is gone does not exist, as
 // long as no call lands later than any lease lasts.
 func (w *world) goneIsGone() {
-	if w.outlasts() {
-		return
+	for _, kind := range w.faults {
+		if kind == veryLate {
+			return
+		}
 	}
 	for _, h := range w.holdings() {
 		if w.record(keyOf(h)).State == lifecycle.Deleted && !w.life(h).Exists() {
 			w.fail("%s exists although its deletion was done", h.Name)
 		}
 	}
-}
-
-// outlasts reports whether a call lands later than any lease lasts.
-func (w *world) outlasts() bool {
-	return slices.Contains(slices.Collect(maps.Values(w.faults)), veryLate)
 }
 
 // life is what is recorded of the former life that a thing is of.
@@ -225,8 +220,8 @@ func (w *world) judge() (orphans int) {
 	return orphans
 }
 
-// whatIsKept compares what is kept with its records, and gives all else that exists. A call that lands
-// later than any lease lasts may release what was deleted again since: the record's date counts.
+// whatIsKept compares what is kept with its records, and gives all else that exists. A release that lands
+// later than any lease lasts may unlock what was deleted again since: the record's date counts.
 func (w *world) whatIsKept() (rest []provider.Holding) {
 	lost := !w.data.IsZero()
 	kept := map[lifecycle.Key]lifecycle.Record{}
@@ -240,7 +235,7 @@ func (w *world) whatIsKept() (rest []provider.Holding) {
 		key := keyOf(h).Former(h.Tags.Incarnation)
 		r, is := kept[key]
 		delete(kept, key)
-		released := is && h.RetainedUntil.IsZero() && w.outlasts()
+		released := is && h.RetainedUntil.IsZero() && w.lateRelease
 		other := is != !h.RetainedUntil.IsZero() || is && !r.Kept.Until.Equal(h.RetainedUntil) && r.Kept.Freed.IsZero()
 		if other && !released {
 			w.fail("%s is kept until %v, and on record: %v, %+v", h.Name, h.RetainedUntil, is, r.Kept)

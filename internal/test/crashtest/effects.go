@@ -81,6 +81,7 @@ func (w *world) strike(name string, cloud bool, do func() error) error {
 	case refused:
 		return errRefused
 	case late, veryLate, unsure:
+		w.lateRelease = w.lateRelease || kind == veryLate && name == "cloud release"
 		w.late = append(w.late, landing{w.clock.Add(w.after(kind)), name, do})
 		if kind == unsure {
 			w.clock = w.clock.Add(20 * time.Second) // as long as a call may take

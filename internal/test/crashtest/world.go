@@ -99,6 +99,7 @@ type world struct {
 	current     *task
 	still       []*task // that stand still
 	late        []landing
+	lateRelease bool // a release lands later than any lease lasts
 	visits      []visit
 	transcript  []string
 	log         bytes.Buffer
