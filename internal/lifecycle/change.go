@@ -9,12 +9,10 @@ import (
 // Undelete set. It also returns the operation that the new one replaces, so that its token
 // is still answered. The caller commits the former life beside it: see SetAside.
 func (r Record) BeginCreate(s Start, fresh Record) (Record, *PastOperation, error) {
-	state, err := r.next(BeginCreate)
+	r, err := r.next(BeginCreate)
 	if err != nil {
 		return r, nil, err
 	}
-	r = r.clone()
-	r.State = state
 	past := r.begin(s, r.either(Provision, Bind))
 	r.Incarnation, r.Created = s.ID, r.Operation.Started
 	r.Provider, r.Attributes, r.InstanceOnly, r.BindingOnly = fresh.Provider, fresh.Attributes, InstanceOnly{}, fresh.BindingOnly
@@ -48,12 +46,10 @@ func (r Record) SetAside(now time.Time) *Record {
 
 // BeginUpdate starts a change towards the target.
 func (r Record) BeginUpdate(s Start, target Attributes) (Record, *PastOperation, error) {
-	state, err := r.next(BeginUpdate)
+	r, err := r.next(BeginUpdate)
 	if err != nil {
 		return r, nil, err
 	}
-	r = r.clone()
-	r.State = state
 	past := r.begin(s, Update)
 	r.Operation.Target = &target
 	return r, past, nil
@@ -61,13 +57,12 @@ func (r Record) BeginUpdate(s Start, target Attributes) (Record, *PastOperation,
 
 // BeginDelete starts the deletion. It overtakes a running creation.
 func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
-	state, err := r.next(BeginDelete)
+	was := r.State
+	r, err := r.next(BeginDelete)
 	if err != nil {
 		return r, nil, err
 	}
-	r = r.clone()
-	r.Unfinished = !r.IsBinding() && (r.Unfinished || r.State == Creating || r.State == CreateFailed)
-	r.State = state
+	r.Unfinished = !r.IsBinding() && (r.Unfinished || was == Creating || was == CreateFailed)
 	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
 }
 
@@ -98,21 +93,19 @@ func (o Orphan) made() Made {
 // BeginOrphanDeletion gives an orphan the record of a former life, whose operation removes the
 // orphan. An instance or binding that has the id now, or gets it meanwhile, is left alone.
 func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
-	state, err := r.next(BeginOrphanDeletion)
+	r, err := r.next(BeginOrphanDeletion)
 	if err != nil {
 		return r, err
 	}
-	r = r.orphaned(orphan)
-	r.State = state
+	r.orphaned(orphan)
 	r.begin(s, r.either(Deprovision, Unbind))
 	return r, nil
 }
 
-func (r Record) orphaned(of Orphan) Record {
-	r = r.clone()
+// orphaned gives the record the members that are known of an orphan.
+func (r *Record) orphaned(of Orphan) {
 	r.Incarnation, r.Provider, r.Created, r.Made, r.InstanceIncarnation = of.Incarnation, of.Provider, of.Created,
 		of.made(), of.Of
-	return r
 }
 
 // Unbound records how far a step has come with the bindings of the instance: up to last, a
@@ -140,10 +133,10 @@ func (r Record) TakenOver(deprovision string) Record {
 
 // Entomb records that the deletion of something that does not exist was requested.
 func (r Record) Entomb(now, received time.Time) (Record, error) {
-	if _, err := r.next(Entomb); err != nil {
+	r, err := r.next(Entomb)
+	if err != nil {
 		return r, err
 	}
-	r = r.clone()
 	r.Failed = nil
 	r.deleteReceived(received, now)
 	r.entomb(now)
@@ -174,12 +167,10 @@ func (r Record) SetContext(a Attributes, now time.Time) Record {
 
 // Succeed settles the current operation as succeeded; grant is the sealed result of a bind.
 func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
-	state, err := r.settling(Succeed)
+	r, err := r.settling(Succeed)
 	if err != nil {
 		return r, err
 	}
-	r = r.clone()
-	r.State = state
 	r.settle(now, Succeeded, "")
 	switch r.Operation.Kind {
 	case Update:
@@ -200,12 +191,10 @@ func (r Record) Succeed(now time.Time, grant Sealed) (Record, error) {
 // the instance ready: users can bind it, to empty it, and the broker does not delete it
 // by itself later. An instance that was never ready stays in a failed deletion.
 func (r Record) Fail(now time.Time, f Failure) (Record, error) {
-	state, err := r.settling(Fail)
+	r, err := r.settling(Fail)
 	if err != nil {
 		return r, err
 	}
-	r = r.clone()
-	r.State = state
 	if r.Operation.Kind == Deprovision && f.Untouched && !r.Unfinished {
 		r.State = Ready
 	}
@@ -240,12 +229,11 @@ func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 // Remove ends a binding whose instance is being deleted; asked is when that deletion was
 // requested. If an unbind of the binding is running it succeeds, and a running bind fails.
 func (r Record) Remove(now, asked time.Time) (Record, error) {
-	state, err := r.next(Remove)
+	r, err := r.next(Remove)
 	if err != nil {
 		return r, err
 	}
-	r = r.clone()
-	r.State, r.Failed = state, nil
+	r.Failed = nil
 	r.deleteReceived(asked, now)
 	if r.InProgress() {
 		phase, description := Succeeded, ""
@@ -260,9 +248,10 @@ func (r Record) Remove(now, asked time.Time) (Record, error) {
 	return r.stripped(), nil
 }
 
-func (r Record) settling(e Event) (State, error) {
+// settling is next, for an event that ends a running operation.
+func (r Record) settling(e Event) (Record, error) {
 	if !r.InProgress() {
-		return r.State, &IllegalTransition{State: r.State, Event: e}
+		return r, &IllegalTransition{State: r.State, Event: e}
 	}
 	return r.next(e)
 }

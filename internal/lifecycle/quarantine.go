@@ -15,12 +15,12 @@ const releasedLook = 30 * 24 * time.Hour
 // in use: its users must notice, and have time to say so, before it is deleted. The record
 // is a former life's, and accounts for everything that was made for that life.
 func (r Record) BeginQuarantine(s Start, orphan Orphan, name string) (Record, error) {
-	state, err := r.next(BeginQuarantine)
+	r, err := r.next(BeginQuarantine)
 	if err != nil {
 		return r, err
 	}
-	r = r.orphaned(orphan)
-	r.State, r.Kept = state, &Kept{Since: s.Now, Until: s.Now.Add(QuarantineTime), Name: name}
+	r.orphaned(orphan)
+	r.Kept = &Kept{Since: s.Now, Until: s.Now.Add(QuarantineTime), Name: name}
 	s.Timeout = QuarantineTime // no user waits for it
 	r.begin(s, Quarantine)
 	return r, nil
@@ -28,12 +28,10 @@ func (r Record) BeginQuarantine(s Start, orphan Orphan, name string) (Record, er
 
 // BeginRelease begins to put an orphan back into use, for good.
 func (r Record) BeginRelease(s Start) (Record, error) {
-	state, err := r.next(BeginRelease)
+	r, err := r.next(BeginRelease)
 	if err != nil {
 		return r, err
 	}
-	r = r.clone()
-	r.State = state
 	s.Timeout = QuarantineTime
 	r.begin(s, Release)
 	return r, nil

@@ -84,9 +84,9 @@ func (e *IllegalTransition) Error() string {
 	return fmt.Sprintf("event %q is not allowed in state %q", e.Event, e.State)
 }
 
-// next returns the state after an event. An event that begins an operation is legal if the state
-// leads there by itself, as quarantine does, or if a rule of decisions lets a request begin it.
-func (r Record) next(e Event) (State, error) {
+// next returns a copy of the record in the state after an event. An event that begins an operation is legal if
+// the state leads there by itself, as quarantine does, or if a rule of decisions lets a request begin it.
+func (r Record) next(e Event) (Record, error) {
 	to, legal := leads[r.State][e]
 	if b, begin := begins[e]; begin && !legal {
 		to, legal = b.to, answers(b.by, b.answer, r.State) && (e != BeginUpdate || !r.IsBinding())
@@ -98,7 +98,9 @@ func (r Record) next(e Event) (State, error) {
 		legal = legal && !r.IsBinding()
 	}
 	if !legal || r.State == Updating && r.IsBinding() {
-		return r.State, &IllegalTransition{State: r.State, Event: e}
+		return r, &IllegalTransition{State: r.State, Event: e}
 	}
-	return to, nil
+	r = r.clone()
+	r.State = to
+	return r, nil
 }
