@@ -50,7 +50,7 @@ func (d *desk) rebuilt(t *testing.T) lifecycle.Record {
 	t.Helper()
 	key := lifecycle.Key{Platform: "p", Instance: "i"}
 	a := lifecycle.Attributes{ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
-	r, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "made", Provider: "demo"}, a, d.now())
+	r, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "made", Provider: "demo"}, a, d.now())
 	if err == nil {
 		err = d.records.Commit(t.Context(), ledger.Put(r))
 	}
@@ -105,7 +105,7 @@ func TestPollsOfWhatWasRebuilt(t *testing.T) {
 	d := newDesk(t)
 	i := d.rebuilt(t)
 	key := i.Key.BindingKey("b")
-	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "bound", Of: i.Incarnation, Provider: "demo"},
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "bound", Of: i.Incarnation, Provider: "demo"},
 		i.Attributes, d.now())
 	if err != nil {
 		t.Fatal(err)

@@ -66,33 +66,36 @@ func (r Record) BeginDelete(s Start) (Record, *PastOperation, error) {
 	return r, r.begin(s, r.either(Deprovision, Unbind)), nil
 }
 
-// An Orphan is a thing without a record.
-type Orphan struct {
-	Key         Key    `json:"key"`
-	Incarnation string `json:"incarnation"`
-	// Of is the incarnation of the instance that a binding was made for; empty for an instance.
-	Of       string `json:"of,omitempty"`
-	Provider string `json:"provider"` // the provider that made the thing
-	// Broker is the identity of the broker that made the thing.
-	Broker string `json:"broker"`
+// A Thing exists in the cloud, and its label describes it. Without a record, it is an orphan.
+type Thing struct {
+	Name        string
+	Key         Key
+	Incarnation string
+	Of          string // the incarnation of the instance that a binding was made for; empty for an instance
+	Provider    string // the provider that made the thing
+	// Broker is the identity of the broker that made the thing; empty for a thing that was made
+	// before brokers had an identity.
+	Broker string
 	// Target is where the thing was made.
-	Target Target `json:"target,omitzero"`
+	Target Target
 	// Origin is the life that the thing's name derives from, if not its own.
-	Origin Origin `json:"origin,omitzero"`
-	// State is the provider's state for the deletion, as the inventory reported it.
-	State   []byte    `json:"state,omitempty"`
-	Created time.Time `json:"created"`
-	// KeptUntil is the date on the label of a kept thing, which is not deleted before; zero for any other thing.
-	KeptUntil time.Time `json:"kept_until,omitzero"`
+	Origin Origin
+	// State is what the deletion of the thing needs beside the ids; nil for nothing.
+	State   []byte
+	Created time.Time
+	// KeptUntil is the date on the label of a kept thing, which is not deleted before; zero for
+	// any other thing. PlanID is the plan that its instance had.
+	KeptUntil time.Time
+	PlanID    string
 }
 
-func (o Orphan) made() Made {
-	return Made{Broker: o.Broker, Target: o.Target, Origin: o.Origin, Found: o.State}
+func (t Thing) made() Made {
+	return Made{Broker: t.Broker, Target: t.Target, Origin: t.Origin, Found: t.State}
 }
 
 // BeginOrphanDeletion gives an orphan the record of a former life, whose operation removes the
 // orphan. An instance or binding that has the id now, or gets it meanwhile, is left alone.
-func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
+func (r Record) BeginOrphanDeletion(s Start, orphan Thing) (Record, error) {
 	r, err := r.next(BeginOrphanDeletion)
 	if err != nil {
 		return r, err
@@ -103,7 +106,7 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Orphan) (Record, error) {
 }
 
 // orphaned gives the record the members that are known of an orphan.
-func (r *Record) orphaned(of Orphan) {
+func (r *Record) orphaned(of Thing) {
 	r.Incarnation, r.Provider, r.Created, r.Made, r.InstanceIncarnation = of.Incarnation, of.Provider, of.Created,
 		of.made(), of.Of
 }

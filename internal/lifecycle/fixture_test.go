@@ -92,14 +92,14 @@ func (m machine) apply(r lifecycle.Record, e lifecycle.Event, now time.Time,
 	case lifecycle.Entomb:
 		next, err = r.Entomb(now, now)
 	case lifecycle.BeginOrphanDeletion:
-		next, err = r.BeginOrphanDeletion(start(id, now), lifecycle.Orphan{Key: m.key, Incarnation: orphan, Provider: "provider", Created: now})
+		next, err = r.BeginOrphanDeletion(start(id, now), lifecycle.Thing{Key: m.key, Incarnation: orphan, Provider: "provider", Created: now})
 	case lifecycle.Succeed:
 		next, err = r.Succeed(now, lifecycle.Sealed("sealed grant"))
 	case lifecycle.Fail:
 		next, err = r.Fail(now, lifecycle.Failure{Message: "no room"})
 	case lifecycle.BeginQuarantine:
-		next, err = r.BeginQuarantine(start(id, now), lifecycle.Orphan{Incarnation: orphan, Provider: "provider",
-			Created: now}, "thing")
+		next, err = r.BeginQuarantine(start(id, now), lifecycle.Thing{Name: "thing", Incarnation: orphan,
+			Provider: "provider", Created: now})
 	case lifecycle.BeginRelease:
 		next, err = r.BeginRelease(start(id, now))
 	case lifecycle.Keep:

@@ -162,7 +162,7 @@ func (r Record) Adopted() Record {
 // RebuildKept returns the record of a kept life, read from the label of the thing. The space
 // where the life was ordered is lost. The life is kept for at least QuarantineTime, so that its
 // user has time to ask for it.
-func (r Record) RebuildKept(found Orphan, a Attributes, now time.Time) (Record, error) {
+func (r Record) RebuildKept(found Thing, a Attributes, now time.Time) (Record, error) {
 	if r.Exists() {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
 	}

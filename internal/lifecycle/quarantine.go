@@ -14,13 +14,13 @@ const releasedLook = 30 * 24 * time.Hour
 // intent before it makes anything, so the record was most likely lost, and the thing may be
 // in use: its users must notice, and have time to say so, before it is deleted. The record
 // is a former life's, and accounts for everything that was made for that life.
-func (r Record) BeginQuarantine(s Start, orphan Orphan, name string) (Record, error) {
+func (r Record) BeginQuarantine(s Start, orphan Thing) (Record, error) {
 	r, err := r.next(BeginQuarantine)
 	if err != nil {
 		return r, err
 	}
 	r.orphaned(orphan)
-	r.Kept = &Kept{Since: s.Now, Until: s.Now.Add(QuarantineTime), Name: name}
+	r.Kept = &Kept{Since: s.Now, Until: s.Now.Add(QuarantineTime), Name: orphan.Name}
 	s.Timeout = QuarantineTime // no user waits for it
 	r.begin(s, Quarantine)
 	return r, nil
@@ -63,7 +63,7 @@ func (r Record) LeftAlone(now time.Time) Record {
 // Explains reports whether a tombstone tells why the orphan exists. Either the orphan belongs
 // to the deleted incarnation, so the deletion left it or a late call made it, or it is older
 // than the request that deleted its id.
-func (r Record) Explains(o Orphan) bool {
+func (r Record) Explains(o Thing) bool {
 	switch {
 	case r.State != Deleted:
 		return false

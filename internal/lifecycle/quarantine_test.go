@@ -31,7 +31,7 @@ func TestExplains(t *testing.T) {
 		"Ready":        {"what lives explains nothing", lifecycle.Record{State: lifecycle.Ready, Incarnation: "last"}, "last", -time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.record.Explains(lifecycle.Orphan{Incarnation: tc.incarnation, Created: deleted.Add(tc.created)}); got != tc.want {
+			if got := tc.record.Explains(lifecycle.Thing{Incarnation: tc.incarnation, Created: deleted.Add(tc.created)}); got != tc.want {
 				t.Errorf("%s: %v", tc.reason, got)
 			}
 		})
@@ -52,7 +52,8 @@ func TestAQuarantine(t *testing.T) {
 		q = next
 	}
 	quarantine := func() {
-		must(q.BeginQuarantine(start("id", begun), lifecycle.Orphan{Incarnation: "made", Of: "of", Provider: "demo"}, "thing"))
+		must(q.BeginQuarantine(start("id", begun), lifecycle.Thing{Name: "thing", Incarnation: "made",
+			Of: "of", Provider: "demo"}))
 	}
 	for _, step := range []struct {
 		what  string

@@ -12,7 +12,7 @@ import (
 // Rebuild returns the new record of an orphan. The plan of an instance comes from its labels,
 // and the plan of a binding from its instance. The credentials of a binding are lost: the
 // binding can be rotated or unbound, but not read.
-func (r Record) Rebuild(found Orphan, a Attributes, now time.Time) (Record, error) {
+func (r Record) Rebuild(found Thing, a Attributes, now time.Time) (Record, error) {
 	if r.State != Absent {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
 	}

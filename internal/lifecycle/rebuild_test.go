@@ -13,7 +13,7 @@ import (
 func TestLostCredentialsStayLost(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
-	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Of: "y", Provider: "demo"},
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "x", Of: "y", Provider: "demo"},
 		lifecycle.Attributes{}, now)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestLoseOfABinding(t *testing.T) {
 func TestARebuiltBindingGoesWithItsInstance(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
-	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Orphan{Key: key, Incarnation: "x", Of: "y", Provider: "demo"},
+	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "x", Of: "y", Provider: "demo"},
 		lifecycle.Attributes{}, now)
 	if err == nil {
 		b, err = b.Remove(now, now)

@@ -28,7 +28,8 @@ func enclosed(t *testing.T) (*site, string, lifecycle.Key) {
 	h := held[0]
 	key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Life: h.Tags.Incarnation}
 	q, err := lifecycle.Record{Key: key}.BeginQuarantine(lifecycle.Start{ID: s.id(), Now: s.clock},
-		lifecycle.Orphan{Incarnation: h.Tags.Incarnation, Provider: "demo", Broker: h.Tags.Broker, Created: h.Created}, h.Name)
+		lifecycle.Thing{Incarnation: h.Tags.Incarnation, Provider: "demo", Broker: h.Tags.Broker, Created: h.Created,
+			Name: h.Name})
 	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(q)), s.Finish(t.Context(), workflow.Of(q))); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 
 	// A thing that has a record is its platform's to delete.
 	s, name, key = enclosed(t)
-	back, err := lifecycle.Record{Key: key.Current()}.Rebuild(lifecycle.Orphan{Incarnation: key.Life, Provider: "demo"},
+	back, err := lifecycle.Record{Key: key.Current()}.Rebuild(lifecycle.Thing{Incarnation: key.Life, Provider: "demo"},
 		lifecycle.Attributes{}, s.clock)
 	if err == nil {
 		err = s.console.Records.Commit(t.Context(), ledger.Put(back))

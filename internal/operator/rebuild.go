@@ -241,7 +241,7 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 // wrote the record meanwhile, the next pass looks again.
 func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
 	now := r.Now()
-	found := lifecycle.Orphan{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName,
+	found := lifecycle.Thing{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName,
 		Broker: h.Tags.Broker,
 		Target: lifecycle.Target(h.Target), Origin: lifecycle.Origin(h.Tags.Origin), State: h.State.Encode(), Created: h.Created,
 		KeptUntil: h.RetainedUntil}
@@ -328,7 +328,7 @@ func (r *rebuilding) did(is lifecycle.Record, err error) error {
 	return nil
 }
 
-func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Orphan, i lifecycle.Record,
+func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Thing, i lifecycle.Record,
 	h provider.Holding) (did bool, _ error) {
 	b, err := r.Records.Record(ctx, found.Key, r.Now())
 	if err != nil {

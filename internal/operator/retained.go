@@ -116,7 +116,7 @@ func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Rec
 }
 
 // rebuildKept gives a kept life its record again.
-func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Orphan, h provider.Holding) (did bool, _ error) {
+func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing, h provider.Holding) (did bool, _ error) {
 	was, err := r.Records.Record(ctx, found.Key.Former(found.Incarnation), r.Now())
 	if err != nil {
 		return false, err

@@ -52,11 +52,11 @@ func Inventories(records *ledger.Ledger, providers map[string]wired.Provider) ma
 type lister struct{ provider.Inventory }
 
 // List implements reaper.Lister.
-func (l lister) List(ctx context.Context, cursor string) ([]reaper.Thing, string, error) {
+func (l lister) List(ctx context.Context, cursor string) ([]lifecycle.Thing, string, error) {
 	page, next, err := l.Inventory.List(ctx, cursor)
-	things := make([]reaper.Thing, 0, len(page))
+	things := make([]lifecycle.Thing, 0, len(page))
 	for _, h := range page {
-		things = append(things, reaper.Thing{
+		things = append(things, lifecycle.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of,
 			Target: lifecycle.Target(h.Target), State: h.State.Encode(),
 			Origin: lifecycle.Origin(h.Tags.Origin), Created: h.Created, KeptUntil: h.RetainedUntil, PlanID: h.PlanID,

@@ -220,10 +220,10 @@ func (w *world) crash() {
 // lister lets the reaper see what exists.
 type lister struct{ provider.Inventory }
 
-func (l lister) List(ctx context.Context, cursor string) (things []reaper.Thing, next string, err error) {
+func (l lister) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
 	page, next, err := l.Inventory.List(ctx, cursor)
 	for _, h := range page {
-		things = append(things, reaper.Thing{
+		things = append(things, lifecycle.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
 			Origin: lifecycle.Origin(h.Tags.Origin), KeptUntil: h.RetainedUntil,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},

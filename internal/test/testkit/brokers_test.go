@@ -38,10 +38,10 @@ type party struct {
 // shelf lets a reaper see what an inventory lists.
 type shelf struct{ provider.Inventory }
 
-func (s shelf) List(ctx context.Context, cursor string) (things []reaper.Thing, next string, err error) {
+func (s shelf) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
 	page, next, err := s.Inventory.List(ctx, cursor)
 	for _, h := range page {
-		things = append(things, reaper.Thing{
+		things = append(things, lifecycle.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})

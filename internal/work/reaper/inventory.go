@@ -14,31 +14,9 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 )
 
-// A Thing exists in the cloud. Its label describes it.
-type Thing struct {
-	Name string
-	// Broker is the identity of the broker that made the thing; empty for a thing that was made
-	// before brokers had an identity.
-	Broker      string
-	Key         lifecycle.Key
-	Incarnation string
-	Of          string // the incarnation of a binding's instance
-	// Target is where the thing was made.
-	Target lifecycle.Target
-	// State is what the deletion of the thing needs beside the ids; nil for nothing.
-	State   []byte
-	Created time.Time
-	// Origin is the life that the thing's name derives from, if not its own.
-	Origin lifecycle.Origin
-	// KeptUntil is the date until which the thing is kept; zero for other things. PlanID is the
-	// plan that its instance had.
-	KeptUntil time.Time
-	PlanID    string
-}
-
 // odd reports whether this broker cannot have made the thing: its label is incomplete, or too
 // large for a record.
-func (t Thing) odd() bool {
+func odd(t lifecycle.Thing) bool {
 	said := []string{t.Name, t.Key.Platform, t.Key.Instance, t.Key.Binding, t.Incarnation, t.Of}
 	return t.Broker == "" || t.Key.Platform == "" || t.Key.Instance == "" || t.Incarnation == "" || len(t.State) > maxState ||
 		slices.ContainsFunc(said, func(text string) bool { return len(text) > limits.Identifier })
@@ -48,7 +26,7 @@ func (t Thing) odd() bool {
 // for the first page, and next is empty at the end. An unreachable target is an error, which
 // may come beside a page and a next cursor.
 type Lister interface {
-	List(ctx context.Context, cursor string) (page []Thing, next string, err error)
+	List(ctx context.Context, cursor string) (page []lifecycle.Thing, next string, err error)
 }
 
 // InventoryRecords are the methods of the ledger that an inventory needs; the ledger documents them.
@@ -207,7 +185,8 @@ func (p *part) provider(ctx context.Context, name string) (whole bool, _ error) 
 			p.unreached(name, unreached)
 		}
 		for _, t := range page {
-			if err := p.thing(ctx, name, t); err != nil || p.state.Halt != nil {
+			t.Provider = name
+			if err := p.thing(ctx, t); err != nil || p.state.Halt != nil {
 				return false, err
 			}
 		}

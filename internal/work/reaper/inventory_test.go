@@ -20,13 +20,13 @@ import (
 
 // shelf is a provider's things, in pages of two.
 type shelf struct {
-	things []reaper.Thing
+	things []lifecycle.Thing
 	fails  error
 	listed int
 	onPage func()
 }
 
-func (s *shelf) List(_ context.Context, cursor string) (page []reaper.Thing, next string, err error) {
+func (s *shelf) List(_ context.Context, cursor string) (page []lifecycle.Thing, next string, err error) {
 	s.listed++
 	if s.onPage != nil {
 		s.onPage()
@@ -98,18 +98,18 @@ func (s *stock) last() ledger.Counted {
 	panic("unreachable")
 }
 
-func thing(id string, created time.Time) reaper.Thing {
+func thing(id string, created time.Time) lifecycle.Thing {
 	key := lifecycle.Key{Platform: "p", Instance: id}
 	if instance, binding, ok := strings.Cut(id, "/"); ok {
 		key.Instance, key.Binding = instance, binding
 	}
-	return reaper.Thing{
+	return lifecycle.Thing{
 		Name: "thing-" + strings.ReplaceAll(id, "/", "-"), Broker: ours.Broker, Key: key, Incarnation: "made-" + id, Created: created,
 	}
 }
 
 // recorded is an instance that a record knows of, as its thing.
-func (s *stock) recorded(id string, deleted bool) reaper.Thing {
+func (s *stock) recorded(id string, deleted bool) lifecycle.Thing {
 	s.Helper()
 	key := s.overdue(id)
 	i, err := s.records.Record(s.Context(), key, s.now)
@@ -127,7 +127,7 @@ func (s *stock) recorded(id string, deleted bool) reaper.Thing {
 	if err != nil {
 		s.Fatal(err)
 	}
-	return reaper.Thing{Name: "thing-" + id, Broker: ours.Broker, Key: key, Incarnation: i.Incarnation, Created: s.now}
+	return lifecycle.Thing{Name: "thing-" + id, Broker: ours.Broker, Key: key, Incarnation: i.Incarnation, Created: s.now}
 }
 
 func (s *stock) state(id string) lifecycle.Record {
@@ -155,7 +155,7 @@ func known(t *testing.T) *stock {
 }
 
 // former is the record that deals with a thing of a former life.
-func (s *stock) former(t reaper.Thing) lifecycle.Record {
+func (s *stock) former(t lifecycle.Thing) lifecycle.Record {
 	s.Helper()
 	r, err := s.records.Record(s.Context(), t.Key.Former(t.Incarnation), s.now)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestAnExplainedOrphanIsDeletedAtTheSecondSight(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			s := known(t)
 			s.now = s.now.Add(time.Minute)
-			s.things = []reaper.Thing{thing(id, s.now.Add(30*time.Minute))}
+			s.things = []lifecycle.Thing{thing(id, s.now.Add(30*time.Minute))}
 			s.now = s.now.Add(31 * time.Minute)
 			s.entombed(id)
 			s.now = s.now.Add(-32 * time.Minute)
@@ -220,7 +220,7 @@ func TestAnExplainedOrphanIsDeletedAtTheSecondSight(t *testing.T) {
 // every late look.
 func TestALateOrphanIsDeleted(t *testing.T) {
 	s := known(t)
-	s.things = []reaper.Thing{s.recorded("i", true)}
+	s.things = []lifecycle.Thing{s.recorded("i", true)}
 	s.things[0].Created = s.now.Add(time.Minute)
 	if c := s.pass(); c.Owned != 1 {
 		t.Errorf("a late look will deal with it: %+v", c)
@@ -254,7 +254,7 @@ func TestAThingOfAFormerLife(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)
-			s.things = []reaper.Thing{s.recorded("i", true)}
+			s.things = []lifecycle.Thing{s.recorded("i", true)}
 			s.things[0].Created = s.now.Add(-2 * time.Hour)
 			was := s.state("i")
 			tc.aside(s, was)
@@ -281,21 +281,21 @@ func TestAThingOfAFormerLife(t *testing.T) {
 func TestWhatIsNoOrphan(t *testing.T) {
 	tests := map[string]struct {
 		reason string
-		things func(s *stock) []reaper.Thing
+		things func(s *stock) []lifecycle.Thing
 		want   ledger.Counted
 	}{
-		"Owned": {"a record knows of it", func(s *stock) []reaper.Thing { return []reaper.Thing{s.recorded("i", false)} },
+		"Owned": {"a record knows of it", func(s *stock) []lifecycle.Thing { return []lifecycle.Thing{s.recorded("i", false)} },
 			ledger.Counted{Things: 1, Owned: 1}},
-		"InProgress": {"an operation deals with it", func(s *stock) []reaper.Thing {
+		"InProgress": {"an operation deals with it", func(s *stock) []lifecycle.Thing {
 			s.overdue("i")
 			its := thing("i", s.now)
 			its.Incarnation = s.state("i").Incarnation
-			return []reaper.Thing{its}
+			return []lifecycle.Thing{its}
 		}, ledger.Counted{Things: 1, Owned: 1}},
-		"NoTags": {"it may not be ours", func(s *stock) []reaper.Thing { return []reaper.Thing{{Name: "x"}} },
+		"NoTags": {"it may not be ours", func(s *stock) []lifecycle.Thing { return []lifecycle.Thing{{Name: "x"}} },
 			ledger.Counted{Things: 1, Odd: []string{"x"}}},
-		"LongTags": {"it stops no inventory that no key holds its id", func(s *stock) []reaper.Thing {
-			return []reaper.Thing{thing(strings.Repeat("i", 2000), epoch), s.recorded("i", false)}
+		"LongTags": {"it stops no inventory that no key holds its id", func(s *stock) []lifecycle.Thing {
+			return []lifecycle.Thing{thing(strings.Repeat("i", 2000), epoch), s.recorded("i", false)}
 		}, ledger.Counted{Things: 2, Owned: 1, Odd: []string{limits.Clip("thing-"+strings.Repeat("i", 2000), limits.Identifier)}}},
 	}
 	for name, tc := range tests {
@@ -315,7 +315,7 @@ func TestWhatIsNoOrphan(t *testing.T) {
 func TestADryRunOnlyReports(t *testing.T) {
 	s := known(t)
 	s.options.DryRun = true
-	s.things = []reaper.Thing{thing("i", epoch)}
+	s.things = []lifecycle.Thing{thing("i", epoch)}
 	s.pass()
 	for range 2 {
 		if c := s.pass(); !c.DryRun || len(c.Quarantined) != 1 || s.state("i").State != lifecycle.Absent || len(s.started) != 0 {
@@ -327,18 +327,18 @@ func TestADryRunOnlyReports(t *testing.T) {
 // A sight that is older than two days is no sight.
 func TestASightIsForgotten(t *testing.T) {
 	s := known(t)
-	s.things = []reaper.Thing{thing("i", epoch)}
+	s.things = []lifecycle.Thing{thing("i", epoch)}
 	s.pass()
 	s.things = nil
 	s.now = s.now.Add(48 * time.Hour)
 	s.pass()
-	s.things = []reaper.Thing{thing("i", epoch)}
+	s.things = []lifecycle.Thing{thing("i", epoch)}
 	if c := s.pass(); c.Sighted != 1 || len(c.Quarantined) != 0 {
 		t.Errorf("%+v", c)
 	}
 }
 
-func many(n int) (things []reaper.Thing) {
+func many(n int) (things []lifecycle.Thing) {
 	for i := range n {
 		things = append(things, thing(fmt.Sprintf("stray-%03d", i), epoch))
 	}
@@ -441,7 +441,7 @@ func TestTheRightTable(t *testing.T) {
 // A new table gets its identity when all that exists is in it.
 func TestANewTable(t *testing.T) {
 	s := newStock(t)
-	s.things = []reaper.Thing{s.recorded("mine", false), thing("young", s.now)}
+	s.things = []lifecycle.Thing{s.recorded("mine", false), thing("young", s.now)}
 	s.run(t.Context())
 	if id, err := s.records.Identity(t.Context()); err != nil || id.Version != 0 {
 		t.Errorf("nobody knows yet whether all is in it: %+v %v", id, err)
@@ -546,7 +546,7 @@ func TestARestoredTable(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := known(t)
-			s.things = []reaper.Thing{thing("i", s.now.Add(tc.created))}
+			s.things = []lifecycle.Thing{thing("i", s.now.Add(tc.created))}
 			s.now = s.now.Add(tc.away)
 			s.run(t.Context())
 			s.pass()
@@ -574,7 +574,7 @@ func TestARestoredTableThatIsWhole(t *testing.T) {
 	made := s.now.Add(30 * time.Minute)
 	s.now = s.now.Add(5 * time.Hour)
 	s.run(t.Context())
-	s.things = []reaper.Thing{thing("i", made)}
+	s.things = []lifecycle.Thing{thing("i", made)}
 	s.pass()
 	if c := s.pass(); len(c.Quarantined) != 1 || c.Halted != "" {
 		t.Errorf("%+v", c)
@@ -627,7 +627,7 @@ func TestAnotherBrokersThings(t *testing.T) {
 			s := known(t)
 			stray := thing("i", epoch)
 			stray.Broker = tc.broker
-			s.things = []reaper.Thing{stray}
+			s.things = []lifecycle.Thing{stray}
 			s.pass()
 			if c := s.pass(); c.Things != tc.want || len(c.Quarantined) != tc.want || len(s.started) != tc.want {
 				t.Errorf("%s: %+v, started %v", tc.reason, c, s.started)

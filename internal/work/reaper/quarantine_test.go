@@ -148,7 +148,7 @@ func TestAQuarantineThatIsLateIsReleased(t *testing.T) {
 	s.pass()
 	q := s.quarantined()
 	r := s.state("stray-000")
-	back, err := r.Rebuild(lifecycle.Orphan{Incarnation: q.Incarnation, Provider: q.Provider}, lifecycle.Attributes{}, s.now)
+	back, err := r.Rebuild(lifecycle.Thing{Incarnation: q.Incarnation, Provider: q.Provider}, lifecycle.Attributes{}, s.now)
 	if err == nil {
 		err = s.records.Ledger.Commit(t.Context(), ledger.Put(back))
 	}
@@ -239,7 +239,7 @@ func TestAnInventoryThatIsIncomplete(t *testing.T) {
 	s := newStock(t)
 	unreached := &shelf{fails: errors.New("no route to db-2")}
 	s.options.Listers["aside"], s.options.Listers["beyond"] = unreached, unreached
-	s.things = []reaper.Thing{s.recorded("i", false)}
+	s.things = []lifecycle.Thing{s.recorded("i", false)}
 	sweep := func() ledger.Counted {
 		t.Helper()
 		r := s.reaper(started)
@@ -288,19 +288,19 @@ func TestAnUnreachedTargetHidesNoOther(t *testing.T) {
 // partial reaches the first and the third of its targets.
 type partial struct{}
 
-func (partial) List(_ context.Context, cursor string) ([]reaper.Thing, string, error) {
+func (partial) List(_ context.Context, cursor string) ([]lifecycle.Thing, string, error) {
 	switch cursor {
 	case "":
-		return []reaper.Thing{thing("a", epoch)}, "2", nil
+		return []lifecycle.Thing{thing("a", epoch)}, "2", nil
 	case "2":
 		return nil, "3", errors.New("target 2 does not answer")
 	default:
-		return []reaper.Thing{thing("b", epoch)}, "", nil
+		return []lifecycle.Thing{thing("b", epoch)}, "", nil
 	}
 }
 
 // keeps has a former life of the thing be kept until the date.
-func (s *stock) keeps(was reaper.Thing, until time.Time) lifecycle.Key {
+func (s *stock) keeps(was lifecycle.Thing, until time.Time) lifecycle.Key {
 	s.Helper()
 	r := lifecycle.Record{Key: was.Key.Former(was.Incarnation), State: lifecycle.Quarantined,
 		Incarnation: was.Incarnation, Provider: "demo",
@@ -320,7 +320,7 @@ func TestWhatIsKept(t *testing.T) {
 			was := s.recorded("i", true)
 			was.Created, was.KeptUntil = s.now.Add(-24*time.Hour), s.now.Add(24*time.Hour)
 			life := s.keeps(was, was.KeptUntil)
-			s.things = []reaper.Thing{was}
+			s.things = []lifecycle.Thing{was}
 			if again {
 				s.recorded("i", false)
 			} else {
@@ -367,7 +367,7 @@ func TestWhatIsKeptAndOpenIsTold(t *testing.T) {
 	was := s.recorded("i", true)
 	was.Created = s.now.Add(-24 * time.Hour)
 	s.keeps(was, s.now.Add(24*time.Hour))
-	s.things = []reaper.Thing{was}
+	s.things = []lifecycle.Thing{was}
 	if c := s.pass(); len(c.Odd) != 1 || c.Retained != 0 {
 		t.Errorf("%+v", c)
 	}
@@ -397,7 +397,7 @@ func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.things = []reaper.Thing{was}
+			s.things = []lifecycle.Thing{was}
 			s.pass()
 			c := s.pass()
 			state, err := s.records.Inventory(t.Context())
@@ -442,12 +442,12 @@ func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 	s := known(t)
 	before := epoch.Add(-time.Hour)
 	explained, unexplained, large := thing("a", before), thing("b", before), thing("c", before)
-	for _, orphan := range []*reaper.Thing{&explained, &unexplained, &large} {
+	for _, orphan := range []*lifecycle.Thing{&explained, &unexplained, &large} {
 		orphan.Broker, orphan.Target, orphan.State = ours.Broker, lifecycle.Target{Name: "db-1", Identity: "id-of-db-1"}, []byte("\x01state")
 	}
 	large.State = make([]byte, 32<<10)
 	s.entombed("a")
-	s.things = []reaper.Thing{explained, unexplained, large}
+	s.things = []lifecycle.Thing{explained, unexplained, large}
 	s.pass()
 	if c := s.pass(); len(c.Deleted) != 1 || len(c.Quarantined) != 1 || !slices.Equal(c.Odd, []string{"thing-c"}) {
 		t.Fatalf("%+v", c)
@@ -460,7 +460,7 @@ func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.rest(15 * 24 * time.Hour)
-	for _, id := range []reaper.Thing{explained, unexplained} {
+	for _, id := range []lifecycle.Thing{explained, unexplained} {
 		if m := s.former(id).Made; m.Target != explained.Target || string(m.Found) != "\x01state" || m.Broker != ours.Broker {
 			t.Errorf("the deletion of %q is given %+v", id.Name, m)
 		}

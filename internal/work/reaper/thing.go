@@ -27,7 +27,7 @@ func (l lives) own(incarnation string) bool {
 
 // explain reports whether a tombstone tells why the orphan exists. A kept life has a tombstone
 // too, but that does not tell why the record of the kept life is lost.
-func (l lives) explain(o lifecycle.Orphan, now time.Time) bool {
+func (l lives) explain(o lifecycle.Thing, now time.Time) bool {
 	return !now.Before(o.KeptUntil) && (l.current.Explains(o) || l.former.Explains(o))
 }
 
@@ -37,13 +37,13 @@ func (l lives) returned() bool {
 }
 
 // thing decides what happens to one thing.
-func (p *part) thing(ctx context.Context, provider string, t Thing) error {
+func (p *part) thing(ctx context.Context, t lifecycle.Thing) error {
 	if t.Broker != "" && t.Broker != p.Whose.Broker {
 		return nil // another broker made the thing, and has its record
 	}
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	counted.Things++
-	if t.odd() {
+	if odd(t) {
 		counted.Odd = some(counted.Odd, limits.Clip(t.Name, limits.Identifier))
 		return nil
 	}
@@ -51,11 +51,9 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 	if err != nil {
 		return err
 	}
-	orphan := lifecycle.Orphan{Key: t.Key, Incarnation: t.Incarnation, Of: t.Of, Provider: provider, Broker: t.Broker,
-		Target: t.Target, Origin: t.Origin, State: t.State, Created: t.Created, KeptUntil: t.KeptUntil}
 	switch {
 	case c.former.InQuarantine(), c.former.IsReleased():
-		return p.kept(ctx, orphan, c, t.Name)
+		return p.kept(ctx, t, c)
 	case c.own(t.Incarnation):
 		counted.Owned++
 		return nil
@@ -63,22 +61,22 @@ func (p *part) thing(ctx context.Context, provider string, t Thing) error {
 		counted.Young++
 		return nil
 	}
-	return p.orphan(ctx, orphan, c, t)
+	return p.orphan(ctx, t, c)
 }
 
 // kept handles a thing of a former life that is in quarantine or was released. Once its record
 // is back or a tombstone explains it, an orphan does not wait for its date.
-func (p *part) kept(ctx context.Context, orphan lifecycle.Orphan, c lives, name string) error {
+func (p *part) kept(ctx context.Context, t lifecycle.Thing, c lives) error {
 	now, counted := p.Now(), p.state.Pass.Report.Counted
 	may := p.known && !p.DryRun
 	switch is := c.former; {
-	case !is.OfOrphan() && orphan.KeptUntil.IsZero(), // its server was restored to a time before the deletion
-		is.OfOrphan() && is.Kept.Name != name: // the life has two things
-		counted.Odd = some(counted.Odd, name)
+	case !is.OfOrphan() && t.KeptUntil.IsZero(), // its server was restored to a time before the deletion
+		is.OfOrphan() && is.Kept.Name != t.Name: // the life has two things
+		counted.Odd = some(counted.Odd, t.Name)
 	case !is.OfOrphan():
 		counted.Retained++
-	case may && c.current.Explains(orphan):
-		counted.Deleted = some(counted.Deleted, name)
+	case may && c.current.Explains(t):
+		counted.Deleted = some(counted.Deleted, t.Name)
 		return p.endQuarantine(ctx, c, now, p.report)
 	case is.IsReleased():
 		counted.Released++
@@ -93,8 +91,8 @@ func (p *part) kept(ctx context.Context, orphan lifecycle.Orphan, c lives, name 
 
 // orphan decides what happens to a thing without a record. If a tombstone explains it, it is deleted.
 // Otherwise its record was most likely lost, and it goes into quarantine so that its users notice.
-func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, t Thing) error {
-	now, counted, name := p.Now(), p.state.Pass.Report.Counted, t.Name
+func (p *part) orphan(ctx context.Context, orphan lifecycle.Thing, c lives) error {
+	now, counted, name := p.Now(), p.state.Pass.Report.Counted, orphan.Name
 	explained := c.explain(orphan, now)
 	seen, err := p.InventoryOptions.Records.Sighting(ctx, orphan.Provider, name, now)
 	switch {
@@ -120,7 +118,7 @@ func (p *part) orphan(ctx context.Context, orphan lifecycle.Orphan, c lives, t T
 	case p.state.Orphans >= aDay(p.state.Things):
 		return p.halt(ctx, fmt.Sprintf("more than %d things without a record in a day", aDay(p.state.Things)))
 	}
-	return p.act(ctx, orphan, c, seen, t.PlanID)
+	return p.act(ctx, orphan, c, seen)
 }
 
 // aDay returns how many orphans may be handled in a day, given the number of things that exist.
@@ -136,19 +134,19 @@ func some(names []string, name string) []string {
 
 // act gives the orphan a record whose operation deletes it or puts it into quarantine. A kept thing gets
 // its kept record back. The same commit raises the day's count, so that no run exceeds the limit.
-func (p *part) act(ctx context.Context, orphan lifecycle.Orphan, c lives, seen ledger.Sighting, planID string) error {
+func (p *part) act(ctx context.Context, orphan lifecycle.Thing, c lives, seen ledger.Sighting) error {
 	var former lifecycle.Record
 	var err error
-	counted, now, name := p.state.Pass.Report.Counted, p.Now(), seen.Name
+	counted, now, name := p.state.Pass.Report.Counted, p.Now(), orphan.Name
 	switch explained := c.explain(orphan, now); {
 	case explained:
 		former, err = c.former.BeginOrphanDeletion(p.start(now), orphan)
 		counted.Deleted = some(counted.Deleted, name)
 	case !orphan.KeptUntil.IsZero():
-		former, err = c.former.RebuildKept(orphan, lifecycle.Attributes{PlanID: planID}, now)
+		former, err = c.former.RebuildKept(orphan, lifecycle.Attributes{PlanID: orphan.PlanID}, now)
 		counted.Retained++
 	default:
-		former, err = c.former.BeginQuarantine(p.start(now), orphan, name)
+		former, err = c.former.BeginQuarantine(p.start(now), orphan)
 		counted.Quarantined = some(counted.Quarantined, name)
 	}
 	if err != nil {

@@ -233,8 +233,8 @@ func TestTheUnknownIsLockedAfterARaise(t *testing.T) {
 			}
 			k := of.process(&mortal{})
 			q, err := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: "since", Life: "n"}}.BeginQuarantine(
-				lifecycle.Start{ID: s.ids(), Now: *s.now}, lifecycle.Orphan{Incarnation: "n", Provider: "demo",
-					Target: lifecycle.Target{Name: "east", Identity: "s-1"}}, "thing")
+				lifecycle.Start{ID: s.ids(), Now: *s.now}, lifecycle.Thing{Name: "thing", Incarnation: "n", Provider: "demo",
+					Target: lifecycle.Target{Name: "east", Identity: "s-1"}})
 			if err := errors.Join(err, k.Ledger().Commit(t.Context(), ledger.Put(q))); err != nil {
 				t.Fatal(err)
 			}

@@ -22,10 +22,10 @@ import (
 // shelves lets the reaper see the demo's things.
 type shelves struct{ *cloudtest.Provider }
 
-func (s shelves) List(ctx context.Context, cursor string) (things []reaper.Thing, next string, err error) {
+func (s shelves) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
 	page, next, err := s.Provider.List(ctx, cursor)
 	for _, h := range page {
-		things = append(things, reaper.Thing{
+		things = append(things, lifecycle.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
@@ -110,7 +110,8 @@ func quarantined(t *testing.T) (*world, workflow.Ref) {
 	h := w.holding()
 	q, err := w.recorded(strayKey).BeginQuarantine(lifecycle.Start{ID: strings.Repeat("q",
 		lifecycle.OperationIDLength), Now: w.clock},
-		lifecycle.Orphan{Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created}, h.Name)
+		lifecycle.Thing{Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created,
+			Name: h.Name})
 	if err == nil {
 		err = w.ledger().Commit(t.Context(), ledger.Put(q))
 	}
@@ -301,7 +302,7 @@ func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
 	if err == nil {
 		r, err = r.BeginOrphanDeletion(lifecycle.Start{ID: strings.Repeat("d", lifecycle.OperationIDLength), Now: w.clock,
 			Timeout: time.Hour, Own: true},
-			lifecycle.Orphan{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()})
+			lifecycle.Thing{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()})
 	}
 	if err == nil {
 		err = w.ledger().Commit(t.Context(), ledger.Put(r))
