@@ -18,12 +18,6 @@ type Kept struct {
 	Freed time.Time `json:"freed,omitzero"`
 }
 
-// An Origin names the life that a thing was made for. The thing's name derives from it.
-type Origin struct {
-	Instance    string `json:"instance"`
-	Incarnation string `json:"incarnation"`
-}
-
 // An Undeletion names the kept life that an instance takes over, until the instance is
 // ready.
 type Undeletion struct {

@@ -6,8 +6,13 @@ import (
 	"github.com/longshore/longshore/internal/base/operation"
 )
 
-// Kind is what an operation does, also to providers.
-type Kind = operation.Kind
+// Kind is what an operation does, also to providers. A Target is a server or an account on which a provider
+// makes things, and an Origin the life that a thing was made for.
+type (
+	Kind   = operation.Kind
+	Target = operation.Target
+	Origin = operation.Origin
+)
 
 // The kinds.
 const (

@@ -76,12 +76,6 @@ type Made struct {
 	Found []byte `json:"found,omitempty"`
 }
 
-// A Target is a server or an account on which a provider makes things.
-type Target struct {
-	Name     string `json:"name,omitempty"`
-	Identity string `json:"identity,omitempty"`
-}
-
 // InstanceOnly holds the members that only the record of an instance has.
 type InstanceOnly struct {
 	// Unusable says that a failed update left the instance unusable (UPD-24).

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+
+	"github.com/longshore/longshore/internal/base/operation"
 )
 
 // Tags are on every thing, so that the thing can be found from the ids alone.
@@ -22,12 +24,8 @@ type Tags struct {
 	Origin Origin `json:"origin,omitzero"`
 }
 
-// An Origin names the instance that a thing was made for. The thing's name derives from it for as long as
-// the thing exists, even after another instance of the same platform has adopted it.
-type Origin struct {
-	Instance    string `json:"instance"`
-	Incarnation string `json:"incarnation"`
-}
+// An Origin names the instance that a thing was made for.
+type Origin = operation.Origin
 
 // Owner returns the tags without the origin: they say to whom the thing belongs now. A thing is
 // ours if the owners are equal.

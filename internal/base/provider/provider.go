@@ -119,15 +119,8 @@ type Holding struct {
 	RetainedUntil time.Time `json:"retained_until,omitzero"`
 }
 
-// A Target is a place where things are made: an account, or a database server. At provision the operator's
-// rules choose it, by broker, platform or plan; users never do. The instance records it. Its role, secret
-// or endpoint is looked up by its name in today's settings.
-type Target struct {
-	Name string `json:"name,omitempty"`
-	// Identity is the identity that the target itself gives: an account's id, or a random id
-	// that this broker wrote into a server.
-	Identity string `json:"identity,omitempty"`
-}
+// A Target is a place where things are made: an account, or a database server.
+type Target = operation.Target
 
 // State is a provider's own data about an instance or a binding, at most limits.State bytes. It
 // is stored sealed, committed before the next step runs, and kept until the record is dropped.

@@ -19,9 +19,9 @@ func (t locking) question(context.Context) (question, error) {
 	r := t.record
 	state, err := provider.ParseState(r.Made.Found)
 	h := provider.Holding{
-		Name: r.Kept.Name, Created: r.Created, Target: provider.Target(r.Made.Target), State: state, Tags: provider.Tags{
+		Name: r.Kept.Name, Created: r.Created, Target: r.Made.Target, State: state, Tags: provider.Tags{
 			Broker: r.Made.Broker, Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding,
-			Incarnation: r.Incarnation, Of: r.InstanceIncarnation, Origin: provider.Origin(r.Made.Origin),
+			Incarnation: r.Incarnation, Of: r.InstanceIncarnation, Origin: r.Made.Origin,
 		},
 	}
 	releases := r.Operation.Kind == lifecycle.Release

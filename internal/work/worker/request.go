@@ -87,7 +87,7 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
 		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
 		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context),
-		Target: provider.Target(i.Made.Target), Origin: provider.Origin(i.Made.Origin), Unfinished: i.Unfinished,
+		Target: i.Made.Target, Origin: i.Made.Origin, Unfinished: i.Unfinished,
 	}
 	var err error
 	if in.State, err = w.stateOf(ctx, i.Key, i.Made, op.Kind.Deletes()); err != nil || op.Kind.Deletes() {
@@ -109,7 +109,7 @@ func (w *Worker) sourceFor(ctx context.Context, r lifecycle.Record, op *lifecycl
 	state, err := w.stateOf(ctx, r.Key, r.Made, op.Kind.Deletes())
 	return &provider.Source{
 		Platform: r.Key.Platform, ID: r.Key.Instance, Incarnation: r.Incarnation,
-		Origin: provider.Origin(r.Made.Origin), Snapshot: r.Attributes.Snapshot, Target: provider.Target(r.Made.Target),
+		Origin: r.Made.Origin, Snapshot: r.Attributes.Snapshot, Target: r.Made.Target,
 		State: state,
 	}, err
 }
@@ -127,7 +127,7 @@ func (w *Worker) bindingFor(ctx context.Context, i, b lifecycle.Record, op *life
 	in.Incarnation, in.ServiceID, in.PlanID = b.InstanceIncarnation, b.Attributes.ServiceID, b.Attributes.PlanID
 	in.Settings = w.settings(in.ServiceID, in.PlanID)
 	in.Platform, in.ID = b.Key.Platform, b.Key.Instance
-	in.Broker, in.Target, in.Origin = b.Made.Broker, provider.Target(b.Made.Target), provider.Origin(b.Made.Origin)
+	in.Broker, in.Target, in.Origin = b.Made.Broker, b.Made.Target, b.Made.Origin
 	out := provider.Binding{
 		Instance: in, ID: b.Key.Binding, Incarnation: b.Incarnation, AppGUID: b.AppGUID, Route: b.Route,
 	}
@@ -183,7 +183,7 @@ func (w *Worker) remembers(ctx context.Context, r lifecycle.Record, v verdict) (
 		if len(t.Name) > limits.CatalogText || len(t.Identity) > limits.CatalogText {
 			return r, errStateSize
 		}
-		r.Made.Target = lifecycle.Target(*t)
+		r.Made.Target = *t
 	}
 	switch s := v.state; {
 	case s == nil:
