@@ -40,7 +40,7 @@ type BindResult struct {
 
 // Bind answers a PUT of a binding (BIND-*, ROT-*, IDEM-07).
 func (b *Broker) Bind(ctx context.Context, q BindRequest) (BindResult, error) {
-	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideBind(limited, q) })
+	d, err := decide(ctx, b, b.decideBind, q)
 	if err != nil {
 		return BindResult{}, err
 	}

@@ -25,7 +25,7 @@ var errGone = lifecycle.RefuseGone()
 // Delete answers a DELETE (DEPR-*, UNB-*). The ids of service and plan may be empty for a
 // binding that does not exist on an instance that does (UNB-04).
 func (b *Broker) Delete(ctx context.Context, q DeleteRequest) (Result, error) {
-	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideDelete(limited, q) })
+	d, err := decide(ctx, b, b.decideDelete, q)
 	if err != nil {
 		return Result{}, err
 	}

@@ -44,14 +44,14 @@ type decision struct {
 	later  bool             // the request is answered 202 and does not wait
 }
 
-// decide calls once, which reads, decides and writes, and repeats it after a conflict, within
-// the time that a request has for its records. A user sees a conflict, as a ConcurrencyError,
+// decide calls once, which reads, decides on the request and writes, and repeats it after a conflict,
+// within the time that a request has for its records. A user sees a conflict, as a ConcurrencyError,
 // only if it lasts all that time.
-func decide[T any](ctx context.Context, b *Broker, once func(limited context.Context) (T, error)) (out T, _ error) {
+func decide[Q, T any](ctx context.Context, b *Broker, once func(context.Context, Q) (T, error), on Q) (out T, _ error) {
 	limited, cancel := b.limited(ctx)
 	defer cancel()
 	err := ledger.Again(limited, func(limited context.Context) (err error) {
-		out, err = once(limited)
+		out, err = once(limited, on)
 		return err
 	})
 	switch {
@@ -181,18 +181,17 @@ func (b *Broker) await(ctx context.Context, r lifecycle.Record) {
 // promise records a creation as asynchronous before another request gets its token. Polls with
 // that token are then answered even if the creation fails (PROV-30).
 func (b *Broker) promise(ctx context.Context, r lifecycle.Record) (lifecycle.Record, error) {
-	t := r.Token()
 	if _, changes := r.Promised(); !changes {
 		return r, nil
 	}
-	return decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
+	return decide(ctx, b, func(limited context.Context, t lifecycle.Token) (lifecycle.Record, error) {
 		r, err := b.record(limited, t.Key)
 		next, changes := r.Promised()
 		if err != nil || !changes || !r.Runs(t) {
 			return r, err
 		}
 		return next, b.Records.Commit(limited, ledger.Put(next))
-	})
+	}, r.Token())
 }
 
 // errTooSlow says that the operation outlasted the request's wait.
@@ -236,9 +235,9 @@ func (b *Broker) retryAfter(op *lifecycle.Operation) time.Duration {
 // order must not be lost because this request cannot wait.
 func (b *Broker) undo(ctx context.Context, c Caller, t lifecycle.Token) (lifecycle.Record, error) {
 	c.Received = time.Time{} // no request asks for this deletion
-	return decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
+	return decide(ctx, b, func(limited context.Context, t lifecycle.Token) (lifecycle.Record, error) {
 		return b.overtake(limited, c, t, (*lifecycle.Operation).Asynchronous)
-	})
+	}, t)
 }
 
 // overtake begins the deletion in place of a running creation, unless the creation is spared, and

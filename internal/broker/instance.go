@@ -35,7 +35,7 @@ func (q ProvisionRequest) attributes() lifecycle.Attributes {
 
 // Provision answers a PUT of an instance (PROV-*, IDEM-01).
 func (b *Broker) Provision(ctx context.Context, q ProvisionRequest) (Result, error) {
-	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideProvision(limited, q) })
+	d, err := decide(ctx, b, b.decideProvision, q)
 	if err != nil {
 		return Result{}, err
 	}

@@ -77,7 +77,7 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 	if err != nil || t.Key.Platform != c.Platform {
 		return Poll{}, nil, errNoOperation
 	}
-	record, err := decide(ctx, b, func(limited context.Context) (lifecycle.Record, error) {
+	record, err := decide(ctx, b, func(limited context.Context, t lifecycle.Token) (lifecycle.Record, error) {
 		op, err := b.operation(limited, t)
 		switch {
 		case err != nil:
@@ -90,7 +90,7 @@ func (b *Broker) Cancel(ctx context.Context, c Caller, token string) (cancelled 
 			return lifecycle.Record{}, lifecycle.RefuseNoCreation(op.Kind)
 		}
 		return b.overtake(limited, c, t, func(*lifecycle.Operation) bool { return false })
-	})
+	}, t)
 	if err != nil {
 		return Poll{}, nil, err
 	}

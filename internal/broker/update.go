@@ -39,7 +39,7 @@ type target struct {
 
 // Update answers a PATCH of an instance (UPD-*).
 func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
-	d, err := decide(ctx, b, func(limited context.Context) (decision, error) { return b.decideUpdate(limited, q) })
+	d, err := decide(ctx, b, b.decideUpdate, q)
 	if err != nil {
 		return Result{}, err
 	}
