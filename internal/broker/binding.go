@@ -100,11 +100,10 @@ func (b *Broker) sameBinding(ctx context.Context, r lifecycle.Record, q BindRequ
 	if r.Predecessor != q.Predecessor || !q.takenOver(r) {
 		return false, nil
 	}
-	if q.Predecessor != "" && q.Parameters == nil || r.LostParameters() {
+	if q.Predecessor != "" && q.Parameters == nil {
 		return true, nil
 	}
-	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Attributes.Parameters)
-	return lifecycle.SameParameters(parameters, q.Parameters), err
+	return b.sameParameters(ctx, r, q.Parameters)
 }
 
 // takenOver reports whether the request repeats the binding's members or, as a rotation may, leaves them out.
@@ -170,9 +169,7 @@ func (b *Broker) beginBind(ctx context.Context, q BindRequest, r lifecycle.Recor
 	if err != nil {
 		return decision{}, err
 	}
-	start := b.start(ctx, q.Caller, r.Key, plan, now, synchronous)
-	start.Parameters = lifecycle.ParameterNames(q.Parameters)
-	next, past, err := r.BeginCreate(start, fresh)
+	next, past, err := r.BeginCreate(b.start(ctx, q.Caller, r.Key, plan, synchronous, q.Parameters), fresh)
 	if err != nil {
 		return decision{}, err
 	}
@@ -223,8 +220,7 @@ func (b *Broker) bindable(i lifecycle.Record, q BindRequest) (catalog.Plan, erro
 // succeeded reads the predecessor that a rotation names, and fills in the members that the
 // new binding takes over from it.
 func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindRequest, now time.Time) (lifecycle.Record, error) {
-	key := lifecycle.Key{Platform: q.Platform, Instance: q.InstanceID, Binding: q.Predecessor}
-	p, err := b.Records.Record(ctx, key, now)
+	p, err := b.record(ctx, i.Key.BindingKey(q.Predecessor))
 	if err != nil {
 		return p, err
 	}
@@ -238,7 +234,7 @@ func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindReque
 	if !grant.ExpiresAt.IsZero() && !now.Before(grant.ExpiresAt) {
 		return p, lifecycle.RefusePredecessorOld()
 	}
-	parameters, err := b.open(ctx, p.Key, vault.Parameters, p.Attributes.Parameters)
+	parameters, err := b.parameters(ctx, p)
 	if err != nil {
 		return p, err
 	}
@@ -279,7 +275,7 @@ type BindingView struct {
 func (b *Broker) Binding(ctx context.Context, c Caller, instance, id string) (BindingView, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	r, err := b.Records.Record(ctx, lifecycle.Key{Platform: c.Platform, Instance: instance, Binding: id}, b.Now())
+	r, err := b.record(ctx, lifecycle.Key{Platform: c.Platform, Instance: instance, Binding: id})
 	if err != nil {
 		return BindingView{}, err
 	}
@@ -290,6 +286,6 @@ func (b *Broker) Binding(ctx context.Context, c Caller, instance, id string) (Bi
 	if err != nil {
 		return BindingView{}, err
 	}
-	parameters, err := b.open(ctx, r.Key, vault.Parameters, r.Attributes.Parameters)
+	parameters, err := b.parameters(ctx, r)
 	return BindingView{Grant: grant, Parameters: parameters}, err
 }

@@ -121,9 +121,9 @@ func (b *Broker) limited(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // start returns the Start of an operation on a plan; of a plan that has left the catalog only
-// the id is known. The asker's identity is recorded sealed.
+// the id is known. The asker's identity is recorded sealed, and of the parameters only the names.
 func (b *Broker) start(
-	ctx context.Context, c Caller, key lifecycle.Key, plan catalog.Plan, now time.Time, synchronous bool,
+	ctx context.Context, c Caller, key lifecycle.Key, plan catalog.Plan, synchronous bool, parameters json.RawMessage,
 ) lifecycle.Start {
 	timeout := b.OperationTimeout
 	if plan.MaximumPollingDuration > 0 {
@@ -132,7 +132,8 @@ func (b *Broker) start(
 	asker := c.Asker
 	asker.Identity = b.sealLosable(ctx, key, vault.Identity, c.Identity)
 	return lifecycle.Start{
-		ID: b.NewID(), Now: now, Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: asker,
+		ID: b.NewID(), Now: b.Now(), Received: c.Received, Timeout: timeout, Synchronous: synchronous, Asker: asker,
+		Parameters: lifecycle.ParameterNames(parameters),
 	}
 }
 
@@ -238,6 +239,20 @@ func (b *Broker) open(ctx context.Context, key lifecycle.Key, member vault.Membe
 		return nil, fmt.Errorf("opening sealed %s: %w", member, err)
 	}
 	return plain, nil
+}
+
+// parameters opens the parameters of a record.
+func (b *Broker) parameters(ctx context.Context, r lifecycle.Record) (json.RawMessage, error) {
+	return b.open(ctx, r.Key, vault.Parameters, r.Attributes.Parameters)
+}
+
+// sameParameters reports whether a request gives the parameters of the record. Lost ones count as the same.
+func (b *Broker) sameParameters(ctx context.Context, r lifecycle.Record, given json.RawMessage) (bool, error) {
+	if r.LostParameters() {
+		return true, nil
+	}
+	parameters, err := b.parameters(ctx, r)
+	return lifecycle.SameParameters(parameters, given), err
 }
 
 // checked turns a violation of a schema into a refusal.

@@ -93,7 +93,7 @@ func (b *Broker) beginDelete(ctx context.Context, q DeleteRequest, r, of lifecyc
 	if err != nil {
 		return decision{}, err
 	}
-	next, past, err := r.BeginDelete(b.start(ctx, q.Caller, r.Key, plan, b.Now(), synchronous))
+	next, past, err := r.BeginDelete(b.start(ctx, q.Caller, r.Key, plan, synchronous, nil))
 	if err != nil {
 		return decision{}, err
 	}

@@ -249,7 +249,7 @@ func (b *Broker) overtake(
 	if err != nil || !r.Runs(t) || spares(r.Operation) {
 		return r, err
 	}
-	start := b.start(ctx, c, r.Key, catalog.Plan{}, b.Now(), false)
+	start := b.start(ctx, c, r.Key, catalog.Plan{}, false, nil)
 	start.Own = true // no DELETE asked for it
 	next, past, err := r.BeginDelete(start)
 	if err != nil {

@@ -75,11 +75,7 @@ func (b *Broker) sameInstance(ctx context.Context, i lifecycle.Record, q Provisi
 	if a.ServiceID != i.Attributes.ServiceID || a.PlanID != i.Attributes.PlanID || !i.SamePlace(a) {
 		return false, nil
 	}
-	if i.LostParameters() {
-		return true, nil
-	}
-	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
-	return lifecycle.SameParameters(parameters, q.Parameters), err
+	return b.sameParameters(ctx, i, q.Parameters)
 }
 
 func (b *Broker) beginProvision(
@@ -109,9 +105,8 @@ func (b *Broker) beginProvision(
 	if err != nil {
 		return decision{}, err
 	}
-	start := b.start(ctx, q.Caller, i.Key, plan, b.Now(), synchronous)
+	start := b.start(ctx, q.Caller, i.Key, plan, synchronous, q.Parameters)
 	start.Expected, start.Source = time.Duration(plan.TypicalDuration)*time.Second, source
-	start.Parameters = lifecycle.ParameterNames(q.Parameters)
 	next, past, err := i.BeginCreate(start, fresh)
 	if err != nil {
 		return decision{}, err
@@ -135,14 +130,14 @@ type InstanceView struct {
 func (b *Broker) Instance(ctx context.Context, c Caller, id string) (InstanceView, error) {
 	ctx, cancel := b.limited(ctx)
 	defer cancel()
-	i, err := b.Records.Record(ctx, lifecycle.Key{Platform: c.Platform, Instance: id}, b.Now())
+	i, err := b.record(ctx, lifecycle.Key{Platform: c.Platform, Instance: id})
 	if err != nil {
 		return InstanceView{}, err
 	}
 	if _, err := i.Answer(lifecycle.Get, b.conditions(c, false, nil)); err != nil {
 		return InstanceView{}, err
 	}
-	parameters, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
+	parameters, err := b.parameters(ctx, i)
 	return InstanceView{
 		ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID,
 		Parameters: parameters, MaintenanceVersion: i.Attributes.MaintenanceVersion, DashboardURL: i.Attributes.DashboardURL,

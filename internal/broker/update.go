@@ -96,9 +96,7 @@ func (b *Broker) beginUpdate(ctx context.Context, q UpdateRequest, i lifecycle.R
 			return decision{}, err
 		}
 	}
-	start := b.start(ctx, q.Caller, i.Key, t.plan, b.Now(), synchronous)
-	start.Parameters = lifecycle.ParameterNames(q.Parameters)
-	next, past, err := i.BeginUpdate(start, t.attributes)
+	next, past, err := i.BeginUpdate(b.start(ctx, q.Caller, i.Key, t.plan, synchronous, q.Parameters), t.attributes)
 	if err != nil {
 		return decision{}, err
 	}
@@ -125,7 +123,7 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 		t.plan, t.attributes.PlanID, t.attributes.MaintenanceVersion = plan, plan.ID, maintenanceVersion(plan)
 		t.modes = append(t.modes, plan.Asynchronous)
 	}
-	before, err := b.open(ctx, i.Key, vault.Parameters, i.Attributes.Parameters)
+	before, err := b.parameters(ctx, i)
 	if err != nil {
 		return t, err
 	}
