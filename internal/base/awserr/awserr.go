@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/aws/smithy-go"
 )
@@ -92,44 +91,46 @@ var byCode = map[Class][]string{
 	},
 }
 
+// A rule gives a class to an error whose message matches the pattern.
+type rule struct {
+	pattern string
+	class   Class
+}
+
 // byMessage holds rules for codes that mean several things, above all CloudFormation's
 // ValidationError; the first rule that matches counts. Messages also contain names of users'
-// parameters, so a pattern is more than a word that may be such a name. The patterns are
-// compiled at first use, so that no start waits for them.
-var byMessage = sync.OnceValue(func() []messageRule {
-	validation := regexp.MustCompile(`^Validation(Error|Exception)$`)
-	limit := regexp.MustCompile(`^LimitExceeded(Exception)?$`)
-	request := regexp.MustCompile(`^InvalidRequest(Exception)?$`)
-	return []messageRule{
-		{validation, regexp.MustCompile(`(?i)\bstack\b.*(does ?n[o']t exist|not found)|` +
-			`\bdoes ?n[o']t exist for stack\b`), Absent},
-		{validation, regexp.MustCompile(`(?i)no updates? (are|is) to be performed|nothing to update`), Unchanged},
-		{validation, regexp.MustCompile(`(?i)rate exceeded|throttl`), Throttled},
-		// A person has protected the stack.
-		{validation, regexp.MustCompile(`(?i)termination ?protection`), Denied},
-		{validation, regexp.MustCompile(`[A-Z]+_IN_PROGRESS|(?i)(is|are) in [A-Z_]+ state|while in status|` +
-			`can ?not be (updated|deleted|called)|currently in [A-Z_]+`), Busy},
-		{validation, regexp.MustCompile(`(?i)\b(limit|quota)\b.*\bexceeded|\bexceed\w*\b.*\b(limit|quota)|` +
-			`maximum number of`), Quota},
-		{validation, regexp.MustCompile(`(?i)not authorized|cannot be assumed|access denied`), Denied},
-		{validation, regexp.MustCompile(``), Invalid},
-
-		// With this code, IAM, KMS and CloudFormation mean a quota of the account, Kinesis a
-		// rate, and DynamoDB a number of simultaneous operations.
-		{limit, regexp.MustCompile(`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|` +
-			`in parallel|try again|retry`), Throttled},
-		{limit, regexp.MustCompile(``), Quota},
-
-		// Secrets Manager uses this code for states, and for calls that can never succeed.
-		{request, regexp.MustCompile(`(?i)(marked|scheduled) for deletion|currently|in progress`), Busy},
-		{request, regexp.MustCompile(``), Invalid},
-	}
-})
-
-type messageRule struct {
-	code, message *regexp.Regexp
-	class         Class
+// parameters, so a pattern is more than a word that may be such a name. A pattern is compiled for
+// each error that it is needed for, since such errors are few.
+var byMessage = map[string][]rule{
+	"ValidationError": validation, "ValidationException": validation,
+	"LimitExceeded": limit, "LimitExceededException": limit,
+	"InvalidRequest": request, "InvalidRequestException": request,
 }
+
+var (
+	validation = []rule{
+		{`(?i)\bstack\b.*(does ?n[o']t exist|not found)|\bdoes ?n[o']t exist for stack\b`, Absent},
+		{`(?i)no updates? (are|is) to be performed|nothing to update`, Unchanged},
+		{`(?i)rate exceeded|throttl`, Throttled},
+		{`(?i)termination ?protection`, Denied}, // a person has protected the stack
+		{`[A-Z]+_IN_PROGRESS|(?i)(is|are) in [A-Z_]+ state|while in status|` +
+			`can ?not be (updated|deleted|called)|currently in [A-Z_]+`, Busy},
+		{`(?i)\b(limit|quota)\b.*\bexceeded|\bexceed\w*\b.*\b(limit|quota)|maximum number of`, Quota},
+		{`(?i)not authorized|cannot be assumed|access denied`, Denied},
+		{``, Invalid},
+	}
+	// With this code, IAM, KMS and CloudFormation mean a quota of the account, Kinesis a
+	// rate, and DynamoDB a number of simultaneous operations.
+	limit = []rule{
+		{`(?i)\brate\b|too many (requests|calls)|throttl|concurrent|simultaneous|in parallel|try again|retry`, Throttled},
+		{``, Quota},
+	}
+	// Secrets Manager uses this code for states, and for calls that can never succeed.
+	request = []rule{
+		{`(?i)(marked|scheduled) for deletion|currently|in progress`, Busy},
+		{``, Invalid},
+	}
+)
 
 var classes = func() map[string]Class {
 	all := map[string]Class{}
@@ -154,8 +155,8 @@ func Of(err error) Class {
 	if class, ok := classes[code]; ok {
 		return class
 	}
-	for _, rule := range byMessage() {
-		if rule.code.MatchString(code) && rule.message.MatchString(said.ErrorMessage()) {
+	for _, rule := range byMessage[code] {
+		if regexp.MustCompile(rule.pattern).MatchString(said.ErrorMessage()) {
 			return rule.class
 		}
 	}
