@@ -28,11 +28,9 @@ type Options struct {
 
 // An Engine is a workflow.Engine. Close stops it.
 type Engine struct {
+	Options
 	step  workflow.Step
-	asks  func(ctx context.Context, q workflow.Inquiry)
 	turns chan struct{} // one slot for each inquiry that may run
-	after func(d time.Duration, f func()) (stop func() bool)
-	log   *slog.Logger
 
 	ctx    context.Context // the context of all executions
 	cancel context.CancelFunc
@@ -64,8 +62,8 @@ func New(step workflow.Step, o Options) *Engine {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Engine{
-		step: step, asks: o.Inquire, turns: make(chan struct{}, mostInquiries), after: o.After, log: o.Log,
-		ctx: ctx, cancel: cancel, running: map[string]*execution{},
+		Options: o, step: step, turns: make(chan struct{}, mostInquiries), ctx: ctx, cancel: cancel,
+		running: map[string]*execution{},
 	}
 }
 
@@ -108,10 +106,10 @@ func (e *Engine) Inquire(_ context.Context, q workflow.Inquiry) error {
 		}
 		defer func() {
 			if p := recover(); p != nil {
-				_ = logs.Panicked(e.ctx, e.log, p) // the panic is in the log
+				_ = logs.Panicked(e.ctx, e.Log, p) // the panic is in the log
 			}
 		}()
-		e.asks(e.ctx, q)
+		e.Options.Inquire(e.ctx, q)
 	})
 	return nil
 }
@@ -160,7 +158,7 @@ func (e *Engine) start(ref workflow.Ref) (*execution, error) {
 func (e *Engine) drive(x *execution) {
 	outcome, err := e.safely(x.Ref)
 	if err != nil && e.ctx.Err() == nil {
-		e.log.Error("execution ended; the reaper will start the operation again", "execution", x.Name(), "error", err)
+		e.Log.Error("execution ended; the reaper will start the operation again", "execution", x.Name(), "error", err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,7 +166,7 @@ func (e *Engine) drive(x *execution) {
 		e.end(x)
 		return
 	}
-	x.stop = e.after(outcome.Wait, func() { e.drive(x) })
+	x.stop = e.After(outcome.Wait, func() { e.drive(x) })
 }
 
 // end ends an execution. It is called once for each execution, with the lock held.
@@ -182,7 +180,7 @@ func (e *Engine) end(x *execution) {
 func (e *Engine) safely(ref workflow.Ref) (outcome workflow.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = logs.Panicked(e.ctx, e.log, p, "execution", ref.Name())
+			err = logs.Panicked(e.ctx, e.Log, p, "execution", ref.Name())
 		}
 	}()
 	if err := e.ctx.Err(); err != nil { // the engine was closed just as the pause ended
