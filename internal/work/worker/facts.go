@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/logs"
@@ -45,12 +44,9 @@ func (w *Worker) inquire(ctx context.Context, q workflow.Inquiry) error {
 
 // describe asks the provider for the facts. They are empty if the provider tells none.
 func (w *Worker) describe(ctx context.Context, r lifecycle.Record) (facts provider.Facts, err error) {
-	p, ok := w.Providers[r.Provider]
-	switch {
-	case !ok:
-		return facts, fmt.Errorf("provider %q is not part of this program", r.Provider)
-	case p.Describer == nil:
-		return facts, nil
+	p, err := w.provider(r.Provider)
+	if err != nil || p.Describer == nil {
+		return facts, err
 	}
 	// Like a deletion, an inquiry opens no parameters.
 	in, err := w.instanceFor(ctx, r, &lifecycle.Operation{Kind: lifecycle.Deprovision})

@@ -101,29 +101,22 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
 	return err
 }
 
-// knows makes sure that this process has raised the target moments ago, before it changes
-// anything there, and returns the target's epoch. Hazard: another broker may run on a copy of
-// the records. A raise succeeds only if no broker has raised the target from other records
-// since the last raise here.
-func (w *Worker) knows(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
+// raise makes sure that this process has raised the target moments ago or, with anew, that it does
+// so after this call. It returns the target's epoch, which is zero for a target without epochs.
+//
+// Before it changes anything in a target, a step needs a recent raise. Hazard: another broker may
+// run on a copy of the records. A raise succeeds only if no broker has raised the target from other
+// records since the last raise here.
+//
+// After a change, a step needs a raise anew. If the server is later restored to a time before that
+// raise, its epoch is behind the record, so the loss of the change is detected.
+func (w *Worker) raise(ctx context.Context, name string, t provider.Target, anew bool) (target.Epoch, error) {
 	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return target.Epoch{}, nil
 	}
-	err := w.raises.target(name, t.Identity).next(ctx, false, w.Now, w.raiser(name, t))
-	return w.raises.target(name, t.Identity).last(), err
-}
-
-// raise waits for a raise of the target that begins after this call. If the server is later restored to
-// a time before the raise, its epoch is behind the record, so the loss of a change is detected.
-func (w *Worker) raise(ctx context.Context, name string, t provider.Target) error {
-	if w.Providers[name].Reconciler == nil || t.Identity == "" {
-		return nil
-	}
-	return w.raises.target(name, t.Identity).next(ctx, true, w.Now, w.raiser(name, t))
-}
-
-func (w *Worker) raiser(name string, t provider.Target) func(context.Context) (target.Epoch, error) {
-	return func(ctx context.Context) (target.Epoch, error) { return w.raiseOnce(ctx, name, t) }
+	of := w.raises.target(name, t.Identity)
+	err := of.next(ctx, anew, w.Now, func(ctx context.Context) (target.Epoch, error) { return w.raiseOnce(ctx, name, t) })
+	return of.last(), err
 }
 
 // raiseOnce makes one raise: it reserves a mark in the record, sets the mark on the target, and
@@ -209,12 +202,6 @@ func (w *Worker) disagrees(ctx context.Context, name string, t provider.Target, 
 		return err
 	}
 	return target.Copied(t.Name)
-}
-
-// onRecord returns the target's recorded epoch.
-func (w *Worker) onRecord(ctx context.Context, name string, t provider.Target) (target.Epoch, error) {
-	known, err := w.Records.Epoch(ctx, name, t.Identity)
-	return epochOf(known), err
 }
 
 func epochOf(known lifecycle.TargetEpoch) target.Epoch {

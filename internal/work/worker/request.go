@@ -65,10 +65,6 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 	}, false}, err
 }
 
-func operationFor(op *lifecycle.Operation) provider.Operation {
-	return provider.Operation{ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous}
-}
-
 // instanceFor describes an instance to the provider; for an update, the updated instance. For a
 // deletion neither it nor the functions below open parameters: a deletion must work even if the
 // key is lost or the record is damaged.
@@ -85,7 +81,9 @@ func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecy
 	}
 	in := provider.Instance{
 		Broker: i.Made.Broker, Platform: i.Key.Platform, ID: i.Key.Instance, Incarnation: i.Incarnation,
-		ServiceID: a.ServiceID, PlanID: a.PlanID, Operation: operationFor(op), Settings: w.settings(a.ServiceID, a.PlanID),
+		ServiceID: a.ServiceID, PlanID: a.PlanID, Settings: w.settings(a.ServiceID, a.PlanID), Operation: provider.Operation{
+			ID: op.ID, Kind: op.Kind, Started: op.Started, Deadline: op.Deadline, Synchronous: op.Synchronous,
+		},
 		Snapshot: a.Snapshot, Former: former, Maintenance: a.MaintenanceVersion, Place: placeOf(a, a.Context),
 		Target: i.Made.Target, Origin: i.Made.Origin, Unfinished: i.Unfinished,
 	}

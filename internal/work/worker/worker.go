@@ -111,16 +111,18 @@ func (w *Worker) call(ctx context.Context, name string, q question) (provider.St
 		case learnt != nil:
 			return *learnt, nil
 		}
-		at, err := w.knows(ctx, name, q.in.Target)
+		at, err := w.raise(ctx, name, q.in.Target, false)
 		if err != nil && q.evicts && !outOfHand(err) {
-			at, err = w.onRecord(ctx, name, q.in.Target)
+			var known lifecycle.TargetEpoch
+			known, err = w.Records.Epoch(ctx, name, q.in.Target.Identity)
+			at = epochOf(known)
 		}
 		if err != nil {
 			return provider.Status{}, err
 		}
 		status, err := q.ask(ctx, p, at)
 		if err == nil && status.Done {
-			err = w.raise(ctx, name, q.in.Target)
+			_, err = w.raise(ctx, name, q.in.Target, true)
 		}
 		return status, err
 	})
@@ -137,9 +139,9 @@ func outOfHand(err error) bool {
 // always time left to record the answer.
 func (w *Worker) within(ctx context.Context, name string,
 	call func(context.Context, wired.Provider) (provider.Status, error)) (provider.Status, error) {
-	p, ok := w.Providers[name]
-	if !ok {
-		return provider.Status{}, fmt.Errorf("provider %q is not part of this program", name)
+	p, err := w.provider(name)
+	if err != nil {
+		return provider.Status{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout())
 	defer cancel()
@@ -148,6 +150,14 @@ func (w *Worker) within(ctx context.Context, name string,
 		err = errors.Join(err, ctx.Err()) // the call may still take effect, whatever error the provider returned
 	}
 	return status, err
+}
+
+func (w *Worker) provider(name string) (wired.Provider, error) {
+	p, ok := w.Providers[name]
+	if !ok {
+		return p, fmt.Errorf("provider %q is not part of this program", name)
+	}
+	return p, nil
 }
 
 // recorded counts an operation that a step has ended.
@@ -243,11 +253,9 @@ func repeat(ctx context.Context, write func(ctx context.Context, first bool) err
 	})
 }
 
+// settings returns the settings of a plan; nil if it has left the catalog.
 func (w *Worker) settings(serviceID, planID string) map[string]any {
-	_, plan, ok := w.Plans.Plan(serviceID, planID)
-	if !ok {
-		return nil
-	}
+	_, plan, _ := w.Plans.Plan(serviceID, planID)
 	return plan.Settings
 }
 
