@@ -70,18 +70,13 @@ func Answer(in Input, o workflow.Outcome, now time.Time) (Output, error) {
 	out := OutputOf(o)
 	if in.Until.IsZero() && !out.Settled {
 		// Fractions of a second are rounded up here too.
-		return Output{}, Pending{Until: now.Add(out.Outcome().Wait + time.Second - 1).Truncate(time.Second)}
+		return Output{}, Pending{Until: now.Add(out.Wait() + time.Second - 1).Truncate(time.Second)}
 	}
 	return out, nil
 }
 
-// Outcome returns the outcome of the step.
-func (o Output) Outcome() workflow.Outcome {
-	if o.Settled {
-		return workflow.Outcome{Settled: true}
-	}
-	return workflow.Outcome{Wait: time.Duration(max(1, o.WaitSeconds)) * time.Second}
-}
+// Wait returns how long to wait before the next step.
+func (o Output) Wait() time.Duration { return time.Duration(max(1, o.WaitSeconds)) * time.Second }
 
 // seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }

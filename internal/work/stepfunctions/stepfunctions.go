@@ -119,7 +119,7 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 		case out.Settled:
 			return nil
 		}
-		if e.Sleep(ctx, out.Outcome().Wait) != nil {
+		if e.Sleep(ctx, out.Wait()) != nil {
 			break
 		}
 	}
