@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
@@ -102,21 +102,21 @@ type part struct {
 // takeInventory continues the pass, or begins one, for as long as there is time. It saves its
 // progress before it returns. A part that dies is repeated from where the last part ended.
 func (r *Reaper) takeInventory(ctx context.Context, at ledger.Inventory, report *Report) error {
-	err := r.goOn(ctx, at, report)
+	p := &part{Reaper: r, InventoryOptions: r.Inventory, state: at, report: report}
+	err := p.goOn(ctx)
 	if errors.Is(err, ledger.ErrConflict) {
 		report.Lost++ // a platform, or another run, was faster: try again next time
 		return nil
 	}
-	return err
+	return errors.Join(append(p.faults, err)...)
 }
 
-func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) error {
-	p := &part{Reaper: r, InventoryOptions: r.Inventory, state: at, report: report}
+func (p *part) goOn(ctx context.Context) error {
 	if p.state.Halt != nil {
-		report.Halted = true
+		p.report.Halted = true
 		return nil
 	}
-	now := r.Now()
+	now := p.Now()
 	p.missed(now)
 	if p.state.Pass == nil {
 		p.state.Pass = &ledger.Pass{Report: ledger.Report{Started: now, Counted: &ledger.Counted{DryRun: p.DryRun}}}
@@ -138,8 +138,7 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 			"the identity that the table has",
 			identity.Broker, p.Whose.Broker))
 	}
-	names := slices.Sorted(maps.Keys(p.Listers))
-	for _, name := range names {
+	for name := range sorted.Map(p.Listers) {
 		if name < p.state.Pass.Provider {
 			continue
 		}
@@ -148,18 +147,17 @@ func (r *Reaper) goOn(ctx context.Context, at ledger.Inventory, report *Report) 
 		}
 		whole, err := p.provider(ctx, name)
 		if err != nil || p.state.Halt != nil {
-			return errors.Join(append(p.faults, err)...)
+			return err
 		}
 		if !whole {
-			p.state.Due = r.Now() // go on in the next run
-			return errors.Join(append(p.faults, p.save(ctx))...)
+			p.state.Due = p.Now() // go on in the next run
+			return p.save(ctx)
 		}
 	}
 	if err := p.targets(ctx); err != nil {
-		return errors.Join(append(p.faults, err)...)
+		return err
 	}
-	err = p.finish(ctx)
-	return errors.Join(append(p.faults, err)...)
+	return p.finish(ctx)
 }
 
 // missed notes that no inventory was taken for a while. Either no reaper ran, or the table was

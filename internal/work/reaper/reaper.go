@@ -262,15 +262,13 @@ func (r *Reaper) commit(ctx context.Context, count *int, changes ...ledger.Chang
 	return err
 }
 
-func isDue(c lifecycle.Record, now time.Time) bool { return !c.Due.IsZero() && !c.Due.After(now) }
-
 func (r *Reaper) start(now time.Time) lifecycle.Start {
 	return lifecycle.Start{ID: r.NewID(), Now: now, Timeout: r.OperationTimeout, Own: true}
 }
 
 func (r *Reaper) record(ctx context.Context, c lifecycle.Record, now time.Time, report *Report) error {
 	switch {
-	case !isDue(c, now):
+	case c.Due.IsZero() || c.Due.After(now):
 		return nil
 	case c.OfOrphan() && !c.InProgress() && (c.InQuarantine() || c.IsReleased()):
 		return r.orphan(ctx, c, now, report)
