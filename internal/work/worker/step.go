@@ -37,8 +37,11 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	}
 	s := &step{w, ref, loaded}
 	switch {
-	case s.record.LooksLate(ref.Token.Operation, ref.Attempt):
-		return s.lookLate(ctx)
+	case s.looksLate():
+		if !s.record.Busy(ref.Token.Operation, s.at, s.witness()).IsZero() {
+			return settled, nil // another step may be calling the cloud: the reaper looks again
+		}
+		return s.perform(ctx, late{s})
 	case !s.record.Current(ref.Token.Operation, ref.Attempt):
 		return settled, nil // overtaken, settled, or taken over by a later attempt
 	}
@@ -75,11 +78,19 @@ func (w *Worker) step(ctx context.Context, ref workflow.Ref) (workflow.Outcome, 
 	return s.perform(ctx, own{s})
 }
 
+func (s *step) looksLate() bool { return s.record.LooksLate(s.ref.Token.Operation, s.ref.Attempt) }
+
+// current reports whether the step may still act: its operation is running, and is not stopped by the
+// deletion of its instance, or its late look is still to be taken.
+func (s *step) current() bool {
+	return s.looksLate() || s.record.Current(s.ref.Token.Operation, s.ref.Attempt) && s.gate() != stop
+}
+
 // perform does a task under a lease on the step's record.
 func (s *step) perform(ctx context.Context, t task) (workflow.Outcome, error) {
 	q, err := t.question(ctx)
 	switch {
-	case err != nil && s.record.Operation.Overdue(s.at):
+	case err != nil && s.record.InProgress() && s.record.Operation.Overdue(s.at):
 		return s.unanswered(ctx, err) // the operation must end all the same
 	case err != nil:
 		return workflow.Outcome{}, err
@@ -147,7 +158,7 @@ func (s *step) commit(
 				return err
 			}
 		}
-		if !s.record.Current(s.ref.Token.Operation, s.ref.Attempt) || s.gate() == stop {
+		if !s.current() {
 			outcome = settled
 			return s.giveUp(ctx, lease)
 		}
@@ -158,12 +169,14 @@ func (s *step) commit(
 		}
 		next = lease.of(next)
 		outcome = outcomeOf(next, now)
-		more = append(more, ledger.Put(next), s.check(), ledger.FirstTargetUse(s.record, next, now),
-			ledger.Log(next.Ended(s.record)))
+		ended := next.Ended(s.record)
+		more = append(more, ledger.Put(next), s.check(), ledger.FirstTargetUse(s.record, next, now), ledger.Log(ended))
 		if err := s.Records.Commit(ctx, more...); err != nil {
 			return err
 		}
-		s.recorded(ctx, next.Attributes.ServiceID, next.Attributes.PlanID, next.Operation)
+		if ended != nil {
+			s.recorded(ctx, next.Attributes.ServiceID, next.Attributes.PlanID, next.Operation)
+		}
 		return nil
 	})
 	return outcome, err

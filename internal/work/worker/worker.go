@@ -162,9 +162,6 @@ func (w *Worker) provider(name string) (wired.Provider, error) {
 
 // recorded counts an operation that a step has ended.
 func (w *Worker) recorded(ctx context.Context, serviceID, planID string, op *lifecycle.Operation) {
-	if op.Phase == lifecycle.InProgress {
-		return
-	}
 	w.Metrics.Write(
 		map[string]string{metrics.DimensionKind: string(op.Kind), metrics.DimensionResult: string(op.Phase)},
 		map[string]string{"service": serviceID, "plan": planID},
