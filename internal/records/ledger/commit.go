@@ -12,12 +12,8 @@ import (
 
 // A Change is one part of a commit. The zero Change changes nothing.
 type Change struct {
-	action store.Action
-	key    store.Key
-	was    int64
-	body   any // a pointer to the value to write, or to the value that was read before a deletion
-	due    time.Time
-	expire time.Time
+	stored store.Change // the record is still without its body
+	body   any          // a pointer to the value to write, or to the value that was read before a deletion
 }
 
 // PutFormer writes the record of a former life beside the record of the id; nil needs no
@@ -60,9 +56,7 @@ func logged(changes []Change) []Change {
 }
 
 // Drop removes an expired record at the version that was listed.
-func (d Due) Drop() Change {
-	return Change{action: store.ActionDelete, key: d.key, was: d.version}
-}
+func (d Due) Drop() Change { return Change{stored: store.Delete(d.key, d.version)} }
 
 // lookUpTimeout bounds the look-up of a commit whose answer was lost. It applies even after the
 // commit's own time is over.
@@ -81,25 +75,23 @@ func (l *Ledger) Commit(ctx context.Context, changes ...Change) error {
 		return fmt.Errorf("reading the directory: %w", err)
 	}
 	for _, c := range changes {
-		if c.key == (store.Key{}) {
+		r := &c.stored.Record
+		if r.Key == (store.Key{}) {
 			continue
 		}
-		r := store.Record{Key: c.key, Version: c.was}
-		if c.action == store.ActionPut {
-			body, err := encode(c.body)
-			if err != nil {
-				return fmt.Errorf("encoding record %q: %w", c.key.Sort, err)
+		if c.stored.Action == store.ActionPut {
+			if r.Body, err = encode(c.body); err != nil {
+				return fmt.Errorf("encoding record %q: %w", r.Sort, err)
 			}
 			r.Writer, r.Schema = writer, Schema
-			r.Due, r.Expires, r.Body = c.due, c.expire, body
-			mine = r
+			mine = *r
 			if record, is := c.body.(*lifecycle.Record); is {
-				next := r
+				next := *r
 				next.Version++
 				written = append(written, decodedAt(next, *record))
 			}
 		}
-		batch = append(batch, store.Change{Action: c.action, Record: r})
+		batch = append(batch, c.stored)
 	}
 	if len(batch) == 0 {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/store"
 )
@@ -33,27 +32,27 @@ func (l *Ledger) listed(ctx context.Context, changes []Change) ([]Change, error)
 		if !is || r.IsBinding() {
 			continue
 		}
-		before, err := l.before(ctx, r.Key, c.was)
+		before, err := l.before(ctx, r.Key, c.stored.Record.Version)
 		if err != nil {
 			return nil, err
 		}
 		from, to := listingOf(before), listingOf(*r)
-		if c.action == store.ActionDelete {
+		if c.stored.Action == store.ActionDelete {
 			to = nil
 		}
-		if from != nil && to != nil && envelopeOf(from).key == envelopeOf(to).key {
+		if from != nil && to != nil && directoryKey(*from) == directoryKey(*to) {
 			continue
 		}
 		if from != nil {
 			// Read the item first, since a lost item must not keep its instance from being deleted.
-			there, err := l.stands(ctx, *from)
+			there, err := read(ctx, l, *from)
 			if err != nil {
 				return nil, err
 			}
 			changes = append(changes, Delete(there))
 		}
 		if to != nil {
-			there, err := l.stands(ctx, *to)
+			there, err := read(ctx, l, *to)
 			if err != nil {
 				return nil, err
 			}
@@ -119,17 +118,14 @@ func (l *Ledger) Relist(ctx context.Context, records []lifecycle.Record) error {
 			return err
 		}
 	}
-	for stored, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
-		page, err := l.store.List(ctx, directoryPartition, sortListing, cursor, 0)
-		return page.Records, page.Next, err
-	}) {
+	for stored, err := range l.all(ctx, directoryPartition, sortListing, "") {
 		there := new(Listing)
 		if err == nil {
 			there, err = entryIn[Listing](stored)
 		}
 		if err == nil {
 			r, item, unread := l.listing(ctx, there.Key)
-			if err = unread; err == nil && (item == nil || envelopeOf(item).key != stored.Key) {
+			if err = unread; err == nil && (item == nil || directoryKey(*item) != stored.Key) {
 				err = l.Commit(ctx, Delete(*there), Check(r))
 			}
 		}
@@ -154,14 +150,7 @@ func (l *Ledger) listing(ctx context.Context, key lifecycle.Key) (lifecycle.Reco
 	r.Key = key
 	item := listingOf(r)
 	if err == nil && item != nil {
-		*item, err = l.stands(ctx, *item)
+		*item, err = read(ctx, l, *item)
 	}
 	return r, item, err
-}
-
-// stands returns the item with the version at which it is stored; 0 if it is not stored.
-func (l *Ledger) stands(ctx context.Context, item Listing) (Listing, error) {
-	there, err := read(ctx, l, envelopeOf(&item).key, Listing{})
-	item.Version = there.Version
-	return item, err
 }

@@ -17,67 +17,65 @@ type Entry interface {
 		lifecycle.Entry | Facts | Listing | DataKey | UsedLink | PlatformAPI | Inventory | Identity | Sighting | SweepLease
 }
 
-// An envelope is the part of an entry that the store knows.
-type envelope struct {
-	key     store.Key
-	version *int64
-	due     time.Time // when the reaper is to look at the entry; zero for never
-	expires time.Time // from when the store may drop the entry; zero for never
-}
-
-// envelopeOf takes a pointer to an entry. Every type of record has one case here.
-func envelopeOf(entry any) (e envelope) {
+// envelopeOf returns the part of an entry's stored record that the store understands, and where the
+// entry holds its version. It takes a pointer to an entry; every type of record has one case here.
+func envelopeOf(entry any) (r store.Record, version *int64) {
 	switch v := entry.(type) {
 	case *lifecycle.Record:
-		e = envelope{recordKey(v.Key), &v.Version, v.Due, v.Expires}
+		r.Key, r.Due, r.Expires, version = recordKey(v.Key), v.Due, v.Expires, &v.Version
 	case *lifecycle.Pointer:
-		e = envelope{key: pointerKey(v.Key.Platform, v.Key.Binding), version: &v.Version}
+		r.Key = store.Key{Partition: "B#" + escape.Replace(v.Key.Platform) + "#" + v.Key.Binding, Sort: sortPointer}
+		version = &v.Version
 	case *lifecycle.PastOperation:
-		e = envelope{operationKey(v.Operation.ID), &v.Version, v.Expires, v.Expires}
+		r.Key = store.Key{Partition: "OP#" + v.Operation.ID, Sort: sortOperation}
+		r.Due, r.Expires, version = v.Expires, v.Expires, &v.Version
 	case *lifecycle.TargetEpoch:
-		e = envelope{key: epochKey(v.Provider, v.Identity), version: &v.Version}
+		r.Key, version = reaperKey(sortEpoch+escape.Replace(v.Provider)+"#"+v.Identity), &v.Version
 	case *lifecycle.TargetUse:
-		e = envelope{key: targetKey(*v), version: &v.Version, due: v.Due}
+		r.Key, r.Due, version = reaperKey(targetOf(*v)+v.Incarnation), v.Due, &v.Version
 	case *lifecycle.Entry:
 		expires := v.Ended.Add(lifecycle.HistoryKept)
-		e = envelope{entryKey(*v), &v.Version, expires, expires}
+		r.Key, r.Due, r.Expires, version = entryKey(*v), expires, expires, &v.Version
 	case *Listing:
-		e = envelope{key: directoryKey(*v), version: &v.Version}
+		r.Key, version = directoryKey(*v), &v.Version
 	case *Facts:
 		expires := v.Asked.Add(factsKept)
-		e = envelope{factsKey(v.Key), &v.Version, expires, expires}
+		r.Key = store.Key{Partition: recordKey(v.Key).Partition, Sort: sortFacts}
+		r.Due, r.Expires, version = expires, expires, &v.Version
 	case *DataKey:
-		e = envelope{key: pagesKey(sortKey), version: &v.Version}
+		r.Key, version = pagesKey(sortKey), &v.Version
 	case *UsedLink:
-		e = envelope{pagesKey(sortUsed + v.ID), &v.Version, v.Expires, v.Expires}
+		r.Key, r.Due, r.Expires, version = pagesKey(sortUsed+v.ID), v.Expires, v.Expires, &v.Version
 	case *PlatformAPI:
-		e = envelope{key: pagesKey(sortAPI + v.Platform), version: &v.Version}
+		r.Key, version = pagesKey(sortAPI+v.Platform), &v.Version
 	case *Inventory:
-		e = envelope{key: reaperKey(sortInventory), version: &v.Version, due: v.Due}
+		r.Key, r.Due, version = reaperKey(sortInventory), v.Due, &v.Version
 	case *Identity:
-		e = envelope{key: reaperKey(sortIdentity), version: &v.Version}
+		r.Key, version = reaperKey(sortIdentity), &v.Version
 	case *Sighting:
 		expires := v.First.Add(sightingKept)
-		e = envelope{sightingKey(v.Provider, v.Name), &v.Version, expires, expires}
+		r.Key = reaperKey(sortSighting + escape.Replace(v.Provider) + "#" + v.Name)
+		r.Due, r.Expires, version = expires, expires, &v.Version
 	case *SweepLease:
-		e = envelope{key: reaperKey(sortLease), version: &v.Version}
+		r.Key, version = reaperKey(sortLease), &v.Version
 	}
-	return e
+	r.Version = *version
+	return r, version
 }
 
 // Put writes the entry at the version that was read.
 func Put[T Entry](entry T) Change {
-	e := envelopeOf(&entry)
-	return Change{key: e.key, was: *e.version, body: &entry, due: e.due, expire: e.expires}
+	r, _ := envelopeOf(&entry)
+	return Change{store.Put(r), &entry}
 }
 
 // Delete removes the entry at the version that was read; an entry of version 0 needs no change.
 func Delete[T Entry](entry T) Change {
-	e := envelopeOf(&entry)
-	if *e.version == 0 {
+	r, _ := envelopeOf(&entry)
+	if r.Version == 0 {
 		return Change{}
 	}
-	return Change{action: store.ActionDelete, key: e.key, was: *e.version, body: &entry}
+	return Change{store.Delete(r.Key, r.Version), &entry}
 }
 
 // Check requires that the record is unchanged since it was read; a record without a key needs no change.
@@ -85,12 +83,14 @@ func Check(r lifecycle.Record) Change {
 	if r.Key == (lifecycle.Key{}) {
 		return Change{}
 	}
-	return Change{action: store.ActionCheck, key: recordKey(r.Key), was: r.Version}
+	return Change{stored: store.Check(recordKey(r.Key), r.Version)}
 }
 
-// read returns the entry at a key, or absent if there is none.
-func read[T Entry](ctx context.Context, l *Ledger, key store.Key, absent T) (T, error) {
-	r, err := l.reread(ctx, key, nil)
+// read returns the stored entry with the key of the given one; if none is stored, it returns the given one at version 0.
+func read[T Entry](ctx context.Context, l *Ledger, absent T) (T, error) {
+	at, version := envelopeOf(&absent)
+	*version = 0
+	r, err := l.reread(ctx, at.Key, nil)
 	if err != nil || r.Version == 0 {
 		return absent, err
 	}
@@ -98,11 +98,21 @@ func read[T Entry](ctx context.Context, l *Ledger, key store.Key, absent T) (T, 
 	return *entry, err
 }
 
+// add appends the entry in a stored record, if it can be read.
+func add[T Entry](to *[]T, r store.Record) error {
+	entry, err := entryIn[T](r)
+	if err == nil {
+		*to = append(*to, *entry)
+	}
+	return err
+}
+
 // entryIn decodes a stored entry; beside an error it returns the part that could be decoded.
 func entryIn[T Entry](r store.Record) (*T, error) {
 	entry := new(T)
+	_, version := envelopeOf(entry)
 	err := decode(r, entry)
-	*envelopeOf(entry).version = r.Version
+	*version = r.Version
 	return entry, err
 }
 
@@ -155,15 +165,13 @@ func recordKey(k lifecycle.Key) store.Key {
 }
 
 // isRecord reports whether the stored record is that of an instance or a binding.
-func isRecord(r store.Record) bool { return isInstance(r) || isBinding(r) }
+func isRecord(r store.Record) bool {
+	return r.Sort == sortInstance || strings.HasPrefix(r.Sort, sortBinding) || strings.HasPrefix(r.Sort, sortFormer)
+}
 
 func isInstance(r store.Record) bool {
 	life, former := strings.CutPrefix(r.Sort, sortFormer)
 	return r.Sort == sortInstance || former && strings.Index(life, "#") == len(life)-1
-}
-
-func isBinding(r store.Record) bool {
-	return strings.HasPrefix(r.Sort, sortBinding) || strings.HasPrefix(r.Sort, sortFormer) && !isInstance(r)
 }
 
 // isEntry reports whether the stored record is an entry of a history.
@@ -191,31 +199,9 @@ func directoryKey(l Listing) store.Key {
 		escape.Replace(l.Key.Platform), escape.Replace(l.Key.Life), l.Key.Instance)}
 }
 
-func factsKey(instance lifecycle.Key) store.Key {
-	return store.Key{Partition: recordKey(instance).Partition, Sort: sortFacts}
-}
-
-func pointerKey(platform, binding string) store.Key {
-	return store.Key{Partition: "B#" + escape.Replace(platform) + "#" + binding, Sort: sortPointer}
-}
-
-func operationKey(id string) store.Key {
-	return store.Key{Partition: "OP#" + id, Sort: sortOperation}
-}
-
-func sightingKey(provider, name string) store.Key {
-	return reaperKey(sortSighting + escape.Replace(provider) + "#" + name)
-}
-
-func epochKey(provider, identity string) store.Key {
-	return reaperKey(sortEpoch + escape.Replace(provider) + "#" + identity)
-}
-
 func targetOf(u lifecycle.TargetUse) string {
 	return sortTarget + escape.Replace(u.Provider) + "#" + escape.Replace(u.Target) + "#"
 }
-
-func targetKey(u lifecycle.TargetUse) store.Key { return reaperKey(targetOf(u) + u.Incarnation) }
 
 // reportKey names a report; id distinguishes two reports of the same moment.
 func reportKey(r Report, id string) store.Key {

@@ -28,7 +28,7 @@ const factsKept = 7 * 24 * time.Hour
 // Facts reads the facts of an instance, which may belong to an earlier life (see Of). Version 0
 // means that there are none.
 func (l *Ledger) Facts(ctx context.Context, instance lifecycle.Key) (Facts, error) {
-	return read(ctx, l, factsKey(instance), Facts{})
+	return read(ctx, l, Facts{Key: instance})
 }
 
 // Of returns the facts if they are those of the instance, and no facts if they are those of an earlier life of the id.

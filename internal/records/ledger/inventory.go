@@ -1,12 +1,10 @@
 package ledger
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/records/store"
 )
 
@@ -133,12 +131,12 @@ const (
 
 // Inventory reads the progress of the reaper; version 0 if it has never begun.
 func (l *Ledger) Inventory(ctx context.Context) (Inventory, error) {
-	return read(ctx, l, reaperKey(sortInventory), Inventory{})
+	return read(ctx, l, Inventory{})
 }
 
 // Identity reads which broker the table belongs to; version 0 if the table does not say.
 func (l *Ledger) Identity(ctx context.Context) (Identity, error) {
-	return read(ctx, l, reaperKey(sortIdentity), Identity{})
+	return read(ctx, l, Identity{})
 }
 
 // IsIdentity reports whether a stored record says which broker the table belongs to.
@@ -147,7 +145,7 @@ func IsIdentity(r store.Record) bool { return r.Key == reaperKey(sortIdentity) }
 // Sighting reads when a thing was first seen without an owner. The version is 0 if it never
 // was; First is zero if that was so long ago that it does not count.
 func (l *Ledger) Sighting(ctx context.Context, provider, name string, now time.Time) (Sighting, error) {
-	s, err := read(ctx, l, sightingKey(provider, name), Sighting{Provider: provider, Name: name})
+	s, err := read(ctx, l, Sighting{Provider: provider, Name: name})
 	if s.Version > 0 && !now.Before(s.First.Add(sightingKept)) {
 		s.First = time.Time{}
 	}
@@ -157,7 +155,7 @@ func (l *Ledger) Sighting(ctx context.Context, provider, name string, now time.T
 // PutReport stores a report; id distinguishes two reports of the same moment.
 func PutReport(r Report, id string) Change {
 	expires := r.Ended.Add(reportKept)
-	return Change{key: reportKey(r, id), body: &r, due: expires, expire: expires}
+	return Change{store.Put(store.Record{Key: reportKey(r, id), Due: expires, Expires: expires}), &r}
 }
 
 // Reports reads the reports of runs that began since then, the oldest first; for the zero time, all that
@@ -165,12 +163,11 @@ func PutReport(r Report, id string) Change {
 func (l *Ledger) Reports(ctx context.Context, since time.Time) (all []Report, _ error) {
 	var unread []error
 	begin := reportKey(Report{Started: since}, "").Sort
-	for report, err := range paging.All(ctx, func(ctx context.Context, after string) ([]Report, string, error) {
-		return listed(ctx, l, sortReport, cmp.Or(after, begin), func(r store.Record) (*Report, error) {
-			report := &Report{}
-			return report, decode(r, report)
-		})
-	}) {
+	for stored, err := range l.all(ctx, ReaperPartition, sortReport, begin) {
+		var report Report
+		if err == nil {
+			err = decode(stored, &report)
+		}
 		if err != nil {
 			unread = append(unread, err)
 			continue
@@ -194,5 +191,5 @@ func (l SweepLease) Held(now time.Time) bool { return now.Before(l.Until) }
 
 // SweepLease reads the lease of the current or last run.
 func (l *Ledger) SweepLease(ctx context.Context) (SweepLease, error) {
-	return read(ctx, l, reaperKey(sortLease), SweepLease{})
+	return read(ctx, l, SweepLease{})
 }

@@ -5,12 +5,15 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/store"
 )
@@ -131,13 +134,13 @@ func (l *Ledger) Bindings(ctx context.Context, instance lifecycle.Key, after str
 
 // Pointer reads which instance a binding id belongs to; version 0 for none.
 func (l *Ledger) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
-	return read(ctx, l, pointerKey(platform, binding), lifecycle.Pointer{})
+	return read(ctx, l, lifecycle.Pointer{Key: lifecycle.Key{Platform: platform, Binding: binding}})
 }
 
 // PastOperation reads a finished operation that another one replaced in its record; version 0
 // if there is none, or if its time is over.
 func (l *Ledger) PastOperation(ctx context.Context, id string, now time.Time) (lifecycle.PastOperation, error) {
-	p, err := read(ctx, l, operationKey(id), lifecycle.PastOperation{})
+	p, err := read(ctx, l, lifecycle.PastOperation{Operation: lifecycle.Operation{ID: id}})
 	if err != nil || !now.Before(p.Expires) {
 		return lifecycle.PastOperation{}, err
 	}
@@ -153,37 +156,22 @@ func (l *Ledger) History(ctx context.Context, instance lifecycle.Key, cursor str
 	found, err := l.store.List(ctx, recordKey(instance.InstanceKey()).Partition, sortLog, cursor, limit)
 	unread := []error{err}
 	for _, r := range found.Records {
-		e, err := entryIn[lifecycle.Entry](r)
-		if err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		page = append(page, *e)
+		unread = append(unread, add(&page, r))
 	}
 	return page, found.Next, errors.Join(unread...)
 }
 
 // Epoch reads the latest epoch of a target; version 0 if none is known.
 func (l *Ledger) Epoch(ctx context.Context, provider, identity string) (lifecycle.TargetEpoch, error) {
-	return read(ctx, l, epochKey(provider, identity), lifecycle.TargetEpoch{Provider: provider, Identity: identity})
+	return read(ctx, l, lifecycle.TargetEpoch{Provider: provider, Identity: identity})
 }
 
-// listed reads one page of the reaper's records whose sort key starts with prefix. It leaves
-// out records that cannot be read, and names them in the error beside the others.
-func listed[T any](
-	ctx context.Context, l *Ledger, prefix, after string, read func(store.Record) (*T, error),
-) (page []T, next string, _ error) {
-	found, err := l.store.List(ctx, ReaperPartition, prefix, after, 0)
-	unread := []error{err}
-	for _, r := range found.Records {
-		one, err := read(r)
-		if err != nil {
-			unread = append(unread, err)
-			continue
-		}
-		page = append(page, *one)
-	}
-	return page, found.Next, errors.Join(unread...)
+// all yields all the records of a partition whose sort key starts with prefix and follows after.
+func (l *Ledger) all(ctx context.Context, partition, prefix, after string) iter.Seq2[store.Record, error] {
+	return paging.All(ctx, func(ctx context.Context, cursor string) ([]store.Record, string, error) {
+		page, err := l.store.List(ctx, partition, prefix, cmp.Or(cursor, after), 0)
+		return page.Records, page.Next, err
+	})
 }
 
 // A Due is a record that the reaper is to look at: one of the three pointers is set, or none

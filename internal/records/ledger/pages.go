@@ -24,7 +24,7 @@ type UsedLink struct {
 
 // DataKey reads the data key of the table; version 0 if there is none.
 func (l *Ledger) DataKey(ctx context.Context) (DataKey, error) {
-	return read(ctx, l, pagesKey(sortKey), DataKey{})
+	return read(ctx, l, DataKey{})
 }
 
 // A PlatformAPI is the address of a platform's API, as the platform gave it in its last request.
@@ -36,5 +36,5 @@ type PlatformAPI struct {
 
 // PlatformAPI reads the address of a platform's API; version 0 if it is unknown.
 func (l *Ledger) PlatformAPI(ctx context.Context, platform string) (PlatformAPI, error) {
-	return read(ctx, l, pagesKey(sortAPI+platform), PlatformAPI{Platform: platform})
+	return read(ctx, l, PlatformAPI{Platform: platform})
 }

@@ -69,23 +69,11 @@ func Decode(r store.Record) (e Everything, err error) {
 func (e *Everything) add(r store.Record) error {
 	switch {
 	case isRecord(r):
-		found, err := entryIn[lifecycle.Record](r)
-		if err != nil {
-			return err
-		}
-		e.Records = append(e.Records, *found)
+		return add(&e.Records, r)
 	case r.Sort == sortOperation:
-		found, err := entryIn[lifecycle.PastOperation](r)
-		if err != nil {
-			return err
-		}
-		e.Past = append(e.Past, *found)
+		return add(&e.Past, r)
 	case isEntry(r):
-		found, err := entryIn[lifecycle.Entry](r)
-		if err != nil {
-			return err
-		}
-		e.Entries = append(e.Entries, *found)
+		return add(&e.Entries, r)
 	}
 	return nil
 }

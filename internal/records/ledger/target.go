@@ -13,7 +13,7 @@ const pastAll = "\U0010ffff"
 
 // TargetUse returns the use with the version at which it is stored; 0 if it is not stored.
 func (l *Ledger) TargetUse(ctx context.Context, u lifecycle.TargetUse) (lifecycle.TargetUse, error) {
-	stored, err := read(ctx, l, targetKey(u), lifecycle.TargetUse{})
+	stored, err := read(ctx, l, u)
 	u.Version = stored.Version
 	return u, err
 }
@@ -37,7 +37,7 @@ func (l *Ledger) NextTargetUse(ctx context.Context, after lifecycle.TargetUse, e
 	case elsewhere:
 		from = targetOf(after) + pastAll
 	default:
-		from = targetKey(after).Sort
+		from = targetOf(after) + after.Incarnation
 	}
 	page, err := l.store.List(ctx, ReaperPartition, sortTarget, from, 1)
 	if err != nil {
