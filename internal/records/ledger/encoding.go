@@ -39,13 +39,18 @@ func decode(r store.Record, into any) (err error) {
 			"new table: %w",
 			r.Partition, r.Sort, ErrUnreadable)
 	}
-	if record, is := into.(*lifecycle.Record); is && !isInstance(r) {
+	switch record, is := into.(*lifecycle.Record); {
+	case !is:
+		// Apart from the asker, values of the other types never change, or else may be lost, so they need not
+		// keep the members of a newer program.
+		err = json.Unmarshal(r.Body, into)
+	case isInstance(r):
+		err = unmarshal(r.Body, record, record)
+	default:
 		var form bindingForm
-		err = unmarshal(r.Body, &form)
+		err = unmarshal(r.Body, &form, &form.Record)
 		*record = form.Record
 		record.Attributes = form.Attributes
-	} else {
-		err = unmarshal(r.Body, into)
 	}
 	if err != nil {
 		return fmt.Errorf("decoding record %q %q: %w: %w", r.Partition, r.Sort, ErrUnreadable, err)
@@ -76,48 +81,25 @@ func encode(body any) ([]byte, error) {
 	return withUnknown(out, record)
 }
 
-// recordIn returns the record that into points to; nil for the other types. Apart from the
-// asker, values of the other types never change, or else may be lost, so they need not keep the
-// members of a newer program.
-func recordIn(into any) *lifecycle.Record {
-	switch r := into.(type) {
-	case *lifecycle.Record:
-		return r
-	case *bindingForm:
-		return &r.Record
-	default:
-		return nil
-	}
-}
-
-// unmarshal decodes a record, and keeps members that this program does not know.
-func unmarshal(body []byte, into any) error {
-	record := recordIn(into)
-	if record == nil {
-		return json.Unmarshal(body, into)
-	}
+// unmarshal decodes a record into its stored form, and keeps members that this program does not know.
+func unmarshal(body []byte, form any, record *lifecycle.Record) error {
 	// A record hardly ever has unknown members.
 	strict := json.NewDecoder(bytes.NewReader(body))
 	strict.DisallowUnknownFields()
-	if strict.Decode(into) == nil && len(bytes.TrimSpace(body[strict.InputOffset():])) == 0 {
+	if strict.Decode(form) == nil && len(bytes.TrimSpace(body[strict.InputOffset():])) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := json.Unmarshal(body, form); err != nil {
 		return err
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil {
-		return err
-	}
-	if op := record.Operation; op != nil {
-		var inner map[string]json.RawMessage
-		if err := json.Unmarshal(members[memberOperation], &inner); err != nil {
-			return err
-		}
+	var members, inner map[string]json.RawMessage
+	err := json.Unmarshal(body, &members)
+	if op := record.Operation; err == nil && op != nil {
+		err = json.Unmarshal(members[memberOperation], &inner)
 		op.Unknown = unknown(inner, reflect.TypeOf(*op))
 	}
-	record.Unknown = unknown(members, reflect.TypeOf(into).Elem())
-	return nil
+	record.Unknown = unknown(members, reflect.TypeOf(form).Elem())
+	return err
 }
 
 // unknown returns the members that a type does not have.
