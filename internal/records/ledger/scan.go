@@ -34,18 +34,16 @@ func (l *Ledger) Scan(ctx context.Context) (e Everything, _ error) {
 // ScanPage reads one page of everything but histories. Cursor is empty for the first page, then
 // the next of the page before.
 func (l *Ledger) ScanPage(ctx context.Context, cursor string) (Everything, string, error) {
-	return l.scanned(ctx, cursor, func(r store.Record) bool { return !isEntry(r) })
+	return l.scanned(ctx, cursor, false)
 }
 
 // ScanHistories reads one page like ScanPage, with the entries of histories. There are many
 // entries, and most callers need none.
 func (l *Ledger) ScanHistories(ctx context.Context, cursor string) (Everything, string, error) {
-	return l.scanned(ctx, cursor, func(store.Record) bool { return true })
+	return l.scanned(ctx, cursor, true)
 }
 
-func (l *Ledger) scanned(
-	ctx context.Context, cursor string, wanted func(store.Record) bool,
-) (e Everything, next string, _ error) {
+func (l *Ledger) scanned(ctx context.Context, cursor string, histories bool) (e Everything, next string, _ error) {
 	scanner, ok := l.store.(store.Scanner)
 	if !ok {
 		return e, "", fmt.Errorf("a store of type %T cannot be scanned", l.store)
@@ -53,7 +51,7 @@ func (l *Ledger) scanned(
 	page, err := scanner.Scan(ctx, cursor)
 	faults := []error{err}
 	for _, r := range page.Records {
-		if wanted(r) {
+		if histories || !isEntry(r) {
 			faults = append(faults, e.add(r))
 		}
 	}
