@@ -198,7 +198,7 @@ type meddled struct {
 }
 
 func (m *meddled) Scan(ctx context.Context, cursor string) (store.Page, error) {
-	page, err := m.Store.(store.Scanner).Scan(ctx, cursor)
+	page, err := m.Store.Scan(ctx, cursor)
 	if meddle := m.meddle; meddle != nil {
 		m.meddle = nil
 		meddle()

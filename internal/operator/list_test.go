@@ -24,7 +24,7 @@ type leafed struct {
 
 func (l *leafed) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	l.leaves++
-	all, err := l.Store.(store.Scanner).Scan(ctx, "")
+	all, err := l.Store.Scan(ctx, "")
 	if err != nil || all.Next != "" {
 		return store.Page{}, errors.Join(err, errors.New("there is more than this test has records"))
 	}
@@ -53,7 +53,7 @@ func TestListsAreRead(t *testing.T) {
 	s.provision("slow", "async")
 	l := &leafed{Store: s.store}
 	s.console.Records = ledger.New(l, s.id)
-	all, err := s.store.(store.Scanner).Scan(t.Context(), "")
+	all, err := s.store.Scan(t.Context(), "")
 	if err != nil || len(all.Records) < 4 {
 		t.Fatal(len(all.Records), err)
 	}

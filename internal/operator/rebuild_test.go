@@ -495,7 +495,6 @@ func TestRebuildWithALostKey(t *testing.T) { lostKey(t).rebuilds() }
 // dying are records of which the nth commit does not come about, and none after.
 type dying struct {
 	store.Store
-	store.Scanner
 	left int
 }
 
@@ -513,7 +512,7 @@ func TestRebuildWithALostKeyGoesOn(t *testing.T) {
 	for n := 0; ; n++ {
 		s := lostKey(t)
 		whole := s.console.Records
-		s.console.Records = ledger.New(&dying{Store: s.store, Scanner: s.store.(store.Scanner), left: n}, s.id)
+		s.console.Records = ledger.New(&dying{Store: s.store, left: n}, s.id)
 		_, err := s.console.Rebuild(t.Context())
 		if err == nil {
 			if n < 6 {

@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -44,11 +43,7 @@ func (l *Ledger) ScanHistories(ctx context.Context, cursor string) (Everything, 
 }
 
 func (l *Ledger) scanned(ctx context.Context, cursor string, histories bool) (e Everything, next string, _ error) {
-	scanner, ok := l.store.(store.Scanner)
-	if !ok {
-		return e, "", fmt.Errorf("a store of type %T cannot be scanned", l.store)
-	}
-	page, err := scanner.Scan(ctx, cursor)
+	page, err := l.store.Scan(ctx, cursor)
 	faults := []error{err}
 	for _, r := range page.Records {
 		if histories || !isEntry(r) {

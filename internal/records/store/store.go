@@ -129,20 +129,17 @@ type Store interface {
 	// Commit applies all changes or none; it returns ErrConflict if any record is not at the
 	// version that its change names. The records of one commit have distinct keys.
 	Commit(ctx context.Context, changes ...Change) error
+
+	// Scan reads one page of all records, in any order. It costs as much as reading the whole store: it
+	// is for operators, never for serving requests. Cursor is empty for the first page, then the Next of
+	// the page before. A record that exists throughout is on exactly one page; a record that changes
+	// meanwhile may be on one, as it was or as it is. A record that cannot be read is left out; then the
+	// page comes with an error that names the record.
+	Scan(ctx context.Context, cursor string) (Page, error)
 }
 
 // A Rereader is a Store that leaves out the body of a record that the caller has read before.
 type Rereader interface {
 	// Reread reads a record as Get does, but without its body if the record still has this version and this writer.
 	Reread(ctx context.Context, key Key, version int64, writer string) (Record, error)
-}
-
-// A Scanner reads everything in the store, which costs as much: it is for operators, never for
-// serving requests. Every store of this program is a Scanner.
-type Scanner interface {
-	// Scan reads one page of all records, in any order. Cursor is empty for the first page,
-	// then the Next of the page before. A record that exists throughout is on exactly one page;
-	// a record that changes meanwhile may be on one, as it was or as it is. A record that
-	// cannot be read is left out; then the page comes with an error that names the record.
-	Scan(ctx context.Context, cursor string) (Page, error)
 }

@@ -59,7 +59,7 @@ func (m *Store) List(ctx context.Context, partition, prefix, after string, limit
 	}), nil
 }
 
-// Scan implements store.Scanner.
+// Scan implements store.Store.
 func (m *Store) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Page{}, err

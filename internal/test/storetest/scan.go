@@ -18,11 +18,7 @@ var scanTests = map[string]func(*testing.T, *Harness){
 // scan reads all pages.
 func scan(t *testing.T, s store.Store) []store.Record {
 	t.Helper()
-	scanner, ok := s.(store.Scanner)
-	if !ok {
-		t.Fatalf("%T is no store.Scanner", s)
-	}
-	all, err := gather(func(cursor string) (store.Page, error) { return scanner.Scan(t.Context(), cursor) })
+	all, err := gather(func(cursor string) (store.Page, error) { return s.Scan(t.Context(), cursor) })
 	if err != nil {
 		t.Fatalf("Scan: %v", err)
 	}
@@ -57,7 +53,7 @@ func testScanEmpty(t *testing.T, h *Harness) {
 
 func testScanCursors(t *testing.T, h *Harness) {
 	scan(t, h.Store)
-	if _, err := h.Store.(store.Scanner).Scan(t.Context(), "no page gave this!"); !errors.Is(err, store.ErrInvalid) {
+	if _, err := h.Store.Scan(t.Context(), "no page gave this!"); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("a cursor that no page gave: %v", err)
 	}
 }

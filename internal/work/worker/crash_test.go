@@ -88,7 +88,7 @@ func (w *world) Commit(ctx context.Context, changes ...store.Change) (err error)
 	return err
 }
 
-// Get, List and Due read.
+// Get, List, Due and Scan read.
 func (w *world) Get(ctx context.Context, k store.Key) (store.Record, error) {
 	return w.records.Get(ctx, k)
 }
@@ -99,6 +99,10 @@ func (w *world) List(ctx context.Context, partition, prefix, after string, limit
 
 func (w *world) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
 	return w.records.Due(ctx, before, cursor)
+}
+
+func (w *world) Scan(ctx context.Context, cursor string) (store.Page, error) {
+	return w.records.Scan(ctx, cursor)
 }
 
 // A cloud is a provider, each call of which is an effect.

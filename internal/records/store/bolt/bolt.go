@@ -213,7 +213,7 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 	return page, err
 }
 
-// Scan implements store.Scanner.
+// Scan implements store.Store.
 func (s *Store) Scan(ctx context.Context, cursor string) (page store.Page, err error) {
 	defer while(&err, "listing all records")
 	after, err := parseCursor(scanCursor, cursor)

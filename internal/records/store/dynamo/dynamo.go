@@ -29,8 +29,8 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// Reads are the methods of *dynamodb.Client that change nothing.
-type Reads interface {
+// API holds the methods of *dynamodb.Client that a Store calls.
+type API interface {
 	GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(
 		ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options),
@@ -38,22 +38,12 @@ type Reads interface {
 	Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	// Scan is for operators: no function's role allows it.
 	Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-}
-
-// Writes are the methods of *dynamodb.Client that change something.
-type Writes interface {
 	PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
 	DeleteItem(
 		ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options),
 	) (*dynamodb.DeleteItemOutput, error)
 	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput,
 		opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
-}
-
-// API holds the methods of *dynamodb.Client that a Store calls.
-type API interface {
-	Reads
-	Writes
 }
 
 // Options configure a Store; every member has a default.
@@ -218,7 +208,7 @@ func (s *Store) Due(ctx context.Context, until time.Time, cursor string) (_ stor
 	return page, errors.Join(unreadable, err)
 }
 
-// Scan implements store.Scanner.
+// Scan implements store.Store.
 func (s *Store) Scan(ctx context.Context, at string) (_ store.Page, err error) {
 	defer while(&err, "listing all records")
 	in := &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)}
