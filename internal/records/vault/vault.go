@@ -117,7 +117,7 @@ func Opens(ctx context.Context, v Vault, value Value) (bool, error) {
 // bytes that its Cipher returns.
 type Local struct{ cipher Cipher }
 
-// format is the first byte of a value that Local sealed. Other vaults use other bytes.
+// format is the first byte of a value that Local sealed.
 const format = 1
 
 // NewLocal returns a vault with a key of KeySize bytes; for any other length the error is ErrKey.

@@ -25,12 +25,12 @@ type Records interface {
 	Commit(ctx context.Context, changes ...ledger.Change) error
 }
 
-// A Vault seals under the data key.
+// A Vault seals under the data key, in the form of a vault.Local.
 type Vault struct {
 	records Records
 	over    vault.Vault
 	turn    chan struct{} // a lock for which a caller waits no longer than its context allows
-	cipher  atomic.Pointer[vault.Cipher]
+	local   atomic.Pointer[vault.Local]
 }
 
 var _ vault.Vault = (*Vault)(nil)
@@ -40,65 +40,63 @@ func New(records Records, over vault.Vault) *Vault {
 	return &Vault{records: records, over: over, turn: make(chan struct{}, 1)}
 }
 
-// format is the first byte of a sealed value.
-const format = 1
-
 // label is the label to which the data key is bound.
 var label = vault.Label{Member: vault.DataKey}
 
-// key returns the data key's cipher. If no key opens, it makes one when a value is to be
+// key returns a vault with the data key. If no key opens, it makes one when a value is to be
 // sealed. To open a value it makes none, since the other vault may be the wrong one by mistake.
-func (v *Vault) key(ctx context.Context, seals bool) (vault.Cipher, error) {
-	if c := v.cipher.Load(); c != nil {
-		return *c, nil
+func (v *Vault) key(ctx context.Context, seals bool) (*vault.Local, error) {
+	if l := v.local.Load(); l != nil {
+		return l, nil
 	}
 	select {
 	case v.turn <- struct{}{}:
 		defer func() { <-v.turn }()
 	case <-ctx.Done():
-		return vault.Cipher{}, ctx.Err()
+		return nil, ctx.Err()
 	}
-	if c := v.cipher.Load(); c != nil { // another caller made the cipher meanwhile
-		return *c, nil
+	l := v.local.Load()
+	if l != nil { // another caller read the key meanwhile
+		return l, nil
 	}
-	var c vault.Cipher
 	err := ledger.Again(ctx, func(ctx context.Context) (err error) {
-		c, err = v.read(ctx, seals)
+		l, err = v.read(ctx, seals)
 		return err
 	})
 	if err != nil {
-		return c, fmt.Errorf("reading the table's data key: %w", err)
+		return nil, fmt.Errorf("reading the table's data key: %w", err)
 	}
-	v.cipher.Store(&c)
-	return c, nil
+	v.local.Store(l)
+	return l, nil
 }
 
-func (v *Vault) read(ctx context.Context, seals bool) (c vault.Cipher, _ error) {
+func (v *Vault) read(ctx context.Context, seals bool) (*vault.Local, error) {
 	kept, err := v.records.DataKey(ctx)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	if kept.Version != 0 {
+		var l *vault.Local
 		plain, err := v.over.Open(ctx, label, kept.Sealed)
 		if err == nil {
-			c, err = vault.NewCipher(plain)
+			l, err = vault.NewLocal(plain)
 		}
 		if !errors.Is(err, vault.ErrSealed) && !errors.Is(err, vault.ErrKey) {
-			return c, err
+			return l, err
 		}
 	}
 	if !seals {
-		return c, vault.ErrSealed
+		return nil, vault.ErrSealed
 	}
 	plain := make([]byte, vault.KeySize)
 	_, _ = rand.Read(plain) // never fails: see crypto/rand
 	if kept.Sealed, err = v.over.Seal(ctx, label, plain); err != nil {
-		return c, err
+		return nil, err
 	}
 	if err := v.records.Commit(ctx, ledger.Put(kept)); err != nil {
-		return c, err
+		return nil, err
 	}
-	return vault.NewCipher(plain)
+	return vault.NewLocal(plain)
 }
 
 // Seal implements vault.Vault.
@@ -106,11 +104,11 @@ func (v *Vault) Seal(ctx context.Context, label vault.Label, plaintext []byte) (
 	if plaintext == nil {
 		return nil, nil
 	}
-	c, err := v.key(ctx, true)
+	l, err := v.key(ctx, true)
 	if err != nil {
 		return nil, err
 	}
-	return c.Seal([]byte{format}, plaintext, label.Bytes()), nil
+	return l.Seal(ctx, label, plaintext)
 }
 
 // Open implements vault.Vault.
@@ -118,14 +116,11 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 	if sealed == nil {
 		return nil, nil
 	}
-	if len(sealed) == 0 || sealed[0] != format {
-		return nil, vault.ErrSealed
-	}
-	c, err := v.key(ctx, false)
+	l, err := v.key(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	return c.Open(sealed[1:], label.Bytes())
+	return l.Open(ctx, label, sealed)
 }
 
 // Names opens the names of an instance. Lost names are empty.
