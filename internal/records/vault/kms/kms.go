@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -44,7 +45,7 @@ const (
 	format = 1
 	// The sealed form is the format, the length of the encrypted data key, the encrypted data key, and
 	// then the value that a vault.Cipher returns, bound to all of the preceding bytes and to the label.
-	lengthSize = 2
+	fixed = 1 + 2 // the length of the first two
 	// maxKey is the greatest length that KMS decrypts.
 	maxKey = 6144
 )
@@ -90,7 +91,6 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 	if sealed == nil {
 		return nil, nil
 	}
-	const fixed = 1 + lengthSize
 	if len(sealed) < fixed || sealed[0] != format {
 		return nil, vault.ErrSealed
 	}
@@ -99,28 +99,31 @@ func (v *Vault) Open(ctx context.Context, label vault.Label, sealed []byte) ([]b
 		return nil, vault.ErrSealed
 	}
 	head, rest := sealed[:fixed+length], sealed[fixed+length:]
-	cipher, err := v.opening(ctx, label.Key, head, head[fixed:])
+	key, err := v.opening(ctx, label.Key, head)
 	if err != nil {
 		return nil, err
 	}
-	return cipher.Open(rest, bound(head, label))
+	return key.cipher.Open(rest, bound(head, label))
 }
 
-// decrypted returns the cipher of a data key that KMS encrypted for a record.
-func (v *Vault) decrypted(ctx context.Context, of lifecycle.Key, key []byte) (vault.Cipher, error) {
-	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{KeyId: &v.keyID, CiphertextBlob: key, EncryptionContext: contextOf(of)})
-	if err != nil {
-		if isSealed(err) {
-			return vault.Cipher{}, vault.ErrSealed
-		}
-		return vault.Cipher{}, fmt.Errorf("decrypting a data key: %w", err)
+// decrypted returns the data key that KMS encrypted for a record; its head ends with the encrypted key.
+func (v *Vault) decrypted(ctx context.Context, of lifecycle.Key, head []byte) (dataKey, error) {
+	out, err := v.client.Decrypt(ctx, &kms.DecryptInput{
+		KeyId: &v.keyID, CiphertextBlob: head[fixed:], EncryptionContext: contextOf(of),
+	})
+	switch {
+	case errors.As(err, new(*types.InvalidCiphertextException)), errors.As(err, new(*types.IncorrectKeyException)):
+		// The data key was changed, or was encrypted for another label or under another key.
+		return dataKey{}, vault.ErrSealed
+	case err != nil:
+		return dataKey{}, fmt.Errorf("decrypting a data key: %w", err)
 	}
 	defer clear(out.Plaintext)
 	cipher, err := vault.NewCipher(out.Plaintext)
 	if err != nil { // the key was never one of this package's data keys
-		return vault.Cipher{}, vault.ErrSealed
+		return dataKey{}, vault.ErrSealed
 	}
-	return cipher, nil
+	return dataKey{head, cipher}, nil
 }
 
 // ContextKeys are all the names in the encryption contexts of data keys, for granting the use of the key.
@@ -129,17 +132,7 @@ var ContextKeys = []string{"platform", "instance", "binding"}
 // contextOf returns the encryption context to which KMS binds a data key. An absent id has no
 // pair, so no other record has the same context.
 func contextOf(of lifecycle.Key) map[string]string {
-	c := map[string]string{}
-	for name, value := range map[string]string{"platform": of.Platform, "instance": of.Instance, "binding": of.Binding} {
-		if value != "" {
-			c[name] = value
-		}
-	}
+	c := map[string]string{"platform": of.Platform, "instance": of.Instance, "binding": of.Binding}
+	maps.DeleteFunc(c, func(_, id string) bool { return id == "" })
 	return c
-}
-
-// isSealed reports whether KMS refused because of the data key: it was changed,
-// or encrypted for another label or under another key.
-func isSealed(err error) bool {
-	return errors.As(err, new(*types.InvalidCiphertextException)) || errors.As(err, new(*types.IncorrectKeyException))
 }
