@@ -157,10 +157,14 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 // Due implements store.Store. Each page is one Query of up to 100 keys of one shard of the index
 // and, unless it is empty, one BatchGetItem for their records. At each minute of before, a listing
 // begins with another shard. The records are as the table has them now, whatever the index says.
-func (s *Store) Due(ctx context.Context, until time.Time, cursor string) (_ store.Page, err error) {
+func (s *Store) Due(ctx context.Context, until time.Time, from string) (_ store.Page, err error) {
 	defer while(&err, "listing records due %q", until.UTC().Format(time.RFC3339Nano))
 	before := until.UnixMilli()
-	first, shard, after, err := parseDueCursor(cursor, before)
+	first := firstShard(before)
+	at, err := parseCursor(from, cursor{Due: &place{First: first, Shard: first}}, func(c cursor) bool {
+		return c.Due != nil && min(c.Due.First, c.Due.Shard) >= 0 && max(c.Due.First, c.Due.Shard) < Shards &&
+			(c.key() == store.Key{} || store.CheckKey(c.key()) == nil && c.Due.Time <= before)
+	})
 	if err != nil {
 		return store.Page{}, err
 	}
@@ -169,8 +173,8 @@ func (s *Store) Due(ctx context.Context, until time.Time, cursor string) (_ stor
 		IndexName:                 aws.String(IndexDue),
 		KeyConditionExpression:    aws.String("#shard = :shard AND #due <= :before"),
 		ExpressionAttributeNames:  map[string]string{"#shard": AttributeShard, "#due": AttributeDue},
-		ExpressionAttributeValues: item{":shard": number(int64(shard)), ":before": number(before)},
-		ExclusiveStartKey:         after,
+		ExpressionAttributeValues: item{":shard": number(int64(at.Due.Shard)), ":before": number(before)},
+		ExclusiveStartKey:         at.start(),
 		Limit:                     aws.Int32(duePage),
 	})
 	if err != nil {
@@ -199,30 +203,32 @@ func (s *Store) Due(ctx context.Context, until time.Time, cursor string) (_ stor
 			page.Records = append(page.Records, r)
 		}
 	}
-	switch {
-	case len(out.LastEvaluatedKey) > 0:
-		page.Next, err = newDueCursor(first, shard, out.LastEvaluatedKey)
-	case (shard+1)%Shards != first:
-		page.Next, err = newDueCursor(first, (shard+1)%Shards, nil)
+	next := cursor{Due: &place{First: at.Due.First, Shard: at.Due.Shard}}
+	if len(out.LastEvaluatedKey) > 0 {
+		in := reader{item: out.LastEvaluatedKey}
+		end := in.key()
+		next.Partition, next.Sort = end.Partition, end.Sort
+		next.Due.Time, _ = in.number(AttributeDue)
+		if in.err != nil {
+			return page, errors.Join(unreadable, fmt.Errorf("decoding the end of a page: %w", in.err))
+		}
+	} else if next.Due.Shard = (at.Due.Shard + 1) % Shards; next.Due.Shard == at.Due.First {
+		return page, unreadable
 	}
-	return page, errors.Join(unreadable, err)
+	page.Next = next.String()
+	return page, unreadable
 }
 
 // Scan implements store.Store.
-func (s *Store) Scan(ctx context.Context, at string) (_ store.Page, err error) {
+func (s *Store) Scan(ctx context.Context, from string) (_ store.Page, err error) {
 	defer while(&err, "listing all records")
-	in := &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)}
-	if at != "" {
-		c, err := parseCursor(at)
-		if err != nil {
-			return store.Page{}, err
-		}
-		if c.Due != nil || store.CheckKey(c.key()) != nil {
-			return store.Page{}, badCursor(at)
-		}
-		in.ExclusiveStartKey = itemKey(c.key())
+	at, err := parseCursor(from, cursor{}, func(c cursor) bool { return c.Due == nil && store.CheckKey(c.key()) == nil })
+	if err != nil {
+		return store.Page{}, err
 	}
-	out, err := reading(ctx, s, s.client.Scan, in)
+	out, err := reading(ctx, s, s.client.Scan, &dynamodb.ScanInput{
+		TableName: &s.table, ConsistentRead: aws.Bool(true), ExclusiveStartKey: at.start(),
+	})
 	if err != nil {
 		return store.Page{}, err
 	}

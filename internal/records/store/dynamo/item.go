@@ -185,57 +185,30 @@ func (c cursor) String() string {
 
 func (c cursor) key() store.Key { return store.Key{Partition: c.Partition, Sort: c.Sort} }
 
-func badCursor(s string) error { return store.Invalidf("cursor %q is of no such listing", s) }
-
-// parseCursor accepts only texts that String returned.
-func parseCursor(s string) (cursor, error) {
-	var c cursor
+// parseCursor returns the place where a page begins; first is that of the first page. It accepts only
+// texts that String returned for a cursor that fits.
+func parseCursor(s string, first cursor, fits func(cursor) bool) (c cursor, _ error) {
+	if s == "" {
+		return first, nil
+	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
-	if err != nil || c.String() != s {
-		return cursor{}, badCursor(s)
+	if err != nil || c.String() != s || !fits(c) {
+		return c, store.Invalidf("cursor %q is of no such listing", s)
 	}
 	return c, nil
 }
 
-// newDueCursor returns a cursor to the place after last or, if last is nil, to the start of the shard.
-func newDueCursor(first, shard int, last item) (string, error) {
-	c := cursor{Due: &place{First: first, Shard: shard}}
-	if last != nil {
-		in := reader{item: last}
-		k := in.key()
-		c.Partition, c.Sort = k.Partition, k.Sort
-		c.Due.Time, _ = in.number(AttributeDue)
-		if in.err != nil {
-			return "", fmt.Errorf("decoding the end of a page: %w", in.err)
-		}
-	}
-	return c.String(), nil
-}
-
-// parseDueCursor returns the shard with which the listing began, the shard to read, and the key
-// after which the page starts; nil for the start of the shard.
-func parseDueCursor(s string, before int64) (first, shard int, after item, err error) {
-	if s == "" {
-		first = firstShard(before)
-		return first, first, nil, nil
-	}
-	c, err := parseCursor(s)
-	if err != nil {
-		return 0, 0, nil, err
-	}
-	if c.Due == nil || min(c.Due.First, c.Due.Shard) < 0 || max(c.Due.First, c.Due.Shard) >= Shards {
-		return 0, 0, nil, badCursor(s)
-	}
+// start returns the key after which a page begins; nil for the start of the table or the shard.
+func (c cursor) start() item {
 	if c.key() == (store.Key{}) {
-		return c.Due.First, c.Due.Shard, nil, nil
+		return nil
 	}
-	if store.CheckKey(c.key()) != nil || c.Due.Time > before {
-		return 0, 0, nil, badCursor(s)
+	after := itemKey(c.key())
+	if c.Due != nil {
+		after[AttributeShard], after[AttributeDue] = number(int64(c.Due.Shard)), number(c.Due.Time)
 	}
-	after = itemKey(c.key())
-	after[AttributeShard], after[AttributeDue] = number(int64(c.Due.Shard)), number(c.Due.Time)
-	return c.Due.First, c.Due.Shard, after, nil
+	return after
 }
