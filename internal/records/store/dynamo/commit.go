@@ -58,16 +58,14 @@ func (s *Store) write(changes []store.Change) func(context.Context) error {
 	if p := w.Put; p != nil {
 		return writing(s.client.PutItem, &dynamodb.PutItemInput{
 			TableName: p.TableName, Item: p.Item,
-			ConditionExpression: p.ConditionExpression, ExpressionAttributeNames: p.ExpressionAttributeNames,
-			ExpressionAttributeValues:           p.ExpressionAttributeValues,
+			ConditionExpression: p.ConditionExpression, ExpressionAttributeValues: p.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: p.ReturnValuesOnConditionCheckFailure,
 		})
 	}
 	d := w.Delete
 	return writing(s.client.DeleteItem, &dynamodb.DeleteItemInput{
 		TableName: d.TableName, Key: d.Key,
-		ConditionExpression: d.ConditionExpression, ExpressionAttributeNames: d.ExpressionAttributeNames,
-		ExpressionAttributeValues: d.ExpressionAttributeValues,
+		ConditionExpression: d.ConditionExpression, ExpressionAttributeValues: d.ExpressionAttributeValues,
 	})
 }
 
@@ -83,11 +81,10 @@ func writing[In, Out any](
 
 // item returns one change with its condition, in the form of a transaction's item.
 func (s *Store) item(c store.Change) types.TransactWriteItem {
-	condition, names := "attribute_not_exists(#attribute)", map[string]string{"#attribute": AttributePartition}
+	condition := "attribute_not_exists(" + AttributePartition + ")"
 	var values item
 	if was := c.Record.Version; was != 0 {
-		condition, names["#attribute"] = "#attribute = :was", AttributeVersion
-		values = item{":was": number(was)}
+		condition, values = AttributeVersion+" = :was", item{":was": number(was)}
 	}
 	switch c.Action {
 	case store.ActionPut:
@@ -95,19 +92,19 @@ func (s *Store) item(c store.Change) types.TransactWriteItem {
 		next.Version++
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: &s.table, Item: encode(next),
-			ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+			ConditionExpression: &condition, ExpressionAttributeValues: values,
 			// With the old item, a try can tell whether it has met its own work.
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}
 	case store.ActionDelete:
 		return types.TransactWriteItem{Delete: &types.Delete{
 			TableName: &s.table, Key: itemKey(c.Record.Key),
-			ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+			ConditionExpression: &condition, ExpressionAttributeValues: values,
 		}}
 	default:
 		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName: &s.table, Key: itemKey(c.Record.Key),
-			ConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+			ConditionExpression: &condition, ExpressionAttributeValues: values,
 		}}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -130,8 +131,7 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 	in := &dynamodb.QueryInput{
 		TableName:                 &s.table,
 		ConsistentRead:            aws.Bool(true),
-		KeyConditionExpression:    aws.String("#pk = :pk"),
-		ExpressionAttributeNames:  map[string]string{"#pk": AttributePartition},
+		KeyConditionExpression:    aws.String(AttributePartition + " = :pk"),
 		ExpressionAttributeValues: item{":pk": text(partition)},
 	}
 	if after != "" {
@@ -141,8 +141,7 @@ func (s *Store) List(ctx context.Context, partition, prefix, after string, limit
 		in.Limit = aws.Int32(int32(min(limit, math.MaxInt32)))
 	}
 	if prefix != "" {
-		in.KeyConditionExpression = aws.String("#pk = :pk AND begins_with(#sk, :prefix)")
-		in.ExpressionAttributeNames["#sk"] = AttributeSort
+		*in.KeyConditionExpression += " AND begins_with(" + AttributeSort + ", :prefix)"
 		in.ExpressionAttributeValues[":prefix"] = text(prefix)
 	}
 	out, err := reading(ctx, s, s.client.Query, in)
@@ -171,8 +170,8 @@ func (s *Store) Due(ctx context.Context, until time.Time, from string) (_ store.
 	out, err := reading(ctx, s, s.client.Query, &dynamodb.QueryInput{
 		TableName:                 &s.table,
 		IndexName:                 aws.String(IndexDue),
-		KeyConditionExpression:    aws.String("#shard = :shard AND #due <= :before"),
-		ExpressionAttributeNames:  map[string]string{"#shard": AttributeShard, "#due": AttributeDue},
+		KeyConditionExpression:    aws.String("#shard = :shard AND " + AttributeDue + " <= :before"),
+		ExpressionAttributeNames:  map[string]string{"#shard": AttributeShard}, // a reserved word
 		ExpressionAttributeValues: item{":shard": number(int64(at.Due.Shard)), ":before": number(before)},
 		ExclusiveStartKey:         at.start(),
 		Limit:                     aws.Int32(duePage),
@@ -181,15 +180,14 @@ func (s *Store) Due(ctx context.Context, until time.Time, from string) (_ store.
 		return store.Page{}, err
 	}
 	var keys []store.Key
-	seen := map[store.Key]bool{}
 	for _, i := range out.Items {
 		k, err := decodeKey(i)
 		if err != nil {
 			return store.Page{}, err
 		}
 		// While a record moves within the index, the index may list it twice.
-		if !seen[k] {
-			keys, seen[k] = append(keys, k), true
+		if !slices.Contains(keys, k) {
+			keys = append(keys, k)
 		}
 	}
 	var page store.Page
@@ -198,8 +196,8 @@ func (s *Store) Due(ctx context.Context, until time.Time, from string) (_ store.
 		return store.Page{}, err
 	}
 	for _, k := range keys {
-		r, found := records[k]
-		if due, ok := milliseconds(r.Due); found && ok && due <= before {
+		r := records[k]
+		if due, ok := milliseconds(r.Due); ok && due <= before { // an absent record is not due
 			page.Records = append(page.Records, r)
 		}
 	}
