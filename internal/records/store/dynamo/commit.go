@@ -123,7 +123,7 @@ func (s *Store) check(ctx context.Context, want store.Record) error {
 
 // conflict returns an ErrConflict that names the changed record, if that is known.
 func conflict(changes []store.Change, at int) error {
-	if at < 0 || at >= len(changes) {
+	if at >= len(changes) {
 		return store.ErrConflict
 	}
 	r := changes[at].Record

@@ -14,6 +14,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,11 +61,9 @@ type Options struct {
 
 // A Store keeps records in one table. It is safe for use by many goroutines.
 type Store struct {
-	client API
-	table  string
-	sleep  func(ctx context.Context, d time.Duration) error
-	jitter func() float64
-	try    time.Duration
+	client  API
+	table   string
+	options Options
 }
 
 var _ store.Store = (*Store)(nil)
@@ -77,10 +76,8 @@ func New(client API, table string, o Options) *Store {
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64
 	}
-	if o.TryTimeout == 0 {
-		o.TryTimeout = tryTimeout
-	}
-	return &Store{client: client, table: table, sleep: o.Sleep, jitter: o.Jitter, try: o.TryTimeout}
+	o.TryTimeout = cmp.Or(o.TryTimeout, tryTimeout)
+	return &Store{client, table, o}
 }
 
 // while prefixes an error with what was being done.
@@ -290,7 +287,7 @@ func (s *Store) getAll(ctx context.Context, keys []store.Key) (found map[store.K
 			idle = 0
 		} else if idle++; idle >= maxTries {
 			return nil, nil, errUnprocessed
-		} else if err := s.sleep(ctx, s.pause(idle)); err != nil {
+		} else if err := s.options.Sleep(ctx, s.pause(idle)); err != nil {
 			return nil, nil, err
 		}
 		left = rest

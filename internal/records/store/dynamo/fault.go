@@ -44,7 +44,7 @@ const (
 // A fault is an error of the SDK as this package sees it.
 type fault struct {
 	kind kind
-	// at is the index of the first change that the fault is about; -1 if unknown.
+	// at is the index of the first change that a conflict is about.
 	at int
 	// found holds the items that conditions met, by the index of the change.
 	found map[int]item
@@ -58,8 +58,6 @@ func faultOf(err error) fault {
 	var (
 		condition *types.ConditionalCheckFailedException
 		canceled  *types.TransactionCanceledException
-		collided  *types.TransactionConflictException
-		ongoing   *types.TransactionInProgressException
 		answer    smithy.APIError
 		status    *smithyhttp.ResponseError
 	)
@@ -68,32 +66,31 @@ func faultOf(err error) fault {
 		return fault{kind: changed, found: map[int]item{0: condition.Item}}
 	case errors.As(err, &canceled):
 		return cancellation(canceled.CancellationReasons)
-	case errors.As(err, &collided):
+	case errors.As(err, new(*types.TransactionConflictException)):
 		return fault{kind: collision}
-	case errors.As(err, &ongoing): // an earlier try of this same transaction is under way
-		return fault{kind: unanswered, at: -1}
-	case !errors.As(err, &answer):
-		return fault{kind: unanswered, at: -1}
+	case errors.As(err, new(*types.TransactionInProgressException)), // an earlier try of this same transaction is under way
+		!errors.As(err, &answer):
+		return fault{kind: unanswered}
 	}
 	code := answer.ErrorCode()
-	if _, ok := retry.DefaultThrottleErrorCodes[code]; ok {
-		return fault{kind: throttled, at: -1}
-	}
+	_, throttles := retry.DefaultThrottleErrorCodes[code]
 	_, timeout := retry.DefaultRetryableErrorCodes[code]
 	switch {
+	case throttles:
+		return fault{kind: throttled}
 	case timeout, answer.ErrorFault() == smithy.FaultServer,
 		errors.As(err, &status) && status.HTTPStatusCode() >= http.StatusInternalServerError:
-		return fault{kind: unanswered, at: -1}
+		return fault{kind: unanswered}
 	case code == "ValidationException":
-		return fault{kind: invalid, at: -1}
+		return fault{kind: invalid}
 	default:
-		return fault{kind: permanent, at: -1}
+		return fault{kind: permanent}
 	}
 }
 
 // cancellation returns the weightiest reason; there is one for each change. Lasting reasons outweigh passing ones.
 func cancellation(reasons []types.CancellationReason) fault {
-	f := fault{kind: permanent, at: -1, found: map[int]item{}}
+	f := fault{kind: permanent, found: map[int]item{}}
 	weight, heaviest := map[kind]int{throttled: 1, collision: 2, permanent: 3, invalid: 4, changed: 5}, 0
 	for n, r := range reasons {
 		k := permanent
@@ -123,7 +120,7 @@ func (s *Store) repeat(ctx context.Context, try func(context.Context) error) (op
 		if over := ctx.Err(); over != nil {
 			return open, over
 		}
-		err = bounded(ctx, s.try, try)
+		err = s.bounded(ctx, try)
 		if err == nil {
 			return open, nil
 		}
@@ -132,19 +129,19 @@ func (s *Store) repeat(ctx context.Context, try func(context.Context) error) (op
 		if over := ctx.Err(); over != nil && f.kind == unanswered {
 			return open, fmt.Errorf("%w: %w", over, err)
 		}
-		if !f.passes() || n == maxTries || s.sleep(ctx, s.pause(n)) != nil {
+		if !f.passes() || n == maxTries || s.options.Sleep(ctx, s.pause(n)) != nil {
 			return open, err
 		}
 	}
 }
 
-func bounded(ctx context.Context, limit time.Duration, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (s *Store) bounded(ctx context.Context, try func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.TryTimeout)
 	defer cancel()
 	return try(ctx)
 }
 
 // pause returns how long to wait after the nth try: a random part of a time that doubles.
 func (s *Store) pause(n int) time.Duration {
-	return time.Duration(s.jitter() * float64(min(firstPause<<(n-1), longPause)))
+	return time.Duration(s.options.Jitter() * float64(min(firstPause<<(n-1), longPause)))
 }
