@@ -26,6 +26,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"sync"
@@ -66,19 +67,20 @@ const (
 
 // A Store keeps records in one file. It is safe for use by many goroutines.
 type Store struct {
-	path     string
-	identity string
-	readOnly bool
-	db       *bbolt.DB
-	file     *os.File // the file that db holds
-	seen     seen
-	queue    queue         // the sets of changes that wait to be written
-	writing  chan struct{} // held by the commit that is writing a group of sets
-	latest   atomic.Int64  // the last transaction that is known to be in the file
-	broken   atomic.Bool   // bbolt panicked: nothing more is asked of it
-	failed   atomic.Bool   // the file's content may not be on the disk
-	spoilt   atomic.Bool   // Check found damage: nothing more is written
-	closing  sync.Once
+	path      string
+	mustExist bool
+	readOnly  bool
+	identity  string
+	db        *bbolt.DB
+	file      *os.File // the file that db holds
+	seen      seen
+	queue     queue         // the sets of changes that wait to be written
+	writing   chan struct{} // held by the commit that is writing a group of sets
+	latest    atomic.Int64  // the last transaction that is known to be in the file
+	broken    atomic.Bool   // bbolt panicked: nothing more is asked of it
+	failed    atomic.Bool   // the file's content may not be on the disk
+	spoilt    atomic.Bool   // Check found damage: nothing more is written
+	closing   sync.Once
 
 	clock      func() time.Time // nil if commits do not note their times
 	lastCommit time.Time
@@ -90,35 +92,46 @@ var (
 )
 
 // An Option changes how Open opens the file.
-type Option func(*options)
-
-type options struct {
-	mustExist, readOnly bool
-	clock               func() time.Time
-}
+type Option func(*Store)
 
 // MustExist makes Open fail with ErrMissing if there is no file, so that a lost file is never
 // replaced by a new and empty one.
-func MustExist() Option { return func(o *options) { o.mustExist = true } }
+func MustExist() Option { return func(s *Store) { s.mustExist = true } }
 
 // ReadOnly opens a file that may be in a place where nothing can be written. Commits that write fail with ErrReadOnly.
-func ReadOnly() Option { return func(o *options) { o.readOnly = true } }
+func ReadOnly() Option { return func(s *Store) { s.readOnly = true } }
 
 // Clock makes each commit record its time. LastCommit returns that time after a restart, even
 // if the machine's clock is wrong by then.
-func Clock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
+func Clock(now func() time.Time) Option { return func(s *Store) { s.clock = now } }
 
 // Open opens the store in the file at path. If there is no file, it makes one, whole or not at
 // all. The time that it takes does not depend on the size of the file's content (see Check). It
 // waits up to a second for another process to release the file. Its errors are ErrLocked,
 // ErrDamaged, ErrMissing, ErrNewer, or those of the operating system.
-func Open(path string, opts ...Option) (s *Store, err error) {
+func Open(path string, opts ...Option) (_ *Store, err error) {
 	defer while(&err, "opening store %q", path)
-	var o options
+	s := &Store{path: path, writing: make(chan struct{}, 1)}
 	for _, opt := range opts {
-		opt(&o)
+		opt(s)
 	}
-	return open(path, o)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !s.mustExist {
+		if err := create(path); err != nil {
+			return nil, err
+		}
+		info, err = os.Stat(path)
+	}
+	if err := usable(info, err); err != nil {
+		return nil, err
+	}
+	if s.db, s.file, err = openFile(path, bbolt.Options{ReadOnly: s.readOnly}); err != nil {
+		return nil, err
+	}
+	if err := s.prove(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // while prefixes an error with what was being done.

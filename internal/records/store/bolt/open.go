@@ -17,28 +17,6 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-func open(path string, o options) (*Store, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) && !o.mustExist {
-		if err := create(path); err != nil {
-			return nil, err
-		}
-		info, err = os.Stat(path)
-	}
-	if err := usable(info, err); err != nil {
-		return nil, err
-	}
-	db, file, err := openFile(path, bbolt.Options{ReadOnly: o.readOnly})
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{path: path, readOnly: o.readOnly, db: db, file: file, writing: make(chan struct{}, 1), clock: o.clock}
-	if err := s.prove(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
-}
-
 // usable returns why the file at the path cannot be used; nil if it can.
 func usable(info fs.FileInfo, err error) error {
 	switch {
