@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -59,13 +60,7 @@ func (s *Store) Check(ctx context.Context) (r Result, err error) {
 	case <-ctx.Done():
 		return r, ctx.Err()
 	}
-	held := true
-	release := func() {
-		if held {
-			<-s.writing
-			held = false
-		}
-	}
+	release := sync.OnceFunc(func() { <-s.writing })
 	defer release()
 	_, err = s.within(s.db.View, func(*content) error { // the transaction keeps commits from overwriting what the child reads
 		r, err = check(ctx, s.path, release)

@@ -75,8 +75,8 @@ func (q *queue) group() []*set {
 		bytes += q.sets[n].bytes()
 		n++
 	}
-	group := slices.Clone(q.sets[:n])
-	q.sets = slices.Delete(q.sets, 0, n)
+	group := q.sets[:n:n]
+	q.sets = q.sets[n:]
 	return group
 }
 
@@ -203,11 +203,7 @@ func (c *content) applyAll(group []*set, answers []error, clock func() time.Time
 	if clock != nil { // a clock that has gone back does not move the time back
 		about.last = max(about.last, clock().UnixMilli())
 	}
-	b, err := c.bucket(aboutBucket)
-	if err != nil {
-		return err
-	}
-	return about.write(b)
+	return about.write(c.tx.Bucket(aboutBucket))
 }
 
 // writes reports whether any of the changes writes or deletes.
