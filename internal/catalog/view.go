@@ -8,26 +8,22 @@ import (
 
 // A View is the part of the catalog that one platform may see. The nil View is the whole catalog.
 type View struct {
-	plans map[string]map[string]bool // ids of plans, by the ids of their offerings
+	shown map[string]bool // the ids of offerings and plans, of which no two in a catalog are the same (CAT-04)
 }
 
 // NewView returns a view of the named offerings and plans: a name is that of an offering, for
 // all of its plans, or of one plan as offering/plan. The error tells which names the catalog
 // does not have; the view holds the others.
 func NewView(offerings []Offering, names []string) (*View, error) {
-	v := &View{plans: map[string]map[string]bool{}}
+	v := &View{shown: map[string]bool{}}
 	var unknown []string
 	for _, name := range names {
 		found := false
 		for _, o := range offerings {
 			for _, p := range o.Plans {
-				if name != o.Name && name != o.Name+"/"+p.Name {
-					continue
+				if name == o.Name || name == o.Name+"/"+p.Name {
+					found, v.shown[o.ID], v.shown[p.ID] = true, true, true
 				}
-				if found = true; v.plans[o.ID] == nil {
-					v.plans[o.ID] = map[string]bool{}
-				}
-				v.plans[o.ID][p.ID] = true
 			}
 		}
 		if !found {
@@ -41,10 +37,12 @@ func NewView(offerings []Offering, names []string) (*View, error) {
 }
 
 // Shows reports whether a plan may be seen.
-func (v *View) Shows(serviceID, planID string) bool { return v == nil || v.plans[serviceID][planID] }
+func (v *View) Shows(serviceID, planID string) bool {
+	return v == nil || v.shown[serviceID] && v.shown[planID]
+}
 
 // ShowsOffering reports whether any of an offering's plans may be seen.
-func (v *View) ShowsOffering(serviceID string) bool { return v == nil || v.plans[serviceID] != nil }
+func (v *View) ShowsOffering(serviceID string) bool { return v == nil || v.shown[serviceID] }
 
 // Of returns the visible offerings with their visible plans, in order.
 func (v *View) Of(offerings []Offering) []Offering {
