@@ -26,10 +26,7 @@ const (
 
 // fill builds the offering from a value, and checks what the schema of offering files cannot say.
 func (d *draft) fill(v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return
-	}
+	text, _ := json.Marshal(v) // draft.value returns only what JSON can express
 	// A member of the wrong type has been refused already, and is left out.
 	d.offering, _ = catalog.Decode(text)
 	o := &d.offering
@@ -65,10 +62,10 @@ func given(metadata json.RawMessage) json.RawMessage {
 
 // sizes checks the members whose JSON is bounded in length.
 func (d *draft) sizes(p catalog.Plan, at string) {
-	if text, err := json.Marshal(p.Settings); err != nil || len(text) > limits.Settings {
+	if text, _ := json.Marshal(p.Settings); len(text) > limits.Settings { // JSON can express what it was decoded from
 		d.about(at+"/settings", fmt.Sprintf("is larger than %d bytes of JSON", limits.Settings), "shorten it")
 	}
-	if text, err := json.Marshal(p.MaintenanceInfo); err != nil || utf8.RuneCount(text) > maxMaintenance {
+	if text, _ := json.Marshal(p.MaintenanceInfo); utf8.RuneCount(text) > maxMaintenance {
 		d.about(at+"/maintenance_info", fmt.Sprintf("is longer than %d characters of JSON", maxMaintenance),
 			"shorten the description")
 	}

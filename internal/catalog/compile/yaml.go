@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -184,9 +183,8 @@ func (d *draft) syntax(data []byte, err error) {
 
 // A member is one named value of a mapping.
 type member struct {
-	name  string
-	line  int
-	value *yaml.Node // never an alias
+	name string
+	position
 }
 
 func resolve(n *yaml.Node) *yaml.Node {
@@ -218,7 +216,7 @@ func (d *draft) members(n *yaml.Node, at string) []member {
 				"remove one of the two")
 		default:
 			seen[key.Value] = key.Line
-			own = append(own, member{key.Value, key.Line, value})
+			own = append(own, member{key.Value, position{key.Line, value}})
 		}
 	}
 	for _, from := range merged {
@@ -265,7 +263,7 @@ func (d *draft) value(n *yaml.Node, at string) any {
 		object := map[string]any{}
 		for _, m := range d.members(n, at) {
 			below := at + "/" + schema.Escape(m.name)
-			d.places[below] = position{m.line, m.value}
+			d.places[below] = m.position
 			object[m.name] = d.value(m.value, below)
 		}
 		return object
@@ -308,11 +306,8 @@ func number(n *yaml.Node) (json.Number, bool) {
 		if n.Decode(&v) != nil {
 			return "", false
 		}
-		if f, ok := v.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
-			return "", false
-		}
-		as, err := json.Marshal(v)
-		if text = string(as); err != nil || !jsonNumber.MatchString(text) {
+		as, _ := json.Marshal(v) // nothing for what is infinite or no number
+		if text = string(as); !jsonNumber.MatchString(text) {
 			return "", false
 		}
 	}
