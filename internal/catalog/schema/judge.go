@@ -26,16 +26,13 @@ type Violation struct {
 // Judge returns the violations of a value from Parse, in no order. It names the members of kept
 // even if the schema does not know them.
 func (s *Schema) Judge(v any, kept map[string]any) []Violation {
-	j := &judge{Schema: s, kept: kept}
-	found, _ := j.node(s.root, v, nil, nil)
-	return found
+	return (&judge{Schema: s, kept: kept}).node(s.root, v, nil, nil).found
 }
 
 // Explain is Judge for values that hold no secret: it tells all names and remedies, and reports
 // each unknown member by itself.
 func (s *Schema) Explain(v any) []Violation {
-	found, _ := (&judge{Schema: s, open: true}).node(s.root, v, nil, nil)
-	return found
+	return (&judge{Schema: s, open: true}).node(s.root, v, nil, nil).found
 }
 
 // Has reports whether the schema has a member under its properties.
@@ -43,8 +40,7 @@ func (s *Schema) Has(name string) bool { return s.root.properties[name] != nil }
 
 // JudgeMember returns the violations of one member that the schema has.
 func (s *Schema) JudgeMember(name string, v any) []Violation {
-	found, _ := (&judge{Schema: s}).node(s.root.properties[name], v, &location{key: name}, nil)
-	return found
+	return (&judge{Schema: s}).node(s.root.properties[name], v, &location{key: name}, nil).found
 }
 
 type judge struct {
@@ -59,12 +55,6 @@ type location struct {
 	key   any // a member's name, or an item's index
 	// remedy is what the schema says about the value, if remedies are told.
 	remedy string
-}
-
-// A trail lists the schemas that are judging one value, to find a schema that refers to itself without end.
-type trail struct {
-	above *trail
-	node  *node
 }
 
 // judged holds the names of the members, or the indexes of the items, that schemas have judged:
@@ -83,24 +73,24 @@ type visit struct {
 	n     *node
 	v     any
 	at    *location
-	trail *trail
+	above *visit // of another schema that is judging the same value
 	found []Violation
 	seen  judged
 }
 
-func (j *judge) node(n *node, v any, at *location, above *trail) ([]Violation, judged) {
-	t := &visit{judge: j, n: n, v: v, at: at, trail: &trail{above, n}}
+func (j *judge) node(n *node, v any, at *location, above *visit) *visit {
+	t := &visit{judge: j, n: n, v: v, at: at, above: above}
 	if j.tracks {
 		t.seen = judged{}
 	}
 	for o := above; o != nil; o = o.above {
-		if o.node == n {
+		if o.n == n { // the schema refers to itself without end
 			t.tell("%s", refusal(t.member(at)))
-			return t.found, t.seen
+			return t
 		}
 	}
 	if !t.plain() {
-		return t.found, t.seen
+		return t
 	}
 	if n.bounds != nil {
 		is, noun := size(v)
@@ -122,7 +112,7 @@ func (j *judge) node(n *node, v any, at *location, above *trail) ([]Violation, j
 	}
 	t.combined()
 	t.rest()
-	return t.found, t.seen
+	return t
 }
 
 func (t *visit) tell(format string, args ...any) {
@@ -154,17 +144,16 @@ func (t *visit) same(n *node) { t.found = append(t.found, t.tries(n)...) }
 
 // tries lets another schema judge the same value, and does not report the violations that it returns.
 func (t *visit) tries(n *node) []Violation {
-	found, seen := t.node(n, t.v, t.at, t.trail)
-	if len(found) == 0 && t.seen != nil {
-		maps.Copy(t.seen, seen)
+	by := t.node(n, t.v, t.at, t)
+	if len(by.found) == 0 {
+		maps.Copy(t.seen, by.seen)
 	}
-	return found
+	return by.found
 }
 
 // below lets a schema judge a member or an item.
 func (t *visit) below(n *node, v, key any) {
-	found, _ := t.node(n, v, t.in(key), nil)
-	t.found = append(t.found, found...)
+	t.found = append(t.found, t.node(n, v, t.in(key), nil).found...)
 	t.seen.add(key)
 }
 
@@ -267,7 +256,7 @@ func (t *visit) require(v map[string]any, names []string, rule string) {
 
 // name checks a member's name, which may be a secret.
 func (t *visit) name(name string) {
-	if found, _ := t.node(t.n.propertyNames, name, t.at, nil); len(found) > 0 {
+	if found := t.node(t.n.propertyNames, name, t.at, nil).found; len(found) > 0 {
 		t.tell("must not have a member of such a name: each name %s", rules(found))
 	}
 }
@@ -302,7 +291,7 @@ func (t *visit) array(v []any) {
 func (t *visit) contains(v []any) {
 	matched := 0
 	for i, item := range v {
-		if found, _ := t.node(t.n.contains, item, t.in(i), nil); len(found) == 0 {
+		if len(t.node(t.n.contains, item, t.in(i), nil).found) == 0 {
 			if matched++; t.draft >= 2020 {
 				t.seen.add(i)
 			}
