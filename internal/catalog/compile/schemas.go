@@ -21,20 +21,16 @@ func (d *draft) schemas(s *catalog.Schemas, at string) {
 		{catalog.Create, "/service_instance/create"}, {catalog.Update, "/service_instance/update"},
 		{catalog.Bind, "/service_binding/create"},
 	} {
-		d.parameters(s.For(of.verb), at+of.below+"/parameters")
-	}
-}
-
-// parameters checks one schema.
-func (d *draft) parameters(p *catalog.ParametersSchema, at string) {
-	if p == nil || p.Parameters == nil {
-		return
-	}
-	if len(p.Parameters) > maxSchema {
-		d.about(at, fmt.Sprintf("is larger than %d bytes of JSON", maxSchema), "shorten it")
-	}
-	for _, v := range violationsOf(p.Parameters) {
-		d.about(at+v.Member, v.Rule, v.Remedy)
+		p, at := s.For(of.verb), at+of.below+"/parameters"
+		if p == nil || p.Parameters == nil {
+			continue
+		}
+		if len(p.Parameters) > maxSchema {
+			d.about(at, fmt.Sprintf("is larger than %d bytes of JSON", maxSchema), "shorten it")
+		}
+		for _, v := range violationsOf(p.Parameters) {
+			d.about(at+v.Member, v.Rule, v.Remedy)
+		}
 	}
 }
 
