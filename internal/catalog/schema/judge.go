@@ -176,7 +176,7 @@ func (t *visit) plain() bool {
 		t.tell("has no value")
 	case n.types != nil && !slices.ContainsFunc(n.types, func(name string) bool { return isOf(t.v, name) }):
 		t.tell("must be %s", types(n.types))
-	case n.allowed != nil && !n.allowed[canonical(t.v)]:
+	case n.enum != nil && !among(n.enum, t.v):
 		t.tell("must be %s", values(n.enum))
 		if near := suggest.Nearest(text, texts(n.enum)); near != "" && t.open {
 			t.found[len(t.found)-1].Remedy = fmt.Sprintf("did you mean %q?", near)
@@ -264,7 +264,7 @@ func (t *visit) name(name string) {
 func (t *visit) array(v []any) {
 	n := t.n
 	if n.unique {
-		if i, j, twice := twice(v); twice {
+		if i, j := twice(v); j > 0 {
 			t.tell("must not have the same item twice: items %d and %d are equal", i, j)
 		}
 	}

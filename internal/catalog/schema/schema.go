@@ -95,8 +95,7 @@ type node struct {
 	about string
 
 	types         []string
-	enum          []any           // the single value of a const
-	allowed       map[string]bool // the values of enum, in canonical form
+	enum          []any // the single value of a const
 	format        string
 	pattern       *regexp.Regexp
 	bounds        []bound

@@ -113,15 +113,21 @@ func canonical(v any) string {
 	return fmt.Sprint(v) // true, false or nil
 }
 
-// twice finds two equal items.
-func twice(list []any) (first, second int, found bool) {
+// among reports whether a list holds a value that is equal as JSON.
+func among(list []any, v any) bool {
+	text := canonical(v)
+	return slices.ContainsFunc(list, func(item any) bool { return canonical(item) == text })
+}
+
+// twice finds two equal items; second is 0 if there are none.
+func twice(list []any) (first, second int) {
 	seen := map[string]int{}
 	for j, item := range list {
 		text := canonical(item)
 		if i, before := seen[text]; before {
-			return i, j, true
+			return i, j
 		}
 		seen[text] = j
 	}
-	return 0, 0, false
+	return 0, 0
 }
