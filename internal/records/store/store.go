@@ -42,6 +42,13 @@ type Record struct {
 	Body []byte
 }
 
+// Milliseconds returns the time of a Due as it is stored, and whether there is one: a time that is
+// cut down to the zero time counts as none.
+func Milliseconds(due time.Time) (int64, bool) {
+	ms := due.UnixMilli()
+	return ms, ms != (time.Time{}).UnixMilli()
+}
+
 // MaxBody is the largest body in bytes.
 const MaxBody = limits.Record
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/longshore/longshore/internal/records/store"
 )
 
 // A Result is what Check or Salvage found in a file.
@@ -301,7 +303,7 @@ func (c *checker) record(index chain, key, value []byte) error {
 		return err
 	}
 	c.result.Records++
-	due, ok := milliseconds(r.Due)
+	due, ok := store.Milliseconds(r.Due)
 	if !ok {
 		return nil
 	}

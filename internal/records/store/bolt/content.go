@@ -152,7 +152,7 @@ func (c *content) listDue(before time.Time, after []byte) (store.Page, error) {
 		if err != nil {
 			return true, err
 		}
-		if kept, _ := milliseconds(r.Due); !found || kept != due {
+		if kept, _ := store.Milliseconds(r.Due); !found || kept != due {
 			return true, damaged("due index and %s disagree", nameOf(key))
 		}
 		if r.Key, err = splitKey(key); err == nil {
@@ -277,8 +277,8 @@ func (c *content) change(due chain, change store.Change) error {
 
 // move moves a record in the due index from one time to another.
 func move(due chain, key []byte, from, to time.Time) error {
-	was, wasDue := milliseconds(from)
-	is, isDue := milliseconds(to)
+	was, wasDue := store.Milliseconds(from)
+	is, isDue := store.Milliseconds(to)
 	if wasDue == isDue && was == is {
 		return nil
 	}

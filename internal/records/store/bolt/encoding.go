@@ -81,7 +81,7 @@ const (
 // encode returns the value of a record, with room for its head.
 func encode(r store.Record) []byte {
 	var times byte
-	due, ok := milliseconds(r.Due)
+	due, ok := store.Milliseconds(r.Due)
 	if ok {
 		times |= hasDue
 	}
@@ -152,13 +152,6 @@ func decode(key, value []byte) (r store.Record, err error) {
 func own(r store.Record) store.Record {
 	r.Body = bytes.Clone(r.Body)
 	return r
-}
-
-// milliseconds returns the time as it is stored, and whether there is one: a time that is cut
-// down to the zero time counts as none.
-func milliseconds(t time.Time) (int64, bool) {
-	ms := t.UnixMilli()
-	return ms, ms != (time.Time{}).UnixMilli()
 }
 
 // A cursor is the key with which the previous page ended, preceded by a byte for the kind of listing.

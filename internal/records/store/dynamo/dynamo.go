@@ -194,7 +194,7 @@ func (s *Store) Due(ctx context.Context, until time.Time, from string) (_ store.
 	}
 	for _, k := range keys {
 		r := records[k]
-		if due, ok := milliseconds(r.Due); ok && due <= before { // an absent record is not due
+		if due, ok := store.Milliseconds(r.Due); ok && due <= before { // an absent record is not due
 			page.Records = append(page.Records, r)
 		}
 	}

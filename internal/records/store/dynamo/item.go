@@ -39,7 +39,7 @@ func encode(r store.Record) item {
 	if expires != (time.Time{}).Unix() {
 		i[AttributeExpires], dropped = number(expires), r.Due.Unix() >= expires
 	}
-	if due, ok := milliseconds(r.Due); ok {
+	if due, ok := store.Milliseconds(r.Due); ok {
 		i[AttributeDue] = number(due)
 		if !dropped {
 			i[AttributeShard] = number(int64(shardOf(r.Key)))
@@ -49,13 +49,6 @@ func encode(r store.Record) item {
 		i[AttributeBody] = &types.AttributeValueMemberB{Value: r.Body}
 	}
 	return i
-}
-
-// milliseconds returns the time as it is stored, and whether there is one: a time that is cut
-// down to the zero time counts as none.
-func milliseconds(t time.Time) (int64, bool) {
-	ms := t.UnixMilli()
-	return ms, ms != (time.Time{}).UnixMilli()
 }
 
 func shardOf(k store.Key) int {
