@@ -93,6 +93,7 @@ func (p *Provider) Provision(ctx context.Context, in provider.Instance) (st prov
 		_, err := s.existing(ctx)
 		return provider.Status{Done: err == nil, Percent: 100}, err
 	}
+	s.now.rule = plan.Empty // nobody has used the instance
 	return s.advance(ctx, observed.provision)
 }
 

@@ -43,8 +43,6 @@ type decision struct {
 	// failed is how the operation ends, with actFail. With actExplain, its message is read from the
 	// stack's events first.
 	failed provider.Failure
-	// rule is for the contents of the instance, if the verb is callDelete.
-	rule plan.Rule
 }
 
 func yes() *bool { v := true; return &v }
@@ -113,9 +111,9 @@ func (s observed) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
 func (s observed) order(v verb) decision {
 	c := s.Work.Call
 	if c.Verb == v && c.Stack == s.stackID() && !s.consumed {
-		return decision{act: actSend, verb: v, rule: s.rule}
+		return decision{act: actSend, verb: v}
 	}
-	return decision{act: actRecord, verb: v, rule: s.rule}
+	return decision{act: actRecord, verb: v}
 }
 
 func (s observed) stackID() string {
@@ -135,7 +133,6 @@ func (s observed) provision() decision {
 	case !s.ours():
 		return fails(provider.Failure{Message: textNotOurs})
 	case failing != nil:
-		s.rule = plan.Empty // nobody has used the instance
 		return s.remove()
 	}
 	switch status := s.stack.status; {
@@ -144,7 +141,6 @@ func (s observed) provision() decision {
 	case spoilt(status):
 		return decision{act: actExplain}
 	case status == reviewInProgress, status == deleteFailed:
-		s.rule = plan.Empty
 		return s.remove()
 	}
 	return decision{act: actWait}

@@ -130,11 +130,7 @@ func (s *step) advance(ctx context.Context, next func(observed) decision) (st pr
 	if err := s.see(ctx); err != nil {
 		return st, err
 	}
-	d := next(s.now)
-	if d.verb == callDelete {
-		s.now.rule = d.rule
-	}
-	switch d.act {
+	switch d := next(s.now); d.act {
 	case actDone:
 		return s.done(), nil
 	case actFinish:
