@@ -88,7 +88,7 @@ func (c *checker) tls(name string, r resource) {
 		return
 	}
 	for _, other := range c.resources {
-		if other.kind != policy.kind || !refersTo(other.properties[policy.of], name) {
+		if other.kind != policy.kind || !slices.Contains(allRefs(other.properties[policy.of]), name) {
 			continue
 		}
 		for _, s := range statementsOf(other.properties["PolicyDocument"]) {
@@ -99,11 +99,6 @@ func (c *checker) tls(name string, r resource) {
 	}
 	c.warn(c.problem("/Resources"+slot(name), name+" can be used without TLS",
 		"add a "+policy.kind+" that denies all where aws:SecureTransport is false"))
-}
-
-func refersTo(v any, name string) (found bool) {
-	walk(v, "", func(_ string, v any) { found = found || slices.Contains(refs(v), name) })
-	return found
 }
 
 // statementsOf returns the statements of a policy document in a template.

@@ -28,7 +28,7 @@ func (c *checker) dynamic() {
 				c.split(at, argument)
 			case "Fn::Sub", "Fn::Join":
 				inside = at
-				c.assembled(at, name, argument)
+				c.assembled(at, v)
 				return
 			}
 			text, is := v.(string)
@@ -59,7 +59,8 @@ func (c *checker) split(at string, argument any) {
 }
 
 // assembled checks a text that a function puts together from pieces.
-func (c *checker) assembled(at, name string, argument any) {
+func (c *checker) assembled(at string, v any) {
+	name, argument, _ := call(v)
 	var pieces []string
 	walk(argument, at, func(at string, v any) {
 		if name, argument, _ := call(v); name == "Fn::Split" {
@@ -83,7 +84,7 @@ func (c *checker) assembled(at, name string, argument any) {
 	if open && strings.Contains(strings.Join(pieces, ""), "resolve") {
 		c.wrong(at, "a dynamic reference is put together by a function",
 			"write it out, with no parameter in it: who gives the parameter names the secret")
-	} else if open && c.foreign(argument) {
+	} else if open && c.foreign(v) {
 		c.wrong(at, "what a user gives stands behind an opening brace",
 			"keep {{ and a user's parameters in different texts: CloudFormation could "+
 				"take them for a reference to a secret")
@@ -91,20 +92,7 @@ func (c *checker) assembled(at, name string, argument any) {
 }
 
 // foreign reports whether a user or a platform supplies part of a value.
-func (c *checker) foreign(v any) (found bool) {
-	walk(v, "", func(_ string, v any) {
-		for _, ref := range refs(v) {
-			found = found || c.isForeign(ref)
-		}
-	})
-	if text, own := substitution(v); !found && text != "" {
-		names, _ := placeholders(text)
-		for _, name := range names {
-			found = found || own[name] == nil && c.isForeign(name)
-		}
-	}
-	return found
-}
+func (c *checker) foreign(v any) bool { return slices.ContainsFunc(allRefs(v), c.isForeign) }
 
 func (c *checker) isForeign(parameter string) bool {
 	s := c.Parameters[parameter]

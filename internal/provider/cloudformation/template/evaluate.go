@@ -98,7 +98,7 @@ func (c *checker) function(name string, argument any) any {
 		text, _ := argument.(string)
 		return c.condition(text)
 	case "Fn::GetAtt":
-		return mapping{name: argument, "of": c.made(argument)}
+		return mapping{name: argument, "of": c.made(refs(mapping{name: argument})[0])}
 	case "Fn::If":
 		return c.choose(argument)
 	case "Fn::Sub":
@@ -126,7 +126,7 @@ func (c *checker) ref(name string) any {
 	}
 	p, is := c.declared[name]
 	if !is {
-		return mapping{"Ref": name, "of": c.made([]any{name})}
+		return mapping{"Ref": name, "of": c.made(name)}
 	}
 	s := c.Parameters[name]
 	if s.Value == nil && p.fallback != nil {
@@ -142,16 +142,7 @@ func (c *checker) ref(name string) any {
 
 // made stands for a resource that others refer to: if it changes, CloudFormation makes a new
 // resource.
-func (c *checker) made(argument any) any {
-	name := ""
-	switch a := argument.(type) {
-	case string:
-		name, _, _ = strings.Cut(a, ".")
-	case []any:
-		if len(a) > 0 {
-			name, _ = a[0].(string)
-		}
-	}
+func (c *checker) made(name string) any {
 	r, is := c.resources[name]
 	if !is {
 		return nil

@@ -58,14 +58,17 @@ func (c *checker) ofStack(v any) bool {
 	}
 	uses := false
 	own := true
-	walk(v, "", func(_ string, v any) {
-		for _, ref := range refs(v) {
-			uses = uses || ref == "AWS::StackName"
-			s := c.Parameters[ref]
-			own = own && s.Parameter == "" && s.Context == "" && (strings.HasPrefix(ref, "AWS::") || c.declared[ref].kind != "")
-		}
-	})
+	for _, ref := range allRefs(v) {
+		uses = uses || ref == "AWS::StackName"
+		own = own && !c.isForeign(ref) && (strings.HasPrefix(ref, "AWS::") || c.declared[ref].kind != "")
+	}
 	return uses && own
+}
+
+// allRefs returns the names that the functions in a value refer to.
+func allRefs(v any) (all []string) {
+	walk(v, "", func(_ string, v any) { all = append(all, refs(v)...) })
+	return all
 }
 
 // refs returns the names that a function itself refers to with Ref, GetAtt or Sub.
