@@ -48,8 +48,8 @@ func (c *checker) care() {
 		for _, rule := range careful {
 			if rule.kind == r.kind && !satisfied(properties, rule) {
 				first, _, _ := strings.Cut(rule.path, "|")
-				c.warn(c.problem(at+"/"+first, fmt.Sprintf("%s has no safe %s", name, strings.ReplaceAll(rule.path, "|", " or ")),
-					rule.mend))
+				c.doubtful(at+"/"+first, fmt.Sprintf("%s has no safe %s", name, strings.ReplaceAll(rule.path, "|", " or ")),
+					rule.mend)
 			}
 		}
 		c.tls(name, r)
@@ -97,8 +97,8 @@ func (c *checker) tls(name string, r resource) {
 			}
 		}
 	}
-	c.warn(c.problem("/Resources"+slot(name), name+" can be used without TLS",
-		"add a "+policy.kind+" that denies all where aws:SecureTransport is false"))
+	c.doubtful("/Resources"+slot(name), name+" can be used without TLS",
+		"add a "+policy.kind+" that denies all where aws:SecureTransport is false")
 }
 
 // statementsOf returns the statements of a policy document in a template.
@@ -118,7 +118,7 @@ func (c *checker) opened(at, name string, r resource, properties any) {
 		object, _ := v.(mapping)
 		for _, s := range statementsOf(object) {
 			if s["Effect"] == "Allow" && anybody(s["Principal"]) && s["Condition"] == nil {
-				c.warn(c.problem(at, name+" is open to everybody", "name the principals, or bound them by a Condition"))
+				c.doubtful(at, name+" is open to everybody", "name the principals, or bound them by a Condition")
 			}
 		}
 		cidr := object["CidrIp"]
@@ -127,8 +127,8 @@ func (c *checker) opened(at, name string, r resource, properties any) {
 		}
 		if cidr == "0.0.0.0/0" || cidr == "::/0" {
 			if strings.HasSuffix(r.kind, "Ingress") || strings.Contains(at, "Ingress") {
-				c.warn(c.problem(at, name+" lets in the whole internet",
-					"name the networks: a parameter may be from target: cidrs"))
+				c.doubtful(at, name+" lets in the whole internet",
+					"name the networks: a parameter may be from target: cidrs")
 			}
 		}
 	})

@@ -66,9 +66,6 @@ func (c *checker) add(err error) {
 
 func (c *checker) about(setting, what, mend string) { c.add(advice.For(setting, what, mend)) }
 
-// wrong notes a problem of the template.
-func (c *checker) wrong(at, what, mend string) { c.add(c.problem(at, what, mend)) }
-
 // values returns the names of the Values that a plan's texts may use, besides outputs.
 func values(existing *plan.Existing) map[string]bool {
 	known := map[string]bool{plan.ValueRegion: true, plan.ValueAccount: true, plan.ValuePartition: true, plan.ValueSuffix: true,
@@ -97,10 +94,11 @@ func (c *checker) file(named, otherwise string) *document {
 		return nil
 	}
 	d, err := read(c.Files, named)
-	c.add(err)
 	if err != nil {
+		c.add(err)
 		return nil
 	}
+	d.reader = c
 	return d
 }
 

@@ -106,16 +106,17 @@ func (c *checker) deputies(s statement) {
 				continue
 			}
 			if len(one.keys) == 0 {
-				c.warn(s.ofAction(i,
+				s.doubtful(nth("/Action", i),
 					one.action+" has another service act for the binding, and no condition of AWS bounds what that reaches",
-					"leave it to the template"))
+					"leave it to the template")
 			}
 			missing := slices.DeleteFunc(slices.Clone(one.keys), func(key string) bool {
 				return s.condition.bounds(func(lower string) bool { return lower == strings.ToLower(key) }, false)
 			})
 			if len(missing) > 0 {
-				c.add(s.ofAction(i, one.action+" has another service act for the binding, on anything that trusts that service",
-					"bound it by a Condition on "+strings.Join(missing, " and ")))
+				s.wrong(nth("/Action", i),
+					one.action+" has another service act for the binding, on anything that trusts that service",
+					"bound it by a Condition on "+strings.Join(missing, " and "))
 			}
 		}
 	}

@@ -27,10 +27,11 @@ const (
 
 // A document is the value of a file, decoded as from JSON, with the line of each value in it.
 type document struct {
-	file  string
-	value any
-	lines map[string]int // by JSON pointer
-	nodes int
+	file   string
+	reader *checker // notes what is wrong with the value
+	value  any
+	lines  map[string]int // by JSON pointer
+	nodes  int
 	// text is the content of a JSON file, and ends says where its values end in it, by JSON
 	// pointer.
 	text []byte
@@ -46,6 +47,12 @@ func (d *document) problem(at, what, mend string) *advice.Error {
 	return d.inLine(d.lines[at], what, mend)
 }
 
+// wrong notes a problem of the value at a pointer.
+func (d *document) wrong(at, what, mend string) { d.reader.add(d.problem(at, what, mend)) }
+
+// doubtful warns of the value at a pointer.
+func (d *document) doubtful(at, what, mend string) { d.reader.warn(d.problem(at, what, mend)) }
+
 func (d *document) inLine(line int, what, mend string) *advice.Error {
 	return &advice.Error{File: d.file, Line: line, What: what, Remedy: mend}
 }
@@ -54,6 +61,9 @@ var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // slot returns a token of a JSON pointer.
 func slot(name string) string { return "/" + escapes.Replace(name) }
+
+// nth returns the pointer to an item of a list.
+func nth(list string, i int) string { return list + "/" + strconv.Itoa(i) }
 
 // read reads a YAML or JSON file. It turns short tags of CloudFormation into the functions they
 // stand for.
@@ -153,7 +163,7 @@ func (r *jsonReader) next(at string, depth int) (any, error) {
 	case json.Delim('['):
 		list := []any{}
 		for r.More() {
-			item, err := r.next(at+"/"+strconv.Itoa(len(list)), depth+1)
+			item, err := r.next(nth(at, len(list)), depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -227,7 +237,7 @@ func (d *document) node(n *yaml.Node, at string, depth int) (any, error) {
 		list := make([]any, len(n.Content))
 		for i, item := range n.Content {
 			var err error
-			if list[i], err = d.node(item, at+"/"+strconv.Itoa(i), depth+1); err != nil {
+			if list[i], err = d.node(item, nth(at, i), depth+1); err != nil {
 				return nil, err
 			}
 		}

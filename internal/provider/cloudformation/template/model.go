@@ -1,7 +1,6 @@
 package template
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/sorted"
@@ -114,7 +113,7 @@ func walk(v any, at string, visit func(at string, v any)) {
 		}
 	case []any:
 		for i, item := range v {
-			walk(item, at+"/"+strconv.Itoa(i), visit)
+			walk(item, nth(at, i), visit)
 		}
 	}
 }

@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -24,33 +22,29 @@ type statement struct {
 	more      []string // actions to be added
 }
 
-// problem returns an error about a member of the statement.
-func (s statement) problem(member, what, mend string) *advice.Error {
-	return s.document.problem(s.at+member, what, mend)
-}
+// wrong notes a problem of a member of the statement.
+func (s statement) wrong(member, what, mend string) { s.document.wrong(s.at+member, what, mend) }
 
-// ofAction returns an error about the action at an index.
-func (s statement) ofAction(i int, what, mend string) *advice.Error {
-	return s.problem("/Action/"+strconv.Itoa(i), what, mend)
-}
+// doubtful warns of a member of the statement.
+func (s statement) doubtful(member, what, mend string) { s.document.doubtful(s.at+member, what, mend) }
 
 // statements reads the policy document of an identity. It notes members that such a document cannot
 // have.
 func (c *checker) statements(d *document) (all []statement) {
 	root, _ := d.value.(mapping)
 	if root["Version"] != "2012-10-17" {
-		c.add(d.problem("/Version", "the policy has not the version 2012-10-17",
-			`write "Version": "2012-10-17": in an older one, ${…} means nothing`))
+		d.wrong("/Version", "the policy has not the version 2012-10-17",
+			`write "Version": "2012-10-17": in an older one, ${…} means nothing`)
 	}
 	list := items(root["Statement"])
 	_, several := root["Statement"].([]any)
 	if len(list) == 0 {
-		c.add(d.problem("/Statement", "the policy has no statements", "list them below Statement"))
+		d.wrong("/Statement", "the policy has no statements", "list them below Statement")
 	}
 	for i, item := range list {
 		at := "/Statement"
 		if several {
-			at += "/" + strconv.Itoa(i)
+			at = nth(at, i)
 		}
 		object, _ := item.(mapping)
 		s := statement{document: d, at: at, allows: object["Effect"] == "Allow", actions: texts(object["Action"]),
@@ -59,20 +53,20 @@ func (c *checker) statements(d *document) (all []statement) {
 		for member := range sorted.Map(object) {
 			if !slices.Contains([]string{"Sid", "Effect", "Action", "Resource", "Condition"}, member) &&
 				(s.allows || !strings.HasPrefix(member, "Not")) {
-				c.add(s.problem(slot(member), member+" is nothing that a statement here may have",
-					"name the actions and resources that are meant"))
+				s.wrong(slot(member), member+" is nothing that a statement here may have",
+					"name the actions and resources that are meant")
 			}
 		}
 		if object["Effect"] != "Allow" && object["Effect"] != "Deny" {
-			c.add(s.problem("", "a statement has no effect", "write Allow or Deny"))
+			s.wrong("", "a statement has no effect", "write Allow or Deny")
 		}
 		if s.allows && (len(s.actions) == 0 || len(s.resources) == 0) {
-			c.add(s.problem("", "a statement allows no action, or on no resource", "write both as texts, or as lists of them"))
+			s.wrong("", "a statement allows no action, or on no resource", "write both as texts, or as lists of them")
 		}
 		for _, key := range s.condition.vacuous() {
 			if s.allows {
-				c.add(s.problem("/Condition", "ForAllValues holds of a call that has no "+key,
-					`add "Null": {"`+key+`": "false"}`))
+				s.wrong("/Condition", "ForAllValues holds of a call that has no "+key,
+					`add "Null": {"`+key+`": "false"}`)
 			}
 		}
 		all = append(all, s)
@@ -98,14 +92,13 @@ func (c *checker) actions(s statement) {
 		switch {
 		case !s.allows:
 		case action == "*" || ok && strings.Trim(verb, "*") == "" || strings.ContainsAny(service, "*?"):
-			c.add(s.ofAction(i, fmt.Sprintf("%q allows everything of a service", action),
-				"name the actions that are needed"))
+			s.wrong(nth("/Action", i), fmt.Sprintf("%q allows everything of a service", action),
+				"name the actions that are needed")
 		case !ok:
-			c.add(s.problem("/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION"))
+			s.wrong("/Action", fmt.Sprintf("%q is no action", action), "write SERVICE:ACTION")
 		case strings.ContainsAny(verb, "*?"):
-			c.warn(s.ofAction(i, fmt.Sprintf("%q may allow more than is needed, and more in time",
-				action),
-				"name the actions"))
+			s.doubtful(nth("/Action", i), fmt.Sprintf("%q may allow more than is needed, and more in time", action),
+				"name the actions")
 		}
 	}
 }
@@ -131,8 +124,8 @@ func (c *checker) everything(s statement) {
 	}
 	for _, action := range s.actions {
 		if !withoutResources(action) {
-			c.add(s.problem("/Resource", fmt.Sprintf("%s is allowed on everything in the account", action),
-				"name the resources, or bound it by a Condition, such as one on aws:ResourceTag"))
+			s.wrong("/Resource", fmt.Sprintf("%s is allowed on everything in the account", action),
+				"name the resources, or bound it by a Condition, such as one on aws:ResourceTag")
 			return
 		}
 	}
@@ -185,14 +178,14 @@ func (c *checker) serviceRole(d *document) {
 		c.everything(s)
 		for _, resource := range s.resources {
 			c.fill(resource, known, func(what, _ string) {
-				c.add(s.problem("/Resource", fmt.Sprintf("%q %s", resource, what),
-					"write ${Prefix}, ${AWS::Region}, ${AWS::AccountId} and ${AWS::Partition} only"))
+				s.wrong("/Resource", fmt.Sprintf("%q %s", resource, what),
+					"write ${Prefix}, ${AWS::Region}, ${AWS::AccountId} and ${AWS::Partition} only")
 			})
 			if s.allows && !strings.Contains(resource, prefix) && slices.ContainsFunc(s.actions, func(action string) bool {
 				return isGuarded(action) && !(isInvoke(action) && oneFunction.MatchString(resource))
 			}) {
-				c.add(s.problem("/Resource", fmt.Sprintf("%q lets the role reach what is not of this broker", resource),
-					"put "+prefix+" into the name"))
+				s.wrong("/Resource", fmt.Sprintf("%q lets the role reach what is not of this broker", resource),
+					"put "+prefix+" into the name")
 			}
 		}
 	}
@@ -229,18 +222,18 @@ func (c *checker) missing(d *document, all []statement) {
 		seen[kind] = true
 		for _, calls := range [][]string{s.create, s.remove} {
 			if len(calls) > 0 && !slices.ContainsFunc(calls, func(a string) bool { return allowed(all, a) }) {
-				c.add(d.problem("/Statement", fmt.Sprintf("nothing allows CloudFormation to make and remove %s", kind),
-					"of what it calls, allow what the template needs: "+list(slices.Concat(s.create, s.remove))))
+				d.wrong("/Statement", fmt.Sprintf("nothing allows CloudFormation to make and remove %s", kind),
+					"of what it calls, allow what the template needs: "+list(slices.Concat(s.create, s.remove)))
 				break
 			}
 		}
 		if lacks := without(all, s.read); len(lacks) > 0 {
-			c.warn(d.problem("/Statement", fmt.Sprintf("CloudFormation reads %s by %s", kind, list(lacks)),
-				"allow it: some types cannot be made by who cannot read all of them"))
+			d.doubtful("/Statement", fmt.Sprintf("CloudFormation reads %s by %s", kind, list(lacks)),
+				"allow it: some types cannot be made by who cannot read all of them")
 		}
 		if lacks := without(all, slices.Concat(s.create, s.update, s.remove)); len(lacks) > 0 {
-			c.warn(d.problem("/Statement", fmt.Sprintf("for %s, CloudFormation may also call %s", kind, list(lacks)),
-				"allow what the template's properties need of it"))
+			d.doubtful("/Statement", fmt.Sprintf("for %s, CloudFormation may also call %s", kind, list(lacks)),
+				"allow what the template's properties need of it")
 		}
 	}
 }
@@ -271,9 +264,8 @@ func (c *checker) foreignServices(d *document, all []statement) {
 	for _, s := range all {
 		for i, action := range s.actions {
 			if s.allows && !slices.ContainsFunc(calls, func(call string) bool { return covers(action, call) }) {
-				c.warn(s.ofAction(i,
-					fmt.Sprintf("CloudFormation never calls %q for the template's resources", action),
-					"remove it, unless bindings need what it is on: they are bounded by that"))
+				s.doubtful(nth("/Action", i), fmt.Sprintf("CloudFormation never calls %q for the template's resources", action),
+					"remove it, unless bindings need what it is on: they are bounded by that")
 			}
 		}
 	}
@@ -293,29 +285,27 @@ func (c *checker) bindingPolicy(d *document, known map[string]bool) {
 		c.deputies(s)
 		for i, action := range s.actions {
 			if service, _, _ := strings.Cut(action, ":"); s.allows && slices.Contains(noBindings, strings.ToLower(service)) {
-				c.add(s.ofAction(i,
-					fmt.Sprintf("%q would let a binding make itself more than it is", action),
-					"remove it"))
+				s.wrong(nth("/Action", i), fmt.Sprintf("%q would let a binding make itself more than it is", action), "remove it")
 			}
 		}
 		for i, resource := range s.resources {
-			at := "/Resource/" + strconv.Itoa(i)
+			at := nth("/Resource", i)
 			names := plan.Names(resource)
 			own := slices.ContainsFunc(names, func(name string) bool { return !values(nil)[name] })
 			switch {
 			case !s.allows || own || strings.Trim(resource, "*") == "":
 			case slices.Contains(names, plan.ValuePrefix), slices.Contains(names, plan.ValueSpacePrefix):
-				c.add(s.problem(at, fmt.Sprintf("%q is of all instances", resource),
-					"name the instance's own, by an output: ${NAME}"))
+				s.wrong(at, fmt.Sprintf("%q is of all instances", resource),
+					"name the instance's own, by an output: ${NAME}")
 			default:
-				c.warn(s.problem(at, fmt.Sprintf("%q is the same for every instance", resource),
-					"name the instance's own, by an output: ${NAME}"))
+				s.doubtful(at, fmt.Sprintf("%q is the same for every instance", resource),
+					"name the instance's own, by an output: ${NAME}")
 			}
 		}
 	}
 	walk(d.value, "", func(at string, v any) {
 		if text, is := v.(string); is {
-			c.fill(text, known, func(what, mend string) { c.add(d.problem(at, "the policy "+what, mend)) })
+			c.fill(text, known, func(what, mend string) { d.wrong(at, "the policy "+what, mend) })
 		}
 	})
 }

@@ -84,8 +84,8 @@ func (c *checker) resource(name string, r resource) {
 		c.wrong(at+"/Type", r.kind+" is no type of AWS's that is known",
 			fmt.Sprintf("did you mean %q?", suggest.Nearest(r.kind, kinds())))
 	case !known:
-		c.warn(c.problem(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
-			"leave parameters of it out of updates"))
+		c.doubtful(at+"/Type", r.kind+" is not known, so no property of it counts as changeable in place",
+			"leave parameters of it out of updates")
 	}
 	c.names(name, r, s)
 	if policy, given := r.members["DeletionPolicy"]; given && policy != "Delete" || !given && snapshots(r) {
