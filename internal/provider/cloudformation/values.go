@@ -19,8 +19,6 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-func refuse(name, why string) refusal { return refusal(fmt.Sprintf("The value of %q %s", name, why)) }
-
 // inputs holds the sources of values in one step.
 type inputs struct {
 	parameters map[string]any // the user's
@@ -92,54 +90,15 @@ func (i inputs) passed(m plan.Settings, same bool, has map[string]bool) (out []p
 
 // textOf returns a value in the form that CloudFormation takes: as text.
 func textOf(name string, s plan.Source, v any, foreign bool) (string, error) {
-	known := cmp.Or(s.Parameter, s.Context, name)
-	text, err := plain(known, v, foreign)
-	if err != nil {
-		return "", err
+	text, why := plan.Text(v)
+	if why == "" && foreign && opens(text) {
+		why = "begins or ends with an opening brace, has two in a row, or one beside a comma. " +
+			"CloudFormation could take that for a reference to a secret, so it is refused. Give one without."
 	}
-	if len(text) > plan.MaxValue {
-		return "", refuse(known, fmt.Sprintf("is longer than %d bytes. Give a shorter one.", plan.MaxValue))
+	if why != "" {
+		return "", refusal(fmt.Sprintf("The value of %q %s", cmp.Or(s.Parameter, s.Context, name), why))
 	}
 	return text, nil
-}
-
-func plain(name string, v any, foreign bool) (string, error) {
-	switch v := v.(type) {
-	case string:
-		switch {
-		case foreign && opens(v):
-			return "", refuse(name, "begins or ends with an opening brace, has two in a row, or one beside a comma. "+
-				"CloudFormation could take that for a reference to a secret, so it is refused. Give one without.")
-		case strings.ContainsFunc(v, plan.Unwritable):
-			return "", refuse(name, "has a control character. Give one without.")
-		}
-		return v, nil
-	case bool:
-		return fmt.Sprint(v), nil
-	case json.Number:
-		return plan.Number(v), nil
-	case []any:
-		return list(name, v, foreign)
-	}
-	return "", refuse(name, "is neither a text, a number, true or false, nor a list of these.")
-}
-
-func list(name string, all []any, foreign bool) (string, error) {
-	texts := make([]string, len(all))
-	for n, one := range all {
-		if _, nested := one.([]any); nested {
-			return "", refuse(name, "is a list of lists. Give a list of texts.")
-		}
-		text, err := plain(name, one, foreign)
-		if err != nil {
-			return "", err
-		}
-		if strings.Contains(text, ",") {
-			return "", refuse(name, "has a list in which one has a comma. Give each without commas.")
-		}
-		texts[n] = text
-	}
-	return strings.Join(texts, ","), nil
 }
 
 // opens reports whether a text could open a dynamic reference. A template can split a list at its

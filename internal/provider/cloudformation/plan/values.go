@@ -2,16 +2,54 @@ package plan
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// Number returns a number in the form that CloudFormation takes: an integer without a point, and
+// Text returns a value of a parameter, or of a setting, in the form that CloudFormation takes: as
+// text. A list becomes its items between commas. If CloudFormation does not take the value, why
+// says so, and what to give instead.
+func Text(v any) (text, why string) {
+	switch v := v.(type) {
+	case string:
+		text = v
+	case json.Number:
+		text = number(v)
+	case bool, int, int64, uint64, float64:
+		text = fmt.Sprint(v)
+	case []any:
+		items := make([]string, len(v))
+		for i, item := range v {
+			if _, nested := item.([]any); nested {
+				return "", "is a list of lists. Give a list of texts."
+			}
+			if items[i], why = Text(item); why != "" {
+				return "", why
+			}
+			if strings.Contains(items[i], ",") {
+				return "", "has a list in which one has a comma. Give each without commas."
+			}
+		}
+		text = strings.Join(items, ",")
+	default:
+		return "", "is neither a text, a number, true or false, nor a list of these."
+	}
+	switch {
+	case strings.ContainsFunc(text, Unwritable):
+		why = "has a control character. Give one without."
+	case len(text) > MaxValue:
+		why = fmt.Sprintf("is longer than %d bytes. Give a shorter one.", MaxValue)
+	}
+	return text, why
+}
+
+// number returns a number in the form that CloudFormation takes: an integer without a point, and
 // never an exponent. Hazard: CloudFormation compares texts, so that 0.0 is not 0. A schema has
 // checked the number, or it is a setting, so its exponent is small.
-func Number(n json.Number) string {
+func number(n json.Number) string {
 	text := n.String()
 	r, ok := new(big.Rat).SetString(text)
 	switch {

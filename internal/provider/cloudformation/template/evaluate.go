@@ -130,7 +130,7 @@ func (c *checker) ref(name string) any {
 	}
 	s := c.Parameters[name]
 	if s.Value == nil && p.fallback != nil {
-		text, _ := valueText(p.fallback)
+		text, _ := plan.Text(p.fallback)
 		s.Value = &text
 	}
 	if s.Parameter == "" && s.Context == "" && s.Target == "" && s.Value != nil {

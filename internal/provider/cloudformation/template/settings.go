@@ -2,7 +2,6 @@ package template
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -161,8 +160,8 @@ func (p part) sources(into *settings) {
 			Target:    one.word("target", "is nothing that a target has", "vpc", "subnets", "cidrs"),
 		}
 		if v, there := one.members["value"]; there {
-			text, ok := valueText(v)
-			if s.Value = &text; !ok {
+			text, why := plan.Text(v)
+			if s.Value = &text; why != "" {
 				one.about("value", "is no value of a parameter",
 					"write text without control characters, a number, true or false, or a list of them")
 			}
@@ -176,32 +175,6 @@ func (p part) sources(into *settings) {
 			into.Fixed = append(into.Fixed, s.Parameter)
 		}
 	}
-}
-
-// valueText converts a setting into the text that CloudFormation takes; false if it cannot be a
-// value.
-func valueText(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, len(v) <= plan.MaxValue && !strings.ContainsFunc(v, plan.Unwritable)
-	case json.Number:
-		return plan.Number(v), true
-	case bool, int, int64, uint64, float64:
-		return fmt.Sprint(v), true
-	case []any:
-		texts := make([]string, len(v))
-		for i, item := range v {
-			_, nested := item.([]any)
-			text, ok := valueText(item)
-			if !ok || nested || strings.Contains(text, ",") {
-				return "", false
-			}
-			texts[i] = text
-		}
-		joined := strings.Join(texts, ",")
-		return joined, len(joined) <= plan.MaxValue
-	}
-	return "", false
 }
 
 var assumer = regexp.MustCompile(`^([0-9]{12}|arn:aws[a-z-]*:iam::[0-9]{12}:(root|role/[\w+=,.@/-]+|user/[\w+=,.@/-]+))$`)

@@ -202,7 +202,7 @@ const utf8Most = 4 // bytes of a character
 func longest(s mapping) (most int, why, mend string) {
 	if list, ok := s["enum"].([]any); ok {
 		for _, item := range list {
-			text, _ := valueText(item)
+			text, _ := plan.Text(item)
 			most = max(most, len(text))
 		}
 		return most, "", ""
