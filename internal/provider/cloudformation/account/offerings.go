@@ -1,12 +1,11 @@
 package account
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
+	"github.com/longshore/longshore/internal/base/sorted"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
@@ -157,7 +156,7 @@ func boundary(scope plan.Scope, o Offering) (Resource, error) {
 // on all resources that its service role can make. They allow no change of rights, and nothing on
 // the broker's own resources.
 func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
-	reach, all := o.reach(scope), map[bound]iampolicy.Statement{}
+	reach, all := o.reach(scope), map[string]iampolicy.Statement{}
 	for _, p := range o.Policies {
 		for _, s := range p.Statement {
 			if s.Effect != iampolicy.EffectAllow {
@@ -169,11 +168,16 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 			s = s.Map(prefixed(scope))
 			condition := common(s.Condition)
 			for _, action := range s.Action {
-				to := bound{serviceOf(action), plan.Unnamed(action), fmt.Sprint(condition)} // Sprint sorts the keys
-				on := reach[to.service]
-				if p.Existing || on == nil || to.unnamed {
+				service, unnamed := serviceOf(action), plan.Unnamed(action)
+				on := reach[service]
+				if p.Existing || on == nil || unnamed {
 					on = s.Map(anything).Resource
 				}
+				// A boundary has a statement for each of these. The condition is one of them: it limits
+				// resources without names by their tags, and by its target an action that makes another
+				// service act. Actions without resources get statements of their own, so that no other
+				// action is allowed on everything with them. Sprintf sorts the keys of the condition.
+				to := fmt.Sprintf("%s\x00%v\x00%t", service, condition, unnamed)
 				was := all[to]
 				all[to] = iampolicy.Statement{Effect: iampolicy.EffectAllow, Action: append(was.Action, action),
 					Resource: append(was.Resource, on...), Condition: condition}
@@ -181,8 +185,7 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 		}
 	}
 	var bounds []iampolicy.Statement
-	for _, to := range slices.SortedFunc(maps.Keys(all), bound.compare) {
-		s := all[to]
+	for _, s := range sorted.Map(all) {
 		s.Action, s.Resource = unique(s.Action), widest(s.Resource)
 		bounds = append(bounds, s)
 	}
@@ -191,21 +194,6 @@ func Bounds(scope plan.Scope, o Offering) ([]iampolicy.Statement, error) {
 		deny("Templates", bucketARNs(scope), "s3:*"),
 		others(scope),
 	), nil
-}
-
-// A bound is the key of one statement of a boundary. The condition is part of it: it limits
-// resources without names by their tags, and by its target an action that makes another service
-// act. Actions without resources get statements of their own, so that no other action is allowed on
-// everything with them.
-type bound struct {
-	service   string
-	unnamed   bool
-	condition string
-}
-
-func (b bound) compare(c bound) int {
-	return cmp.Or(cmp.Compare(b.service, c.service), cmp.Compare(b.condition, c.condition),
-		cmp.Compare(fmt.Sprint(b), fmt.Sprint(c)))
 }
 
 // reach returns the resources on which an offering's service role may work, by service.
