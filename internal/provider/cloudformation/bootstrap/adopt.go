@@ -34,19 +34,19 @@ type adoption struct {
 func adoptions() map[string]adoption {
 	return map[string]adoption{
 		"AWS::S3::Bucket": {"BucketName", "BucketName", func(ctx context.Context, p preparation, name string) (string, error) {
-			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.location.Account})
+			_, err := p.objects.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name, ExpectedBucketOwner: &p.Account})
 			return name, err
 		}},
 		"AWS::S3::BucketPolicy": {"Bucket", "Bucket", func(ctx context.Context, p preparation, name string) (string, error) {
 			_, err := p.objects.GetBucketPolicy(ctx, &s3.GetBucketPolicyInput{Bucket: &name,
-				ExpectedBucketOwner: &p.location.Account})
+				ExpectedBucketOwner: &p.Account})
 			return name, err
 		}},
 		"AWS::IAM::Role": {"RoleName", "RoleName", func(ctx context.Context, p preparation, name string) (string, error) {
 			out, err := p.iam.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
 			// Hazard: the names of roles are unique over all paths, and a broker makes roles on its
 			// own path. The import must not take one of them.
-			if err == nil && aws.ToString(out.Role.Path) != p.fixed {
+			if err == nil && aws.ToString(out.Role.Path) != p.Scope.FixedPath() {
 				err = advice.For("AWS", fmt.Sprintf("has the role %s on the path %s, where no operator makes it", name,
 					aws.ToString(out.Role.Path)), "find out who has made it, and delete it")
 			}
@@ -54,7 +54,7 @@ func adoptions() map[string]adoption {
 		}},
 		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", "PolicyArn", func(ctx context.Context, p preparation,
 			name string) (string, error) {
-			id := "arn:" + p.location.Partition + ":iam::" + p.location.Account + ":policy" + p.fixed + name
+			id := "arn:" + p.Partition + ":iam::" + p.Account + ":policy" + p.Scope.FixedPath() + name
 			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
 			return id, err
 		}},
@@ -75,7 +75,8 @@ func (p preparation) strays(ctx context.Context, want, has parsed) (found []type
 			return nil, fmt.Errorf("reading resource %s of a template: %w", id, err)
 		}
 		kind, adoptable := known[r.Type]
-		if _, stands := has.resources[id]; stands || !adoptable || slices.Contains(p.unadopted, r.Type) {
+		lacking := p.Emulated && r.Type == "AWS::IAM::ManagedPolicy" // an emulator cannot import it
+		if _, stands := has.resources[id]; stands || !adoptable || lacking {
 			continue
 		}
 		name, err := kind.look(ctx, p, p.inPlace(r.Properties[kind.named]))
@@ -100,8 +101,8 @@ func (p preparation) inPlace(value json.RawMessage) (name string) {
 	if json.Unmarshal(value, &name) != nil && json.Unmarshal(value, &filled) == nil {
 		name = filled.Sub
 	}
-	return strings.NewReplacer("${AWS::Partition}", p.location.Partition, "${AWS::AccountId}", p.location.Account,
-		"${AWS::Region}", p.location.Region).Replace(name)
+	return strings.NewReplacer("${AWS::Partition}", p.Partition, "${AWS::AccountId}", p.Account,
+		"${AWS::Region}", p.Region).Replace(name)
 }
 
 // adopt imports strays into the stack, which it makes if there is none, and adds them to has. An
@@ -135,7 +136,7 @@ func (p preparation) adopt(ctx context.Context, want parsed, has *parsed) (ids [
 	if in.TemplateBody, in.TemplateURL, err = p.source(ctx, body); err != nil {
 		return nil, err
 	}
-	p.say("adopting what stands without the stack %s: %s", p.name, strings.Join(names, ", "))
+	p.Say("adopting what stands without the stack %s: %s", p.name, strings.Join(names, ", "))
 	if err := p.imports(ctx, in); err != nil {
 		return nil, &advice.Error{
 			Name: "AWS",
@@ -207,7 +208,7 @@ func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChang
 		if out.Status == types.ChangeSetStatusFailed {
 			return fmt.Errorf("an import into the stack %s cannot be planned: %s", p.name, aws.ToString(out.StatusReason))
 		}
-		if err := waiting.For(ctx, p.every); err != nil {
+		if err := waiting.For(ctx, p.Every); err != nil {
 			return fmt.Errorf("waiting for the plan of an import into the stack %s: %w", p.name, err)
 		}
 	}
@@ -228,7 +229,7 @@ func (p preparation) imports(ctx context.Context, in *cloudformation.CreateChang
 		case s == nil:
 			return fmt.Errorf("the stack %s was removed meanwhile", p.name)
 		case idle, s.StackStatus == types.StackStatusReviewInProgress: // the import has not begun yet
-			if err := waiting.For(ctx, p.every); err != nil {
+			if err := waiting.For(ctx, p.Every); err != nil {
 				return fmt.Errorf("waiting for an import into the stack %s, which goes on by itself: %w", p.name, err)
 			}
 		case s.StackStatus == types.StackStatusImportComplete:

@@ -224,13 +224,7 @@ func (p Session) prepare(ctx context.Context, o Options) (out Result, err error)
 		return out, err
 	}
 	o.Say("account %s, region %s, as %s", p.Account, p.Region, p.Caller)
-	bucket := o.Scope.Bucket(p.Account, p.Region)
-	stack := p.preparation(string(o.Scope)+"-account", bucket, o)
-	if o.Emulated {
-		stack.without = "TemplatesPolicy" // the policy requires TLS, which emulators lack
-		stack.unadopted = []string{"AWS::IAM::ManagedPolicy"}
-	}
-	if out.Changes, err = stack.run(ctx, template); err != nil {
+	if out.Changes, err = p.preparation(string(o.Scope)+"-account", o).run(ctx, template); err != nil {
 		return out, err
 	}
 	return out, p.keepMark(ctx, o.Scope, mark)
@@ -262,12 +256,12 @@ func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 }
 
 // preparation returns the preparation of one stack in this location.
-func (p Session) preparation(name, bucket string, o Options) preparation {
+func (p Session) preparation(name string, o Options) preparation {
+	o.Every = cmp.Or(o.Every, 2*time.Second)
 	return preparation{
+		Session: p, Options: o,
 		stacks: cloudformation.NewFromConfig(p.Config), objects: p.buckets(), iam: iam.NewFromConfig(p.Config),
-		location: p.Location,
-		fixed:    o.Scope.FixedPath(), name: name, bucket: bucket,
-		every: cmp.Or(o.Every, 2*time.Second), say: o.Say,
+		name: name, bucket: o.Scope.Bucket(p.Account, p.Region),
 	}
 }
 

@@ -128,7 +128,7 @@ func TestAFailedPreparationSaysWhy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := at.preparation(name, "", preparing(t, "", nil))
+	p := at.preparation(name, preparing(t, "", nil))
 	const bad = `{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
 		"ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:nowhere", "ServiceTimeout": 1}}}}`
 	_, err = p.run(ctx, []byte(bad))
@@ -230,7 +230,7 @@ func TestAFailedPreparationLeavesNothing(t *testing.T) {
 	}
 	bad := strings.Replace(string(good), `"Resources": {`, `"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
 		"ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:nowhere", "ServiceTimeout": 1}},`, 1)
-	p := at.preparation(string(scope)+"-account", scope.Bucket(at.Account, at.Region), preparing(t, scope, nil))
+	p := at.preparation(string(scope)+"-account", preparing(t, scope, nil))
 	if _, err := p.run(ctx, []byte(bad)); err == nil {
 		t.Fatal("a template was made that cannot be")
 	}
@@ -294,7 +294,7 @@ func deleted(t *testing.T, at Session, scope plan.Scope) {
 	if _, err := stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: stack}); err != nil {
 		t.Fatal(err)
 	}
-	p := at.preparation(*stack, "", preparing(t, scope, nil))
+	p := at.preparation(*stack, preparing(t, scope, nil))
 	if s, err := p.settled(ctx); err != nil || s != nil {
 		t.Fatalf("the stack is %+v, %v", s, err)
 	}
@@ -359,7 +359,7 @@ func TestAStuckRollbackIsGoneOnWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := at.preparation(name, "", preparing(t, "", nil))
+	p := at.preparation(name, preparing(t, "", nil))
 	template := func(do string) []byte {
 		return fmt.Appendf(nil, `{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
 			"ServiceToken": %q, "ServiceTimeout": "30", "Do": %q}}}}`, emulator.Probe(t), do)

@@ -33,19 +33,14 @@ const mostInline = 51_200
 // nothing. It keeps resources that the template lacks, since the stacks of instances may need them
 // until they are deleted.
 type preparation struct {
-	stacks   *cloudformation.Client
-	objects  *s3.Client
-	iam      *iam.Client
-	location plan.Location
-	fixed    string // the path of roles and policies
-	name     string
+	Session
+	Options
+	stacks  *cloudformation.Client
+	objects *s3.Client
+	iam     *iam.Client
+	name    string
 	// bucket is a bucket in the stack itself, from which CloudFormation reads long templates.
-	bucket  string
-	without string // the resource to leave out of the template
-	// unadopted lists types that an emulator cannot import.
-	unadopted []string
-	every     time.Duration // between two looks at the stack
-	say       func(format string, args ...any)
+	bucket string
 }
 
 // A parsed template has the members of a template, and its resources one by one, so that they can
@@ -97,7 +92,9 @@ func (p preparation) run(ctx context.Context, template []byte) (out Changes, err
 	if err != nil {
 		return out, err
 	}
-	delete(want.resources, p.without)
+	if p.Emulated {
+		delete(want.resources, "TemplatesPolicy") // the policy requires TLS, which emulators lack
+	}
 	has, exists, err := p.current(ctx)
 	if err != nil {
 		return out, err
@@ -167,7 +164,7 @@ func (p preparation) source(ctx context.Context, body []byte) (inline, url *stri
 		Body: bytes.NewReader(body)}); err != nil {
 		return nil, nil, fmt.Errorf("writing the template into the bucket %s: %w", p.bucket, err)
 	}
-	return nil, new(p.location.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key)), nil
+	return nil, new(p.ObjectURL(p.objects.Options().BaseEndpoint, p.bucket, key)), nil
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -186,7 +183,7 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 	case types.StackStatusRollbackComplete, types.StackStatusRollbackFailed, types.StackStatusCreateFailed,
 		types.StackStatusDeleteFailed,
 		types.StackStatusReviewInProgress:
-		p.say("the stack %s was never made to its end (%s): removing what is left of it", p.name, s.StackStatus)
+		p.Say("the stack %s was never made to its end (%s): removing what is left of it", p.name, s.StackStatus)
 		if _, err := p.stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: s.StackId}); err != nil {
 			return has, false, fmt.Errorf("removing the stack %s: %w", p.name, err)
 		}
@@ -213,7 +210,7 @@ func (p preparation) current(ctx context.Context) (has parsed, exists bool, err 
 // goOn continues the failed rollback of an update: before that is done, CloudFormation allows
 // nothing else with the stack.
 func (p preparation) goOn(ctx context.Context) error {
-	p.say("an update of the stack %s could not be undone: trying once more", p.name)
+	p.Say("an update of the stack %s could not be undone: trying once more", p.name)
 	began := p.since()
 	if _, err := p.stacks.ContinueUpdateRollback(ctx,
 		&cloudformation.ContinueUpdateRollbackInput{StackName: &p.name}); err != nil {
@@ -257,10 +254,10 @@ func (p preparation) settled(ctx context.Context) (*types.Stack, error) {
 			return s, err
 		}
 		if now := p.progress(ctx); now != said {
-			p.say("%s", now)
+			p.Say("%s", now)
 			said = now
 		}
-		if err := waiting.For(ctx, p.every); err != nil {
+		if err := waiting.For(ctx, p.Every); err != nil {
 			return nil, fmt.Errorf("waiting for the stack %s, which goes on by itself: %w", p.name, err)
 		}
 	}
@@ -306,7 +303,7 @@ func (p preparation) bring(ctx context.Context, exists bool, body []byte) error 
 	if err != nil {
 		return fmt.Errorf("%s the stack %s: %w", verb, p.name, err)
 	}
-	p.say("%s the stack %s", verb, p.name)
+	p.Say("%s the stack %s", verb, p.name)
 	s, err := p.settled(ctx)
 	if err != nil {
 		return err
