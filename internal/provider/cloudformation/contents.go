@@ -27,9 +27,11 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/label"
 )
 
-// resources lists the existing resources of a stack. kinds limits them to some types; without
-// kinds, it lists all.
-func (a *account) resources(ctx context.Context, id string, kinds ...string) (out []types.StackResourceSummary, err error) {
+// A resource is an existing resource of a stack: its logical id, its type and its physical id.
+type resource struct{ logical, kind, id string }
+
+// resources lists the existing resources of a stack.
+func (a *account) resources(ctx context.Context, id string) (out []resource, err error) {
 	pages := cfn.NewListStackResourcesPaginator(a.stacks, &cfn.ListStackResourcesInput{StackName: &id})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -37,9 +39,9 @@ func (a *account) resources(ctx context.Context, id string, kinds ...string) (ou
 			return nil, fmt.Errorf("listing the resources of stack %q: %w", id, err)
 		}
 		for _, r := range page.StackResourceSummaries {
-			wanted := len(kinds) == 0 || slices.Contains(kinds, aws.ToString(r.ResourceType))
-			if wanted && aws.ToString(r.PhysicalResourceId) != "" && r.ResourceStatus != types.ResourceStatusDeleteComplete {
-				out = append(out, r)
+			one := resource{aws.ToString(r.LogicalResourceId), aws.ToString(r.ResourceType), aws.ToString(r.PhysicalResourceId)}
+			if one.id != "" && r.ResourceStatus != types.ResourceStatusDeleteComplete {
+				out = append(out, one)
 			}
 		}
 	}
@@ -55,23 +57,24 @@ const (
 )
 
 func (a *account) holds(ctx context.Context, id string) (string, error) {
-	all, err := a.resources(ctx, id, kindBucket, kindQueue, kindTable)
-	if err != nil {
-		return "", err
+	all, err := a.resources(ctx, id)
+	looks := map[string]func(context.Context, string) (string, error){
+		kindBucket: a.bucketHolds, kindQueue: a.queueHolds, kindTable: a.tableHolds,
 	}
 	for _, r := range all {
-		look := map[string]func(context.Context, string) (string, error){
-			kindBucket: a.bucketHolds, kindQueue: a.queueHolds, kindTable: a.tableHolds,
-		}[aws.ToString(r.ResourceType)]
-		what, err := look(ctx, aws.ToString(r.PhysicalResourceId))
+		look := looks[r.kind]
+		if look == nil {
+			continue
+		}
+		what, err := look(ctx, r.id)
 		if err != nil && !awserr.Is(err, awserr.Absent) {
-			return "", fmt.Errorf("looking into resource %q: %w", aws.ToString(r.LogicalResourceId), err)
+			return "", fmt.Errorf("looking into resource %q: %w", r.logical, err)
 		}
 		if err == nil && what != "" {
-			return aws.ToString(r.LogicalResourceId) + " holds " + what, nil
+			return r.logical + " holds " + what, nil
 		}
 	}
-	return "", nil
+	return "", err
 }
 
 func (a *account) bucketHolds(ctx context.Context, name string) (string, error) {
@@ -109,15 +112,16 @@ func (a *account) tableHolds(ctx context.Context, name string) (string, error) {
 
 // empty implements contents. AWS deletes resources of all other types as they are.
 func (a *account) empty(ctx context.Context, id string) (bool, error) {
-	all, err := a.resources(ctx, id, kindBucket, kindStream, kindBus)
-	if err != nil {
-		return false, err
+	all, err := a.resources(ctx, id)
+	empties := map[string]func(context.Context, string) (bool, error){
+		kindBucket: a.emptyBucket, kindStream: a.endConsumers, kindBus: a.removeRules,
 	}
 	for _, r := range all {
-		clear := map[string]func(context.Context, string) (bool, error){
-			kindBucket: a.emptyBucket, kindStream: a.endConsumers, kindBus: a.removeRules,
-		}[aws.ToString(r.ResourceType)]
-		done, err := clear(ctx, aws.ToString(r.PhysicalResourceId))
+		empty := empties[r.kind]
+		if empty == nil {
+			continue
+		}
+		done, err := empty(ctx, r.id)
 		if awserr.Is(err, awserr.Absent) {
 			continue
 		}
@@ -125,7 +129,7 @@ func (a *account) empty(ctx context.Context, id string) (bool, error) {
 			return done, err
 		}
 	}
-	return true, nil
+	return err == nil, err
 }
 
 // emptyPages is how many pages of versions one step removes at most; a page has a thousand
@@ -214,16 +218,15 @@ func (a *account) spare(ctx context.Context, s *stack, mark label.Label) (names 
 	}
 	arns = slices.DeleteFunc(arns, func(found string) bool { return strings.Contains(found, ":cloudformation:") })
 	for _, r := range left {
-		names = append(names, aws.ToString(r.LogicalResourceId))
-		kind, id := aws.ToString(r.ResourceType), aws.ToString(r.PhysicalResourceId)
-		if slices.ContainsFunc(arns, func(found string) bool { return isIn(found, id) }) || strings.HasSuffix(kind, "Policy") {
+		names = append(names, r.logical)
+		if slices.ContainsFunc(arns, r.has) || strings.HasSuffix(r.kind, "Policy") {
 			continue
 		}
-		if own := arnOf(s.id, kind, id); own != "" {
+		if own := r.arn(s.id); own != "" {
 			arns = append(arns, own)
 			continue
 		}
-		a.log.WarnContext(ctx, "what is retained has no mark: put a tag on it, if it takes any", "resource", id, "type", kind,
+		a.log.WarnContext(ctx, "what is retained has no mark: put a tag on it, if it takes any", "resource", r.id, "type", r.kind,
 			"tag", mark.Name, "value", mark.Value)
 	}
 	for some := range slices.Chunk(arns, tagMost) {
@@ -241,27 +244,25 @@ func (a *account) spare(ctx context.Context, s *stack, mark label.Label) (names 
 	return names, nil
 }
 
-// isIn reports whether an ARN is the one of the resource with this id, which is a name, a URL or
-// the ARN itself.
-func isIn(found, id string) bool {
-	if found == id {
-		return true
-	}
-	id = id[strings.LastIndexByte(id, '/')+1:]
-	return strings.HasSuffix(found, ":"+id) || strings.HasSuffix(found, "/"+id)
+// name returns the name in an id, which is a name, a URL or an ARN.
+func (r resource) name() string { return r.id[strings.LastIndexByte(r.id, '/')+1:] }
+
+// has reports whether an ARN is the resource's.
+func (r resource) has(found string) bool {
+	return found == r.id || strings.HasSuffix(found, ":"+r.name()) || strings.HasSuffix(found, "/"+r.name())
 }
 
-// arnOf returns the ARN of a stack's resource; empty if its type does not determine the ARN.
-func arnOf(stack, kind, id string) string {
+// arn returns the ARN of a resource of a stack; empty if its type does not determine the ARN.
+func (r resource) arn(stack string) string {
 	here, err := arn.Parse(stack)
-	if err != nil || !strings.HasPrefix(kind, "AWS::") {
+	if err != nil || !strings.HasPrefix(r.kind, "AWS::") {
 		return ""
 	}
-	if arn.IsARN(id) {
-		return id
+	if arn.IsARN(r.id) {
+		return r.id
 	}
-	name := id[strings.LastIndexByte(id, '/')+1:]
-	switch kind {
+	name := r.name()
+	switch r.kind {
 	case kindBucket:
 		return "arn:" + here.Partition + ":s3:::" + name
 	case kindQueue:
