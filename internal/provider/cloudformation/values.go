@@ -55,7 +55,7 @@ func (i inputs) value(s plan.Source) (value any, foreign bool) {
 		}
 		return v, true
 	}
-	if v, ok := i.target.Value(s.Target); ok {
+	if v := i.target.Value(s.Target); v != "" {
 		return v, false
 	}
 	if s.Value != nil {

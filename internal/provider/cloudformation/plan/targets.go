@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
@@ -80,22 +81,9 @@ type Target struct {
 	CIDRs   []string `json:"cidrs,omitempty"`
 }
 
-// Value returns the value that a target has for a plan's parameter; false if it has none.
-func (t Target) Value(of string) (any, bool) {
-	switch {
-	case of == "vpc" && t.VPC != "":
-		return t.VPC, true
-	case of == "subnets" && len(t.Subnets) > 0:
-		return anys(t.Subnets), true
-	case of == "cidrs" && len(t.CIDRs) > 0:
-		return anys(t.CIDRs), true
-	}
-	return nil, false
-}
-
-func anys(texts []string) (out []any) {
-	for _, t := range texts {
-		out = append(out, t)
-	}
-	return out
+// Value returns the value that a target has for a plan's parameter; empty if it has none.
+func (t Target) Value(of string) string {
+	return map[string]string{
+		"vpc": t.VPC, "subnets": strings.Join(t.Subnets, ","), "cidrs": strings.Join(t.CIDRs, ","),
+	}[of]
 }
