@@ -9,13 +9,6 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// addresses lists the outputs that say where applications reach the resources of a stack. The first
-// one that a stack has counts.
-var addresses = []string{"Endpoint", "Address", "Host", "QueueUrl"}
-
-// outputPort is the output with the port that belongs to the address.
-const outputPort = "Port"
-
 // Describe implements provider.Describer, from the stack alone: asking each service about its
 // resources would take rights that the broker needs for nothing else.
 func (p *Provider) Describe(ctx context.Context, in provider.Instance) (facts provider.Facts, err error) {
@@ -33,12 +26,10 @@ func (p *Provider) Describe(ctx context.Context, in provider.Instance) (facts pr
 	if s.now.stack == nil || !s.now.ours() {
 		return facts, errNone
 	}
-	for _, name := range addresses {
-		if facts.Address = s.now.stack.outputs[name]; facts.Address != "" {
-			break
-		}
-	}
-	if port := s.now.stack.outputs[outputPort]; port != "" && facts.Address != "" {
+	// These outputs say where applications reach the resources of the stack.
+	said := s.now.stack.outputs
+	facts.Address = cmp.Or(said["Endpoint"], said["Address"], said["Host"], said["QueueUrl"])
+	if port := said["Port"]; port != "" && facts.Address != "" {
 		facts.Address = net.JoinHostPort(facts.Address, port)
 	}
 	facts.Console = "https://" + s.who.Console() + "/cloudformation/home?" + url.Values{"region": {s.who.Region}}.Encode() +
