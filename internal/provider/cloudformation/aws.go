@@ -26,6 +26,7 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
 )
 
@@ -46,7 +47,8 @@ type account struct {
 	seen recent.Values[*stack]
 }
 
-// openAWS opens a target. It returns the cloud, and a function that opens the principals in it.
+// openAWS opens a target. It returns the cloud, and a function that opens the principals in it, once
+// its account is known.
 func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) principals) {
 	config := o.Config.Copy()
 	if t.Region != "" {
@@ -69,7 +71,13 @@ func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) principals) {
 		kinesis: kinesis.NewFromConfig(config), events: events.NewFromConfig(config),
 		s3: s3.NewFromConfig(config, func(s *s3.Options) { s.UsePathStyle = emulated }),
 	}
-	return a, openPrincipals(o, config)
+	return a, func(who plan.Location) principals {
+		return &principal.Keeper{
+			IAM: principal.NewIAM(config), Prover: principal.NewProver(config, o.Now), Scope: o.Scope, Broker: o.Broker,
+			Now: o.Now, Log: o.Log,
+			Boundary: func(offering string) string { return o.Scope.BoundaryARN(who, offering) },
+		}
+	}
 }
 
 func (a *account) identify(ctx context.Context) (plan.Location, error) {
@@ -124,9 +132,7 @@ func stackOf(s types.Stack) *stack {
 	for _, p := range s.Parameters {
 		out.parameters[aws.ToString(p.ParameterKey)] = true
 	}
-	var err error
-	out.tags, err = label.Read(out.labels)
-	out.owned = err == nil && out.labels[label.Instance] != ""
+	out.tags, _ = label.Read(out.labels) // unreadable labels are nobody's
 	out.protected = aws.ToBool(s.EnableTerminationProtection)
 	out.retained = out.labels[plan.LabelRetained] != ""
 	return out

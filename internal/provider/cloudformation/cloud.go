@@ -72,9 +72,8 @@ type templates interface {
 type stack struct {
 	id, name, status string
 	labels           map[string]string
-	// tags say which instance the stack belongs to. owned is false if its labels do not say that.
+	// tags say which instance the stack belongs to; zero if its labels do not say that.
 	tags    provider.Tags
-	owned   bool
 	created time.Time
 	updated time.Time // when the last update began; zero if there was none
 	outputs map[string]string

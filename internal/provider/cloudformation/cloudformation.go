@@ -106,7 +106,7 @@ func (p *Provider) Update(ctx context.Context, in provider.Instance) (st provide
 	if former, err := plan.Parse(in.Former); err == nil && (former.Existing == nil) != (s.m.Existing == nil) {
 		// Hazard: the instance's stack would stay behind, since the broker looks for no stack when
 		// the plan names an existing resource.
-		return st, &provider.Failure{Message: textMoved, InstanceUsable: yes(), UpdateRepeatable: no()}
+		return st, &provider.Failure{Message: textMoved, InstanceUsable: new(true), UpdateRepeatable: new(false)}
 	}
 	if s.m.Existing != nil {
 		values, err := s.existing(ctx)

@@ -16,11 +16,10 @@ import (
 // refused turns a refusal into a failure, since repeating the call would not change it. It returns
 // any other error as it is.
 func (s *step) refused(err error) error {
-	var why refusal
-	if !errors.As(err, &why) {
-		return err
+	if why, is := errors.AsType[refusal](err); is {
+		return s.fail(repeatable(string(why)))
 	}
-	return s.fail(provider.Failure{Message: string(why), InstanceUsable: yes(), UpdateRepeatable: yes()})
+	return err
 }
 
 // why records that an operation has failed, with the reason in words for a developer. A provision
@@ -102,7 +101,7 @@ func (s *step) judge(ctx context.Context, err error) error {
 	end := func(text, remedy string) error {
 		s.p.Log.ErrorContext(ctx, "a stack cannot be changed", "target", s.name, "stack", s.stackName(),
 			"remedy", remedy, "error", err)
-		return s.fail(provider.Failure{Message: text, InstanceUsable: yes(), UpdateRepeatable: yes()})
+		return s.fail(repeatable(text))
 	}
 	switch awserr.Of(err) {
 	case awserr.Quota:

@@ -176,9 +176,7 @@ func (s *fakeStack) set(o order) {
 		s.parameters[name] = true
 	}
 	s.outputs = map[string]string{"Note": params["Note"]}
-	var err error
-	s.tags, err = label.Read(s.labels)
-	s.owned = err == nil && s.labels[label.Instance] != ""
+	s.tags, _ = label.Read(s.labels)
 	s.retained = s.labels[plan.LabelRetained] != ""
 }
 

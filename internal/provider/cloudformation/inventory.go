@@ -71,7 +71,7 @@ func (p *Provider) page(ctx context.Context, s *site, at sweep) (page []provider
 	}
 	for _, found := range stacks {
 		space, ours := p.Scope.SpaceIn(found.name, found.tags)
-		if !found.owned || found.tags.Broker != p.Broker || !ours {
+		if found.tags.Broker != p.Broker || !ours {
 			continue
 		}
 		id, err := label.Decode(found.labels[plan.LabelPlan])

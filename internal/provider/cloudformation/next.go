@@ -45,9 +45,6 @@ type decision struct {
 	failed provider.Failure
 }
 
-func yes() *bool { v := true; return &v }
-func no() *bool  { v := false; return &v }
-
 // These are the statuses of stacks.
 const (
 	createComplete       = "CREATE_COMPLETE"
@@ -104,7 +101,13 @@ func fails(f provider.Failure) decision { return decision{act: actFail, failed: 
 // explains decides on a failure whose reason is read first.
 func explains(f provider.Failure) decision { return decision{act: actExplain, failed: f} }
 
-func (s observed) ours() bool { return s.stack.owned && s.stack.tags == s.tags }
+// repeatable returns the failure of a call that was not made, or that was undone: the instance is as
+// it was, and can be updated.
+func repeatable(message string) provider.Failure {
+	return provider.Failure{Message: message, InstanceUsable: new(true), UpdateRepeatable: new(true)}
+}
+
+func (s observed) ours() bool { return s.stack.tags == s.tags }
 
 // order sends the recorded call if it is the wanted one and still has to be made; otherwise it
 // records a new call.
@@ -174,17 +177,17 @@ func (s observed) update() decision {
 	case v == callUpdate && status == updateComplete:
 		return decision{act: actFinish}
 	case status == updateRollbackFailed && v == callContinue:
-		return explains(provider.Failure{InstanceUsable: no(), UpdateRepeatable: no()})
+		return explains(provider.Failure{InstanceUsable: new(false), UpdateRepeatable: new(false)})
 	case status == updateRollbackFailed:
 		return s.order(callContinue)
 	case usable(status) && (v == callUpdate || v == callCancel || v == callContinue && s.Work.Updated):
-		return explains(provider.Failure{InstanceUsable: yes(), UpdateRepeatable: yes()})
+		return explains(repeatable(""))
 	case usable(status) && s.late && !s.Work.Updated: // the update would have to be undone at once
-		return fails(provider.Failure{Message: textLate, InstanceUsable: yes(), UpdateRepeatable: yes()})
+		return fails(repeatable(textLate))
 	case usable(status):
 		return s.order(callUpdate)
 	}
-	return fails(provider.Failure{Message: textNone, InstanceUsable: no(), UpdateRepeatable: no()})
+	return fails(provider.Failure{Message: textNone, InstanceUsable: new(false), UpdateRepeatable: new(false)})
 }
 
 // deprovision decides the next act until nothing of the instance is left.
@@ -213,7 +216,7 @@ func (s observed) remove() decision {
 	case status == deleteInProgress:
 		return decision{act: actWait}
 	case s.stack.protected: // an operator protected the stack by hand: its contents are not touched either
-		return fails(provider.Failure{Message: textProtected, InstanceUsable: yes(),
+		return fails(provider.Failure{Message: textProtected, InstanceUsable: new(true),
 			Untouched: usable(s.stack.status)})
 	case status == updateInProgress && s.carried && s.Work.Call.Verb == callRetain:
 		return decision{act: actWait}
@@ -222,21 +225,21 @@ func (s observed) remove() decision {
 	case busy(status) && status != createInProgress && status != rollbackInProgress && status != reviewInProgress:
 		return decision{act: actWait}
 	case status == deleteFailed && s.carried && s.Work.Call.Verb == callDelete && s.Work.Tries+1 >= maxTries:
-		return explains(provider.Failure{InstanceUsable: no()})
+		return explains(provider.Failure{InstanceUsable: new(false)})
 	case s.rule == plan.Retain && usable(status) && !s.stack.retained:
 		if s.carried && s.Work.Call.Verb == callRetain {
-			return explains(provider.Failure{InstanceUsable: yes()})
+			return explains(provider.Failure{InstanceUsable: new(true)})
 		}
 		return s.order(callRetain)
 	case s.rule == plan.Retain && status == updateRollbackFailed && !s.stack.retained:
 		// Hazard: a deletion now would delete every resource, and a stack can be changed only after
 		// its rollback is complete.
 		if s.carried && s.Work.Call.Verb == callContinue {
-			return explains(provider.Failure{InstanceUsable: no()})
+			return explains(provider.Failure{InstanceUsable: new(false)})
 		}
 		return s.order(callContinue)
 	case s.rule == plan.Retain && made(status) && !s.stack.retained:
-		return explains(provider.Failure{InstanceUsable: no()})
+		return explains(provider.Failure{InstanceUsable: new(false)})
 	}
 	return s.order(callDelete)
 }

@@ -17,7 +17,7 @@ var own = provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: 
 func at(status string) observed {
 	s := observed{tags: own, rule: plan.Empty, instanceState: instanceState{Work: work{Operation: "op"}}}
 	if status != "" {
-		s.stack = &stack{id: "id", status: status, tags: own, owned: true}
+		s.stack = &stack{id: "id", status: status, tags: own}
 	}
 	return s
 }

@@ -247,7 +247,7 @@ func (s *step) full(ctx context.Context) error {
 	if what == "" {
 		return nil
 	}
-	return s.fail(provider.Failure{InstanceUsable: yes(), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
+	return s.fail(provider.Failure{InstanceUsable: new(true), Untouched: usable(s.now.stack.status), Message: fmt.Sprintf(
 		"The instance is not empty: %s. Its plan deletes only empty instances. Remove what is in it, and delete it again.",
 		what)})
 }
@@ -266,7 +266,7 @@ func (s *step) call(ctx context.Context, v verb) (st provider.Status, err error)
 	case class == awserr.Unchanged && v == callUpdate:
 		return s.rewrite(ctx, s.stackValues())
 	case class == awserr.Denied && protection.MatchString(err.Error()):
-		return st, s.fail(provider.Failure{Message: textProtected, InstanceUsable: yes()})
+		return st, s.fail(provider.Failure{Message: textProtected, InstanceUsable: new(true)})
 	case class == awserr.Exists, class == awserr.Absent, class == awserr.Busy:
 		return again, nil // the next step looks at the stack again
 	}
