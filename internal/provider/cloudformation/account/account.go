@@ -5,11 +5,11 @@
 package account
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
@@ -89,15 +89,11 @@ const (
 // logical ids: a bucket for templates; for each offering, the role that CloudFormation uses and the
 // boundary of its bindings' principals; and with Options.Trust, the role that the broker assumes.
 func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Resource, error) {
-	all := map[string]Resource{}
-	maps.Copy(all, templates(scope))
+	all := templates(scope)
 	for _, offering := range offerings {
-		role, err := serviceRole(scope, offering)
-		if err != nil {
-			return nil, fmt.Errorf("offering %s: %w", offering.Name, err)
-		}
-		boundary, err := boundary(scope, offering)
-		if err != nil {
+		role, err1 := serviceRole(scope, offering)
+		boundary, err2 := boundary(scope, offering)
+		if err := cmp.Or(err1, err2); err != nil {
 			return nil, fmt.Errorf("offering %s: %w", offering.Name, err)
 		}
 		all["ServiceRole"+letters(offering.Name)], all["Boundary"+letters(offering.Name)] = role, boundary
@@ -165,13 +161,10 @@ func role(scope plan.Scope, name, description string, trust mapping, policyName 
 
 // object returns a value as a JSON object.
 func object(value any) mapping {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // texts and lists of texts always encode
-	}
 	var out mapping
-	if err := json.Unmarshal(raw, &out); err != nil {
-		panic(err)
+	raw, err := json.Marshal(value)
+	if err = cmp.Or(err, json.Unmarshal(raw, &out)); err != nil {
+		panic(err) // texts and lists of texts always encode
 	}
 	return out
 }
@@ -211,16 +204,12 @@ var longest = plan.Location{Partition: "aws-us-gov", Account: "111122223333", Re
 
 // document returns a policy for a template. A policy of more than most bytes is an error.
 func document(all []iampolicy.Statement, most int) (mapping, error) {
-	raw, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: Fill(all, longest)})
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > most {
+	if size := len(textOf(Fill(all, longest))); size > most {
 		return nil,
 			fmt.Errorf("its policy has %d bytes, and IAM takes %d: put actions on the same resources into one statement, "+
-				"or make two offerings of it", len(raw), most)
+				"or make two offerings of it", size, most)
 	}
-	return object(iampolicy.Document{Version: iampolicy.Version, Statement: all}), nil
+	return object(policyOf(all)), nil
 }
 
 // access returns the role that a broker assumes in an account that is not its own.

@@ -137,10 +137,10 @@ func others(scope plan.Scope) iampolicy.Statement {
 // boundary returns the policy that bounds the principals of an offering's bindings.
 func boundary(scope plan.Scope, o Offering) (Resource, error) {
 	all, err := Bounds(scope, o)
-	if err != nil {
-		return Resource{}, fmt.Errorf("its boundary: %w", err)
+	var policy mapping
+	if err == nil {
+		policy, err = document(all, mostPolicy)
 	}
-	policy, err := document(all, mostPolicy)
 	if err != nil {
 		return Resource{}, fmt.Errorf("its boundary: %w", err)
 	}

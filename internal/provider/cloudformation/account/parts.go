@@ -11,22 +11,22 @@ import (
 // policy is split by its resources.
 func Parts(all []iampolicy.Statement) (parts []iampolicy.Document) {
 	for len(all) > 0 {
-		d := iampolicy.Document{Version: iampolicy.Version}
-		for len(all) > 0 {
-			grown := d
-			if grown.Statement = append(d.Statement[:len(d.Statement):len(d.Statement)], all[0]); sizeOf(grown) > mostPolicy {
-				break
-			}
-			d, all = grown, all[1:]
+		fit := 0
+		for fit < len(all) && len(textOf(all[:fit+1])) <= mostPolicy {
+			fit++
 		}
-		if len(d.Statement) > 0 {
-			parts = append(parts, d)
+		if fit == 0 {
+			first, second := halves(all[0])
+			all = append([]iampolicy.Statement{first, second}, all[1:]...)
 			continue
 		}
-		first, second := halves(all[0])
-		all = append([]iampolicy.Statement{first, second}, all[1:]...)
+		parts, all = append(parts, policyOf(all[:fit])), all[fit:]
 	}
 	return parts
+}
+
+func policyOf(all []iampolicy.Statement) iampolicy.Document {
+	return iampolicy.Document{Version: iampolicy.Version, Statement: all}
 }
 
 // halves splits a statement into two that together allow the same. It splits the resources, whose
@@ -42,7 +42,8 @@ func halves(s iampolicy.Statement) (first, second iampolicy.Statement) {
 	return first, second
 }
 
-func sizeOf(d iampolicy.Document) int {
-	raw, _ := json.Marshal(d) // texts always encode
-	return len(raw)
+// textOf returns the text of the policy with these statements.
+func textOf(all []iampolicy.Statement) []byte {
+	raw, _ := json.Marshal(policyOf(all)) // texts always encode
+	return raw
 }

@@ -1,7 +1,6 @@
 package account
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -166,10 +165,7 @@ func Listing(scope plan.Scope) string {
 	for _, s := range Inventory(scope, Options{}) {
 		actions = append(actions, s.Action...)
 	}
-	raw, _ := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: []iampolicy.Statement{
-		allow("Listing", everything, actions...),
-	}}) // texts always encode
-	return string(raw)
+	return string(textOf([]iampolicy.Statement{allow("Listing", everything, actions...)}))
 }
 
 // everywhere extends the rights in the place's region to the other regions.
