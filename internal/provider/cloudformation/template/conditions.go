@@ -74,48 +74,43 @@ func ofResources(key string) bool {
 		key == "kms:resourcealiases" || key == "kms:requestalias"
 }
 
-// A deputy is an action that makes another service act, with rights that the caller lacks: a queue
-// that trusts SNS takes messages from any topic. Condition keys limit each action; keys is nil if
-// AWS has none.
-type deputy struct {
-	action string
-	keys   []string
-}
-
-var deputies = []deputy{
-	{"events:PutTargets", []string{"events:TargetArn"}},
-	{"kms:CreateGrant", []string{"kms:GranteePrincipal"}},
-	{"lambda:CreateEventSourceMapping", []string{"lambda:FunctionArn"}},
-	{"logs:PutSubscriptionFilter", nil},
-	{"s3:PutBucketLogging", nil},
-	{"s3:PutBucketNotification", nil},
-	{"s3:PutInventoryConfiguration", nil},
-	{"secretsmanager:RotateSecret", []string{"secretsmanager:RotationLambdaARN"}},
-	{"sns:SetSubscriptionAttributes", nil},
-	{"sns:Subscribe", []string{"sns:Endpoint", "sns:Protocol"}},
-	{"sqs:SetQueueAttributes", nil},
+// Deputies are actions that make another service act, with rights that the caller lacks: a queue
+// that trusts SNS takes messages from any topic. Each has the condition keys that limit it; nil if AWS
+// has none.
+var deputies = map[string][]string{
+	"events:PutTargets":               {"events:TargetArn"},
+	"kms:CreateGrant":                 {"kms:GranteePrincipal"},
+	"lambda:CreateEventSourceMapping": {"lambda:FunctionArn"},
+	"logs:PutSubscriptionFilter":      nil,
+	"s3:PutBucketLogging":             nil,
+	"s3:PutBucketNotification":        nil,
+	"s3:PutInventoryConfiguration":    nil,
+	"secretsmanager:RotateSecret":     {"secretsmanager:RotationLambdaARN"},
+	"sns:SetSubscriptionAttributes":   nil,
+	"sns:Subscribe":                   {"sns:Endpoint", "sns:Protocol"},
+	"sqs:SetQueueAttributes":          nil,
 }
 
 // deputies refuses actions with which other services would act for a binding anywhere.
 func (c *checker) deputies(s statement) {
 	for i, action := range s.actions {
-		for _, one := range deputies {
+		for deputy, keys := range sorted.Map(deputies) {
 			_, verb, _ := strings.Cut(action, ":")
 			wide := strings.Trim(verb, "*") == "" // actions refuses it
-			if !s.allows || wide || !covers(action, one.action) {
+			if !s.allows || wide || !covers(action, deputy) {
 				continue
 			}
-			if len(one.keys) == 0 {
+			if len(keys) == 0 {
 				s.doubtful(nth("/Action", i),
-					one.action+" has another service act for the binding, and no condition of AWS bounds what that reaches",
+					deputy+" has another service act for the binding, and no condition of AWS bounds what that reaches",
 					"leave it to the template")
 			}
-			missing := slices.DeleteFunc(slices.Clone(one.keys), func(key string) bool {
+			missing := slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
 				return s.condition.bounds(func(lower string) bool { return lower == strings.ToLower(key) }, false)
 			})
 			if len(missing) > 0 {
 				s.wrong(nth("/Action", i),
-					one.action+" has another service act for the binding, on anything that trusts that service",
+					deputy+" has another service act for the binding, on anything that trusts that service",
 					"bound it by a Condition on "+strings.Join(missing, " and "))
 			}
 		}
