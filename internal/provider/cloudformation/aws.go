@@ -346,11 +346,12 @@ func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, err
 	if awserr.Is(err, awserr.Absent) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading template %s: %w", digest, err)
+	var body []byte
+	if err == nil {
+		body, err = io.ReadAll(out.Body)
+		err = errors.Join(err, out.Body.Close())
 	}
-	body, err := io.ReadAll(out.Body)
-	if err = errors.Join(err, out.Body.Close()); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("reading template %s: %w", digest, err)
 	}
 	if plan.Digest(body) != digest {

@@ -2,7 +2,6 @@ package cloudformation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -167,13 +166,8 @@ func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err 
 	return false, nil
 }
 
-var errTag = errors.New("a tag is written NAME=VALUE")
-
 func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, err error) {
-	name, value, ok := strings.Cut(tag, "=")
-	if !ok {
-		return nil, errTag
-	}
+	name, value, _ := strings.Cut(tag, "=") // the check of the catalog refuses any other form
 	// The filter names only the service, since the tagging API does not know types of resources for
 	// all services.
 	service, kind, _ := strings.Cut(of, ":")

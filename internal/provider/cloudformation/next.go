@@ -172,9 +172,7 @@ func (s observed) update() decision {
 		return decision{act: actFinish}
 	case busy(status) && status != reviewInProgress:
 		return decision{act: actWait}
-	case v == callCancel && status == updateComplete: // the update was complete before the cancellation
-		return decision{act: actFinish}
-	case v == callUpdate && status == updateComplete:
+	case status == updateComplete && (v == callUpdate || v == callCancel): // a cancellation may come too late
 		return decision{act: actFinish}
 	case status == updateRollbackFailed && v == callContinue:
 		return explains(provider.Failure{InstanceUsable: new(false), UpdateRepeatable: new(false)})
@@ -254,11 +252,9 @@ func (s observed) spares() bool {
 // bind returns why nothing can be bound to the stack; nil if something can.
 func (s observed) bind() *provider.Failure {
 	switch {
-	case s.stack == nil:
-		return &provider.Failure{Message: textNone}
-	case !s.ours():
+	case s.stack != nil && !s.ours():
 		return &provider.Failure{Message: textNotOurs}
-	case !made(s.stack.status) && !busy(s.stack.status):
+	case s.stack == nil, !made(s.stack.status) && !busy(s.stack.status):
 		return &provider.Failure{Message: textNone}
 	}
 	return nil

@@ -140,11 +140,11 @@ func (p Session) Prepared(ctx context.Context, scope plan.Scope) (m Mark, found 
 	if awserr.Is(err, awserr.Absent) {
 		return m, false, nil
 	}
-	if err != nil {
-		return m, false, fmt.Errorf("reading what the account was prepared for: %w", err)
+	if err == nil {
+		err = json.NewDecoder(io.LimitReader(out.Body, 1<<20)).Decode(&m)
+		err = errors.Join(err, out.Body.Close())
 	}
-	defer func() { _ = out.Body.Close() }()
-	if err := json.NewDecoder(io.LimitReader(out.Body, 1<<20)).Decode(&m); err != nil {
+	if err != nil {
 		return m, false, fmt.Errorf("reading what the account was prepared for: %w", err)
 	}
 	return m, true, nil

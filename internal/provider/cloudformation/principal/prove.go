@@ -84,10 +84,7 @@ func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values ma
 		return false, "", fmt.Errorf("calling %s: %w", proof.Service, err)
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, proofRead))
-	if closed := response.Body.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = cmp.Or(err, response.Body.Close()); err != nil {
 		return false, "", fmt.Errorf("reading the answer of %s: %w", proof.Service, err)
 	}
 	if response.StatusCode/100 == 2 {
