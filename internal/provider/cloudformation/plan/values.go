@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,7 +19,9 @@ func Text(v any) (text, why string) {
 		text = v
 	case json.Number:
 		text = number(v)
-	case bool, int, int64, uint64, float64:
+	case float64: // settings are read as floats
+		text = strconv.FormatFloat(v, 'f', -1, 64)
+	case bool, int:
 		text = fmt.Sprint(v)
 	case []any:
 		items := make([]string, len(v))

@@ -178,7 +178,8 @@ func narrow(property, own mapping, wrong func(keyword, what, mend string)) {
 			list, _ := v.([]any)
 			known, _ := was.([]any)
 			ok = !slices.ContainsFunc(list, func(v any) bool {
-				return !slices.ContainsFunc(known, func(k any) bool { return fmt.Sprint(k) == fmt.Sprint(v) })
+				text, _ := plan.Text(v)
+				return !slices.ContainsFunc(known, func(k any) bool { known, _ := plan.Text(k); return known == text })
 			})
 		case strings.HasPrefix(keyword, "min"):
 			ok = atLeast(v, was)

@@ -52,6 +52,8 @@ func TestBounds(t *testing.T) {
 				"maxItems": 3, "default": []string{"a"}}},
 		"Narrowed": {[]wrong{narrowed(object{"minimum": 2.0, "type": "number", "multipleOf": 0.5, "description": "More"})},
 			object{"type": "number", "minimum": 2, "maximum": 14, "multipleOf": 0.5, "description": "More", "default": 4}},
+		"Large": {[]wrong{days("Type: Number", "AllowedValues: [4, 1000000]"), narrowed(object{"enum": []any{1e6}})},
+			object{"type": "integer", "enum": []int{1_000_000}, "default": "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := describedBy(t, c.do...)
