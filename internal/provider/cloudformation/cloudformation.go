@@ -61,13 +61,13 @@ type principals interface {
 	provider.Quarantiner
 }
 
-var (
-	_ provider.Provider    = (*Provider)(nil)
-	_ provider.Refuser     = (*Provider)(nil)
-	_ provider.Inventory   = (*Provider)(nil)
-	_ provider.Quarantiner = (*Provider)(nil)
-	_ provider.Describer   = (*Provider)(nil)
-)
+var _ interface {
+	provider.Provider
+	provider.Refuser
+	provider.Inventory
+	provider.Quarantiner
+	provider.Describer
+} = (*Provider)(nil)
 
 // New returns a provider. It does not reach any target yet.
 func New(o Options) *Provider {

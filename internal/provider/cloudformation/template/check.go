@@ -39,7 +39,7 @@ type checker struct {
 // Check is a check.Func. The snapshot is a plan.Settings. Check keeps the template and the
 // permissions as files of the compiled catalog, as JSON without spaces.
 func Check(checked check.Plan) (json.RawMessage, error) {
-	c := checker{Plan: checked, model: &model{}}
+	c := checker{Plan: checked, model: &model{}, memo: mapping{}}
 	c.settings, c.problems = readSettings(checked.Settings)
 	c.settings.Offering = checked.Offering
 	known := values(c.Existing)

@@ -42,9 +42,6 @@ func (c *checker) once(key string, work func() any) any {
 	if v, there := c.memo[key]; there {
 		return v
 	}
-	if c.memo == nil {
-		c.memo = mapping{}
-	}
 	c.memo[key] = nil
 	c.memo[key] = work()
 	return c.memo[key]
@@ -283,20 +280,14 @@ func (c *checker) find(list []any) (any, bool) {
 
 // opens returns the sources of all open values in a value.
 func opens(v any) (all []plan.Source) {
-	switch v := v.(type) {
-	case open:
-		return []plan.Source{v.Source}
-	case digest:
-		return v.sources
-	case []any:
-		for _, item := range v {
-			all = append(all, opens(item)...)
+	walk(v, "", func(_ string, v any) {
+		switch v := v.(type) {
+		case open:
+			all = append(all, v.Source)
+		case digest:
+			all = append(all, v.sources...)
 		}
-	case mapping:
-		for _, member := range v {
-			all = append(all, opens(member)...)
-		}
-	}
+	})
 	return all
 }
 
