@@ -13,7 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// passFormat is the version of a pass's form in the state.
+// passFormat is the number of the format in which the state has a pass.
 const passFormat = 1
 
 // A pass is a walk over all keys of the server. Its cursor is valid within one operation and one
@@ -26,7 +26,8 @@ type pass struct {
 	Found int `json:"found,omitempty"`
 }
 
-// recall returns the pass to go on with.
+// recall returns the pass to go on with: the remembered one, or a new one if the remembered one is of another
+// operation or another run of the server.
 func recall(remembered provider.State, operation, run string) (pass, error) {
 	anew := pass{Operation: operation, Run: run, Cursor: scanStart}
 	at := anew
@@ -36,7 +37,7 @@ func recall(remembered provider.State, operation, run string) (pass, error) {
 		if err := json.Unmarshal(remembered.Data, &at); err != nil {
 			return at, fmt.Errorf("reading how far a deletion has come: %w", err)
 		}
-	default: // a later program wrote it: a deploy is under way
+	default: // a newer version of the broker wrote it: a deploy is under way
 		return at, fmt.Errorf("state has format %d, and this program knows %d", remembered.Format, passFormat)
 	}
 	if at.Operation != operation || at.Run != run {
@@ -45,8 +46,8 @@ func recall(remembered provider.State, operation, run string) (pass, error) {
 	return at, nil
 }
 
-// erase removes the keys of a pattern. They are gone when a whole pass over all keys has found none
-// of them; until then it is a hosted.Later.
+// erase removes the keys that match a pattern. It returns nil only when a whole pass over all keys has found
+// no such key; until then it returns a hosted.Later.
 func (s *server) erase(ctx context.Context, in provider.Instance, pattern string) error {
 	run, err := s.run(ctx)
 	if err != nil {
@@ -73,20 +74,20 @@ func (s *server) erase(ctx context.Context, in provider.Instance, pattern string
 		}
 		at.Found = 0
 	}
-	data, _ := json.Marshal(at) // texts and a number
+	data, _ := json.Marshal(at) // cannot fail: it has only texts and a number
 	later := hosted.Wait("Deleting keys", time.Millisecond)
 	later.Status.State = &provider.State{Format: passFormat, Data: data}
 	return later
 }
 
-// Bounds of one step, so that no command blocks others and no step takes long.
+// The limits of one step. They keep a scan from blocking other clients, and the step short.
 const (
 	scansPerStep = 1000
 	scanCount    = 1000
 	scanStart    = "0" // also the cursor after the last key
 )
 
-// run returns the server's id of its run, which changes with each restart.
+// run returns the id of the server's run, which changes with each restart.
 func (s *server) run(ctx context.Context) (string, error) {
 	got, err := s.do(ctx, "INFO", "server")
 	if err != nil {
@@ -100,7 +101,7 @@ func (s *server) run(ctx context.Context) (string, error) {
 	return "", errors.New("it does not say which run of the server answers")
 }
 
-// scan reads a part of the keys under an instance's prefix.
+// scan returns the next part of the keys that match a pattern, and the cursor of the part after it.
 func (s *server) scan(ctx context.Context, cursor, pattern string) (keys []string, next string, err error) {
 	got, err := s.do(ctx, "SCAN", cursor, "MATCH", pattern, "COUNT", strconv.Itoa(scanCount))
 	if err != nil {

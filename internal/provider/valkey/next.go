@@ -8,13 +8,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// An act is a list of commands to the server, in order. Each may be repeated.
+// An act is a list of commands to the server, in order. Each is safe to repeat.
 type act [][]string
 
-// provision returns the next act until the instance is ready.
+// provision returns the next act, or nil when the instance is ready.
 func (now seen) provision(l label, in provider.Instance) (any, error) {
 	switch {
-	case len(now.others) > 0: // the keys are theirs
+	case len(now.others) > 0: // the keys belong to them
 		return nil, hosted.NotOurs()
 	case !now.own.exists:
 		return act{labelled(now.own.name, l)}, nil
@@ -24,7 +24,7 @@ func (now seen) provision(l label, in provider.Instance) (any, error) {
 	return nil, nil
 }
 
-// update returns the next act until the label names the instance's plan.
+// update returns the next act, or nil when the label names the instance's plan.
 func (now seen) update(in provider.Instance) (any, error) {
 	if l := now.own.label.ofPlan(in); l.rule() != now.own.label.rule() {
 		return act{labelled(now.own.name, l)}, nil
@@ -39,8 +39,7 @@ func (l label) ofPlan(in provider.Instance) label {
 	return l
 }
 
-// bind returns the label of a binding's user: the label that the user has already, if the user
-// exists.
+// bind returns the label of a binding's user: its present label if the user exists, and l if it does not.
 func (now seen) bind(l label) (label, error) {
 	if now.binding.exists {
 		l = now.binding.label
@@ -51,7 +50,7 @@ func (now seen) bind(l label) (label, error) {
 	return l, nil
 }
 
-// of returns the user of the thing with the tags.
+// of returns the user of the binding that the tags name, or the instance's user if they name none.
 func (now seen) of(t provider.Tags) user {
 	if t.Binding != "" {
 		return now.binding
@@ -75,8 +74,8 @@ func relabel(now seen, t provider.Tags, to hosted.Label) any {
 	return act{append([]string{"ACL", "SETUSER", u.name}, channels(u.label, now.home)...)}
 }
 
-// enforce is the next act until the users of bindings are off, or on, as the labels say. A retained
-// instance loses its users: an undelete gives none of them back.
+// enforce returns the next act, or nil when the users of the bindings are on or off as the labels say. It
+// removes the users of a retained instance; an undelete does not restore them.
 func enforce(now seen, t provider.Tags, _ hosted.Label) any {
 	bindings := now.bindings
 	if t.Binding != "" {
@@ -87,7 +86,7 @@ func enforce(now seen, t provider.Tags, _ hosted.Label) any {
 	var all act
 	for _, u := range bindings {
 		switch shut := u.label.Locked != "" || now.own.label.Locked != ""; {
-		case u.label.Instance == "": // a user of somebody else's, whose name begins so
+		case u.label.Instance == "": // the user belongs to somebody else, and its name has the prefix by chance
 		case shut && !u.label.Out:
 			all = append(all, append([]string{"ACL", "SETUSER", u.name, "off"}, channels(u.label, now.home)...),
 				[]string{"CLIENT", "KILL", "USER", u.name})
@@ -104,10 +103,10 @@ func enforce(now seen, t provider.Tags, _ hosted.Label) any {
 	return all
 }
 
-// adopt is the next act until the label is the owner's, who keeps the prefix of the keys. The server has no
-// command that changes a user only if that is as it was seen: so each owner has a label of its own
-// name, which no late call of the former owner touches. If several take the former label at once, the
-// first one gets it.
+// adopt returns the next act, or nil when the label is the owner's. The keys keep their prefix. Hazard: the
+// server has no command that changes a user only if nobody has changed it since Look. Each owner therefore
+// has a label under its own name, which no late call of the former owner touches. If several owners take
+// the former label at the same time, the first one gets it.
 func adopt(now seen, owner, former provider.Tags) (any, error) {
 	var was user
 	others := 0

@@ -9,12 +9,12 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// allowed are the commands that a binding may give. Only categories of data types stand here as a whole:
-// their commands name the keys that they work on, and the server checks those. All other commands
-// stand here one by one. Hazard: categories such as @read and @keyspace have commands that reveal the
-// keys of all users (SCAN, RANDOMKEY, DBSIZE), and later servers add more (CLUSTERSCAN).
+// allowed has the rules of the commands that a binding may use. Hazard: categories such as @read and @keyspace
+// contain commands that reveal the keys of all users (SCAN, RANDOMKEY, DBSIZE), and later servers add more
+// (CLUSTERSCAN). The rules therefore allow only the categories of data types as a whole: their commands
+// name the keys that they use, and the server checks these keys. They allow all other commands one by one.
 //
-// Left out on purpose: scripts and functions, which block the server for all users and share one
+// The rules leave out on purpose: scripts and functions, which block the server for all users and share one
 // library; CLIENT TRACKING, which reveals every key that anybody changes; PUBSUB, which reveals all
 // channels; COPY and MOVE, which reach databases that no deletion looks at; WAIT; INFO; and PFMERGE,
 // which writes to any key if it is given no source, since the server then checks none (9.1.2).
@@ -27,8 +27,8 @@ var allowed = strings.Fields(`-@all
 	+ping +echo +select|0 +command +client|id +client|getname +client|setname +client|setinfo +client|info +client|no-touch
 	-@dangerous -@admin -pfmerge`)
 
-// readsOnly takes the commands that change anything from the allowed ones. The rule of keys is read-only,
-// too.
+// readsOnly takes the commands that write away from the allowed ones. The user of a read-only binding may
+// also write no key (admit).
 var readsOnly = strings.Fields("-@write -publish -spublish")
 
 // A role is the role of a binding.
@@ -55,8 +55,8 @@ func roleOf(parameters json.RawMessage) (role, error) {
 	return asked.Role, nil
 }
 
-// admit returns the act that makes a binding's user, or makes it anew, in one command. The server
-// never sees the password: it is random, and too long to be found from its hash.
+// admit returns the act that makes or replaces a binding's user in one command. The server gets only the
+// hash of the password, which is random and too long to be found from the hash.
 func admit(n names, l label, r role, password string) act {
 	hash := sha256.Sum256([]byte(password))
 	keys := "~"

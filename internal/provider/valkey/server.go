@@ -22,13 +22,13 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A conn is a connection to a server. It sends one command at a time, and never repeats one by itself.
+// A conn is a connection to a server. Its do sends one command, and never retries it.
 type conn interface {
 	do(ctx context.Context, command ...string) (valkey.ValkeyMessage, error)
 	close()
 }
 
-// A link is a real connection.
+// A link is a conn to a real server.
 type link struct{ client valkey.Client }
 
 func (l link) close() { l.client.Close() }
@@ -38,22 +38,23 @@ func (l link) do(ctx context.Context, command ...string) (valkey.ValkeyMessage, 
 		return valkey.ValkeyMessage{}, err
 	}
 	m, err := l.client.Do(ctx, l.client.B().Arbitrary(command...).Build()).ToMessage()
-	if valkey.IsValkeyNil(err) { // an answer like any other
+	if valkey.IsValkeyNil(err) { // nil is an answer like any other
 		err = nil
 	}
 	return m, err
 }
 
-// Sizes of a connection's buffers: a step sends and reads little.
+// The buffers of a connection are small, because a step sends and reads little.
 const (
 	bufferSize = 16 << 10
 	ringScale  = 8
 )
 
-// patience is how long a server may leave the client's ping without an answer: a tenant can keep it busy.
+// patience is how long the client waits for the answer to its ping before it closes the connection. A tenant
+// can keep the server busy for that long.
 const patience = 30 * time.Second
 
-// dial opens a connection. The client's cache, its retries and its pool are for apps, and stay off.
+// dial opens a connection. It turns off the client's cache, retries and pool, which are meant for apps.
 func dial(ctx context.Context, a hosted.Access) (conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -70,12 +71,12 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 	client, err := valkey.NewClient(valkey.ClientOption{
 		InitAddress: []string{address}, Username: a.User, Password: a.Password, ClientName: "longshore",
 		ClientSetInfo: valkey.DisableClientSetInfo, ForceSingleClient: true, PipelineMultiplex: -1,
-		AlwaysPipelining: true, ConnWriteTimeout: patience, // a step that gives up does not end the connection of others
+		AlwaysPipelining: true, ConnWriteTimeout: patience, // a step that gives up does not close the others' connection
 		DisableCache: true, DisableRetry: true, ReadBufferEachConn: bufferSize, WriteBufferEachConn: bufferSize,
 		RingScaleEachConn: ringScale,
 		DialCtxFn: func(now context.Context, _ string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			if begun.CompareAndSwap(false, true) {
-				now = ctx // the client gives the first dial no context; another step may dial again
+				now = ctx // the client passes no context to its first dial; a later step may dial again
 			}
 			if config == nil {
 				return d.DialContext(now, network, address)
@@ -89,8 +90,8 @@ func dial(ctx context.Context, a hosted.Access) (conn, error) {
 	return link{client}, nil
 }
 
-// tlsConfig returns the configuration of a connection's encryption; nil for plain text. It refuses
-// to encrypt without verifying the server.
+// tlsConfig returns the TLS configuration of a connection, or nil for plain text. It refuses TLS that does not
+// verify the server.
 func tlsConfig(a hosted.Access) (*tls.Config, error) {
 	if a.TLS == hosted.TLSRequire {
 		return nil, fmt.Errorf("a Valkey server is spoken to by %s or by %s, not by %q: give its URL as redis://, or as "+
@@ -100,10 +101,9 @@ func tlsConfig(a hosted.Access) (*tls.Config, error) {
 	return a.TLSConfig()
 }
 
-// A server is one that steps work at, on one connection. The first command opens it; after a cut it
-// reconnects by itself. Hazard: tenants can hold all connections of a server (maxclients), and then
-// nobody gets a new one, not even to shut a tenant out: so a program that outlives its steps keeps
-// the connection.
+// A server is a Valkey server with one connection to it. Hazard: tenants can take all connections of a server
+// (maxclients); the broker can then open none, not even to shut a tenant out. A program that outlives its
+// steps therefore keeps the connection. The first command opens it, and the client reopens it after a cut.
 type server struct {
 	dial func(ctx context.Context) (conn, error)
 
@@ -134,16 +134,16 @@ func (s *server) do(ctx context.Context, command ...string) (m valkey.ValkeyMess
 	return c.do(ctx, command...)
 }
 
-// text returns the text of an answer; empty if the answer is not a text.
+// text returns the text of an answer, or "" if the answer is not a text.
 func text(m valkey.ValkeyMessage) string {
 	s, _ := m.ToString()
 	return s
 }
 
-// crowded is the prefix of the error of a server that has reached its maxclients.
+// crowded is the beginning of the error that a server returns when it has reached its maxclients.
 const crowded = "max number of clients"
 
-// classes maps the first words of the server's errors to their classes.
+// classes maps the first word of a server's error to the class of the error.
 var classes = map[string]hosted.Class{
 	crowded: {Kind: target.Connections, Remedy: "the server takes no more connections: CLIENT LIST, on one that is " +
 		"still open, tells whose " +
@@ -161,7 +161,7 @@ var classes = map[string]hosted.Class{
 	"MISCONF": {Kind: target.Full, Remedy: "the server cannot write its data to disk: look at its log"},
 }
 
-// word returns the first word of a server's error; empty for any other error.
+// word returns the first word of a server's error, crowded for a full server, and "" for any other error.
 func word(err error) string {
 	answer, ok := valkey.IsValkeyErr(err)
 	if !ok {
@@ -174,7 +174,7 @@ func word(err error) string {
 	return first
 }
 
-// errReplica refuses a server that only follows another one.
+// errReplica is the error for a server that replicates another one.
 var errReplica = errors.New("it is a replica")
 
 func classOf(err error) hosted.Class {
@@ -187,7 +187,7 @@ func classOf(err error) hosted.Class {
 	return classes[word(err)]
 }
 
-// told returns an error without the command in it.
+// told removes the command from an error: it keeps only the first word of an error that has a class.
 func told(err error) error {
 	if first := word(err); first != "" && classes[first] != hosted.Other {
 		return errors.New(first)
@@ -195,14 +195,14 @@ func told(err error) error {
 	return err
 }
 
-// userIdentity is the user that holds the server's identity. It can do nothing.
+// userIdentity is the name of the user that holds the server's identity. This user has no rights.
 const userIdentity = "longshore"
 
-// identityMark is the prefix of the channel that holds the identity.
+// identityMark is the prefix of the channel that contains the identity.
 const identityMark = "longshore-identity:"
 
-// Identify implements hosted.Server. It refuses clusters and replicas. All brokers see the same identity.
-// If two write one at once, the first counts.
+// Identify implements hosted.Server. It refuses clusters and replicas. All brokers see the same identity: if
+// two of them write one at the same time, the first one counts.
 func (s *server) Identify(ctx context.Context, broker string, write bool) (said hosted.Said, err error) {
 	hello, err := s.do(ctx, "HELLO")
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *server) Identify(ctx context.Context, broker string, write bool) (said 
 	if err == nil && identity == "" && write {
 		identity, err = s.name(ctx, flags)
 	}
-	if err != nil || identity == "" { // without one, nothing was made here
+	if err != nil || identity == "" { // a server without an identity holds nothing of ours
 		return said, err
 	}
 	said.Identity = identity
@@ -227,10 +227,10 @@ func (s *server) Identify(ctx context.Context, broker string, write bool) (said 
 	return said, err
 }
 
-// identity returns the server's identity; empty if it has none yet.
+// identity returns the server's identity, or "" if it has none yet, and the flags of the user that holds it.
 func (s *server) identity(ctx context.Context) (flags []string, identity string, err error) {
 	flags, channels, err := s.getUser(ctx, userIdentity)
-	for _, c := range channels { // the oldest first
+	for _, c := range channels { // the server lists the oldest first
 		if id, ok := strings.CutPrefix(c, identityMark); ok {
 			return flags, id, err
 		}
@@ -238,8 +238,8 @@ func (s *server) identity(ctx context.Context) (flags []string, identity string,
 	return flags, "", err
 }
 
-// name gives a server an identity. If a user of that name may log in, it refuses: the user is somebody's,
-// perhaps the broker's own login, and would be turned off.
+// name writes an identity to the server. Hazard: the command turns off the user that it names. If a user
+// of that name can log in, name refuses: it belongs to somebody, and may be the broker's own login.
 func (s *server) name(ctx context.Context, flags []string) (identity string, err error) {
 	if err := s.sound(ctx); err != nil {
 		return "", err
@@ -258,8 +258,8 @@ func (s *server) name(ctx context.Context, flags []string) (identity string, err
 	return identity, err
 }
 
-// sound proves, before anything is made, that the server keeps its users when it restarts, and lets
-// nobody in without a login.
+// sound returns an error if the server loses its users when it restarts, or lets clients in without a login.
+// Steps call it before they make anything.
 func (s *server) sound(ctx context.Context) error {
 	got, err := s.do(ctx, "CONFIG", "GET", "aclfile")
 	if err != nil {
@@ -279,16 +279,17 @@ func (s *server) sound(ctx context.Context) error {
 	return nil
 }
 
-// Users that can do nothing say the epoch by their names; the greatest count is the server's. An older file
-// of users that was put back has a smaller one. No name changes its meaning, so that a late command
-// lowers nothing. Each broker has an epoch of its own: changes of other brokers after the file was
-// put back do not hide what this one has lost.
+// epochPrefix returns the prefix of the users whose names record the epoch of a broker. These users have no
+// rights. The greatest count in their names is the epoch; an older file of users, restored, has a smaller
+// one. A name never changes its meaning, so a late command cannot lower the epoch. Each broker has its own
+// epoch, so that changes by other brokers after a restore do not hide what this broker has lost.
 func epochPrefix(broker string) string {
 	return userIdentity + "." + hosted.Name("", provider.Tags{Broker: broker}) + "."
 }
 
-// epoch reads the server's epoch, zero if there is none yet, and the users that say one. Two brokers that
-// have raised it at once leave two marks of one count: it is at neither.
+// epoch returns the epoch of a broker, or zero if there is none yet, and the counts by the users that record
+// them. If two processes raise the epoch at the same time, they leave two marks of one count; epoch joins
+// the marks, so that its result equals neither.
 func (s *server) epoch(ctx context.Context, broker string) (at target.Epoch, marks map[string]int64, err error) {
 	names, err := s.users(ctx, epochPrefix(broker))
 	marks = map[string]int64{}
@@ -309,8 +310,8 @@ func (s *server) epoch(ctx context.Context, broker string) (at target.Epoch, mar
 	return at, marks, err
 }
 
-// Advance implements hosted.Server. No command makes a user only if another one exists: if two brokers
-// raise the epoch at once, each that finds both users takes its own back.
+// Advance implements hosted.Server. Hazard: the server has no command that makes a user only if another one
+// exists, so two processes can raise the epoch at the same time. Each that finds both users removes its own.
 func (s *server) Advance(ctx context.Context, broker string, _, to target.Epoch) (bool, error) {
 	name := fmt.Sprintf("%s%d.%s", epochPrefix(broker), to.Count, to.Mark)
 	if _, err := s.do(ctx, "ACL", "SETUSER", name, "reset", "off"); err != nil {

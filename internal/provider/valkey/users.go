@@ -12,20 +12,20 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// The names of users. The name of a binding's user begins with that of its instance's.
+// The parts of users' names. The name of a binding's user begins with the name of its instance's owner.
 const (
 	namePrefix    = "lsv"
 	bindingPrefix = "b"
-	// adoptedMark stands between the name of the keys and the owner that has adopted them.
+	// adoptedMark separates the name of the keys from the owner that has adopted them.
 	adoptedMark = "+"
 )
 
 // names are the names of an instance and a binding.
 type names struct {
-	home    string // in braces, the prefix of keys and channels; and the prefix of the labels' names
+	home    string // the keys and channels begin with it, in braces; the names of labels begin with it as it is
 	label   string // the user that carries the owner's label
-	prefix  string // of the names of all the owner's bindings
-	binding string
+	prefix  string // the names of all bindings of the owner begin with it
+	binding string // the user of the binding
 }
 
 func namesOf(t provider.Tags) names {
@@ -41,8 +41,8 @@ func namesOf(t provider.Tags) names {
 	return n
 }
 
-// Names are those that the thing with these tags has on its server: a binding's user; or an
-// instance's user, and what its keys begin with, where it has those of its origin.
+// Names returns the names that a thing has on its server. A binding has its user. An instance has its user,
+// and the name of its keys if that is another one because the instance was adopted.
 func Names(t provider.Tags) []string {
 	n := namesOf(t)
 	if n.binding != "" {
@@ -51,30 +51,31 @@ func Names(t provider.Tags) []string {
 	return slices.Compact([]string{n.label, n.home})
 }
 
-// prefix returns the prefix of all keys and channels of an instance. The braces make a cluster keep
-// them together.
+// prefix returns the prefix of all keys and channels of an instance. The braces make a cluster keep the keys
+// in one slot.
 func prefix(home string) string { return "{" + home + "}:" }
 
-// A label says whose a user is. A user has no comment, so the label is written as a channel that the user
-// may use and nobody else knows. One command makes or removes it with the user.
+// A label tells who owns a user. Users of Valkey have no comment, so the label is encoded as the name of a
+// channel that the user may use and that nobody else knows. One command makes or removes the user with its
+// label.
 type label struct {
 	hosted.Label
 	// Settings is a digest of the plan's snapshot.
 	Settings string `json:"settings,omitempty"`
-	// Out says that a binding's user was turned off, and that its sessions have ended since.
+	// Out is true when a binding's user is off and its sessions have ended.
 	Out bool `json:"out,omitempty"`
 }
 
 const (
-	// labelMark is the prefix of a label.
+	// labelMark is the prefix of the channel that encodes a label.
 	labelMark = "longshore:"
-	// takenMark is the prefix of the channel that names the label which takes this one's place.
+	// takenMark is the prefix of the channel that names the user whose label will replace this one.
 	takenMark = "longshore-taken:"
 )
 
-// rule returns the label as a rule of the server's access control list.
+// rule returns the label as a rule of an access control list.
 func (l label) rule() string {
-	raw, _ := json.Marshal(l) // texts and times
+	raw, _ := json.Marshal(l) // cannot fail: it has only texts and times
 	return "&" + labelMark + base64.RawURLEncoding.EncodeToString(raw)
 }
 
@@ -87,12 +88,12 @@ func parseLabel(channel string) (l label, ok bool) {
 	return l, l.Platform != "" && l.Instance != "" && l.Incarnation != ""
 }
 
-// labelled returns the command that writes the label of an instance, as a user without rights.
+// labelled returns the command that writes the label of an instance. Its user has no other rights.
 func labelled(name string, l label) []string {
 	return []string{"ACL", "SETUSER", name, "reset", "off", "resetchannels", l.rule()}
 }
 
-// removed returns the command that removes users and ends their sessions.
+// removed returns the command that removes users. The server then ends their sessions.
 func removed(users ...user) []string {
 	command := []string{"ACL", "DELUSER"}
 	for _, u := range users {
@@ -101,26 +102,26 @@ func removed(users ...user) []string {
 	return command
 }
 
-// channels returns the rules of a binding's channels, and the rule of its label.
+// channels returns the rules of the channels that a binding's user may use, with the rule of its label.
 func channels(l label, home string) []string {
 	return []string{"resetchannels", l.rule(), "&" + prefix(home) + "*"}
 }
 
-// A user is what exists under a name of the server's users.
+// A user is what the server has under a user's name: the user, or nothing.
 type user struct {
 	name   string
 	exists bool
-	label  label // the zero label if it has none
-	taken  string
+	label  label  // the zero label if it has none
+	taken  string // the user that takes the label over
 }
 
-// seen are the users of an instance and a binding.
+// seen has the users of an instance and a binding, as Look finds them.
 type seen struct {
 	home string
 	own  user // carries the owner's label
-	// others carry labels of other owners of the same keys, mostly former ones.
+	// others carry the labels of other owners of the same keys, most of them former owners.
 	others   []user
-	bindings []user // all of the owner's, unless the tags name one
+	bindings []user // all bindings of the owner; empty if the tags name a binding
 	binding  user
 }
 
@@ -141,7 +142,7 @@ func (s *server) Look(ctx context.Context, t provider.Tags) (now seen, err error
 		switch {
 		case err != nil:
 			return now, err
-		case !u.exists: // gone since it was named
+		case !u.exists: // removed since the server named it
 		case name == n.label:
 			now.own = u
 		case isLabel:
@@ -155,8 +156,8 @@ func (s *server) Look(ctx context.Context, t provider.Tags) (now seen, err error
 	return now, nil
 }
 
-// Do implements hosted.Host. It changes users that are named by their owner: a late command makes or
-// removes nothing of another owner's.
+// Do implements hosted.Host. The name of a user contains its owner, so a late command makes or removes no user
+// of another owner.
 func (s *server) Do(ctx context.Context, _ provider.Tags, _ seen, a any) error {
 	for _, command := range a.(act) {
 		if _, err := s.do(ctx, command...); err != nil {
@@ -185,7 +186,7 @@ func (s *server) List(ctx context.Context, broker, after string, limit int) (pag
 	return page, last, err
 }
 
-// user reads the user with a name.
+// user reads the user of a name.
 func (s *server) user(ctx context.Context, name string) (user, error) {
 	flags, channels, err := s.getUser(ctx, name)
 	u := user{name: name, exists: flags != nil}
@@ -200,7 +201,7 @@ func (s *server) user(ctx context.Context, name string) (user, error) {
 	return u, err
 }
 
-// getUser reads a user; nil if there is none.
+// getUser returns the flags and channels of a user. Both are nil if there is no such user.
 func (s *server) getUser(ctx context.Context, name string) (flags, channels []string, err error) {
 	got, err := s.do(ctx, "ACL", "GETUSER", name)
 	if err != nil || got.IsNil() {
@@ -220,8 +221,8 @@ func (s *server) getUser(ctx context.Context, name string) (flags, channels []st
 	return flags, channels, nil
 }
 
-// users are the names with a prefix, in order. Hazard: the server answers with all of its users, as
-// it writes all of them down in save: these are the two long commands of an operation.
+// users returns the names of users that begin with a prefix, in order. Hazard: the server sends the names of
+// all its users here, and writes all of them in save; these are the two slow commands of an operation.
 func (s *server) users(ctx context.Context, begins string) ([]string, error) {
 	got, err := s.do(ctx, "ACL", "USERS")
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package valkey makes instances on a shared Valkey server: an instance is a prefix of keys and
-// channels, and a binding a user that may use nothing else. The server's own list of users says what is
-// made, and whose it is (docs/decisions/0012-shared-servers.md says why). The package decides what comes
-// next (next.go) from the users that stand (users.go). Package hosted has the rest.
+// Package valkey makes instances on a shared Valkey server. An instance is a prefix of keys and channels;
+// a binding is a user that may use only this prefix. The server's list of users is the only record of the
+// instances, the bindings and their owners (docs/decisions/0012-shared-servers.md gives the reasons).
+// users.go reads the users, and next.go chooses the next commands. Package hosted does the rest.
 package valkey
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// Options are what a provider is made with. With a pool, it keeps one connection, which serves several
-// steps at once.
+// Options configure a Provider. With a pool, the provider keeps one connection, and several steps use it at
+// the same time.
 type Options = hosted.Options
 
 // A Provider makes instances and bindings on shared servers.
@@ -42,7 +42,7 @@ var (
 	_ wired.Reconciler   = (*Provider)(nil)
 )
 
-// pageSize is the number of the server's users that one page looks at.
+// pageSize is the number of users that List reads for one page.
 const pageSize = 40
 
 // New makes a provider. It calls no server.
@@ -61,8 +61,8 @@ func New(o Options) *Provider {
 	return p
 }
 
-// Check is a check.Func. A plan has only the settings of deletion: the server limits nothing but a user's
-// rights.
+// Check is a check.Func. It accepts only the settings of deletion: Valkey can limit the rights of a user, but
+// neither its memory nor its connections.
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var d hosted.Deletion
 	for _, name := range slices.Sorted(maps.Keys(plan.Settings)) {
@@ -85,14 +85,14 @@ func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance
 	return func(now seen) (any, error) { return now.provision(l, in) }, nil
 }
 
-// update changes only the plan in the label: plans differ in nothing that the server could enforce.
+// update writes the plan to the label and changes nothing else: the server enforces no setting of a plan.
 func (p *Provider) update(_ context.Context, _ *site, in provider.Instance) (decide, error) {
 	return func(now seen) (any, error) { return now.update(in) }, nil
 }
 
-// deprovision removes the users of bindings first, so that nobody writes any more, then the keys,
-// and last the label, by which all of it is found. Where another owner has a label, the keys are
-// that owner's.
+// deprovision removes the users of the bindings first, so that no client writes any more, and then the keys.
+// It removes the label last, because a repeated step finds the rest by the label. If another owner has a
+// label for the same keys, deprovision leaves the keys to that owner.
 func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	erased := false
 	return func(now seen) (any, error) {
@@ -133,7 +133,7 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 			return nil, nil
 		}
 		label, err := now.bind(l)
-		made = err == nil // its user is made anew once, whatever state it was in
+		made = err == nil // a step writes the user once, whatever its state was
 		return admit(n, label, role, password), err
 	}
 	return next, func(context.Context, seen) provider.Status {
@@ -143,8 +143,8 @@ func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (deci
 	}, nil
 }
 
-// unbind removes the binding's user, with which the server ends the user's sessions: also those
-// that listen, that wait for a key, and that are in a transaction.
+// unbind removes the binding's user. The server then ends all sessions of that user, including sessions that
+// are subscribed, wait for a key or have a transaction open.
 func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, error) {
 	return func(now seen) (any, error) {
 		if !now.binding.exists {
@@ -154,8 +154,8 @@ func (p *Provider) unbind(context.Context, *site, provider.Binding) (decide, err
 	}, nil
 }
 
-// facts returns the facts of an instance. Its size is not known: the server would have to look at
-// the keys of all instances.
+// facts returns the facts of an instance, except its size: to measure it, the server would read the keys of
+// all instances.
 func facts(ctx context.Context, s *server, t provider.Tags, _ seen) (f provider.Facts, err error) {
 	hello, err := s.do(ctx, "HELLO")
 	if err != nil {
@@ -164,11 +164,11 @@ func facts(ctx context.Context, s *server, t provider.Tags, _ seen) (f provider.
 	about, _ := hello.AsMap()
 	f.Engine = "Valkey " + text(about["version"])
 	clients, err := s.do(ctx, "CLIENT", "LIST")
-	if word(err) == "NOPERM" { // a login of the time before facts
+	if word(err) == "NOPERM" { // the broker's login was made before facts needed this right
 		return f, nil
 	}
 	f.Connections = new(int64)
-	for field := range strings.FieldsSeq(text(clients)) { // none that a tenant chooses has a space in it
+	for field := range strings.FieldsSeq(text(clients)) { // no field that a tenant sets contains a space
 		if strings.HasPrefix(field, "user="+namesOf(t).prefix) {
 			*f.Connections++
 		}
