@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -51,10 +50,11 @@ func (h *Handler) serve(ctx context.Context, payload []byte) (a answer) {
 		}
 		a.Version = version
 	}()
-	if err := decode(payload, &r); err != nil {
-		return h.fault(ctx, r, "the call is of another version: a deploy is under way", err)
+	err := decode(payload, &r)
+	if err == nil {
+		err = r.check()
 	}
-	if err := r.check(); err != nil {
+	if err != nil {
 		return h.fault(ctx, r, "the call is of another version: a deploy is under way", err)
 	}
 	open, ok := h.providers[r.Provider]
@@ -90,99 +90,71 @@ var errLacks = errors.New("the provider inside the VPC lacks what is asked of it
 
 // ask makes the call.
 func (h *Handler) ask(ctx context.Context, w wired.Provider, r request) answer {
-	var out *page
-	var at target.Epoch
-	var facts *provider.Facts
-	st, err := prove(ctx, w, r)
-	switch {
-	case err != nil || st.Target != nil:
-	case r.Verb == verbList:
-		out = &page{}
-		out.Holdings, out.Next, err = w.Inventory.List(ctx, r.Cursor)
-	case r.Verb == verbDescribe && w.Describer != nil:
-		facts = &provider.Facts{}
-		*facts, err = w.Describer.Describe(ctx, *r.Instance)
-	case slices.Contains(reconciles, r.Verb) && w.Reconciler != nil:
-		st, at, out, err = reconcile(ctx, w.Reconciler, r)
-	default:
-		st, err = step(ctx, w, r)
-	}
-	var failure *provider.Failure
-	switch {
-	case errors.As(err, &failure):
+	a, err := call(ctx, w, r)
+	if failure, ok := errors.AsType[*provider.Failure](err); ok {
 		return answer{Failure: failure}
-	case err != nil:
-		a := h.fault(ctx, r, "the call met a fault: the log of the function inside the VPC says which", err)
+	}
+	if err != nil {
+		out := a.Page
+		a = h.fault(ctx, r, "the call met a fault: the log of the function inside the VPC says which", err)
 		if out != nil && (len(out.Holdings) > 0 || out.Next != "") {
 			a.Page = out
 		}
-		return a
-	case out != nil:
-		return answer{Page: out}
-	case facts != nil:
-		return answer{Facts: facts}
 	}
-	return answer{Status: &st, Epoch: at}
+	return a
 }
 
-// prove proves the target of a step. The step goes no further if it has just learnt its target, or
-// if the target is another one.
-func prove(ctx context.Context, w wired.Provider, r request) (provider.Status, error) {
-	in, is := r.instance()
-	if !is {
-		return provider.Status{}, nil
+// call proves the target of a step, and calls the provider's method for the verb. The step goes no further if
+// it has just learnt its target, or if the target is another one.
+func call(ctx context.Context, w wired.Provider, r request) (a answer, err error) {
+	if in, is := r.instance(); is {
+		if a.Status, err = w.Prove(ctx, in); a.Status != nil || err != nil {
+			return a, err
+		}
 	}
-	learnt, err := w.Prove(ctx, in)
-	if learnt == nil {
-		learnt = &provider.Status{}
-	}
-	return *learnt, err
-}
-
-// step calls the provider's method for the verb of a step.
-func step(ctx context.Context, w wired.Provider, r request) (st provider.Status, err error) {
-	switch r.Verb {
-	case verbProvision:
-		return w.Provider.Provision(ctx, *r.Instance)
-	case verbUpdate:
-		return w.Provider.Update(ctx, *r.Instance)
-	case verbDeprovision:
-		return w.Provider.Deprovision(ctx, *r.Instance)
-	case verbBind:
-		return w.Provider.Bind(ctx, *r.Binding)
-	case verbUnbind:
-		return w.Provider.Unbind(ctx, *r.Binding)
-	}
+	var st provider.Status
+	a.Status = &st
 	switch {
-	case r.Verb == verbRefuses && w.Refuser == nil:
-		return st, nil // a provider without a Refuser refuses nothing
+	case r.Verb == verbList:
+		return paged(w.Inventory.List(ctx, r.Cursor))
+	case r.Verb == verbProvision:
+		st, err = w.Provider.Provision(ctx, *r.Instance)
+	case r.Verb == verbUpdate:
+		st, err = w.Provider.Update(ctx, *r.Instance)
+	case r.Verb == verbDeprovision:
+		st, err = w.Provider.Deprovision(ctx, *r.Instance)
+	case r.Verb == verbBind:
+		st, err = w.Provider.Bind(ctx, *r.Binding)
+	case r.Verb == verbUnbind:
+		st, err = w.Provider.Unbind(ctx, *r.Binding)
+	case r.Verb == verbRefuses && w.Refuser == nil: // a provider without a Refuser refuses nothing
 	case r.Verb == verbRefuses:
-		return st, w.Refuser.Refuses(ctx, *r.Instance)
+		err = w.Refuser.Refuses(ctx, *r.Instance)
 	case r.Verb == verbQuarantine && w.Quarantiner != nil:
-		return st, w.Quarantiner.Quarantine(ctx, *r.Holding)
+		err = w.Quarantiner.Quarantine(ctx, *r.Holding)
 	case r.Verb == verbRelease && w.Quarantiner != nil:
-		return st, w.Quarantiner.Release(ctx, *r.Holding)
+		err = w.Quarantiner.Release(ctx, *r.Holding)
 	case r.Verb == verbAdopt && w.Adopter != nil:
-		return st, w.Adopter.Adopt(ctx, *r.Holding, *r.Former)
+		err = w.Adopter.Adopt(ctx, *r.Holding, *r.Former)
+	case r.Verb == verbDescribe && w.Describer != nil:
+		facts, err := w.Describer.Describe(ctx, *r.Instance)
+		return answer{Facts: &facts}, err
+	case r.Verb == verbSurvey && w.Reconciler != nil:
+		st.Target = &provider.Target{}
+		*st.Target, a.Epoch, err = w.Reconciler.Survey(ctx, r.Epochs.Target.Name)
+	case r.Verb == verbHoldings && w.Reconciler != nil:
+		return paged(w.Reconciler.Holdings(ctx, r.Epochs.Target.Name, r.Cursor))
+	case r.Verb == verbAdvance && w.Reconciler != nil:
+		a.Epoch, err = w.Reconciler.Advance(ctx, r.Epochs.Target, r.Epochs.From, r.Epochs.To)
+	default:
+		err = errLacks
 	}
-	return st, errLacks
+	return a, err
 }
 
-// reconcile calls the reconciler's method for the verb. For a survey, the status has the target.
-func reconcile(
-	ctx context.Context, reconciler wired.Reconciler, r request,
-) (st provider.Status, at target.Epoch, out *page, err error) {
-	switch t := r.Epochs.Target; r.Verb {
-	case verbSurvey:
-		t, at, err = reconciler.Survey(ctx, t.Name)
-		st.Target = &t
-	case verbAdvance:
-		at, err = reconciler.Advance(ctx, t, r.Epochs.From, r.Epochs.To)
-	default:
-		out = &page{}
-		out.Holdings, out.Next, err = reconciler.Holdings(ctx, t.Name, r.Cursor)
-	}
-	return st, at, out, err
+// paged answers with a page of the inventory.
+func paged(holdings []provider.Holding, next string, err error) (answer, error) {
+	return answer{Page: &page{holdings, next}}, err
 }
 
 // fault answers that a temporary error occurred. It logs the error, which the worker does not see,

@@ -35,9 +35,6 @@ const (
 	verbDescribe    = "describe"
 )
 
-// reconciles lists the verbs of a reconciler.
-var reconciles = []string{verbSurvey, verbHoldings, verbAdvance}
-
 // A request is one call of the function inside. It holds secrets: it is never logged or stored.
 type request struct {
 	Version  int    `json:"version"`
@@ -154,14 +151,22 @@ func (r request) check() error {
 	if r.Version != version {
 		return errVersion
 	}
-	complete := map[string]bool{
-		verbProvision: r.Instance != nil, verbUpdate: r.Instance != nil, verbDeprovision: r.Instance != nil,
-		verbBind: r.Binding != nil, verbUnbind: r.Binding != nil, verbList: true,
-		verbQuarantine: r.Holding != nil, verbRelease: r.Holding != nil,
-		verbAdopt: r.Holding != nil && r.Former != nil, verbRefuses: r.Instance != nil, verbDescribe: r.Instance != nil,
-		verbSurvey: r.Epochs != nil, verbHoldings: r.Epochs != nil, verbAdvance: r.Epochs != nil,
+	complete := false
+	switch r.Verb {
+	case verbProvision, verbUpdate, verbDeprovision, verbRefuses, verbDescribe:
+		complete = r.Instance != nil
+	case verbBind, verbUnbind:
+		complete = r.Binding != nil
+	case verbQuarantine, verbRelease:
+		complete = r.Holding != nil
+	case verbAdopt:
+		complete = r.Holding != nil && r.Former != nil
+	case verbSurvey, verbHoldings, verbAdvance:
+		complete = r.Epochs != nil
+	case verbList:
+		complete = true
 	}
-	if !complete[r.Verb] {
+	if !complete {
 		return fmt.Errorf("verb %q is not known, or lacks what it is about", r.Verb)
 	}
 	return nil
