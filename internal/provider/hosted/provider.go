@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
 )
 
 // Options configure a Provider.
@@ -38,6 +39,14 @@ type Provider[C Host[V], V any] struct {
 	mu   sync.Mutex
 	kept map[string]C // with a pool, the ways to servers by their targets' names
 }
+
+// The provider of each engine embeds a Provider, and so has all of these abilities.
+var _ interface {
+	provider.Provider
+	provider.Adopter
+	provider.Describer
+	wired.Reconciler
+} = (*Provider[Host[any], any])(nil)
 
 // New makes a provider. It reaches no server yet. Close closes its connections.
 func New[C Host[V], V any](o Options, e Engine[C, V]) *Provider[C, V] {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
 )
@@ -37,19 +36,12 @@ type (
 	granted = hosted.Granted[seen]
 )
 
-var (
-	_ provider.Provider  = (*Provider)(nil)
-	_ provider.Adopter   = (*Provider)(nil)
-	_ provider.Describer = (*Provider)(nil)
-	_ wired.Reconciler   = (*Provider)(nil)
-)
-
 // New makes a provider without reaching any server. The caller ends it with Close.
 func New(o Options) *Provider {
 	p := &Provider{process: rand.Text()}
 	p.Provider = hosted.New(o.Options, hosted.Engine[server, seen]{
 		Open:  func(a hosted.Access, pool int) (server, error) { return openSQL(a, pool, p.Log) },
-		Close: server.Close, Class: classOf, Detail: p.detail,
+		Class: classOf, Detail: p.detail,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind, Restore: p.restore,
 		Facts: facts, Label: labelOf, Stands: stands, Relabel: relabelled, Enforce: enforce, Expel: p.expel,
 	})

@@ -15,7 +15,6 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
-	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
@@ -35,13 +34,6 @@ type (
 	granted = hosted.Granted[seen]
 )
 
-var (
-	_ provider.Provider  = (*Provider)(nil)
-	_ provider.Adopter   = (*Provider)(nil)
-	_ provider.Describer = (*Provider)(nil)
-	_ wired.Reconciler   = (*Provider)(nil)
-)
-
 // pageSize is the number of users that List reads for one page.
 const pageSize = 40
 
@@ -53,7 +45,7 @@ func New(o Options) *Provider {
 		Open: func(a hosted.Access, _ int) (*server, error) {
 			return &server{dial: func(ctx context.Context) (conn, error) { return p.dial(ctx, a) }}, nil
 		},
-		Close: (*server).Close, Class: classOf, Told: told,
+		Class: classOf, Told: told,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
 		Facts: facts, Label: labelOf, Stands: stands, Relabel: relabel, Enforce: enforce, Adopt: adopt,
 		Keep: func(ctx context.Context, s *server) error { return s.save(ctx) },
