@@ -52,22 +52,22 @@ func New(delay time.Duration, now func() time.Time) *Provider {
 
 // Provision implements provider.Provider.
 func (p *Provider) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.step(ctx, in.Operation, in.Parameters, in.Settings, in.State)
+	return p.step(ctx, in, in.Parameters, in.State)
 }
 
 // Update implements provider.Provider.
 func (p *Provider) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.step(ctx, in.Operation, in.Parameters, in.Settings, in.State)
+	return p.step(ctx, in, in.Parameters, in.State)
 }
 
 // Deprovision implements provider.Provider.
 func (p *Provider) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	return p.step(ctx, in.Operation, nil, in.Settings, in.State)
+	return p.step(ctx, in, nil, in.State)
 }
 
 // Bind implements provider.Provider.
 func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	st, err := p.step(ctx, b.Instance.Operation, b.Parameters, b.Instance.Settings, b.State)
+	st, err := p.step(ctx, b.Instance, b.Parameters, b.State)
 	if err == nil && st.Done {
 		st.Grant, err = grantOf(b)
 	}
@@ -76,7 +76,7 @@ func (p *Provider) Bind(ctx context.Context, b provider.Binding) (provider.Statu
 
 // Unbind implements provider.Provider.
 func (p *Provider) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	return p.step(ctx, b.Instance.Operation, nil, b.Instance.Settings, b.State)
+	return p.step(ctx, b.Instance, nil, b.State)
 }
 
 // Describe implements provider.Describer: the only thing that the demo can describe is the state of
@@ -86,9 +86,10 @@ func (p *Provider) Describe(ctx context.Context, in provider.Instance) (provider
 	return provider.Facts{Engine: "Demo", Region: "nowhere", Size: &size, SizeLimit: limits.State}, ctx.Err()
 }
 
-// step makes one step of an operation. The operation ends when the delay since its order is over.
+// step makes one step of the operation of an instance or its binding. The operation ends when the delay since
+// its order is over.
 func (p *Provider) step(
-	ctx context.Context, op provider.Operation, parameters json.RawMessage, fixed map[string]any, s provider.State,
+	ctx context.Context, in provider.Instance, parameters json.RawMessage, s provider.State,
 ) (st provider.Status, err error) {
 	if err := ctx.Err(); err != nil {
 		return st, err
@@ -97,13 +98,13 @@ func (p *Provider) step(
 	if err != nil {
 		return st, err
 	}
-	is := was
+	is, op := was, in.Operation
 	if !op.Kind.Deletes() {
 		if is.Asked, err = askedBy(parameters); err != nil {
 			return st, failed(op.Kind, err.Error())
 		}
 	}
-	plan, _ := settingsOf(fixed) // Check has refused settings that the demo does not understand
+	plan, _ := settingsOf(in.Settings) // Check has refused settings that the demo does not understand
 	delay := p.delay
 	switch {
 	case plan.Delay != nil:
@@ -197,11 +198,11 @@ var words = map[operation.Kind]struct{ doing, did, remedy string }{
 // failed returns a failure that leaves an instance as it was.
 func failed(kind operation.Kind, message string) *provider.Failure {
 	f := provider.Failf("%s %s", message, words[kind].remedy)
-	if kind == operation.Update || kind == operation.Deprovision {
+	switch kind {
+	case operation.Update:
+		f.InstanceUsable, f.UpdateRepeatable = new(true), new(true)
+	case operation.Deprovision:
 		f.InstanceUsable = new(true)
-	}
-	if kind == operation.Update {
-		f.UpdateRepeatable = new(true)
 	}
 	return f
 }
