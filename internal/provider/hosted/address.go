@@ -219,8 +219,7 @@ func ParseSecret(setting string, raw []byte, e AddressForm) (Access, error) {
 		return wrong("is of another engine", "name a secret whose engine is "+strings.Join(e.Names, " or "))
 	case s.Host == "" || s.User == "" || s.Password == "":
 		return wrong("lacks host, username or password", "put them in: a secret that RDS manages for its master user has no "+
-			"host, "+
-			"and the broker needs a login of its own")
+			"host, and the broker needs a login of its own")
 	}
 	port, err := portOf(s.Port.String(), e.Port)
 	public, err2 := portOf(s.PublicPort.String(), 0)

@@ -30,11 +30,9 @@ var (
 	Starting = Class{target.Starting, "it starts or stops, and is asked again: look at its log if that lasts"}
 	ReadOnly = Class{target.ReadOnly, "it takes no changes: it is a replica, or was made read-only. Have the " +
 		"settings lead to the one that takes them"}
-	Login = Class{target.Login, "it refuses the broker's login: give its name and its password of today in the " +
-		"settings"}
+	Login     = Class{target.Login, "it refuses the broker's login: give its name and its password of today in the settings"}
 	Full      = Class{target.Full, "it has no room left: give it disk or memory, and look at what fills it"}
-	Untrusted = Class{target.Certificate, "its certificate is not to be trusted: give the CA that signed it in the " +
-		"settings"}
+	Untrusted = Class{target.Certificate, "its certificate is not to be trusted: give the CA that signed it in the settings"}
 )
 
 // class returns an error's class.

@@ -118,9 +118,8 @@ func learn(recorded provider.Target, name, identity string) error {
 			Target: &provider.Target{Name: name, Identity: identity}, Description: "Found the server", After: time.Millisecond,
 		}}
 	}
-	return &target.Trouble{Kind: target.Other, Target: name, Message: fmt.Sprintf("it answers as %q, and this "+
-		"was made on "+
-		"%q: another server is at its address. Have the settings lead to the right one", identity, recorded.Identity)}
+	return &target.Trouble{Kind: target.Other, Target: name, Message: fmt.Sprintf("it answers as %q, and this was made on %q: "+
+		"another server is at its address. Have the settings lead to the right one", identity, recorded.Identity)}
 }
 
 // InUse reports whether the instance of the label is not retained: for its user, a retained

@@ -145,20 +145,17 @@ const crowded = "max number of clients"
 
 // classes maps the first word of a server's error to the class of the error.
 var classes = map[string]hosted.Class{
-	crowded: {Kind: target.Connections, Remedy: "the server takes no more connections: CLIENT LIST, on one that is " +
-		"still open, tells whose " +
-		"they are, and CLIENT KILL USER ends them. Where none is open, restart it with a greater maxclients"},
-	"NOAUTH":    hosted.Login,
-	"WRONGPASS": hosted.Login,
-	"NOPERM": {Kind: target.Rights, Remedy: "the broker's login may not do what it needs: make it as " +
-		"docs/valkey.md says"},
+	crowded: {Kind: target.Connections, Remedy: "the server takes no more connections: CLIENT LIST, on one that is still open, " +
+		"tells whose they are, and CLIENT KILL USER ends them. Where none is open, restart it with a greater maxclients"},
+	"NOAUTH":     hosted.Login,
+	"WRONGPASS":  hosted.Login,
+	"NOPERM":     {Kind: target.Rights, Remedy: "the broker's login may not do what it needs: make it as docs/valkey.md says"},
 	"LOADING":    hosted.Starting,
 	"BUSY":       {Kind: target.Silent, Remedy: "the server is busy with a script, and is asked again"},
 	"READONLY":   hosted.ReadOnly,
 	"MASTERDOWN": hosted.ReadOnly,
-	"OOM": {Kind: target.Full, Remedy: "the server has no memory left: raise maxmemory, or delete what is not " +
-		"needed"},
-	"MISCONF": {Kind: target.Full, Remedy: "the server cannot write its data to disk: look at its log"},
+	"OOM":        {Kind: target.Full, Remedy: "the server has no memory left: raise maxmemory, or delete what is not needed"},
+	"MISCONF":    {Kind: target.Full, Remedy: "the server cannot write its data to disk: look at its log"},
 }
 
 // word returns the first word of a server's error, crowded for a full server, and "" for any other error.
@@ -246,8 +243,7 @@ func (s *server) name(ctx context.Context, flags []string) (identity string, err
 	}
 	if slices.Contains(flags, "on") {
 		return "", fmt.Errorf("it has a user %s who may log in, and that name is for the server's identity: give that user "+
-			"another name, "+
-			"as docs/valkey.md says", userIdentity)
+			"another name, as docs/valkey.md says", userIdentity)
 	}
 	if _, err = s.do(ctx, "ACL", "SETUSER", userIdentity, "off", "&"+identityMark+rand.Text()); err == nil {
 		err = s.save(ctx)

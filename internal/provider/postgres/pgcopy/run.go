@@ -210,16 +210,14 @@ var reasons = []struct {
 	{"connection to server", true, "The server was not reached. Try again later."},
 	{"could not obtain lock", true, "Somebody holds a lock on a table for a long time. End that transaction, and try again."},
 	{"lock timeout", true, "Somebody holds a lock on a table for a long time. End that transaction, and try again."},
-	{"server version mismatch", false, "pg_dump is older than the server. " +
-		"Name the folder of the server's own programs, or of later ones, in LONGSHORE_POSTGRES_BIN, " +
-		"and start the broker again."},
+	{"server version mismatch", false, "pg_dump is older than the server. Name the folder of the server's own programs, or of " +
+		"later ones, in LONGSHORE_POSTGRES_BIN, and start the broker again."},
 	{"create extension", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the " +
 		"service."},
 	{"is not available", false, "It has an extension that cannot be made by users here. Drop it, or ask the operator of the " +
 		"service."},
 	{"permission denied", false, "It holds something that its owner role may not read or make: something of the server's " +
-		"superuser, or " +
-		"of a login that has left the owner's role. Give it to the owner role, or drop it."},
+		"superuser, or of a login that has left the owner's role. Give it to the owner role, or drop it."},
 	{"must be owner", false, "It holds something that does not belong to its owner role. Give it to the owner role, or drop it."},
 }
 
