@@ -11,6 +11,9 @@ import (
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
+// A Querier is asked by a look.
+type Querier = querier
+
 // Internals for tests of the package.
 var (
 	ClassOf    = classOf
@@ -104,7 +107,7 @@ func Defines(ctx context.Context, q querier, locked bool) (bool, error) {
 		l.record.details.Phase = ended
 	}
 	now := seen{logins: []login{l}}
-	err := lookAtDefiners(ctx, q, "d", &now)
+	err := job{ctx, q, names{database: "d"}}.lookAtDefiners(&now)
 	return now.logins[0].defines, err
 }
 

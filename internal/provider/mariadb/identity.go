@@ -30,7 +30,7 @@ func (s *sqlServer) proven(ctx context.Context, err error) error {
 	if !lacksTable(err) {
 		return err
 	}
-	there, failed := query(ctx, s.db, "SHOW TABLES")
+	there, failed := job{ctx, s.db, names{}}.query("SHOW TABLES")
 	switch {
 	case failed != nil:
 		return failed
@@ -86,7 +86,7 @@ func (s *sqlServer) said(ctx context.Context, broker string) (said hosted.Said, 
 
 // Advance implements hosted.Server.
 func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to target.Epoch) (bool, error) {
-	err := changed(ctx, s.db, "UPDATE brokers SET epoch = ?, mark = ? WHERE broker = ? AND epoch = ? AND mark = ?",
+	err := job{ctx, s.db, names{}}.changed("UPDATE brokers SET epoch = ?, mark = ? WHERE broker = ? AND epoch = ? AND mark = ?",
 		to.Count, to.Mark, broker, seen.Count, seen.Mark)
 	if errors.Is(err, hosted.ErrChanged) {
 		return false, nil

@@ -20,11 +20,13 @@ import (
 // A querier is a pool or one connection of it.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error)
 }
 
 // query reads the rows of a query as text.
-func query(ctx context.Context, q querier, text string, args ...any) (all [][]string, err error) {
-	rows, err := q.QueryContext(ctx, text, args...)
+func (j job) query(text string, args ...any) (all [][]string, err error) {
+	rows, err := j.QueryContext(j.ctx, text, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +44,8 @@ func query(ctx context.Context, q querier, text string, args ...any) (all [][]st
 }
 
 // records reads the records that a condition selects.
-func records(ctx context.Context, q querier, where string, args ...any) (all []record, err error) {
-	rows, err := query(ctx, q, "SELECT name, instance, serial, version, label, details FROM things "+where, args...)
+func (j job) records(where string, args ...any) (all []record, err error) {
+	rows, err := j.query("SELECT name, instance, serial, version, label, details FROM things "+where, args...)
 	for _, row := range rows {
 		r := record{name: row[0], instance: row[1], serial: row[2], version: row[3]}
 		var ok bool
@@ -58,7 +60,7 @@ func records(ctx context.Context, q querier, where string, args ...any) (all []r
 
 // List implements hosted.Host. It skips accounts that only stay until their instance is removed.
 func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
-	all, err := records(ctx, s.db, "WHERE broker = ? AND name > ? ORDER BY name LIMIT ?", broker, after, limit)
+	all, err := job{ctx, s.db, names{}}.records("WHERE broker = ? AND name > ? ORDER BY name LIMIT ?", broker, after, limit)
 	for _, r := range all {
 		if r.details.Phase != left {
 			page = append(page, hosted.Listed{Name: r.name, Label: r.label})
@@ -106,18 +108,18 @@ func tookLong(err error) bool {
 }
 
 // recorded reads the records of the instance and the logins with these names.
-func recorded(ctx context.Context, q querier, n names) (now seen, err error) {
-	which, args := "WHERE instance = ? ORDER BY name", []any{n.database}
-	if n.login != "" {
-		now.logins = []login{{name: n.login}}
-		which, args = "WHERE name IN (?, ?)", []any{n.database, n.login}
+func (j job) recorded() (now seen, err error) {
+	which, args := "WHERE instance = ? ORDER BY name", []any{j.database}
+	if j.login != "" {
+		now.logins = []login{{name: j.login}}
+		which, args = "WHERE name IN (?, ?)", []any{j.database, j.login}
 	}
-	all, err := records(ctx, q, which, args...)
+	all, err := j.records(which, args...)
 	for _, r := range all {
 		switch {
-		case r.name == n.database:
+		case r.name == j.database:
 			now.instance = r
-		case n.login != "":
+		case j.login != "":
 			now.logins[0].record = r
 		default:
 			now.logins = append(now.logins, login{name: r.name, record: r})
@@ -133,13 +135,13 @@ func (s *sqlServer) Look(ctx context.Context, t provider.Tags) (seen, error) {
 		return seen{}, err
 	}
 	defer func() { _ = c.Close() }()
-	n := namesOf(t)
-	now, err := recorded(ctx, c, n)
-	for _, look := range []func(context.Context, querier, string, *seen) error{
-		lookAtDatabase, lookAtLogins, lookAtSessions, lookAtGrants, lookAtEvents, lookAtDefiners,
+	j := job{ctx, c, namesOf(t)}
+	now, err := j.recorded()
+	for _, look := range []func(*seen) error{
+		j.lookAtDatabase, j.lookAtLogins, j.lookAtSessions, j.lookAtGrants, j.lookAtEvents, j.lookAtDefiners,
 	} {
 		if err == nil {
-			err = look(ctx, c, n.database, &now)
+			err = look(&now)
 		}
 	}
 	return now, err
@@ -162,19 +164,19 @@ func (now *seen) in() (list string, args []any) {
 	return "(" + strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ") + ")", args
 }
 
-func lookAtDatabase(ctx context.Context, q querier, database string, now *seen) error {
-	rows, err := query(ctx, q, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?", database)
+func (j job) lookAtDatabase(now *seen) error {
+	rows, err := j.query("SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?", j.database)
 	now.database = len(rows) > 0
 	return err
 }
 
 // lookAtLogins reads the accounts from the server's own table.
-func lookAtLogins(ctx context.Context, q querier, _ string, now *seen) error {
+func (j job) lookAtLogins(now *seen) error {
 	if len(now.logins) == 0 {
 		return nil
 	}
 	list, args := now.in()
-	rows, err := query(ctx, q, `SELECT user, IFNULL(JSON_VALUE(priv, '$.authentication_string'), ''),
+	rows, err := j.query(`SELECT user, IFNULL(JSON_VALUE(priv, '$.authentication_string'), ''),
 		IFNULL(JSON_VALUE(priv, '$.account_locked'), '0'), IFNULL(JSON_VALUE(priv, '$.ssl_type'), '0'),
 		IFNULL(JSON_VALUE(priv, '$.max_user_connections'), '0'), IFNULL(JSON_VALUE(priv, '$.max_statement_time'), '0')
 		FROM mysql.global_priv WHERE host = '%' AND user IN `+list, args...)
@@ -188,12 +190,12 @@ func lookAtLogins(ctx context.Context, q querier, _ string, now *seen) error {
 	return err
 }
 
-func lookAtSessions(ctx context.Context, q querier, _ string, now *seen) error {
+func (j job) lookAtSessions(now *seen) error {
 	if len(now.logins) == 0 {
 		return nil
 	}
 	list, args := now.in()
-	rows, err := query(ctx, q, "SELECT user, COUNT(*) FROM information_schema.processlist WHERE user IN "+list+
+	rows, err := j.query("SELECT user, COUNT(*) FROM information_schema.processlist WHERE user IN "+list+
 		" GROUP BY user", args...)
 	for _, row := range rows {
 		now.login(row[0]).sessions, _ = strconv.Atoi(row[1])
@@ -203,14 +205,14 @@ func lookAtSessions(ctx context.Context, q querier, _ string, now *seen) error {
 
 // lookAtGrants reads who has rights on the database by its exact name. Rights by a pattern are the operator's
 // business.
-func lookAtGrants(ctx context.Context, q querier, database string, now *seen) error {
-	rows, err := query(ctx, q, `SELECT user, host, MAX(may_read), MAX(may_write), MAX(may_schedule) FROM (
+func (j job) lookAtGrants(now *seen) error {
+	rows, err := j.query(`SELECT user, host, MAX(may_read), MAX(may_write), MAX(may_schedule) FROM (
 		SELECT user, host, select_priv AS may_read, insert_priv AS may_write, event_priv AS may_schedule
 		FROM mysql.db WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.tables_priv WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.columns_priv WHERE db = ? UNION ALL
 		SELECT user, host, '', '', '' FROM mysql.procs_priv WHERE db = ?) AS granted GROUP BY user, host`,
-		database, database, database, database)
+		j.database, j.database, j.database, j.database)
 	for _, row := range rows {
 		g, reads, writes, schedules := grantee{row[0], row[1]}, row[2] == "Y", row[3] == "Y", row[4] == "Y"
 		l := now.login(g.user)
@@ -241,12 +243,12 @@ func (now *seen) definedBy(definer string) *login {
 }
 
 // lookAtEvents looks only if some of the accounts are being removed.
-func lookAtEvents(ctx context.Context, q querier, database string, now *seen) error {
+func (j job) lookAtEvents(now *seen) error {
 	if !slices.ContainsFunc(now.logins, login.goes) {
 		return nil
 	}
-	rows, err := query(ctx, q, "SELECT definer, event_name FROM information_schema.events "+
-		"WHERE event_schema = ? AND status = 'ENABLED' ORDER BY event_name", database)
+	rows, err := j.query("SELECT definer, event_name FROM information_schema.events "+
+		"WHERE event_schema = ? AND status = 'ENABLED' ORDER BY event_name", j.database)
 	for _, row := range rows {
 		if l := now.definedBy(row[0]); l != nil {
 			l.events = append(l.events, row[1])
@@ -261,14 +263,14 @@ const definersTime = 5
 
 // lookAtDefiners looks only if some of the accounts are being removed: those are locked, so nobody can use
 // them however long it takes. If the search takes too long, all accounts count as definers.
-func lookAtDefiners(ctx context.Context, q querier, database string, now *seen) error {
+func (j job) lookAtDefiners(now *seen) error {
 	if !slices.ContainsFunc(now.logins, func(l login) bool { return l.exists && l.goes() }) {
 		return nil
 	}
-	rows, err := query(ctx, q, fmt.Sprintf("SET STATEMENT max_statement_time = %d FOR ", definersTime)+
+	rows, err := j.query(fmt.Sprintf("SET STATEMENT max_statement_time = %d FOR ", definersTime)+
 		`SELECT definer FROM information_schema.views WHERE table_schema = ? UNION
 		SELECT definer FROM information_schema.routines WHERE routine_schema = ? UNION
-		SELECT definer FROM information_schema.triggers WHERE trigger_schema = ?`, database, database, database)
+		SELECT definer FROM information_schema.triggers WHERE trigger_schema = ?`, j.database, j.database, j.database)
 	for _, row := range rows {
 		if l := now.definedBy(row[0]); l != nil {
 			l.defines = true

@@ -2,7 +2,6 @@ package mariadb
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -111,7 +110,7 @@ type grantee struct{ user, host string }
 
 // An act is one change. The comment of each type says what the act does, and what it needs.
 type act interface {
-	do(ctx context.Context, j job) error
+	do(j job) error
 }
 
 type (

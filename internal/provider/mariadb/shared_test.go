@@ -176,6 +176,7 @@ func TestDropsTakeTheirTime(t *testing.T) {
 
 // answers are a querier's, which counts what it is asked.
 type answers struct {
+	mariadb.Querier
 	err   error
 	asked int
 }

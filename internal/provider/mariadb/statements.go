@@ -37,15 +37,15 @@ func quoted(name string) string { return "`" + strings.ReplaceAll(name, "`", "``
 
 func account(name string) string { return quoted(name) + "@'%'" }
 
-// A job is a connection that holds the lock of an instance. The lock ends with the connection: another caller
-// gets the lock only after the statement of a dead caller has ended.
+// A job is the work of one call on the things with these names.
 type job struct {
-	*sql.Conn
+	ctx context.Context
+	querier
 	names
 }
 
-func (j job) run(ctx context.Context, statement string, args ...any) error {
-	_, err := j.ExecContext(ctx, statement, args...)
+func (j job) run(statement string, args ...any) error {
+	_, err := j.ExecContext(j.ctx, statement, args...)
 	return err
 }
 
@@ -58,7 +58,9 @@ func lockName(identity, database string) string {
 // lockWait is how many seconds a caller waits for another caller's job.
 const lockWait = 1
 
-// Do implements hosted.Host. One caller at a time works on an instance.
+// Do implements hosted.Host. One caller at a time works on an instance: its connection holds the instance's
+// lock. The lock ends with the connection: another caller gets the lock only after the statement of a dead
+// caller has ended.
 func (s *sqlServer) Do(ctx context.Context, t provider.Tags, now seen, a any) error {
 	c, err := s.db.Conn(ctx)
 	if err != nil {
@@ -74,7 +76,7 @@ func (s *sqlServer) Do(ctx context.Context, t provider.Tags, now seen, a any) er
 	if got.Int64 != 1 {
 		return hosted.ErrChanged
 	}
-	err = job{c, n}.act(ctx, now, a.(act))
+	err = job{ctx, c, n}.act(now, a.(act))
 	if _, unlock := c.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(?)", lock); unlock != nil {
 		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closing the connection frees the lock
 	}
@@ -82,8 +84,8 @@ func (s *sqlServer) Do(ctx context.Context, t provider.Tags, now seen, a any) er
 }
 
 // act makes the change, if the records are still as they were seen.
-func (j job) act(ctx context.Context, was seen, a act) error {
-	now, err := recorded(ctx, j, j.names)
+func (j job) act(was seen, a act) error {
+	now, err := j.recorded()
 	if err != nil {
 		return err
 	}
@@ -92,54 +94,52 @@ func (j job) act(ctx context.Context, was seen, a act) error {
 	}) {
 		return hosted.ErrChanged
 	}
-	return a.do(ctx, j)
+	return a.do(j)
 }
 
-func (a put) do(ctx context.Context, j job) error { return j.put(ctx, a.record) }
+func (a put) do(j job) error { return j.put(a.record) }
 
-func (a forget) do(ctx context.Context, j job) error {
-	return changed(ctx, j, "DELETE FROM things WHERE serial = ? AND version = ?", a.record.serial, a.record.version)
+func (a forget) do(j job) error {
+	return j.changed("DELETE FROM things WHERE serial = ? AND version = ?", a.record.serial, a.record.version)
 }
 
-func (a createDatabase) do(ctx context.Context, j job) error {
-	return j.run(ctx, "CREATE DATABASE IF NOT EXISTS "+quoted(j.database)+" CHARACTER SET utf8mb4 COLLATE "+a.collation+
+func (a createDatabase) do(j job) error {
+	return j.run("CREATE DATABASE IF NOT EXISTS " + quoted(j.database) + " CHARACTER SET utf8mb4 COLLATE " + a.collation +
 		" COMMENT 'Longshore keeps whose this is in its own database'")
 }
 
-func (a disableEvents) do(ctx context.Context, j job) error {
+func (a disableEvents) do(j job) error {
 	for _, event := range a.events {
-		if err := j.run(ctx, "ALTER EVENT "+quoted(j.database)+"."+quoted(event)+" DISABLE"); err != nil {
+		if err := j.run("ALTER EVENT " + quoted(j.database) + "." + quoted(event) + " DISABLE"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a openLogin) do(ctx context.Context, j job) error {
-	return j.run(ctx, "ALTER USER "+account(a.name)+identified(a.verifier)+requires(a.tls)+a.limits.with()+" ACCOUNT UNLOCK")
+func (a openLogin) do(j job) error {
+	return j.run("ALTER USER " + account(a.name) + identified(a.verifier) + requires(a.tls) + a.limits.with() + " ACCOUNT UNLOCK")
 }
 
-func (a limitLogin) do(ctx context.Context, j job) error {
-	return j.run(ctx, "ALTER USER "+account(a.name)+a.limits.with())
+func (a limitLogin) do(j job) error {
+	return j.run("ALTER USER " + account(a.name) + a.limits.with())
 }
 
-func (a unlockLogin) do(ctx context.Context, j job) error {
-	err := j.run(ctx, "ALTER USER "+account(a.name)+" ACCOUNT UNLOCK")
+func (a unlockLogin) do(j job) error {
+	err := j.run("ALTER USER " + account(a.name) + " ACCOUNT UNLOCK")
 	if err == nil && a.role == roleAll {
-		err = j.run(ctx, "GRANT EVENT ON "+quoted(j.database)+".* TO "+account(a.name))
+		err = j.run("GRANT EVENT ON " + quoted(j.database) + ".* TO " + account(a.name))
 	}
 	return err
 }
 
-func (a dropLogin) do(ctx context.Context, j job) error {
-	return j.run(ctx, "DROP USER IF EXISTS "+account(a.name))
+func (a dropLogin) do(j job) error {
+	return j.run("DROP USER IF EXISTS " + account(a.name))
 }
 
 // changed changes a row. It returns hosted.ErrChanged if no row meets the condition any more.
-func changed(ctx context.Context, q interface {
-	ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error)
-}, statement string, args ...any) error {
-	result, err := q.ExecContext(ctx, statement, args...)
+func (j job) changed(statement string, args ...any) error {
+	result, err := j.ExecContext(j.ctx, statement, args...)
 	if err != nil {
 		return err
 	}
@@ -149,43 +149,43 @@ func changed(ctx context.Context, q interface {
 	return nil
 }
 
-func (j job) put(ctx context.Context, r record) error {
+func (j job) put(r record) error {
 	details, err := json.Marshal(r.details)
 	if err != nil {
 		return err
 	}
 	if !r.exists() {
-		return j.run(ctx, "INSERT INTO things (name, instance, broker, version, label, details) VALUES (?, ?, ?, 1, ?, ?)",
+		return j.run("INSERT INTO things (name, instance, broker, version, label, details) VALUES (?, ?, ?, 1, ?, ?)",
 			r.name, r.instance, r.label.Broker, r.label.Text(), string(details))
 	}
-	return changed(ctx, j, "UPDATE things SET version = version + 1, label = ?, details = ? WHERE serial = ? AND version = ?",
+	return j.changed("UPDATE things SET version = version + 1, label = ?, details = ? WHERE serial = ? AND version = ?",
 		r.label.Text(), string(details), r.serial, r.version)
 }
 
 // It first ends all connections to the database, even an operator's, which would block the drop. The drop may
 // take longer than a step: the server goes on with it, and holds the lock meanwhile. Hazard: a drop that is
 // cut off has dropped nothing, so a database of many tables would never go away.
-func (dropDatabase) do(ctx context.Context, j job) error {
-	sessions, err := query(ctx, j, "SELECT id FROM information_schema.processlist WHERE db = ?", j.database)
+func (dropDatabase) do(j job) error {
+	sessions, err := j.query("SELECT id FROM information_schema.processlist WHERE db = ?", j.database)
 	if err != nil {
 		return err
 	}
 	for _, row := range sessions {
-		if err := j.run(ctx, "KILL CONNECTION "+row[0]); err != nil && classOf(err) != hosted.Busy {
+		if err := j.run("KILL CONNECTION " + row[0]); err != nil && classOf(err) != hosted.Busy {
 			return err
 		}
 	}
-	return j.run(ctx, "SET STATEMENT max_statement_time = 0 FOR DROP DATABASE IF EXISTS "+quoted(j.database))
+	return j.run("SET STATEMENT max_statement_time = 0 FOR DROP DATABASE IF EXISTS " + quoted(j.database))
 }
 
 // It revokes rights on tables and routines, too.
-func (a revoke) do(ctx context.Context, j job) error {
+func (a revoke) do(j job) error {
 	for _, g := range a.from {
 		who := quoted(g.user)
 		if g.host != "" { // a role has none
 			who += "@" + quoted(g.host)
 		}
-		given, err := query(ctx, j, `SELECT '', table_name, ? FROM mysql.tables_priv WHERE user = ? AND host = ? AND db = ? UNION
+		given, err := j.query(`SELECT '', table_name, ? FROM mysql.tables_priv WHERE user = ? AND host = ? AND db = ? UNION
 			SELECT CONCAT(routine_type, ' '), routine_name, ? FROM mysql.procs_priv WHERE user = ? AND host = ? AND db = ?`,
 			tablePrivileges, g.user, g.host, j.database, routinePrivileges, g.user, g.host, j.database)
 		if err != nil {
@@ -197,14 +197,14 @@ func (a revoke) do(ctx context.Context, j job) error {
 			rights = append(rights, row[2]+on, "GRANT OPTION"+on)
 		}
 		for _, right := range rights {
-			err := j.run(ctx, "REVOKE "+right+" FROM "+who)
+			err := j.run("REVOKE " + right + " FROM " + who)
 			if err != nil && classOf(err) != hosted.Busy { // the grantee has no right of that kind
 				return err
 			}
 		}
 	}
 	var now seen
-	if err := lookAtGrants(ctx, j, j.database, &now); err != nil {
+	if err := j.lookAtGrants(&now); err != nil {
 		return err
 	}
 	for _, g := range now.strangers {
@@ -218,25 +218,25 @@ func (a revoke) do(ctx context.Context, j job) error {
 
 // It completes an account that exists in part: in the end, the account has the rights of its role, and it
 // never has those of another role.
-func (a createLogin) do(ctx context.Context, j job) error {
+func (a createLogin) do(j job) error {
 	on := " ON " + quoted(j.database) + ".* "
 	given := privileges
 	if a.role == roleReadOnly {
 		given = readPrivileges
 	}
-	if err := j.run(ctx, "CREATE USER IF NOT EXISTS "+account(a.name)+identified(nobodys())+" ACCOUNT LOCK"); err != nil {
+	if err := j.run("CREATE USER IF NOT EXISTS " + account(a.name) + identified(nobodys()) + " ACCOUNT LOCK"); err != nil {
 		return err
 	}
-	if err := j.run(ctx, "REVOKE "+privileges+on+"FROM "+account(a.name)); err != nil && classOf(err) != hosted.Busy {
+	if err := j.run("REVOKE " + privileges + on + "FROM " + account(a.name)); err != nil && classOf(err) != hosted.Busy {
 		return err
 	}
-	return j.run(ctx, "GRANT "+given+on+"TO "+account(a.name))
+	return j.run("GRANT " + given + on + "TO " + account(a.name))
 }
 
 // It first revokes the right to events. Hazard: the server also runs the events of a locked account, each in
 // a session of its own, so there would always be sessions.
-func (a lockLogin) do(ctx context.Context, j job) error {
-	err := j.run(ctx, "REVOKE EVENT ON "+quoted(j.database)+".* FROM "+account(a.record.name))
+func (a lockLogin) do(j job) error {
+	err := j.run("REVOKE EVENT ON " + quoted(j.database) + ".* FROM " + account(a.record.name))
 	if err != nil && classOf(err) != hosted.Busy { // the account has no such right
 		return err
 	}
@@ -244,30 +244,30 @@ func (a lockLogin) do(ctx context.Context, j job) error {
 	if !a.keep {
 		password = identified(nobodys())
 	}
-	if err := j.run(ctx, "ALTER USER "+account(a.record.name)+password+" ACCOUNT LOCK"); err != nil {
+	if err := j.run("ALTER USER " + account(a.record.name) + password + " ACCOUNT LOCK"); err != nil {
 		return err
 	}
-	if err := (endSessions{a.record.name}).do(ctx, j); err != nil && !errors.Is(err, hosted.ErrGoesOn) {
+	if err := (endSessions{a.record.name}).do(j); err != nil && !errors.Is(err, hosted.ErrGoesOn) {
 		return err // the next look finds sessions that are left
 	}
 	if a.keep {
 		return nil
 	}
-	return j.put(ctx, a.record.in(ended))
+	return j.put(a.record.in(ended))
 }
 
 // It waits until the sessions are gone: they first roll back.
-func (a endSessions) do(ctx context.Context, j job) error {
+func (a endSessions) do(j job) error {
 	for range 20 {
-		if err := j.run(ctx, "KILL CONNECTION USER "+quoted(a.name)); err != nil {
+		if err := j.run("KILL CONNECTION USER " + quoted(a.name)); err != nil {
 			return err
 		}
 		var n int
-		err := j.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", a.name).Scan(&n)
+		err := j.QueryRowContext(j.ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", a.name).Scan(&n)
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := waiting.For(ctx, 20*time.Millisecond); err != nil {
+		if err := waiting.For(j.ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
