@@ -71,7 +71,7 @@ func relabel(now seen, t provider.Tags, to hosted.Label) any {
 	if t.Binding == "" {
 		return act{labelled(u.name, u.label)}
 	}
-	return act{append([]string{"ACL", "SETUSER", u.name}, channels(u.label, now.home)...)}
+	return act{entitled(u.name, u.label, now.home)}
 }
 
 // enforce returns the next act, or nil when the users of the bindings are on or off as the labels say. It
@@ -88,13 +88,12 @@ func enforce(now seen, t provider.Tags, _ hosted.Label) any {
 		switch shut := u.label.Locked != "" || now.own.label.Locked != ""; {
 		case u.label.Instance == "": // the user belongs to somebody else, and its name has the prefix by chance
 		case shut && !u.label.Out:
-			all = append(all, append([]string{"ACL", "SETUSER", u.name, "off"}, channels(u.label, now.home)...),
-				[]string{"CLIENT", "KILL", "USER", u.name})
+			all = append(all, entitled(u.name, u.label, now.home, "off"), []string{"CLIENT", "KILL", "USER", u.name})
 			u.label.Out = true
-			all = append(all, append([]string{"ACL", "SETUSER", u.name}, channels(u.label, now.home)...))
+			all = append(all, entitled(u.name, u.label, now.home))
 		case !shut && u.label.Out:
 			u.label.Out = false
-			all = append(all, append([]string{"ACL", "SETUSER", u.name, "on"}, channels(u.label, now.home)...))
+			all = append(all, entitled(u.name, u.label, now.home, "on"))
 		}
 	}
 	if len(all) == 0 {

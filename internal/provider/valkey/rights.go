@@ -63,10 +63,10 @@ func admit(n names, l label, r role, password string) act {
 	if r == readOnly {
 		keys = "%R~"
 	}
-	rules := []string{"ACL", "SETUSER", n.binding, "reset", "on", "#" + hex.EncodeToString(hash[:]), keys + prefix(n.home) + "*"}
-	rules = append(append(rules, channels(l, n.home)...), allowed...)
+	command := entitled(n.binding, l, n.home, "reset", "on", "#"+hex.EncodeToString(hash[:]), keys+prefix(n.home)+"*")
+	command = append(command, allowed...)
 	if r == readOnly {
-		rules = append(rules, readsOnly...)
+		command = append(command, readsOnly...)
 	}
-	return act{rules}
+	return act{command}
 }

@@ -102,9 +102,11 @@ func removed(users ...user) []string {
 	return command
 }
 
-// channels returns the rules of the channels that a binding's user may use, with the rule of its label.
-func channels(l label, home string) []string {
-	return []string{"resetchannels", l.rule(), "&" + prefix(home) + "*"}
+// entitled returns the command that writes the user of a binding: more rules, and then the channels that the
+// user may use, with its label.
+func entitled(name string, l label, home string, more ...string) []string {
+	command := append([]string{"ACL", "SETUSER", name}, more...)
+	return append(command, "resetchannels", l.rule(), "&"+prefix(home)+"*")
 }
 
 // A user is what the server has under a user's name: the user, or nothing.
