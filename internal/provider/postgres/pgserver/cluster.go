@@ -165,18 +165,12 @@ func (c Cluster) Ready(ctx context.Context, ended <-chan struct{}) error {
 
 var errEnded = errors.New("it has ended")
 
-// PID returns the server's process id from the server's own file; 0 if there is none.
+// PID returns the server's process id from the server's own file; 0 if the file has none.
 func (c Cluster) PID() int {
-	raw, err := os.ReadFile(filepath.Join(c.Data, filePID))
-	if err != nil {
-		return 0
-	}
+	raw, _ := os.ReadFile(filepath.Join(c.Data, filePID))
 	first, _, _ := strings.Cut(string(raw), "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil {
-		return 0
-	}
-	return max(pid, 0)
+	pid, _ := strconv.ParseUint(strings.TrimSpace(first), 10, 31)
+	return int(pid)
 }
 
 // Stop ends a server's process and waits until it is gone: first by a fast shutdown, which ends sessions and

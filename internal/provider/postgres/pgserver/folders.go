@@ -64,7 +64,7 @@ func makeFolders(dir string, a Account) error {
 	}
 	for _, name := range []string{dirSockets, dirLog} {
 		folder := filepath.Join(dir, name)
-		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
 		if err := a.Give(folder); err != nil {

@@ -142,8 +142,7 @@ func (r record) account(wanted string) (Account, error) {
 			return Account{}, advice.For("the PostgreSQL server", fmt.Sprintf("of this folder runs as %q", r.Account.Name),
 				"start the broker as that user, or as root")
 		}
-		_, err := FindAccount(wanted)
-		return Account{}, err
+		return FindAccount(wanted)
 	}
 	if !r.Account.IsOther() {
 		return r.Account, advice.For("the PostgreSQL server", "of this folder was made by a user other than root",
