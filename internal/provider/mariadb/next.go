@@ -7,12 +7,12 @@ import (
 
 // provision returns the next act until the instance is ready.
 func (w wanted) provision(now seen) (any, error) {
-	r, undeleted := now.instance, hosted.Undeleted(w.tags)
+	r, undeleted := now.instance, hosted.Undeleted(w.record.label.Tags)
 	switch {
 	case undeleted && !now.database:
 		return nil, hosted.Gone()
 	case !r.exists():
-		return put{w.record()}, nil
+		return put{w.record}, nil
 	case !now.database:
 		return createDatabase{r.details.Collation}, nil
 	case r.details.Phase != ready:
@@ -43,8 +43,9 @@ func (w wanted) update(now seen) (any, error) {
 			return limitLogin{l.name, w.limits}, nil
 		}
 	}
-	if r.details.Changed != w.operation || r.label.PlanID != w.planID {
-		r.details.Changed, r.label.PlanID = w.operation, w.planID
+	changed, plan := w.record.details.Changed, w.record.label.PlanID
+	if r.details.Changed != changed || r.label.PlanID != plan {
+		r.details.Changed, r.label.PlanID = changed, plan
 		return put{r}, nil
 	}
 	return nil, nil
@@ -101,7 +102,7 @@ func (l login) end(keep bool) any {
 
 // bind returns the next act until the binding is ready.
 func (w wantedBinding) bind(now seen) (any, error) {
-	l, r := now.logins[0], now.logins[0].record
+	l, r, role := now.logins[0], now.logins[0].record, w.record.details.Role
 	shut := r.label.Locked != "" || now.instance.label.Locked != "" // in quarantine
 	switch {
 	case now.instance.details.Phase != ready:
@@ -109,11 +110,12 @@ func (w wantedBinding) bind(now seen) (any, error) {
 	case !now.database: // some binding has dropped it, as every binding may
 		return createDatabase{now.instance.details.Collation}, nil
 	case !r.exists():
-		return put{w.record()}, nil
-	case l.goes():
-		return put{w.over(r)}, nil // the account goes on, with what runs as it
-	case !l.exists || l.granted != w.role && !shut:
-		return createLogin{l.name, w.role}, nil
+		return put{w.record}, nil
+	case l.goes(): // the account goes on, with what runs as it
+		w.record.serial, w.record.version = r.serial, r.version
+		return put{w.record}, nil
+	case !l.exists || l.granted != role && !shut:
+		return createLogin{l.name, role}, nil
 	case shut:
 		return nil, nil
 	case l.locked || l.verifier != w.verifier || l.limits != w.limits || l.tls != w.tls:

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -57,19 +56,19 @@ const defaultCollation = "utf8mb4_unicode_ci"
 
 // wanted is an instance as the request describes it.
 type wanted struct {
-	tags      provider.Tags
-	planID    string
-	operation string
-	now       time.Time
-	collation string
-	limits    limits
+	record record // the instance's first one
+	limits limits
 }
 
 // wanted reads an instance's parameters and its plan, and asks the server whether it has the collation. It
 // changes nothing.
 func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (wanted, error) {
-	w := wanted{tags: provider.TagsOf(in), planID: in.PlanID, operation: in.Operation.ID, now: p.Now(),
-		collation: defaultCollation}
+	tags := provider.TagsOf(in)
+	name := namesOf(tags).database
+	w := wanted{record: record{
+		name: name, instance: name, label: hosted.Label{Tags: tags, PlanID: in.PlanID, Created: p.Now()},
+		details: details{Phase: making, Changed: in.Operation.ID, Collation: defaultCollation},
+	}}
 	m, err := hosted.Recorded[settings](in.Snapshot)
 	if err != nil {
 		return w, err
@@ -82,7 +81,7 @@ func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (
 	if in.Operation.Kind == operation.Update {
 		return w, provider.Failf("The collation of a database stays as it is. Leave it out, and change that of its tables.")
 	}
-	w.collation = a.Collation
+	w.record.details.Collation = a.Collation
 	has := strings.Trim(a.Collation, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 	if has {
 		if has, err = at.Server.collation(ctx, a.Collation); err != nil {
@@ -97,22 +96,10 @@ func (p *Provider) wanted(ctx context.Context, at *site, in provider.Instance) (
 	return w, nil
 }
 
-// record returns the record of an instance that is about to be made.
-func (w wanted) record() record {
-	name := namesOf(w.tags).database
-	return record{
-		name: name, instance: name, label: hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now},
-		details: details{Phase: making, Changed: w.operation, Collation: w.collation},
-	}
-}
-
 // wantedBinding is a binding as the request describes it.
 type wantedBinding struct {
 	names              names
-	tags               provider.Tags
-	planID             string
-	now                time.Time
-	role               string
+	record             record // the binding's first one
 	password, verifier string
 	limits             limits
 	tls                bool
@@ -120,7 +107,12 @@ type wantedBinding struct {
 
 func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error) {
 	tags := hosted.BindingTags(b)
-	w = wantedBinding{names: namesOf(tags), tags: tags, planID: b.Instance.PlanID, now: p.Now(), role: roleAll}
+	w.names = namesOf(tags)
+	w.record = record{
+		name: w.names.login, instance: w.names.database,
+		label:   hosted.Label{Tags: tags, PlanID: b.Instance.PlanID, Created: p.Now()},
+		details: details{Phase: making, Role: roleAll},
+	}
 	m, err := hosted.Recorded[settings](b.Instance.Snapshot)
 	if err != nil {
 		return w, err
@@ -131,7 +123,7 @@ func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error
 		return w, err
 	}
 	if a.Role == roleReadOnly {
-		w.role = roleReadOnly
+		w.record.details.Role = roleReadOnly
 	}
 	if w.password, err = hosted.Password(b.Secret, w.names.login); err != nil {
 		return w, err
@@ -146,20 +138,4 @@ func verifierOf(password string) string {
 	once := sha1.Sum([]byte(password))
 	twice := sha1.Sum(once[:])
 	return "*" + strings.ToUpper(hex.EncodeToString(twice[:]))
-}
-
-// record returns the record of a binding that is about to be made.
-func (w wantedBinding) record() record {
-	return record{
-		name: w.names.login, instance: w.names.database,
-		label:   hosted.Label{Tags: w.tags, PlanID: w.planID, Created: w.now},
-		details: details{Phase: making, Role: w.role},
-	}
-}
-
-// over returns the new record to write over one that the account already has.
-func (w wantedBinding) over(r record) record {
-	fresh := w.record()
-	fresh.serial, fresh.version = r.serial, r.version
-	return fresh
 }
