@@ -47,6 +47,8 @@ const (
 // systemRoots stands in place of a file, for the certificates that the system trusts.
 const systemRoots = "system"
 
+const viaSocket = "; a folder of a Unix socket stands behind it, as ?host=/run/folder"
+
 const escaping = "; in user names and passwords, write what is neither letter nor digit as %40 for @, %2F for / and so on"
 
 // ParseURL parses the URL of a server. Setting names the place where the URL was given. No error
@@ -55,8 +57,7 @@ func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
 	u, err := url.Parse(raw)
 	if err != nil {
-		return wrong("is not a URL", "give one such as "+e.Example+escaping+"; a folder of a Unix socket stands behind it, as "+
-			"?host=/run/folder")
+		return wrong("is not a URL", "give one such as "+e.Example+escaping+viaSocket)
 	}
 	usual, known := e.Schemes[u.Scheme]
 	switch {
@@ -76,8 +77,7 @@ func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 	a.Password, _ = u.User.Password()
 	switch {
 	case a.Host == "":
-		return wrong("names no host", "give a URL such as "+e.Example+"; a folder of a Unix socket stands behind it, as "+
-			"?host=/run/folder")
+		return wrong("names no host", "give a URL such as "+e.Example+viaSocket)
 	case u.Hostname() != "" && query[queryHost] != "":
 		return wrong("names two hosts", "leave out the one behind ?")
 	case strings.Contains(a.Host, ","):

@@ -20,7 +20,6 @@ type Number struct {
 // readNumbers reads the settings of a plan that are numbers. It refuses settings that are neither
 // among the numbers nor among the others.
 func readNumbers(settings map[string]any, numbers []Number, others []string) error {
-	unknown := maps.Clone(settings)
 	names := slices.Clone(others)
 	for _, n := range numbers {
 		names = append(names, n.Name)
@@ -35,11 +34,10 @@ func readNumbers(settings map[string]any, numbers []Number, others []string) err
 		}
 		*n.Into = number
 	}
-	for _, name := range names {
-		delete(unknown, name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(unknown)) {
-		return advice.For(name, "is no setting of databases", "remove it, or write one of "+strings.Join(names, ", "))
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if !slices.Contains(names, name) {
+			return advice.For(name, "is no setting of databases", "remove it, or write one of "+strings.Join(names, ", "))
+		}
 	}
 	return nil
 }
