@@ -167,8 +167,6 @@ func (c *client) Describe(ctx context.Context, in provider.Instance) (provider.F
 	switch {
 	case err != nil:
 		return provider.Facts{}, err
-	case a.Failure != nil:
-		return provider.Facts{}, a.Failure
 	case a.Facts == nil:
 		return provider.Facts{}, errVersion
 	}
@@ -208,15 +206,13 @@ func (c *client) step(ctx context.Context, r request) (provider.Status, error) {
 	switch {
 	case err != nil:
 		return provider.Status{}, err
-	case a.Failure != nil:
-		return provider.Status{}, a.Failure
 	case a.Status == nil:
 		return provider.Status{}, errVersion
 	}
 	return *a.Status, nil
 }
 
-// call calls the function inside with one Invoke.
+// call calls the function inside with one Invoke. A failure of the provider inside is its error.
 func (c *client) call(ctx context.Context, r request) (answer, error) {
 	if err := ctx.Err(); err != nil {
 		return answer{}, err
@@ -238,12 +234,14 @@ func (c *client) call(ctx context.Context, r request) (answer, error) {
 	out, err := c.invoker.Invoke(ctx, &lambda.InvokeInput{
 		FunctionName: &c.Function, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: payload,
 	}, once)
-	switch {
-	case err != nil && refused(err):
-		return answer{}, fmt.Errorf("calling provider %q inside the VPC: %w", c.Provider, err)
-	case err != nil:
-		return answer{}, &unanswered{fmt.Errorf("calling provider %q inside the VPC: %w", c.Provider, err)}
-	case out.FunctionError != nil:
+	if err != nil {
+		failed := fmt.Errorf("calling provider %q inside the VPC: %w", c.Provider, err)
+		if refused(err) {
+			return answer{}, failed
+		}
+		return answer{}, &unanswered{failed}
+	}
+	if out.FunctionError != nil {
 		// The function may have died in the middle of a call of its own. Its error message may
 		// repeat its input, so it is dropped.
 		return answer{}, &unanswered{
@@ -266,6 +264,9 @@ func (c *client) call(ctx context.Context, r request) (answer, error) {
 			err = &unanswered{err}
 		}
 		return a, err
+	}
+	if a.Failure != nil {
+		return a, a.Failure
 	}
 	return a, nil
 }
