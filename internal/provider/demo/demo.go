@@ -25,6 +25,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/limits"
@@ -114,7 +115,7 @@ func (p *Provider) step(
 	case op.Synchronous:
 		delay = 0
 	}
-	fails := is.Asked.Fail.has(op.Kind) || plan.Fail.has(op.Kind)
+	fails := slices.Contains(is.Asked.Fail, op.Kind) || slices.Contains(plan.Fail, op.Kind)
 	if op.Kind.Deletes() {
 		if fails = fails && (was.Failed == "" || was.Failed == op.ID); fails {
 			is.Failed = op.ID

@@ -41,8 +41,6 @@ var everyKind = kinds{
 	operation.Provision, operation.Update, operation.Bind, operation.Deprovision, operation.Unbind,
 }
 
-func (k kinds) has(kind operation.Kind) bool { return slices.Contains(k, kind) }
-
 // UnmarshalJSON reads a kind, a list of kinds, or a boolean: true means the operation that the
 // parameter is given to, which is never a deletion.
 func (k *kinds) UnmarshalJSON(data []byte) error {
@@ -61,7 +59,7 @@ func (k *kinds) UnmarshalJSON(data []byte) error {
 		}
 	}
 	*k = some
-	if slices.ContainsFunc(some, func(one operation.Kind) bool { return !everyKind.has(one) }) {
+	if slices.ContainsFunc(some, func(one operation.Kind) bool { return !slices.Contains(everyKind, one) }) {
 		return errFail
 	}
 	return nil
