@@ -29,9 +29,6 @@ type Host[V any] interface {
 	// after the given one. It looks at limit names at most. Last is the name after which the next
 	// page begins; empty at the end.
 	List(ctx context.Context, broker, after string, limit int) (page []Listed, last string, err error)
-
-	// Close closes the connections.
-	Close()
 }
 
 // A Listed is an entry of the inventory.
@@ -59,6 +56,8 @@ func Wait(why string, after time.Duration) *Later {
 type Engine[C Host[V], V any] struct {
 	// Open prepares a connection; it reaches no server yet.
 	Open func(access Access, pool int) (C, error)
+	// Close closes the connections.
+	Close func(c C)
 	// Class returns what an error of the server calls for; Other where that does not depend on the
 	// engine.
 	Class func(err error) Class

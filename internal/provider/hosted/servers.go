@@ -30,7 +30,7 @@ func (p *Provider[C, V]) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, one := range p.kept {
-		one.Close()
+		p.Engine.Close(one)
 	}
 	clear(p.kept)
 }
@@ -44,7 +44,7 @@ func (p *Provider[C, V]) Reach(t provider.Target) (*Site[C, V], error) {
 	at := &Site[C, V]{Name: name, Access: access, Leave: func() {}, provider: p}
 	if p.Pool == 0 {
 		at.Server, err = p.Open(access, 0)
-		at.Leave = func() { at.Server.Close() }
+		at.Leave = func() { p.Engine.Close(at.Server) }
 		return at, err
 	}
 	p.mu.Lock()

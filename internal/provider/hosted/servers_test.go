@@ -72,6 +72,7 @@ func newServers(one *counted, pool int) (s *servers, opened *int) {
 	return hosted.New(hosted.Options{Broker: "b", Accesses: hosted.Accesses{"t": {Host: "h"}}, Pool: pool},
 		hosted.Engine[*counted, int]{
 			Open:   func(hosted.Access, int) (*counted, error) { *opened++; return one, nil },
+			Close:  (*counted).Close,
 			Class:  func(err error) hosted.Class { return classes[err] },
 			Label:  func(int, provider.Tags) (hosted.Label, bool) { return hosted.Label{}, false },
 			Stands: func(int, provider.Tags) bool { return false },
@@ -247,6 +248,7 @@ func TestListOfTargets(t *testing.T) {
 	p := hosted.New(hosted.Options{Page: 2, Accesses: hosted.Accesses{"a": {Host: "a"}, "b": {Host: "b"}, "d/e": {Host: "d/e"}}},
 		hosted.Engine[*counted, int]{
 			Open:  func(a hosted.Access, _ int) (*counted, error) { return held[a.Host], nil },
+			Close: (*counted).Close,
 			Class: func(error) hosted.Class { return hosted.Other },
 		})
 	var names, faults []string

@@ -34,7 +34,7 @@ var _ wired.Reconciler = (*Provider)(nil) // Survey is its own
 func New(o Options) *Provider {
 	p := &Provider{}
 	p.Provider = hosted.New(o, hosted.Engine[server, seen]{
-		Open: openSQL, Class: classOf, Told: told,
+		Open: openSQL, Close: server.Close, Class: classOf, Told: told,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
 		Facts: facts, Label: label, Stands: stands, Relabel: relabel, Enforce: enforce, Expel: p.expel,
 	})
@@ -44,6 +44,7 @@ func New(o Options) *Provider {
 // A server is a hosted.Host with a few more questions.
 type server interface {
 	hosted.Host[seen]
+	Close()
 
 	// collation reports whether the server has the collation for utf8mb4.
 	collation(ctx context.Context, name string) (bool, error)

@@ -41,7 +41,7 @@ func New(o Options) *Provider {
 	p := &Provider{process: rand.Text()}
 	p.Provider = hosted.New(o.Options, hosted.Engine[server, seen]{
 		Open:  func(a hosted.Access, pool int) (server, error) { return openSQL(a, pool, p.Log) },
-		Class: classOf, Detail: p.detail,
+		Close: server.Close, Class: classOf, Detail: p.detail,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind, Restore: p.restore,
 		Facts: facts, Label: labelOf, Stands: stands, Relabel: relabelled, Enforce: enforce, Expel: p.expel,
 	})

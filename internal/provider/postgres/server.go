@@ -52,6 +52,7 @@ func Names(t provider.Tags) []string {
 // A server is a hosted.Host with two more questions. Tests use one in memory that keeps the same promises.
 type server interface {
 	hosted.Host[seen]
+	Close()
 
 	// offers finds the locale with the given name, and which of the extensions the server has and users may
 	// create.

@@ -45,7 +45,7 @@ func New(o Options) *Provider {
 		Open: func(a hosted.Access, _ int) (*server, error) {
 			return &server{dial: func(ctx context.Context) (conn, error) { return p.dial(ctx, a) }}, nil
 		},
-		Class: classOf, Told: told,
+		Close: (*server).Close, Class: classOf, Told: told,
 		Provision: p.provision, Update: p.update, Deprovision: p.deprovision, Bind: p.bind, Unbind: p.unbind,
 		Facts: facts, Label: labelOf, Stands: stands, Relabel: relabel, Enforce: enforce, Adopt: adopt,
 		Keep: func(ctx context.Context, s *server) error { return s.save(ctx) },
