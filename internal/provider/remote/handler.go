@@ -112,44 +112,61 @@ func call(ctx context.Context, w wired.Provider, r request) (a answer, err error
 			return a, err
 		}
 	}
+	if lacks(w, r.Verb) {
+		return a, errLacks
+	}
 	var st provider.Status
 	a.Status = &st
-	switch {
-	case r.Verb == verbList:
+	switch r.Verb {
+	case verbList:
 		return paged(w.Inventory.List(ctx, r.Cursor))
-	case r.Verb == verbProvision:
+	case verbProvision:
 		st, err = w.Provider.Provision(ctx, *r.Instance)
-	case r.Verb == verbUpdate:
+	case verbUpdate:
 		st, err = w.Provider.Update(ctx, *r.Instance)
-	case r.Verb == verbDeprovision:
+	case verbDeprovision:
 		st, err = w.Provider.Deprovision(ctx, *r.Instance)
-	case r.Verb == verbBind:
+	case verbBind:
 		st, err = w.Provider.Bind(ctx, *r.Binding)
-	case r.Verb == verbUnbind:
+	case verbUnbind:
 		st, err = w.Provider.Unbind(ctx, *r.Binding)
-	case r.Verb == verbRefuses && w.Refuser == nil: // a provider without a Refuser refuses nothing
-	case r.Verb == verbRefuses:
-		err = w.Refuser.Refuses(ctx, *r.Instance)
-	case r.Verb == verbQuarantine && w.Quarantiner != nil:
+	case verbRefuses:
+		if w.Refuser != nil { // a provider without a Refuser refuses nothing
+			err = w.Refuser.Refuses(ctx, *r.Instance)
+		}
+	case verbQuarantine:
 		err = w.Quarantiner.Quarantine(ctx, *r.Holding)
-	case r.Verb == verbRelease && w.Quarantiner != nil:
+	case verbRelease:
 		err = w.Quarantiner.Release(ctx, *r.Holding)
-	case r.Verb == verbAdopt && w.Adopter != nil:
+	case verbAdopt:
 		err = w.Adopter.Adopt(ctx, *r.Holding, *r.Former)
-	case r.Verb == verbDescribe && w.Describer != nil:
+	case verbDescribe:
 		facts, err := w.Describer.Describe(ctx, *r.Instance)
 		return answer{Facts: &facts}, err
-	case r.Verb == verbSurvey && w.Reconciler != nil:
+	case verbSurvey:
 		st.Target = &provider.Target{}
 		*st.Target, a.Epoch, err = w.Reconciler.Survey(ctx, r.Epochs.Target.Name)
-	case r.Verb == verbHoldings && w.Reconciler != nil:
+	case verbHoldings:
 		return paged(w.Reconciler.Holdings(ctx, r.Epochs.Target.Name, r.Cursor))
-	case r.Verb == verbAdvance && w.Reconciler != nil:
+	case verbAdvance:
 		a.Epoch, err = w.Reconciler.Advance(ctx, r.Epochs.Target, r.Epochs.From, r.Epochs.To)
-	default:
-		err = errLacks
 	}
 	return a, err
+}
+
+// lacks reports whether the provider lacks the ability for a verb.
+func lacks(w wired.Provider, verb string) bool {
+	switch verb {
+	case verbQuarantine, verbRelease:
+		return w.Quarantiner == nil
+	case verbAdopt:
+		return w.Adopter == nil
+	case verbDescribe:
+		return w.Describer == nil
+	case verbSurvey, verbHoldings, verbAdvance:
+		return w.Reconciler == nil
+	}
+	return false
 }
 
 // paged answers with a page of the inventory.
