@@ -56,6 +56,50 @@ func config(a hosted.Access) (*pgxpool.Config, error) {
 	return settings, nil
 }
 
+// A sqlSession is a connection to a database, for the time of a call.
+type sqlSession struct {
+	ctx context.Context
+	c   *pgx.Conn
+}
+
+// script runs statements in one transaction, or a single statement that allows none. The server itself quotes
+// the arguments: %I is an identifier, %L a text.
+func (s sqlSession) script(text string, args ...string) error {
+	var ready string
+	if err := s.row("SELECT pg_catalog.format($1, VARIADIC $2::text[])", text, args).Scan(&ready); err != nil {
+		return err
+	}
+	return s.run(ready)
+}
+
+// run runs statements without changing them.
+func (s sqlSession) run(text string) error {
+	_, err := s.c.PgConn().Exec(s.ctx, text).ReadAll()
+	return err
+}
+
+// exec runs a statement with arguments.
+func (s sqlSession) exec(statement string, args ...any) error {
+	_, err := s.c.Exec(s.ctx, statement, args...)
+	return err
+}
+
+// row reads the only row of a query.
+func (s sqlSession) row(query string, args ...any) pgx.Row {
+	return s.c.QueryRow(s.ctx, query, args...)
+}
+
+// texts reads the rows of a query that selects a text.
+func (s sqlSession) texts(query string, args ...any) ([]string, error) {
+	return collect(s, pgx.RowTo[string], query, args...)
+}
+
+// collect reads the rows of a query.
+func collect[T any](s sqlSession, to pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
+	rows, _ := s.c.Query(s.ctx, query, args...) // the rows return its error
+	return pgx.CollectRows(rows, to)
+}
+
 // A sqlServer is a real server: it lends connections to the broker's own database, and opens new ones to
 // other databases.
 type sqlServer struct {
@@ -83,7 +127,7 @@ func openSQL(a hosted.Access, pool int, log *slog.Logger) (*sqlServer, error) {
 
 // with lends work a connection to the broker's own database. It closes the connection if work fails: the
 // connection may still hold a lock, or another role.
-func (s *sqlServer) with(ctx context.Context, work func(*pgx.Conn) error) error {
+func (s *sqlServer) with(ctx context.Context, work func(sqlSession) error) error {
 	c := s.one
 	if s.pool != nil {
 		held, err := s.pool.Acquire(ctx)
@@ -99,7 +143,7 @@ func (s *sqlServer) with(ctx context.Context, work func(*pgx.Conn) error) error 
 		}
 		s.one = c
 	}
-	err := work(c)
+	err := work(sqlSession{ctx, c})
 	if err != nil {
 		end(c)
 	}
@@ -107,7 +151,7 @@ func (s *sqlServer) with(ctx context.Context, work func(*pgx.Conn) error) error 
 }
 
 // inside opens a connection to another database for work, and closes it afterwards.
-func (s *sqlServer) inside(ctx context.Context, database string, work func(*pgx.Conn) error) error {
+func (s *sqlServer) inside(ctx context.Context, database string, work func(sqlSession) error) error {
 	cfg := s.cfg.Copy()
 	cfg.Database = database
 	c, err := pgx.ConnectConfig(ctx, cfg)
@@ -115,7 +159,7 @@ func (s *sqlServer) inside(ctx context.Context, database string, work func(*pgx.
 		return err
 	}
 	defer end(c)
-	return work(c)
+	return work(sqlSession{ctx, c})
 }
 
 func (s *sqlServer) Close() {

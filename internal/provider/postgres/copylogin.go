@@ -41,11 +41,11 @@ func admitCopy(ctx context.Context, d *sqlServer, broker string, side pgcopy.Sid
 	if err != nil {
 		return l, err
 	}
-	err = d.with(ctx, func(c *pgx.Conn) error {
+	err = d.with(ctx, func(c sqlSession) error {
 		var until string
-		found, err := standing(ctx, c, side.Login)
+		found, err := standing(c, side.Login)
 		if err == nil {
-			err = c.QueryRow(ctx, `SELECT (now() + $1::text::interval)::text`, copyValid).Scan(&until)
+			err = c.row(`SELECT (now() + $1::text::interval)::text`, copyValid).Scan(&until)
 		}
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func admitCopy(ctx context.Context, d *sqlServer, broker string, side pgcopy.Sid
 		if !found {
 			lines = append([]line{{"", `CREATE ROLE %1$I NOLOGIN; COMMENT ON ROLE %1$I IS %7$L`}}, lines...)
 		}
-		return work{ctx: ctx, c: c, names: names{broker: broker}}.asks(lines, side.Login, side.Owner, side.Database,
+		return work{sqlSession: c, names: names{broker: broker}}.asks(lines, side.Login, side.Owner, side.Database,
 			fmt.Sprint(readOnly), verifier, until, copyMark)
 	})
 	if err != nil {
@@ -73,20 +73,21 @@ func admitCopy(ctx context.Context, d *sqlServer, broker string, side pgcopy.Sid
 // caller must call it again. It leaves a role alone that is not the broker's.
 func evictCopy(ctx context.Context, d *sqlServer, side pgcopy.Side) (gone bool, err error) {
 	var holds []string
-	err = d.with(ctx, func(c *pgx.Conn) error {
-		found, err := standing(ctx, c, side.Login)
+	err = d.with(ctx, func(c sqlSession) error {
+		found, err := standing(c, side.Login)
 		if err != nil || !found {
 			gone = err == nil
 			return err
 		}
-		if err := shutOut(ctx, d, c, side.Login); err != nil {
+		w := work{sqlServer: d, sqlSession: c, names: names{login: side.Login}}
+		if err := w.shutOut(); err != nil {
 			return err
 		}
-		if holds, err = holding(ctx, d, c, side.Login); err != nil || len(holds) > 0 {
+		if holds, err = w.holding(); err != nil || len(holds) > 0 {
 			return err
 		}
 		gone = true
-		return script(ctx, c, `DROP ROLE %1$I`, side.Login)
+		return c.script(`DROP ROLE %1$I`, side.Login)
 	})
 	if errors.Is(err, errSessions) {
 		return false, nil
@@ -96,17 +97,17 @@ func evictCopy(ctx context.Context, d *sqlServer, side pgcopy.Side) (gone bool, 
 		if database == side.Database {
 			text += `REASSIGN OWNED BY %1$I TO %2$I; `
 		}
-		err = errors.Join(err, d.inside(ctx, database, func(c *pgx.Conn) error {
-			return script(ctx, c, text+`DROP OWNED BY %1$I; RESET ROLE`, side.Login, side.Owner)
+		err = errors.Join(err, d.inside(ctx, database, func(c sqlSession) error {
+			return c.script(text+`DROP OWNED BY %1$I; RESET ROLE`, side.Login, side.Owner)
 		}))
 	}
 	return gone, err
 }
 
 // standing reports whether the login of a copy exists.
-func standing(ctx context.Context, c *pgx.Conn, login string) (bool, error) {
+func standing(c sqlSession, login string) (bool, error) {
 	comment := ""
-	err := c.QueryRow(ctx, `SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = $1`,
+	err := c.row(`SELECT coalesce(shobj_description(oid, 'pg_authid'), '') FROM pg_roles WHERE rolname = $1`,
 		login).Scan(&comment)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -122,15 +123,15 @@ func standing(ctx context.Context, c *pgx.Conn, login string) (bool, error) {
 // Hazard: code of a tenant that the copy ran may have changed the login's password in a transaction that is
 // still open, or prepared. That transaction holds a lock on the role for as long as the tenant likes. So the
 // transaction is ended first, and the next call locks the login.
-func shutOut(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) error {
-	err := script(ctx, c, `ALTER ROLE %1$I NOLOGIN PASSWORD NULL`, login)
+func (w work) shutOut() error {
+	err := w.script(`ALTER ROLE %1$I NOLOGIN PASSWORD NULL`, w.names.login)
 	if err == nil || classOf(err) != hosted.Locked {
 		return err
 	}
-	if err := endCopy(ctx, c, login); err != nil {
+	if err := w.endCopy(); err != nil {
 		return err
 	}
-	if _, err := rollBackCopy(ctx, d, c, login); err != nil {
+	if _, err := w.rollBackCopy(); err != nil {
 		return err
 	}
 	return errSessions
@@ -138,22 +139,22 @@ func shutOut(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) error
 
 // rollBackCopy rolls back the login's prepared transactions, each in its database, and reports whether there
 // were any. They outlive the login's sessions, and block dropping both the login and the database.
-func rollBackCopy(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) (found bool, _ error) {
+func (w work) rollBackCopy() (found bool, _ error) {
 	type waiting struct{ GID, Database string }
-	prepared, err := collect(ctx, c, pgx.RowToStructByPos[waiting],
-		`SELECT gid, database::text FROM pg_prepared_xacts WHERE owner = $1`, login)
+	prepared, err := collect(w.sqlSession, pgx.RowToStructByPos[waiting],
+		`SELECT gid, database::text FROM pg_prepared_xacts WHERE owner = $1`, w.names.login)
 	if err != nil || len(prepared) == 0 {
 		return false, err
 	}
-	if err := script(ctx, c, `GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE`, login); err != nil {
+	if err := w.script(`GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE`, w.names.login); err != nil {
 		return false, err
 	}
 	for _, x := range prepared {
-		if err := d.inside(ctx, x.Database, func(c *pgx.Conn) error {
-			if err := script(ctx, c, `SET ROLE %1$I`, login); err != nil {
+		if err := w.inside(w.ctx, x.Database, func(c sqlSession) error {
+			if err := c.script(`SET ROLE %1$I`, w.names.login); err != nil {
 				return err
 			}
-			return script(ctx, c, `ROLLBACK PREPARED %1$L`, x.GID)
+			return c.script(`ROLLBACK PREPARED %1$L`, x.GID)
 		}); err != nil {
 			return false, err
 		}
@@ -162,29 +163,29 @@ func rollBackCopy(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) 
 }
 
 // endCopy ends the login's sessions, which takes a moment.
-func endCopy(ctx context.Context, c *pgx.Conn, login string) error {
-	return script(ctx, c, `GRANT %1$I TO CURRENT_USER WITH INHERIT TRUE;
+func (w work) endCopy() error {
+	return w.script(`GRANT %1$I TO CURRENT_USER WITH INHERIT TRUE;
 SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = %1$L;
-REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, login)
+REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, w.names.login)
 }
 
 // holding returns the databases in which the login has something, once its sessions and prepared transactions
 // have ended.
-func holding(ctx context.Context, d *sqlServer, c *pgx.Conn, login string) ([]string, error) {
+func (w work) holding() ([]string, error) {
 	var sessions int
-	err := c.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE usename = $1`, login).Scan(&sessions)
+	err := w.row(`SELECT count(*) FROM pg_stat_activity WHERE usename = $1`, w.names.login).Scan(&sessions)
 	if err != nil {
 		return nil, err
 	}
 	if sessions > 0 {
-		return nil, cmp.Or(endCopy(ctx, c, login), errSessions)
+		return nil, cmp.Or(w.endCopy(), errSessions)
 	}
-	if found, err := rollBackCopy(ctx, d, c, login); err != nil || found {
+	if found, err := w.rollBackCopy(); err != nil || found {
 		return nil, cmp.Or(err, errSessions)
 	}
-	return collect(ctx, c, pgx.RowTo[string], `
+	return w.texts(`
 SELECT DISTINCT d.datname::text FROM pg_shdepend s
 JOIN pg_database d ON d.oid = s.dbid JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.refclassid = 'pg_authid'::regclass AND r.rolname = $1
-AND s.classid <> 'pg_db_role_setting'::regclass`, login)
+AND s.classid <> 'pg_db_role_setting'::regclass`, w.names.login)
 }

@@ -33,8 +33,8 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 			if _, err := d.Identify(ctx, broker, true); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.with(ctx, func(c *pgx.Conn) error {
-				w := work{ctx: ctx, c: c, names: names{broker: broker, keeper: keeperFor(broker, owner)}}
+			if err := d.with(ctx, func(c sqlSession) error {
+				w := work{sqlSession: c, names: names{broker: broker, keeper: keeperFor(broker, owner)}}
 				return w.keep(owner, "CREATE ROLE %1$I NOLOGIN", owner)
 			}); err != nil {
 				t.Fatal(err)
@@ -73,8 +73,8 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 				}
 			}
 			var left int
-			if err := d.with(ctx, func(c *pgx.Conn) error {
-				return c.QueryRow(ctx, "SELECT count(*) FROM pg_prepared_xacts WHERE gid LIKE '%' || $1", login.Login).Scan(&left)
+			if err := d.with(ctx, func(c sqlSession) error {
+				return c.row("SELECT count(*) FROM pg_prepared_xacts WHERE gid LIKE '%' || $1", login.Login).Scan(&left)
 			}); err != nil || left > 0 {
 				t.Errorf("%d prepared transactions are left: %v", left, err)
 			}

@@ -39,7 +39,7 @@ const (
 // has the privileges of the roles in has.
 type emptying struct {
 	work
-	in   *pgx.Conn
+	in   sqlSession
 	has  []string
 	time context.Context // ends when the next step has to go on
 }
@@ -48,8 +48,8 @@ type emptying struct {
 // commits in the end. Any tenant may grant something to another tenant's roles, whose names it can read. Only
 // the grantor can revoke such a grant; anybody else gets a mere warning. So empty also lends the privileges
 // of all roles that own something in the database.
-func (w work) empty(in *pgx.Conn, do func(*emptying) error, roles ...string) error {
-	lent, err := collect(w.ctx, in, pgx.RowTo[string], `
+func (w work) empty(in sqlSession, do func(*emptying) error, roles ...string) error {
+	lent, err := in.texts(`
 SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.refclassid = 'pg_authid'::regclass
   AND s.deptype = 'o' AND r.rolname ~ '^ls[ob]' AND EXISTS (SELECT FROM pg_auth_members m JOIN pg_roles k ON k.oid = m.member
@@ -115,7 +115,7 @@ func (w work) disownIn(database, heir string, roles ...string) error {
 	if w.seen.owner.exists() {
 		lent = append(lent, w.names.owner) // bindings have their rights from it
 	}
-	return w.enter(database, func(c *pgx.Conn) error {
+	return w.enter(database, func(c sqlSession) error {
 		return w.empty(c, func(e *emptying) error {
 			for _, role := range roles {
 				text := `DROP OWNED BY %1$I`
@@ -128,7 +128,7 @@ func (w work) disownIn(database, heir string, roles ...string) error {
 				if err := e.close(role); err != nil {
 					return err
 				}
-				if err := script(w.ctx, c, text, role, heir); err != nil {
+				if err := c.script(text, role, heir); err != nil {
 					return err
 				}
 			}
@@ -140,14 +140,14 @@ func (w work) disownIn(database, heir string, roles ...string) error {
 // strangers revokes what the tenant has granted, in its database, to the roles of other tenants: once the
 // database is shut, those roles could not be emptied.
 func (w work) strangers() error {
-	strangers, err := collect(w.ctx, w.c, pgx.RowTo[string], `
+	strangers, err := w.texts(`
 SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid = 'pg_authid'::regclass AND s.deptype <> 'o'
   AND r.rolname ~ '^ls' AND r.rolname NOT IN ($2, $3) ORDER BY 1`, w.names.database, w.names.owner, w.names.reader)
 	if err != nil || len(strangers) == 0 {
 		return err
 	}
-	return w.enter(w.names.database, func(c *pgx.Conn) error {
+	return w.enter(w.names.database, func(c sqlSession) error {
 		return w.empty(c, func(e *emptying) error {
 			for _, role := range strangers {
 				if err := e.close(role); err != nil {
@@ -186,7 +186,7 @@ func (e *emptying) all(role, heir string, queries ...string) error {
 func (e *emptying) allOf(query, role, heir string) error {
 	var before []change
 	for size := batch; ; {
-		all, err := collect(e.ctx, e.in, pgx.RowToStructByPos[change], query, role, heir, readAtOnce)
+		all, err := collect(e.in, pgx.RowToStructByPos[change], query, role, heir, readAtOnce)
 		if err != nil || len(all) == 0 || reflect.DeepEqual(all, before) {
 			return err
 		}
@@ -224,7 +224,7 @@ func (e *emptying) make(some []change) error {
 		b.WriteString(c.Text + "; ")
 	}
 	lent = slices.DeleteFunc(distinct(lent), func(role string) bool { return slices.Contains(e.has, role) })
-	run := func() error { return run(e.ctx, e.in, b.String()+"RESET ROLE; COMMIT; BEGIN") }
+	run := func() error { return e.in.run(b.String() + "RESET ROLE; COMMIT; BEGIN") }
 	if len(lent) == 0 {
 		return e.undone(run())
 	}
@@ -234,7 +234,7 @@ func (e *emptying) make(some []change) error {
 // undone puts the session into a new transaction if the server has refused a statement.
 func (e *emptying) undone(err error) error {
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
-		err = errors.Join(err, run(context.WithoutCancel(e.ctx), e.in, "ROLLBACK; BEGIN"))
+		err = errors.Join(err, sqlSession{context.WithoutCancel(e.ctx), e.in.c}.run("ROLLBACK; BEGIN"))
 	}
 	return err
 }

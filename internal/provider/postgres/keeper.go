@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
@@ -67,7 +66,7 @@ func (w work) ready(lines []line, args ...string) (text string, keepers []string
 	for _, l := range lines {
 		roles, texts = append(roles, l.of), append(texts, l.text)
 	}
-	err = w.c.QueryRow(w.ctx, asking, roles, texts, args, keepersOf(w.names.broker), identitySchema(w.names.broker),
+	err = w.row(asking, roles, texts, args, keepersOf(w.names.broker), identitySchema(w.names.broker),
 		w.names.keeper).
 		Scan(&text, &keepers)
 	return text, keepers, err
@@ -80,7 +79,7 @@ func (w work) asks(lines []line, args ...string) error {
 	if err != nil {
 		return err
 	}
-	err = run(w.ctx, w.c, text)
+	err = w.run(text)
 	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != undefinedFunction {
 		return err
 	}
@@ -89,7 +88,7 @@ func (w work) asks(lines []line, args ...string) error {
 			return err
 		}
 	}
-	return run(w.ctx, w.c, text)
+	return w.run(text)
 }
 
 const undefinedFunction = "42883"
@@ -103,7 +102,7 @@ func (w work) keep(role, text string, args ...string) error {
 // becomes the keeper once, to make that function: the function's maker owns it.
 func (w work) hire(keeper string) error {
 	there := false
-	if err := w.c.QueryRow(w.ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, keeper).Scan(&there); err != nil {
+	if err := w.row(`SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, keeper).Scan(&there); err != nil {
 		return err
 	}
 	text := `GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE;
@@ -120,7 +119,7 @@ REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`
 		text = `CREATE ROLE %1$I NOLOGIN CREATEROLE; COMMENT ON ROLE %1$I IS 'it makes roles for Longshore';
 ` + text
 	}
-	return w.here(text, keeper, identitySchema(w.names.broker))
+	return w.script(text, keeper, identitySchema(w.names.broker))
 }
 
 // lent grants the broker's login the privileges of roles, and the right to become them, for the duration of
@@ -138,7 +137,7 @@ func (w work) lent(roles []string, while, then func() error) error {
 		keys[i] = keyOf("lent " + role)
 	}
 	slices.Sort(keys) // all steps lock in the same order: no deadlock
-	if _, err := w.c.Exec(w.ctx, "SELECT pg_advisory_lock(k) FROM unnest($1::bigint[]) k", keys); err != nil {
+	if err := w.exec("SELECT pg_advisory_lock(k) FROM unnest($1::bigint[]) k", keys); err != nil {
 		return err
 	}
 	err := w.asks(lend, roles...)
@@ -155,7 +154,7 @@ func (w work) lent(roles []string, while, then func() error) error {
 	if err == nil {
 		err = then()
 	}
-	_, unlocked := w.c.Exec(w.ctx, "SELECT pg_advisory_unlock(k) FROM unnest($1::bigint[]) k", keys)
+	unlocked := w.exec("SELECT pg_advisory_unlock(k) FROM unnest($1::bigint[]) k", keys)
 	return cmp.Or(err, unlocked)
 }
 
@@ -166,10 +165,10 @@ WHERE m.member = (SELECT oid FROM pg_roles WHERE rolname = session_user) AND sta
 
 // takeBack revokes the lent roles that no step uses.
 func (w work) takeBack() error {
-	roles, err := collect(w.ctx, w.c, pgx.RowTo[string], lentNow, keepersOf(w.names.broker))
+	roles, err := w.texts(lentNow, keepersOf(w.names.broker))
 	for _, role := range roles {
 		free := false
-		if err = w.c.QueryRow(w.ctx, "SELECT pg_try_advisory_lock($1)", keyOf("lent "+role)).Scan(&free); err != nil {
+		if err = w.row("SELECT pg_try_advisory_lock($1)", keyOf("lent "+role)).Scan(&free); err != nil {
 			return err
 		}
 		if !free {
@@ -178,7 +177,7 @@ func (w work) takeBack() error {
 		if err = w.keep(role, "REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER", role); err != nil {
 			return err
 		}
-		if _, err = w.c.Exec(w.ctx, "SELECT pg_advisory_unlock($1)", keyOf("lent "+role)); err != nil {
+		if err = w.exec("SELECT pg_advisory_unlock($1)", keyOf("lent "+role)); err != nil {
 			return err
 		}
 	}
@@ -186,13 +185,13 @@ func (w work) takeBack() error {
 }
 
 // lentIn is like lent, for work that is a single transaction in another session.
-func (w work) lentIn(c *pgx.Conn, roles []string, do func() error) error {
+func (w work) lentIn(c sqlSession, roles []string, do func() error) error {
 	return w.lent(roles, func() error {
-		if err := script(w.ctx, c, "BEGIN"); err != nil {
+		if err := c.script("BEGIN"); err != nil {
 			return err
 		}
 		return do()
-	}, func() error { return script(w.ctx, c, "COMMIT") })
+	}, func() error { return c.script("COMMIT") })
 }
 
 // backTimeout is how long revoking lent roles may take once the step's own time is over.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // The new login itself sets the role that it works as. A keeper's function may not do that, and if the
@@ -53,13 +51,13 @@ func (a openLogin) do(w work) error {
 // reader, something is left to do only if somebody has revoked a right, or has handed a thing over to the
 // owner role.
 func (w work) readable() error {
-	return w.enter(w.names.database, func(c *pgx.Conn) error {
+	return w.enter(w.names.database, func(c sqlSession) error {
 		text := ""
-		if err := c.QueryRow(w.ctx, lacking, w.names.owner, w.names.reader).Scan(&text); err != nil || text == "" {
+		if err := c.row(lacking, w.names.owner, w.names.reader).Scan(&text); err != nil || text == "" {
 			return err
 		}
 		return w.lentIn(c, []string{w.names.owner}, func() error {
-			return script(w.ctx, c, `SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.names.owner)
+			return c.script(`SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.names.owner)
 		})
 	})
 }
@@ -120,7 +118,7 @@ func (endSessions) do(w work) error {
 // column of names, for which the server would read all roles.
 func (w work) terminate(column string, of thing) error {
 	id := strconv.FormatUint(uint64(of.id), 10)
-	logins, err := collect(w.ctx, w.c, pgx.RowTo[string], `
+	logins, err := w.texts(`
 SELECT name FROM (SELECT DISTINCT pg_get_userbyid(usesysid)::text FROM pg_stat_activity
 WHERE `+column+` = $1::oid) of_all (name) WHERE name ~ '^lsb'`, id)
 	if err != nil || len(logins) == 0 {

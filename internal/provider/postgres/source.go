@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
@@ -201,9 +199,9 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 	var version int
 	var size int64
 	var extensions []string
-	err = real.inside(ctx, namesOf(t).database, func(c *pgx.Conn) error {
+	err = real.inside(ctx, namesOf(t).database, func(c sqlSession) error {
 		version = major(c)
-		return c.QueryRow(ctx, "SELECT pg_database_size(current_database()), ARRAY(SELECT extname::text FROM pg_extension)").
+		return c.row("SELECT pg_database_size(current_database()), ARRAY(SELECT extname::text FROM pg_extension)").
 			Scan(&size, &extensions)
 	})
 	switch {

@@ -30,11 +30,11 @@ func identityTable(broker string) string {
 
 // Identify implements hosted.Server.
 func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (now hosted.Said, err error) {
-	read := func(c *pgx.Conn) error {
+	read := func(c sqlSession) error {
 		if now = (hosted.Said{}); major(c) < oldest {
 			return errOld
 		}
-		err := c.QueryRow(ctx, "SELECT identity, epoch, mark FROM "+identityTable(broker)+" WHERE broker = $1", broker).
+		err := c.row("SELECT identity, epoch, mark FROM "+identityTable(broker)+" WHERE broker = $1", broker).
 			Scan(&now.Identity, &now.Epoch.Count, &now.Epoch.Mark)
 		e, ok := errors.AsType[*pgconn.PgError](err)
 		if errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
@@ -42,16 +42,16 @@ func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (no
 		}
 		return err
 	}
-	err = s.with(ctx, func(c *pgx.Conn) error {
+	err = s.with(ctx, func(c sqlSession) error {
 		if err := read(c); err != nil {
 			return err
 		}
-		line, err := timeline(ctx, c)
+		line, err := timeline(c)
 		if err != nil {
 			return err
 		}
 		if now.Identity == "" && write {
-			if err := script(ctx, c, `CREATE SCHEMA IF NOT EXISTS %1$I;
+			if err := c.script(`CREATE SCHEMA IF NOT EXISTS %1$I;
 CREATE TABLE IF NOT EXISTS %1$I.identity
   (broker text PRIMARY KEY, identity text NOT NULL, epoch bigint NOT NULL, mark text NOT NULL);
 INSERT INTO %1$I.identity VALUES (%2$L, %3$L, 1, '') ON CONFLICT DO NOTHING`,
@@ -81,9 +81,9 @@ var errStandby = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "it 
 
 // timeline returns the history that the server is on. It changes after a standby was promoted, or a backup
 // was restored from the log. It is empty if a managed service hides it.
-func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
+func timeline(c sqlSession) (line string, err error) {
 	standby := false
-	err = c.QueryRow(ctx, `SELECT pg_is_in_recovery(),
+	err = c.row(`SELECT pg_is_in_recovery(),
   CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END`).Scan(&standby, &line)
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == "42501" || e.Code == "0A000" || e.Code == "42883") {
 		return "", nil
@@ -96,30 +96,14 @@ func timeline(ctx context.Context, c *pgx.Conn) (line string, err error) {
 
 // Advance implements hosted.Server.
 func (s *sqlServer) Advance(ctx context.Context, broker string, seen, to target.Epoch) (did bool, err error) {
-	err = s.with(ctx, func(c *pgx.Conn) error {
-		tag, err := c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $4, mark = $5 WHERE broker = $1 AND epoch = $2 "+
+	err = s.with(ctx, func(c sqlSession) error {
+		tag, err := c.c.Exec(ctx, "UPDATE "+identityTable(broker)+" SET epoch = $4, mark = $5 WHERE broker = $1 AND epoch = $2 "+
 			"AND mark = $3",
 			broker, seen.Count, seen.Mark, to.Count, to.Mark)
 		did = err == nil && tag.RowsAffected() == 1
 		return err
 	})
 	return did, err
-}
-
-// script runs statements in one transaction, or a single statement that allows none. The server itself quotes
-// the arguments: %I is an identifier, %L a text.
-func script(ctx context.Context, c *pgx.Conn, text string, args ...string) error {
-	var ready string
-	if err := c.QueryRow(ctx, "SELECT pg_catalog.format($1, VARIADIC $2::text[])", text, args).Scan(&ready); err != nil {
-		return err
-	}
-	return run(ctx, c, ready)
-}
-
-// run runs statements without changing them.
-func run(ctx context.Context, c *pgx.Conn, text string) error {
-	_, err := c.PgConn().Exec(ctx, text).ReadAll()
-	return err
 }
 
 // looking reads all that a decision needs, in one statement. A session that is just beginning is not yet
@@ -172,16 +156,16 @@ WHERE x.owner = $3 OR x.owner = $1 AND x.database = $2 AND EXISTS (
 
 // Look implements hosted.Host.
 func (s *sqlServer) Look(ctx context.Context, t provider.Tags) (now seen, err error) {
-	err = s.with(ctx, func(c *pgx.Conn) error {
-		now, err = lookOn(ctx, c, namesOf(t))
+	err = s.with(ctx, func(c sqlSession) error {
+		now, err = lookOn(c, namesOf(t))
 		return err
 	})
 	return now, err
 }
 
-func lookOn(ctx context.Context, c *pgx.Conn, n names) (now seen, err error) {
+func lookOn(c sqlSession, n names) (now seen, err error) {
 	o, d, l := &now.owner, &now.database, &now.login
-	err = c.QueryRow(ctx, looking, n.owner, n.database, n.login, n.reader).Scan(&o.id, &o.comment,
+	err = c.row(looking, n.owner, n.database, n.login, n.reader).Scan(&o.id, &o.comment,
 		&d.id, &d.comment, &d.ours, &d.open, &d.limit, &d.prepared, &d.sessions,
 		&l.id, &l.comment, &l.canLogin, &l.sessions, &l.prepared, &l.holds, &o.holds)
 	return now, err
@@ -206,34 +190,33 @@ func keyOf(name string) int64 {
 // session: it is held while the server still runs the statement of a dead caller.
 func (s *sqlServer) Do(ctx context.Context, t provider.Tags, was seen, a any) error {
 	n := namesOf(t)
-	return s.with(ctx, func(c *pgx.Conn) error {
+	return s.with(ctx, func(c sqlSession) error {
 		key, locked := lockKey(n), false
-		if err := c.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", key).Scan(&locked); err != nil {
+		if err := c.row("SELECT pg_try_advisory_lock($1)", key).Scan(&locked); err != nil {
 			return err
 		}
 		if !locked {
 			return hosted.ErrChanged
 		}
-		now, err := lookOn(ctx, c, n)
+		now, err := lookOn(c, n)
 		if err != nil {
 			return err
 		}
 		if !now.same(was) {
 			return hosted.ErrChanged
 		}
-		if err := a.(act).do(work{sqlServer: s, ctx: ctx, c: c, names: n, seen: now}); err != nil {
+		if err := a.(act).do(work{sqlServer: s, sqlSession: c, names: n, seen: now}); err != nil {
 			return err
 		}
-		_, err = c.Exec(ctx, "SELECT pg_advisory_unlock($1)", key)
-		return err
+		return c.exec("SELECT pg_advisory_unlock($1)", key)
 	})
 }
 
 func (s *sqlServer) offers(ctx context.Context, name string, extensions []string) (has offer, err error) {
-	err = s.with(ctx, func(c *pgx.Conn) error {
+	err = s.with(ctx, func(c sqlSession) error {
 		var l locale
 		// to_jsonb reads the column of ICU's locales, whose name differs between versions.
-		err := c.QueryRow(ctx, `SELECT collprovider::text, coalesce(collcollate, ''), coalesce(collctype, ''),
+		err := c.row(`SELECT collprovider::text, coalesce(collcollate, ''), coalesce(collctype, ''),
   coalesce(to_jsonb(c)->>'colllocale', to_jsonb(c)->>'colliculocale', '')
 FROM pg_collation c WHERE collname = $1 AND collnamespace = 'pg_catalog'::regnamespace
   AND collencoding IN (-1, pg_char_to_encoding('UTF8'))
@@ -244,7 +227,7 @@ FROM pg_collation c WHERE collname = $1 AND collnamespace = 'pg_catalog'::regnam
 		case !errors.Is(err, pgx.ErrNoRows):
 			return err
 		}
-		return c.QueryRow(ctx, `SELECT ARRAY(SELECT a.name::text FROM pg_available_extensions a
+		return c.row(`SELECT ARRAY(SELECT a.name::text FROM pg_available_extensions a
 JOIN pg_available_extension_versions v ON v.name = a.name AND v.version = a.default_version
 WHERE v.trusted AND a.name = ANY($1) ORDER BY 1)`, extensions).Scan(&has.extensions)
 	})
@@ -267,14 +250,11 @@ ORDER BY name LIMIT $2`
 
 // List implements hosted.Host.
 func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
-	err = s.with(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, listing, after, limit)
-		if err != nil {
-			return err
-		}
+	err = s.with(ctx, func(c sqlSession) error {
+		rows, _ := c.c.Query(ctx, listing, after, limit) // the rows return its error
 		var name, comment string
 		read := 0
-		_, err = pgx.ForEachRow(rows, []any{&name, &comment}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&name, &comment}, func() error {
 			if read++; read == limit {
 				last = name
 			}
@@ -289,9 +269,9 @@ func (s *sqlServer) List(ctx context.Context, broker, after string, limit int) (
 }
 
 func (s *sqlServer) usage(ctx context.Context, name string) (u usage, err error) {
-	err = s.with(ctx, func(c *pgx.Conn) error {
-		u.version, _, _ = strings.Cut(c.PgConn().ParameterStatus("server_version"), " ")
-		err := c.QueryRow(ctx, `SELECT pg_database_size(d.oid),
+	err = s.with(ctx, func(c sqlSession) error {
+		u.version, _, _ = strings.Cut(c.c.PgConn().ParameterStatus("server_version"), " ")
+		err := c.row(`SELECT pg_database_size(d.oid),
   (SELECT count(*) FROM pg_stat_activity a WHERE a.datid = d.oid AND a.usename ~ '^lsb')
 FROM pg_database d WHERE d.datname = $1`, name).Scan(&u.size, &u.sessions)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -303,7 +283,7 @@ FROM pg_database d WHERE d.datname = $1`, name).Scan(&u.size, &u.sessions)
 }
 
 // major returns the major version of the server.
-func major(c *pgx.Conn) int { return majorOf(c.PgConn().ParameterStatus("server_version")) }
+func major(c sqlSession) int { return majorOf(c.c.PgConn().ParameterStatus("server_version")) }
 
 // majorOf reads the major version from a server's version, such as 17.11 or 18beta1.
 func majorOf(version string) (n int) {

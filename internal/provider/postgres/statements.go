@@ -17,20 +17,10 @@ import (
 // A work is one act on a real server, made under the lock of the thing.
 type work struct {
 	*sqlServer
-	ctx   context.Context
-	c     *pgx.Conn // in the broker's own database
-	names names
-	seen  seen
+	sqlSession // in the broker's own database
+	names      names
+	seen       seen
 }
-
-// collect reads the rows of a query.
-func collect[T any](ctx context.Context, c *pgx.Conn, to pgx.RowToFunc[T], query string, args ...any) ([]T, error) {
-	rows, _ := c.Query(ctx, query, args...) // the rows return its error
-	return pgx.CollectRows(rows, to)
-}
-
-// here runs statements in the broker's own database, in one transaction.
-func (w work) here(text string, args ...string) error { return script(w.ctx, w.c, text, args...) }
 
 // enter lends do a session in another database.
 //
@@ -38,13 +28,13 @@ func (w work) here(text string, args ...string) error { return script(w.ctx, w.c
 // and nobody gets into a retained database. So enter lifts the limit, or opens the database, until its
 // session is connected. If the step dies in between, the next step sets the limit again (seen.bounded), and a
 // retained database stays safe because nobody has the right to connect to it.
-func (w work) enter(database string, do func(*pgx.Conn) error) error {
+func (w work) enter(database string, do func(sqlSession) error) error {
 	return w.enterDespite(database, nil, do)
 }
 
-func (w work) enterDespite(database string, lifted []hosted.Class, do func(*pgx.Conn) error) error {
+func (w work) enterDespite(database string, lifted []hosted.Class, do func(sqlSession) error) error {
 	entered := false
-	inside := func(c *pgx.Conn) error {
+	inside := func(c sqlSession) error {
 		entered = true
 		return do(c)
 	}
@@ -59,7 +49,7 @@ func (w work) enterDespite(database string, lifted []hosted.Class, do func(*pgx.
 	case crowded:
 		limit := w.seen.owner.details().connections()
 		if database != w.names.database { // the database of another tenant, which has granted something
-			err := w.c.QueryRow(w.ctx, `SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit)
+			err := w.row(`SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit)
 			if err != nil {
 				return err
 			}
@@ -68,11 +58,11 @@ func (w work) enterDespite(database string, lifted []hosted.Class, do func(*pgx.
 	default:
 		return err
 	}
-	alter := func(how string) error { return w.here("ALTER DATABASE %1$I "+how, database) }
+	alter := func(how string) error { return w.script("ALTER DATABASE %1$I "+how, database) }
 	if err := alter(lift); err != nil {
 		return err
 	}
-	err = w.enterDespite(database, append(lifted, why), func(c *pgx.Conn) error {
+	err = w.enterDespite(database, append(lifted, why), func(c sqlSession) error {
 		entered = true
 		if err := alter(back); err != nil {
 			return err
@@ -86,7 +76,7 @@ func (w work) enterDespite(database string, lifted []hosted.Class, do func(*pgx.
 }
 
 func (a setLimit) do(w work) error {
-	return w.here(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, w.names.database, strconv.Itoa(a.limit))
+	return w.script(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, w.names.database, strconv.Itoa(a.limit))
 }
 
 func (a createOwner) do(w work) error {
@@ -106,12 +96,12 @@ func (a createDatabase) do(w work) error {
 			text, args = " LOCALE_PROVIDER libc LC_COLLATE %3$L LC_CTYPE %4$L", append(args, l.collate, l.ctype)
 		}
 	}
-	return w.here("CREATE DATABASE %1$I TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false CONNECTION LIMIT %2$s"+
+	return w.script("CREATE DATABASE %1$I TEMPLATE template0 ENCODING 'UTF8' ALLOW_CONNECTIONS false CONNECTION LIMIT %2$s"+
 		text, args...)
 }
 
 func (a openDatabase) do(w work) error {
-	return w.here(`REVOKE ALL ON DATABASE %1$I FROM PUBLIC;
+	return w.script(`REVOKE ALL ON DATABASE %1$I FROM PUBLIC;
 GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %1$I TO %2$I;
 GRANT CONNECT ON DATABASE %1$I TO %4$I;
 COMMENT ON DATABASE %1$I IS %3$L;
@@ -119,8 +109,8 @@ ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.
 }
 
 func (a configure) do(w work) error {
-	err := w.enter(w.names.database, func(c *pgx.Conn) error {
-		if err := script(w.ctx, c, `REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I;
+	err := w.enter(w.names.database, func(c sqlSession) error {
+		if err := c.script(`REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I;
 GRANT USAGE ON SCHEMA public TO %2$I`, w.names.owner, w.names.reader); err != nil || len(a.extensions) == 0 {
 			return err
 		}
@@ -140,9 +130,9 @@ GRANT USAGE ON SCHEMA public TO %2$I`, w.names.owner, w.names.reader); err != ni
 }
 
 // extend makes extensions as the owner role.
-func (w work) extend(c *pgx.Conn, names []string) error {
+func (w work) extend(c sqlSession, names []string) error {
 	for _, name := range names {
-		if err := script(w.ctx, c, `SET LOCAL ROLE %1$I; CREATE EXTENSION IF NOT EXISTS %2$I SCHEMA public; RESET ROLE`,
+		if err := c.script(`SET LOCAL ROLE %1$I; CREATE EXTENSION IF NOT EXISTS %2$I SCHEMA public; RESET ROLE`,
 			w.names.owner, name); err != nil {
 			return err
 		}
@@ -161,14 +151,14 @@ func (dropOwner) do(w work) error {
 // must be rolled back in its own database, as its owner, and outside a transaction.
 func (w work) rollBack(which string, args ...any) error {
 	type waiting struct{ GID, Database, Owner string }
-	all, err := collect(w.ctx, w.c, pgx.RowToStructByPos[waiting], which, args...)
+	all, err := collect(w.sqlSession, pgx.RowToStructByPos[waiting], which, args...)
 	if err != nil {
 		return err
 	}
 	for _, x := range all {
-		err := w.enter(x.Database, func(c *pgx.Conn) error {
-			return w.lent([]string{x.Owner}, func() error { return script(w.ctx, c, `SET ROLE %1$I`, x.Owner) },
-				func() error { return script(w.ctx, c, `ROLLBACK PREPARED %1$L`, x.GID) })
+		err := w.enter(x.Database, func(c sqlSession) error {
+			return w.lent([]string{x.Owner}, func() error { return c.script(`SET ROLE %1$I`, x.Owner) },
+				func() error { return c.script(`ROLLBACK PREPARED %1$L`, x.GID) })
 		})
 		if err != nil {
 			return err
@@ -218,7 +208,7 @@ func (w work) drop() error {
 	dropped := make(chan error, 1)
 	go func() {
 		defer end(c)
-		dropped <- script(context.WithoutCancel(w.ctx), c, `DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
+		dropped <- sqlSession{context.WithoutCancel(w.ctx), c}.script(`DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
 	}()
 	select {
 	case err := <-dropped:
@@ -263,7 +253,7 @@ func (a relabel) do(w work) error {
 
 // members returns the logins that are members of the owner role or of the readers' role.
 func (w work) members() ([]string, error) {
-	return collect(w.ctx, w.c, pgx.RowTo[string], `SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
+	return w.texts(`SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
 JOIN pg_roles r ON r.oid = m.roleid
 WHERE r.rolname IN ($1, $2) AND m.member::regrole::text ~ '^lsb'`, w.names.owner, w.names.reader)
 }
