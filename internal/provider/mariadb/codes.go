@@ -37,7 +37,7 @@ var classes = byNumber(map[hosted.Class][]uint16{
 	// event; the operation was aborted.
 	hosted.Busy: {1007, 1008, 1062, 1094, 1141, 1396, 1539, 4162},
 	// 1213 is a deadlock.
-	hosted.Locked: {1205, 1213, tookTooLong},
+	hosted.Locked: {1205, 1213, tooLong},
 	// The server shuts down, the network failed (up to 1161), or somebody has ended the session.
 	hosted.Away: {1053, 1077, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 2002, 2006, 2013},
 	// A password that is wrong or has expired; a locked account; a server that demands TLS.
@@ -79,14 +79,20 @@ func classOf(err error) hosted.Class {
 	return hosted.Other
 }
 
-// tookTooLong is the error number of a statement that the server has ended because it ran too long.
-const tookTooLong = 1969
-
 const (
+	noTable = 1146
+	tooLong = 1969
 	// syntaxError is an error whose text repeats a part of the statement, which may hold a password's hash.
 	syntaxError = 1064
 	// lacksColumn means that the broker's own tables are not of this version.
 	lacksColumn = 1054
+)
+
+var (
+	// errNoTable is the server's answer that a table does not exist.
+	errNoTable = &mysql.MySQLError{Number: noTable}
+	// errTooLong is the server's answer to a statement that it has ended because it ran too long.
+	errTooLong = &mysql.MySQLError{Number: tooLong}
 )
 
 // told returns the error without the statement in it.

@@ -7,18 +7,9 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
-
-const noTable = 1146
-
-func lacksTable(err error) bool {
-	e, is := errors.AsType[*mysql.MySQLError](err)
-	return is && e.Number == noTable
-}
 
 // errUnopened says that the server denies that an existing table exists.
 var errUnopened = errors.New("the server says of a table that is there that it is not")
@@ -27,7 +18,7 @@ var errUnopened = errors.New("the server says of a table that is there that it i
 // claims that the table does not exist, so that everything the broker ever made would seem gone. To list
 // tables, it reads its folder, and says truthfully that it cannot.
 func (s *sqlServer) proven(ctx context.Context, err error) error {
-	if !lacksTable(err) {
+	if !errors.Is(err, errNoTable) {
 		return err
 	}
 	there, failed := job{ctx, s.db, names{}}.query("SHOW TABLES")
@@ -43,10 +34,10 @@ func (s *sqlServer) proven(ctx context.Context, err error) error {
 // Identify implements hosted.Server.
 func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (said hosted.Said, err error) {
 	said, err = s.said(ctx, broker)
-	switch {
-	case lacksTable(err) && !write:
+	switch none := errors.Is(err, errNoTable); {
+	case none && !write:
 		return said, nil
-	case lacksTable(err):
+	case none:
 		err = s.prepare(ctx)
 	case err != nil || said.Identity != "" || !write:
 		return said, err

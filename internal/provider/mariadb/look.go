@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
@@ -92,19 +90,13 @@ func (s *sqlServer) usage(ctx context.Context, database string) (version string,
 	err = s.db.QueryRowContext(ctx, fmt.Sprintf("SET STATEMENT max_statement_time = %d FOR ", sizeTime)+
 		`SELECT CAST(IFNULL(SUM(data_length + index_length), 0) AS SIGNED) FROM information_schema.tables
 		WHERE table_schema = ?`, database).Scan(size)
-	if tookLong(err) {
+	if errors.Is(err, errTooLong) {
 		size, err = nil, nil
 	}
 	if err == nil {
 		err = s.db.QueryRowContext(ctx, "SELECT SUBSTRING_INDEX(@@version, '-', 1)").Scan(&version)
 	}
 	return version, size, err
-}
-
-// tookLong reports whether the server has ended the statement because it ran too long.
-func tookLong(err error) bool {
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && e.Number == tookTooLong
 }
 
 // recorded reads the records of the instance and the logins with these names.
@@ -276,7 +268,7 @@ func (j job) lookAtDefiners(now *seen) error {
 			l.defines = true
 		}
 	}
-	if !tookLong(err) {
+	if !errors.Is(err, errTooLong) {
 		return err
 	}
 	for i := range now.logins {
