@@ -101,10 +101,10 @@ func open(t *testing.T, r platforms.Registry) *desk {
 		Platforms: d.known, Throttle: rates.New(0, d.Now), Now: d.Now, NewID: func() string { return "id" }, Log: log,
 		Offerings: offerings, Broker: &d.clerk,
 	}, pages.Options{
-		Console: pages.Console{Reads: d.records, Offerings: offerings,
+		Console: pages.Console{Offerings: offerings,
 			Registry: func(context.Context) (platforms.Registry, error) { return d.known.Registry(), nil }},
 		Records: d.records, Plans: pagestest.Plans{}, Names: d.data, Keys: &pages.Keys{Table: d.data},
-		SignOn: web.SignOn(d.known, d.records, origin, d.Now), Now: d.Now, Log: log,
+		SignOn: web.SignOn(d.known, origin, d.Now), Now: d.Now, Log: log,
 		Inquire: func(context.Context, workflow.Inquiry) error { return nil },
 	}))
 	t.Cleanup(d.server.Close)

@@ -166,9 +166,9 @@ func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledg
 		Now: now, NewID: app.NewID, Log: b.log, Metrics: b.Metrics,
 	}, pages.Options{
 		Records: records, Plans: b.offered, Names: losable, Keys: &pages.Keys{Table: losable},
-		Inquire: b.engine.Inquire, SignOn: web.SignOn(known, records, s.Origin, now), Now: now, Log: b.log,
+		Inquire: b.engine.Inquire, SignOn: web.SignOn(known, s.Origin, now), Now: now, Log: b.log,
 		Console: pages.Console{
-			Reads: records, Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
+			Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
 			Acts: acts.Acts{Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID,
 				OperationTimeout: app.OperationTimeout},
 		},

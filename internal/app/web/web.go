@@ -48,8 +48,8 @@ func isPage(path string) bool {
 }
 
 // SignOn lets the logins of a registry open sessions.
-func SignOn(known *platforms.Kept, apis pages.APIs, origin string, now func() time.Time) *pages.SignOn {
-	return &pages.SignOn{APIs: apis, Registry: known.Registry, Origin: originOf(origin), Finder: &signon.Finder{Now: now}}
+func SignOn(known *platforms.Kept, origin string, now func() time.Time) *pages.SignOn {
+	return &pages.SignOn{Registry: known.Registry, Origin: originOf(origin), Finder: &signon.Finder{Now: now}}
 }
 
 // originOf returns where browsers reach the broker: the configured origin, or the one that API

@@ -18,7 +18,6 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
-	"github.com/longshore/longshore/internal/records/ledger"
 )
 
 // PrefixConsole begins the path of every page of the console.
@@ -29,27 +28,10 @@ const (
 	pathLeaveConsole = PrefixConsole + "/leave"
 )
 
-// Reads is the part of the ledger that the console reads; package ledger documents the methods.
-// Each reads an index, and none the whole table.
-type Reads interface {
-	Instances(ctx context.Context, platform, cursor string, limit int) (page []lifecycle.Key, next string, _ error)
-	Due(ctx context.Context, before time.Time, cursor string) (found []ledger.Due, next string, err error)
-	Reports(ctx context.Context, since time.Time) ([]ledger.Report, error)
-	Inventory(ctx context.Context) (ledger.Inventory, error)
-}
-
-// Acts carries out the acts of a session that may act; see package acts.
-type Acts interface {
-	Retry(ctx context.Context, token string, attempt int) (acts.Done, error)
-	Settle(ctx context.Context, token, message string) (acts.Done, error)
-	Release(ctx context.Context, key lifecycle.Key) (acts.Done, error)
-	Discard(ctx context.Context, key lifecycle.Key) (acts.Done, error)
-}
-
-// Console is what the operator's console needs besides what the page of an instance needs.
+// Console is what the operator's console needs besides what the page of an instance needs. It
+// reads indexes of the records, and never the whole table.
 type Console struct {
-	Reads     Reads
-	Acts      Acts
+	Acts      acts.Acts // of a session that may act
 	Offerings func() []catalog.Offering
 	Registry  func(ctx context.Context) (platforms.Registry, error)
 }
@@ -195,7 +177,7 @@ func gather[T any](v *visit, read func(cursor string) ([]T, string, error), take
 // due returns a reader of the records that the reaper is to look at within the given time.
 func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record, string, error) {
 	return func(cursor string) (all []lifecycle.Record, next string, err error) {
-		page, next, err := v.Console.Reads.Due(v.r.Context(), v.now.Add(until), cursor)
+		page, next, err := v.Records.Due(v.r.Context(), v.now.Add(until), cursor)
 		for _, d := range page {
 			if d.Record != nil {
 				all = append(all, *d.Record)
@@ -207,7 +189,7 @@ func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record
 
 // existing reads a page of the instances that exist, the latest first.
 func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, err error) {
-	keys, next, err := v.Console.Reads.Instances(v.r.Context(), "", cursor, mostRows)
+	keys, next, err := v.Records.Instances(v.r.Context(), "", cursor, mostRows)
 	all, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
 	var reading sync.WaitGroup
 	for n, k := range keys {

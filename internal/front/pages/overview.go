@@ -90,9 +90,9 @@ func (v *visit) count() (c count) {
 
 func (v *visit) overview() (int, g.Node) {
 	c := v.count()
-	inventory, err := v.Console.Reads.Inventory(v.r.Context())
+	inventory, err := v.Records.Inventory(v.r.Context())
 	v.note(err)
-	reports, err := v.Console.Reads.Reports(v.r.Context(), v.now.Add(-lately))
+	reports, err := v.Records.Reports(v.r.Context(), v.now.Add(-lately))
 	v.note(err)
 	var swept, counted *ledger.Report
 	for i, r := range reports {

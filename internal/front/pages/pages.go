@@ -25,6 +25,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 )
 
 // Prefix begins the path of every page.
@@ -40,33 +41,18 @@ const (
 	pathScript   = Prefix + "/script.js"
 )
 
-// Records is the part of the ledger that the pages need; package ledger documents the methods.
-type Records interface {
-	Record(ctx context.Context, key lifecycle.Key, now time.Time) (lifecycle.Record, error)
-	Bindings(ctx context.Context, instance lifecycle.Key, after string, most int) (
-		found []lifecycle.Record, passed string, err error)
-	History(ctx context.Context, instance lifecycle.Key, cursor string, limit int) (page []lifecycle.Entry, next string, _ error)
-	Facts(ctx context.Context, instance lifecycle.Key) (ledger.Facts, error)
-	Commit(ctx context.Context, changes ...ledger.Change) error
-}
-
 // Plans looks up a plan; it returns false for a plan that has left the catalog.
 type Plans interface {
 	Plan(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 }
 
-// Names decrypts the name that people gave an instance, and who asked for an operation; both are
-// empty once they cannot be read any more.
-type Names interface {
-	Names(ctx context.Context, i lifecycle.Record) (lifecycle.Names, error)
-	Who(ctx context.Context, e lifecycle.Entry) (string, error)
-}
-
 // Options configure a Server.
 type Options struct {
-	Records Records
+	Records *ledger.Ledger
 	Plans   Plans
-	Names   Names
+	// Names decrypts the name that people gave an instance, and who asked for an operation; both are
+	// empty once they cannot be read any more.
+	Names   *datakey.Vault
 	Keys    *Keys
 	Console Console
 	Broker  Broker

@@ -26,14 +26,8 @@ const PathCallback = Prefix + "/callback"
 // attemptTime is how long a person may take to sign on.
 const attemptTime = 10 * time.Minute
 
-// APIs is the part of the ledger that a sign-on needs; package ledger documents the method.
-type APIs interface {
-	PlatformAPI(ctx context.Context, platform string) (ledger.PlatformAPI, error)
-}
-
 // A SignOn opens sessions by means of logins.
 type SignOn struct {
-	APIs APIs
 	// Registry returns the logins of the platforms and the operator's login.
 	Registry func() platforms.Registry
 	// Origin returns where browsers reach the broker; empty if it is not known.
@@ -110,7 +104,7 @@ func (s *Server) loginOf(ctx context.Context, of Scope) (on *signon.Login, recor
 	case record.State == lifecycle.Absent:
 		return nil, record, errNoLogin
 	}
-	api, err := s.SignOn.APIs.PlatformAPI(ctx, of.Platform)
+	api, err := s.Records.PlatformAPI(ctx, of.Platform)
 	if err != nil {
 		return nil, record, err
 	}
@@ -231,7 +225,7 @@ func (s *Server) Locate(ctx context.Context, platform platforms.Identity, locati
 		s.located.Store(platform.ID, location) // one line in the log per location, not per request
 		return
 	}
-	was, err := s.SignOn.APIs.PlatformAPI(ctx, platform.ID)
+	was, err := s.Records.PlatformAPI(ctx, platform.ID)
 	if err == nil && was.Origin != origin {
 		was.Origin = origin
 		err = s.Records.Commit(ctx, ledger.Put(was))

@@ -19,7 +19,6 @@ import (
 // Console is the console over records, with two platforms. Started is told of each execution.
 func Console(records *ledger.Ledger, now func() time.Time, id func() string, started func(workflow.Ref)) pages.Console {
 	return pages.Console{
-		Reads: records,
 		Acts: acts.Acts{Records: records, Now: now, NewID: id, OperationTimeout: time.Hour,
 			Start: func(_ context.Context, ref workflow.Ref) error { started(ref); return nil }},
 		Offerings: func() []catalog.Offering {

@@ -60,9 +60,9 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 		NewID: app.NewID, Log: p.Log, Metrics: p.Metrics,
 	}, pages.Options{
 		Records: records, Plans: offered, Names: losable, Keys: &pages.Keys{Table: losable}, Now: app.Now,
-		Inquire: engine.Inquire, SignOn: web.SignOn(known, records, "", app.Now), Log: p.Log,
+		Inquire: engine.Inquire, SignOn: web.SignOn(known, "", app.Now), Log: p.Log,
 		Console: pages.Console{
-			Reads: records, Offerings: offered.Offerings, Registry: secret.Registry,
+			Offerings: offered.Offerings, Registry: secret.Registry,
 			Acts: acts.Acts{Records: records, Start: engine.Start, Now: app.Now, NewID: app.NewID,
 				OperationTimeout: app.OperationTimeout},
 		},
