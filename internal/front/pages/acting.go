@@ -129,13 +129,9 @@ func home(r lifecycle.Record) string {
 
 // asked finds the act that a request names, and its record. If the act is not possible, it returns
 // a page that says so.
-func (v *visit) asked() (a act, r lifecycle.Record, status int, page g.Node) {
-	refuse := func(status int, title, why string) (act, lifecycle.Record, int, g.Node) {
-		_, page := v.page(title, false, h.P(g.Text(why)))
-		return a, r, status, page
-	}
+func (v *visit) asked() (a act, r lifecycle.Record, page g.Node) {
 	if !v.acts {
-		return refuse(http.StatusForbidden, "This session only reads",
+		return a, r, v.instead(http.StatusForbidden, "This session only reads",
 			"Open the console by the link that `longshore console --act` prints, and do it there.")
 	}
 	token, err := lifecycle.ParseToken(v.r.FormValue("token"))
@@ -144,22 +140,22 @@ func (v *visit) asked() (a act, r lifecycle.Record, status int, page g.Node) {
 		v.note(err)
 	}
 	if err != nil {
-		return refuse(http.StatusNotFound, "There is no such operation", "Open it from one of the lists.")
+		return a, r, v.instead(http.StatusNotFound, "There is no such operation", "Open it from one of the lists.")
 	}
 	for _, a := range v.actsOn(r) {
 		if a.name == v.r.FormValue("do") && r.Operation.ID == token.Operation {
-			return a, r, 0, nil
+			return a, r, nil
 		}
 	}
-	return refuse(http.StatusConflict, "Nothing was done", "What was asked for cannot be done to it any more: "+
+	return a, r, v.instead(http.StatusConflict, "Nothing was done", "What was asked for cannot be done to it any more: "+
 		"it has changed meanwhile. Look at it again.")
 }
 
 // ask shows the page that asks for confirmation of an act.
-func (v *visit) ask() (int, g.Node) {
-	a, r, status, page := v.asked()
+func (v *visit) ask() g.Node {
+	a, r, page := v.asked()
 	if page != nil {
-		return status, page
+		return page
 	}
 	hidden := func(name, value string) g.Node { return h.Input(h.Type("hidden"), h.Name(name), h.Value(value)) }
 	return v.page(a.title, false,
@@ -174,23 +170,21 @@ func (v *visit) ask() (int, g.Node) {
 }
 
 // act carries out the act that its page has asked about.
-func (v *visit) act() (int, g.Node) {
-	a, r, status, page := v.asked()
+func (v *visit) act() g.Node {
+	a, r, page := v.asked()
 	if page != nil {
-		return status, page
+		return page
 	}
 	back := h.P(h.Class("pager"), h.A(h.Href(home(r)), g.Text("Look at it")), h.A(h.Href("overview"), g.Text("Overview")))
 	done, err := a.do(v, r)
 	if refusal := (*acts.Refusal)(nil); errors.As(err, &refusal) {
 		why := strings.ToUpper(refusal.Message[:1]) + refusal.Message[1:] + "."
-		_, page := v.page("Nothing was done", false, h.P(g.Text(why)), back)
-		return http.StatusConflict, page
+		return v.instead(http.StatusConflict, "Nothing was done", why, back)
 	}
 	if err != nil {
 		v.note(err)
-		_, page := v.page("It is not known whether it was done", false,
-			h.P(g.Text("The broker could not record it. Look at it again: doing it twice does no harm.")), back)
-		return http.StatusServiceUnavailable, page
+		return v.instead(http.StatusServiceUnavailable, "It is not known whether it was done",
+			"The broker could not record it. Look at it again: doing it twice does no harm.", back)
 	}
 	return v.page(a.did, false, g.If(done.Note != "", h.P(g.Text("It "+done.Note+"."))), back)
 }

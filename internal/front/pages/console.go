@@ -52,7 +52,7 @@ var parts = []struct{ path, name string }{
 
 // routeConsole adds the console's pages.
 func (s *Server) routeConsole(mux *http.ServeMux) {
-	for path, show := range map[string]func(*visit) (int, g.Node){
+	for path, show := range map[string]func(*visit) g.Node{
 		"overview": (*visit).overview, "instances": (*visit).instances, "instance": (*visit).instance,
 		"operations": (*visit).operations, "upgrades": (*visit).upgrades, "quarantine": (*visit).quarantine,
 		"retained": (*visit).retained, "offerings": (*visit).offerings, "costs": (*visit).costs, "platforms": (*visit).platforms,
@@ -73,16 +73,17 @@ type visit struct {
 	r      *http.Request
 	now    time.Time
 	part   string
+	status int     // of the answer
 	acts   bool    // the session may act
 	busy   bool    // the page is about to change
 	unread []error // errors of reads that failed; the rest of the page is shown
 }
 
 // visited wraps a page so that only sessions of the console see it.
-func (s *Server) visited(part string, show func(*visit) (int, g.Node)) http.HandlerFunc {
+func (s *Server) visited(part string, show func(*visit) g.Node) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		v := &visit{Server: s, r: r, now: s.Now(), part: part}
+		v := &visit{Server: s, r: r, now: s.Now(), part: part, status: http.StatusOK}
 		sees, acting, err := s.roles(r, Scope{Console: true})
 		v.acts = acting != nil
 		switch {
@@ -91,11 +92,11 @@ func (s *Server) visited(part string, show func(*visit) (int, g.Node)) http.Hand
 		case !sees:
 			s.signOn(w, r, Scope{Console: true}, consoleSignIn())
 		default:
-			status, page := show(v)
+			page := show(v)
 			if err := errors.Join(v.unread...); err != nil {
 				s.Log.ErrorContext(r.Context(), "the console cannot read everything", "error", err)
 			}
-			s.show(w, r, status, page)
+			s.show(w, r, v.status, page)
 		}
 	}
 }
@@ -111,12 +112,12 @@ func consoleSignIn() g.Node {
 }
 
 // page renders a page of the console; a live page updates itself.
-func (v *visit) page(title string, live bool, body ...g.Node) (int, g.Node) {
+func (v *visit) page(title string, live bool, body ...g.Node) g.Node {
 	role := "Reads only"
 	if v.acts {
 		role = "May act"
 	}
-	return http.StatusOK, layout(title+" – Longshore",
+	return layout(title+" – Longshore",
 		h.Header(h.Class("bar"),
 			h.P(h.Class("brand"), g.Text("Longshore")),
 			h.Nav(h.Aria("label", "Console"), g.Map(parts, func(p struct{ path, name string }) g.Node {
@@ -129,6 +130,12 @@ func (v *visit) page(title string, live bool, body ...g.Node) (int, g.Node) {
 			g.If(len(v.unread) > 0, alert("Not everything can be read",
 				"What is missing here may be there all the same. The log of the broker says why it cannot be read.")),
 			g.Group(body)))
+}
+
+// instead renders a page that says why the one that was asked for is not there, and sets its status.
+func (v *visit) instead(status int, title, why string, more ...g.Node) g.Node {
+	v.status = status
+	return v.page(title, false, h.P(g.Text(why)), g.Group(more))
 }
 
 // alert renders a box for something that needs a person's attention.

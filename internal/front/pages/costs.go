@@ -103,7 +103,7 @@ func (v *visit) bills() (all []bill, whole bool, _ error) {
 	return all, whole, errors.Join(unread...)
 }
 
-func (v *visit) costs() (int, g.Node) {
+func (v *visit) costs() g.Node {
 	whole := true
 	rows, next := gather(v, func(string) (all []bill, _ string, err error) {
 		all, whole, err = v.bills()

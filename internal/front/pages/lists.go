@@ -73,7 +73,7 @@ func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 		is("space", in.Space, in.Namespace, r.Attributes.SpaceGUID)
 }
 
-func (v *visit) instances() (int, g.Node) {
+func (v *visit) instances() g.Node {
 	q := v.r.URL.Query()
 	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool { return v.takes(q, r) })
 	list := listed(v, []string{"Instance", "State", "Plan", "Where", "Age"}, rows, next, "There is no such instance.",
@@ -152,7 +152,7 @@ var kinds = map[lifecycle.Kind]string{
 	operation.Bind: "Binding", operation.Unbind: "Unbinding", operation.Quarantine: "Quarantine", operation.Release: "Release",
 }
 
-func (v *visit) operations() (int, g.Node) {
+func (v *visit) operations() g.Node {
 	show := first(v.r.URL.Query().Get("show"), "running")
 	shows := map[string]func(lifecycle.Record) bool{
 		"running": lifecycle.Record.InProgress, "failed": failedForGood,
@@ -176,7 +176,7 @@ func (v *visit) operations() (int, g.Node) {
 	return v.page("Operations", true, tabs, list)
 }
 
-func (v *visit) upgrades() (int, g.Node) {
+func (v *visit) upgrades() g.Node {
 	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool {
 		_, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
 		return known && behind(r, p)
@@ -191,7 +191,7 @@ func (v *visit) upgrades() (int, g.Node) {
 		"Their users ask for the upgrade through the platform, such as by cf upgrade-service."), list)
 }
 
-func (v *visit) quarantine() (int, g.Node) {
+func (v *visit) quarantine() g.Node {
 	rows, next := gather(v, v.due(forever), func(r lifecycle.Record) bool {
 		return r.OfOrphan() && (r.InQuarantine() || r.IsReleased())
 	})
@@ -211,7 +211,7 @@ func (v *visit) quarantine() (int, g.Node) {
 // forever reaches beyond every date on which a record is due.
 const forever = 100 * 365 * 24 * time.Hour
 
-func (v *visit) retained() (int, g.Node) {
+func (v *visit) retained() g.Node {
 	rows, next := gather(v, v.due(forever), func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() })
 	list := listed(v, []string{"Instance", "Plan", "Since", "Removed", "Give it back"}, rows, next, "Nothing is retained.",
 		func(r lifecycle.Record) []g.Node {
@@ -222,7 +222,7 @@ func (v *visit) retained() (int, g.Node) {
 		"and their plans keep the data for a time."), list)
 }
 
-func (v *visit) offerings() (int, g.Node) {
+func (v *visit) offerings() g.Node {
 	type offer struct {
 		catalog.Offering
 		plan catalog.Plan
@@ -250,7 +250,7 @@ func (v *visit) offerings() (int, g.Node) {
 	return v.page("Offerings", false, list)
 }
 
-func (v *visit) platforms() (int, g.Node) {
+func (v *visit) platforms() g.Node {
 	rows, next := gather(v, func(string) ([]platforms.Platform, string, error) {
 		registry, err := v.Console.Registry(v.r.Context())
 		return registry.Platforms, "", err

@@ -11,16 +11,15 @@ import (
 
 // instance shows the page of an instance with additions for operators: whose it is, where it is,
 // and its operation.
-func (v *visit) instance() (int, g.Node) {
+func (v *visit) instance() g.Node {
 	is, err := v.view(v.r.Context(), keyIn(v.r))
 	if err != nil {
 		v.note(err)
-		_, page := v.page("This instance cannot be read", true)
-		return http.StatusServiceUnavailable, page
+		v.status = http.StatusServiceUnavailable
+		return v.page("This instance cannot be read", true)
 	}
 	if is.record.State == lifecycle.Absent {
-		_, page := v.page("There is no such instance", false, h.P(g.Text("It was deleted, or never was.")))
-		return http.StatusNotFound, page
+		return v.instead(http.StatusNotFound, "There is no such instance", "It was deleted, or never was.")
 	}
 	v.refresh(v.r.Context(), is)
 	v.busy = is.record.InProgress() || is.awaits()

@@ -88,7 +88,7 @@ func (v *visit) count() (c count) {
 	}
 }
 
-func (v *visit) overview() (int, g.Node) {
+func (v *visit) overview() g.Node {
 	c := v.count()
 	inventory, err := v.Records.Inventory(v.r.Context())
 	v.note(err)
