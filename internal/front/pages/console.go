@@ -155,9 +155,25 @@ func (v *visit) note(err error) {
 	}
 }
 
+// upTo reads a listing to its end, or until it has so many entries, and reports whether it read all.
+func upTo[T any](v *visit, most int, read func(cursor string) ([]T, string, error)) (all []T, whole bool) {
+	for cursor := ""; ; {
+		page, next, err := read(cursor)
+		v.note(err)
+		if all, cursor = append(all, page...), next; next == "" || len(all) >= most {
+			return all, next == ""
+		}
+	}
+}
+
+// once returns a reader of a list that is known as a whole.
+func once[T any](all []T) func(string) ([]T, string, error) {
+	return func(string) ([]T, string, error) { return all, "", nil }
+}
+
 // gather reads pages of a source until a page of the list is full, or until it has looked at so
 // many entries that an answer is due. A place in the list consists of the cursor of a source's page
-// and the number of its entries to skip.
+// and the number of its entries to skip. Without takes, the list has all entries.
 func gather[T any](v *visit, read func(cursor string) ([]T, string, error), takes func(T) bool) (rows []T, next string) {
 	skip, cursor, _ := strings.Cut(v.r.URL.Query().Get("at"), ".")
 	passed, _ := strconv.Atoi(skip) // an invalid place means the first
@@ -168,7 +184,7 @@ func gather[T any](v *visit, read func(cursor string) ([]T, string, error), take
 			if len(rows) == mostRows {
 				return rows, strconv.Itoa(n) + "." + cursor
 			}
-			if takes(page[n]) {
+			if takes == nil || takes(page[n]) {
 				rows = append(rows, page[n])
 			}
 		}
@@ -222,8 +238,10 @@ func (v *visit) more(next string) g.Node {
 		g.If(next != "", to(next, "Next page"))))
 }
 
-// listed renders a table, or says that there is nothing to list.
-func listed[T any](v *visit, heads []string, rows []T, next, none string, cells func(T) []g.Node) g.Node {
+// listed renders a page of a list as a table, or says that there is nothing to list.
+func listed[T any](v *visit, read func(cursor string) ([]T, string, error), takes func(T) bool, heads []string, none string,
+	cells func(T) []g.Node) g.Node {
+	rows, next := gather(v, read, takes)
 	if next != "" {
 		none = "There is none among those that were looked at. The next page goes on."
 	}

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -68,48 +67,36 @@ type bill struct {
 
 // bills adds up the instances that exist, by organization and space, and reports whether it read
 // all of them.
-func (v *visit) bills() (all []bill, whole bool, _ error) {
+func (v *visit) bills() (all []bill, whole bool) {
 	by := map[[3]string]*bill{}
-	var unread []error
-	for looked, cursor := 0, ""; ; {
-		page, next, err := v.existing(cursor)
-		unread = append(unread, err)
-		for _, r := range page {
-			key := [3]string{r.Key.Platform, r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID}
-			if by[key] == nil {
-				by[key] = &bill{latest: r, prices: prices{}}
-			}
-			b := by[key]
-			b.instances++
-			var price prices
-			if _, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID); known {
-				price = pricesOf(p.Metadata)
-			}
-			if len(price) == 0 {
-				b.unpriced++
-			}
-			for c, amount := range price {
-				b.prices[c] += amount
-			}
+	existing, whole := upTo(v, mostCounted, v.existing)
+	for _, r := range existing {
+		key := [3]string{r.Key.Platform, r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID}
+		if by[key] == nil {
+			by[key] = &bill{latest: r, prices: prices{}}
 		}
-		looked, cursor = looked+len(page), next
-		if whole = next == ""; whole || looked >= mostCounted {
-			break
+		b := by[key]
+		b.instances++
+		var price prices
+		if _, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID); known {
+			price = pricesOf(p.Metadata)
+		}
+		if len(price) == 0 {
+			b.unpriced++
+		}
+		for c, amount := range price {
+			b.prices[c] += amount
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(by), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
 		all = append(all, *by[key])
 	}
-	return all, whole, errors.Join(unread...)
+	return all, whole
 }
 
 func (v *visit) costs() g.Node {
-	whole := true
-	rows, next := gather(v, func(string) (all []bill, _ string, err error) {
-		all, whole, err = v.bills()
-		return all, "", err
-	}, func(bill) bool { return true })
-	list := listed(v, []string{"Where", "Instances", "No price", "List prices"}, rows, next,
+	bills, whole := v.bills()
+	list := listed(v, once(bills), nil, []string{"Where", "Instances", "No price", "List prices"},
 		"There is no instance.", func(b bill) []g.Node {
 			is := b.latest.Attributes
 			in := text("not known, " + short(b.latest.Key.Platform)) // a record that was rebuilt may not know it

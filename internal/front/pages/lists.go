@@ -75,8 +75,8 @@ func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 
 func (v *visit) instances() g.Node {
 	q := v.r.URL.Query()
-	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool { return v.takes(q, r) })
-	list := listed(v, []string{"Instance", "State", "Plan", "Where", "Age"}, rows, next, "There is no such instance.",
+	list := listed(v, v.existing, func(r lifecycle.Record) bool { return v.takes(q, r) },
+		[]string{"Instance", "State", "Plan", "Where", "Age"}, "There is no such instance.",
 		func(r lifecycle.Record) []g.Node {
 			in := v.namesOf(v.r.Context(), r)
 			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(first(where(in), short(r.Key.Platform))),
@@ -162,13 +162,12 @@ func (v *visit) operations() g.Node {
 	if !known {
 		takes, show = shows["running"], "running"
 	}
-	rows, next := gather(v, v.due(soon), takes)
 	tab := func(s, name string) g.Node {
 		return h.A(h.Href("operations?show="+s), g.If(s == show, h.Aria("current", "page")), g.Text(name))
 	}
 	tabs := h.Nav(h.Class("tabs"), h.Aria("label", "Operations"), tab("running", "Running"), tab("stuck", "Stuck"),
 		tab("failed", "Failed"))
-	list := listed(v, v.withActs("Operation", "Instance", "Begun", "Attempt", "Why"), rows, next, "There is none.",
+	list := listed(v, v.due(soon), takes, v.withActs("Operation", "Instance", "Begun", "Attempt", "Why"), "There is none.",
 		func(r lifecycle.Record) []g.Node {
 			return []g.Node{v.doing(r), v.named(r), ago(r.Operation.Started, v.now), g.Textf("%d", r.Operation.Attempt),
 				text(clippedTo(why(r, v.now), 2*longestWord)), v.actLinks(r)}
@@ -177,11 +176,10 @@ func (v *visit) operations() g.Node {
 }
 
 func (v *visit) upgrades() g.Node {
-	rows, next := gather(v, v.existing, func(r lifecycle.Record) bool {
+	list := listed(v, v.existing, func(r lifecycle.Record) bool {
 		_, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
 		return known && behind(r, p)
-	})
-	list := listed(v, []string{"Instance", "State", "Plan", "Has", "Can have"}, rows, next,
+	}, []string{"Instance", "State", "Plan", "Has", "Can have"},
 		"Every instance has the version of its plan.", func(r lifecycle.Record) []g.Node {
 			_, p, _ := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
 			has := first(short(r.Attributes.MaintenanceVersion), "none")
@@ -192,10 +190,9 @@ func (v *visit) upgrades() g.Node {
 }
 
 func (v *visit) quarantine() g.Node {
-	rows, next := gather(v, v.due(forever), func(r lifecycle.Record) bool {
+	list := listed(v, v.due(forever), func(r lifecycle.Record) bool {
 		return r.OfOrphan() && (r.InQuarantine() || r.IsReleased())
-	})
-	list := listed(v, v.withActs("Thing", "State", "Provider", "Since", "Deleted"), rows, next, "Nothing is in quarantine.",
+	}, v.withActs("Thing", "State", "Provider", "Since", "Deleted"), "Nothing is in quarantine.",
 		func(r lifecycle.Record) []g.Node {
 			state, until := dot("bad", "Out of use"), ago(r.Kept.Until, v.now)
 			if r.IsReleased() {
@@ -212,8 +209,8 @@ func (v *visit) quarantine() g.Node {
 const forever = 100 * 365 * 24 * time.Hour
 
 func (v *visit) retained() g.Node {
-	rows, next := gather(v, v.due(forever), func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() })
-	list := listed(v, []string{"Instance", "Plan", "Since", "Removed", "Give it back"}, rows, next, "Nothing is retained.",
+	list := listed(v, v.due(forever), func(r lifecycle.Record) bool { return r.Kept != nil && !r.OfOrphan() },
+		[]string{"Instance", "Plan", "Since", "Removed", "Give it back"}, "Nothing is retained.",
 		func(r lifecycle.Record) []g.Node {
 			return []g.Node{text(short(r.Key.Instance)), text(v.planOf(r)), ago(r.Kept.Since, v.now), ago(r.Kept.Until, v.now),
 				h.Code(g.Text("longshore undelete " + quoted(r.Handle())))}
@@ -227,15 +224,13 @@ func (v *visit) offerings() g.Node {
 		catalog.Offering
 		plan catalog.Plan
 	}
-	rows, next := gather(v, func(string) (all []offer, next string, _ error) {
-		for _, o := range v.Console.Offerings() {
-			for _, p := range o.Plans {
-				all = append(all, offer{o, p})
-			}
+	var all []offer
+	for _, o := range v.Console.Offerings() {
+		for _, p := range o.Plans {
+			all = append(all, offer{o, p})
 		}
-		return all, "", nil
-	}, func(offer) bool { return true })
-	list := listed(v, []string{"Offering", "Plan", "Version", "List price", "Made by"}, rows, next, "Nothing is offered.",
+	}
+	list := listed(v, once(all), nil, []string{"Offering", "Plan", "Version", "List price", "Made by"}, "Nothing is offered.",
 		func(o offer) []g.Node {
 			version := ""
 			if o.plan.MaintenanceInfo != nil {
@@ -251,12 +246,10 @@ func (v *visit) offerings() g.Node {
 }
 
 func (v *visit) platforms() g.Node {
-	rows, next := gather(v, func(string) ([]platforms.Platform, string, error) {
-		registry, err := v.Console.Registry(v.r.Context())
-		return registry.Platforms, "", err
-	}, func(platforms.Platform) bool { return true })
+	registry, err := v.Console.Registry(v.r.Context())
+	v.note(err)
 	heads := []string{"Platform", "State", "Password", "Id", "Logs in at", "Sees"}
-	list := listed(v, heads, rows, next, "No platform may log in.",
+	list := listed(v, once(registry.Platforms), nil, heads, "No platform may log in.",
 		func(p platforms.Platform) []g.Node {
 			sees := first(clipped(strings.Join(p.Offerings, ", ")), "everything")
 			given := text("age not known")

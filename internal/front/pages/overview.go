@@ -59,33 +59,25 @@ type count struct {
 }
 
 func (v *visit) count() (c count) {
-	read, cursor := v.due(soon), ""
-	for looked := 0; ; {
-		page, next, err := read(cursor)
-		v.note(err)
-		for _, r := range page {
-			is := stuck(r, v.now)
-			switch {
-			case is:
-				c.stuck++
-			case r.InProgress():
-				c.running++
-			case failedForGood(r):
-				c.failed++
-			}
-			if (is || failedForGood(r)) && len(c.needs) < mostNeeds {
-				c.needs = append(c.needs, r)
-			}
+	all, whole := upTo(v, mostLooked, v.due(soon))
+	if !whole {
+		c.more = "+"
+	}
+	for _, r := range all {
+		is := stuck(r, v.now)
+		switch {
+		case is:
+			c.stuck++
+		case r.InProgress():
+			c.running++
+		case failedForGood(r):
+			c.failed++
 		}
-		looked, cursor = looked+len(page), next
-		if next == "" {
-			return c
-		}
-		if looked >= mostLooked {
-			c.more = "+"
-			return c
+		if (is || failedForGood(r)) && len(c.needs) < mostNeeds {
+			c.needs = append(c.needs, r)
 		}
 	}
+	return c
 }
 
 func (v *visit) overview() g.Node {
