@@ -139,9 +139,16 @@ func present(texts ...string) (out []string) {
 	return out
 }
 
-// doing has the words for operations in progress.
-var doing = map[lifecycle.Kind]string{
-	operation.Provision: "Being created", operation.Update: "Being updated", operation.Deprovision: "Being deleted",
+// kinds has the words for operations: the noun, an operation in progress, one that has succeeded,
+// and the latest one of an instance that has failed.
+var kinds = map[lifecycle.Kind]struct{ noun, doing, done, failed string }{
+	operation.Provision:   {"Creation", "Being created", "Created", "It could not be created"},
+	operation.Update:      {"Update", "Being updated", "Updated", "The last update failed"},
+	operation.Deprovision: {"Deletion", "Being deleted", "Deleted", "It could not be deleted"},
+	operation.Bind:        {noun: "Binding", done: "Bound"},
+	operation.Unbind:      {noun: "Unbinding", done: "Unbound"},
+	operation.Quarantine:  {noun: "Quarantine", done: "Put into quarantine"},
+	operation.Release:     {noun: "Release", done: "Released"},
 }
 
 // progress renders what is happening now, and how long it may take.
@@ -154,7 +161,7 @@ func (v *view) progress(op *lifecycle.Operation) g.Node {
 		expected = g.Group{g.Text(" Expected to be done "), ago(end, v.now), g.Text(".")}
 	}
 	percent := strconv.Itoa(op.Percent)
-	return section("now", first(doing[op.Kind], "In progress"),
+	return section("now", first(kinds[op.Kind].doing, "In progress"),
 		h.P(g.Text("Begun "), ago(op.Started, v.now), g.Text("."), expected, g.Text(" The broker gives up "),
 			ago(op.Deadline, v.now), g.Text(".")),
 		g.If(op.Percent > 0, h.Progress(h.Value(percent), h.Max("100"), h.Aria("label", "Progress"))),
@@ -182,15 +189,9 @@ func (v *view) failure(op *lifecycle.Operation) g.Node {
 		todo = "The instance is unusable since then. Update it again, or delete it."
 	}
 	return h.Section(h.Class("alert"), h.Role("status"), h.Aria("labelledby", "failed-title"),
-		h.H2(h.ID("failed-title"), g.Text(failed[op.Kind])),
+		h.H2(h.ID("failed-title"), g.Text(kinds[op.Kind].failed)),
 		h.P(g.Text(first(op.Description, "The provider gave no reason."))), h.P(h.Class("todo"), g.Text(todo)),
 		v.orderLink(orderDeletion))
-}
-
-// failed has the words for operations that failed.
-var failed = map[lifecycle.Kind]string{
-	operation.Provision: "It could not be created", operation.Update: "The last update failed",
-	operation.Deprovision: "It could not be deleted",
 }
 
 func (v *view) about() g.Node {
@@ -279,14 +280,6 @@ func (v *view) bound() g.Node {
 		g.If(v.more, h.P(h.Class("none"), g.Text(fmt.Sprintf("These are the first %d; your platform lists all.", mostBindings)))))
 }
 
-// done has the words for operations that have ended: for success, and for failure.
-var done = map[lifecycle.Kind][2]string{
-	operation.Provision: {"Created", "Creation failed"}, operation.Update: {"Updated", "Update failed"},
-	operation.Deprovision: {"Deleted", "Deletion failed"}, operation.Bind: {"Bound", "Binding failed"},
-	operation.Unbind: {"Unbound", "Unbinding failed"}, operation.Quarantine: {"Put into quarantine", "Quarantine failed"},
-	operation.Release: {"Released", "Release failed"},
-}
-
 // happened renders the history, the latest entry first.
 func (v *view) happened() g.Node {
 	if len(v.history) == 0 {
@@ -297,14 +290,14 @@ func (v *view) happened() g.Node {
 }
 
 func (v *view) entry(e lifecycle.Entry) g.Node {
-	tone, word := "good", done[e.Kind][0]
+	tone, word := "good", kinds[e.Kind].done
 	switch {
 	case e.Act != "":
 		tone, word = "off", "Operator: "+e.Act
 	case e.Cancelled:
 		tone, word = "off", "Cancelled by a deletion"
 	case e.Phase == lifecycle.Failed:
-		tone, word = "bad", done[e.Kind][1]
+		tone, word = "bad", kinds[e.Kind].noun+" failed"
 	}
 	by := "by your platform"
 	switch {

@@ -9,7 +9,6 @@ import (
 	g "maragu.dev/gomponents"
 	h "maragu.dev/gomponents/html"
 
-	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -134,7 +133,7 @@ func stateOf(r lifecycle.Record) g.Node {
 
 // doing renders what an operation does, or how it has ended.
 func (v *visit) doing(r lifecycle.Record) g.Node {
-	kind := kinds[r.Operation.Kind]
+	kind := kinds[r.Operation.Kind].noun
 	switch {
 	case stuck(r, v.now):
 		return dot("bad", kind+", stuck")
@@ -144,12 +143,6 @@ func (v *visit) doing(r lifecycle.Record) g.Node {
 		return dot("bad", kind+" failed")
 	}
 	return dot("good", kind+" done")
-}
-
-// kinds has the nouns for operations.
-var kinds = map[lifecycle.Kind]string{
-	operation.Provision: "Creation", operation.Update: "Update", operation.Deprovision: "Deletion",
-	operation.Bind: "Binding", operation.Unbind: "Unbinding", operation.Quarantine: "Quarantine", operation.Release: "Release",
 }
 
 func (v *visit) operations() g.Node {
