@@ -166,7 +166,7 @@ func (v *visit) ask() g.Node {
 			hidden("do", a.name), hidden("token", r.Token().String()), hidden("attempt", strconv.Itoa(r.Operation.Attempt)),
 			g.If(a.name == actSettle.name, h.Label(g.Text("Message for the platform's user"),
 				h.Input(h.Type("text"), h.Name("message"), h.Value(settled), h.MaxLength("300")))),
-		}, h.A(h.Href(home(r)), g.Text("Cancel"))))
+		}, link(home(r), "Cancel")))
 }
 
 // act carries out the act that its page has asked about.
@@ -175,7 +175,7 @@ func (v *visit) act() g.Node {
 	if page != nil {
 		return page
 	}
-	back := h.P(h.Class("pager"), h.A(h.Href(home(r)), g.Text("Look at it")), h.A(h.Href("overview"), g.Text("Overview")))
+	back := h.P(h.Class("pager"), link(home(r), "Look at it"), link("overview", "Overview"))
 	done, err := a.do(v, r)
 	if refusal := (*acts.Refusal)(nil); errors.As(err, &refusal) {
 		why := strings.ToUpper(refusal.Message[:1]) + refusal.Message[1:] + "."

@@ -231,7 +231,7 @@ func (v *visit) more(next string) g.Node {
 		if q.Del("at"); place != "" {
 			q.Set("at", place)
 		}
-		return h.A(h.Href(v.part+"?"+q.Encode()), g.Text(words))
+		return link(v.part+"?"+q.Encode(), words)
 	}
 	later := v.r.URL.Query().Get("at") != ""
 	return g.If(later || next != "", h.P(h.Class("pager"), g.If(later, to("", "First page")),

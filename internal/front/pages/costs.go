@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	g "maragu.dev/gomponents"
-	h "maragu.dev/gomponents/html"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 )
@@ -103,7 +102,7 @@ func (v *visit) costs() g.Node {
 			if is.OrganizationGUID+is.SpaceGUID != "" {
 				name := first(where(v.namesOf(v.r.Context(), b.latest)), short(is.OrganizationGUID)+" / "+short(is.SpaceGUID))
 				q := url.Values{"organization": {is.OrganizationGUID}, "space": {is.SpaceGUID}}
-				in = h.A(h.Href("instances?"+q.Encode()), g.Text(name))
+				in = link("instances?"+q.Encode(), name)
 			}
 			return []g.Node{in, g.Textf("%d", b.instances), g.Textf("%d", b.unpriced), text(short(b.prices.String()))}
 		})

@@ -214,7 +214,7 @@ func (v *view) about() g.Node {
 		fact{"Created", ago(r.Created, v.now)},
 		fact{"Updated", ago(r.Updated, v.now)},
 		fact{"A deletion keeps", text(keeps)},
-		fact{"Id", h.Code(g.Text(r.Key.Instance))},
+		fact{"Id", code(r.Key.Instance)},
 	)
 }
 
@@ -250,8 +250,7 @@ func (v *view) bound() g.Node {
 		return nil
 	}
 	if len(v.bindings) == 0 {
-		return section("bindings", "Bindings", h.P(h.Class("none"),
-			g.Text("No application is bound, and there is no service key.")))
+		return section("bindings", "Bindings", hint("No application is bound, and there is no service key."))
 	}
 	heads := []string{"Application", "State", "Age", "Id"}
 	expire := slices.ContainsFunc(v.bindings, func(b lifecycle.Record) bool { return !b.ExpiresAt.IsZero() })
@@ -270,20 +269,20 @@ func (v *view) bound() g.Node {
 			}
 			cells := []g.Node{
 				text(first(b.AppGUID, b.Route, "service key")), dot(state.tone, state.word), ago(b.Created, v.now),
-				h.Code(g.Text(b.Key.Binding)),
+				code(b.Key.Binding),
 			}
 			if expire {
 				cells = append(cells, ago(b.RenewBefore, v.now), ago(b.ExpiresAt, v.now))
 			}
 			return cells
 		}),
-		g.If(v.more, h.P(h.Class("none"), g.Text(fmt.Sprintf("These are the first %d; your platform lists all.", mostBindings)))))
+		g.If(v.more, hint(fmt.Sprintf("These are the first %d; your platform lists all.", mostBindings))))
 }
 
 // happened renders the history, the latest entry first.
 func (v *view) happened() g.Node {
 	if len(v.history) == 0 {
-		return section("history", "History", h.P(h.Class("none"), g.Text("Nothing has ended yet.")))
+		return section("history", "History", hint("Nothing has ended yet."))
 	}
 	return section("history", "History",
 		h.Ol(h.Class("history"), g.Map(v.history, func(e lifecycle.Entry) g.Node { return h.Li(v.entry(e)) })))

@@ -24,7 +24,7 @@ func (v *visit) called(r lifecycle.Record) string {
 
 // named renders a link to the page of an instance.
 func (v *visit) named(r lifecycle.Record) g.Node {
-	return h.A(h.Href(to(r.Key)), g.Text(short(v.called(r))))
+	return link(to(r.Key), short(v.called(r)))
 }
 
 // planOf returns the names of a record's offering and plan.
@@ -120,7 +120,7 @@ func (v *visit) form(q url.Values) g.Node {
 	return h.Form(h.Class("filter"), h.Method("get"), h.Action("instances"), h.Aria("label", "Filter"),
 		choice("offering", "Offering", offerings), word("plan", "Plan"), choice("state", "State", inStates),
 		choice("age", "Age", old), word("organization", "Organization"), word("space", "Space"),
-		h.Button(h.Type("submit"), g.Text("Filter")), g.If(len(q) > 0, h.A(h.Href("instances"), g.Text("Show all"))))
+		h.Button(h.Type("submit"), g.Text("Filter")), g.If(len(q) > 0, link("instances", "Show all")))
 }
 
 func stateOf(r lifecycle.Record) g.Node {
@@ -191,7 +191,7 @@ func (v *visit) quarantine() g.Node {
 			if r.IsReleased() {
 				state, until = dot("good", "Released"), text("never by the broker")
 			}
-			return []g.Node{h.Code(g.Text(short(r.Kept.Name))), state, text(short(r.Provider)), ago(r.Kept.Since, v.now), until,
+			return []g.Node{code(short(r.Kept.Name)), state, text(short(r.Provider)), ago(r.Kept.Since, v.now), until,
 				v.actLinks(r)}
 		})
 	return v.page("Quarantine", false, hint("No record explains these things. They are out of use, "+
@@ -206,7 +206,7 @@ func (v *visit) retained() g.Node {
 		[]string{"Instance", "Plan", "Since", "Removed", "Give it back"}, "Nothing is retained.",
 		func(r lifecycle.Record) []g.Node {
 			return []g.Node{text(short(r.Key.Instance)), text(v.planOf(r)), ago(r.Kept.Since, v.now), ago(r.Kept.Until, v.now),
-				h.Code(g.Text("longshore undelete " + quoted(r.Handle())))}
+				code("longshore undelete " + quoted(r.Handle()))}
 		})
 	return v.page("Retained", false, hint("Their users have deleted these instances, "+
 		"and their plans keep the data for a time."), list)
@@ -230,7 +230,7 @@ func (v *visit) offerings() g.Node {
 				version = o.plan.MaintenanceInfo.Version
 			}
 			return []g.Node{
-				h.A(h.Href("instances?"+url.Values{"offering": {o.Name}, "plan": {o.plan.Name}}.Encode()), g.Text(short(o.Name))),
+				link("instances?"+url.Values{"offering": {o.Name}, "plan": {o.plan.Name}}.Encode(), short(o.Name)),
 				h.Strong(g.Text(short(o.plan.Name))), text(short(version)), text(short(pricesOf(o.plan.Metadata).String())),
 				text(short(o.Provider)),
 			}
@@ -249,8 +249,8 @@ func (v *visit) platforms() g.Node {
 			if !p.Since.IsZero() {
 				given = g.Group{g.Text("given "), ago(p.Since, v.now)}
 			}
-			return []g.Node{h.Strong(g.Text(short(p.Name))), v.login(p), given, h.Code(g.Text(short(p.ID))),
-				h.Code(g.Text(short(p.Path + "/v2"))), text(sees)}
+			return []g.Node{h.Strong(g.Text(short(p.Name))), v.login(p), given, code(short(p.ID)),
+				code(short(p.Path + "/v2")), text(sees)}
 		})
 	return v.page("Platforms", false, list)
 }

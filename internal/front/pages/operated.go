@@ -48,9 +48,9 @@ func known(name, id string) g.Node {
 	case id == "" || id == name:
 		return text(name)
 	case name == "":
-		return h.Code(g.Text(id))
+		return code(id)
 	}
-	return g.Group{g.Text(name + " "), h.Code(g.Text(id))}
+	return g.Group{g.Text(name + " "), code(id)}
 }
 
 // platform renders a platform's name and id; only the id if the registry cannot be read.
@@ -82,7 +82,7 @@ func (v *visit) operation(is *view) g.Node {
 		fact{"Faults", g.If(op.Faults > 0, g.Textf("%d in a row", op.Faults))},
 		fact{"Asked by", text(is.who(lifecycle.Entry{Key: r.Key, Asker: op.Asker}))},
 		fact{"Trouble", text(op.Trouble)}, fact{"Request", text(op.Asker.Request)},
-		fact{"Token", h.Code(g.Text(r.Token().String()))}, fact{"Act", g.If(v.acts && len(may) > 0, v.actLinks(r))}),
+		fact{"Token", code(r.Token().String())}, fact{"Act", g.If(v.acts && len(may) > 0, v.actLinks(r))}),
 		g.If(!v.acts, g.Map(may, func(a act) g.Node {
 			return example(a.link, "longshore "+a.name+" "+r.Token().String()+a.flags)
 		})))

@@ -67,7 +67,7 @@ func (v *view) orderLink(o order) g.Node {
 	if !v.acts || !o.possible(v) {
 		return nil
 	}
-	return h.Span(h.Class("acts"), g.Text(" "), h.A(h.Href(orderPath(o, v.record.Key)), g.Text(o.link)))
+	return h.Span(h.Class("acts"), g.Text(" "), link(orderPath(o, v.record.Key), o.link))
 }
 
 // order asks for confirmation of an order, and gives it once the form is sent. An order that is
@@ -124,7 +124,7 @@ func question(does, hurts, action, button string, inputs, back g.Node) g.Node {
 
 // back renders a link to the page of the instance.
 func (v *view) back() g.Node {
-	return h.A(h.Href(InstancePath(v.record.Key)[len(Prefix)+1:]), g.Text("Back to the instance"))
+	return link(InstancePath(v.record.Key)[len(Prefix)+1:], "Back to the instance")
 }
 
 // here is the place that the history shows for an order given on a page.

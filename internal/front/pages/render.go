@@ -167,6 +167,12 @@ func plural(n int, unit string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
+// link renders a link, relative to the page.
+func link(to, words string) g.Node { return h.A(h.Href(to), g.Text(words)) }
+
+// code renders a text that people copy or compare, such as an id.
+func code(s string) g.Node { return h.Code(g.Text(s)) }
+
 // dot renders a state as a coloured dot and a word.
 func dot(tone, word string) g.Node {
 	return h.Span(h.Class("state "+tone), g.Text(word))
@@ -175,7 +181,7 @@ func dot(tone, word string) g.Node {
 // example renders a text for the user to copy.
 func example(label, content string) g.Node {
 	return h.Div(h.Class("example"),
-		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", label), h.Data("copy", ""), h.Code(g.Text(content))))
+		h.Pre(h.TabIndex("0"), h.Role("region"), h.Aria("label", label), h.Data("copy", ""), code(content)))
 }
 
 // clipped shortens a text to at most longestText characters.

@@ -57,7 +57,7 @@ func (v *view) use() g.Node {
 	case at.IsZero() && v.record.State != lifecycle.Ready:
 		return nil
 	case at.IsZero():
-		body = h.P(h.Class("none"), g.Text("Not known yet."))
+		body = hint("Not known yet.")
 	case f.Size == nil && f.Connections == nil && f.LastBackup.IsZero():
 		return nil
 	default:
