@@ -62,8 +62,6 @@ func (s *Server) routeConsole(mux *http.ServeMux) {
 	}
 	mux.HandleFunc("POST "+PrefixConsole+"/act", s.visited("act", (*visit).act))
 	mux.HandleFunc("POST "+pathLeaveConsole, s.leaveConsole)
-	mux.HandleFunc("GET "+PrefixConsole+"/style.css", asset("text/css; charset=utf-8", style))
-	mux.HandleFunc("GET "+PrefixConsole+"/script.js", asset("text/javascript; charset=utf-8", script))
 	mux.Handle("GET "+PrefixConsole, http.RedirectHandler(pathOverview, http.StatusSeeOther))
 }
 

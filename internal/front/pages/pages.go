@@ -37,8 +37,6 @@ const (
 	pathOrder    = Prefix + "/order"
 	pathEnter    = Prefix + "/enter"
 	pathLeave    = Prefix + "/leave"
-	pathStyle    = Prefix + "/style.css"
-	pathScript   = Prefix + "/script.js"
 )
 
 // Plans looks up a plan; it returns false for a plan that has left the catalog.
@@ -83,8 +81,10 @@ func New(o Options) *Server {
 	mux.HandleFunc("POST "+pathEnter, s.exchange)
 	mux.HandleFunc("POST "+pathLeave, s.leave)
 	mux.HandleFunc("GET "+PathCallback, s.callback)
-	mux.HandleFunc("GET "+pathStyle, asset("text/css; charset=utf-8", style))
-	mux.HandleFunc("GET "+pathScript, asset("text/javascript; charset=utf-8", script))
+	for _, prefix := range []string{Prefix, PrefixConsole} { // each page names them relative to itself
+		mux.HandleFunc("GET "+prefix+"/style.css", asset("text/css; charset=utf-8", style))
+		mux.HandleFunc("GET "+prefix+"/script.js", asset("text/javascript; charset=utf-8", script))
+	}
 	s.routeConsole(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, http.StatusNotFound, notFound()) })
 	s.handler = headers(s.sameOrigin().Handler(mux))
@@ -137,38 +137,31 @@ var script []byte
 
 // asset serves a file that is embedded in the program.
 func asset(kind string, content []byte) http.HandlerFunc {
-	sum := sha256.Sum256(content)
-	tag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	return func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Cache-Control", "no-cache")
-		w.Header().Set("ETag", tag)
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		_, _ = w.Write(content)
+		answer(w, r, http.StatusOK, kind, content)
 	}
 }
 
-// show answers with a page, or with 304 if the browser has the same page.
+// show answers with a page.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, page g.Node) {
 	var b bytes.Buffer
-	if err := page.Render(&b); err != nil {
-		s.Log.ErrorContext(r.Context(), "a page cannot be written", "error", err)
-		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
-		return
-	}
-	sum := sha256.Sum256(b.Bytes())
+	_ = page.Render(&b) // only a writer makes it fail, and a buffer takes everything
+	answer(w, r, status, "text/html; charset=utf-8", b.Bytes())
+}
+
+// answer sends a content, or 304 if the browser has the same one.
+func answer(w http.ResponseWriter, r *http.Request, status int, kind string, content []byte) {
+	sum := sha256.Sum256(content)
 	tag := `"` + hex.EncodeToString(sum[:16]) + `"`
 	w.Header().Set("ETag", tag)
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Type", kind)
 	if status == http.StatusOK && r.Header.Get("If-None-Match") == tag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	_, _ = w.Write(content)
 }
 
 // fail answers a request whose records cannot be read. The cause goes to the log only.
