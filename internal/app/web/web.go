@@ -23,7 +23,7 @@ func With(a osb.Options, o pages.Options) http.Handler {
 	o.Samples, o.Broker = samples, a.Broker
 	shown := pages.New(o)
 	a.Located = shown.Locate
-	a.Callback = func(ctx context.Context) string { return below(o.SignOn.Origin(ctx), pages.PathCallback) }
+	a.Callback = o.SignOn.Callback
 	api := osb.New(a)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if isPage(r.URL.Path) {
@@ -49,17 +49,15 @@ func isPage(path string) bool {
 
 // SignOn lets the logins of a registry open sessions.
 func SignOn(known *platforms.Kept, origin string, now func() time.Time) *pages.SignOn {
-	return &pages.SignOn{Registry: known.Registry, Origin: originOf(origin), Finder: &signon.Finder{Now: now}}
+	return &pages.SignOn{Registry: known.Registry, Callback: func(ctx context.Context) string {
+		return below(ctx, origin, pages.PathCallback)
+	}, Finder: &signon.Finder{Now: now}}
 }
 
-// originOf returns where browsers reach the broker: the configured origin, or the one that API
-// Gateway names, but never one that a client claims.
-func originOf(configured string) func(context.Context) string {
-	return func(ctx context.Context) string { return cmp.Or(configured, osb.OriginIn(ctx)) }
-}
-
-// below returns an address below the origin; empty without an origin.
-func below(origin, path string) string {
+// below returns an address below the origin where browsers reach the broker: the configured one, or
+// the one that API Gateway names, but never one that a client claims. It is empty without an origin.
+func below(ctx context.Context, configured, path string) string {
+	origin := cmp.Or(configured, osb.OriginIn(ctx))
 	if origin == "" {
 		return ""
 	}
@@ -68,8 +66,7 @@ func below(origin, path string) string {
 
 // Dashboard returns a function that gives the address of an instance's page.
 func Dashboard(origin string) func(context.Context, lifecycle.Key) string {
-	at := originOf(origin)
-	return func(ctx context.Context, k lifecycle.Key) string { return below(at(ctx), pages.InstancePath(k)) }
+	return func(ctx context.Context, k lifecycle.Key) string { return below(ctx, origin, pages.InstancePath(k)) }
 }
 
 // samples show how programs connect to an engine.

@@ -96,7 +96,7 @@ func New(o Options) *Server {
 func (s *Server) sameOrigin() *http.CrossOriginProtection {
 	protection := http.NewCrossOriginProtection()
 	if s.SignOn != nil {
-		if origin, err := platforms.Origin(s.SignOn.Origin(context.Background())); err == nil {
+		if origin, err := platforms.Origin(s.SignOn.Callback(context.Background())); err == nil {
 			_ = protection.AddTrustedOrigin(origin) // always a scheme and a host
 		}
 	}

@@ -295,7 +295,7 @@ func TestAnotherSite(t *testing.T) {
 func TestTheOriginOfAForm(t *testing.T) {
 	d := newDesk(t)
 	o := d.server.Options
-	o.SignOn = &pages.SignOn{Origin: func(context.Context) string { return "https://public.example/below" }}
+	o.SignOn = &pages.SignOn{Callback: func(context.Context) string { return "https://public.example/below/dashboard/callback" }}
 	d.server = pages.New(o)
 	for origin, want := range map[string]int{
 		"https://public.example": http.StatusSeeOther, "https://broker.example": http.StatusSeeOther,

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -30,9 +29,10 @@ const attemptTime = 10 * time.Minute
 type SignOn struct {
 	// Registry returns the logins of the platforms and the operator's login.
 	Registry func() platforms.Registry
-	// Origin returns where browsers reach the broker; empty if it is not known.
-	Origin func(context.Context) string
-	Finder *signon.Finder
+	// Callback returns the address that a login sends browsers back to, which ends with
+	// PathCallback; empty if it is not known where browsers reach the broker.
+	Callback func(context.Context) string
+	Finder   *signon.Finder
 }
 
 // An attempt is a sign-on in progress, which the browser keeps sealed until the login sends it
@@ -82,11 +82,14 @@ func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherw
 
 // loginOf returns the login of a scope: that of the instance's platform, or the operator's.
 func (s *Server) loginOf(ctx context.Context, of Scope) (on *signon.Login, record lifecycle.Record, err error) {
-	if s.SignOn == nil || s.SignOn.Origin(ctx) == "" {
+	if s.SignOn == nil {
+		return nil, record, errNoLogin
+	}
+	back := s.SignOn.Callback(ctx)
+	if back == "" {
 		return nil, record, errNoLogin
 	}
 	registry := s.SignOn.Registry()
-	back := strings.TrimSuffix(s.SignOn.Origin(ctx), "/") + PathCallback
 	platform := registry.SignOnOf(of.Platform)
 	if !of.Console {
 		key := lifecycle.Key{Platform: of.Platform, Instance: of.Instance}
