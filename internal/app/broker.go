@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider/wired"
-	"github.com/longshore/longshore/internal/broker"
 )
 
 // OperationTimeout is the deadline of operations, unless their plan has another.
@@ -17,14 +16,6 @@ const OperationTimeout = 24 * time.Hour
 // wired.DefaultWait. They are defined here because the API knows providers only by name.
 var Waits = map[string]time.Duration{
 	ProviderCloudFormation: wired.MaxWait, // AWS needs seconds before a new key works
-}
-
-// NewBroker completes the options with those that are the same in every program, and returns the broker.
-func NewBroker(o broker.Options, r RetryAfter) *broker.Broker {
-	o.NewID, o.NewSecret = NewID, newSecret
-	o.SynchronousWait, o.Waits, o.OperationTimeout = wired.DefaultWait, Waits, OperationTimeout
-	o.MinRetryAfter, o.MaxRetryAfter = r.Min, r.Max
-	return broker.New(o)
 }
 
 // Now returns the machine's time in UTC.
@@ -39,7 +30,8 @@ func NewID() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-func newSecret() []byte {
+// NewSecret returns 32 random bytes.
+func NewSecret() []byte {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b)
 	return b

@@ -17,18 +17,13 @@ import (
 	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/catalog"
-	"github.com/longshore/longshore/internal/front/osb"
-	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
-	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/operator/folder"
 	"github.com/longshore/longshore/internal/operator/socket"
 	"github.com/longshore/longshore/internal/records/ledger"
-	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/work/inprocess"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -115,7 +110,11 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 		Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID, OperationTimeout: app.OperationTimeout, Log: log,
 		Inventory: providers.Inventory(records, b.folder.Whose(), s.ReaperDryRun, b.providers),
 	})
-	b.Handler = b.handler(s, known, records)
+	b.Handler = web.New(web.Options{
+		Identity: b.folder.Whose().Broker, Origin: s.Origin, Records: records, Catalog: b.offered, Vault: b.folder.Vault,
+		Engine: b.engine, Platforms: known, Registry: b.folder.Logins().Registry, RetryAfter: s.RetryAfter,
+		PlatformRate: s.PlatformRate, Now: now, Log: log, Metrics: b.Metrics,
+	})
 	if err := b.resume(); err != nil {
 		return nil, err
 	}
@@ -152,27 +151,6 @@ func (b *Broker) platforms(s Settings) (*platforms.Kept, error) {
 	b.Default = registry.Platforms[0]
 	warnOfShort(registry, s.Data, b.log)
 	return platforms.NewKept(context.Background(), b.folder.Logins().Registry, app.Now, b.log)
-}
-
-// handler returns the handler for platforms and browsers.
-func (b *Broker) handler(s Settings, known *platforms.Kept, records *ledger.Ledger) http.Handler {
-	now, losable := b.folder.Now, datakey.New(records, b.folder.Vault)
-	return web.With(osb.Options{
-		Broker: app.NewBroker(broker.Options{
-			Identity: b.folder.Whose().Broker, Records: records, Catalog: b.offered, Vault: b.folder.Vault, Table: losable,
-			Engine: b.engine, Now: now, Log: b.log, Metrics: b.Metrics, Dashboard: web.Dashboard(s.Origin),
-		}, s.RetryAfter),
-		Platforms: known, Throttle: rates.New(s.PlatformRate, now), Offerings: b.offered.Offerings,
-		Now: now, NewID: app.NewID, Log: b.log, Metrics: b.Metrics,
-	}, pages.Options{
-		Records: records, Plans: b.offered, Names: losable, Keys: &pages.Keys{Table: losable},
-		Inquire: b.engine.Inquire, SignOn: web.SignOn(known, s.Origin, now), Now: now, Log: b.log,
-		Console: pages.Console{
-			Offerings: b.offered.Offerings, Registry: b.folder.Logins().Registry,
-			Acts: acts.Acts{Records: records, Start: b.engine.Start, Now: now, NewID: app.NewID,
-				OperationTimeout: app.OperationTimeout},
-		},
-	})
 }
 
 // Watched returns a link to the console in a browser, which may only read.

@@ -1,21 +1,80 @@
-// Package web serves the pages beside the API: it determines where browsers find them, and
-// holds samples of how programs connect to each engine.
+// Package web wires what platforms and browsers ask of a broker: the API with its decisions, and
+// the pages beside it. It determines where browsers find the pages, and holds samples of how
+// programs connect to each engine.
 package web
 
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/broker/acts"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/front/signon"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
 )
+
+// Options are what differs between the programs that serve the API and the pages.
+type Options struct {
+	Identity  string // the broker's own
+	Origin    string // where browsers reach the broker; empty if API Gateway names it
+	Records   *ledger.Ledger
+	Catalog   *catalog.Catalog
+	Vault     vault.Vault
+	Engine    Engine
+	Platforms *platforms.Kept
+	// Registry reads the platforms for the console.
+	Registry     func(context.Context) (platforms.Registry, error)
+	RetryAfter   app.RetryAfter
+	PlatformRate int
+	Now          func() time.Time
+	Log          *slog.Logger
+	Metrics      *metrics.Metrics
+}
+
+// An Engine starts operations, and has facts asked for.
+type Engine interface {
+	workflow.Engine
+	Inquire(ctx context.Context, q workflow.Inquiry) error
+}
+
+// New returns the handler for platforms and browsers.
+func New(o Options) http.Handler {
+	losable := datakey.New(o.Records, o.Vault)
+	return With(osb.Options{
+		Broker: broker.New(broker.Options{
+			Identity: o.Identity, Records: o.Records, Catalog: o.Catalog, Vault: o.Vault, Table: losable, Engine: o.Engine,
+			Now: o.Now, NewID: app.NewID, NewSecret: app.NewSecret, Dashboard: dashboard(o.Origin), Log: o.Log, Metrics: o.Metrics,
+			SynchronousWait: wired.DefaultWait, Waits: app.Waits, OperationTimeout: app.OperationTimeout,
+			MinRetryAfter: o.RetryAfter.Min, MaxRetryAfter: o.RetryAfter.Max,
+		}),
+		Platforms: o.Platforms, Throttle: rates.New(o.PlatformRate, o.Now), Offerings: o.Catalog.Offerings,
+		Now: o.Now, NewID: app.NewID, Log: o.Log, Metrics: o.Metrics,
+	}, pages.Options{
+		Records: o.Records, Plans: o.Catalog, Names: losable, Keys: &pages.Keys{Table: losable},
+		Inquire: o.Engine.Inquire, SignOn: SignOn(o.Platforms, o.Origin, o.Now), Now: o.Now, Log: o.Log,
+		Console: pages.Console{
+			Offerings: o.Catalog.Offerings, Registry: o.Registry,
+			Acts: acts.Acts{Records: o.Records, Start: o.Engine.Start, Now: o.Now, NewID: app.NewID,
+				OperationTimeout: app.OperationTimeout},
+		},
+	})
+}
 
 // With returns a handler that serves the pages beside the API, and tells each the addresses of the other
 // that a sign-on needs. The API keeps the paths of a platform that is called dashboard or console.
@@ -64,8 +123,8 @@ func below(ctx context.Context, configured, path string) string {
 	return strings.TrimSuffix(origin, "/") + path
 }
 
-// Dashboard returns a function that gives the address of an instance's page.
-func Dashboard(origin string) func(context.Context, lifecycle.Key) string {
+// dashboard returns a function that gives the address of an instance's page.
+func dashboard(origin string) func(context.Context, lifecycle.Key) string {
 	return func(ctx context.Context, k lifecycle.Key) string { return below(ctx, origin, pages.InstancePath(k)) }
 }
 

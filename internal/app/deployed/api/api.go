@@ -11,14 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/deployed"
 	"github.com/longshore/longshore/internal/app/web"
-	"github.com/longshore/longshore/internal/broker"
-	"github.com/longshore/longshore/internal/broker/acts"
 	"github.com/longshore/longshore/internal/front/gateway"
-	"github.com/longshore/longshore/internal/front/osb"
-	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
-	"github.com/longshore/longshore/internal/front/rates"
-	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/records/vault/kms"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
@@ -49,23 +43,10 @@ func New(ctx context.Context, p deployed.Parts) (gateway.Handler, error) {
 	engine := stepfunctions.New(p.Starter, p.Invoker, stepfunctions.Options{
 		StateMachine: set[app.EnvStateMachine], Provisioner: set[app.EnvProvisioner], Log: p.Log,
 	})
-	records, sealing := p.Records(set[app.EnvTable]), p.Vault(set[app.EnvKey])
-	losable := datakey.New(records, sealing)
-	decides := app.NewBroker(broker.Options{
-		Identity: set[app.EnvBroker], Records: records, Catalog: offered, Vault: sealing, Table: losable, Engine: engine,
-		Now: app.Now, Log: p.Log, Metrics: p.Metrics, Dashboard: web.Dashboard(""),
-	}, bounds)
-	server := web.With(osb.Options{
-		Broker: decides, Platforms: known, Throttle: rates.New(perSecond, app.Now), Offerings: offered.Offerings, Now: app.Now,
-		NewID: app.NewID, Log: p.Log, Metrics: p.Metrics,
-	}, pages.Options{
-		Records: records, Plans: offered, Names: losable, Keys: &pages.Keys{Table: losable}, Now: app.Now,
-		Inquire: engine.Inquire, SignOn: web.SignOn(known, "", app.Now), Log: p.Log,
-		Console: pages.Console{
-			Offerings: offered.Offerings, Registry: secret.Registry,
-			Acts: acts.Acts{Records: records, Start: engine.Start, Now: app.Now, NewID: app.NewID,
-				OperationTimeout: app.OperationTimeout},
-		},
+	server := web.New(web.Options{
+		Identity: set[app.EnvBroker], Records: p.Records(set[app.EnvTable]), Catalog: offered, Vault: p.Vault(set[app.EnvKey]),
+		Engine: engine, Platforms: known, Registry: secret.Registry, RetryAfter: bounds, PlatformRate: perSecond,
+		Now: app.Now, Log: p.Log, Metrics: p.Metrics,
 	})
 	return gateway.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(w, r.WithContext(kms.Together(r.Context())))
