@@ -48,32 +48,25 @@ type Previous struct {
 	Until    time.Time `json:"until"`
 }
 
-// matches compares with every valid password, even after one has matched.
+// matches reports whether a login is valid now.
 func (p Platform) matches(username, password string, now time.Time) bool {
-	ok := p.Credential.matches(username, password)
-	for _, old := range p.Previous {
-		if now.Before(old.Until) && (Credential{Username: p.Username, Password: old.Password}).matches(username, password) {
-			ok = true
-		}
-	}
-	return ok && p.Removed.IsZero()
+	until, known := p.Until(username, password)
+	return known && (until.IsZero() || now.Before(until))
 }
 
 // Until returns until when a login is valid, and whether the password is the platform's, or was
-// before a rotation. The time is zero for the current password, which does not expire.
+// before a rotation. The time is zero for the current password, which does not expire. It compares
+// with every password, even after one has matched.
 func (p Platform) Until(username, password string) (until time.Time, known bool) {
-	if !p.Removed.IsZero() {
-		return time.Time{}, false
-	}
-	if p.Credential.matches(username, password) {
-		return time.Time{}, true
-	}
 	for _, old := range p.Previous {
 		if (Credential{Username: p.Username, Password: old.Password}).matches(username, password) && old.Until.After(until) {
 			until, known = old.Until, true
 		}
 	}
-	return until, known
+	if p.Credential.matches(username, password) {
+		until, known = time.Time{}, true
+	}
+	return until, known && p.Removed.IsZero()
 }
 
 // A Registry is the list of platforms, the default platform first. It is stored as one document
@@ -167,19 +160,32 @@ func (r Registry) find(name string) (int, error) {
 	return i, nil
 }
 
-// userOf returns the name of the platform that logs in with a user name.
-func (r Registry) userOf(username string) (name string, found bool) {
+// having returns the first platform that has access and meets a condition; an empty one for none.
+func (r Registry) having(is func(Platform) bool) Platform {
 	for _, p := range r.Platforms {
-		if p.Username == username && p.Removed.IsZero() {
-			return p.Name, true
+		if p.Removed.IsZero() && is(p) {
+			return p
 		}
 	}
-	return "", false
+	return Platform{}
 }
 
 func (r Registry) clone() Registry {
 	r.Platforms = slices.Clone(r.Platforms)
 	return r
+}
+
+// changed returns the registry with a change to the platform of that name.
+func (r Registry) changed(name string, change func(p *Platform) error) (Registry, error) {
+	i, err := r.find(name)
+	if err != nil {
+		return r, err
+	}
+	next := r.clone()
+	if err := change(&next.Platforms[i]); err != nil {
+		return r, err
+	}
+	return next, next.check()
 }
 
 // TakenBack returns the platform with the path, the offerings and the sign-on of the removed
@@ -217,8 +223,8 @@ func (r Registry) Add(p Platform, newID string, now time.Time) (Registry, error)
 	if err == nil && r.Platforms[i].Removed.IsZero() {
 		return r, fmt.Errorf("platform %q exists: choose another name, or rotate its password", p.Name)
 	}
-	if other, taken := r.userOf(p.Username); taken {
-		return r, fmt.Errorf("the user name %q is that of platform %q: choose another name", p.Username, other)
+	if other := r.having(func(other Platform) bool { return other.Username == p.Username }); other.Name != "" {
+		return r, fmt.Errorf("the user name %q is that of platform %q: choose another name", p.Username, other.Name)
 	}
 	if err == nil {
 		if was := r.Platforms[i].ID; p.ID != "" && p.ID != was {
@@ -264,38 +270,29 @@ func EndOfOverlap(now time.Time, overlap time.Duration) time.Time {
 // Rotate gives a platform a new password. The old one stays valid for the overlap, and earlier ones
 // until their dates. An overlap of zero ends all of them at once, since one may have leaked.
 func (r Registry) Rotate(name, password string, now time.Time, overlap time.Duration) (Registry, error) {
-	i, err := r.find(name)
-	if err != nil {
-		return r, err
-	}
-	r = r.clone()
-	p := r.Platforms[i]
-	if !p.Removed.IsZero() {
-		return r, fmt.Errorf("platform %q was removed: add it again", name)
-	}
-	p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool {
-		return overlap == 0 || !now.Before(old.Until)
+	return r.changed(name, func(p *Platform) error {
+		if !p.Removed.IsZero() {
+			return fmt.Errorf("platform %q was removed: add it again", name)
+		}
+		p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool {
+			return overlap == 0 || !now.Before(old.Until)
+		})
+		if overlap > 0 {
+			p.Previous = append(p.Previous, Previous{Password: p.Password, Until: EndOfOverlap(now, overlap)})
+		}
+		p.Password, p.Chosen, p.Since = password, false, now.UTC().Truncate(time.Second)
+		return nil
 	})
-	if overlap > 0 {
-		p.Previous = append(p.Previous, Previous{Password: p.Password, Until: EndOfOverlap(now, overlap)})
-	}
-	p.Password, p.Chosen, p.Since = password, false, now.UTC().Truncate(time.Second)
-	r.Platforms[i] = p
-	return r, r.check()
 }
 
 // Remove ends a platform's access. Its id stays taken: no other platform may own the instances that
 // it made.
 func (r Registry) Remove(name string, now time.Time) (Registry, error) {
-	i, err := r.find(name)
-	if err != nil {
-		return r, err
-	}
-	r = r.clone()
-	if !r.Platforms[i].Removed.IsZero() {
-		return r, fmt.Errorf("platform %q was removed already", name)
-	}
-	r.Platforms[i].Removed = now.UTC().Truncate(time.Second)
-	r.Platforms[i].Previous = nil
-	return r, nil
+	return r.changed(name, func(p *Platform) error {
+		if !p.Removed.IsZero() {
+			return fmt.Errorf("platform %q was removed already", name)
+		}
+		p.Removed, p.Previous = now.UTC().Truncate(time.Second), nil
+		return nil
+	})
 }

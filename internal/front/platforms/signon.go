@@ -159,12 +159,7 @@ func Origin(address string) (string, error) {
 
 // SignOnOf returns the sign-on of a platform; nil for none.
 func (r Registry) SignOnOf(id string) *SignOn {
-	for _, p := range r.Platforms {
-		if p.ID == id && p.Removed.IsZero() {
-			return p.SignOn.usable()
-		}
-	}
-	return nil
+	return r.having(func(p Platform) bool { return p.ID == id }).SignOn.usable()
 }
 
 // usable returns nil if the secret was lost with the vault's key.
@@ -177,32 +172,24 @@ func (s *SignOn) usable() *SignOn {
 
 // NameOf returns the name of a platform that has access; empty for none.
 func (r Registry) NameOf(id string) string {
-	for _, p := range r.Platforms {
-		if p.ID == id && p.Removed.IsZero() {
-			return p.Name
-		}
-	}
-	return ""
+	return r.having(func(p Platform) bool { return p.ID == id }).Name
 }
 
 // WithSignOn switches a platform's sign-on on, or off if s is nil. A sign-on that makes its own
 // clients, as before, keeps the secret from which theirs are derived.
 func (r Registry) WithSignOn(name string, s *SignOn) (Registry, error) {
-	i, err := r.find(name)
-	if err != nil {
-		return r, err
-	}
-	r = r.clone()
-	if was := r.Platforms[i].SignOn.usable(); s != nil && s.Client == "" {
-		made := *s
-		made.Secret = NewPassword()
-		if was != nil && was.Client == "" {
-			made.Secret = was.Secret
+	return r.changed(name, func(p *Platform) error {
+		if was := p.SignOn.usable(); s != nil && s.Client == "" {
+			made := *s
+			made.Secret = NewPassword()
+			if was != nil && was.Client == "" {
+				made.Secret = was.Secret
+			}
+			s = &made
 		}
-		s = &made
-	}
-	r.Platforms[i].SignOn = s
-	return r, nil
+		p.SignOn = s
+		return nil
+	})
 }
 
 // WithOIDC sets the operator's login, or removes it if o is nil. The rules must name platforms of
