@@ -69,12 +69,3 @@ func asker(r *http.Request) (a lifecycle.Asker, identity json.RawMessage, readab
 	a.IdentityPlatform = platform
 	return a, raw, true
 }
-
-// checkIdentity refuses an originating identity that is larger than a record may hold. A deletion
-// must get through whatever an audit header holds (OID-03): its identity is left out instead.
-func checkIdentity(r *http.Request) error {
-	if r.Method != http.MethodDelete && len(r.Header.Get(keptIdentity)) > limits.Identity {
-		return lifecycle.Refuse(lifecycle.BadRequest, "The header %s is larger than %d bytes.", headerIdentity, limits.Identity)
-	}
-	return nil
-}

@@ -58,8 +58,7 @@ func (s *Server) provision(ctx context.Context, c *call) (response, error) {
 	if b.err != nil {
 		return response{}, b.err
 	}
-	r, err := s.Broker.Provision(ctx, q)
-	return changed(r, err)
+	return changed(s.Broker.Provision(ctx, q))
 }
 
 // placement requires the two GUIDs; clients of the oldest version may send a context in their place
@@ -111,11 +110,10 @@ func (s *Server) deprovision(ctx context.Context, c *call) (response, error) {
 // delete answers a DELETE of a binding (UNB-*) or of an instance. The order of an unbind's refusals
 // depends on what exists, so the broker checks the ids (UNB-04).
 func (s *Server) delete(ctx context.Context, c *call) (response, error) {
-	r, err := s.Broker.Delete(ctx, broker.DeleteRequest{
+	return changed(s.Broker.Delete(ctx, broker.DeleteRequest{
 		Caller: c.Caller, InstanceID: c.instanceID(), BindingID: c.bindingID(),
 		ServiceID: c.query.Get("service_id"), PlanID: c.query.Get("plan_id"),
-	})
-	return changed(r, err)
+	}))
 }
 
 // changed builds the answer to a request that changes an instance, or removes a binding.

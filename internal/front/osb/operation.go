@@ -27,8 +27,7 @@ func (s *Server) lastOperation(ctx context.Context, c *call) (response, error) {
 	// read a 400 as the failure of the operation (INP-05).
 	token := c.URL.Query().Get("operation")
 	if len(token) > limits.Token { // LOP-17
-		return response{}, lifecycle.Refuse(lifecycle.BadRequest,
-			"The query parameter operation is longer than %d characters.", limits.Token)
+		return response{}, malformed("The query parameter operation is longer than %d characters.", limits.Token)
 	}
 	p, err := s.Broker.LastOperation(ctx, c.key(), token)
 	if err != nil {

@@ -49,6 +49,11 @@ func wentAway(r *http.Request, err error) bool {
 	return errors.Is(err, context.Canceled) && errors.Is(r.Context().Err(), context.Canceled)
 }
 
+// malformed refuses a request that is not as the API defines it.
+func malformed(format string, args ...any) *lifecycle.Refusal {
+	return lifecycle.Refuse(lifecycle.BadRequest, format, args...)
+}
+
 // A headed is a refusal whose answer has a header of its own.
 type headed struct {
 	*lifecycle.Refusal

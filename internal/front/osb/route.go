@@ -94,18 +94,15 @@ func (s *Server) route(c *call) (handler, error) {
 		id, err := url.PathUnescape(segments[i])
 		switch {
 		case err != nil || !utf8.ValidString(id):
-			return nil, lifecycle.Refuse(lifecycle.BadRequest,
-				"An identifier in the path is not valid percent-encoded UTF-8 text.")
+			return nil, malformed("An identifier in the path is not valid percent-encoded UTF-8 text.")
 		case strings.ContainsFunc(id, unicode.IsControl):
-			return nil, lifecycle.Refuse(lifecycle.BadRequest,
-				"An identifier in the path has a control character, which none may have.")
+			return nil, malformed("An identifier in the path has a control character, which none may have.")
 		case id == "." || id == "..":
 			// Clients and proxies remove such a segment from a path, encoded or not: a later DELETE
 			// of this id would delete something else.
-			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path must not be . or .. alone.")
+			return nil, malformed("An identifier in the path must not be . or .. alone.")
 		case c.at.name != "operation" && len(id) > limits.Identifier:
-			return nil, lifecycle.Refuse(lifecycle.BadRequest, "An identifier in the path is longer than %d bytes.",
-				limits.Identifier)
+			return nil, malformed("An identifier in the path is longer than %d bytes.", limits.Identifier)
 		}
 		c.ids[at] = id
 		at++
