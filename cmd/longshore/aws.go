@@ -80,11 +80,12 @@ func awsBootstrap(ctx context.Context, p whichBroker, o bootstrap.Options, out i
 	if err != nil {
 		return fmt.Errorf("%w; what was made is kept: run the command again", err)
 	}
-	return printPrepared(out, did)
+	printPrepared(out, did)
+	return nil
 }
 
 // printPrepared prints what was done, and what is left to do.
-func printPrepared(out io.Writer, did bootstrap.Result) error {
+func printPrepared(out io.Writer, did bootstrap.Result) {
 	said := "nothing has changed"
 	if len(did.Made)+len(did.Changed) > 0 {
 		said = fmt.Sprintf("%d resources are new, %d have changed", len(did.Made), len(did.Changed))
@@ -101,7 +102,6 @@ func printPrepared(out io.Writer, did bootstrap.Result) error {
 		printf(out, "\nPut this target into LONGSHORE_AWS_TARGETS of the broker:\n\n%s\n\n"+
 			"and let it take the role: `longshore aws rights` has the policy.\n", did.Targets)
 	}
-	return nil
 }
 
 func newAWSRights(getenv func(string) string) *cobra.Command {
@@ -146,6 +146,6 @@ func printRights(out io.Writer, policies [][]byte, part int) error {
 		return &usageError{fmt.Sprintf("the rights are more than IAM takes in one policy: "+
 			"make %d, of what --part 1 to --part %d print, and attach all of them", n, n)}
 	}
-	_, err := fmt.Fprintln(out, string(policies[max(part, 1)-1]))
-	return err
+	printf(out, "%s\n", policies[max(part, 1)-1])
+	return nil
 }

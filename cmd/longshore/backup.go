@@ -108,8 +108,8 @@ func save(ctx context.Context, dir string, wish backup.Wish, file string, out, d
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %s\n", file, megabytes(counted.bytes))
-	return err
+	printf(out, "%s: %s\n", file, megabytes(counted.bytes))
+	return nil
 }
 
 // A counter counts the bytes written, and reports them from time to time.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -48,8 +47,8 @@ files: a template, what CloudFormation may do for it, and what a binding may do.
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "wrote %s: edit it, then run longshore catalog validate %s\n", path, dir)
-			return err
+			printf(c.OutOrStdout(), "wrote %s: edit it, then run longshore catalog validate %s\n", path, dir)
+			return nil
 		},
 		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -98,8 +97,8 @@ the version, and lock again.`,
 			for _, path := range changed {
 				printf(c.OutOrStdout(), "wrote %s\n", path)
 			}
-			_, err = fmt.Fprintln(c.OutOrStdout(), "the offerings are locked")
-			return err
+			printf(c.OutOrStdout(), "the offerings are locked\n")
+			return nil
 		},
 		ValidArgsFunction: offeringsFolder,
 	}
@@ -124,8 +123,8 @@ said too: actions that no statement takes, and those that you alone should give.
 				printActions(c.OutOrStdout(), path+": added", p.Added)
 				printActions(c.OutOrStdout(), path+": a statement of yours has to allow, where the template needs it:", p.Left)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "now run longshore catalog validate %s\n", args[0])
-			return err
+			printf(c.OutOrStdout(), "now run longshore catalog validate %s\n", args[0])
+			return nil
 		},
 		ValidArgsFunction: offeringsFolder,
 	}
@@ -163,6 +162,6 @@ func validate(ctx context.Context, dir, lint string, out io.Writer) error {
 		}
 		printf(out, "%s: %s\n", o.Name, strings.Join(plans, ", "))
 	}
-	_, err = fmt.Fprintln(out, "the catalog is valid")
-	return err
+	printf(out, "the catalog is valid\n")
+	return nil
 }

@@ -23,8 +23,8 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Say which version this is",
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), "longshore version", versionText())
-			return err
+			printf(c.OutOrStdout(), "longshore version %s\n", versionText())
+			return nil
 		},
 	}
 }

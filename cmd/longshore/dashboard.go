@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/operator"
@@ -60,8 +58,9 @@ func printLink[In any](c *cobra.Command, p whichBroker, f view, m operator.Metho
 	case err != nil:
 		return err
 	case f.json():
-		return printJSON(c.OutOrStdout(), link)
+		printJSON(c.OutOrStdout(), link)
+	default:
+		printf(c.OutOrStdout(), "%s\n", link.URL)
 	}
-	_, err = fmt.Fprintln(c.OutOrStdout(), link.URL)
-	return err
+	return nil
 }

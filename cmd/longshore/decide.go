@@ -15,7 +15,7 @@ import (
 // argument is completed with names.
 func act[In, Out any](
 	c *cobra.Command, m operator.Method[In, Out], in func(name string) (In, error),
-	tell func(out io.Writer, name string, did Out) error, names func(*whichBroker) completer,
+	tell func(out io.Writer, name string, did Out), names func(*whichBroker) completer,
 ) *cobra.Command {
 	var p whichBroker
 	p.flags(c)
@@ -32,7 +32,8 @@ func act[In, Out any](
 		if err != nil {
 			return err
 		}
-		return tell(c.OutOrStdout(), args[0], did)
+		tell(c.OutOrStdout(), args[0], did)
+		return nil
 	}
 	return c
 }
@@ -54,11 +55,12 @@ func newRetry() *cobra.Command {
 creation or a deletion has failed, begin the deletion of what it left; until the
 platform deletes a failed creation itself, it is still told that the creation has
 failed. To create it again, use recreate.`,
-	}, operator.Retry, itself, func(out io.Writer, token string, row operator.Row) error {
+	}, operator.Retry, itself, func(out io.Writer, token string, row operator.Row) {
+		said := "What it left is being removed."
 		if row.Operation.Token == token {
-			return showAfter(out, fmt.Sprintf("Started again, as attempt %d.", row.Operation.Attempt), row)
+			said = fmt.Sprintf("Started again, as attempt %d.", row.Operation.Attempt)
 		}
-		return showAfter(out, "What it left is being removed.", row)
+		showAfter(out, said, row)
 	}, tokens)
 }
 
@@ -68,8 +70,8 @@ func newRecreate() *cobra.Command {
 		Long: `Create an instance or a binding once more whose creation has failed, with what was
 asked for then. Put right first what was in the way. A platform that repeats its
 request finds it; a platform that has given up has to delete it.`,
-	}, operator.Recreate, itself, func(out io.Writer, _ string, row operator.Row) error {
-		return showAfter(out, "It is being created again.", row)
+	}, operator.Recreate, itself, func(out io.Writer, _ string, row operator.Row) {
+		showAfter(out, "It is being created again.", row)
 	}, tokens)
 }
 
@@ -91,14 +93,14 @@ platform does what it does after a failure.`,
 				"say --yes if that is what you want; `longshore retry` starts it again instead")
 		}
 		return s, nil
-	}, func(out io.Writer, _ string, row operator.Row) error { return showAfter(out, "It has failed.", row) }, tokens)
+	}, func(out io.Writer, _ string, row operator.Row) { showAfter(out, "It has failed.", row) }, tokens)
 	c.Flags().StringVar(&message, "failed", "", "`MESSAGE` for the platform's user")
 	c.Flags().BoolVar(&yes, "yes", false, "it is meant: the operation ends for good")
 	return c
 }
 
 // showAfter prints what was done, and the row as it is afterwards.
-func showAfter(out io.Writer, said string, r operator.Row) error {
+func showAfter(out io.Writer, said string, r operator.Row) {
 	printf(out, "%s\n\n", said)
-	return show(out, r)
+	show(out, r)
 }

@@ -29,13 +29,12 @@ after a restore.`,
 				"say --yes if that is what you want")
 		}
 		return user, nil
-	}, func(out io.Writer, _ string, did operator.Erasure) error {
+	}, func(out io.Writer, _ string, did operator.Erasure) {
 		printf(out, "%d entries of histories and %d operations do not say any more who asked.\n", did.Entries, did.Operations)
 		if did.Running > 0 {
 			printf(out, "%d operations of this user are in progress, and keep it: "+
 				"repeat the command when they have ended.\n", did.Running)
 		}
-		return nil
 	}, func(*whichBroker) completer { return func(*cobra.Command, string) []string { return nil } })
 	c.Flags().BoolVar(&yes, "yes", false, "it is meant: who asked is erased for good")
 	return c

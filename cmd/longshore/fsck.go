@@ -39,8 +39,8 @@ The exit status is 0 if all is as it was written, 1 if anything is damaged, and
 		if checked.Wrong > 0 {
 			return fmt.Errorf("data folder %q is damaged: keep a copy of it as it is, and %s", *data, folder.Restore)
 		}
-		_, err = fmt.Fprintf(out, "nothing is damaged: %d records\n", checked.Records)
-		return err
+		printf(out, "nothing is damaged: %d records\n", checked.Records)
+		return nil
 	}
 	return c
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -104,19 +103,22 @@ func newListing(what operator.What) *cobra.Command {
 		return a.answer(c, func(out io.Writer, all []operator.Row) error {
 			switch {
 			case a.query.ID == "" || a.json() || len(all) > 1:
-				return errors.Join(t.print(out, a.view, all), tellWaits(out, a.view, all))
+				t.print(out, a.view, all)
+				tellWaits(out, a.view, all)
 			case len(all) == 0:
 				return fmt.Errorf("none of the %s is called %q, or begins like it: `%s` lists them", what, a.query.ID,
 					"longshore "+what)
+			default:
+				show(out, all[0])
 			}
-			return show(out, all[0])
+			return nil
 		})
 	}
 	return c
 }
 
 // tellWaits prints below a table what operations wait for.
-func tellWaits(out io.Writer, v view, all []operator.Row) (err error) {
+func tellWaits(out io.Writer, v view, all []operator.Row) {
 	waits := map[string]int{}
 	for _, r := range all {
 		if op := r.Operation; op != nil && op.Trouble != "" && !v.json() && !v.noHeaders {
@@ -124,10 +126,8 @@ func tellWaits(out io.Writer, v view, all []operator.Row) (err error) {
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(waits)) { // there are few: one for each target
-		_, failed := fmt.Fprintf(out, "%d of these wait for %s\n", waits[what], what)
-		err = errors.Join(err, failed)
+		printf(out, "%d of these wait for %s\n", waits[what], what)
 	}
-	return err
 }
 
 // idOf returns the id of a row, or its handle for a former life, whose id another life may have.
@@ -156,52 +156,37 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// show prints all members of a row, each under its name in JSON.
-func show(out io.Writer, r operator.Row) error {
-	raw, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
+// show prints all members of a row, each under its name in JSON. A row came as JSON, and can be written as such.
+func show(out io.Writer, r operator.Row) {
+	raw, _ := json.Marshal(r)
 	w := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
-	if err := members(w, raw, ""); err != nil {
-		return err
-	}
-	return w.Flush()
+	members(w, raw, "")
+	_ = w.Flush()
 }
 
-// members prints the members of an object, in their order.
-func members(w io.Writer, object json.RawMessage, indent string) error {
+// members prints the members of an object that json.Marshal has written, in their order.
+func members(w io.Writer, object json.RawMessage, indent string) {
 	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil {
-		return err
-	}
+	_, _ = d.Token()
 	for d.More() {
-		name, err := d.Token()
+		name, _ := d.Token()
 		var raw json.RawMessage
-		if err = errors.Join(err, d.Decode(&raw)); err != nil {
-			return err
-		}
+		_ = d.Decode(&raw)
 		text, list := string(raw), []string(nil)
 		switch raw[0] {
 		case '{':
 			printf(w, "%s%s\n", indent, name)
-			if err := members(w, raw, indent+"  "); err != nil {
-				return err
-			}
+			members(w, raw, indent+"  ")
 			continue
 		case '[':
-			err = json.Unmarshal(raw, &list)
+			_ = json.Unmarshal(raw, &list)
 			text = strings.Join(list, ", ")
 		case '"':
-			err = json.Unmarshal(raw, &text)
-			if at, no := time.Parse(time.RFC3339, text); no == nil {
+			_ = json.Unmarshal(raw, &text)
+			if at, err := time.Parse(time.RFC3339, text); err == nil {
 				text = stamp(at)
 			}
 		}
-		if err != nil {
-			return err
-		}
 		printf(w, "%s%s\t%s\n", indent, strings.ReplaceAll(fmt.Sprint(name), "_", " "), text)
 	}
-	return nil
 }

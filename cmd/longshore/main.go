@@ -36,14 +36,34 @@ func (e *cannotRun) Error() string { return e.cause.Error() }
 
 func (e *cannotRun) Unwrap() error { return e.cause }
 
+// An output keeps the first error of writing to it. Commands print without checking for one; run
+// reports it in the end.
+type output struct {
+	io.Writer
+	failed error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if o.failed == nil {
+		o.failed = err
+	}
+	return n, err
+}
+
 // run executes a command and returns the exit status: 0 for success, 1 for a failure, 2 for a wrong
 // call, or for a check or a list that could not be completed.
 func run(ctx context.Context, args []string, getenv func(string) string, out, diagnostics io.Writer) int {
-	root := newRoot(getenv, out, diagnostics)
+	printed := &output{Writer: out}
+	root := newRoot(getenv, printed, diagnostics)
 	root.SetArgs(args)
 	began := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
 	called, err := root.ExecuteContextC(ctx)
+	if err == nil && began && ctx.Err() == nil { // an interrupted command has done what it could
+		err = printed.failed
+	}
 	if err == nil {
 		return 0
 	}

@@ -75,13 +75,13 @@ func ask[In, Out any](ctx context.Context, p whichBroker, m operator.Method[In, 
 	return m.Ask(ctx, link, in)
 }
 
-// printf prints without checking for an error: the command's last write reports it.
+// printf prints without checking for an error; see output.
 func printf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 
-func printJSON[T any](out io.Writer, v T) error {
+func printJSON[T any](out io.Writer, v T) {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
-	return e.Encode(v)
+	_ = e.Encode(v)
 }
 
 // each returns the list, or an empty one in place of nil, which JSON would show as null.

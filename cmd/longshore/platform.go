@@ -78,7 +78,8 @@ func newPlatformList() *cobra.Command {
 			all = append(all, listed(p))
 		}
 		listedPlatforms.sort(all, v.order)
-		return listedPlatforms.print(out, v, all)
+		listedPlatforms.print(out, v, all)
+		return nil
 	})
 }
 
@@ -229,7 +230,7 @@ func addPlatform(
 	if p.Path != "" {
 		url += ", followed by " + p.Path
 	}
-	_, err = fmt.Fprintf(out, `Platform %[1]s may use the broker, in a minute at the latest.
+	printf(out, `Platform %[1]s may use the broker, in a minute at the latest.
 
   URL       %[2]s
   user      %[3]s
@@ -238,7 +239,7 @@ func addPlatform(
 
 The password is shown this once.
 `, p.Name, url, p.Username, p.Password, seenBy(p))
-	return err
+	return nil
 }
 
 // rotatePlatform shows the new password only once every process knows it: a platform that uses the
@@ -271,8 +272,8 @@ func rotatePlatform(ctx context.Context, registrar platforms.Registrar, name str
 	case !known:
 		old = "Every earlier password is refused, in a minute at the latest."
 	}
-	_, err = fmt.Fprintf(out, "The new password of platform %s: %s\n%s\n", name, password, old)
-	return err
+	printf(out, "The new password of platform %s: %s\n%s\n", name, password, old)
+	return nil
 }
 
 // countDown waits, and prints how long it still will.
@@ -303,9 +304,7 @@ func removePlatform(ctx context.Context, registrar platforms.Registrar, name str
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out,
-		"Platform %s is refused, in a minute at the latest. What it made stays; `longshore platform add %s` "+
-			"gives it back access to that.\n",
-		name, name)
-	return err
+	printf(out, "Platform %s is refused, in a minute at the latest. What it made stays; `longshore platform add %s` "+
+		"gives it back access to that.\n", name, name)
+	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -41,9 +40,8 @@ func newReaperRelease() *cobra.Command {
 		Long: `Put a thing that is in quarantine into use again, and leave it alone from then
 on: for something that no platform of this broker is to know of. To have it known
 again, there is ` + "`longshore rebuild`" + `.`,
-	}, operator.Release, itself, func(out io.Writer, _ string, r operator.Row) error {
-		_, err := fmt.Fprintf(out, "%s/%s is put into use again, and left alone.\n", r.Provider, r.Kept.Name)
-		return err
+	}, operator.Release, itself, func(out io.Writer, _ string, r operator.Row) {
+		printf(out, "%s/%s is put into use again, and left alone.\n", r.Provider, r.Kept.Name)
 	}, orphanNames)
 }
 
@@ -59,8 +57,8 @@ func newReaperDelete() *cobra.Command {
 			return name, errors.New("the thing and what is in it are deleted for good: say --yes if nobody needs it")
 		}
 		return name, nil
-	}, func(out io.Writer, _ string, row operator.Row) error {
-		return showAfter(out, "It is being deleted.", row)
+	}, func(out io.Writer, _ string, row operator.Row) {
+		showAfter(out, "It is being deleted.", row)
 	}, orphanNames)
 	c.Flags().BoolVar(&yes, "yes", false, "it is meant: it is deleted for good")
 	return c

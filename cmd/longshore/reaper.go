@@ -41,7 +41,8 @@ func newReaperReport() *cobra.Command {
 			if f.json() {
 				print = printJSON
 			}
-			return errors.Join(print(c.OutOrStdout(), found), notAll(operator.Faults(err)))
+			print(c.OutOrStdout(), found)
+			return notAll(operator.Faults(err))
 		},
 	}
 	p.flags(c)
@@ -59,15 +60,15 @@ func newReaperResume() *cobra.Command {
 			if _, err := ask(c.Context(), p, operator.Resume, operator.None{}); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(c.OutOrStdout(), "The reaper goes on: its next inventory begins within a minute.")
-			return err
+			printf(c.OutOrStdout(), "The reaper goes on: its next inventory begins within a minute.\n")
+			return nil
 		},
 	}
 	p.flags(c)
 	return c
 }
 
-func printReports(out io.Writer, found operator.Reaper) error {
+func printReports(out io.Writer, found operator.Reaper) {
 	switch state := found.Inventory; {
 	case state.Halt != nil:
 		printf(out, "HALTED since %s: %s.\nIt leaves orphans alone until `longshore reaper resume`.\n\n", stamp(state.Halt.At),
@@ -78,7 +79,7 @@ func printReports(out io.Writer, found operator.Reaper) error {
 		printf(out, "Things that exist: %d; the next inventory begins at %s.\n\n", state.Things, stamp(state.Due))
 	}
 	if len(found.Reports) == 0 {
-		_, _ = fmt.Fprintln(out, "No run has found anything to report yet.")
+		printf(out, "No run has found anything to report yet.\n")
 	}
 	for _, r := range found.Reports {
 		if s := r.Swept; s != nil {
@@ -110,7 +111,6 @@ func printReports(out io.Writer, found operator.Reaper) error {
 			}
 		}
 	}
-	return nil
 }
 
 func newRebuild(getenv func(string) string) *cobra.Command {
@@ -160,7 +160,7 @@ func printRebuilt(out io.Writer, found operator.Rebuilt) error {
 	printf(out, "%d instances and %d bindings have a record again; %d had one.\n",
 		len(found.Instances), len(found.Bindings), found.Kept)
 	if len(found.Instances) > 0 {
-		_, _ = fmt.Fprintln(out, "\nLost for good: where the instances were ordered that have a record again.")
+		printf(out, "\nLost for good: where the instances were ordered that have a record again.\n")
 	}
 	for _, list := range []struct {
 		names []string

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -37,7 +36,8 @@ bindings again. The command may be stopped and run again.`,
 				return err
 			}
 			if f.json() {
-				return printJSON(c.OutOrStdout(), each(all))
+				printJSON(c.OutOrStdout(), each(all))
+				return nil
 			}
 			return printReconciled(c.OutOrStdout(), all, yes)
 		},
@@ -51,8 +51,7 @@ bindings again. The command may be stopped and run again.`,
 // printReconciled prints the outcome for each server. It fails if a server could not be reached.
 func printReconciled(out io.Writer, all []operator.Reconciled, meant bool) error {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "No provider here is on servers that can be restored.")
-		return err
+		printf(out, "No provider here is on servers that can be restored.\n")
 	}
 	unreached := false
 	for _, r := range all {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -117,6 +118,25 @@ func TestFlagsOfOneHyphen(t *testing.T) {
 	status, out, diagnostics = called(t, nil, "reaper", "--last", "3", "report", "--data", t.TempDir())
 	if status != 1 || !strings.Contains(diagnostics, "is not a data folder") {
 		t.Errorf("exit status %d:\n%s%s", status, out, diagnostics)
+	}
+}
+
+// A full is a file on a disk that is full.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// A command fails if anything that it prints cannot be written, and says so.
+func TestWhatCannotBePrintedIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	mustStart(t, dir, "cf", first).stop()
+	for _, line := range []string{"version", "check --list", "fsck --data " + dir, "platform list --data " + dir,
+		"platform list -o json --data " + dir, "upgrades --data " + dir} {
+		var said strings.Builder
+		status := run(t.Context(), strings.Fields(line), func(string) string { return "" }, full{}, &said)
+		if status != 1 || said.String() != "longshore: no space left on device\n" {
+			t.Errorf("%s: exit status %d: %s", line, status, &said)
+		}
 	}
 }
 

@@ -121,6 +121,6 @@ func changed(ctx context.Context, registrar platforms.Registrar, out io.Writer,
 	if err := registrar.Change(ctx, change); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(out, said+", in a minute at the latest.")
-	return err
+	printf(out, "%s, in a minute at the latest.\n", said)
+	return nil
 }

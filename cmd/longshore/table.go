@@ -69,21 +69,25 @@ func (t table[T]) flags(c *cobra.Command, v *view) {
 func (t table[T]) command(c *cobra.Command) *cobra.Command {
 	a := t.asked(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return a.answer(c, func(out io.Writer, all []T) error { return t.print(out, a.view, all) })
+		return a.answer(c, func(out io.Writer, all []T) error {
+			t.print(out, a.view, all)
+			return nil
+		})
 	}
 	return c
 }
 
 // print prints a table, or JSON.
-func (t table[T]) print(out io.Writer, v view, all []T) error {
+func (t table[T]) print(out io.Writer, v view, all []T) {
 	switch {
 	case v.json():
-		return printJSON(out, each(all))
-	case len(all) == 0 && v.noHeaders:
-		return nil
+		printJSON(out, each(all))
+		return
 	case len(all) == 0:
-		_, err := fmt.Fprintln(out, t.none)
-		return err
+		if !v.noHeaders {
+			printf(out, "%s\n", t.none)
+		}
+		return
 	}
 	now, lines := time.Now(), [][]string{nil}
 	for _, col := range t.columns {
@@ -108,9 +112,9 @@ func (t table[T]) print(out io.Writer, v view, all []T) error {
 	}
 	w := tabwriter.NewWriter(out, 0, 0, gap, ' ', 0)
 	for _, line := range lines {
-		_, _ = fmt.Fprintln(w, strings.Join(line, "\t"))
+		printf(w, "%s\n", strings.Join(line, "\t"))
 	}
-	return w.Flush()
+	_ = w.Flush()
 }
 
 // cell formats a value for a table: a time as how long ago it is or, in a wide table, as the time

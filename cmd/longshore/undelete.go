@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 
@@ -36,12 +35,9 @@ life, as this command and ` + "`longshore retained`" + ` print it.`,
 }
 
 // printUndeleted prints what developers order to have an instance back.
-func printUndeleted(out io.Writer, _ string, back operator.Undeleted) error {
-	parameters, err := json.Marshal(map[string]string{back.Parameter: idOf(back.Kept.Instance, back.Kept)})
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, `Instance %s may be given back until %s, in organization %s and space %s.
+func printUndeleted(out io.Writer, _ string, back operator.Undeleted) {
+	parameters, _ := json.Marshal(map[string]string{back.Parameter: idOf(back.Kept.Instance, back.Kept)})
+	printf(out, `Instance %s may be given back until %s, in organization %s and space %s.
 Its developers order a new instance of it there, with these parameters:
 
     %s
@@ -51,7 +47,6 @@ In Cloud Foundry, with a NAME of their choice:
     cf create-service %s %s NAME -c %s
 `, back.Kept.Instance, stamp(back.Kept.Kept.Until), orDash(back.Kept.Organization), back.Kept.Space,
 		parameters, back.Service, back.Plan, quoted(string(parameters)))
-	return err
 }
 
 // quoted returns a text as one word of a shell.

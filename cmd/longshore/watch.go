@@ -23,7 +23,7 @@ func watch(ctx context.Context, link operator.Link, q operator.Query, out io.Wri
 	last := map[string]string{} // the last line of each running operation, by token
 	tell := func(r operator.Row) {
 		if line := progressLine(r, time.Now()); line != last[r.Operation.Token] {
-			_, _ = fmt.Fprintln(out, line)
+			printf(out, "%s\n", line)
 			last[r.Operation.Token] = line
 		}
 	}
@@ -56,8 +56,8 @@ func watch(ctx context.Context, link operator.Link, q operator.Query, out io.Wri
 			delete(last, token)
 		}
 		if len(running) == 0 && ctx.Err() == nil {
-			_, err := fmt.Fprintln(out, "Nothing runs.")
-			return err
+			printf(out, "Nothing runs.\n")
+			return nil
 		}
 		select {
 		case <-ctx.Done():

@@ -26,9 +26,11 @@ no record leads to is looked for on the servers and in the accounts, by its labe
 			case err != nil:
 				return err
 			case f.json():
-				return printJSON(c.OutOrStdout(), row)
+				printJSON(c.OutOrStdout(), row)
+			default:
+				show(c.OutOrStdout(), row)
 			}
-			return show(c.OutOrStdout(), row)
+			return nil
 		},
 	}
 	p.flags(c)
