@@ -16,15 +16,16 @@ import (
 )
 
 // filled is a row with a value in each column, as long as real ones are.
-func filled(n int) operator.Upgrade {
+func filled(n int) operator.Row {
 	id := strings.Repeat("0123456789abcdef", 3)[:36]
 	at := time.Now().Add(-time.Duration(n) * 24 * time.Hour)
-	return operator.Upgrade{Row: operator.Row{
+	return operator.Row{
 		Platform: "p-abcdefghijkl", PlatformName: "production", Organization: id, Space: id, Provider: "cloudformation",
 		Made: []string{id, id}, Instance: id, Binding: id, State: string(lifecycle.DeleteFailed), Service: "object-storage",
 		Plan: "small-and-cheap", Created: at, Kept: &lifecycle.Kept{Name: id + id[:20], Since: at, Until: at, Freed: at},
 		Operation: &operator.Operation{Token: id + id, Kind: "deprovision", Phase: "in progress", Percent: n, Started: at},
-	}, IsAt: "1.10.0", PlanIsAt: fmt.Sprintf("1.%d.0", n), Edited: true}
+		IsAt:      "1.10.0", PlanIsAt: fmt.Sprintf("1.%d.0", n), Edited: true,
+	}
 }
 
 // judge requires of a table of long values that it fits on a screen unless it is wide, keeps what
@@ -55,14 +56,13 @@ func judge[T any](t *testing.T, name string, of table[T], rows []T) {
 
 func TestTablesFitAndUseTheWordsOfJSON(t *testing.T) {
 	var rows []operator.Row
-	var behind []operator.Upgrade
 	for n := range 3 {
-		rows, behind = append(rows, filled(n).Row), append(behind, filled(n))
+		rows = append(rows, filled(n))
 	}
 	for name, one := range listings {
 		judge(t, string(name), one, rows)
 	}
-	judge(t, "upgrades", upgrades, behind)
+	judge(t, "upgrades", upgrades, rows)
 	judge(t, "quarantine", quarantined, rows)
 	judge(t, "retained", retained, rows)
 	judge(t, "platforms", listedPlatforms, []listedPlatform{{strings.Repeat("n", 30), "p-abcdefghijkl",
@@ -78,7 +78,7 @@ func TestOrders(t *testing.T) {
 		var page operator.Page[operator.Row]
 		_ = json.Unmarshal(in, &q)
 		for n := range 10 {
-			one := filled(100 - 10*pages - n).Row
+			one := filled(100 - 10*pages - n)
 			one.Instance = fmt.Sprint(100 - 10*pages - n)
 			page.Items = append(page.Items, one)
 		}

@@ -6,23 +6,15 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// upgradeColumns are columns of a row, with the versions of the instance and its plan.
-func upgradeColumns() (all []column[operator.Upgrade]) {
-	for _, c := range []rowColumn{instanceColumn, offeringColumn, planColumn} {
-		all = append(all, column[operator.Upgrade]{c.name, false, func(u operator.Upgrade) any { return c.of(u.Row) }})
-	}
-	all = append(all,
-		column[operator.Upgrade]{"is_at", false, func(u operator.Upgrade) any { return u.IsAt }},
-		column[operator.Upgrade]{"plan_is_at", false, func(u operator.Upgrade) any { return u.PlanIsAt }},
-		column[operator.Upgrade]{"edited", false, func(u operator.Upgrade) any { return map[bool]string{true: "yes"}[u.Edited] }})
-	for _, c := range []rowColumn{stateColumn, createdColumn, platformColumn, organization, spaceColumn} {
-		all = append(all, column[operator.Upgrade]{c.name, true, func(u operator.Upgrade) any { return c.of(u.Row) }})
-	}
-	return all
-}
-
-var upgrades = table[operator.Upgrade]{
-	list: operator.Upgrades, order: "-created", columns: upgradeColumns(), none: "No instance is behind its plan.",
+var upgrades = table[operator.Row]{
+	list: operator.Upgrades, order: "-created",
+	columns: widened([]rowColumn{
+		instanceColumn, offeringColumn, planColumn,
+		{"is_at", false, func(r operator.Row) any { return r.IsAt }},
+		{"plan_is_at", false, func(r operator.Row) any { return r.PlanIsAt }},
+		{"edited", false, func(r operator.Row) any { return map[bool]string{true: "yes"}[r.Edited] }},
+	}, stateColumn, createdColumn, platformColumn, organization, spaceColumn),
+	none: "No instance is behind its plan.",
 }
 
 func newUpgrades() *cobra.Command {

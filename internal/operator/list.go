@@ -109,7 +109,7 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 	case q.State == stateRunning:
 		found, next, err = c.running(ctx, q)
 	case q.NewestFirst():
-		found, next, err = c.rows(ctx, c.existing(q.Platform), q)
+		found, next, err = c.rows(ctx, c.existing(q.Platform), q, asItIs)
 	default:
 		found, next, err = c.scanned(ctx, q)
 	}
@@ -215,9 +215,13 @@ func (c *Console) existing(platform string) func(context.Context, string) ([]lif
 	}
 }
 
-// rows returns the rows that the query chooses from a page of records.
+// asItIs adds nothing to a row.
+func asItIs(*Row, lifecycle.Record) {}
+
+// rows returns the rows that the query chooses from a page of records, and completes each of them.
 func (c *Console) rows(
 	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), q Query,
+	complete func(*Row, lifecycle.Record),
 ) (all []Row, next string, err error) {
 	known, opens := c.known(ctx), true
 	if q.Platform, err = platformID(known, q.Platform); err != nil {
@@ -231,6 +235,7 @@ func (c *Console) rows(
 		}
 		if q.chooses(row) {
 			row.PlatformName = known[row.Platform]
+			complete(&row, r)
 			all = append(all, row)
 		}
 	}

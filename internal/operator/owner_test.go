@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -69,6 +70,24 @@ func TestPlacesAreKnownByNameAndID(t *testing.T) {
 					t.Errorf("%+v: it lists %+v", q, r)
 				}
 			}
+		}
+	}
+}
+
+// The list of upgrades is narrowed by names, too.
+func TestUpgradesAreKnownByPlace(t *testing.T) {
+	s := knowing(t)
+	s.ordered("one")
+	is := s.console.Catalog
+	s.console.Catalog = func(service, plan string) (catalog.Offering, catalog.Plan, bool) {
+		offering, p, ok := is(service, plan)
+		p.MaintenanceInfo = &catalog.MaintenanceInfo{Version: "9.0.0"}
+		return offering, p, ok
+	}
+	for q, want := range map[operator.Query]int{{Organization: "o-1"}: 1, {Organization: "shop"}: 1, {Space: "live"}: 1,
+		{Organization: "live"}: 0} {
+		if rows, _, err := s.console.Upgrades(t.Context(), q); err != nil || len(rows) != want {
+			t.Errorf("%+v: %d rows, want %d: %v", q, len(rows), want, err)
 		}
 	}
 }

@@ -45,6 +45,13 @@ type Row struct {
 	Operation *Operation      `json:"operation,omitempty"`
 	// Note says what happens to the row without an operator.
 	Note string `json:"note,omitempty"`
+	// IsAt is the maintenance version of the instance, and PlanIsAt that of its plan, each empty if there is none; Upgrades
+	// alone sets them.
+	IsAt     string `json:"is_at,omitempty"`
+	PlanIsAt string `json:"plan_is_at,omitempty"`
+	// Edited says that the plan has changed its meaning under the same version: platforms can ask
+	// for the upgrade only once the operator gives the plan a new version.
+	Edited bool `json:"edited,omitempty"`
 }
 
 // at formats a time for a note.

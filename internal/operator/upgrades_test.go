@@ -47,19 +47,18 @@ func TestUpgrades(t *testing.T) {
 		}
 		return offering, p, ok
 	}
-	var got []operator.Upgrade
-	for u, err := range paging.All(context.Background(), func(ctx context.Context, after string) ([]operator.Upgrade, string, error) {
+	var got []operator.Row
+	for u, err := range paging.All(context.Background(), func(ctx context.Context, after string) ([]operator.Row, string, error) {
 		return s.console.Upgrades(ctx, operator.Query{After: after, State: "ready", Offering: "demo"})
 	}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u.Row = operator.Row{Instance: u.Instance, Plan: u.Plan}
-		got = append(got, u)
+		got = append(got, operator.Row{Instance: u.Instance, Plan: u.Plan, IsAt: u.IsAt, PlanIsAt: u.PlanIsAt, Edited: u.Edited})
 	}
-	want := []operator.Upgrade{
-		{Row: operator.Row{Instance: "edited", Plan: "sync"}, Edited: true},
-		{Row: operator.Row{Instance: "behind", Plan: "maintenance"}, IsAt: "2.0.0", PlanIsAt: "3.0.0"},
+	want := []operator.Row{
+		{Instance: "edited", Plan: "sync", Edited: true},
+		{Instance: "behind", Plan: "maintenance", IsAt: "2.0.0", PlanIsAt: "3.0.0"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
