@@ -41,7 +41,7 @@ func onlyFirst(all completer) cobra.CompletionFunc {
 
 // ids completes with the ids in the first page of a list that begin with what was typed.
 func (p *whichBroker) ids(
-	list operator.Method[operator.Query, operator.Page[operator.Row]], what operator.What, id func(operator.Row) string,
+	list operator.Method[operator.Query, operator.Page], what operator.What, id func(operator.Row) string,
 ) completer {
 	return func(c *cobra.Command, typed string) (all []string) {
 		ctx, cancel := context.WithTimeout(c.Context(), patience)

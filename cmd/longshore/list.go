@@ -18,8 +18,11 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-// A rowColumn is a column of a table of rows.
-type rowColumn = column[operator.Row]
+// A rowTable is a table of rows, and a rowColumn is one of its columns.
+type (
+	rowTable  = table[operator.Row]
+	rowColumn = column[operator.Row]
+)
 
 // Columns shared by several tables.
 var (
@@ -55,7 +58,7 @@ func widened(columns []rowColumn, wide ...rowColumn) []rowColumn {
 }
 
 // listings are the tables of instances, bindings and operations.
-var listings = map[operator.What]table[operator.Row]{
+var listings = map[operator.What]rowTable{
 	operator.Instances: {order: "-created", columns: widened(
 		[]rowColumn{instanceColumn, stateColumn, offeringColumn, planColumn, createdColumn},
 		operation, platformColumn, organization, spaceColumn)},
@@ -87,7 +90,7 @@ func newListing(what operator.What) *cobra.Command {
 	}
 	t := listings[what]
 	t.what, t.list, t.none = what, operator.List, fmt.Sprintf("No %s.", what)
-	a := t.asked(c)
+	a := asks(c, t)
 	c.ValidArgsFunction = onlyFirst(a.broker.ids(operator.List, what, id))
 	follow := c.Flags().Bool("watch", false, "follow what runs, until nothing does")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-var quarantined = table[operator.Row]{
+var quarantined = rowTable{
 	list: operator.Quarantined, order: "-since", bare: true,
 	columns: widened([]rowColumn{
 		{"name", false, func(r operator.Row) any { return r.Kept.Name }},
@@ -19,12 +19,12 @@ var quarantined = table[operator.Row]{
 }
 
 func newReaperQuarantine() *cobra.Command {
-	return quarantined.command(&cobra.Command{
+	return lists(&cobra.Command{
 		Use: "quarantine", Short: "List what the reaper has put out of use",
 		Long: `List what the reaper has put out of use, since no record and no tombstone says
 what it is. Almost always its record was lost: ` + "`longshore rebuild`" + ` gives it one
 and puts it into use again. What is listed is deleted when its time is over.`,
-	})
+	}, quarantined)
 }
 
 // orphanNames completes with the names of things in quarantine.

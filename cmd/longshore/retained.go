@@ -8,7 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-var retained = table[operator.Row]{
+var retained = rowTable{
 	list: operator.Retained, order: "-since",
 	columns: widened([]rowColumn{instanceColumn, offeringColumn, planColumn, sinceColumn, untilColumn},
 		stateColumn, rowColumn{"freed", true, func(r operator.Row) any { return r.Kept.Freed }},
@@ -18,10 +18,10 @@ var retained = table[operator.Row]{
 }
 
 func newRetained() *cobra.Command {
-	return retained.command(&cobra.Command{
+	return lists(&cobra.Command{
 		Use: "retained", Short: "List what is kept of deleted instances, and until when",
 		Long: `List what is kept of deleted instances by a rule of their plans, since when and
 until when. A wide table says where each was ordered, and when it was freed for an
 undelete.`,
-	})
+	}, retained)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator"
 )
@@ -29,7 +28,7 @@ type column[T any] struct {
 // A table is a command's listing of all items of one kind.
 type table[T any] struct {
 	what operator.What // empty for a list of anything but records
-	list operator.Method[operator.Query, operator.Page[T]]
+	list operator.Method[operator.Query, operator.Page]
 	// The first column is the one that other commands take as an argument; it is never shortened.
 	columns []column[T]
 	order   string // the column to sort by unless --sort names another
@@ -63,18 +62,6 @@ func (t table[T]) flags(c *cobra.Command, v *view) {
 	c.Flags().Var(choice{&v.order, names, true}, "sort", "`COLUMN` to sort by; -COLUMN downwards")
 	completed(c, "sort", func(*cobra.Command, string) []string { return names })
 	c.Flags().BoolVar(&v.noHeaders, "no-headers", false, "print the lines of a table alone")
-}
-
-// command completes the command that prints the table.
-func (t table[T]) command(c *cobra.Command) *cobra.Command {
-	a := t.asked(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		return a.answer(c, func(out io.Writer, all []T) error {
-			t.print(out, a.view, all)
-			return nil
-		})
-	}
-	return c
 }
 
 // print prints a table, or JSON.
@@ -213,8 +200,8 @@ func compare(a, b any) int {
 }
 
 // An asking is the flags of a command that lists.
-type asking[T any] struct {
-	of     table[T]
+type asking struct {
+	of     rowTable
 	broker whichBroker
 	view
 	query        operator.Query
@@ -222,9 +209,21 @@ type asking[T any] struct {
 	older, newer time.Duration
 }
 
-// asked adds the flags of a command that lists.
-func (t table[T]) asked(c *cobra.Command) *asking[T] {
-	a := &asking[T]{of: t, query: operator.Query{What: t.what}}
+// lists makes a command list the rows of a table.
+func lists(c *cobra.Command, t rowTable) *cobra.Command {
+	a := asks(c, t)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return a.answer(c, func(out io.Writer, all []operator.Row) error {
+			t.print(out, a.view, all)
+			return nil
+		})
+	}
+	return c
+}
+
+// asks adds the flags of a command that lists.
+func asks(c *cobra.Command, t rowTable) *asking {
+	a := &asking{of: t, query: operator.Query{What: t.what}}
 	a.broker.flags(c)
 	t.flags(c, &a.view)
 	f, q := c.Flags(), &a.query
@@ -247,7 +246,7 @@ func (t table[T]) asked(c *cobra.Command) *asking[T] {
 }
 
 // answer prints the list of the broker. The error says what could not be read.
-func (a *asking[T]) answer(c *cobra.Command, print func(out io.Writer, all []T) error) error {
+func (a *asking) answer(c *cobra.Command, print func(out io.Writer, all []operator.Row) error) error {
 	switch {
 	case a.limit < 0:
 		return &usageError{"--limit is negative: give a number of rows, or 0 for all"}
@@ -289,13 +288,8 @@ func (a *asking[T]) answer(c *cobra.Command, print func(out io.Writer, all []T) 
 
 // read reads the rows that the query chooses, and keeps no more than the limit needs. Unless the
 // broker returns them in the requested order, it must read all: the first row to print may come last.
-func (a *asking[T]) read(ctx context.Context, link operator.Link) (all []T, unread []error) {
-	for one, err := range paging.All(ctx, func(ctx context.Context, after string) ([]T, string, error) {
-		q := a.query
-		q.After = after
-		page, err := a.of.list.Ask(ctx, link, q)
-		return page.Items, page.Next, err
-	}) {
+func (a *asking) read(ctx context.Context, link operator.Link) (all []operator.Row, unread []error) {
+	for one, err := range operator.All(ctx, link, a.of.list, a.query) {
 		if err != nil {
 			unread = append(unread, err)
 			continue

@@ -75,7 +75,7 @@ func TestOrders(t *testing.T) {
 	pages := 0
 	link := func(_ context.Context, _ string, in json.RawMessage) (json.RawMessage, error) {
 		var q operator.Query
-		var page operator.Page[operator.Row]
+		var page operator.Page
 		_ = json.Unmarshal(in, &q)
 		for n := range 10 {
 			one := filled(100 - 10*pages - n)
@@ -90,7 +90,7 @@ func TestOrders(t *testing.T) {
 	for order, want := range map[string]string{"-started": "1 2 3", "started": "100 99 98", "percent": "1 2 3",
 		"-percent": "100 99 98"} {
 		pages = 0
-		a := listings[operator.Operations].asked(&cobra.Command{})
+		a := asks(&cobra.Command{}, listings[operator.Operations])
 		a.of.list, a.limit, a.order = operator.List, 3, order
 		all, unread := a.read(t.Context(), link)
 		a.of.sort(all, order)

@@ -6,7 +6,7 @@ import (
 	"github.com/longshore/longshore/internal/operator"
 )
 
-var upgrades = table[operator.Row]{
+var upgrades = rowTable{
 	list: operator.Upgrades, order: "-created",
 	columns: widened([]rowColumn{
 		instanceColumn, offeringColumn, planColumn,
@@ -18,7 +18,7 @@ var upgrades = table[operator.Row]{
 }
 
 func newUpgrades() *cobra.Command {
-	return upgrades.command(&cobra.Command{
+	return lists(&cobra.Command{
 		Use: "upgrades", Short: "List the instances that are behind their plans",
 		Long: `List the instances that are of an earlier version than their plan's
 maintenance_info, and those that were made when the plan meant something else
@@ -26,5 +26,5 @@ under the same version (edited): no platform asks for those until the plan has a
 newer version.
 
 Each is upgraded by its platform, with an update that names the plan's version.`,
-	})
+	}, upgrades)
 }

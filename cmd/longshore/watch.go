@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 )
@@ -29,11 +28,7 @@ func watch(ctx context.Context, link operator.Link, q operator.Query, out io.Wri
 	}
 	for {
 		running := map[string]bool{}
-		for r, err := range paging.All(ctx, func(ctx context.Context, after string) ([]operator.Row, string, error) {
-			q.After = after
-			page, err := operator.List.Ask(ctx, link, q)
-			return page.Items, page.Next, err
-		}) {
+		for r, err := range operator.All(ctx, link, operator.List, q) {
 			if err != nil && ctx.Err() == nil {
 				return err
 			}

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
+
+	"github.com/longshore/longshore/internal/base/paging"
 )
 
 // A Link leads to the console of a broker: to one in this process, which is Console.Call, or over
@@ -65,15 +68,24 @@ func method[In, Out any](name string, within time.Duration, do func(*Console, co
 }
 
 // A Page is a part of a list. Next is the place where the next part begins; empty at the end.
-type Page[T any] struct {
-	Items []T    `json:"items,omitempty"`
+type Page struct {
+	Items []Row  `json:"items,omitempty"`
 	Next  string `json:"next,omitempty"`
 }
 
-func paged[In, T any](name string, list func(*Console, context.Context, In) ([]T, string, error)) Method[In, Page[T]] {
-	return method(name, brief, func(c *Console, ctx context.Context, in In) (Page[T], error) {
-		items, next, err := list(c, ctx, in)
-		return Page[T]{items, next}, err
+func paged(name string, list func(*Console, context.Context, Query) ([]Row, string, error)) Method[Query, Page] {
+	return method(name, brief, func(c *Console, ctx context.Context, q Query) (Page, error) {
+		items, next, err := list(c, ctx, q)
+		return Page{items, next}, err
+	})
+}
+
+// All asks for page after page of a list, and yields the rows; see paging.All.
+func All(ctx context.Context, link Link, list Method[Query, Page], q Query) iter.Seq2[Row, error] {
+	return paging.All(ctx, func(ctx context.Context, after string) ([]Row, string, error) {
+		q.After = after
+		page, err := list.Ask(ctx, link, q)
+		return page.Items, page.Next, err
 	})
 }
 
