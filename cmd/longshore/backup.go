@@ -40,20 +40,17 @@ A FILE is there whole or not at all, and none is written over.`,
 		Example: `  longshore backup 4c5a1c6e-4e5b-4bd7-8a6f-0cbb4e2b2f9d orders.dump
   longshore backup --all longshore.tar.gz`,
 	}
-	var p whichBroker
-	data := &p.data
-	c.Flags().StringVar(data, "data", dataFolder, "data `DIR` of the broker")
+	data := c.Flags().String("data", dataFolder, "data `DIR` of the broker")
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if all, _ := c.Flags().GetBool("all"); all || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return p.instances(c, typed), cobra.ShellCompDirectiveNoFileComp
+		return instances(c, typed), cobra.ShellCompDirectiveNoFileComp
 	}
 	folders(c, "data")
 	var wish backup.Wish
 	c.Flags().BoolVar(&wish.All, "all", false, "save all of the data folder")
 	c.Flags().StringVar(&wish.Platform, "platform", "", "the platform `NAME` that the instance is of, where several have its ID")
-	completed(c, "platform", p.platforms)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		file := args[len(args)-1]
 		switch {

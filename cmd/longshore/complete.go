@@ -18,7 +18,7 @@ import (
 const patience = time.Second
 
 // A completer returns completions for what was typed. It asks a running broker, or reads files of
-// the program or of the data folder, but never asks AWS.
+// the program or of the data folder, but never asks AWS. The flags of the command say which ones.
 type completer func(c *cobra.Command, typed string) []string
 
 // completed sets the completer of a flag.
@@ -39,15 +39,21 @@ func onlyFirst(all completer) cobra.CompletionFunc {
 	}
 }
 
+// flagOf returns the value of a flag; empty if the command has no such flag.
+func flagOf(c *cobra.Command, name string) string {
+	value, _ := c.Flags().GetString(name)
+	return value
+}
+
 // ids completes with the ids in the first page of a list that begin with what was typed.
-func (p *whichBroker) ids(
+func ids(
 	list operator.Method[operator.Query, operator.Page], what operator.What, id func(operator.Row) string,
 ) completer {
 	return func(c *cobra.Command, typed string) (all []string) {
 		ctx, cancel := context.WithTimeout(c.Context(), patience)
 		defer cancel()
-		running := socket.Dial(folder.Control(p.data))
-		if p.stack != "" || !running.Answers(ctx) {
+		running := socket.Dial(folder.Control(flagOf(c, "data")))
+		if flagOf(c, "stack") != "" || !running.Answers(ctx) {
 			return nil
 		}
 		page, _ := list.Ask(ctx, running.Call, operator.Query{What: what, ID: typed})
@@ -59,17 +65,12 @@ func (p *whichBroker) ids(
 }
 
 // instances completes with the ids of instances.
-func (p *whichBroker) instances(c *cobra.Command, typed string) []string {
-	return p.ids(operator.List, operator.Instances, func(r operator.Row) string { return r.Instance })(c, typed)
-}
+var instances = ids(operator.List, operator.Instances, func(r operator.Row) string { return r.Instance })
 
-// platforms completes with the names of platforms.
-func (p *whichBroker) platforms(c *cobra.Command, _ string) (all []string) {
-	if p.stack != "" {
-		return nil
-	}
-	logins, err := folder.LoginsOf(p.data)
-	if err != nil {
+// platformNames completes with the names of platforms.
+func platformNames(c *cobra.Command, _ string) (all []string) {
+	logins, err := folder.LoginsOf(flagOf(c, "data"))
+	if err != nil || flagOf(c, "stack") != "" {
 		return nil
 	}
 	r, _ := logins.Registry(c.Context())
@@ -80,14 +81,14 @@ func (p *whichBroker) platforms(c *cobra.Command, _ string) (all []string) {
 }
 
 // offered completes with names of offerings and plans: those of the offering that --offering names, or of all.
-func (p *whichBroker) offered(name func(catalog.Offering, catalog.Plan) string) completer {
+func offered(name func(catalog.Offering, catalog.Plan) string) completer {
 	return func(c *cobra.Command, _ string) (all []string) {
-		offered, err := offeringfiles.Load(p.offerings)
+		loaded, err := offeringfiles.Load(flagOf(c, "offerings"))
 		if err != nil {
 			return nil
 		}
-		named := c.Flags().Lookup("offering").Value.String()
-		for _, o := range offered.Offerings() {
+		named := flagOf(c, "offering")
+		for _, o := range loaded.Offerings() {
 			for _, plan := range o.Plans {
 				if named == "" || named == o.Name {
 					all = append(all, name(o, plan))

@@ -22,11 +22,10 @@ minutes and opens a session once; give it to whoever may see the instance.`,
 			return printLink(c, p, f, operator.Dashboard, v)
 		},
 	}
-	c.ValidArgsFunction = onlyFirst(p.instances)
+	c.ValidArgsFunction = onlyFirst(instances)
 	p.flags(c)
 	f.flag(c)
 	c.Flags().StringVar(&v.Platform, "platform", "", "of the platform `NAME`, where several have an instance of this id")
-	completed(c, "platform", p.platforms)
 	c.Flags().BoolVar(&v.Acts, "act", false, "the session may upgrade the instance, and delete again what could not be deleted")
 	return c
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -10,8 +9,7 @@ import (
 )
 
 func newForget() *cobra.Command {
-	var yes bool
-	c := act(&cobra.Command{
+	c := &cobra.Command{
 		Use: "forget USER --yes", Short: "Erase who asked, for one user",
 		Args: takes(1, 1, "a USER: the name that the console shows, or the user's email or id"),
 		Long: `Erase one user from all that the broker keeps of who asked: from histories and from
@@ -23,19 +21,16 @@ An operation in progress keeps who asked until it has ended: repeat the command
 then. It may be repeated at any time. Backups that exist are not changed: repeat it
 after a restore.`,
 		Example: `  longshore forget duke@example.com --yes`,
-	}, operator.Forget, func(user string) (string, error) {
-		if !yes {
-			return user, errors.New("who asked is erased for good, also for those who look after what was made: " +
-				"say --yes if that is what you want")
-		}
-		return user, nil
-	}, func(out io.Writer, _ string, did operator.Erasure) {
-		printf(out, "%d entries of histories and %d operations do not say any more who asked.\n", did.Entries, did.Operations)
-		if did.Running > 0 {
-			printf(out, "%d operations of this user are in progress, and keep it: "+
-				"repeat the command when they have ended.\n", did.Running)
-		}
-	}, func(*whichBroker) completer { return func(*cobra.Command, string) []string { return nil } })
-	c.Flags().BoolVar(&yes, "yes", false, "it is meant: who asked is erased for good")
-	return c
+	}
+	sure := meant(c, "who asked is erased for good", "who asked is erased for good, also for those who look after what was made: "+
+		"say --yes if that is what you want")
+	return act(c, whichBroker{}, operator.Forget, func(user string) (string, error) { return user, sure() }, printErasure)
+}
+
+func printErasure(out io.Writer, did operator.Erasure) {
+	printf(out, "%d entries of histories and %d operations do not say any more who asked.\n", did.Entries, did.Operations)
+	if did.Running > 0 {
+		printf(out, "%d operations of this user are in progress, and keep it: "+
+			"repeat the command when they have ended.\n", did.Running)
+	}
 }

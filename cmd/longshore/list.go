@@ -91,7 +91,7 @@ func newListing(what operator.What) *cobra.Command {
 	t := listings[what]
 	t.what, t.list, t.none = what, operator.List, fmt.Sprintf("No %s.", what)
 	a := asks(c, t)
-	c.ValidArgsFunction = onlyFirst(a.broker.ids(operator.List, what, id))
+	c.ValidArgsFunction = onlyFirst(ids(operator.List, what, id))
 	follow := c.Flags().Bool("watch", false, "follow what runs, until nothing does")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a.query.ID = strings.Join(args, "")

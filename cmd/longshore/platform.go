@@ -49,7 +49,7 @@ func manages(
 	var p whichBroker
 	p.whereabouts(c)
 	if c.Args != nil {
-		c.ValidArgsFunction = onlyFirst(p.platforms)
+		c.ValidArgsFunction = onlyFirst(platformNames)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		registrar, err := folder.LoginsOf(p.data)

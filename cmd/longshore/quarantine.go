@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -28,38 +27,30 @@ and puts it into use again. What is listed is deleted when its time is over.`,
 }
 
 // orphanNames completes with the names of things in quarantine.
-func orphanNames(p *whichBroker) completer {
-	return p.ids(operator.Quarantined, "", func(r operator.Row) string { return r.Kept.Name })
-}
+var orphanNames = onlyFirst(ids(operator.Quarantined, "", func(r operator.Row) string { return r.Kept.Name }))
 
 const aThing = "a thing's NAME: `longshore reaper quarantine` lists them"
 
 func newReaperRelease() *cobra.Command {
 	return act(&cobra.Command{
 		Use: "release NAME", Short: "Put a thing that is in quarantine into use again", Args: takes(1, 1, aThing),
+		ValidArgsFunction: orphanNames,
 		Long: `Put a thing that is in quarantine into use again, and leave it alone from then
 on: for something that no platform of this broker is to know of. To have it known
 again, there is ` + "`longshore rebuild`" + `.`,
-	}, operator.Release, itself, func(out io.Writer, _ string, r operator.Row) {
+	}, whichBroker{}, operator.Release, itself, func(out io.Writer, r operator.Row) {
 		printf(out, "%s/%s is put into use again, and left alone.\n", r.Provider, r.Kept.Name)
-	}, orphanNames)
+	})
 }
 
 func newReaperDelete() *cobra.Command {
-	var yes bool
-	c := act(&cobra.Command{
+	c := &cobra.Command{
 		Use: "delete NAME --yes", Short: "Delete a thing that is in quarantine, without waiting for its time",
-		Args: takes(1, 1, aThing),
+		Args: takes(1, 1, aThing), ValidArgsFunction: orphanNames,
 		Long: "Delete a thing that is in quarantine, or was released from it, with all that is in it, " +
 			"without waiting for its time.",
-	}, operator.Discard, func(name string) (string, error) {
-		if !yes {
-			return name, errors.New("the thing and what is in it are deleted for good: say --yes if nobody needs it")
-		}
-		return name, nil
-	}, func(out io.Writer, _ string, row operator.Row) {
-		showAfter(out, "It is being deleted.", row)
-	}, orphanNames)
-	c.Flags().BoolVar(&yes, "yes", false, "it is meant: it is deleted for good")
-	return c
+	}
+	sure := meant(c, "it is deleted for good", "the thing and what is in it are deleted for good: say --yes if nobody needs it")
+	return act(c, whichBroker{}, operator.Discard, func(name string) (string, error) { return name, sure() },
+		after("It is being deleted."))
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -52,20 +51,12 @@ func newReaperReport() *cobra.Command {
 }
 
 func newReaperResume() *cobra.Command {
-	var p whichBroker
-	c := &cobra.Command{
+	return act(&cobra.Command{
 		Use: "resume", Short: "Lift the reaper's halt",
 		Long: "Lift the reaper's halt, once you know why it found things that no record knows of.",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if _, err := ask(c.Context(), p, operator.Resume, operator.None{}); err != nil {
-				return err
-			}
-			printf(c.OutOrStdout(), "The reaper goes on: its next inventory begins within a minute.\n")
-			return nil
-		},
-	}
-	p.flags(c)
-	return c
+	}, whichBroker{}, operator.Resume, nothing, func(out io.Writer, _ operator.None) {
+		printf(out, "The reaper goes on: its next inventory begins within a minute.\n")
+	})
 }
 
 func printReports(out io.Writer, found operator.Reaper) {
@@ -116,7 +107,7 @@ func printReports(out io.Writer, found operator.Reaper) {
 func newRebuild(getenv func(string) string) *cobra.Command {
 	var p whichBroker
 	servers := map[string]string{}
-	yes, aws := false, false
+	aws := false
 	c := &cobra.Command{
 		Use:   "rebuild --yes",
 		Short: "Give a record to all that exists and has none, after records or the vault's key were lost",
@@ -129,28 +120,28 @@ Where no broker runs on it, a data folder whose key is lost gets a new one, and 
 records that are damaged in part, all that are whole are kept. Give the flags that
 serve was given: all that exists has to be listed. The command may be stopped and
 run again; it says each time all that is lost.`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if !yes {
-				return errors.New("rebuild gives a record to everything that has none, also to what is not wanted any more, " +
-					"and gives up what the vault's key does not open: restore a backup instead, if there is one, or say --yes")
-			}
-			if p.stack != "" && (aws || len(servers) > 0) {
-				return &usageError{"a stack has its providers: leave out --aws and the servers"}
-			}
-			p.getenv = embedded.WithFlags(servers, aws, getenv)
-			p.lost = func(what string) { printf(c.ErrOrStderr(), "lost: %s\n", what) }
-			found, err := ask(c.Context(), p, operator.Rebuild, operator.None{})
-			restless := printRebuilt(c.OutOrStdout(), found)
-			if err != nil {
-				return fmt.Errorf("%w; what was derived is kept: run the command again", err)
-			}
-			return restless
-		},
+	}
+	sure := meant(c, "there is no backup", "rebuild gives a record to everything that has none, also to what is not wanted "+
+		"any more, and gives up what the vault's key does not open: restore a backup instead, if there is one, or say --yes")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := sure(); err != nil {
+			return err
+		}
+		if p.stack != "" && (aws || len(servers) > 0) {
+			return &usageError{"a stack has its providers: leave out --aws and the servers"}
+		}
+		p.getenv = embedded.WithFlags(servers, aws, getenv)
+		p.lost = func(what string) { printf(c.ErrOrStderr(), "lost: %s\n", what) }
+		found, err := ask(c.Context(), p, operator.Rebuild, operator.None{})
+		restless := printRebuilt(c.OutOrStdout(), found)
+		if err != nil {
+			return fmt.Errorf("%w; what was derived is kept: run the command again", err)
+		}
+		return restless
 	}
 	p.flags(c)
 	hostedFlags(c, servers, func(embedded.Flag) string { return "`URL` as for serve, or embedded where serve has it" })
 	c.Flags().BoolVar(&aws, "aws", false, "AWS services were offered, as for serve")
-	c.Flags().BoolVar(&yes, "yes", false, "it is meant: there is no backup")
 	return c
 }
 

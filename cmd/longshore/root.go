@@ -76,6 +76,9 @@ that a stack on AWS is (--stack NAME).`,
 		if c.ValidArgsFunction == nil {
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
+		if c.Flags().Lookup("platform") != nil {
+			completed(c, "platform", platformNames)
+		}
 	})
 	return root
 }

@@ -228,7 +228,6 @@ func asks(c *cobra.Command, t rowTable) *asking {
 	t.flags(c, &a.view)
 	f, q := c.Flags(), &a.query
 	f.StringVar(&q.Platform, "platform", "", "only those of the platform `NAME`, or of that id")
-	completed(c, "platform", a.broker.platforms)
 	choose(c, &q.State, "state", "", "only those in `STATE`: of the instance or binding, or running or failed, of its operation",
 		operator.States()...)
 	f.DurationVar(&a.older, "older", 0, "only those that began longer ago than that `DURATION`, such as 48h")
@@ -239,8 +238,8 @@ func asks(c *cobra.Command, t rowTable) *asking {
 		f.StringVar(&q.Plan, "plan", "", "only those of the plan `NAME`")
 		f.StringVar(&q.Organization, "organization", "", "only those in the organization `NAME`, or with that id")
 		f.StringVar(&q.Space, "space", "", "only those in the space `NAME`, or with that id")
-		completed(c, "offering", a.broker.offered(func(o catalog.Offering, _ catalog.Plan) string { return o.Name }))
-		completed(c, "plan", a.broker.offered(func(_ catalog.Offering, p catalog.Plan) string { return p.Name }))
+		completed(c, "offering", offered(func(o catalog.Offering, _ catalog.Plan) string { return o.Name }))
+		completed(c, "plan", offered(func(_ catalog.Offering, p catalog.Plan) string { return p.Name }))
 	}
 	return a
 }

@@ -14,7 +14,8 @@ func newUndelete() *cobra.Command {
 	var u operator.Undeletion
 	c := &cobra.Command{
 		Use: "undelete ID", Short: "Let developers have a deleted instance back, as a new one",
-		Args: takes(1, 1, "a deleted instance's ID: `longshore retained` lists them"),
+		Args:              takes(1, 1, "a deleted instance's ID: `longshore retained` lists them"),
+		ValidArgsFunction: onlyFirst(ids(operator.Retained, "", func(r operator.Row) string { return idOf(r.Instance, r) })),
 		Long: `Let developers have a deleted instance back that is retained, and print what they
 order for that: a new instance, in the same organization and space. It gets the
 data of the deleted one, under new credentials. Until they order it, the data stays
@@ -26,16 +27,14 @@ life, as this command and ` + "`longshore retained`" + ` print it.`,
 	c.Flags().StringVar(&u.Platform, "platform", "", "of the platform `NAME`, where two had an instance of this id")
 	c.Flags().StringVar(&u.Organization, "organization", "", "`ID` of the organization that may have it, in place of its own")
 	c.Flags().StringVar(&u.Space, "space", "", "`ID` of the space that may have it, in place of its own")
-	return act(c, operator.Undelete, func(id string) (operator.Undeletion, error) {
+	return act(c, whichBroker{}, operator.Undelete, func(id string) (operator.Undeletion, error) {
 		u.ID = id
 		return u, nil
-	}, printUndeleted, func(p *whichBroker) completer {
-		return p.ids(operator.Retained, "", func(r operator.Row) string { return idOf(r.Instance, r) })
-	})
+	}, printUndeleted)
 }
 
 // printUndeleted prints what developers order to have an instance back.
-func printUndeleted(out io.Writer, _ string, back operator.Undeleted) {
+func printUndeleted(out io.Writer, back operator.Undeleted) {
 	parameters, _ := json.Marshal(map[string]string{back.Parameter: idOf(back.Kept.Instance, back.Kept)})
 	printf(out, `Instance %s may be given back until %s, in organization %s and space %s.
 Its developers order a new instance of it there, with these parameters:
