@@ -36,6 +36,18 @@ func itself(name string) (string, error) { return name, nil }
 // nothing is the input of a method that takes none.
 func nothing(string) (_ operator.None, _ error) { return }
 
+// viewed adds the flag --output to a command, and returns a function that prints an outcome as the flag says.
+func viewed[T any](c *cobra.Command, tell func(out io.Writer, did T)) func(io.Writer, T) {
+	var v view
+	v.flag(c)
+	return func(out io.Writer, did T) {
+		if v.json() {
+			tell = printJSON
+		}
+		tell(out, did)
+	}
+}
+
 // meant adds the flag --yes to a command, and returns a function that fails with a refusal if the flag was not given.
 func meant(c *cobra.Command, usage, refusal string) func() error {
 	yes := c.Flags().Bool("yes", false, "it is meant: "+usage)

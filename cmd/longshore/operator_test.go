@@ -297,6 +297,21 @@ func TestOperatorsActOnAFolderAtRest(t *testing.T) {
 	}
 }
 
+// Where no broker runs, no page can be shown, whatever the providers' settings are: none is set up to say so.
+func TestLinksNeedARunningBroker(t *testing.T) {
+	b := newBench(t)
+	b.provision("ready-1", "sync", 0, 201)
+	b.stop()
+	for _, line := range []string{"dashboard ready-1", "console"} {
+		status, _, diagnostics := called(t, map[string]string{"LONGSHORE_POSTGRES_URL": "nonsense"},
+			append(strings.Fields(line), "--data", b.dir)...)
+		if status != 1 {
+			t.Errorf("%s: exit status %d", line, status)
+		}
+		has(t, diagnostics, "no broker runs on this folder that could show a page: start it by `longshore serve`")
+	}
+}
+
 func TestOperatorsFollow(t *testing.T) {
 	b := newBench(t)
 	b.provision("slow-1", "async", 10, 202)

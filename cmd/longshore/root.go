@@ -56,10 +56,9 @@ that a stack on AWS is (--stack NAME).`,
 	}
 	add(groupServe, newServe(getenv), newCatalog())
 	add(groupOperate, newPlatform(),
-		newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations), newDashboard(getenv),
-		newConsole(getenv), newWhose(getenv),
-		newRetry(), newRecreate(), newSettle(), newForget(), newReaper(), newRebuild(getenv), newReconcile(getenv),
-		newRetained(), newUndelete(), newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
+		newListing(operator.Instances), newListing(operator.Bindings), newListing(operator.Operations), newDashboard(),
+		newConsole(), newWhose(getenv), newRetry(), newRecreate(), newSettle(), newForget(), newReaper(), newRebuild(getenv),
+		newReconcile(getenv), newRetained(), newUndelete(), newUpgrades(), newFsck(), newBackup(), newAWS(getenv))
 	add(groupAsk, newCheck(getenv), newTry(getenv))
 	root.AddCommand(newVersion())
 	initHelp(root)

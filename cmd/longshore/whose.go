@@ -7,10 +7,6 @@ import (
 )
 
 func newWhose(getenv func(string) string) *cobra.Command {
-	var (
-		p = whichBroker{getenv: getenv}
-		f view
-	)
 	c := &cobra.Command{
 		Use: "whose NAME", Short: "Say whose a database, a login, a stack or a user is",
 		Args: takes(1, 1, "the NAME that something has on its server or in its account"),
@@ -20,20 +16,6 @@ login, the prefix of a key, a stack, an IAM user or role, or the ARN of one. Wha
 no record leads to is looked for on the servers and in the accounts, by its label.`,
 		Example: `  longshore whose lsdjv3xw5kq2n4o6b7c8d9e2f3g4h
   longshore whose longshore-abcdefgh-i-jv3xw5kq2n4o6b7c8d9e2f3g4h --stack Longshore`,
-		RunE: func(c *cobra.Command, args []string) error {
-			row, err := ask(c.Context(), p, operator.Owner, args[0])
-			switch {
-			case err != nil:
-				return err
-			case f.json():
-				printJSON(c.OutOrStdout(), row)
-			default:
-				show(c.OutOrStdout(), row)
-			}
-			return nil
-		},
 	}
-	p.flags(c)
-	f.flag(c)
-	return c
+	return act(c, whichBroker{getenv: getenv}, operator.Owner, itself, viewed(c, show))
 }
