@@ -43,9 +43,7 @@ within a minute.`,
 
 // manages makes a command work on the registrar of the broker that its flags name; run gets its
 // argument as name, which is empty for none.
-func manages(
-	c *cobra.Command, run func(ctx context.Context, r platforms.Registrar, name string, out io.Writer) error,
-) *cobra.Command {
+func manages(c *cobra.Command, run func(c *cobra.Command, r platforms.Registrar, name string) error) *cobra.Command {
 	var p whichBroker
 	p.whereabouts(c)
 	if c.Args != nil {
@@ -59,7 +57,7 @@ func manages(
 		if err != nil {
 			return err
 		}
-		return run(c.Context(), registrar, strings.Join(args, ""), c.OutOrStdout())
+		return run(c, registrar, strings.Join(args, ""))
 	}
 	return c
 }
@@ -68,8 +66,8 @@ func newPlatformList() *cobra.Command {
 	var v view
 	c := &cobra.Command{Use: "list", Short: "Say who may use the broker, and what each sees"}
 	listedPlatforms.flags(c, &v)
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, _ string, out io.Writer) error {
-		r, err := registrar.Registry(ctx)
+	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, _ string) error {
+		r, err := registrar.Registry(c.Context())
 		if err != nil {
 			return err
 		}
@@ -78,7 +76,7 @@ func newPlatformList() *cobra.Command {
 			all = append(all, listed(p))
 		}
 		listedPlatforms.sort(all, v.order)
-		listedPlatforms.print(out, v, all)
+		listedPlatforms.print(c.OutOrStdout(), v, all)
 		return nil
 	})
 }
@@ -108,7 +106,7 @@ operator's commands, such as instances, name it for each record.`,
 		"`NAME[/PLAN]` that it may see, given once for each; everything unless given")
 	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offerings, which --offering may name")
 	folders(c, "offerings")
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, name string, out io.Writer) error {
+	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, name string) error {
 		p.Name = name
 		if slices.Equal(p.Offerings, []string{""}) {
 			p.Offerings = nil
@@ -116,7 +114,7 @@ operator's commands, such as instances, name it for each record.`,
 		if err := checkOfferings(dir, p.Offerings); err != nil {
 			return err
 		}
-		return addPlatform(ctx, registrar, p, c.Flags().Changed("path"), c.Flags().Changed("offering"), out)
+		return addPlatform(c, registrar, p)
 	})
 }
 
@@ -141,12 +139,12 @@ that it does not.`,
 	c.Flags().DurationVar(&overlap, "overlap", defaultOverlap,
 		"`DURATION` for which the old password stays valid, 2m or more; 0s ends every earlier one at once")
 	c.Flags().BoolVar(&now, "now", false, "do not wait: show the new password at once")
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, name string, out io.Writer) error {
+	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, name string) error {
 		if overlap != 0 && overlap < minOverlap {
 			return &usageError{fmt.Sprintf("--overlap %v is shorter than it takes until every part of the broker knows "+
 				"the new password: give %gm or more, or 0s to end every earlier one at once", overlap, minOverlap.Minutes())}
 		}
-		return rotatePlatform(ctx, registrar, name, overlap, now, out, c.ErrOrStderr())
+		return rotatePlatform(c, registrar, name, overlap, now)
 	})
 }
 
@@ -213,14 +211,11 @@ func seenBy(p platforms.Platform) string {
 
 func orDash(s string) string { return cmp.Or(s, "-") }
 
-// addPlatform adds a platform; path and offerings say whether the flags for these were given.
-func addPlatform(
-	ctx context.Context, registrar platforms.Registrar, p platforms.Platform, path, offerings bool, out io.Writer,
-) error {
+func addPlatform(c *cobra.Command, registrar platforms.Registrar, p platforms.Platform) error {
 	newID := "p-" + strings.ToLower(rand.Text()[:12])
 	p.Credential = platforms.Credential{Username: p.Name, Password: platforms.NewPassword()}
-	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
-		p = r.TakenBack(p, path, offerings)
+	err := registrar.Change(c.Context(), func(r platforms.Registry) (platforms.Registry, error) {
+		p = r.TakenBack(p, c.Flags().Changed("path"), c.Flags().Changed("offering"))
 		return r.Add(p, newID, time.Now())
 	})
 	if err != nil {
@@ -230,7 +225,7 @@ func addPlatform(
 	if p.Path != "" {
 		url += ", followed by " + p.Path
 	}
-	printf(out, `Platform %[1]s may use the broker, in a minute at the latest.
+	printf(c.OutOrStdout(), `Platform %[1]s may use the broker, in a minute at the latest.
 
   URL       %[2]s
   user      %[3]s
@@ -244,11 +239,10 @@ The password is shown this once.
 
 // rotatePlatform shows the new password only once every process knows it: a platform that uses the
 // password then is never refused.
-func rotatePlatform(ctx context.Context, registrar platforms.Registrar, name string, overlap time.Duration, now bool, out,
-	diagnostics io.Writer) error {
+func rotatePlatform(c *cobra.Command, registrar platforms.Registrar, name string, overlap time.Duration, now bool) error {
 	password := platforms.NewPassword()
 	var until time.Time
-	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
+	err := registrar.Change(c.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		at := time.Now()
 		until = platforms.EndOfOverlap(at, overlap)
 		return r.Rotate(name, password, at, overlap)
@@ -259,8 +253,8 @@ func rotatePlatform(ctx context.Context, registrar platforms.Registrar, name str
 	known := !now
 	if known {
 		const what = "until every part of the broker knows the new password"
-		if err := countDown(ctx, platforms.Spread, what, diagnostics); err != nil {
-			printf(diagnostics, "not waited for: it may be refused in the next minute\n")
+		if err := countDown(c.Context(), platforms.Spread, what, c.ErrOrStderr()); err != nil {
+			printf(c.ErrOrStderr(), "not waited for: it may be refused in the next minute\n")
 			known = false
 		}
 	}
@@ -272,7 +266,7 @@ func rotatePlatform(ctx context.Context, registrar platforms.Registrar, name str
 	case !known:
 		old = "Every earlier password is refused, in a minute at the latest."
 	}
-	printf(out, "The new password of platform %s: %s\n%s\n", name, password, old)
+	printf(c.OutOrStdout(), "The new password of platform %s: %s\n%s\n", name, password, old)
 	return nil
 }
 
@@ -293,18 +287,24 @@ func countDown(ctx context.Context, wait time.Duration, what string, diagnostics
 	return nil
 }
 
-func removePlatform(ctx context.Context, registrar platforms.Registrar, name string, out io.Writer) error {
-	err := registrar.Change(ctx, func(r platforms.Registry) (platforms.Registry, error) {
+func removePlatform(c *cobra.Command, registrar platforms.Registrar, name string) error {
+	return changed(c, registrar, func(r platforms.Registry) (platforms.Registry, error) {
 		next, err := r.Remove(name, time.Now())
 		if err == nil && !slices.ContainsFunc(next.Platforms, func(p platforms.Platform) bool { return p.Removed.IsZero() }) {
 			err = errors.New("it is the last platform: nobody could use the broker; add another one first")
 		}
 		return next, err
-	})
-	if err != nil {
-		return err
+	}, fmt.Sprintf("Platform %s is refused, in a minute at the latest. What it made stays; `longshore platform add %[1]s` "+
+		"gives it back access to that.", name))
+}
+
+// changed changes the registry, and says what is so from now on.
+func changed(
+	c *cobra.Command, registrar platforms.Registrar, change func(platforms.Registry) (platforms.Registry, error), said string,
+) error {
+	err := registrar.Change(c.Context(), change)
+	if err == nil {
+		printf(c.OutOrStdout(), "%s\n", said)
 	}
-	printf(out, "Platform %s is refused, in a minute at the latest. What it made stays; `longshore platform add %s` "+
-		"gives it back access to that.\n", name, name)
-	return nil
+	return err
 }

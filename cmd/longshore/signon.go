@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,11 +32,13 @@ cf update-service-broker. Where it may not, make one by hand, and give it with
 	c.Flags().StringVar(&s.Client, "client", "", "`ID` of a client that was made by hand; the catalog then makes none")
 	c.Flags().StringVar(&secret, "secret-file", "", "`FILE` with the client's secret, - for the standard input")
 	c.Flags().BoolVar(&off, "off", false, "switch it off")
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, name string, out io.Writer) (err error) {
+	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, name string) (err error) {
+		become := func(s *platforms.SignOn, said string) error {
+			return changed(c, registrar, func(r platforms.Registry) (platforms.Registry, error) { return r.WithSignOn(name, s) },
+				said+", in a minute at the latest.")
+		}
 		if off {
-			return changed(ctx, registrar, out, func(r platforms.Registry) (platforms.Registry, error) {
-				return r.WithSignOn(name, nil)
-			}, "Nobody signs on by the login of platform "+name)
+			return become(nil, "Nobody signs on by the login of platform "+name)
 		}
 		if len(s.Hosts) == 0 || (s.Client == "") != (secret == "") {
 			return &usageError{"give --host for each host of the platform's login, and --client and --secret-file together or " +
@@ -54,9 +55,7 @@ cf update-service-broker. Where it may not, make one by hand, and give it with
 				return errors.Join(err, fmt.Errorf("%s holds no secret: give the file with the client's", secret))
 			}
 		}
-		return changed(ctx, registrar, out, func(r platforms.Registry) (platforms.Registry, error) {
-			return r.WithSignOn(name, &s)
-		}, "People of platform "+name+" sign on by its login")
+		return become(&s, "People of platform "+name+" sign on by its login")
 	})
 }
 
@@ -83,7 +82,7 @@ again what could not be deleted), or the console, to read or to act.`,
 		Example: "  longshore platform oidc login.json --stack Longshore",
 	}
 	c.Flags().BoolVar(&off, "off", false, "forget the login")
-	return manages(c, func(ctx context.Context, registrar platforms.Registrar, file string, out io.Writer) error {
+	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, file string) error {
 		var login *platforms.OIDC
 		said := "Nobody signs on by a login of yours"
 		switch raw, err := readFrom(c, file); {
@@ -98,9 +97,8 @@ again what could not be deleted), or the console, to read or to act.`,
 			}
 			said = "People sign on by " + login.Issuer
 		}
-		return changed(ctx, registrar, out, func(r platforms.Registry) (platforms.Registry, error) {
-			return r.WithOIDC(login)
-		}, said)
+		return changed(c, registrar, func(r platforms.Registry) (platforms.Registry, error) { return r.WithOIDC(login) },
+			said+", in a minute at the latest.")
 	})
 }
 
@@ -114,13 +112,4 @@ func readFrom(c *cobra.Command, name string) ([]byte, error) {
 		return io.ReadAll(c.InOrStdin())
 	}
 	return os.ReadFile(name)
-}
-
-func changed(ctx context.Context, registrar platforms.Registrar, out io.Writer,
-	change func(platforms.Registry) (platforms.Registry, error), said string) error {
-	if err := registrar.Change(ctx, change); err != nil {
-		return err
-	}
-	printf(out, "%s, in a minute at the latest.\n", said)
-	return nil
 }
