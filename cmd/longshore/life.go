@@ -20,7 +20,6 @@ type life struct {
 	trial
 	out       io.Writer
 	line      *progress
-	now       func() time.Time
 	exchanges []cloudcontroller.Exchange
 
 	service           cloudcontroller.Service
@@ -48,7 +47,7 @@ const (
 
 // live runs all steps. Whatever happens, what was made is deleted.
 func (l *life) live(ctx context.Context) error {
-	began := l.now()
+	began := time.Now()
 	l.client.Observe = l.observe
 	l.instance, l.binding = app.NewUUID(), app.NewUUID()
 	offered, err := l.client.Catalog(ctx)
@@ -82,7 +81,7 @@ func (l *life) live(ctx context.Context) error {
 	if l.failed || !l.keep {
 		left = !l.clean(context.WithoutCancel(ctx))
 	}
-	l.verdict(left, l.now().Sub(began))
+	l.verdict(left, time.Since(began))
 	if l.failed || left {
 		return errTryFailed
 	}
@@ -224,10 +223,10 @@ func (l *life) gone(ctx context.Context) (string, error) {
 
 // take runs one step and prints its outcome. An interruption is not a failure of the broker.
 func (l *life) take(ctx context.Context, s step) bool {
-	began := l.now()
+	began := time.Now()
 	l.show("")
 	said, err := s.do(ctx)
-	took := round(l.now().Sub(began))
+	took := round(time.Since(began))
 	var f *cloudcontroller.Failure
 	switch {
 	case err == nil:

@@ -63,20 +63,18 @@ left, 1 if something failed, and 2 if the broker could not be asked.`,
 }
 
 func try(ctx context.Context, t trial, out, diagnostics io.Writer) (err error) {
-	write := func(exchanges []cloudcontroller.Exchange) error { return transcribe(out, exchanges) }
+	transcript, end := out, func() error { return nil }
 	if t.transcript != "" && t.transcript != "-" { // opened now, so that a mistake shows before the work
 		f, err := os.OpenFile(t.transcript, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o644)
 		if err != nil {
 			return &cannotRun{fmt.Errorf("the file of --transcript cannot be written: name another: %w", err)}
 		}
-		write = func(exchanges []cloudcontroller.Exchange) error {
-			return errors.Join(transcribe(f, exchanges), f.Close())
-		}
+		transcript, end = f, f.Close
 	}
-	l := &life{trial: t, out: out, line: newProgress(diagnostics), now: time.Now}
+	l := &life{trial: t, out: out, line: newProgress(diagnostics)}
 	err = l.live(ctx)
 	if t.transcript != "" {
-		if failed := write(l.exchanges); failed != nil {
+		if failed := errors.Join(transcribe(transcript, l.exchanges), end()); failed != nil {
 			return errors.Join(err, fmt.Errorf("writing the transcript: %w", failed))
 		}
 	}

@@ -221,7 +221,7 @@ func aLife(url string, terminal bool) (l *life, out, diagnostics *strings.Builde
 		Now:  time.Now, NewID: app.NewUUID, KeepOrphans: true, Sleep: func(context.Context, time.Duration) error { return nil },
 	}
 	return &life{
-		trial: trial{client: c, bind: true}, out: out, line: &progress{out: diagnostics, terminal: terminal}, now: time.Now,
+		trial: trial{client: c, bind: true}, out: out, line: &progress{out: diagnostics, terminal: terminal},
 	}, out, diagnostics
 }
 
