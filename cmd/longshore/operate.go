@@ -20,9 +20,9 @@ import (
 
 // newLog returns the broker's log, in the format text or json.
 func newLog(to io.Writer, format, level string) *slog.Logger {
-	o := &slog.HandlerOptions{Level: map[string]slog.Level{
-		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
-	}[level]}
+	var least slog.Level
+	must(least.UnmarshalText([]byte(level))) // --log-level takes no other word
+	o := &slog.HandlerOptions{Level: least}
 	if format == "json" {
 		return slog.New(logs.Handler{Handler: slog.NewJSONHandler(to, o)})
 	}
