@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,15 +90,15 @@ Settings from the environment:
 		"debug", "info", "warn", "error")
 	c.Flags().BoolVar(&s.AWS, "aws", false, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead")
 	s.Servers = map[string]string{}
-	hostedFlags(c, s.Servers, func(f embedded.Flag) string { return f.Usage })
+	hostedFlags(c, s.Servers, "")
 	return c
 }
 
-// hostedFlags adds the flags that say where the servers of providers are. No message shows their
-// values, which may contain passwords.
-func hostedFlags(c *cobra.Command, servers map[string]string, usage func(f embedded.Flag) string) {
+// hostedFlags adds the flags that say where the servers of providers are, each with its own usage unless one is given.
+// No message shows their values, which may contain passwords.
+func hostedFlags(c *cobra.Command, servers map[string]string, usage string) {
 	for _, f := range embedded.Flags() {
-		c.Flags().Func(f.Name, usage(f), func(url string) error {
+		c.Flags().Func(f.Name, cmp.Or(usage, f.Usage), func(url string) error {
 			servers[f.Name] = url
 			return nil
 		})

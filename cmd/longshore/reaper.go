@@ -22,30 +22,25 @@ func newReaper() *cobra.Command {
 func newReaperReport() *cobra.Command {
 	var (
 		p    whichBroker
-		f    view
 		last int
 	)
 	c := &cobra.Command{
 		Use: "report", Short: "Say what the reaper found and did",
-		RunE: func(c *cobra.Command, _ []string) error {
-			if last < 0 {
-				return &usageError{"--last is negative: give a number of runs"}
-			}
-			found, err := ask(c.Context(), p, operator.Report, operator.None{})
-			if err != nil && found.Reports == nil {
-				return err // the broker was not reached
-			}
-			found.Reports = found.Reports[max(0, len(found.Reports)-last):]
-			print := printReports
-			if f.json() {
-				print = printJSON
-			}
-			print(c.OutOrStdout(), found)
-			return notAll(operator.Faults(err))
-		},
+	}
+	tell := viewed(c, printReports)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if last < 0 {
+			return &usageError{"--last is negative: give a number of runs"}
+		}
+		found, err := ask(c.Context(), p, operator.Report, operator.None{})
+		if err != nil && found.Reports == nil {
+			return err // the broker was not reached
+		}
+		found.Reports = found.Reports[max(0, len(found.Reports)-last):]
+		tell(c.OutOrStdout(), found)
+		return notAll(operator.Faults(err))
 	}
 	p.flags(c)
-	f.flag(c)
 	c.Flags().IntVar(&last, "last", 10, "the latest `N` runs that found something")
 	return c
 }
@@ -140,7 +135,7 @@ run again; it says each time all that is lost.`,
 		return restless
 	}
 	p.flags(c)
-	hostedFlags(c, servers, func(embedded.Flag) string { return "`URL` as for serve, or embedded where serve has it" })
+	hostedFlags(c, servers, "`URL` as for serve, or embedded where serve has it")
 	c.Flags().BoolVar(&aws, "aws", false, "AWS services were offered, as for serve")
 	return c
 }
