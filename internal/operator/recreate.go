@@ -57,10 +57,6 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 		return Row{}, refuse("it was to be what is kept of %q: have its platform delete it; `longshore retained` then lists "+
 			"what to order", i.Undeletes.Instance)
 	}
-	timeout, err := c.timeout(i.Attributes.ServiceID, i.Attributes.PlanID)
-	if err != nil {
-		return Row{}, err
-	}
 	switch restores, err := c.restores(ctx, i); {
 	case err != nil:
 		return Row{}, err
@@ -68,15 +64,25 @@ func (c *Console) reprovision(ctx context.Context, i lifecycle.Record) (Row, err
 		return Row{}, refuse("it was to be restored from another instance, which may have changed since: " +
 			"have its platform delete it, and create another one")
 	}
-	former, err := ledger.PutFormer(ctx, c.Records, i.SetAside(c.Now()), c.Now())
+	return c.again(ctx, i)
+}
+
+// again begins the creation once more, as long as the records that it depends on stay as they are.
+func (c *Console) again(ctx context.Context, r lifecycle.Record, depends ...ledger.Change) (Row, error) {
+	timeout, err := c.timeout(r.Attributes)
 	if err != nil {
 		return Row{}, err
 	}
-	next, past, err := i.BeginCreate(c.acts().Begin(timeout), i)
+	former, err := ledger.PutFormer(ctx, c.Records, r.SetAside(c.Now()), c.Now())
 	if err != nil {
 		return Row{}, err
 	}
-	return c.drive(ctx, "recreate", next, former, ledger.PutPast(past), ledger.FirstTargetUse(i, next, c.Now()))
+	next, past, err := r.BeginCreate(c.acts().Begin(timeout), r)
+	if err != nil {
+		return Row{}, err
+	}
+	return c.drive(ctx, "recreate", next,
+		append(depends, former, ledger.PutPast(past), ledger.FirstTargetUse(r, next, c.Now()))...)
 }
 
 // restores reports whether the instance was ordered as a restore of another one. Created without
@@ -106,10 +112,6 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if b.Secret == nil || b.LostParameters() {
 		return Row{}, errLost
 	}
-	timeout, err := c.timeout(b.Attributes.ServiceID, b.Attributes.PlanID)
-	if err != nil {
-		return Row{}, err
-	}
 	i, err := c.Records.Record(ctx, b.Key.InstanceKey(), c.Now())
 	if err != nil {
 		return Row{}, err
@@ -121,20 +123,12 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if i.Incarnation != b.InstanceIncarnation {
 		return Row{}, refuse("its instance is another by now: delete the binding")
 	}
-	former, err := ledger.PutFormer(ctx, c.Records, b.SetAside(c.Now()), c.Now())
-	if err != nil {
-		return Row{}, err
-	}
-	b, past, err := b.BeginCreate(c.acts().Begin(timeout), b)
-	if err != nil {
-		return Row{}, err
-	}
-	return c.drive(ctx, "recreate", b, former, ledger.Check(i), ledger.PutPast(past))
+	return c.again(ctx, b, ledger.Check(i))
 }
 
 // timeout returns how long a creation on a plan may take. It refuses a plan that has left the catalog.
-func (c *Console) timeout(serviceID, planID string) (time.Duration, error) {
-	_, plan, ok := c.Catalog(serviceID, planID)
+func (c *Console) timeout(a lifecycle.Attributes) (time.Duration, error) {
+	_, plan, ok := c.Catalog(a.ServiceID, a.PlanID)
 	switch {
 	case !ok:
 		return 0, refuse("its plan is not in the catalog any more, so that nothing was done: " +
