@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -54,24 +55,14 @@ type Scope struct {
 // counts as restored, and locked logins are locked again.
 func (c *Console) Reconcile(ctx context.Context, s Scope) ([]Reconciled, error) {
 	var out []Reconciled
-	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
-		if s.Provider != "" && name != s.Provider {
-			continue
+	for r, err := range c.reconciliations(ctx, s) {
+		if err == nil {
+			err = r.run(ctx, s.Meant)
 		}
-		targets, err := c.Servers[name].Targets(ctx)
 		if err != nil {
-			return out, fmt.Errorf("reading which targets provider %q has: %w", name, err)
+			return out, err
 		}
-		for _, t := range targets {
-			if s.Target != "" && t != s.Target {
-				continue
-			}
-			done, err := c.reconcile(ctx, name, t, s.Meant)
-			if err != nil {
-				return out, err
-			}
-			out = append(out, done)
-		}
+		out = append(out, r.out)
 	}
 	switch w, known := c.Servers[s.Provider]; {
 	case len(out) > 0 || s.Provider == "":
@@ -101,55 +92,67 @@ type reconciliation struct {
 	there map[lifecycle.Key]bool
 }
 
-func (c *Console) reconcile(ctx context.Context, name, target string, meant bool) (Reconciled, error) {
-	r := c.reconciliation(name, target)
-	stands, err := r.survey(ctx, name, target)
-	if stands || err != nil {
-		return r.out, r.passing(ctx, err)
-	}
-	if meant {
-		if err := r.begin(ctx); err != nil {
-			return r.out, r.passing(ctx, err)
+// reconciliations yields a run for each target of the scope.
+func (c *Console) reconciliations(ctx context.Context, s Scope) iter.Seq2[*reconciliation, error] {
+	return func(yield func(*reconciliation, error) bool) {
+		for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
+			if s.Provider != "" && name != s.Provider {
+				continue
+			}
+			w := c.Servers[name]
+			targets, err := w.Targets(ctx)
+			if err != nil {
+				yield(nil, fmt.Errorf("reading which targets provider %q has: %w", name, err))
+				return
+			}
+			for _, t := range targets {
+				r := &reconciliation{Console: c, wired: w, Reconciler: w.Reconciler,
+					out: Reconciled{Provider: name, Target: t}, there: map[lifecycle.Key]bool{}}
+				if (s.Target == "" || t == s.Target) && !yield(r, nil) {
+					return
+				}
+			}
 		}
 	}
-	if err := r.logins(ctx, meant); err != nil {
-		return r.out, r.passing(ctx, err)
-	}
-	if err := r.missing(ctx); err != nil {
-		return r.out, err
-	}
-	if !meant {
-		return r.out, nil
-	}
-	return r.out, r.passing(ctx, r.goOn(ctx))
 }
 
-func (c *Console) reconciliation(name, target string) *reconciliation {
-	w := c.Servers[name]
-	return &reconciliation{Console: c, wired: w, Reconciler: w.Reconciler,
-		out: Reconciled{Provider: name, Target: target}, there: map[lifecycle.Key]bool{}}
+// run reconciles the target, or looks what would be done.
+func (r *reconciliation) run(ctx context.Context, meant bool) error {
+	stands, err := r.survey(ctx)
+	if stands || err != nil {
+		return r.passing(ctx, err)
+	}
+	if meant {
+		err = r.begin(ctx)
+	}
+	if err == nil {
+		err = r.logins(ctx, meant)
+	}
+	if err != nil {
+		return r.passing(ctx, err)
+	}
+	if err := r.missing(ctx); err != nil || !meant {
+		return err
+	}
+	return r.passing(ctx, r.goOn(ctx))
 }
 
 // takeOver makes this broker the owner of targets that another broker has raised. It locks nothing,
 // since its caller gives a record to everything there. It leaves restored targets, and those that
 // cannot be reached, to the listing.
 func (c *Console) takeOver(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
-		targets, err := c.Servers[name].Targets(ctx)
+	for r, err := range c.reconciliations(ctx, Scope{}) {
 		if err != nil {
-			return fmt.Errorf("reading which targets provider %q has: %w", name, err)
+			return err
 		}
-		for _, t := range targets {
-			r := c.reconciliation(name, t)
-			if _, err := r.survey(ctx, name, t); err != nil || !r.copied {
-				continue
-			}
-			if err = r.begin(ctx); err == nil {
-				err = r.goOn(ctx)
-			}
-			if err != nil {
-				return fmt.Errorf("taking target %q over: %w", t, err)
-			}
+		if _, err := r.survey(ctx); err != nil || !r.copied {
+			continue
+		}
+		if err = r.begin(ctx); err == nil {
+			err = r.goOn(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("taking target %q over: %w", r.out.Target, err)
 		}
 	}
 	return ctx.Err()
@@ -164,33 +167,33 @@ func (r *reconciliation) passing(ctx context.Context, err error) error {
 	return nil
 }
 
-// looked surveys a target, within the time that a call may take.
-func (r *reconciliation) looked(ctx context.Context, name string) (provider.Target, target.Epoch, error) {
+// looked surveys the target, within the time that a call may take.
+func (r *reconciliation) looked(ctx context.Context) (provider.Target, target.Epoch, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.wired.Timeout())
 	defer cancel()
-	return r.Survey(ctx, name)
+	return r.Survey(ctx, r.out.Target)
 }
 
 // survey reports whether the target is as this broker left it. It reads the known epoch before it
 // asks the target: a step that runs meanwhile may raise the epoch, which would make the target seem
 // restored. The record that is read after the survey says who raised the target.
-func (r *reconciliation) survey(ctx context.Context, name, of string) (stands bool, err error) {
+func (r *reconciliation) survey(ctx context.Context) (stands bool, err error) {
 	for asked := false; ; asked = true {
 		known := r.known
-		r.target, r.said, err = r.looked(ctx, of)
+		r.target, r.said, err = r.looked(ctx)
 		if err != nil || r.target.Identity == "" {
 			return true, err // a server that does not know the broker holds nothing of this broker's
 		}
 		r.out.Identity = r.target.Identity
-		if r.known, err = r.Records.Epoch(ctx, name, r.target.Identity); err != nil {
+		if r.known, err = r.Records.Epoch(ctx, r.out.Provider, r.target.Identity); err != nil {
 			return false, err
 		}
 		if !asked || known.Identity != r.target.Identity {
 			continue
 		}
-		why := r.said.Check(of, epochOf(known).Epoch)
+		why := r.said.Check(r.out.Target, epochOf(known).Epoch)
 		if r.copied = why == nil && epochOf(r.known).Foreign(r.said); r.copied {
-			why = target.Copied(of)
+			why = target.Copied(r.out.Target)
 		}
 		if why != nil && known.Version != r.known.Version {
 			continue // it was worked on meanwhile
@@ -325,7 +328,7 @@ func epochOf(e lifecycle.TargetEpoch) target.Known {
 
 // goOn lets operations on the target resume.
 func (r *reconciliation) goOn(ctx context.Context) error {
-	_, now, err := r.looked(ctx, r.target.Name)
+	_, now, err := r.looked(ctx)
 	if err == nil && now != r.said {
 		err = errMoved
 	}
