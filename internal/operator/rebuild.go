@@ -53,6 +53,7 @@ type rebuilding struct {
 	*Console
 	out     Rebuilt
 	derived map[lifecycle.Key]bool
+	settled bool // a pass has had nothing to do so far
 	// exists is everything that any pass has listed, by provider, key and incarnation.
 	exists map[string]map[lifecycle.Key]bool
 }
@@ -95,11 +96,11 @@ func (c *Console) rebuild(ctx context.Context) (Rebuilt, error) {
 		if err != nil {
 			return r.out, err
 		}
-		seen, settled, err := r.pass(ctx, holdings)
+		seen, err := r.pass(ctx, holdings)
 		if err != nil {
 			return r.out, err
 		}
-		rests = settled && maps.Equal(seen, last)
+		rests = r.settled && maps.Equal(seen, last)
 		last = seen
 	}
 	if !rests {
@@ -150,11 +151,10 @@ func keyOf(h provider.Holding) lifecycle.Key {
 	return lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
 }
 
-// pass rebuilds the record of each holding that has none. It returns the holdings that it saw, and
-// whether there was nothing to do.
-func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Holding) (
-	seen map[string]bool, settled bool, _ error) {
-	seen, settled = map[string]bool{}, true
+// pass rebuilds the record of each holding that has none. It returns the holdings that it saw.
+func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Holding) (map[string]bool, error) {
+	seen := map[string]bool{}
+	r.settled = true
 	// Instances come first: a binding takes the incarnation of its instance.
 	for _, bindings := range []bool{false, true} {
 		for _, name := range slices.Sorted(maps.Keys(holdings)) {
@@ -166,19 +166,18 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 				if h.RetainedUntil.IsZero() && r.derived[keyOf(h)] {
 					continue
 				}
-				did, err := r.restore(ctx, name, h)
-				if errors.Is(err, ledger.ErrUnreadable) {
+				switch err := r.restore(ctx, name, h); {
+				case errors.Is(err, ledger.ErrUnreadable):
 					r.unknown(h, fmt.Sprintf("its record cannot be read: %v", err))
-					continue
+				case errors.Is(err, ledger.ErrConflict): // somebody else wrote the record: the next pass looks again
+					r.settled = false
+				case err != nil:
+					return seen, err
 				}
-				if err != nil {
-					return seen, false, err
-				}
-				settled = settled && !did
 			}
 		}
 	}
-	return seen, settled, nil
+	return seen, nil
 }
 
 // gone finds the instances that were ready before anything was listed, still are ready, and are in no listing.
@@ -237,9 +236,8 @@ func (c *Console) providerOf(i lifecycle.Record) string {
 	return offering.Provider
 }
 
-// restore rebuilds the record of one thing, and reports whether it tried to. If somebody else
-// wrote the record meanwhile, the next pass looks again.
-func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) (did bool, _ error) {
+// restore rebuilds the record of one thing that has none.
+func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) error {
 	now := r.Now()
 	found := lifecycle.Thing{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName,
 		Broker: h.Tags.Broker,
@@ -247,42 +245,41 @@ func (r *rebuilding) restore(ctx context.Context, providerName string, h provide
 		KeptUntil: h.RetainedUntil}
 	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")
-		return false, nil
+		return nil
 	}
 	if !h.RetainedUntil.IsZero() {
 		return r.rebuildKept(ctx, found, h)
 	}
 	i, err := r.Records.Record(ctx, found.Key.InstanceKey(), now)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if found.Key.IsBinding() {
 		return r.rebuildBinding(ctx, found, i, h)
 	}
 	if i.State != lifecycle.Absent {
 		r.out.Kept++
-		return false, r.mendUse(ctx, i)
+		return r.mendUse(ctx, i)
 	}
 	service, ok := r.ServiceOf(h.PlanID)
 	if !ok {
 		r.unknown(h, fmt.Sprintf("no offering has its plan %q", h.PlanID))
-		return false, nil
+		return nil
 	}
 	offering, _, _ := r.Catalog(service, h.PlanID)
 	a := lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID, DashboardURL: offering.DashboardOf(found.Key.Instance)}
-	i, err = i.Rebuild(found, a, now)
-	if err != nil {
-		return false, r.did(i, err)
+	if i, err = i.Rebuild(found, a, now); err != nil {
+		return err
 	}
 	changes := []ledger.Change{ledger.Put(i)}
 	if i.Made.Target.Name != "" {
 		use, err := r.Records.TargetUse(ctx, i.TargetUse(now))
 		if err != nil {
-			return false, err
+			return err
 		}
 		changes = append(changes, ledger.Put(use))
 	}
-	return true, r.did(i, r.Records.Commit(ctx, changes...))
+	return r.rebuilt(ctx, i, changes...)
 }
 
 // mendUse records that an instance is in its target, if only that was lost.
@@ -294,31 +291,20 @@ func (r *rebuilding) mendUse(ctx context.Context, i lifecycle.Record) error {
 	if err != nil || use.Version > 0 {
 		return err
 	}
-	return r.mended(r.Records.Commit(ctx, ledger.Put(use), ledger.Check(i)))
-}
-
-// mended leaves a record that somebody else has changed meanwhile to the next pass.
-func (r *rebuilding) mended(err error) error {
-	if errors.Is(err, ledger.ErrConflict) {
-		return nil
-	}
-	return err
+	return r.Records.Commit(ctx, ledger.Put(use), ledger.Check(i))
 }
 
 func (r *rebuilding) unknown(h provider.Holding, why string) {
 	r.out.Unknown = append(r.out.Unknown, h.Name+": "+why)
 }
 
-// did notes a rebuilt record, unless its commit met a conflict.
-func (r *rebuilding) did(is lifecycle.Record, err error) error {
-	key := is.Key
-	switch {
-	case errors.Is(err, ledger.ErrConflict):
-		return nil
-	case err != nil:
+// rebuilt commits and notes a rebuilt record.
+func (r *rebuilding) rebuilt(ctx context.Context, is lifecycle.Record, changes ...ledger.Change) error {
+	if err := r.Records.Commit(ctx, changes...); err != nil {
 		return err
 	}
-	r.derived[key] = true
+	key := is.Key
+	r.derived[key], r.settled = true, false
 	if key.IsBinding() {
 		r.out.Bindings = append(r.out.Bindings, nameOf(key))
 	} else {
@@ -329,32 +315,32 @@ func (r *rebuilding) did(is lifecycle.Record, err error) error {
 }
 
 func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Thing, i lifecycle.Record,
-	h provider.Holding) (did bool, _ error) {
+	h provider.Holding) error {
 	b, err := r.Records.Record(ctx, found.Key, r.Now())
 	if err != nil {
-		return false, err
+		return err
 	}
 	pointer, err := r.Records.Pointer(ctx, found.Key.Platform, found.Key.Binding)
 	switch {
 	case err != nil:
-		return false, err
+		return err
 	case b.State != lifecycle.Absent:
 		r.out.Kept++
 		if !b.Exists() || pointer.Version > 0 {
-			return false, nil
+			return nil
 		}
-		return false, r.mended(r.Records.Commit(ctx, ledger.Put(lifecycle.Pointer{Key: found.Key}), ledger.Check(b)))
+		return r.Records.Commit(ctx, ledger.Put(lifecycle.Pointer{Key: found.Key}), ledger.Check(b))
 	case i.State != lifecycle.Ready || i.Incarnation != found.Of:
 		r.unknown(h, "its instance does not exist, or changes just now")
-		return false, nil
+		return nil
 	case pointer.Version > 0 && pointer.Key != found.Key:
 		r.unknown(h, "another instance has a binding with its id")
-		return false, nil
+		return nil
 	}
 	b, err = b.Rebuild(found, lifecycle.Attributes{ServiceID: i.Attributes.ServiceID, PlanID: i.Attributes.PlanID}, r.Now())
-	if err == nil {
-		err = r.Records.Commit(ctx, ledger.Put(b), ledger.Put(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}),
-			ledger.Check(i))
+	if err != nil {
+		return err
 	}
-	return true, r.did(b, err)
+	return r.rebuilt(ctx, b, ledger.Put(b), ledger.Put(lifecycle.Pointer{Version: pointer.Version, Key: found.Key}),
+		ledger.Check(i))
 }

@@ -116,26 +116,23 @@ func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Rec
 }
 
 // rebuildKept gives a kept life its record again.
-func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing, h provider.Holding) (did bool, _ error) {
+func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing, h provider.Holding) error {
 	was, err := r.Records.Record(ctx, found.Key.Former(found.Incarnation), r.Now())
 	if err != nil {
-		return false, err
+		return err
 	}
 	if was.Exists() {
 		r.out.Kept++
-		return false, nil
+		return nil
 	}
 	service, _ := r.ServiceOf(h.PlanID)
 	is, err := was.RebuildKept(found, lifecycle.Attributes{ServiceID: service, PlanID: h.PlanID}, r.Now())
 	if err == nil {
 		err = r.Records.Commit(ctx, ledger.Put(is))
 	}
-	switch {
-	case errors.Is(err, ledger.ErrConflict):
-		return true, nil
-	case err != nil:
-		return false, err
+	if err != nil {
+		return err
 	}
-	r.out.Retained = append(r.out.Retained, is.Handle())
-	return true, nil
+	r.settled, r.out.Retained = false, append(r.out.Retained, is.Handle())
+	return nil
 }
