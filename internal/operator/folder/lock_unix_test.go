@@ -3,6 +3,7 @@
 package folder
 
 import (
+	"errors"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -30,4 +31,31 @@ func TestALockEndsBeforeAChildBegins(t *testing.T) {
 		t.Fatalf("after unlock: %v", err)
 	}
 	unlock(again)
+}
+
+// The lock of the logins ends with the change, too, whatever child is being started then.
+func TestTheLockOfLoginsEndsBeforeAChildBegins(t *testing.T) {
+	l, child := Logins{t.TempDir()}, -1
+	err := l.locked(func() error {
+		var want syscall.Stat_t
+		if err := syscall.Stat(l.path()+".lock", &want); err != nil {
+			return err
+		}
+		for fd := range 1024 {
+			var is syscall.Stat_t
+			if syscall.Fstat(fd, &is) == nil && is.Dev == want.Dev && is.Ino == want.Ino {
+				var err error
+				child, err = syscall.Dup(fd)
+				return err
+			}
+		}
+		return errors.New("the lock is not held open")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = syscall.Close(child) }()
+	if err := l.locked(func() error { return nil }); err != nil {
+		t.Errorf("the next change: %v", err)
+	}
 }

@@ -116,7 +116,7 @@ func (l Logins) locked(do func() error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }()
+	defer unlock(lock)
 	giveToOwner(lock.Name())
 	return do()
 }
