@@ -15,24 +15,11 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 )
 
-// A Checked is the result of Check.
-type Checked struct {
-	Records int
-	// Problems are the first problems found; Wrong is the number of all.
-	Problems []error
-	Wrong    int
-}
-
-func (c *Checked) add(problems ...error) {
-	c.Problems = append(c.Problems, problems...)
-	c.Wrong += len(problems)
-}
-
 // Check reads a whole data folder and verifies that nothing in it is damaged: its marker, its key,
 // the platforms' logins, each page of the records, each record and, if all records are intact, each
 // sealed value. It changes nothing. It fails, with an *advice.Error, if there is nothing to check:
 // no data folder, or one that is in use.
-func Check(ctx context.Context, dir string) (out Checked, err error) {
+func Check(ctx context.Context, dir string) (out bolt.Result, err error) {
 	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
 	if markErr == nil && !found {
 		return out, notAFolder(dir)
@@ -51,15 +38,19 @@ func Check(ctx context.Context, dir string) (out Checked, err error) {
 		defer unlock(lock)
 	}
 	if markErr != nil {
-		out.add(fmt.Errorf("%s: %w", fileMarker, markErr))
+		out.Add(fmt.Errorf("%s: %w", fileMarker, markErr))
 	}
-	key, err := readKey(ctx, dir, mark)
+	key, err := vault.ReadKeyFile(filepath.Join(dir, fileKey))
+	if err == nil && mark.Check != nil {
+		err = prove(ctx, key, mark)
+	}
 	if err != nil {
-		out.add(fmt.Errorf("%s: %w", fileKey, err))
+		out.Add(fmt.Errorf("%s: %w", fileKey, err))
+		key = nil
 	}
 	_, loginsErr := Logins{dir}.read()
 	if loginsErr != nil && !errors.Is(loginsErr, fs.ErrNotExist) {
-		out.add(fmt.Errorf("%s: %w", fileCredentials, loginsErr))
+		out.Add(fmt.Errorf("%s: %w", fileCredentials, loginsErr))
 	}
 	records, err := bolt.Check(ctx, filepath.Join(dir, fileRecords))
 	if err == nil && records.Wrong == 0 {
@@ -67,36 +58,20 @@ func Check(ctx context.Context, dir string) (out Checked, err error) {
 	}
 	out.Records = records.Records
 	for _, p := range records.Problems {
-		out.add(fmt.Errorf("%s: %w", fileRecords, p))
+		out.Add(fmt.Errorf("%s: %w", fileRecords, p))
 	}
 	out.Wrong += records.Wrong - len(records.Problems)
 	switch other := errors.Join(markErr, loginsErr, err); {
 	case ofAnotherVersion(other):
-		return Checked{}, fault(dir)(unreadable(fileRecords, other))
+		return bolt.Result{}, fault(dir)(unreadable(fileRecords, other))
 	case errors.Is(err, bolt.ErrMissing):
-		out.add(fmt.Errorf("%s: %w", fileRecords, err))
+		out.Add(fmt.Errorf("%s: %w", fileRecords, err))
 	case err != nil:
 		return out, err
 	case records.Wrong == 0 && markErr == nil && records.Identity != mark.Records:
-		out.add(fmt.Errorf("%s: %w", fileRecords, errForeign))
+		out.Add(fmt.Errorf("%s: %w", fileRecords, errForeign))
 	}
 	return out, nil
-}
-
-// readKey returns the key, if it is the one that the marker's check value proves.
-func readKey(ctx context.Context, dir string, mark marker) (*vault.Local, error) {
-	key, err := vault.ReadKeyFile(filepath.Join(dir, fileKey))
-	if err != nil || mark.Check == nil {
-		return key, err
-	}
-	same, err := vault.IsCheck(ctx, key, mark.Check)
-	if err == nil && !same {
-		err = errOtherKey
-	}
-	if err != nil {
-		return nil, err
-	}
-	return key, nil
 }
 
 // checkSealed verifies that each record can be decoded and, if there is a key, that each sealed value can be opened.

@@ -95,23 +95,22 @@ func open(dir string, anew bool, o Options) (_ *Folder, err error) {
 		return nil, fail(unreadable(fileMarker, err))
 	}
 	if !found {
-		if err := f.setUp(); err != nil {
-			return nil, err
-		}
-		return f, nil
+		err = f.setUp()
+	} else if err = backup.Clear(dir); err != nil {
+		err = fail("holds what a backup has left, which cannot be removed", "remove what begins with .backup- in it", err)
+	} else {
+		f.mark = mark
+		err = f.openMarked(anew)
 	}
-	if err := backup.Clear(dir); err != nil {
-		return nil, fail("holds what a backup has left, which cannot be removed", "remove what begins with .backup- in it", err)
-	}
-	if err := f.openMarked(mark, anew, fail); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-// openMarked opens a folder that has a marker; fail makes its errors.
-func (f *Folder) openMarked(mark marker, anew bool, fail func(what, mend string, cause error) error) (err error) {
-	f.mark = mark
+// openMarked opens a folder that has a marker.
+func (f *Folder) openMarked(anew bool) (err error) {
+	fail := fault(f.Dir)
 	f.Vault, err = vault.ReadKeyFile(f.Path(fileKey))
 	keyLost := errors.Is(err, fs.ErrNotExist) || errors.Is(err, vault.ErrKey)
 	if err != nil && !(anew && keyLost) {
@@ -122,7 +121,7 @@ func (f *Folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 		err = f.checkRecords() // opening the records would find only some of the damage
 	}
 	if err == nil {
-		err = f.openRecords(mark)
+		err = f.openRecords()
 	}
 	if anew && errors.Is(err, bolt.ErrDamaged) {
 		err = f.salvageRecords()
@@ -134,7 +133,7 @@ func (f *Folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 		return fail(unreadable(fileRecords, err))
 	}
 	if !keyLost {
-		err = f.prove()
+		err = prove(context.Background(), f.Vault, f.mark)
 	}
 	if anew && (keyLost || errors.Is(err, errOtherKey)) {
 		err = f.replaceKey()
@@ -148,7 +147,7 @@ func (f *Folder) openMarked(mark marker, anew bool, fail func(what, mend string,
 	return nil
 }
 
-func (f *Folder) openRecords(mark marker) (err error) {
+func (f *Folder) openRecords() (err error) {
 	how := []bolt.Option{bolt.MustExist(), bolt.Clock(f.clock.Now)}
 	if f.ReadOnly {
 		how = append(how, bolt.ReadOnly())
@@ -156,7 +155,7 @@ func (f *Folder) openRecords(mark marker) (err error) {
 	if f.Records, err = bolt.Open(f.Path(fileRecords), how...); err != nil {
 		return err
 	}
-	if f.Records.Identity() != mark.Records {
+	if f.Records.Identity() != f.mark.Records {
 		return errForeign
 	}
 	f.Behind = f.clock.notBefore(f.Records.LastCommit())
@@ -164,8 +163,8 @@ func (f *Folder) openRecords(mark marker) (err error) {
 }
 
 // prove verifies that the key is the one that was used before; otherwise it returns errOtherKey.
-func (f *Folder) prove() error {
-	same, err := vault.IsCheck(context.Background(), f.Vault, f.mark.Check)
+func prove(ctx context.Context, key *vault.Local, mark marker) error {
+	same, err := vault.IsCheck(ctx, key, mark.Check)
 	if err == nil && !same {
 		err = errOtherKey
 	}

@@ -14,8 +14,7 @@ func Look(dir string, o Options) (*Folder, error) {
 	fail := fault(dir)
 	f = o.folder(dir)
 	f.ReadOnly = true
-	mark, err := markerOf(dir)
-	if err != nil {
+	if f.mark, err = markerOf(dir); err != nil {
 		return nil, err
 	}
 	f.lock, err = lockToRead(f.Path(fileLock))
@@ -25,7 +24,7 @@ func Look(dir string, o Options) (*Folder, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without a lock file, no broker runs on the folder
 		return nil, fail("cannot be locked", "allow it to be read, or name another with --data", err)
 	}
-	if err := f.openMarked(mark, false, fail); err != nil {
+	if err := f.openMarked(false); err != nil {
 		f.Close()
 		return nil, err
 	}

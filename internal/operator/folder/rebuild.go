@@ -31,10 +31,6 @@ const fileSalvaged = "." + fileRecords + ".salvaged"
 // records that are intact. These no longer say whose they are: until a rebuild has ended, the
 // reaper treats nothing that they do not know as an orphan.
 func (f *Folder) salvageRecords() error {
-	if f.Records != nil {
-		_ = f.Records.Close()
-		f.Records = nil
-	}
 	if err := os.Remove(f.Path(fileSalvaged)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -58,7 +54,7 @@ func (f *Folder) salvageRecords() error {
 	if err := syncFolder(f.Dir); err != nil {
 		return err
 	}
-	return f.openRecords(f.mark)
+	return f.openRecords()
 }
 
 // beginRecords sets the remains of the records aside and begins new ones. If the process dies in
@@ -125,7 +121,7 @@ func (f *Folder) replaceKey() error {
 
 // Rebuilt ends the replacement of a key: from now on, the key opens everything that the records still hold.
 func (f *Folder) Rebuilt(ctx context.Context) error {
-	if err := f.prove(); !errors.Is(err, errOtherKey) {
+	if err := prove(ctx, f.Vault, f.mark); !errors.Is(err, errOtherKey) {
 		return err
 	}
 	return f.keepCheck(ctx)
