@@ -61,9 +61,7 @@ func NewAPI(scope constructs.Construct, s Settings, function awslambda.Function)
 	})
 	rest.Root().AddMethod(new("ANY"), integration, nil)
 	rest.Root().AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: new(true), DefaultIntegration: integration})
-	for _, r := range refusals() {
-		rest.AddGatewayResponse(new("Refusal-"+*r.kind.ResponseType()), r.options())
-	}
+	addRefusals(rest)
 	acl := NewWebACL(scope, rest.DeploymentStage(), s)
 	exceptOfAPI(rest, acl)
 	api := &API{REST: rest}
