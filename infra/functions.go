@@ -24,14 +24,6 @@ import (
 // handler is the name that a provided runtime requires of the program.
 const handler = "bootstrap"
 
-// A Factory makes all functions in the same way.
-type Factory struct {
-	Settings Settings
-	Account  *string
-	// Broker is the identity of the broker.
-	Broker *string
-}
-
 // FunctionProps describes a function.
 type FunctionProps struct {
 	// Name is the name of the function's folder, unless Program names another folder.
@@ -51,14 +43,15 @@ type FunctionProps struct {
 	VPC VPC
 }
 
-// New makes a function, its role and its log.
-func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambda.Function {
+// NewFunction makes a function, its role and its log.
+func NewFunction(scope constructs.Construct, s Settings, props *FunctionProps) awslambda.Function {
+	stack := awscdk.Stack_Of(scope)
 	id := strings.ToUpper(props.Name[:1]) + props.Name[1:]
 	scope = subscope(scope, id+"Function")
 	log := awslogs.NewLogGroup(scope, new("Log"), &awslogs.LogGroupProps{
-		Retention: retentions[f.Settings.LogDays], RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+		Retention: retentions[s.LogDays], RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
-	tracing := f.Settings.Tracing
+	tracing := s.Tracing
 	if props.VPC.Subnets != nil {
 		tracing = false // such a function has no rights, and no way out
 	}
@@ -71,18 +64,18 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 	if exceptions := merged(append(tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
 		except(role, exceptions...)
 	}
-	environment := map[string]*string{envAccount: f.Account, app.EnvStack: &f.Settings.Stack, app.EnvBroker: f.Broker}
+	environment := map[string]*string{envAccount: stack.Account(), app.EnvStack: &s.Stack, app.EnvBroker: identity(stack, s.Broker)}
 	maps.Copy(environment, props.Environment)
 	maps.DeleteFunc(environment, func(_ string, value *string) bool { return value == nil })
 	architecture := awslambda.Architecture_ARM_64()
-	if f.Settings.Architecture == X8664 {
+	if s.Architecture == X8664 {
 		architecture = awslambda.Architecture_X86_64()
 	}
 	function := &awslambda.FunctionProps{
 		Description: &props.Description,
 		Runtime:     awslambda.Runtime_PROVIDED_AL2023(),
 		Handler:     new(handler),
-		Code: awslambda.Code_FromAsset(new(filepath.Join(f.Settings.Code,
+		Code: awslambda.Code_FromAsset(new(filepath.Join(s.Code,
 			cmp.Or(props.Program, props.Name))), nil),
 		Architecture:  architecture,
 		Timeout:       awscdk.Duration_Millis(jsii.Number(props.Timeout.Milliseconds())),
@@ -92,7 +85,7 @@ func (f *Factory) New(scope constructs.Construct, props *FunctionProps) awslambd
 		LogGroup:      log,
 		LoggingFormat: awslambda.LoggingFormat_JSON,
 	}
-	if n, ok := f.Settings.Concurrency[props.Name]; ok {
+	if n, ok := s.Concurrency[props.Name]; ok {
 		function.ReservedConcurrentExecutions = jsii.Number(n)
 	}
 	if props.NoRetry {

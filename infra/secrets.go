@@ -16,14 +16,8 @@ const username = "broker"
 // stack, so no template contains it. The secret outlives the stack, as the records do.
 type Secrets struct {
 	// ARN is the secret's full ARN.
-	ARN    *string
-	key    awskms.IKey
-	region *string
-}
-
-// FoundSecrets returns the secret that another stack left, by its ARN and key. This stack does not own it.
-func FoundSecrets(scope constructs.Construct, arn string, key awskms.IKey) *Secrets {
-	return &Secrets{ARN: &arn, key: key, region: awscdk.Stack_Of(scope).Region()}
+	ARN *string
+	key awskms.IKey
 }
 
 // NewSecrets makes the login of the first platform. AWS chooses the name of the secret, so that it
@@ -48,7 +42,7 @@ func NewSecrets(scope constructs.Construct, key awskms.IKey) *Secrets {
 	// The ARN comes from an attribute. A reference would give it on AWS, too, but on an emulator
 	// only the name, for which a policy would allow nothing.
 	arn := secret.Node().DefaultChild().(awssecretsmanager.CfnSecret).AttrId()
-	return &Secrets{ARN: arn, key: key, region: awscdk.Stack_Of(scope).Region()}
+	return &Secrets{ARN: arn, key: key}
 }
 
 // Reading returns the rights to read the secret, and to use its key through Secrets Manager only.
@@ -63,7 +57,7 @@ func (s *Secrets) Reading() Grants {
 // user name and the password when it runs.
 func (s *Secrets) Register(url *string) *string {
 	return awscdk.Fn_Join(new(""), &[]*string{
-		new(`login="$(aws secretsmanager get-secret-value --region `), s.region, new(` --secret-id `), s.ARN,
+		new(`login="$(aws secretsmanager get-secret-value --region `), awscdk.Stack_Of(s.key).Region(), new(` --secret-id `), s.ARN,
 		new(` --query SecretString --output text)"; ` +
 			`cf create-service-broker longshore "$(jq -r .username <<<"$login")" "$(jq -r .password <<<"$login")" `),
 		url,

@@ -48,7 +48,7 @@ var servicesRow = providerRow{
 // rightsOf adapts rights of package account.
 func rightsOf(all func(plan.Scope, account.Options) []iampolicy.Statement) rights {
 	return func(stack awscdk.Stack, s Settings) (Grants, []exception) {
-		its := all(plan.ScopeOf(s.Stack), s.Services.options())
+		its := all(plan.ScopeOf(s.Stack), s.Services.Options)
 		return statements(stack, its), wildcards(its)
 	}
 }
@@ -58,16 +58,9 @@ type Services struct {
 	// Targets are the accounts and regions, as JSON for the functions; empty if there are none but the
 	// stack's own.
 	Targets string
-	// Roles are the roles that the broker assumes in other accounts.
-	Roles []string
-	// Regions are further regions of the stack's own account in which the broker works.
-	Regions []string
 	// Emulator is the emulator that the stack is deployed to; empty on AWS.
 	Emulator string
-}
-
-func (s Services) options() account.Options {
-	return account.Options{Emulated: s.Emulator != "", Access: s.Roles, Regions: s.Regions}
+	account.Options
 }
 
 // readServices reads the settings of AWS services. It copies the content of a local file into the
@@ -83,7 +76,7 @@ func readServices(s *Settings, r *reader, state string) {
 	if emulator != "" && emulator != emulatorMiniStack && emulator != emulatorLocalStack {
 		r.refuse(contextEmulator, emulator, emulatorMiniStack+" or "+emulatorLocalStack+", and nothing on AWS")
 	}
-	s.Services = Services{Emulator: emulator}
+	s.Services = Services{Emulator: emulator, Options: account.Options{Emulated: emulator != ""}}
 	if targets == "" {
 		return
 	}
@@ -95,8 +88,8 @@ func readServices(s *Settings, r *reader, state string) {
 		r.problems = append(r.problems, err)
 		return
 	}
-	o := account.OptionsFor(all)
-	s.Services.Roles, s.Services.Regions = o.Access, o.Regions
+	s.Services.Options = account.OptionsFor(all)
+	s.Services.Emulated = emulator != ""
 	text, err := json.Marshal(all)
 	if err != nil {
 		r.problems = append(r.problems, err)

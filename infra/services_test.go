@@ -172,10 +172,10 @@ func TestServicesSettings(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
 		}
 		// Package account tests what this leaves out.
-		if err == nil && s.Services.options().Emulated != (name == "OnEmulator") {
-			t.Errorf("%s: it is for an emulator: %t", name, s.Services.options().Emulated)
+		if err == nil && s.Services.Emulated != (name == "OnEmulator") {
+			t.Errorf("%s: it is for an emulator: %t", name, s.Services.Emulated)
 		}
-		if d := cmp.Diff(test.roles, s.Services.Roles); err == nil && d != "" {
+		if d := cmp.Diff(test.roles, s.Services.Access); err == nil && d != "" {
 			t.Errorf("%s: roles (-want +got):\n%s", name, d)
 		}
 	}

@@ -53,39 +53,38 @@ func stateOf(stack awscdk.Stack, s Settings) (state *State, secrets *Secrets) {
 	} else {
 		state = FoundState(stack, s.Table, s.Key)
 	}
-	state.Emulated = s.Services.Emulator != ""
+	state.Emulated = s.Services.Emulated
 	if s.Secret == "" {
 		return state, NewSecrets(stack, state.Key)
 	}
-	return state, FoundSecrets(stack, s.Secret, state.Key)
+	return state, &Secrets{ARN: &s.Secret, key: state.Key} // the stack that left it owns it
 }
 
 // deployed are the three functions, and the parts that drive operations between them.
 type deployed struct {
 	api, provisioner, reaper awslambda.Function
 	workflow                 *Workflow
-	calls                    *Calls
+	calls                    Calls
 }
 
 // newFunctions makes the functions, each with its rights.
 func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, dead *DeadLetters) deployed {
-	factory := &Factory{Settings: s, Account: stack.Account(), Broker: identity(stack, s.Broker)}
 	things, exceptions := s.rights(stack, func(row providerRow) rights { return row.things })
 	inventory, seen := s.rights(stack, func(row providerRow) rights { return row.inventory })
-	d := deployed{calls: NewCalls(stack, factory)}
-	d.provisioner = factory.New(stack, &FunctionProps{
+	d := deployed{calls: NewCalls(stack, s)}
+	d.provisioner = NewFunction(stack, s, &FunctionProps{
 		Name: FunctionProvisioner, Description: "One step of one operation", Timeout: app.ProvisionerTimeout, MemoryMB: 256,
 		// An inquiry has no waiting caller: the next page makes it again.
 		NoRetry: true,
 		Environment: s.environment(map[string]*string{
-			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN(),
-			app.EnvInVPC: d.calls.Providers(),
+			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvCalls: d.calls.ARN,
+			app.EnvInVPC: d.calls.Providers,
 		}),
 		Grants:     slices.Concat(state.Records(), state.Lists(), state.Removal(), state.Sealing(), things, d.calls.Calling()),
 		Exceptions: exceptions,
 	})
 	d.workflow = NewWorkflow(stack, d.provisioner, s.Tracing)
-	d.api = factory.New(stack, &FunctionProps{
+	d.api = NewFunction(stack, s, &FunctionProps{
 		Name: FunctionAPI, Description: "The broker's HTTP API", Timeout: app.APITimeout, MemoryMB: 512,
 		Environment: map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvKey: state.Key.KeyArn(), app.EnvSecret: secrets.ARN,
@@ -96,13 +95,13 @@ func newFunctions(stack awscdk.Stack, s Settings, state *State, secrets *Secrets
 		Grants: slices.Concat(state.Records(), state.Lists(), state.Due(), state.Sealing(), secrets.Reading(),
 			d.workflow.Starting(), d.workflow.Finishing()),
 	})
-	d.reaper = factory.New(stack, &FunctionProps{
+	d.reaper = NewFunction(stack, s, &FunctionProps{
 		Name: FunctionReaper, Description: "The scheduled sweep", Timeout: app.ReaperTimeout, MemoryMB: 256,
 		// The next sweep, a minute later, repairs what this one left.
 		NoRetry: true,
 		Environment: s.environment(map[string]*string{
 			app.EnvTable: state.Table.TableName(), app.EnvStateMachine: d.workflow.StateMachine.StateMachineArn(),
-			app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN(), app.EnvInVPC: d.calls.Providers(),
+			app.EnvReaperDryRun: text(s.ReaperDryRun), app.EnvCalls: d.calls.ARN, app.EnvInVPC: d.calls.Providers,
 		}),
 		Grants: slices.Concat(state.Records(), state.Due(), state.Reapers(), state.Removal(), d.workflow.Starting(),
 			inventory, d.calls.Calling(), dead.Sending()),
@@ -125,9 +124,9 @@ func say(stack awscdk.Stack, s Settings, state *State, secrets *Secrets, api *AP
 	output(outputs.StateMachine, "What drives operations", made.workflow.StateMachine.StateMachineArn())
 	output(outputs.DeadLetters, "What tells of calls and executions that came to no end", dead.Queue.QueueUrl())
 	output(outputs.Register, "Registers the broker with Cloud Foundry", secrets.Register(api.URL))
-	if made.calls != nil {
-		output(outputs.Calls, "The function that calls providers inside the VPC", made.calls.ARN())
-		output(outputs.InVPC, "The providers that it calls", made.calls.Providers())
+	if made.calls.ARN != nil {
+		output(outputs.Calls, "The function that calls providers inside the VPC", made.calls.ARN)
+		output(outputs.InVPC, "The providers that it calls", made.calls.Providers)
 	}
 	for _, name := range s.providers() {
 		if secrets := s.Servers[name].Secrets; secrets != nil {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
@@ -47,23 +46,23 @@ func (s Settings) checkVPC(r *reader) {
 const FunctionCalls = "calls"
 
 // Calls is the second deployment of the provisioner: inside the VPC, it only makes the calls that
-// the provisioner and the reaper ask for. Calls is nil if no provider needs a VPC.
+// the provisioner and the reaper ask for. Calls is zero if no provider needs a VPC.
 type Calls struct {
-	Function  awslambda.Function
-	providers []string
+	ARN *string
+	// Providers are the names of the providers that are called inside the VPC.
+	Providers *string
 }
 
-// NewCalls makes the function if a provider needs it; it returns nil otherwise.
-func NewCalls(scope constructs.Construct, f *Factory) *Calls {
-	s := f.Settings
+// NewCalls makes the function if a provider needs it.
+func NewCalls(scope constructs.Construct, s Settings) (c Calls) {
 	if s.InVPC == nil {
-		return nil
+		return c
 	}
-	c := &Calls{providers: s.InVPC}
-	c.Function = f.New(scope, &FunctionProps{
+	c.Providers = new(strings.Join(s.InVPC, ","))
+	function := NewFunction(scope, s, &FunctionProps{
 		Name: FunctionCalls, Program: FunctionProvisioner, Description: "The calls of providers inside a VPC",
 		Timeout: app.CallsTimeout, MemoryMB: 256, VPC: s.VPC,
-		Environment: s.chosen(s.InVPC, map[string]*string{app.EnvRole: new(app.RoleCalls), app.EnvInVPC: c.Providers()}),
+		Environment: s.chosen(s.InVPC, map[string]*string{app.EnvRole: new(app.RoleCalls), app.EnvInVPC: c.Providers}),
 		Grants:      interfaces(),
 		Exceptions: []exception{{
 			rule: "AwsSolutions-IAM5", findings: []string{"Resource::*"},
@@ -71,6 +70,7 @@ func NewCalls(scope constructs.Construct, f *Factory) *Calls {
 				"and the rights to look at them have no resources. The function itself is denied all of it.",
 		}},
 	})
+	c.ARN = function.FunctionArn()
 	return c
 }
 
@@ -92,26 +92,10 @@ func interfaces() Grants {
 		}))
 }
 
-// ARN returns the ARN of the function; nil if there is none.
-func (c *Calls) ARN() *string {
-	if c == nil {
-		return nil
-	}
-	return c.Function.FunctionArn()
-}
-
-// Providers returns the names of the providers that are called inside the VPC.
-func (c *Calls) Providers() *string {
-	if c == nil {
-		return nil
-	}
-	return new(strings.Join(c.providers, ","))
-}
-
 // Calling returns the rights to call the function.
-func (c *Calls) Calling() Grants {
-	if c == nil {
+func (c Calls) Calling() Grants {
+	if c.ARN == nil {
 		return nil
 	}
-	return allow("Calls", c.ARN(), "lambda:InvokeFunction")
+	return allow("Calls", c.ARN, "lambda:InvokeFunction")
 }
