@@ -202,7 +202,6 @@ func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 		r.State = Ready
 	}
 	r.settle(now, Failed, f.Message)
-	unusable := false
 	switch op := r.Operation; op.Kind {
 	case Provision, Bind:
 		if f.Reclaim {
@@ -217,14 +216,10 @@ func (r Record) Fail(now time.Time, f Failure) (Record, error) {
 		case r.Unusable:
 			// A failed repair that says nothing of usability has repaired nothing, and
 			// platforms take a missing flag for usable (ERR-10).
-			op.InstanceUsable = &unusable
+			op.InstanceUsable = new(false)
 		}
 	case Deprovision:
-		op.InstanceUsable = &unusable // part of it may be gone
-		if r.State == Ready {
-			usable := !r.Unusable
-			op.InstanceUsable = &usable
-		}
+		op.InstanceUsable = new(r.State == Ready && !r.Unusable) // unless it is ready, part of it may be gone
 	}
 	return r, nil
 }

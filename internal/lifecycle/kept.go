@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -114,12 +115,8 @@ func (r Record) Free(a Attributes, now time.Time) (Record, bool) {
 	if a.OrganizationGUID != "" || a.SpaceGUID != "" {
 		r.Attributes.Context = nil // the context names the old place
 	}
-	if a.OrganizationGUID != "" {
-		r.Attributes.OrganizationGUID = a.OrganizationGUID
-	}
-	if a.SpaceGUID != "" {
-		r.Attributes.SpaceGUID = a.SpaceGUID
-	}
+	r.Attributes.OrganizationGUID = cmp.Or(a.OrganizationGUID, r.Attributes.OrganizationGUID)
+	r.Attributes.SpaceGUID = cmp.Or(a.SpaceGUID, r.Attributes.SpaceGUID)
 	return r, true
 }
 
@@ -135,9 +132,7 @@ func (r Record) Undelete(provider string, a Attributes) *Record {
 		return nil
 	}
 	fresh := Record{Made: r.Made, Leases: r.Leases, Wary: r.Wary}
-	if fresh.Made.Origin == (Origin{}) {
-		fresh.Made.Origin = Origin{Instance: r.Key.Instance, Incarnation: r.Incarnation}
-	}
+	fresh.Made.Origin = cmp.Or(fresh.Made.Origin, Origin{Instance: r.Key.Instance, Incarnation: r.Incarnation})
 	fresh.Undeletes = &Undeletion{Instance: r.Key.Instance, Incarnation: r.Incarnation, Until: r.Kept.Until, Freed: r.Kept.Freed}
 	return &fresh
 }

@@ -72,9 +72,7 @@ func (r Record) Leased(holder string, now, until time.Time, w Witness) Record {
 	r.Wary = r.Unsure(r.Operation.ID, now, w) || !r.Operation.Kind.Deletes() && r.Unsure("", now, w)
 	r.Leases = slices.DeleteFunc(r.Leases, func(l Lease) bool { return !l.runs(now, w) })
 	r.Leases = merged(append(r.Leases, Lease{Holder: holder, Operation: r.Operation.ID, Taken: now, Until: until}))
-	if r.Due.Before(until) {
-		r.Due = until
-	}
+	r.Due = later(r.Due, until)
 	return r
 }
 
@@ -92,12 +90,7 @@ func merged(leases []Lease) []Lease {
 			b.Operation = ""
 		}
 		b.TimedOut = a.TimedOut && b.TimedOut
-		if a.Taken.After(b.Taken) {
-			b.Taken = a.Taken
-		}
-		if a.Until.After(b.Until) {
-			b.Until = a.Until
-		}
+		b.Taken, b.Until = later(a.Taken, b.Taken), later(a.Until, b.Until)
 		leases = leases[1:]
 	}
 	return leases

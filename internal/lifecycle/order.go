@@ -26,14 +26,10 @@ func after(now, last time.Time) time.Time {
 
 // last returns the latest time of the current operation; zero if there is none.
 func (r Record) last() time.Time {
-	switch {
-	case r.Operation == nil:
+	if r.Operation == nil {
 		return time.Time{}
-	case r.Operation.Settled.After(r.Operation.Started):
-		return r.Operation.Settled
-	default:
-		return r.Operation.Started
 	}
+	return later(r.Operation.Settled, r.Operation.Started)
 }
 
 // overtaken reports whether a request arrived before the last deletion of its id or, if the

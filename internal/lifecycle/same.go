@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/longshore/longshore/internal/base/limits"
+	"github.com/longshore/longshore/internal/base/sorted"
 )
 
 // SameParameters reports whether two parameter objects are equal by value:
@@ -28,17 +29,16 @@ type ParameterChange struct {
 func ChangedParameters(a, b json.RawMessage) (changes []ParameterChange) {
 	x, _ := decode(a).(map[string]any)
 	y, _ := decode(b).(map[string]any)
-	for name, v := range x {
-		if w, ok := y[name]; !ok || !sameValue(v, w) {
-			changes = append(changes, ParameterChange{Name: name, Removed: !ok})
+	all := map[string]any{}
+	maps.Copy(all, x)
+	maps.Copy(all, y)
+	for name := range sorted.Map(all) {
+		v, had := x[name]
+		w, has := y[name]
+		if had != has || !sameValue(v, w) {
+			changes = append(changes, ParameterChange{Name: name, Removed: !has})
 		}
 	}
-	for name := range y {
-		if _, ok := x[name]; !ok {
-			changes = append(changes, ParameterChange{Name: name})
-		}
-	}
-	slices.SortFunc(changes, func(a, b ParameterChange) int { return strings.Compare(a.Name, b.Name) })
 	return changes
 }
 
@@ -57,16 +57,7 @@ func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
-		if !ok || len(a) != len(b) {
-			return false
-		}
-		for k, v := range a {
-			w, ok := b[k]
-			if !ok || !sameValue(v, w) {
-				return false
-			}
-		}
-		return true
+		return ok && maps.EqualFunc(a, b, sameValue)
 	case []any:
 		b, ok := b.([]any)
 		return ok && slices.EqualFunc(a, b, sameValue)
