@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -77,12 +78,8 @@ func (b *Broker) decideBind(ctx context.Context, q BindRequest) (decision, error
 	switch {
 	case err != nil:
 		return decision{}, err
-	case answer == lifecycle.Exists:
-		return decision{Result: Result{Effect: Done}, record: r}, nil
-	case answer == lifecycle.Stays:
-		return b.stays(r), nil
-	case answer == lifecycle.Join:
-		return join(r, q.AcceptsIncomplete)
+	case answer != lifecycle.Begin:
+		return b.repeated(answer, r, q.AcceptsIncomplete)
 	}
 	return b.beginBind(ctx, q, r)
 }
@@ -243,12 +240,7 @@ func (b *Broker) succeeded(ctx context.Context, i lifecycle.Record, q *BindReque
 		return p, lifecycle.RefuseTakenOver()
 	}
 	// The plan is that of the instance, which may have changed since the predecessor was made.
-	if q.ServiceID == "" {
-		q.ServiceID = i.Attributes.ServiceID
-	}
-	if q.PlanID == "" {
-		q.PlanID = i.Attributes.PlanID
-	}
+	q.ServiceID, q.PlanID = cmp.Or(q.ServiceID, i.Attributes.ServiceID), cmp.Or(q.PlanID, i.Attributes.PlanID)
 	q.AppGUID, q.Route, q.Parameters = p.AppGUID, p.Route, parameters
 	return p, nil
 }

@@ -104,6 +104,17 @@ func (b *Broker) launch(ctx context.Context, r lifecycle.Record) {
 	}
 }
 
+// repeated answers a PUT of what exists, is being created, or has failed to be created.
+func (b *Broker) repeated(answer lifecycle.Answer, r lifecycle.Record, permitted bool) (decision, error) {
+	switch answer {
+	case lifecycle.Exists:
+		return decision{Result: Result{Effect: Done}, record: r}, nil
+	case lifecycle.Stays:
+		return b.stays(r), nil
+	}
+	return join(r, permitted)
+}
+
 // join makes a repeated request follow the running operation. A request that permits a 202 gets the
 // same token (PROV-10). A request that does not permit it waits if the first request waits too, or
 // if the broker began the operation; otherwise it is told to ask asynchronously (PROV-12, DEPR-07).

@@ -58,14 +58,10 @@ func (b *Broker) decideProvision(ctx context.Context, q ProvisionRequest) (decis
 	switch {
 	case err != nil:
 		return decision{}, err
-	case unknown != nil && answer == lifecycle.Begin:
+	case answer != lifecycle.Begin:
+		return b.repeated(answer, i, q.AcceptsIncomplete)
+	case unknown != nil:
 		return decision{}, unknown
-	case answer == lifecycle.Exists:
-		return decision{Result: Result{Effect: Done}, record: i}, nil
-	case answer == lifecycle.Stays:
-		return b.stays(i), nil
-	case answer == lifecycle.Join:
-		return join(i, q.AcceptsIncomplete)
 	}
 	return b.beginProvision(ctx, q, i, offering, plan)
 }

@@ -231,8 +231,7 @@ func inPlace(i lifecycle.Record, t target) error {
 
 // neverDone marks a refused update that changed nothing and would be refused again (ERR-10).
 func neverDone(r *lifecycle.Refusal) *lifecycle.Refusal {
-	no, yes := false, true
-	r.InstanceUsable, r.UpdateRepeatable = &yes, &no
+	r.InstanceUsable, r.UpdateRepeatable = new(true), new(false)
 	return r
 }
 
