@@ -43,9 +43,10 @@ func (b *Broker) Update(ctx context.Context, q UpdateRequest) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if is := d.record.Attributes.DashboardURL; d.runs && d.record.Operation.Target != nil &&
-		d.record.Operation.Target.DashboardURL != is {
-		d.DashboardURL = d.record.Operation.Target.DashboardURL
+	if d.runs {
+		if to := d.record.Operation.Target; to != nil && to.DashboardURL != d.record.Attributes.DashboardURL {
+			d.DashboardURL = to.DashboardURL
+		}
 	}
 	result, _, err := b.follow(ctx, q.Caller, d)
 	return result, err
@@ -111,10 +112,8 @@ func (b *Broker) target(ctx context.Context, i lifecycle.Record, q UpdateRequest
 	if q.ServiceID != i.Attributes.ServiceID {
 		return target{}, lifecycle.RefuseOtherService()
 	}
-	t := target{attributes: i.Attributes}
 	_, current := b.plan(i.Attributes)
-	t.plan = current
-	t.modes = []catalog.Mode{current.Asynchronous}
+	t := target{attributes: i.Attributes, plan: current, modes: []catalog.Mode{current.Asynchronous}}
 	if q.PlanID != "" && q.PlanID != i.Attributes.PlanID {
 		_, plan, err := b.knownPlan(q.Caller, q.ServiceID, q.PlanID)
 		if err != nil {

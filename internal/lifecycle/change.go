@@ -89,10 +89,6 @@ type Thing struct {
 	PlanID    string
 }
 
-func (t Thing) made() Made {
-	return Made{Broker: t.Broker, Target: t.Target, Origin: t.Origin, Found: t.State}
-}
-
 // BeginOrphanDeletion gives an orphan the record of a former life, whose operation removes the
 // orphan. An instance or binding that has the id now, or gets it meanwhile, is left alone.
 func (r Record) BeginOrphanDeletion(s Start, orphan Thing) (Record, error) {
@@ -107,8 +103,8 @@ func (r Record) BeginOrphanDeletion(s Start, orphan Thing) (Record, error) {
 
 // orphaned gives the record the members that are known of an orphan.
 func (r *Record) orphaned(of Thing) {
-	r.Incarnation, r.Provider, r.Created, r.Made, r.InstanceIncarnation = of.Incarnation, of.Provider, of.Created,
-		of.made(), of.Of
+	r.Incarnation, r.Provider, r.Created, r.InstanceIncarnation = of.Incarnation, of.Provider, of.Created, of.Of
+	r.Made = Made{Broker: of.Broker, Target: of.Target, Origin: of.Origin, Found: of.State}
 }
 
 // Unbound records how far a step has come with the bindings of the instance: up to last, a

@@ -156,9 +156,8 @@ func (r Record) RebuildKept(found Thing, a Attributes, now time.Time) (Record, e
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
 	}
 	until := later(found.KeptUntil, now.Add(QuarantineTime))
-	return Record{
-		Version: r.Version, Key: r.Key, State: Quarantined, Rebuilt: now, Due: until,
-		Incarnation: found.Incarnation, Provider: found.Provider, Attributes: a, Made: found.made(), Created: found.Created,
-		Kept: &Kept{Since: now, Until: until},
-	}, nil
+	is := Record{Version: r.Version, Key: r.Key, State: Quarantined, Rebuilt: now, Due: until, Attributes: a}
+	is.orphaned(found)
+	is.Kept = &Kept{Since: now, Until: until}
+	return is, nil
 }

@@ -16,11 +16,9 @@ func (r Record) Rebuild(found Thing, a Attributes, now time.Time) (Record, error
 	if r.State != Absent {
 		return r, &IllegalTransition{State: r.State, Event: "rebuild"}
 	}
-	return Record{
-		Version: r.Version, Key: r.Key, State: Ready, Rebuilt: now,
-		Incarnation: found.Incarnation, Provider: found.Provider, Attributes: a, Made: found.made(), Created: found.Created,
-		BindingOnly: BindingOnly{InstanceIncarnation: found.Of},
-	}, nil
+	is := Record{Version: r.Version, Key: r.Key, State: Ready, Rebuilt: now, Attributes: a}
+	is.orphaned(found)
+	return is, nil
 }
 
 // LostPlace reports whether the place where the instance was ordered is lost. A lost place
