@@ -13,29 +13,27 @@ import (
 func Resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, resumeTimeout)
 	defer cancel()
-	return ledger.Again(ctx, func(ctx context.Context) error { return resume(ctx, records, whose, now) })
+	return ledger.Again(ctx, func(ctx context.Context) error {
+		state, err := records.Inventory(ctx)
+		if err != nil {
+			return err
+		}
+		identity, err := records.Identity(ctx)
+		if err != nil {
+			return err
+		}
+		state.Halt, state.Unseen, state.Pass, state.Orphans, state.Since, state.Due = nil, nil, nil, 0, now, now
+		changes := []ledger.Change{ledger.Put(state)}
+		if identity.Deployment != whose.Deployment || identity.Broker != whose.Broker {
+			identity.Deployment, identity.Broker, identity.Since = whose.Deployment, whose.Broker, now
+			changes = append(changes, ledger.Put(identity))
+		}
+		return records.Commit(ctx, changes...)
+	})
 }
 
 // resumeTimeout bounds the retries of Resume.
 const resumeTimeout = 10 * time.Second
-
-func resume(ctx context.Context, records Resumed, whose ledger.Identity, now time.Time) error {
-	state, err := records.Inventory(ctx)
-	if err != nil {
-		return err
-	}
-	identity, err := records.Identity(ctx)
-	if err != nil {
-		return err
-	}
-	state.Halt, state.Unseen, state.Pass, state.Orphans, state.Since, state.Due = nil, nil, nil, 0, now, now
-	changes := []ledger.Change{ledger.Put(state)}
-	if identity.Deployment != whose.Deployment || identity.Broker != whose.Broker {
-		identity.Deployment, identity.Broker, identity.Since = whose.Deployment, whose.Broker, now
-		changes = append(changes, ledger.Put(identity))
-	}
-	return records.Commit(ctx, changes...)
-}
 
 // Resumed holds the methods of the ledger that Resume needs; the ledger documents them.
 type Resumed interface {

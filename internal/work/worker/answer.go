@@ -164,7 +164,7 @@ func (s *step) unrecordable(
 // pause is long enough for the next step to find what the call made.
 func patience(fault error, faults int) time.Duration {
 	pause := backoff(faults)
-	if errors.Is(fault, context.DeadlineExceeded) || errors.Is(fault, context.Canceled) {
+	if timedOut(fault) {
 		return max(pause, lifecycle.SecondLook)
 	}
 	return pause

@@ -6,23 +6,11 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 )
-
-// retention returns how long an instance's plan keeps a deleted instance, according to the snapshot
-// that the instance recorded. A rebuilt record has no snapshot, so today's plan counts.
-func (w *Worker) retention(i lifecycle.Record) time.Duration {
-	snapshot := i.Attributes.Snapshot
-	if snapshot == nil {
-		_, plan, _ := w.Plans.Plan(i.Attributes.ServiceID, i.Attributes.PlanID)
-		snapshot = plan.Snapshot
-	}
-	return check.RetentionOf(snapshot)
-}
 
 // holdingOf describes the instance's thing to the provider.
 func holdingOf(in provider.Instance, created time.Time) provider.Holding {

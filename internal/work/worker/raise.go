@@ -84,8 +84,7 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
 		return nil
 	}
 	r.mu.Lock()
-	shared := r.begun >= need && !errors.Is(r.err, context.DeadlineExceeded) && !errors.Is(r.err, context.Canceled)
-	if shared { // a raise whose caller ran out of time is not shared: this caller may have time left
+	if r.begun >= need && !timedOut(r.err) { // a raise whose caller ran out of time is not shared: this caller may have time left
 		defer r.mu.Unlock()
 		return r.err
 	}

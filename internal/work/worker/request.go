@@ -70,11 +70,8 @@ func (w *Worker) question(ctx context.Context, s reading, op *lifecycle.Operatio
 // key is lost or the record is damaged.
 func (w *Worker) instanceFor(ctx context.Context, i lifecycle.Record, op *lifecycle.Operation) (provider.Instance, error) {
 	a, former := i.Attributes, json.RawMessage(nil)
-	if a.Snapshot == nil && op.Kind == lifecycle.Bind {
-		// A rebuilt record has no snapshot of its plan. Without a snapshot, a provider would
-		// make a principal without any rights.
-		_, known, _ := w.Plans.Plan(a.ServiceID, a.PlanID)
-		a.Snapshot = known.Snapshot
+	if op.Kind == lifecycle.Bind { // without a snapshot, a provider would make a principal without any rights
+		a.Snapshot = w.snapshot(a)
 	}
 	if op.Kind == lifecycle.Update && op.Target != nil {
 		a, former = *op.Target, a.Snapshot

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/logs"
+	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -238,7 +239,7 @@ func (s *step) deprovision(ctx context.Context) (workflow.Outcome, error) {
 	if b != nil {
 		return s.removeBinding(ctx, *b)
 	}
-	if until := s.record.KeepsUntil(s.retention(s.record)); !until.IsZero() {
+	if until := s.record.KeepsUntil(check.RetentionOf(s.snapshot(s.record.Attributes))); !until.IsZero() {
 		return s.perform(ctx, keeping{s, until})
 	}
 	return s.perform(ctx, own{s})

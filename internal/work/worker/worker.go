@@ -6,6 +6,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -183,7 +184,12 @@ type held struct {
 
 // answeredBy returns the lease of holder after its call has ended.
 func answeredBy(holder string, callErr error) held {
-	return held{holder, errors.Is(callErr, context.DeadlineExceeded) || errors.Is(callErr, context.Canceled)}
+	return held{holder, timedOut(callErr)}
+}
+
+// timedOut reports whether a call ended because its time was up.
+func timedOut(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // of returns the record with the lease given up or, if the call timed out, kept.
@@ -254,6 +260,16 @@ func repeat(ctx context.Context, write func(ctx context.Context, first bool) err
 func (w *Worker) settings(serviceID, planID string) map[string]any {
 	_, plan, _ := w.Plans.Plan(serviceID, planID)
 	return plan.Settings
+}
+
+// snapshot returns the snapshot of its plan that an instance recorded. A rebuilt record has none,
+// so today's plan counts.
+func (w *Worker) snapshot(a lifecycle.Attributes) json.RawMessage {
+	if a.Snapshot != nil {
+		return a.Snapshot
+	}
+	_, plan, _ := w.Plans.Plan(a.ServiceID, a.PlanID)
+	return plan.Snapshot
 }
 
 func (w *Worker) open(ctx context.Context, key lifecycle.Key, member vault.Member, sealed lifecycle.Sealed) ([]byte, error) {
