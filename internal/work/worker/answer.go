@@ -94,7 +94,7 @@ func (t own) answered(ctx context.Context, a answer, now time.Time) (lifecycle.R
 // judged returns the record after a verdict, and the other changes of the commit.
 func (s *step) judged(
 	ctx context.Context, r lifecycle.Record, v verdict, now time.Time,
-) (_ lifecycle.Record, more []ledger.Change, err error) {
+) (_ lifecycle.Record, _ []ledger.Change, err error) {
 	if v.fault != nil {
 		s.logFault(ctx, s.ref, r, v.fault)
 	}
@@ -115,7 +115,12 @@ func (s *step) judged(
 		if !proven {
 			return seen.Looked(now, lifecycle.Look{After: lifecycle.SecondLook}), nil, nil
 		}
-		return s.deleted(ctx, seen, now)
+		pointer, err := s.pointerOf(ctx, r.Key)
+		if err != nil {
+			return r, nil, err
+		}
+		r, err = seen.Succeed(now, nil)
+		return r, []ledger.Change{ledger.Delete(pointer)}, err
 	case v.done && r.Operation.Kind == lifecycle.Bind:
 		r, err = s.bound(ctx, r, v.grant, now)
 	case v.done:
@@ -123,7 +128,7 @@ func (s *step) judged(
 	default:
 		r = r.Looked(now, v.look)
 	}
-	return r, more, err
+	return r, nil, err
 }
 
 // faultOf returns a fault in the form that the record keeps. A trouble's message is for the
@@ -135,16 +140,6 @@ func faultOf(fault error, faults int) lifecycle.Fault {
 		f.Description = "The server of this service cannot be used at the moment. The operation goes on by itself when it can."
 	}
 	return f
-}
-
-// deleted returns the tombstone and, for the same commit, the deletion of a binding's pointer.
-func (s *step) deleted(ctx context.Context, r lifecycle.Record, now time.Time) (lifecycle.Record, []ledger.Change, error) {
-	pointer, err := s.pointerOf(ctx, r.Key)
-	if err != nil {
-		return r, nil, err
-	}
-	gone, err := r.Succeed(now, nil)
-	return gone, []ledger.Change{ledger.Delete(pointer)}, err
 }
 
 // unrecordable fails an operation whose provider gave a state that a record cannot hold. Asking

@@ -76,18 +76,14 @@ func (t removal) question(ctx context.Context) (question, error) {
 	return t.step.question(ctx, reading{at: t.at, record: t.binding, instance: t.record}, t.record.Operation)
 }
 
-// answered implements task. It changes the records of the binding and of its instance.
+// answered implements task. It changes the records of the binding and of its instance. While the
+// provider still has the binding, its state goes into the binding's record, and everything else into
+// the record of the instance.
 func (t removal) answered(ctx context.Context, a answer, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	v := a.judge(t.record.Operation, now)
 	if v.done {
 		return t.gone(ctx, now)
 	}
-	return t.remains(ctx, v, now)
-}
-
-// remains returns the changes while the provider still has the binding: the provider's state
-// goes into the binding's record, and everything else into the record of the instance.
-func (t removal) remains(ctx context.Context, v verdict, now time.Time) (lifecycle.Record, []ledger.Change, error) {
 	var more []ledger.Change
 	if v.state != nil {
 		b, err := t.Records.Record(ctx, t.binding.Key, now)

@@ -103,7 +103,7 @@ func (s *step) perform(ctx context.Context, t task) (workflow.Outcome, error) {
 	}
 	a := answer{began: s.at, instance: s.instance.Version}
 	a.status, a.err = s.call(ctx, s.record.Provider, q)
-	return s.conclude(ctx, t, a, answeredBy(holder, a.err))
+	return s.conclude(ctx, t, a, held{holder, timedOut(a.err)})
 }
 
 // unanswered ends an overdue operation, or records a fault, without an answer from the provider.
@@ -183,12 +183,12 @@ func (s *step) commit(
 	return outcome, err
 }
 
-// giveUp gives the lease up and changes nothing else.
+// giveUp gives the lease up and changes nothing else. The lease of a call that timed out stays.
 func (s *step) giveUp(ctx context.Context, lease held) error {
-	if !lease.frees(s.record) {
+	if lease.timedOut || !s.record.Holds(lease.holder) {
 		return nil
 	}
-	return s.Records.Commit(ctx, ledger.Put(lease.of(s.record)))
+	return s.Records.Commit(ctx, ledger.Put(s.record.Released(lease.holder)))
 }
 
 func outcomeOf(r lifecycle.Record, now time.Time) workflow.Outcome {

@@ -182,11 +182,6 @@ type held struct {
 	timedOut bool
 }
 
-// answeredBy returns the lease of holder after its call has ended.
-func answeredBy(holder string, callErr error) held {
-	return held{holder, timedOut(callErr)}
-}
-
 // timedOut reports whether a call ended because its time was up.
 func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
@@ -199,9 +194,6 @@ func (h held) of(r lifecycle.Record) lifecycle.Record {
 	}
 	return r.Released(h.holder)
 }
-
-// frees reports whether giving the lease up changes the record.
-func (h held) frees(r lifecycle.Record) bool { return !h.timedOut && r.Holds(h.holder) }
 
 const maxPause = 5 * time.Minute
 
