@@ -143,10 +143,7 @@ func (b *Broker) sealContext(
 ) (err error) {
 	a.Context, a.Names = lifecycle.Stable(context), nil
 	if names := lifecycle.NamesIn(context); !key.IsBinding() && names != (lifecycle.Names{}) {
-		plain, err := json.Marshal(names)
-		if err != nil {
-			return err
-		}
+		plain, _ := json.Marshal(names) // texts can always be encoded
 		a.Names = b.sealLosable(ctx, key, vault.Names, plain)
 	}
 	a.SealedContext, err = b.seal(ctx, key, vault.Context, context)

@@ -85,8 +85,8 @@ func ParameterNames(parameters json.RawMessage) (names []string) {
 	}
 	room := limits.ParameterNames
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		encoded, err := json.Marshal(name)
-		if room -= len(encoded) + len(","); err != nil || room < 0 {
+		encoded, _ := json.Marshal(name) // texts can always be encoded
+		if room -= len(encoded) + len(","); room < 0 {
 			break
 		}
 		names = append(names, name)

@@ -20,7 +20,7 @@ type Names struct {
 func NamesIn(context json.RawMessage) (n Names) {
 	_ = json.Unmarshal(context, &n) // a platform's own object may have any members
 	for _, name := range []*string{&n.Namespace, &n.Space, &n.Organization, &n.Instance, &n.Platform} {
-		if encoded, err := json.Marshal(n); err != nil || len(encoded) > limits.Names {
+		if encoded, _ := json.Marshal(n); len(encoded) > limits.Names {
 			*name = ""
 		}
 	}

@@ -89,10 +89,7 @@ func (m *Metrics) Write(dimensions, fields map[string]string, values ...Value) {
 	line["_aws"] = map[string]any{"Timestamp": m.now().UnixMilli(), "CloudWatchMetrics": []map[string]any{
 		{"Namespace": Namespace, "Dimensions": [][]string{names}, "Metrics": defined},
 	}}
-	raw, err := json.Marshal(line)
-	if err != nil {
-		return // never: a line holds only text and numbers
-	}
+	raw, _ := json.Marshal(line) // texts and numbers can always be encoded
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, _ = m.out.Write(append(raw, '\n'))

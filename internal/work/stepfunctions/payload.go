@@ -1,6 +1,7 @@
 package stepfunctions
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -42,6 +43,12 @@ type Output struct {
 // InputOf returns the input for one step of the execution.
 func InputOf(ref workflow.Ref) Input {
 	return Input{Token: ref.Token.String(), Attempt: ref.Attempt}
+}
+
+// encode returns the input as JSON. Ids, numbers and times of a clock can always be encoded.
+func (i Input) encode() []byte {
+	raw, _ := json.Marshal(i)
+	return raw
 }
 
 // Ref returns the execution that the input belongs to.

@@ -79,12 +79,8 @@ func (e *Engine) Start(ctx context.Context, ref workflow.Ref) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	input, err := json.Marshal(InputOf(ref))
-	if err != nil {
-		return fmt.Errorf("encoding the input of execution %q: %w", name, err)
-	}
-	_, err = e.starter.StartExecution(ctx, &sfn.StartExecutionInput{
-		StateMachineArn: &e.StateMachine, Name: &name, Input: aws.String(string(input)),
+	_, err := e.starter.StartExecution(ctx, &sfn.StartExecutionInput{
+		StateMachineArn: &e.StateMachine, Name: &name, Input: aws.String(string(InputOf(ref).encode())),
 	})
 	var exists *sfntypes.ExecutionAlreadyExists
 	if err != nil && !errors.As(err, &exists) {
@@ -128,12 +124,9 @@ func (e *Engine) Finish(ctx context.Context, ref workflow.Ref) error {
 
 // Inquire asks for facts in the background with one Invoke. Lambda answers as soon as it has accepted the call.
 func (e *Engine) Inquire(ctx context.Context, q workflow.Inquiry) error {
-	payload, err := json.Marshal(Input{Inquiry: &q})
-	if err == nil {
-		_, err = e.invoker.Invoke(ctx, &lambda.InvokeInput{
-			FunctionName: &e.Provisioner, InvocationType: lambdatypes.InvocationTypeEvent, Payload: payload,
-		})
-	}
+	_, err := e.invoker.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &e.Provisioner, InvocationType: lambdatypes.InvocationTypeEvent, Payload: Input{Inquiry: &q}.encode(),
+	})
 	if err != nil {
 		return fmt.Errorf("having the provisioner ask for facts: %w", err)
 	}
@@ -148,12 +141,8 @@ func (e *Engine) handOver(ctx context.Context, ref workflow.Ref) error {
 }
 
 func (e *Engine) invoke(ctx context.Context, in Input) (Output, error) {
-	payload, err := json.Marshal(in)
-	if err != nil {
-		return Output{}, fmt.Errorf("encoding the provisioner's input: %w", err)
-	}
 	answer, err := e.invoker.Invoke(ctx, &lambda.InvokeInput{
-		FunctionName: &e.Provisioner, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: payload,
+		FunctionName: &e.Provisioner, InvocationType: lambdatypes.InvocationTypeRequestResponse, Payload: in.encode(),
 	})
 	if err != nil {
 		return Output{}, fmt.Errorf("invoking the provisioner: %w", err)
