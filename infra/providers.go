@@ -69,7 +69,7 @@ func (s *Settings) readProviders(r *reader) {
 		if row.read != nil {
 			row.read(s, r, state)
 		}
-		if row.vpc && state != Off || row.vpcContext != "" && r.flag(row.vpcContext, false) {
+		if row.vpc && state != Off || row.vpcContext != "" && r.flag(row.vpcContext) {
 			s.InVPC = append(s.InVPC, name)
 		}
 		if s.Providers[name] == Off && slices.Contains(s.InVPC, name) {

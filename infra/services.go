@@ -90,10 +90,7 @@ func readServices(s *Settings, r *reader, state string) {
 	}
 	s.Services.Options = account.OptionsFor(all)
 	s.Services.Emulated = emulator != ""
-	text, err := json.Marshal(all)
-	if err != nil {
-		r.problems = append(r.problems, err)
-	}
+	text, _ := json.Marshal(all) // it was read from JSON
 	s.Services.Targets = string(text)
 }
 

@@ -170,8 +170,8 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		MinRetryAfter:  r.text(ContextMinRetryAfter, ""),
 		MaxRetryAfter:  r.text(ContextMaxRetryAfter, ""),
 		ReaperDryRun:   r.text(ContextReaperDryRun, ""),
-		Tracing:        Tracing(r.flag(ContextTracing, false)),
-		Dashboard:      r.flag(ContextDashboard, false),
+		Tracing:        Tracing(r.flag(ContextTracing)),
+		Dashboard:      r.flag(ContextDashboard),
 		LogDays:        r.number(ContextLogDays, 30, 1),
 		ThrottleRate:   r.number(ContextThrottleRate, 50, 1),
 		ThrottleBurst:  r.number(ContextThrottleBurst, 100, 1),
@@ -189,7 +189,7 @@ func ReadSettings(context func(name string) any) (Settings, error) {
 		Secret:         r.form(ContextSecret, secrets.ARN, "the whole ARN of a secret of Secrets Manager"),
 		KeyRotation:    r.number(ContextKeyRotation, 365, leastRotation),
 		Broker:         r.form(ContextBroker, brokerIdentity, "the identity that the other stack gave as its output Broker"),
-		CLICredentials: r.flag(ContextCLICredentials, false),
+		CLICredentials: r.flag(ContextCLICredentials),
 		Concurrency:    map[string]int{},
 		Providers:      map[string]string{}, ProviderSettings: map[string]string{},
 		Code: r.text(ContextCode, "../dist"),
@@ -249,7 +249,11 @@ func (s Settings) check(r *reader) {
 	})
 	r.check(ContextReaperDryRun, map[string]string{app.EnvReaperDryRun: s.ReaperDryRun})
 	if _, ok := retentions[s.LogDays]; !ok {
-		r.refuse(ContextLogDays, strconv.Itoa(s.LogDays), "one of "+numbers(retentions))
+		var days []string
+		for n := range sorted.Map(retentions) {
+			days = append(days, strconv.Itoa(n))
+		}
+		r.refuse(ContextLogDays, strconv.Itoa(s.LogDays), "one of "+strings.Join(days, ", "))
 	}
 }
 
@@ -297,15 +301,6 @@ func (s Settings) checkState(r *reader) {
 	if s.KeyRotation > mostRotation {
 		r.refuse(ContextKeyRotation, strconv.Itoa(s.KeyRotation), fmt.Sprintf("at most %d", mostRotation))
 	}
-}
-
-// numbers lists the keys of a map in order.
-func numbers[V any](table map[int]V) string {
-	var out []string
-	for n := range sorted.Map(table) {
-		out = append(out, strconv.Itoa(n))
-	}
-	return strings.Join(out, ", ")
 }
 
 // A reader reads values of the context, and collects what is wrong with them.
@@ -378,8 +373,8 @@ func (r *reader) number(name string, unset, least int) int {
 	return n
 }
 
-func (r *reader) flag(name string, unset bool) bool {
-	value := r.text(name, strconv.FormatBool(unset))
+func (r *reader) flag(name string) bool {
+	value := r.text(name, "false")
 	set, err := strconv.ParseBool(value)
 	if err != nil {
 		r.refuse(name, value, "true or false")
