@@ -64,7 +64,9 @@ func NewFunction(scope constructs.Construct, s Settings, props *FunctionProps) a
 	if exceptions := merged(append(tracing.Exceptions(), props.Exceptions...)); len(exceptions) > 0 {
 		except(role, exceptions...)
 	}
-	environment := map[string]*string{envAccount: stack.Account(), app.EnvStack: &s.Stack, app.EnvBroker: identity(stack, s.Broker)}
+	environment := map[string]*string{
+		envAccount: stack.Account(), app.EnvStack: &s.Stack, app.EnvBroker: identity(stack, s.Broker),
+	}
 	maps.Copy(environment, props.Environment)
 	maps.DeleteFunc(environment, func(_ string, value *string) bool { return value == nil })
 	architecture := awslambda.Architecture_ARM_64()

@@ -57,8 +57,8 @@ func (s *Secrets) Reading() Grants {
 // user name and the password when it runs.
 func (s *Secrets) Register(url *string) *string {
 	return awscdk.Fn_Join(new(""), &[]*string{
-		new(`login="$(aws secretsmanager get-secret-value --region `), awscdk.Stack_Of(s.key).Region(), new(` --secret-id `), s.ARN,
-		new(` --query SecretString --output text)"; ` +
+		new(`login="$(aws secretsmanager get-secret-value --region `), awscdk.Stack_Of(s.key).Region(),
+		new(` --secret-id `), s.ARN, new(` --query SecretString --output text)"; ` +
 			`cf create-service-broker longshore "$(jq -r .username <<<"$login")" "$(jq -r .password <<<"$login")" `),
 		url,
 	})
