@@ -17,15 +17,9 @@ import (
 // raisedFor is how long a raise of a target covers later steps.
 const raisedFor = 10 * time.Second
 
-// raises holds the raises that this process makes, by target.
-type raises struct {
-	mu sync.Mutex
-	of map[[2]string]*raising
-}
-
 // A raising makes the raises of one target, one at a time. All callers that ask during a raise share the next raise.
 type raising struct {
-	turn chan struct{} // holds one token while no caller raises
+	turn chan struct{} // full while a caller raises
 
 	mu    sync.Mutex
 	begun int   // how many raises have begun; all before the last have ended
@@ -34,20 +28,10 @@ type raising struct {
 	at    target.Epoch // since is when the last successful raise began, at its epoch
 }
 
-// target returns the raising of a target.
-func (r *raises) target(name, identity string) *raising {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	of := r.of[[2]string{name, identity}]
-	if of == nil {
-		of = &raising{turn: make(chan struct{}, 1)}
-		of.turn <- struct{}{}
-		if r.of == nil {
-			r.of = map[[2]string]*raising{}
-		}
-		r.of[[2]string{name, identity}] = of
-	}
-	return of
+// raising returns the raising of a target.
+func (w *Worker) raising(name, identity string) *raising {
+	of, _ := w.raises.LoadOrStore([2]string{name, identity}, &raising{turn: make(chan struct{}, 1)})
+	return of.(*raising)
 }
 
 // covers reports whether a successful raise began moments ago.
@@ -75,11 +59,11 @@ func (r *raising) next(ctx context.Context, anew bool, now func() time.Time,
 	need := r.begun + 1
 	r.mu.Unlock()
 	select {
-	case <-r.turn:
+	case r.turn <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { r.turn <- struct{}{} }()
+	defer func() { <-r.turn }()
 	if !anew && r.covers(now()) {
 		return nil
 	}
@@ -113,7 +97,7 @@ func (w *Worker) raise(ctx context.Context, name string, t provider.Target, anew
 	if w.Providers[name].Reconciler == nil || t.Identity == "" {
 		return target.Epoch{}, nil
 	}
-	of := w.raises.target(name, t.Identity)
+	of := w.raising(name, t.Identity)
 	err := of.next(ctx, anew, w.Now, func(ctx context.Context) (target.Epoch, error) { return w.raiseOnce(ctx, name, t) })
 	return of.last(), err
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/logs"
@@ -76,15 +77,16 @@ const (
 // logged each trouble; all of this may be lost in a restart.
 type Worker struct {
 	Options
-	steps    steps
+	mark     string        // the prefix of the name of each holder of a lease
+	living   sync.Map      // the holders whose steps live
 	longest  time.Duration // the longest that a call may take
 	troubles troubles
-	raises   raises
+	raises   sync.Map // each target's *raising, by the provider's name and the target's identity
 }
 
 // New returns a worker.
 func New(o Options) *Worker {
-	w := &Worker{Options: o, steps: steps{mark: o.NewID() + ".", living: map[string]bool{}}}
+	w := &Worker{Options: o, mark: o.NewID() + "."}
 	for _, p := range o.Providers {
 		w.longest = max(w.longest, p.Timeout())
 	}
