@@ -74,11 +74,10 @@ func NewFunction(scope constructs.Construct, s Settings, props *FunctionProps) a
 		architecture = awslambda.Architecture_X86_64()
 	}
 	function := &awslambda.FunctionProps{
-		Description: &props.Description,
-		Runtime:     awslambda.Runtime_PROVIDED_AL2023(),
-		Handler:     new(handler),
-		Code: awslambda.Code_FromAsset(new(filepath.Join(s.Code,
-			cmp.Or(props.Program, props.Name))), nil),
+		Description:   &props.Description,
+		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
+		Handler:       new(handler),
+		Code:          awslambda.Code_FromAsset(new(filepath.Join(s.Code, cmp.Or(props.Program, props.Name))), nil),
 		Architecture:  architecture,
 		Timeout:       awscdk.Duration_Millis(jsii.Number(props.Timeout.Milliseconds())),
 		MemorySize:    jsii.Number(props.MemoryMB),
