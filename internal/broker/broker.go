@@ -254,8 +254,7 @@ func (b *Broker) sameParameters(ctx context.Context, r lifecycle.Record, given j
 
 // checked turns a violation of a schema into a refusal.
 func checked(err error) error {
-	var violation *catalog.ParameterError
-	if errors.As(err, &violation) {
+	if violation, ok := errors.AsType[*catalog.ParameterError](err); ok {
 		return lifecycle.RefuseParameters(violation.Error())
 	}
 	return err

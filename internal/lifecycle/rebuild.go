@@ -43,7 +43,7 @@ func (r Record) LostParameters() bool { return !r.Rebuilt.IsZero() && r.Attribut
 
 // LostGrant reports whether the record is that of a binding whose credentials are lost.
 func (r Record) LostGrant() bool {
-	return r.IsBinding() && r.State == Ready && !r.Rebuilt.IsZero() && r.Grant == nil
+	return r.State == Ready && credentialsLost(r, Conditions{})
 }
 
 // LostWork reports whether the last operation failed because its sealed input is lost.
