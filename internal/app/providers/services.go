@@ -70,7 +70,7 @@ func TargetsOf(t plan.Targets, offered *catalog.Catalog, log *slog.Logger) plan.
 func Services(o cloudformation.Options) wired.Provider {
 	made := cloudformation.New(o)
 	w := wired.Of(made)
-	w.Targets, w.Wait = made.Targets, app.Waits[app.ProviderCloudFormation]
+	w.Targets = made.Targets
 	return w
 }
 

@@ -31,8 +31,6 @@ type Provider struct {
 	// CallTimeout ends a call; zero for DefaultCallTimeout. Together with 15 s for recording,
 	// it must fit into the time of the calling function.
 	CallTimeout time.Duration
-	// Wait is how long a synchronous request waits for an operation to settle, at most MaxWait; zero for DefaultWait.
-	Wait time.Duration
 	// Close ends the provider's connections and the like; nil for none.
 	Close func()
 }
@@ -71,7 +69,7 @@ func (w Provider) Prove(ctx context.Context, in provider.Instance) (learnt *prov
 	return nil, nil
 }
 
-// The default times of a wired.Provider, and their bound.
+// The default times of a provider. A synchronous request waits for an operation to settle, at most MaxWait.
 const (
 	DefaultCallTimeout = 20 * time.Second
 	DefaultWait        = 15 * time.Second
@@ -97,8 +95,6 @@ func Check(wired map[string]Provider, function time.Duration) error {
 			return fmt.Errorf("provider %q: a call of %v and %v to record it do not fit into the function's %v", name,
 				w.Timeout(), RecordMargin,
 				function)
-		case w.Wait < 0 || w.Wait > MaxWait:
-			return fmt.Errorf("provider %q: a wait of %v is not one of up to %v", name, w.Wait, MaxWait)
 		}
 	}
 	return nil

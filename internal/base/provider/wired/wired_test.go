@@ -23,11 +23,9 @@ func TestCheck(t *testing.T) {
 		wired wired.Provider
 		ok    bool
 	}{
-		"Default": {wired.Provider{Provider: empty{}, Inventory: empty{}}, true},
-		"Longest": {wired.Provider{Provider: empty{}, Inventory: empty{}, CallTimeout: 45 * time.Second,
-			Wait: wired.MaxWait}, true},
+		"Default":     {wired.Provider{Provider: empty{}, Inventory: empty{}}, true},
+		"Longest":     {wired.Provider{Provider: empty{}, Inventory: empty{}, CallTimeout: 45 * time.Second}, true},
 		"TooLong":     {wired.Provider{Provider: empty{}, Inventory: empty{}, CallTimeout: 46 * time.Second}, false},
-		"WaitTooLong": {wired.Provider{Provider: empty{}, Inventory: empty{}, Wait: wired.MaxWait + 1}, false},
 		"NoInventory": {wired.Provider{Provider: empty{}}, true},
 		"NoEpochs":    {wired.Provider{Provider: empty{}, Reconciler: reconciler{}}, false},
 		"NoProvider":  {wired.Provider{Inventory: empty{}}, false},
