@@ -148,8 +148,8 @@ func compiled(of string, text []byte) func() *schema.Schema {
 
 // file reads one offering, and reports whether it could be read at all.
 func (c *compiler) file(d *draft, files fs.FS, name string) bool {
-	root, ok := d.parse(files, name)
-	if !ok {
+	root := d.parse(files, name)
+	if root == nil {
 		return false
 	}
 	d.places[""] = position{root.Line, root}

@@ -30,7 +30,7 @@ type lock struct {
 
 // readLock reads the lock file of an offering; a missing file locks nothing.
 func readLock(folder fs.FS, renew bool) (*lock, error) {
-	l := &lock{was: map[string]locked{}, is: map[string]locked{}, renew: renew}
+	l := &lock{is: map[string]locked{}, renew: renew}
 	text, err := fs.ReadFile(folder, LockFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, nil

@@ -120,8 +120,8 @@ func (d *draft) visit(n *yaml.Node) bool {
 	return d.nodes <= maxNodes
 }
 
-// parse reads a file's one document.
-func (d *draft) parse(folder fs.FS, name string) (*yaml.Node, bool) {
+// parse reads a file's one document; nil if there is a problem.
+func (d *draft) parse(folder fs.FS, name string) *yaml.Node {
 	f, err := folder.Open(name)
 	var data []byte
 	if err == nil {
@@ -131,10 +131,10 @@ func (d *draft) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 	switch {
 	case err != nil:
 		d.problem(0, "the file cannot be read: "+err.Error(), "check that it may be read")
-		return nil, false
+		return nil
 	case len(data) > maxFile:
 		d.problem(1, fmt.Sprintf("the file is larger than %d bytes", maxFile), "shorten it")
-		return nil, false
+		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, next yaml.Node
@@ -152,9 +152,9 @@ func (d *draft) parse(folder fs.FS, name string) (*yaml.Node, bool) {
 	case !errors.Is(end, io.EOF):
 		d.syntax(data, end)
 	default:
-		return resolve(document.Content[0]), true
+		return resolve(document.Content[0])
 	}
-	return nil, false
+	return nil
 }
 
 func isEmpty(document *yaml.Node) bool {
