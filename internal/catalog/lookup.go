@@ -34,9 +34,6 @@ func (c *Catalog) Names(provider string) (names []string) {
 
 // Without returns the catalog without the offerings of some providers.
 func (c *Catalog) Without(providers []string) *Catalog {
-	if len(providers) == 0 {
-		return c
-	}
 	less := newCatalog(c.files)
 	for _, e := range c.entries {
 		if !slices.Contains(providers, e.Provider) {

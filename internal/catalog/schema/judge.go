@@ -85,7 +85,11 @@ func (j *judge) node(n *node, v any, at *location, above *visit) *visit {
 	}
 	for o := above; o != nil; o = o.above {
 		if o.n == n { // the schema refers to itself without end
-			t.tell("%s", refusal(t.member(at)))
+			rule := "does not satisfy the plan's schema"
+			if at == nil {
+				rule = "do not satisfy the plan's schema"
+			}
+			t.tell("%s", rule)
 			return t
 		}
 	}

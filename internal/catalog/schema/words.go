@@ -16,14 +16,6 @@ import (
 // maxListed bounds the values and names that one rule lists.
 const maxListed = 20
 
-// refusal returns the rule to report if there is nothing better to say.
-func refusal(at string) string {
-	if at == "" {
-		return "do not satisfy the plan's schema"
-	}
-	return "does not satisfy the plan's schema"
-}
-
 // Clause returns the violation as a part of a sentence.
 func (v Violation) Clause() string {
 	if v.Member == "" {
