@@ -56,7 +56,7 @@ func logged(changes []Change) []Change {
 }
 
 // Drop removes an expired record at the version that was listed.
-func (d Due) Drop() Change { return Change{stored: store.Delete(d.key, d.version)} }
+func (d Due) Drop() Change { return d.drop }
 
 // lookUpTimeout bounds the look-up of a commit whose answer was lost. It applies even after the
 // commit's own time is over.

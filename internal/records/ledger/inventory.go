@@ -146,7 +146,7 @@ func IsIdentity(r store.Record) bool { return r.Key == reaperKey(sortIdentity) }
 // was; First is zero if that was so long ago that it does not count.
 func (l *Ledger) Sighting(ctx context.Context, provider, name string, now time.Time) (Sighting, error) {
 	s, err := read(ctx, l, Sighting{Provider: provider, Name: name})
-	if s.Version > 0 && !now.Before(s.First.Add(sightingKept)) {
+	if !now.Before(s.First.Add(sightingKept)) {
 		s.First = time.Time{}
 	}
 	return s, err

@@ -182,8 +182,7 @@ type Due struct {
 	TargetUse *lifecycle.TargetUse
 	// Expires is when the record may be dropped; zero for never.
 	Expires time.Time
-	key     store.Key
-	version int64
+	drop    Change
 }
 
 // Due reads one page of the records that are due at before. It leaves out records that cannot be
@@ -196,7 +195,7 @@ func (l *Ledger) Due(ctx context.Context, before time.Time, cursor string) (foun
 		damaged = append(damaged, fmt.Errorf("listing what is due: %w", err))
 	}
 	for _, r := range page.Records {
-		d := Due{Expires: r.Expires, key: r.Key, version: r.Version}
+		d := Due{Expires: r.Expires, drop: Change{stored: store.Delete(r.Key, r.Version)}}
 		var err error
 		switch {
 		case isRecord(r):
