@@ -29,16 +29,17 @@ var errUnprocessed = errors.New("records were left unread: the table is throttle
 // once switches the SDK's own repetitions off.
 func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// A kind says what an error means for the call.
+// A kind says what an error means for the call. The kinds rise by weight: of the reasons for which a
+// transaction was refused, lasting ones outweigh passing ones.
 type kind int
 
 const (
-	permanent  kind = iota // refused: nothing was done, and repeating is of no use
+	unanswered kind = iota // unknown whether it was done; passes
+	throttled              // refused because of too many calls; passes
+	collision              // refused because of a transaction under way; passes
+	permanent              // refused: nothing was done, and repeating is of no use
 	invalid                // refused because of the call itself
 	changed                // refused: a condition did not hold
-	collision              // refused because of a transaction under way; passes
-	throttled              // refused because of too many calls; passes
-	unanswered             // unknown whether it was done; passes
 )
 
 // A fault is an error of the SDK as this package sees it.
@@ -50,7 +51,7 @@ type fault struct {
 	found map[int]item
 }
 
-func (f fault) passes() bool    { return f.kind >= collision }
+func (f fault) passes() bool    { return f.kind <= collision }
 func (f fault) conflicts() bool { return f.kind == changed || f.kind == collision }
 
 // faultOf classifies every error of DynamoDB, by type and by code.
@@ -88,10 +89,10 @@ func faultOf(err error) fault {
 	}
 }
 
-// cancellation returns the weightiest reason; there is one for each change. Lasting reasons outweigh passing ones.
+// cancellation returns the weightiest reason; there is one for each change.
 func cancellation(reasons []types.CancellationReason) fault {
 	f := fault{kind: permanent, found: map[int]item{}}
-	weight, heaviest := map[kind]int{throttled: 1, collision: 2, permanent: 3, invalid: 4, changed: 5}, 0
+	told := false
 	for n, r := range reasons {
 		k := permanent
 		switch aws.ToString(r.Code) {
@@ -106,8 +107,8 @@ func cancellation(reasons []types.CancellationReason) fault {
 		case "ValidationError":
 			k = invalid
 		}
-		if weight[k] > heaviest {
-			f.kind, f.at, heaviest = k, n, weight[k]
+		if !told || k > f.kind {
+			f.kind, f.at, told = k, n, true
 		}
 	}
 	return f
