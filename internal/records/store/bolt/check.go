@@ -92,10 +92,7 @@ func check(ctx context.Context, path string, open func()) (r Result, err error) 
 	if err = usable(info, err); err == nil {
 		r, err = runChild(ctx, path, info.Size(), open)
 	}
-	if errors.Is(err, ErrDamaged) {
-		r.Add(err)
-		err = nil
-	}
+	err = past(err, r.leaveOut)
 	return r, err
 }
 
@@ -183,9 +180,7 @@ func BeChecker() {
 			os.Exit(1)
 		}
 	}}
-	if err := c.file(path); errors.Is(err, ErrDamaged) {
-		_ = c.problem(err)
-	} else if err != nil {
+	if err := past(c.file(path), c.problem); err != nil {
 		l := line{Fault: err.Error()}
 		for i, fault := range faults {
 			if errors.Is(err, fault) {

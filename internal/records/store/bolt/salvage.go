@@ -77,12 +77,8 @@ func (s *salvage) all(tx *bbolt.Tx) error {
 			return true, s.record(k, v)
 		}, s.leaveOut)
 	})
-	if !errors.Is(err, ErrDamaged) {
+	if err = past(err, s.leaveOut); err != nil || !panicked {
 		return err
-	}
-	s.Add(err)
-	if !panicked {
-		return nil
 	}
 	_, err = recovered(func() error { return s.back(in.records.Cursor(), last) })
 	return past(err, s.leaveOut)
