@@ -19,24 +19,17 @@ const (
 // UnknownKeys are the condition keys that Options.Emulated leaves out.
 var UnknownKeys = []string{keyBoundary, keyPassed, keyStackRole}
 
-// arn returns the ARN of a resource in this account and region.
-func arn(service, rest string) string {
-	return "arn:" + Here.Partition + ":" + service + ":" + Here.Region + ":" + Here.Account + ":" + rest
-}
-
-func iamARN(rest string) string {
-	return "arn:" + Here.Partition + ":iam::" + Here.Account + ":" + rest
-}
+func iamARN(resource string) string { return Here.ARN("iam", resource) }
 
 // bucketARNs returns the ARNs of the bucket of templates and of its objects.
 func bucketARNs(scope plan.Scope) iampolicy.Texts {
-	bucket := "arn:" + Here.Partition + ":s3:::" + scope.Bucket(Here.Account, Here.Region)
+	bucket := Here.ARN("s3", scope.Bucket(Here.Account, Here.Region))
 	return iampolicy.Texts{bucket, bucket + "/*"}
 }
 
 // stacks matches the stacks of instances.
 func stacks(scope plan.Scope) iampolicy.Texts {
-	return iampolicy.Texts{arn("cloudformation", "stack/"+string(scope)+"-i-*")}
+	return iampolicy.Texts{contents(scope, "cloudformation", "stack/")}
 }
 
 // principals matches the users or roles of bindings. An emulator leaves out the path, as in the
@@ -58,10 +51,7 @@ func boundaries(scope plan.Scope) string {
 
 // contents matches the resources of instances, in a service whose ARNs end in names.
 func contents(scope plan.Scope, service, kind string) string {
-	if service == "s3" {
-		return "arn:" + Here.Partition + ":s3:::" + string(scope) + "-i-*"
-	}
-	return arn(service, kind+string(scope)+"-i-*")
+	return Here.ARN(service, kind+scope.Stacks()+"*")
 }
 
 func allow(sid string, resource iampolicy.Texts, actions ...string) iampolicy.Statement {

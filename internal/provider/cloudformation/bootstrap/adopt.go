@@ -54,7 +54,7 @@ func adoptions() map[string]adoption {
 		}},
 		"AWS::IAM::ManagedPolicy": {"ManagedPolicyName", "PolicyArn", func(ctx context.Context, p preparation,
 			name string) (string, error) {
-			id := "arn:" + p.Partition + ":iam::" + p.Account + ":policy" + p.Scope.FixedPath() + name
+			id := p.ARN("iam", "policy"+p.Scope.FixedPath()+name)
 			_, err := p.iam.GetPolicy(ctx, &iam.GetPolicyInput{PolicyArn: &id})
 			return id, err
 		}},

@@ -159,19 +159,29 @@ func (p Location) ObjectURL(endpoint *string, bucket, key string) string {
 	return "https://" + bucket + ".s3." + p.Region + "." + p.Suffix() + "/" + key
 }
 
-func (s Scope) fixed(p Location, kind, name string) string {
-	return "arn:" + p.Partition + ":iam::" + p.Account + ":" + kind + s.FixedPath() + name
+// ARN returns the ARN of a resource at the location. Those of IAM name no region, and those of S3 no
+// account either.
+func (p Location) ARN(service, resource string) string {
+	switch service {
+	case "iam":
+		p.Region = ""
+	case "s3":
+		p.Account, p.Region = "", ""
+	}
+	return strings.Join([]string{"arn", p.Partition, service, p.Region, p.Account, resource}, ":")
 }
 
 // ServiceRoleARN returns the ARN of ServiceRole.
 func (s Scope) ServiceRoleARN(p Location, offering string) string {
-	return s.fixed(p, "role", s.ServiceRole(offering, p.Region))
+	return p.ARN("iam", "role"+s.FixedPath()+s.ServiceRole(offering, p.Region))
 }
 
 // BoundaryARN returns the ARN of Boundary.
 func (s Scope) BoundaryARN(p Location, offering string) string {
-	return s.fixed(p, "policy", s.Boundary(offering, p.Region))
+	return p.ARN("iam", "policy"+s.FixedPath()+s.Boundary(offering, p.Region))
 }
 
 // AccessARN returns the ARN of Access.
-func (s Scope) AccessARN(p Location) string { return s.fixed(p, "role", s.Access(p.Region)) }
+func (s Scope) AccessARN(p Location) string {
+	return p.ARN("iam", "role"+s.FixedPath()+s.Access(p.Region))
+}
