@@ -67,7 +67,10 @@ func (k *Keeper) owned(ctx context.Context, f Found, tags provider.Tags) (Found,
 // both if the plan was changed in between.
 func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
 	tags := provider.BindingTagsOf(b)
-	all, err := k.principalsOf(ctx, tags)
+	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
+	if err == nil && len(all) == 0 { // the lists may not show a new principal yet
+		all, err = k.named(ctx, k.Scope.Binding(tags))
+	}
 	if err != nil {
 		return st, k.hard(b.Instance.Operation, "looking for principals", err)
 	}
@@ -89,16 +92,6 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.St
 		}
 	}
 	return again, nil
-}
-
-// principalsOf returns the principals of a binding: those that the lists show, or else those with
-// its name, which the lists may not show yet.
-func (k *Keeper) principalsOf(ctx context.Context, tags provider.Tags) ([]Found, error) {
-	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
-	if err != nil || len(all) > 0 {
-		return all, err
-	}
-	return k.named(ctx, k.Scope.Binding(tags))
 }
 
 // remove deletes one of the broker's principals, its keys first, so that it gives no access from
