@@ -12,7 +12,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
-	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	cfn "github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider/label"
+	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/provider/cloudformation/recent"
@@ -50,20 +50,7 @@ type account struct {
 // openAWS opens a target. It returns the cloud, and a function that opens the principals in it, once
 // its account is known.
 func openAWS(o Options, t plan.Target) (cloud, func(plan.Location) principals) {
-	config := o.Config.Copy()
-	if t.Region != "" {
-		config.Region = t.Region
-	}
-	if t.Role != "" {
-		config.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(o.Config), t.Role,
-			func(a *stscreds.AssumeRoleOptions) {
-				a.RoleSessionName = string(o.Scope)
-				if t.ExternalID != "" {
-					a.ExternalID = &t.ExternalID
-				}
-				a.Policy = text(o.Session)
-			}))
-	}
+	config := bootstrap.Reach(o.Config, o.Scope, t, text(o.Session))
 	emulated := config.BaseEndpoint != nil
 	a := &account{
 		config: config, log: o.Log, stacks: cfn.NewFromConfig(config), sqs: sqs.NewFromConfig(config),

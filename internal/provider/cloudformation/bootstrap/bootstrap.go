@@ -1,8 +1,8 @@
 // Package bootstrap prepares an AWS account for a broker, with the operator's credentials. It
 // makes, updates and repairs the stack that the offerings need there; it records in a mark which
 // needs the account was prepared for; and it tells which rights the broker's own credentials need.
-// It reads the targets, which are the accounts and regions that an operator names. Package account
-// says what the stack and the rights contain, and the provider makes the instances.
+// It reads the targets, which are the accounts and regions that an operator names, and reaches them.
+// Package account says what the stack and the rights contain, and the provider makes the instances.
 package bootstrap
 
 import (
@@ -93,15 +93,21 @@ func At(ctx context.Context, cfg aws.Config) (Session, error) {
 
 // In returns the session in a target, reached from this session.
 func (p Session) In(ctx context.Context, scope plan.Scope, t plan.Target) (Session, error) {
-	cfg := p.Config.Copy()
-	if t.Region != "" {
-		cfg.Region = t.Region
-	}
+	return At(ctx, Reach(p.Config, scope, t, nil))
+}
+
+// Reach returns the configuration for work in a target, made of the broker's own. policy bounds the
+// sessions of the target's role, if it is not nil.
+func Reach(own aws.Config, scope plan.Scope, t plan.Target, policy *string) aws.Config {
+	cfg := own.Copy()
+	cfg.Region = cmp.Or(t.Region, own.Region)
 	if t.Role != "" {
-		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(p.Config), t.Role,
-			func(o *stscreds.AssumeRoleOptions) { o.RoleSessionName, o.ExternalID = string(scope), &t.ExternalID }))
+		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(own), t.Role,
+			func(o *stscreds.AssumeRoleOptions) {
+				o.RoleSessionName, o.ExternalID, o.Policy = string(scope), &t.ExternalID, policy
+			}))
 	}
-	return At(ctx, cfg)
+	return cfg
 }
 
 // buckets returns a client of S3. For an emulator, it puts the name of a bucket into the path
