@@ -2,7 +2,6 @@ package template
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 
@@ -22,9 +21,7 @@ func (c *checker) binding(known map[string]bool) {
 	if d == nil || known == nil {
 		return
 	}
-	var err error
-	c.Policy, err = json.Marshal(d.value)
-	c.add(err)
+	c.Policy = encoded(d.value)
 	c.bindingPolicy(d, known)
 	c.add(plan.CheckPolicySize(c.Principal, c.Policy))
 	for name, text := range sorted.Map(c.Credentials) {

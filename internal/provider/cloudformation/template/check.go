@@ -6,9 +6,9 @@
 package template
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -85,9 +85,7 @@ func values(existing *plan.Existing) map[string]bool {
 
 // file reads one of the offering's files: the one that the settings name, or else the usual one.
 func (c *checker) file(named, otherwise string) *document {
-	if named == "" {
-		named = otherwise
-	}
+	named = cmp.Or(named, otherwise)
 	if !fs.ValidPath(named) {
 		c.add(&advice.Error{File: named, What: "is no file of the offering's folder",
 			Remedy: "name one beside the offering's file, such as " + otherwise})
@@ -105,11 +103,7 @@ func (c *checker) file(named, otherwise string) *document {
 // keep puts a value into the compiled catalog, as compact JSON, so that files that differ only in
 // their form have the same digest. It returns the digest.
 func (c *checker) keep(v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		c.add(fmt.Errorf("writing a file of the compiled catalog: %w", err))
-		return ""
-	}
+	text := encoded(v)
 	if c.Keep == nil {
 		return plan.Digest(text)
 	}

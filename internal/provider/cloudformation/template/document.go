@@ -57,6 +57,12 @@ func (d *document) inLine(line int, what, mend string) *advice.Error {
 	return &advice.Error{File: d.file, Line: line, What: what, Remedy: mend}
 }
 
+// encoded returns the value of a document, or a part of it, as JSON.
+func encoded(v any) []byte {
+	text, _ := json.Marshal(v) // what was read from a file is JSON
+	return text
+}
+
 var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // slot returns a token of a JSON pointer.

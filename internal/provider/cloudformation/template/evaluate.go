@@ -3,7 +3,6 @@ package template
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -22,11 +21,7 @@ type digest struct {
 }
 
 func digestOf(v any) digest {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("what a template was read into is JSON: " + err.Error())
-	}
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(encoded(v))
 	d := digest{Sum: hex.EncodeToString(sum[:6])}
 	for _, s := range opens(v) {
 		if !slices.ContainsFunc(d.sources, func(o plan.Source) bool { return o.Parameter == s.Parameter }) {

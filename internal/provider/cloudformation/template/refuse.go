@@ -1,7 +1,6 @@
 package template
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,7 +45,7 @@ func (c *checker) refuse() {
 	c.dynamic()
 	c.parameterTypes()
 	c.exports()
-	if text, err := json.Marshal(c.value); err != nil || len(text) > maxTemplate {
+	if len(encoded(c.value)) > maxTemplate {
 		c.wrong("", fmt.Sprintf("the template is larger than %d bytes of JSON", maxTemplate),
 			"shorten it, or offer its parts apart")
 	}
