@@ -95,13 +95,13 @@ type bindingState struct {
 
 func (r bindingState) state() *provider.State { return provider.StateOf(stateFormat, r) }
 
-// A task is one step of a bind.
+// A task is one step of a bind or an unbind, or a Rewrite.
 type task struct {
 	*Keeper
-	b           provider.Binding
+	b           provider.Binding // of a Rewrite, it has only the instance
 	m           plan.Settings
 	kind        plan.Principal
-	tags        provider.Tags
+	tags        provider.Tags // the binding's, or the instance's
 	name        string
 	policy      string
 	credentials map[string]any
@@ -170,11 +170,6 @@ func (t *task) wrong(what string, err error) error {
 	return provider.Failf("This plan cannot be bound as it stands. Tell the operator of the broker.")
 }
 
-// hard calls Keeper.hard for the bind's operation.
-func (t *task) hard(doing string, err error) error {
-	return t.Keeper.hard(t.b.Instance.Operation, doing, err)
-}
-
 // make makes the principal, or finds the one that was made before.
 func (t *task) make(ctx context.Context) (st provider.Status, err error) {
 	mine, others, err := t.find(ctx)
@@ -208,7 +203,7 @@ func (t *task) find(ctx context.Context) (mine *Found, others []Found, err error
 		return nil, nil, err
 	}
 	for _, f := range all {
-		full, err := t.owned(ctx, f, t.tags)
+		full, err := t.owned(ctx, f)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -242,7 +237,7 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 		Tags: append(label.Write(t.tags), plan.PlaceLabels(t.b.Instance.Place)...),
 	}
 	if t.kind == plan.Role {
-		who, err := trust(t.m.Assume, t.values[plan.ValuePartition], t.externalID())
+		who, err := t.trust(t.externalID())
 		if err != nil {
 			return nil, t.wrong("assume", err)
 		}
@@ -250,7 +245,7 @@ func (t *task) create(ctx context.Context) (*Found, error) {
 	}
 	err := t.IAM.Create(ctx, t.kind, w)
 	if awserr.Is(err, awserr.Exists) {
-		full, err := t.owned(ctx, Found{Kind: t.kind, Name: t.name}, t.tags)
+		full, err := t.owned(ctx, Found{Kind: t.kind, Name: t.name})
 		return &full, err
 	}
 	return &Found{Name: t.name, Created: t.Now()}, err

@@ -49,14 +49,14 @@ func (k *Keeper) named(ctx context.Context, name string) (all []Found, err error
 const listMost = 1000
 
 // owned reads a principal. It fails if the principal is not the binding's, and leaves it as it is.
-func (k *Keeper) owned(ctx context.Context, f Found, tags provider.Tags) (Found, error) {
-	full, err := k.IAM.Get(ctx, f.Kind, f.Name)
+func (t *task) owned(ctx context.Context, f Found) (Found, error) {
+	full, err := t.IAM.Get(ctx, f.Kind, f.Name)
 	if err != nil {
 		return full, fmt.Errorf("reading a %s: %w", f.Kind, err)
 	}
 	of, err := label.Read(full.Tags)
-	if err != nil || of != tags {
-		k.Log.Error("something that is not ours has the name of a binding's principal: it was left as it is", "name", f.Name)
+	if err != nil || of != t.tags {
+		t.Log.Error("something that is not ours has the name of a binding's principal: it was left as it is", "name", f.Name)
 		return full, provider.Failf("Something else stands where the credentials of this binding belong. It was left as it is. " +
 			"Tell the operator of the broker.")
 	}
@@ -66,20 +66,20 @@ func (k *Keeper) owned(ctx context.Context, f Found, tags provider.Tags) (Found,
 // Unbind removes the principals of a binding in steps, like provider.Provider: a user, a role, or
 // both if the plan was changed in between.
 func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.Status, err error) {
-	tags := provider.BindingTagsOf(b)
-	all, err := k.listed(ctx, k.Scope.BindingPath(tags))
+	t := &task{Keeper: k, b: b, tags: provider.BindingTagsOf(b)}
+	all, err := k.listed(ctx, k.Scope.BindingPath(t.tags))
 	if err == nil && len(all) == 0 { // the lists may not show a new principal yet
-		all, err = k.named(ctx, k.Scope.Binding(tags))
+		all, err = k.named(ctx, k.Scope.Binding(t.tags))
 	}
 	if err != nil {
-		return st, k.hard(b.Instance.Operation, "looking for principals", err)
+		return st, t.hard("looking for principals", err)
 	}
 	if len(all) == 0 {
 		return provider.Status{Done: true, Percent: 100, State: &provider.State{}}, nil
 	}
 	again := provider.Status{Percent: 50, Description: "Removing the credentials", After: time.Second}
 	for _, f := range all {
-		_, err := k.owned(ctx, f, tags)
+		_, err := t.owned(ctx, f)
 		if awserr.Is(err, awserr.Absent) { // just deleted, or just made: the next list will show
 			again.After = askAgain
 			continue
@@ -88,7 +88,7 @@ func (k *Keeper) Unbind(ctx context.Context, b provider.Binding) (st provider.St
 			err = k.remove(ctx, f)
 		}
 		if err != nil {
-			return st, k.hard(b.Instance.Operation, "removing a principal", err)
+			return st, t.hard("removing a principal", err)
 		}
 	}
 	return again, nil
@@ -131,21 +131,21 @@ func absentIsFine(err error) error {
 
 // hard turns an error that only an operator can mend into a failure: at once, or, for a missing
 // right, once a recent change of rights can no longer explain it. The log says what to do.
-func (k *Keeper) hard(op provider.Operation, doing string, err error) error {
+func (t *task) hard(doing string, err error) error {
 	if _, failed := errors.AsType[*provider.Failure](err); failed || err == nil {
 		return err
 	}
-	class := awserr.Of(err)
-	switch {
+	started := t.b.Instance.Operation.Started
+	switch class := awserr.Of(err); {
 	case class == awserr.Quota:
-		k.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing,
+		t.Log.Error("the account's limits of IAM are reached: raise them, or unbind what nobody needs", "doing", doing,
 			"error", err)
 		return full()
 	case class == awserr.Invalid:
-		k.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err)
+		t.Log.Error("IAM takes this for wrong: correct the offering", "doing", doing, "error", err)
 		return provider.Failf("The account refuses what this plan asks for. Tell the operator of the broker.")
-	case class == awserr.Denied && !op.Started.IsZero() && k.Now().After(op.Started.Add(patience)):
-		k.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error", err)
+	case class == awserr.Denied && !started.IsZero() && t.Now().After(started.Add(patience)):
+		t.Log.Error("the broker lacks a right in the account: see the rights that the guide lists", "doing", doing, "error", err)
 		return provider.Failf("The broker may not do this in its account. Tell the operator of the broker.")
 	}
 	return fmt.Errorf("%s: %w", doing, err)

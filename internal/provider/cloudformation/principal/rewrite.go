@@ -17,25 +17,23 @@ const rewrites = 25
 // instance of some hundred bindings fits into one step.
 func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Settings, values map[string]string) (done bool,
 	err error) {
-	of := provider.TagsOf(in)
-	all, err := k.listed(ctx, k.Scope.InstancePath(of))
+	t := &task{Keeper: k, b: provider.Binding{Instance: in}, m: m, tags: provider.TagsOf(in), values: values}
+	all, err := k.listed(ctx, k.Scope.InstancePath(t.tags))
 	if err != nil {
-		return false, k.hard(in.Operation, "looking for principals", err)
+		return false, t.hard("looking for principals", err)
 	}
-	r := &rewriting{Keeper: k, of: of, m: m, partition: values[plan.ValuePartition]}
 	changed := 0
 	for _, f := range all {
 		document, err := plan.FillPolicy(f.Kind, m.Policy, values)
 		if err == nil && m.Principal == plan.Role {
-			_, err = trust(m.Assume, r.partition, "x")
+			_, err = t.trust("x")
 		}
 		if err != nil {
-			t := &task{Keeper: k, b: provider.Binding{Instance: in}, m: m}
 			return false, t.wrong("rewriting", err)
 		}
-		rewrote, err := r.principal(ctx, f, document)
+		rewrote, err := t.rewrite(ctx, f, document)
 		if absentIsFine(err) != nil { // it is absent if its binding was just removed
-			return false, k.hard(in.Operation, "rewriting a policy", err)
+			return false, t.hard("rewriting a policy", err)
 		}
 		if rewrote {
 			changed++
@@ -47,18 +45,10 @@ func (k *Keeper) Rewrite(ctx context.Context, in provider.Instance, m plan.Setti
 	return true, nil
 }
 
-// A rewriting is one call of Rewrite.
-type rewriting struct {
-	*Keeper
-	of        provider.Tags // the instance's
-	m         plan.Settings
-	partition string
-}
-
-// principal changes one principal if it differs from the wanted one, and reports whether it did.
+// rewrite changes one principal if it differs from the wanted one, and reports whether it did.
 // Before it changes the policy of a user, it revokes all keys but the recorded one.
-func (r *rewriting) principal(ctx context.Context, f Found, document string) (bool, error) {
-	has, err := r.IAM.Policy(ctx, f.Kind, f.Name, policyName)
+func (t *task) rewrite(ctx context.Context, f Found, document string) (bool, error) {
+	has, err := t.IAM.Policy(ctx, f.Kind, f.Name, policyName)
 	if absentIsFine(err) != nil {
 		return false, err
 	}
@@ -66,28 +56,28 @@ func (r *rewriting) principal(ctx context.Context, f Found, document string) (bo
 	if equal && f.Kind == plan.User {
 		return false, nil
 	}
-	full, err := r.IAM.Get(ctx, f.Kind, f.Name)
+	full, err := t.IAM.Get(ctx, f.Kind, f.Name)
 	if err != nil {
 		return false, err
 	}
 	tags, err := label.Read(full.Tags)
-	if err != nil || tags.OfInstance() != r.of || tags.Binding == "" {
-		r.Log.Warn("something that is not ours stands among the principals of an instance: it was left as it is", "name", f.Name)
+	if err != nil || tags.OfInstance() != t.tags || tags.Binding == "" {
+		t.Log.Warn("something that is not ours stands among the principals of an instance: it was left as it is", "name", f.Name)
 		return false, nil
 	}
-	if f.Kind == plan.Role && r.m.Principal == plan.Role {
-		changed, err := r.entrust(ctx, full, r.m, r.partition)
+	if f.Kind == plan.Role && t.m.Principal == plan.Role {
+		changed, err := t.entrust(ctx, full)
 		if err != nil || equal {
 			return changed, err
 		}
 	}
 	if key := full.Tags[keyLabel]; key != "" {
-		if _, err := r.revoke(ctx, f.Name, key); err != nil {
+		if _, err := t.revoke(ctx, f.Name, key); err != nil {
 			return false, err
 		}
 	}
 	if equal {
 		return false, nil
 	}
-	return true, r.IAM.PutPolicy(ctx, f.Kind, f.Name, policyName, document)
+	return true, t.IAM.PutPolicy(ctx, f.Kind, f.Name, policyName, document)
 }

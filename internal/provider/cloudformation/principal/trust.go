@@ -28,20 +28,20 @@ type trustStatement struct {
 
 const externalIDKey = "sts:ExternalId"
 
-// trust returns a policy that lets the principals that a plan names assume a role, only with the
+// trust returns a policy that lets the principals that the plan names assume a role, only with the
 // binding's external id.
-func trust(assume []string, partition, externalID string) (trustPolicy, error) {
+func (t *task) trust(externalID string) (trustPolicy, error) {
 	s := trustStatement{Effect: iampolicy.EffectAllow, Action: "sts:AssumeRole"}
-	for _, name := range assume {
+	for _, name := range t.m.Assume {
 		if name == "" || strings.ContainsAny(name, "*?$") {
 			return trustPolicy{}, errors.New("it must name accounts and roles one by one")
 		}
 		if strings.Trim(name, "0123456789") == "" {
-			name = "arn:" + partition + ":iam::" + name + ":root"
+			name = "arn:" + t.values[plan.ValuePartition] + ":iam::" + name + ":root"
 		}
 		s.Principal.AWS = append(s.Principal.AWS, name)
 	}
-	if len(assume) == 0 {
+	if len(t.m.Assume) == 0 {
 		return trustPolicy{}, errors.New("it names nobody")
 	}
 	s.Condition.StringEquals = map[string]string{externalIDKey: externalID}
@@ -53,22 +53,22 @@ func (p trustPolicy) document() string {
 	return string(raw)
 }
 
-// entrust lets only the principals that a plan names now assume a role, with the role's present
+// entrust lets only the principals that the plan names now assume a role, with the role's present
 // external id, and reports whether it changed the trust policy. It leaves a trust policy without an
 // external id alone: somebody else has written it.
-func (k *Keeper) entrust(ctx context.Context, role Found, m plan.Settings, partition string) (bool, error) {
+func (t *task) entrust(ctx context.Context, role Found) (bool, error) {
 	var has trustPolicy
 	err := json.Unmarshal([]byte(role.Trust), &has)
 	if err != nil || len(has.Statement) != 1 || has.Statement[0].Condition.StringEquals[externalIDKey] == "" {
-		k.Log.Warn("somebody has changed who may assume a binding's role: it was left as it is", "name", role.Name)
+		t.Log.Warn("somebody has changed who may assume a binding's role: it was left as it is", "name", role.Name)
 		return false, nil
 	}
 	s := has.Statement[0]
-	want, err := trust(m.Assume, partition, s.Condition.StringEquals[externalIDKey])
+	want, err := t.trust(s.Condition.StringEquals[externalIDKey])
 	if err != nil || sameNames(s.Principal.AWS, want.Statement[0].Principal.AWS) {
 		return false, err
 	}
-	return true, k.IAM.SetTrust(ctx, role.Name, want.document())
+	return true, t.IAM.SetTrust(ctx, role.Name, want.document())
 }
 
 // sameNames compares names, in any order.
