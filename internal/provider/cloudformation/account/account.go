@@ -6,8 +6,6 @@ package account
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -110,14 +108,13 @@ func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Re
 
 // letters returns a part of a logical id for any name. No two names get the same.
 func letters(name string) string {
-	sum := sha256.Sum256([]byte(name))
 	plain := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 			return r
 		}
 		return -1
 	}, name)
-	return plain + hex.EncodeToString(sum[:4])
+	return plain + plan.Digest([]byte(name))[:8]
 }
 
 // templates returns the bucket that holds templates by their digests. It keeps versions, so that no

@@ -143,7 +143,7 @@ func Parse(snapshot json.RawMessage) (Settings, error) {
 	return m, nil
 }
 
-// Digest returns the name that a file with this content has in the compiled catalog.
+// Digest returns the SHA-256 of a content in hex: the name that a file has in the compiled catalog.
 func Digest(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -69,8 +67,7 @@ func (p prover) Prove(ctx context.Context, key Key, proof *plan.Proof, values ma
 	if err != nil {
 		return false, "", err
 	}
-	sum := sha256.Sum256(body)
-	digest := hex.EncodeToString(sum[:])
+	digest := plan.Digest(body)
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = proof.Service == "s3" })
 	if proof.Service == "s3" {
 		request.Header.Set("X-Amz-Content-Sha256", digest)

@@ -1,8 +1,6 @@
 package template
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -21,8 +19,7 @@ type digest struct {
 }
 
 func digestOf(v any) digest {
-	sum := sha256.Sum256(encoded(v))
-	d := digest{Sum: hex.EncodeToString(sum[:6])}
+	d := digest{Sum: plan.Digest(encoded(v))[:12]}
 	for _, s := range opens(v) {
 		if !slices.ContainsFunc(d.sources, func(o plan.Source) bool { return o.Parameter == s.Parameter }) {
 			d.sources = append(d.sources, s)
