@@ -346,7 +346,3 @@ func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, err
 	}
 	return body, nil
 }
-
-func (a *account) address(at plan.Location, bucket, digest string) string {
-	return at.ObjectURL(a.config.BaseEndpoint, bucket, key(digest))
-}

@@ -132,7 +132,7 @@ func (s *step) role() string {
 // inline is the length of the longest template that a call takes, in bytes.
 const inline = 51200
 
-// template puts a template into an order: its text, or its URL. It saves the template under its
+// template puts the template with a digest into an order. It saves the template under its
 // digest before the first creation with it: the removal of an offering must not leave stacks that
 // cannot be updated.
 func (s *step) template(ctx context.Context, o *order, digest string) error {
@@ -157,12 +157,18 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 		}
 		s.p.saved.Put(s.name+"/"+digest, true)
 	}
+	s.put(o, digest, body)
+	return nil
+}
+
+// put puts a template into an order: its text, or, if a call does not take that, the URL at which
+// CloudFormation reads it from the bucket.
+func (s *step) put(o *order, digest string, body []byte) {
 	if len(body) > inline {
-		o.url = s.address(s.who, s.bucket(), digest)
+		o.url = s.who.ObjectURL(s.p.Config.BaseEndpoint, s.bucket(), key(digest))
 	} else {
 		o.body = string(body)
 	}
-	return nil
 }
 
 // bucket returns the name of the bucket for templates.
@@ -178,13 +184,13 @@ func (s *step) fillRetention(ctx context.Context, o *order) error {
 	if body, err = retaining(body); err != nil {
 		return err
 	}
-	if o.body = string(body); len(body) > inline {
-		digest := plan.Digest(body)
+	digest := plan.Digest(body)
+	if len(body) > inline {
 		if err := s.save(ctx, s.bucket(), digest, body); err != nil {
 			return s.explain(ctx, err)
 		}
-		o.body, o.url = "", s.address(s.who, s.bucket(), digest)
 	}
+	s.put(o, digest, body)
 	labels := maps.Clone(s.now.stack.labels)
 	mark := s.retained()
 	labels[mark.Name] = mark.Value

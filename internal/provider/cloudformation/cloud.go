@@ -62,8 +62,6 @@ type templates interface {
 	save(ctx context.Context, bucket, digest string, body []byte) error
 	// fetch returns nil if there is no such template.
 	fetch(ctx context.Context, bucket, digest string) ([]byte, error)
-	// address returns the URL at which CloudFormation reads a saved template.
-	address(at plan.Location, bucket, digest string) string
 	// current reads the template of a stack.
 	current(ctx context.Context, id string) ([]byte, error)
 }

@@ -422,10 +422,6 @@ func (c fakeClient) fetch(ctx context.Context, _, digest string) (body []byte, e
 	return body, err
 }
 
-func (c fakeClient) address(_ plan.Location, bucket, digest string) string {
-	return "https://" + bucket + "/" + digest
-}
-
 func (c fakeClient) current(ctx context.Context, id string) (body []byte, err error) {
 	err = c.do(ctx, "look", func(a *fakeAccount) error {
 		if s := a.find(id); s != nil {

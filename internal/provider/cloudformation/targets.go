@@ -17,7 +17,6 @@ type site struct {
 	cloud
 	principals
 	enter  func(plan.Location) principals // opens the principals of an account
-	scope  plan.Scope
 	name   string
 	target plan.Target
 	who    plan.Location
@@ -30,11 +29,11 @@ func (s *site) recorded() provider.Target {
 
 // values returns the values that texts of a plan may name: the given outputs of a stack, and those
 // of the site.
-func (s *site) values(outputs map[string]string) map[string]string {
+func (s *step) values(outputs map[string]string) map[string]string {
 	all := map[string]string{
 		plan.ValueRegion: s.who.Region, plan.ValueAccount: s.who.Account, plan.ValuePartition: s.who.Partition,
 		plan.ValueSuffix: s.who.Suffix(),
-		plan.ValuePrefix: s.scope.Prefix(),
+		plan.ValuePrefix: s.p.Scope.Prefix(),
 	}
 	maps.Copy(all, outputs)
 	return all
@@ -43,7 +42,7 @@ func (s *site) values(outputs map[string]string) map[string]string {
 // stackValues returns the values of an instance whose stack the step has seen.
 func (s *step) stackValues() map[string]string {
 	all := s.values(s.now.stack.outputs)
-	all[plan.ValueSpacePrefix] = s.scope.SpacePrefix(s.now.Space)
+	all[plan.ValueSpacePrefix] = s.p.Scope.SpacePrefix(s.now.Space)
 	return all
 }
 
@@ -62,7 +61,7 @@ func (p *Provider) reach(ctx context.Context, name string) (*site, error) {
 	s, opened := p.sites.Get(name)
 	if !opened {
 		t.Region = cmp.Or(t.Region, p.Config.Region)
-		s = site{scope: p.Scope, name: name, target: t}
+		s = site{name: name, target: t}
 		s.cloud, s.enter = p.open(name, t)
 	}
 	if now := p.Now(); now.Sub(s.proven) >= proofTime || now.Before(s.proven) {
