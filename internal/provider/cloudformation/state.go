@@ -1,11 +1,10 @@
 package cloudformation
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // stateFormat is the version of instanceState.
@@ -65,11 +64,11 @@ const (
 // token returns the client request token of the recorded call: at most 128 letters, digits and
 // hyphens, as CloudFormation requires.
 func (w work) token() string {
-	h := sha256.New()
+	var all []byte
 	for _, part := range []string{w.Operation, string(w.Call.Verb), fmt.Sprint(w.Call.Number)} {
-		fmt.Fprintf(h, "%d:%s", len(part), part)
+		all = fmt.Appendf(all, "%d:%s", len(part), part)
 	}
-	return "longshore-" + hex.EncodeToString(h.Sum(nil)[:20])
+	return "longshore-" + plan.Digest(all)[:40]
 }
 
 // readState reads a state for a step of an operation.
