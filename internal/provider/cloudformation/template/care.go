@@ -121,15 +121,9 @@ func (c *checker) opened(at, name string, r resource, properties any) {
 				c.doubtful(at, name+" is open to everybody", "name the principals, or bound them by a Condition")
 			}
 		}
-		cidr := object["CidrIp"]
-		if cidr == nil {
-			cidr = object["CidrIpv6"]
-		}
-		if cidr == "0.0.0.0/0" || cidr == "::/0" {
-			if strings.HasSuffix(r.kind, "Ingress") || strings.Contains(at, "Ingress") {
-				c.doubtful(at, name+" lets in the whole internet",
-					"name the networks: a parameter may be from target: cidrs")
-			}
+		internet := object["CidrIp"] == "0.0.0.0/0" || object["CidrIp"] == nil && object["CidrIpv6"] == "::/0"
+		if internet && (strings.HasSuffix(r.kind, "Ingress") || strings.Contains(at, "Ingress")) {
+			c.doubtful(at, name+" lets in the whole internet", "name the networks: a parameter may be from target: cidrs")
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -38,18 +39,12 @@ func actionOf(p plan.Proof) string {
 		}
 	}
 	switch {
-	case p.Service == "sts" && operation == "GetCallerIdentity": // no policy can deny it
-		return ""
 	case p.Service == "s3":
 		return objectAction(p)
-	case operation == "":
+	case operation == "", p.Service == "sts" && operation == "GetCallerIdentity": // no policy can deny the latter
 		return ""
 	}
-	service := p.Service
-	if other, is := services[service]; is {
-		service = other
-	}
-	action := service + ":" + operation
+	action := cmp.Or(services[p.Service], p.Service) + ":" + operation
 	if other, is := otherActions[action]; is {
 		return other
 	}

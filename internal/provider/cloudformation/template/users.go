@@ -267,7 +267,7 @@ func (c *checker) secrets() {
 		own := c.narrowed[name]
 		is := own["format"] == "password" || own["writeOnly"] == true
 		for _, part := range hidden {
-			is = is || s.Parameter != "" && strings.Contains(strings.ToLower(s.Parameter), part)
+			is = is || strings.Contains(strings.ToLower(s.Parameter), part)
 		}
 		if p, there := c.declared[name]; is && there && !p.secret {
 			c.wrong("/Parameters"+slot(name),
