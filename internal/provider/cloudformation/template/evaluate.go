@@ -288,7 +288,7 @@ func opens(v any) (all []plan.Source) {
 func (c *checker) change() {
 	words := []string{shapeStack}
 	for name, r := range c.resources {
-		if holdsNothing(r.kind) || r.condition != "" && c.condition(r.condition) == false {
+		if holdsNothing.MatchString(r.kind) || r.condition != "" && c.condition(r.condition) == false {
 			continue
 		}
 		made := c.made(name).(digest)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	_ "embed"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -60,7 +61,7 @@ func schemaOf(kind string) (s schema, known bool) {
 		return s, false
 	}
 	columns := strings.Split(lines()[i], "\t")
-	for _, path := range append(strings.Fields(columns[1]), strings.Fields(columns[2])...) {
+	for _, path := range strings.Fields(columns[1] + " " + columns[2]) {
 		s.fixed = append(s.fixed, strings.Split(path, "/"))
 	}
 	s.names = map[string]bool{}
@@ -88,17 +89,7 @@ const customResource = "AWS::CloudFormation::CustomResource"
 // isCustom reports whether a function of the operator makes resources of the type.
 func isCustom(kind string) bool { return kind == customResource || strings.HasPrefix(kind, "Custom::") }
 
-// holdsNothing reports whether a resource can be made anew without a loss: it only grants rights to
-// others, or watches. A type that is not known counts as holding something.
-func holdsNothing(kind string) bool {
-	for _, of := range []string{"AWS::IAM::", "AWS::CloudWatch::", "AWS::ApplicationAutoScaling::"} {
-		if strings.HasPrefix(kind, of) {
-			return true
-		}
-	}
-	switch kind {
-	case "AWS::KMS::Alias", "AWS::Lambda::Permission", "AWS::SNS::Subscription", "AWS::Events::Rule":
-		return true
-	}
-	return strings.HasPrefix(kind, "AWS::") && strings.HasSuffix(kind, "Policy")
-}
+// holdsNothing matches the types of resources that can be made anew without a loss: they only grant
+// rights to others, or watch. A type that is not known counts as holding something.
+var holdsNothing = regexp.MustCompile(`^AWS::((IAM|CloudWatch|ApplicationAutoScaling)::.*|` +
+	`KMS::Alias|Lambda::Permission|SNS::Subscription|Events::Rule|.*Policy)$`)
