@@ -97,7 +97,7 @@ func Resources(scope plan.Scope, offerings []Offering, o Options) (map[string]Re
 		all["ServiceRole"+letters(offering.Name)], all["Boundary"+letters(offering.Name)] = role, boundary
 	}
 	if o.Trust != nil {
-		role, err := access(scope, *o.Trust, o)
+		role, err := access(scope, o)
 		if err != nil {
 			return nil, err
 		}
@@ -210,8 +210,8 @@ func document(all []iampolicy.Statement, most int) (mapping, error) {
 }
 
 // access returns the role that a broker assumes in an account that is not its own.
-func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
-	if len(t.Principals) == 0 || t.ExternalID == "" {
+func access(scope plan.Scope, o Options) (Resource, error) {
+	if len(o.Trust.Principals) == 0 || o.Trust.ExternalID == "" {
 		return Resource{}, fmt.Errorf("the access role needs who may take it, and an external id")
 	}
 	o.Access, o.Regions = nil, nil // the role leads no further
@@ -219,9 +219,9 @@ func access(scope plan.Scope, t Trust, o Options) (Resource, error) {
 	if err != nil {
 		return Resource{}, fmt.Errorf("the access role: %w", err)
 	}
-	taking := where(allow("", nil, "sts:AssumeRole"), "StringEquals", "sts:ExternalId", t.ExternalID)
+	taking := where(allow("", nil, "sts:AssumeRole"), "StringEquals", "sts:ExternalId", o.Trust.ExternalID)
 	return role(scope, scope.Access(Here.Region), "What a service broker of another account does here",
-		about(mapping{"AWS": t.Principals}, taking), "Broker", policy), nil
+		about(mapping{"AWS": o.Trust.Principals}, taking), "Broker", policy), nil
 }
 
 // Template returns a complete CloudFormation template with these resources.
