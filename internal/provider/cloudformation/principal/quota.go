@@ -31,7 +31,7 @@ func full() error {
 // tell.
 func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
 	u, _ := k.usage.Get(string(kind))
-	if now := k.Now(); u.at.IsZero() || now.After(u.at.Add(usageFor)) {
+	if now := k.Now(); now.After(u.at.Add(usageFor)) {
 		made, most, err := k.IAM.Usage(ctx, kind)
 		if err != nil && !awserr.Is(err, awserr.Denied) {
 			return err
