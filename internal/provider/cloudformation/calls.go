@@ -217,9 +217,6 @@ func retaining(body []byte) ([]byte, error) {
 	for _, r := range resources {
 		r["DeletionPolicy"] = json.RawMessage(`"Retain"`)
 	}
-	var err error
-	if template["Resources"], err = json.Marshal(resources); err != nil {
-		return nil, err
-	}
+	template["Resources"], _ = json.Marshal(resources) // what was read always encodes
 	return json.Marshal(template)
 }

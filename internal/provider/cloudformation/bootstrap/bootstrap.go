@@ -249,10 +249,7 @@ func (p Session) keepMark(ctx context.Context, scope plan.Scope, m Mark) error {
 	if found && maps.Equal(all, has.Offerings) {
 		return nil
 	}
-	raw, err := json.Marshal(Mark{all})
-	if err != nil {
-		return err
-	}
+	raw, _ := json.Marshal(Mark{all}) // texts always encode
 	bucket, key := scope.Bucket(p.Account, p.Region), preparedKey
 	if _, err := p.buckets().PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key,
 		Body: bytes.NewReader(raw)}); err != nil {
@@ -315,10 +312,7 @@ func Rights(ctx context.Context, scope plan.Scope, targets plan.Targets, emulate
 	o := account.OptionsFor(targets)
 	o.Emulated = emulated
 	for _, d := range account.Parts(account.Fill(account.Rights(scope, o), p.Location)) {
-		raw, err := json.MarshalIndent(d, "", "  ")
-		if err != nil {
-			return nil, err
-		}
+		raw, _ := json.MarshalIndent(d, "", "  ") // texts always encode
 		policies = append(policies, raw)
 	}
 	return policies, nil
