@@ -32,14 +32,14 @@ func Servers() map[string]Server {
 		Name: app.ProviderMariaDB, Title: "MariaDB",
 		Form: hosted.AddressForm{
 			Schemes: map[string]string{"mariadb": "", "mysql": ""}, Example: "mariadb://longshore:PASSWORD@HOST:3306/longshore",
-			Port: 3306, UsersDatabase: true, Names: []string{"mariadb"},
+			Port: 3306, Databases: true, Names: []string{"mariadb"},
 		},
 	}, {
 		Name: app.ProviderPostgres, Title: "PostgreSQL",
 		Form: hosted.AddressForm{
 			Schemes: map[string]string{"postgresql": "", "postgres": ""},
 			Example: "postgresql://longshore:PASSWORD@HOST:5432/longshore",
-			Port:    5432, UsersDatabase: true, Names: []string{"postgres", "aurora-postgresql"},
+			Port:    5432, Databases: true, Names: []string{"postgres", "aurora-postgresql"},
 		},
 	}, {
 		Name: app.ProviderValkey, Title: "Valkey",
@@ -48,7 +48,7 @@ func Servers() map[string]Server {
 				"redis": hosted.TLSDisable.String(), "valkey": hosted.TLSDisable.String(),
 				"rediss": hosted.TLSVerify.String(), "valkeys": hosted.TLSVerify.String(),
 			},
-			Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, NoDatabases: true, Verifies: true,
+			Example: "rediss://lsadmin:PASSWORD@HOST:6379", Port: 6379, Verifies: true,
 			Names: []string{"valkey", "redis"},
 		},
 	}} {

@@ -25,10 +25,9 @@ type AddressForm struct {
 	Schemes map[string]string
 	Example string
 	Port    int
-	// UsersDatabase makes the broker's login work in the database of its own name unless the
-	// address names another. With NoDatabases, addresses name no database.
-	UsersDatabase bool
-	NoDatabases   bool
+	// Databases is true for an engine whose logins work in a database: the broker's login in the one
+	// of its own name unless the address names another.
+	Databases bool
 	// Verifies refuses TLSRequire: the engine does not encrypt without verifying the server.
 	Verifies bool
 	// Names are the names by which secrets call the engine.
@@ -91,7 +90,7 @@ func ParseURL(setting, raw string, e AddressForm) (Access, error) {
 	}
 	a.PublicHost = query[queryPublicHost]
 	if name := strings.Trim(u.Path, "/"); name != "" {
-		if e.NoDatabases || strings.Contains(name, "/") {
+		if !e.Databases || strings.Contains(name, "/") {
 			return wrong("names a database", "leave out what follows on the port")
 		}
 		a.Database = name
@@ -148,7 +147,7 @@ func portOf(text string, unset int) (int, error) {
 // verifies the server, unless the connection stays on this machine.
 func (a Access) completed(setting, mode string, roots bool, e AddressForm) (Access, error) {
 	wrong := func(what, mend string) (Access, error) { return Access{}, advice.For(setting, what, mend) }
-	if e.UsersDatabase {
+	if e.Databases {
 		a.Database = cmp.Or(a.Database, a.User)
 	}
 	modes := []string{TLSDisable.String(), TLSRequire.String(), TLSVerify.String()}

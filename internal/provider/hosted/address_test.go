@@ -22,10 +22,10 @@ import (
 var (
 	withDatabases = hosted.AddressForm{
 		Schemes: map[string]string{"engine": "", "engines": hosted.TLSVerify.String()}, Example: "engine://login:password@host:1/main", Port: 1,
-		UsersDatabase: true, Names: []string{"engine"},
+		Databases: true, Names: []string{"engine"},
 	}
 	withoutDatabases = hosted.AddressForm{
-		Schemes: map[string]string{"cache": ""}, Example: "cache://login:password@host:2", Port: 2, NoDatabases: true, Verifies: true,
+		Schemes: map[string]string{"cache": ""}, Example: "cache://login:password@host:2", Port: 2, Verifies: true,
 	}
 )
 

@@ -22,7 +22,7 @@ type Deletion struct {
 // ReadSettings reads a plan's settings of deletion and its numbers. The caller reads the settings
 // named in others. An error names the setting that is wrong or unknown.
 func ReadSettings(settings map[string]any, d *Deletion, numbers []Number, others ...string) error {
-	days := Number{Name: "retain_days", Min: 1, Max: 3650, Into: &d.RetainDays,
+	days := Number{Name: "retain_days", Max: 3650, Into: &d.RetainDays,
 		Remedy: "write for how many days what is deleted is retained, 1 to 3650, or leave it out, or write on_delete: drop"}
 	if err := readNumbers(settings, append(numbers, days), append(others, onDelete)); err != nil {
 		return err

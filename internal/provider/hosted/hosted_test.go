@@ -82,7 +82,7 @@ func TestNumbers(t *testing.T) {
 		"Unknown":  {map[string]any{"m": 5}, 0, "m"},
 	} {
 		var got int
-		err := hosted.ReadSettings(tc.settings, &hosted.Deletion{}, []hosted.Number{{Name: "n", Min: 1, Max: 10, Into: &got, Remedy: "write one"}},
+		err := hosted.ReadSettings(tc.settings, &hosted.Deletion{}, []hosted.Number{{Name: "n", Max: 10, Into: &got, Remedy: "write one"}},
 			"other")
 		wrong := ""
 		if e, ok := errors.AsType[*advice.Error](err); ok {

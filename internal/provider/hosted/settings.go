@@ -9,12 +9,12 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// A Number is an optional setting of a plan: a whole number from Min to Max.
+// A Number is an optional setting of a plan: a whole number from 1 to Max.
 type Number struct {
-	Name     string
-	Min, Max int
-	Into     *int
-	Remedy   string
+	Name   string
+	Max    int
+	Into   *int
+	Remedy string
 }
 
 // readNumbers reads the settings of a plan that are numbers. It refuses settings that are neither
@@ -29,7 +29,7 @@ func readNumbers(settings map[string]any, numbers []Number, others []string) err
 		}
 		var number int
 		raw, err := json.Marshal(v) // decoders give numbers of several types
-		if err != nil || json.Unmarshal(raw, &number) != nil || number < n.Min || number > n.Max {
+		if err != nil || json.Unmarshal(raw, &number) != nil || number < 1 || number > n.Max {
 			return advice.For(n.Name, "is not a number that databases can have", n.Remedy)
 		}
 		*n.Into = number

@@ -29,9 +29,9 @@ type settings struct {
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var m settings
 	if err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
-		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.Connections,
+		{Name: "connection_limit", Max: 10000, Into: &m.Connections,
 			Remedy: "write how many connections a binding may have, 1 to 10000, or leave it out for any number"},
-		{Name: "statement_timeout", Min: 1, Max: 86400, Into: &m.StatementTimeout,
+		{Name: "statement_timeout", Max: 86400, Into: &m.StatementTimeout,
 			Remedy: "write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
 	}); err != nil {
 		return nil, err

@@ -34,13 +34,13 @@ func settingsOf(snapshot json.RawMessage) (settings, error) {
 func Check(plan check.Plan) (json.RawMessage, error) {
 	var m settings
 	err := hosted.ReadSettings(plan.Settings, &m.Deletion, []hosted.Number{
-		{Name: "connection_limit", Min: 1, Max: 10000, Into: &m.ConnectionLimit,
+		{Name: "connection_limit", Max: 10000, Into: &m.ConnectionLimit,
 			Remedy: "write how many connections a database takes, 1 to 10000, or leave it out for any number"},
-		{Name: "statement_timeout", Min: 1, Max: 86400, Into: &m.StatementTimeout,
+		{Name: "statement_timeout", Max: 86400, Into: &m.StatementTimeout,
 			Remedy: "write after how many seconds a statement ends, 1 to 86400, or leave it out for never"},
-		{Name: "size_warning", Min: 1, Max: math.MaxInt32, Into: &m.SizeWarning,
+		{Name: "size_warning", Max: math.MaxInt32, Into: &m.SizeWarning,
 			Remedy: "write the megabytes from which on users are warned, or leave it out for no warning"},
-		{Name: "valid_days", Min: 1, Max: 3650, Into: &m.ValidDays,
+		{Name: "valid_days", Max: 3650, Into: &m.ValidDays,
 			Remedy: "write for how many days a binding's password is valid, 1 to 3650, or leave it out for ever"},
 	}, "extensions", "target")
 	if err != nil {
