@@ -72,11 +72,10 @@ func (c Cluster) WriteAccess() error {
 	if c.TLS {
 		host = "hostssl"
 	}
-	rules := "local   all all            reject\n"
+	rules := fmt.Sprintf("local   all %s       peer map=longshore\nlocal   all all            reject\n", Superuser)
 	for _, address := range []string{"127.0.0.1/32", "::1/128"} {
 		rules += fmt.Sprintf("host    all %s all   reject\n%s all all %s scram-sha-256\n", Superuser, host, address)
 	}
-	rules = fmt.Sprintf("local   all %s       peer map=longshore\n", Superuser) + rules
 	owner, err := c.Account.name()
 	if err != nil {
 		return err
