@@ -124,7 +124,7 @@ func standing(c sqlSession, login string) (bool, error) {
 // still open, or prepared. That transaction holds a lock on the role for as long as the tenant likes. So the
 // transaction is ended first, and the next call locks the login.
 func (w work) shutOut() error {
-	err := w.script(`ALTER ROLE %1$I NOLOGIN PASSWORD NULL`, w.names.login)
+	err := w.script(`ALTER ROLE %1$I NOLOGIN PASSWORD NULL`, w.login)
 	if err == nil || classOf(err) != hosted.Locked {
 		return err
 	}
@@ -142,16 +142,16 @@ func (w work) shutOut() error {
 func (w work) rollBackCopy() (found bool, _ error) {
 	type waiting struct{ GID, Database string }
 	prepared, err := collect(w.sqlSession, pgx.RowToStructByPos[waiting],
-		`SELECT gid, database::text FROM pg_prepared_xacts WHERE owner = $1`, w.names.login)
+		`SELECT gid, database::text FROM pg_prepared_xacts WHERE owner = $1`, w.login)
 	if err != nil || len(prepared) == 0 {
 		return false, err
 	}
-	if err := w.script(`GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE`, w.names.login); err != nil {
+	if err := w.script(`GRANT %1$I TO CURRENT_USER WITH INHERIT FALSE, SET TRUE`, w.login); err != nil {
 		return false, err
 	}
 	for _, x := range prepared {
 		if err := w.inside(w.ctx, x.Database, func(c sqlSession) error {
-			if err := c.script(`SET ROLE %1$I`, w.names.login); err != nil {
+			if err := c.script(`SET ROLE %1$I`, w.login); err != nil {
 				return err
 			}
 			return c.script(`ROLLBACK PREPARED %1$L`, x.GID)
@@ -166,14 +166,14 @@ func (w work) rollBackCopy() (found bool, _ error) {
 func (w work) endCopy() error {
 	return w.script(`GRANT %1$I TO CURRENT_USER WITH INHERIT TRUE;
 SELECT pg_terminate_backend(pid, 500) FROM pg_stat_activity WHERE usename = %1$L;
-REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, w.names.login)
+REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`, w.login)
 }
 
 // holding returns the databases in which the login has something, once its sessions and prepared transactions
 // have ended.
 func (w work) holding() ([]string, error) {
 	var sessions int
-	err := w.row(`SELECT count(*) FROM pg_stat_activity WHERE usename = $1`, w.names.login).Scan(&sessions)
+	err := w.row(`SELECT count(*) FROM pg_stat_activity WHERE usename = $1`, w.login).Scan(&sessions)
 	if err != nil {
 		return nil, err
 	}
@@ -187,5 +187,5 @@ func (w work) holding() ([]string, error) {
 SELECT DISTINCT d.datname::text FROM pg_shdepend s
 JOIN pg_database d ON d.oid = s.dbid JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.refclassid = 'pg_authid'::regclass AND r.rolname = $1
-AND s.classid <> 'pg_db_role_setting'::regclass`, w.names.login)
+AND s.classid <> 'pg_db_role_setting'::regclass`, w.login)
 }

@@ -53,7 +53,7 @@ func (w work) empty(in sqlSession, do func(*emptying) error, roles ...string) er
 SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.refclassid = 'pg_authid'::regclass
   AND s.deptype = 'o' AND r.rolname ~ '^ls[ob]' AND EXISTS (SELECT FROM pg_auth_members m JOIN pg_roles k ON k.oid = m.member
-    WHERE m.roleid = r.oid AND m.admin_option AND starts_with(k.rolname::text, $1)) ORDER BY 1`, keepersOf(w.names.broker))
+    WHERE m.roleid = r.oid AND m.admin_option AND starts_with(k.rolname::text, $1)) ORDER BY 1`, keepersOf(w.broker))
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (w work) disown(databases []string, heir string, roles ...string) error {
 	var barred []string
 	for _, database := range databases {
 		its := heir
-		if database != w.names.database {
+		if database != w.database {
 			its = ""
 		}
 		err := w.disownIn(database, its, roles...)
@@ -113,7 +113,7 @@ func (w work) disown(databases []string, heir string, roles ...string) error {
 func (w work) disownIn(database, heir string, roles ...string) error {
 	lent := slices.Clone(roles)
 	if w.seen.owner.exists() {
-		lent = append(lent, w.names.owner) // bindings have their rights from it
+		lent = append(lent, w.owner) // bindings have their rights from it
 	}
 	return w.enter(database, func(c sqlSession) error {
 		return w.empty(c, func(e *emptying) error {
@@ -143,11 +143,11 @@ func (w work) strangers() error {
 	strangers, err := w.texts(`
 SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid = 'pg_authid'::regclass AND s.deptype <> 'o'
-  AND r.rolname ~ '^ls' AND r.rolname NOT IN ($2, $3) ORDER BY 1`, w.names.database, w.names.owner, w.names.reader)
+  AND r.rolname ~ '^ls' AND r.rolname NOT IN ($2, $3) ORDER BY 1`, w.database, w.owner, w.reader)
 	if err != nil || len(strangers) == 0 {
 		return err
 	}
-	return w.enter(w.names.database, func(c sqlSession) error {
+	return w.enter(w.database, func(c sqlSession) error {
 		return w.empty(c, func(e *emptying) error {
 			for _, role := range strangers {
 				if err := e.close(role); err != nil {

@@ -66,8 +66,8 @@ func (w work) ready(lines []line, args ...string) (text string, keepers []string
 	for _, l := range lines {
 		roles, texts = append(roles, l.of), append(texts, l.text)
 	}
-	err = w.row(asking, roles, texts, args, keepersOf(w.names.broker), identitySchema(w.names.broker),
-		w.names.keeper).
+	err = w.row(asking, roles, texts, args, keepersOf(w.broker), identitySchema(w.broker),
+		w.keeper).
 		Scan(&text, &keepers)
 	return text, keepers, err
 }
@@ -119,7 +119,7 @@ REVOKE %1$I FROM CURRENT_USER GRANTED BY CURRENT_USER`
 		text = `CREATE ROLE %1$I NOLOGIN CREATEROLE; COMMENT ON ROLE %1$I IS 'it makes roles for Longshore';
 ` + text
 	}
-	return w.script(text, keeper, identitySchema(w.names.broker))
+	return w.script(text, keeper, identitySchema(w.broker))
 }
 
 // lent grants the broker's login the privileges of roles, and the right to become them, for the duration of
@@ -165,7 +165,7 @@ WHERE m.member = (SELECT oid FROM pg_roles WHERE rolname = session_user) AND sta
 
 // takeBack revokes the lent roles that no step uses.
 func (w work) takeBack() error {
-	roles, err := w.texts(lentNow, keepersOf(w.names.broker))
+	roles, err := w.texts(lentNow, keepersOf(w.broker))
 	for _, role := range roles {
 		free := false
 		if err = w.row("SELECT pg_try_advisory_lock($1)", keyOf("lent "+role)).Scan(&free); err != nil {

@@ -9,7 +9,7 @@ import (
 // The new login itself sets the role that it works as. A keeper's function may not do that, and if the
 // broker's login did it, the server would walk through all roles.
 func (a createLogin) do(w work) error {
-	text, of := `CREATE ROLE %1$I NOLOGIN`, w.names.owner
+	text, of := `CREATE ROLE %1$I NOLOGIN`, w.owner
 	if a.verifier != "" {
 		text = `CREATE ROLE %1$I LOGIN PASSWORD %5$L VALID UNTIL %6$L`
 	}
@@ -22,8 +22,8 @@ func (a createLogin) do(w work) error {
 			{of, `REVOKE %1$I FROM SESSION_USER GRANTED BY CURRENT_USER`},
 		}
 	}
-	return w.asks(lines, w.names.login, w.names.database, w.names.owner, a.label, a.verifier, cmp.Or(a.until, forever),
-		w.names.reader)
+	return w.asks(lines, w.login, w.database, w.owner, a.label, a.verifier, cmp.Or(a.until, forever),
+		w.reader)
 }
 
 // forever is the expiry of a password that never expires.
@@ -43,21 +43,21 @@ func (a openLogin) do(w work) error {
 			return err
 		}
 	}
-	return w.keep(w.names.login, `ALTER ROLE %1$I LOGIN PASSWORD %2$L VALID UNTIL %3$L; COMMENT ON ROLE %1$I IS %4$L`,
-		w.names.login, a.verifier, cmp.Or(a.until, forever), a.label)
+	return w.keep(w.login, `ALTER ROLE %1$I LOGIN PASSWORD %2$L VALID UNTIL %3$L; COMMENT ON ROLE %1$I IS %4$L`,
+		w.login, a.verifier, cmp.Or(a.until, forever), a.label)
 }
 
 // readable lets the readers' role read everything that the owner role has, and will have. After the first
 // reader, something is left to do only if somebody has revoked a right, or has handed a thing over to the
 // owner role.
 func (w work) readable() error {
-	return w.enter(w.names.database, func(c sqlSession) error {
+	return w.enter(w.database, func(c sqlSession) error {
 		text := ""
-		if err := c.row(lacking, w.names.owner, w.names.reader).Scan(&text); err != nil || text == "" {
+		if err := c.row(lacking, w.owner, w.reader).Scan(&text); err != nil || text == "" {
 			return err
 		}
-		return w.lentIn(c, []string{w.names.owner}, func() error {
-			return c.script(`SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.names.owner)
+		return w.lentIn(c, []string{w.owner}, func() error {
+			return c.script(`SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.owner)
 		})
 	})
 }
@@ -86,7 +86,7 @@ UNION ALL
 // lock on its role. So its sessions and prepared transactions end before the role is changed.
 func (a lockLogin) do(w work) error {
 	if w.seen.owner.exists() {
-		if err := w.keep(w.names.owner, `REVOKE %1$I, %2$I FROM %3$I`, w.names.owner, w.names.reader, w.names.login); err != nil {
+		if err := w.keep(w.owner, `REVOKE %1$I, %2$I FROM %3$I`, w.owner, w.reader, w.login); err != nil {
 			return err
 		}
 	}
@@ -96,11 +96,11 @@ func (a lockLogin) do(w work) error {
 	text := `ALTER ROLE %1$I NOLOGIN`
 	if !a.keep {
 		text += ` PASSWORD NULL`
-		if err := w.rollBack(preparedOf, w.names.owner, w.names.database, w.names.login); err != nil {
+		if err := w.rollBack(preparedOf, w.owner, w.database, w.login); err != nil {
 			return err
 		}
 	}
-	if err := w.keep(w.names.login, text+`; COMMENT ON ROLE %1$I IS %2$L`, w.names.login, a.label); err != nil {
+	if err := w.keep(w.login, text+`; COMMENT ON ROLE %1$I IS %2$L`, w.login, a.label); err != nil {
 		return err
 	}
 	return endSessions{}.do(w)
@@ -142,26 +142,26 @@ func (a unlockLogin) do(w work) error {
 	if w.seen.owner.exists() && w.seen.database.exists() {
 		text += "; " + admit(a.readOnly)
 	}
-	return w.keep(w.names.login, text+`; COMMENT ON ROLE %1$I IS %4$L`,
-		w.names.login, w.names.database, w.names.owner, a.label, "", "", w.names.reader)
+	return w.keep(w.login, text+`; COMMENT ON ROLE %1$I IS %4$L`,
+		w.login, w.database, w.owner, a.label, "", "", w.reader)
 }
 
 func (emptyLogin) do(w work) error {
 	if w.seen.login.prepared > 0 {
-		if err := w.rollBack(preparedOf, w.names.owner, w.names.database, w.names.login); err != nil {
+		if err := w.rollBack(preparedOf, w.owner, w.database, w.login); err != nil {
 			return err
 		}
 	}
 	heir := ""
 	if w.seen.owner.exists() {
-		heir = w.names.owner
+		heir = w.owner
 	}
-	return w.disown(w.seen.login.holds, heir, w.names.login)
+	return w.disown(w.seen.login.holds, heir, w.login)
 }
 
 func (dropLogin) do(w work) error {
 	if err := w.takeBack(); err != nil {
 		return err
 	}
-	return w.keep(w.names.login, `DROP ROLE %1$I`, w.names.login)
+	return w.keep(w.login, `DROP ROLE %1$I`, w.login)
 }

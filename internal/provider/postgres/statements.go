@@ -18,8 +18,8 @@ import (
 type work struct {
 	*sqlServer
 	sqlSession // in the broker's own database
-	names      names
-	seen       seen
+	names
+	seen seen
 }
 
 // enter lends do a session in another database.
@@ -48,7 +48,7 @@ func (w work) enterDespite(database string, lifted []hosted.Class, do func(sqlSe
 	case shut:
 	case crowded:
 		limit := w.seen.owner.details().connections()
-		if database != w.names.database { // the database of another tenant, which has granted something
+		if database != w.database { // the database of another tenant, which has granted something
 			err := w.row(`SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit)
 			if err != nil {
 				return err
@@ -76,16 +76,16 @@ func (w work) enterDespite(database string, lifted []hosted.Class, do func(sqlSe
 }
 
 func (a setLimit) do(w work) error {
-	return w.script(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, w.names.database, strconv.Itoa(a.limit))
+	return w.script(`ALTER DATABASE %1$I CONNECTION LIMIT %2$s`, w.database, strconv.Itoa(a.limit))
 }
 
 func (a createOwner) do(w work) error {
-	return w.keep(w.names.owner, `CREATE ROLE %1$I NOLOGIN; CREATE ROLE %2$I NOLOGIN; COMMENT ON ROLE %1$I IS %3$L`,
-		w.names.owner, w.names.reader, a.label)
+	return w.keep(w.owner, `CREATE ROLE %1$I NOLOGIN; CREATE ROLE %2$I NOLOGIN; COMMENT ON ROLE %1$I IS %3$L`,
+		w.owner, w.reader, a.label)
 }
 
 func (a createDatabase) do(w work) error {
-	text, args := "", []string{w.names.database, strconv.Itoa(a.limit)}
+	text, args := "", []string{w.database, strconv.Itoa(a.limit)}
 	if l := a.locale; l != nil {
 		switch l.provider {
 		case "i":
@@ -105,16 +105,16 @@ func (a openDatabase) do(w work) error {
 GRANT CONNECT, CREATE, TEMPORARY ON DATABASE %1$I TO %2$I;
 GRANT CONNECT ON DATABASE %1$I TO %4$I;
 COMMENT ON DATABASE %1$I IS %3$L;
-ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.names.database, w.names.owner, a.label, w.names.reader)
+ALTER DATABASE %1$I ALLOW_CONNECTIONS true`, w.database, w.owner, a.label, w.reader)
 }
 
 func (a configure) do(w work) error {
-	err := w.enter(w.names.database, func(c sqlSession) error {
+	err := w.enter(w.database, func(c sqlSession) error {
 		if err := c.script(`REVOKE ALL ON SCHEMA public FROM PUBLIC; GRANT ALL ON SCHEMA public TO %1$I;
-GRANT USAGE ON SCHEMA public TO %2$I`, w.names.owner, w.names.reader); err != nil || len(a.extensions) == 0 {
+GRANT USAGE ON SCHEMA public TO %2$I`, w.owner, w.reader); err != nil || len(a.extensions) == 0 {
 			return err
 		}
-		return w.lentIn(c, []string{w.names.owner}, func() error { return w.extend(c, a.extensions) })
+		return w.lentIn(c, []string{w.owner}, func() error { return w.extend(c, a.extensions) })
 	})
 	if err != nil {
 		return err
@@ -125,15 +125,15 @@ GRANT USAGE ON SCHEMA public TO %2$I`, w.names.owner, w.names.reader); err != ni
 	}
 	return w.asks([]line{
 		{"", "ALTER DATABASE %1$I CONNECTION LIMIT %3$s; " + timeout},
-		{w.names.owner, "COMMENT ON ROLE %2$I IS %4$L"},
-	}, w.names.database, w.names.owner, strconv.Itoa(a.limit), a.label, a.timeout)
+		{w.owner, "COMMENT ON ROLE %2$I IS %4$L"},
+	}, w.database, w.owner, strconv.Itoa(a.limit), a.label, a.timeout)
 }
 
 // extend makes extensions as the owner role.
 func (w work) extend(c sqlSession, names []string) error {
 	for _, name := range names {
 		if err := c.script(`SET LOCAL ROLE %1$I; CREATE EXTENSION IF NOT EXISTS %2$I SCHEMA public; RESET ROLE`,
-			w.names.owner, name); err != nil {
+			w.owner, name); err != nil {
 			return err
 		}
 	}
@@ -141,10 +141,10 @@ func (w work) extend(c sqlSession, names []string) error {
 }
 
 func (dropOwner) do(w work) error {
-	if err := w.disown(w.seen.owner.holds, "", w.names.owner, w.names.reader); err != nil {
+	if err := w.disown(w.seen.owner.holds, "", w.owner, w.reader); err != nil {
 		return err
 	}
-	return w.keep(w.names.owner, `DROP ROLE IF EXISTS %2$I; DROP ROLE %1$I`, w.names.owner, w.names.reader)
+	return w.keep(w.owner, `DROP ROLE IF EXISTS %2$I; DROP ROLE %1$I`, w.owner, w.reader)
 }
 
 // rollBack rolls back the prepared transactions that a query selects with their databases and owners. Each
@@ -172,7 +172,7 @@ func (w work) rollBack(which string, args ...any) error {
 func (dropDatabase) do(w work) error {
 	if w.seen.database.prepared > 0 { // these transactions would block the drop
 		if err := w.rollBack(`SELECT x.gid, x.database::text, x.owner::text FROM pg_prepared_xacts x
-WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`, w.names.database); err != nil {
+WHERE x.database = $1 AND x.owner ~ '^ls[ob]'`, w.database); err != nil {
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func (w work) drop() error {
 		return err
 	}
 	locked := false
-	err = c.QueryRow(w.ctx, "SELECT pg_try_advisory_lock($1)", keyOf("drop "+w.names.database)).Scan(&locked)
+	err = c.QueryRow(w.ctx, "SELECT pg_try_advisory_lock($1)", keyOf("drop "+w.database)).Scan(&locked)
 	if err != nil || !locked {
 		end(c)
 		return cmp.Or(err, hosted.ErrGoesOn)
@@ -208,7 +208,7 @@ func (w work) drop() error {
 	dropped := make(chan error, 1)
 	go func() {
 		defer end(c)
-		dropped <- sqlSession{context.WithoutCancel(w.ctx), c}.script(`DROP DATABASE %1$I WITH (FORCE)`, w.names.database)
+		dropped <- sqlSession{context.WithoutCancel(w.ctx), c}.script(`DROP DATABASE %1$I WITH (FORCE)`, w.database)
 	}()
 	select {
 	case err := <-dropped:
@@ -226,8 +226,8 @@ func (a relabel) do(w work) error {
 			return err
 		}
 	}
-	args := []string{w.names.database, w.names.owner, w.names.reader, a.owner, a.database}
-	lines := []line{{w.names.owner, `COMMENT ON ROLE %2$I IS %4$L`}}
+	args := []string{w.database, w.owner, w.reader, a.owner, a.database}
+	lines := []line{{w.owner, `COMMENT ON ROLE %2$I IS %4$L`}}
 	if a.retained {
 		logins, err := w.members()
 		if err != nil {
@@ -235,7 +235,7 @@ func (a relabel) do(w work) error {
 		}
 		for _, login := range logins {
 			args = append(args, login)
-			lines = append(lines, line{w.names.owner, fmt.Sprintf(`REVOKE %%2$I, %%3$I FROM %%%d$I`, len(args))})
+			lines = append(lines, line{w.owner, fmt.Sprintf(`REVOKE %%2$I, %%3$I FROM %%%d$I`, len(args))})
 		}
 	}
 	if w.seen.database.comment != "" {
@@ -255,7 +255,7 @@ func (a relabel) do(w work) error {
 func (w work) members() ([]string, error) {
 	return w.texts(`SELECT DISTINCT m.member::regrole::text FROM pg_auth_members m
 JOIN pg_roles r ON r.oid = m.roleid
-WHERE r.rolname IN ($1, $2) AND m.member::regrole::text ~ '^lsb'`, w.names.owner, w.names.reader)
+WHERE r.rolname IN ($1, $2) AND m.member::regrole::text ~ '^lsb'`, w.owner, w.reader)
 }
 
 func (endInstance) do(w work) error {
