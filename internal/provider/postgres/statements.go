@@ -29,50 +29,48 @@ type work struct {
 // session is connected. If the step dies in between, the next step sets the limit again (seen.bounded), and a
 // retained database stays safe because nobody has the right to connect to it.
 func (w work) enter(database string, do func(sqlSession) error) error {
-	return w.enterDespite(database, nil, do)
-}
-
-func (w work) enterDespite(database string, lifted []hosted.Class, do func(sqlSession) error) error {
-	entered := false
-	inside := func(c sqlSession) error {
-		entered = true
-		return do(c)
-	}
-	err := w.inside(w.ctx, database, inside)
-	why := classOf(err)
-	if entered || err == nil || slices.Contains(lifted, why) {
+	alter := func(all ...string) (err error) {
+		for _, how := range all {
+			err = errors.Join(err, w.script("ALTER DATABASE %1$I "+how, database))
+		}
 		return err
 	}
-	lift, back := "ALLOW_CONNECTIONS true", "ALLOW_CONNECTIONS false"
-	switch why {
-	case shut:
-	case crowded:
-		limit := w.seen.owner.details().connections()
-		if database != w.database { // the database of another tenant, which has granted something
-			err := w.row(`SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit)
-			if err != nil {
+	var lifted []hosted.Class
+	var back []string // undoes what was lifted
+	for {
+		entered := false
+		err := w.inside(w.ctx, database, func(c sqlSession) error {
+			entered = true
+			if err := alter(back...); err != nil {
 				return err
 			}
-		}
-		lift, back = "CONNECTION LIMIT -1", "CONNECTION LIMIT "+strconv.Itoa(limit)
-	default:
-		return err
-	}
-	alter := func(how string) error { return w.script("ALTER DATABASE %1$I "+how, database) }
-	if err := alter(lift); err != nil {
-		return err
-	}
-	err = w.enterDespite(database, append(lifted, why), func(c sqlSession) error {
-		entered = true
-		if err := alter(back); err != nil {
+			return do(c)
+		})
+		if entered {
 			return err
 		}
-		return do(c)
-	})
-	if !entered {
-		return errors.Join(err, alter(back))
+		why, lift := classOf(err), ""
+		switch {
+		case slices.Contains(lifted, why):
+		case why == shut:
+			lift, back = "ALLOW_CONNECTIONS true", append(back, "ALLOW_CONNECTIONS false")
+		case why == crowded:
+			limit := w.seen.owner.details().connections()
+			if database != w.database { // the database of another tenant, which has granted something
+				failed := w.row(`SELECT datconnlimit FROM pg_database WHERE datname = $1`, database).Scan(&limit)
+				if failed != nil {
+					return errors.Join(failed, alter(back...))
+				}
+			}
+			lift, back = "CONNECTION LIMIT -1", append(back, "CONNECTION LIMIT "+strconv.Itoa(limit))
+		}
+		if lift != "" {
+			lifted, err = append(lifted, why), alter(lift)
+		}
+		if err != nil {
+			return errors.Join(err, alter(back...))
+		}
 	}
-	return err
 }
 
 func (a setLimit) do(w work) error {
