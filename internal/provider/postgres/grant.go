@@ -15,9 +15,7 @@ import (
 
 // A wantedBinding is a binding as the request describes it.
 type wantedBinding struct {
-	tags     provider.Tags
-	plan     string
-	now      time.Time
+	label    hosted.Label // of the login, without details
 	readOnly bool
 	password string
 	until    string
@@ -26,24 +24,24 @@ type wantedBinding struct {
 }
 
 // wantedBinding reads a binding's parameters and its plan.
-func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
+func (p *Provider) wantedBinding(b provider.Binding) (w wantedBinding, err error) {
 	m, err := settingsOf(b.Instance.Snapshot)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	a, err := hosted.Asked[asked](b.Parameters)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	if a.Role != "" && a.Role != roleReadOnly {
-		return nil, provider.Failf("A binding has no such role. Ask for %s, or for none.", roleReadOnly)
+		return w, provider.Failf("A binding has no such role. Ask for %s, or for none.", roleReadOnly)
 	}
-	w := &wantedBinding{
-		tags: hosted.BindingTags(b), plan: b.Instance.PlanID, now: p.Now(), readOnly: a.Role == roleReadOnly,
+	w = wantedBinding{
+		label:    hosted.Label{Tags: hosted.BindingTags(b), PlanID: b.Instance.PlanID, Created: p.Now()},
+		readOnly: a.Role == roleReadOnly,
 	}
-	name := namesOf(w.tags).login
-	if w.password, err = hosted.Password(b.Secret, name); err != nil {
-		return nil, err
+	if w.password, err = hosted.Password(b.Secret, namesOf(w.label.Tags).login); err != nil {
+		return w, err
 	}
 	if m.ValidDays > 0 {
 		valid, began := time.Duration(m.ValidDays)*24*time.Hour, b.Instance.Operation.Started.UTC()
@@ -53,12 +51,8 @@ func (p *Provider) wantedBinding(b provider.Binding) (*wantedBinding, error) {
 	return w, nil
 }
 
-func (w *wantedBinding) label() hosted.Label {
-	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: w.now}
-}
-
 // grant returns the binding's credentials for an application.
-func (w *wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
+func (w wantedBinding) grant(a hosted.Access, n names) *provider.Grant {
 	host, port := a.Public()
 	mode := a.TLS.String()
 	query := url.Values{"sslmode": {mode}}

@@ -56,9 +56,9 @@ func remove(now seen) (any, error) {
 }
 
 // provision returns the next act until the instance is ready.
-func (w *wantedInstance) provision(now seen) (any, error) {
+func (w wantedInstance) provision(now seen) (any, error) {
 	label, _ := now.owner.label()
-	undeleted := hosted.Undeleted(w.tags)
+	undeleted := hosted.Undeleted(w.label.Tags)
 	switch _, known := now.database.label(); {
 	case undeleted && !now.database.exists():
 		return nil, hosted.Gone()
@@ -67,11 +67,11 @@ func (w *wantedInstance) provision(now seen) (any, error) {
 	case !now.owner.exists() && now.database.exists():
 		return remove(now)
 	case !now.owner.exists():
-		return createOwner{w.details.text(w.label())}, nil
+		return createOwner{w.details.text(w.label)}, nil
 	case !now.database.exists():
 		return createDatabase{w.locale, w.details.connections()}, nil
 	case !known || !now.database.open:
-		return openDatabase{w.label().Text()}, nil
+		return openDatabase{w.label.Text()}, nil
 	case !detailsOf(label).Ready || undeleted && detailsOf(label).Operation != w.details.Operation:
 		return w.configure(label), nil
 	}
@@ -79,7 +79,7 @@ func (w *wantedInstance) provision(now seen) (any, error) {
 }
 
 // update returns the next act until the instance is as wanted.
-func (w *wantedInstance) update(now seen) (any, error) {
+func (w wantedInstance) update(now seen) (any, error) {
 	label, err := usable(now)
 	if err != nil || detailsOf(label).Operation == w.details.Operation {
 		return nil, err
@@ -110,7 +110,7 @@ func (s seen) bounded() (next setLimit, needed bool) {
 }
 
 // bind returns the next act until the login is open.
-func (w *wantedBinding) bind(now seen) (any, error) {
+func (w wantedBinding) bind(now seen) (any, error) {
 	if _, err := usable(now); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (w *wantedBinding) bind(now seen) (any, error) {
 	switch {
 	case !now.login.exists() && w.readOnly: // openLogin lets it in once it has the right to read
 		f.Ready = false
-		return createLogin{label: f.text(w.label()), readOnly: true}, nil
+		return createLogin{label: f.text(w.label), readOnly: true}, nil
 	case label.Locked == lockedUnbind:
 		return nil, provider.Failf("The binding is being removed. Bind again, with another binding id.")
 	case detailsOf(label).Ready:
@@ -130,7 +130,7 @@ func (w *wantedBinding) bind(now seen) (any, error) {
 	}
 	verifier, err := scram.Verifier(w.password) // no log of a server ever has the password
 	if !now.login.exists() {
-		return createLogin{label: f.text(w.label()), verifier: verifier, until: w.until}, err
+		return createLogin{label: f.text(w.label), verifier: verifier, until: w.until}, err
 	}
 	return openLogin{label: f.text(label), verifier: verifier, readOnly: w.readOnly, until: w.until}, err
 }

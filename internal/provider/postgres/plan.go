@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -101,9 +100,7 @@ const roleReadOnly = "read_only"
 
 // A wantedInstance is an instance as the request describes it.
 type wantedInstance struct {
-	tags     provider.Tags
-	plan     string
-	now      time.Time
+	label    hosted.Label // of the owner role, without details
 	settings settings
 	details  details
 	asked    asked
@@ -112,19 +109,21 @@ type wantedInstance struct {
 
 // wanted reads an instance's parameters and its plan, and asks the server whether it offers what they ask
 // for. It changes nothing.
-func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*wantedInstance, error) {
+func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (w wantedInstance, err error) {
 	m, err := settingsOf(in.Snapshot)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	w := &wantedInstance{tags: provider.TagsOf(in), plan: in.PlanID, now: p.Now(), settings: m}
+	w = wantedInstance{
+		label: hosted.Label{Tags: provider.TagsOf(in), PlanID: in.PlanID, Created: p.Now()}, settings: m,
+	}
 	w.details = details{Limit: m.ConnectionLimit, Warn: int64(m.SizeWarning) << 20, Operation: in.Operation.ID}
 	if w.asked, err = hosted.Asked[asked](in.Parameters); err != nil {
-		return nil, err
+		return w, err
 	}
 	for _, name := range w.asked.Extensions {
 		if !slices.Contains(m.Extensions, name) {
-			return nil, provider.Failf("The plan does not allow an extension that was asked for. It allows: %s.",
+			return w, provider.Failf("The plan does not allow an extension that was asked for. It allows: %s.",
 				list(m.Extensions))
 		}
 	}
@@ -134,14 +133,14 @@ func (p *Provider) wanted(ctx context.Context, s *site, in provider.Instance) (*
 	has, err := s.Server.offers(ctx, w.asked.Locale, w.asked.Extensions)
 	switch {
 	case err != nil:
-		return nil, s.Explain(err)
+		return w, s.Explain(err)
 	case w.asked.Locale != "" && has.locale == nil:
-		return nil, provider.Failf("The database server has no such locale. Ask for another one, such as C or en-US-x-icu, or " +
+		return w, provider.Failf("The database server has no such locale. Ask for another one, such as C or en-US-x-icu, or " +
 			"for none.")
 	}
 	for _, name := range w.asked.Extensions {
 		if !slices.Contains(has.extensions, name) {
-			return nil, provider.Failf("The database server has no extension %s that users may create. "+
+			return w, provider.Failf("The database server has no extension %s that users may create. "+
 				"Leave it out, or ask the operator of the service.", name)
 		}
 	}
@@ -157,7 +156,7 @@ func list(names []string) string {
 }
 
 // movable refuses an update to a plan on another server.
-func (w *wantedInstance) movable(former json.RawMessage) error {
+func (w wantedInstance) movable(former json.RawMessage) error {
 	was, err := settingsOf(former)
 	if err != nil {
 		return err
@@ -169,14 +168,10 @@ func (w *wantedInstance) movable(former json.RawMessage) error {
 	return nil
 }
 
-func (w *wantedInstance) label() hosted.Label {
-	return hosted.Label{Tags: w.tags, PlanID: w.plan, Created: w.now}
-}
-
 // configure returns the act that gives the database its settings.
-func (w *wantedInstance) configure(label hosted.Label) any {
+func (w wantedInstance) configure(label hosted.Label) any {
 	d := w.details
-	d.Ready, label.PlanID = true, w.plan
+	d.Ready, label.PlanID = true, w.label.PlanID
 	c := configure{label: d.text(label), limit: d.connections(), extensions: w.asked.Extensions}
 	if w.settings.StatementTimeout > 0 {
 		c.timeout = fmt.Sprintf("%ds", w.settings.StatementTimeout)

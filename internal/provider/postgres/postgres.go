@@ -57,10 +57,7 @@ func (p *Provider) Close() {
 
 func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	w, err := p.wanted(ctx, at, in)
-	if err != nil {
-		return nil, err
-	}
-	return w.provision, nil
+	return w.provision, err
 }
 
 func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (decide, error) {
@@ -68,10 +65,7 @@ func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (
 	if err == nil {
 		err = w.movable(in.Former)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return w.update, nil
+	return w.update, err
 }
 
 func (p *Provider) deprovision(ctx context.Context, at *site, in provider.Instance) (decide, error) {
@@ -94,13 +88,10 @@ func (p *Provider) removing(ctx context.Context, at *site, t provider.Tags) deci
 
 func (p *Provider) bind(ctx context.Context, at *site, b provider.Binding) (decide, granted, error) {
 	w, err := p.wantedBinding(b)
-	if err != nil {
-		return nil, nil, err
-	}
-	n := namesOf(w.tags)
+	n := namesOf(w.label.Tags)
 	return w.bind, func(ctx context.Context, now seen) provider.Status {
 		return provider.Status{Grant: w.grant(at.Access, n), Description: p.warn(ctx, at.Server, n, now)}
-	}, nil
+	}, err
 }
 
 // unbind drops the database first if the instance is being deleted: handing over the binding's things in the
