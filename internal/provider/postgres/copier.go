@@ -45,9 +45,6 @@ func (c *copying) hasEnded() (bool, error) {
 	}
 }
 
-// text says how much has been copied.
-func (c *copying) text() string { return fmt.Sprintf("%.1f MB copied", float64(c.bytes.Load())/1e6) }
-
 // Write implements io.Writer: it counts what is copied.
 func (c *copying) Write(b []byte) (int, error) {
 	c.bytes.Add(int64(len(b)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -118,7 +119,7 @@ func (p *Provider) restore(ctx context.Context, s *site, in provider.Instance) e
 	}
 	switch ended, err := one.hasEnded(); {
 	case !ended:
-		return hosted.Wait("Restoring: "+one.text(), restoreAfter)
+		return hosted.Wait(fmt.Sprintf("Restoring: %.1f MB copied", float64(one.bytes.Load())/1e6), restoreAfter)
 	case err != nil:
 		return p.restoreFailed(ctx, err, was)
 	}
@@ -239,11 +240,7 @@ func (p *Provider) Dump(ctx context.Context, in provider.Instance, to io.Writer)
 	}
 	defer s.Leave()
 	t := provider.TagsOf(in)
-	now, err := s.Server.Look(ctx, t)
-	if err == nil {
-		_, err = p.Using(t, whole)(now)
-	}
-	if err != nil {
+	if _, err := s.Run(ctx, t, p.Using(t, whole)); err != nil {
 		return err
 	}
 	return p.copier.save(ctx, s.Access, sidesOf(t, nil)[2], to)
