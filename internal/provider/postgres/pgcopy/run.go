@@ -103,11 +103,15 @@ const endWithin = 5 * time.Second
 func (p *Programs) run(
 	ctx context.Context, name string, args []string, a hosted.Access, l Login, from io.Reader, to io.Writer,
 ) error {
-	dir, env, err := access(a, l)
+	dir, err := os.MkdirTemp("", "longshore-copy-") // mode 0700
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	env, err := access(a, l, dir)
+	if err != nil {
+		return err
+	}
 	said := &head{most: mostSaid}
 	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...)
 	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, env, from, to, said
@@ -124,24 +128,16 @@ func (p *Programs) run(
 	return nil
 }
 
-// access makes a folder, which the caller must remove, and the environment that a program connects with. The
+// access returns the environment that a program connects with, and writes what it refers to into a folder. The
 // password is in a file that only this user may read, because everybody can see a program's arguments.
-func access(a hosted.Access, l Login) (dir string, env []string, err error) {
-	if dir, err = os.MkdirTemp("", "longshore-copy-"); err != nil { // mode 0700
-		return "", nil, err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(dir)
-		}
-	}()
+func access(a hosted.Access, l Login, dir string) (env []string, err error) {
 	pass := filepath.Join(dir, "pass")
 	if err := os.WriteFile(pass, []byte("*:*:*:*:"+l.Password+"\n"), 0o600); err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	env = []string{
-		"PGHOST=" + a.Host, "PGPORT=" + strconv.Itoa(a.Port), "PGUSER=" + l.Login, "PGDATABASE=" + l.Database, "PGPASSFILE=" +
-			pass,
+		"PGHOST=" + a.Host, "PGPORT=" + strconv.Itoa(a.Port), "PGUSER=" + l.Login, "PGDATABASE=" + l.Database,
+		"PGPASSFILE=" + pass,
 		"PGSSLMODE=" + a.TLS.String(), "PGCONNECT_TIMEOUT=10", "PGAPPNAME=longshore copy",
 		"PGOPTIONS=-c statement_timeout=0 -c idle_in_transaction_session_timeout=0 -c search_path=pg_catalog",
 		"PGSERVICEFILE=" + os.DevNull, "HOME=" + dir, "LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin",
@@ -149,7 +145,7 @@ func access(a hosted.Access, l Login) (dir string, env []string, err error) {
 	if a.CA != "" {
 		ca := filepath.Join(dir, "ca")
 		if err := os.WriteFile(ca, []byte(a.CA), 0o600); err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		env = append(env, "PGSSLROOTCERT="+ca)
 	} else if a.TLS == hosted.TLSVerify {
@@ -160,7 +156,7 @@ func access(a hosted.Access, l Login) (dir string, env []string, err error) {
 			env = append(env, name+"="+value)
 		}
 	}
-	return dir, env, nil
+	return env, nil
 }
 
 // A head keeps the first most bytes that are written to it.
