@@ -44,24 +44,26 @@ type emptying struct {
 	time context.Context // ends when the next step has to go on
 }
 
-// empty lends the broker's login the privileges of roles, and lets do empty roles in a transaction that it
-// commits in the end. Any tenant may grant something to another tenant's roles, whose names it can read. Only
-// the grantor can revoke such a grant; anybody else gets a mere warning. So empty also lends the privileges
-// of all roles that own something in the database.
-func (w work) empty(in sqlSession, do func(*emptying) error, roles ...string) error {
-	lent, err := in.texts(`
+// empty lends the broker's login the privileges of roles, and lets do empty roles of a database in a transaction
+// that it commits in the end. Any tenant may grant something to another tenant's roles, whose names it can
+// read. Only the grantor can revoke such a grant; anybody else gets a mere warning. So empty also lends the
+// privileges of all roles that own something in the database.
+func (w work) empty(database string, do func(*emptying) error, roles ...string) error {
+	return w.enter(database, func(in sqlSession) error {
+		lent, err := in.texts(`
 SELECT DISTINCT r.rolname::text FROM pg_shdepend s JOIN pg_roles r ON r.oid = s.refobjid
 WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND s.refclassid = 'pg_authid'::regclass
   AND s.deptype = 'o' AND r.rolname ~ '^ls[ob]' AND EXISTS (SELECT FROM pg_auth_members m JOIN pg_roles k ON k.oid = m.member
     WHERE m.roleid = r.oid AND m.admin_option AND starts_with(k.rolname::text, $1)) ORDER BY 1`, keepersOf(w.broker))
-	if err != nil {
-		return err
-	}
-	lent = distinct(lent, roles)
-	long, cancel := context.WithTimeout(w.ctx, emptyFor)
-	defer cancel()
-	e := &emptying{work: w, in: in, has: lent, time: long}
-	return w.lentIn(in, lent, func() error { return do(e) })
+		if err != nil {
+			return err
+		}
+		lent = distinct(lent, roles)
+		long, cancel := context.WithTimeout(w.ctx, emptyFor)
+		defer cancel()
+		e := &emptying{work: w, in: in, has: lent, time: long}
+		return w.lentIn(in, lent, func() error { return do(e) })
+	})
 }
 
 // distinct returns the names in the lists, each once, sorted.
@@ -115,26 +117,24 @@ func (w work) disownIn(database, heir string, roles ...string) error {
 	if w.seen.owner.exists() {
 		lent = append(lent, w.owner) // bindings have their rights from it
 	}
-	return w.enter(database, func(c sqlSession) error {
-		return w.empty(c, func(e *emptying) error {
-			for _, role := range roles {
-				text := `DROP OWNED BY %1$I`
-				if heir != "" {
-					text = `REASSIGN OWNED BY %1$I TO %2$I; ` + text
-					if err := e.all(role, heir, ownedSchemas, ownedThings); err != nil {
-						return err
-					}
-				}
-				if err := e.close(role); err != nil {
-					return err
-				}
-				if err := c.script(text, role, heir); err != nil {
+	return w.empty(database, func(e *emptying) error {
+		for _, role := range roles {
+			text := `DROP OWNED BY %1$I`
+			if heir != "" {
+				text = `REASSIGN OWNED BY %1$I TO %2$I; ` + text
+				if err := e.all(role, heir, ownedSchemas, ownedThings); err != nil {
 					return err
 				}
 			}
-			return nil
-		}, lent...)
-	})
+			if err := e.close(role); err != nil {
+				return err
+			}
+			if err := e.in.script(text, role, heir); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, lent...)
 }
 
 // strangers revokes what the tenant has granted, in its database, to the roles of other tenants: once the
@@ -147,15 +147,13 @@ WHERE s.dbid = (SELECT oid FROM pg_database WHERE datname = $1) AND s.refclassid
 	if err != nil || len(strangers) == 0 {
 		return err
 	}
-	return w.enter(w.database, func(c sqlSession) error {
-		return w.empty(c, func(e *emptying) error {
-			for _, role := range strangers {
-				if err := e.close(role); err != nil {
-					return err
-				}
+	return w.empty(w.database, func(e *emptying) error {
+		for _, role := range strangers {
+			if err := e.close(role); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 }
 
