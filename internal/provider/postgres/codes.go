@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,24 +15,20 @@ import (
 var (
 	crowded = hosted.Class{Kind: target.Connections, Remedy: "it has no connection left for the broker: raise " +
 		"max_connections, or end sessions"}
-	denied = hosted.Class{Kind: target.Rights, Remedy: "the broker's login, or a keeper of its roles (lsk…), lacks " +
-		"a right: give it what " +
-		"docs/postgres.md says. Where the service lets only some roles set passwords, as by rds.restrict_password_commands, " +
-		"grant rds_password to the keepers"}
+	denied = hosted.Class{Kind: target.Rights, Remedy: "the broker's login, or a keeper of its roles (lsk…), lacks a right: " +
+		"give it what docs/postgres.md says. Where the service lets only some roles set passwords, as by " +
+		"rds.restrict_password_commands, grant rds_password to the keepers"}
 	old = hosted.Class{Kind: target.Rights, Remedy: "it is older than PostgreSQL 16, from which on the broker can " +
 		"work: upgrade it"}
 	// held is for a thing that cannot be dropped because something still depends on it.
-	held = hosted.Class{Kind: target.Held, Remedy: "something in another database hangs on what is to be removed: " +
-		"take CONNECT on all databases from " +
-		"PUBLIC, and drop it there"}
+	held = hosted.Class{Kind: target.Held, Remedy: "something in another database hangs on what is to be removed: take CONNECT " +
+		"on all databases from PUBLIC, and drop it there"}
 	// shut is for a database that accepts no connections.
 	shut = hosted.Class{Kind: target.Held, Remedy: "a database that has to be entered takes no connections: let it " +
 		"(ALTER DATABASE … ALLOW_CONNECTIONS true), or drop it"}
-	noLocks = hosted.Class{Kind: target.Full, Remedy: "its table of locks is full: one session holds most of them, " +
-		"which all share. End " +
-		"that session (SELECT pid, count(*) FROM pg_locks GROUP BY 1 ORDER BY 2 DESC; where nobody can connect any more, by " +
-		"kill on its " +
-		"machine), and raise max_locks_per_transaction"}
+	noLocks = hosted.Class{Kind: target.Full, Remedy: "its table of locks is full: one session holds most of them, which all " +
+		"share. End that session (SELECT pid, count(*) FROM pg_locks GROUP BY 1 ORDER BY 2 DESC; where nobody can connect any " +
+		"more, by kill on its machine), and raise max_locks_per_transaction"}
 )
 
 // classes maps PostgreSQL's error codes to their classes. A key of two or three letters stands for all codes
@@ -83,6 +80,12 @@ func classOf(err error) hosted.Class {
 		return hosted.Busy
 	}
 	return hosted.Other
+}
+
+// coded reports whether a server answered with one of these codes.
+func coded(err error, codes ...string) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains(codes, e.Code)
 }
 
 // ofNoServer returns the class of an error that is not a server's answer.

@@ -3,13 +3,10 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -80,7 +77,7 @@ func (w work) asks(lines []line, args ...string) error {
 		return err
 	}
 	err = w.run(text)
-	if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != undefinedFunction {
+	if !coded(err, undefinedFunction) {
 		return err
 	}
 	for _, keeper := range keepers {

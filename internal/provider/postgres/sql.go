@@ -36,8 +36,7 @@ func (s *sqlServer) Identify(ctx context.Context, broker string, write bool) (no
 		}
 		err := c.row("SELECT identity, epoch, mark FROM "+identityTable(broker)+" WHERE broker = $1", broker).
 			Scan(&now.Identity, &now.Epoch.Count, &now.Epoch.Mark)
-		e, ok := errors.AsType[*pgconn.PgError](err)
-		if errors.Is(err, pgx.ErrNoRows) || ok && (e.Code == "42P01" || e.Code == "3F000") {
+		if errors.Is(err, pgx.ErrNoRows) || coded(err, "42P01", "3F000") {
 			return nil
 		}
 		return err
@@ -85,7 +84,7 @@ func timeline(c sqlSession) (line string, err error) {
 	standby := false
 	err = c.row(`SELECT pg_is_in_recovery(),
   CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END`).Scan(&standby, &line)
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && (e.Code == "42501" || e.Code == "0A000" || e.Code == "42883") {
+	if coded(err, "42501", "0A000", undefinedFunction) {
 		return "", nil
 	}
 	if err == nil && standby {
