@@ -210,8 +210,7 @@ func (p *Provider) checkSource(ctx context.Context, s *site, in provider.Instanc
 		return s.Explain(err)
 	case version > p.copier.Major:
 		return provider.Failf("A database cannot be restored from another one here: the broker's pg_dump is older than the " +
-			"server. " +
-			"Ask the operator of the service to install the server's version.")
+			"server. Ask the operator of the service to install the server's version.")
 	case m.SizeWarning > 0 && size > int64(m.SizeWarning)<<20:
 		return provider.Failf("The database to restore from has %d MB, and the plan is meant for %d MB. Order a larger plan.",
 			size>>20, m.SizeWarning)
