@@ -23,9 +23,8 @@ import (
 type row struct {
 	// build builds the provider. An unavailable error leaves the provider out.
 	build func(e embedding) (wired.Provider, error)
-	// settings checks the provider's settings in the environment; help explains them.
-	settings func(getenv func(string) string) error
-	help     string
+	// help explains the provider's settings in the environment.
+	help string
 }
 
 // An embedding is the input of the embedded broker for building a provider.
@@ -45,22 +44,17 @@ type embedding struct {
 
 // rows returns all providers, by their names in offering files.
 func rows() map[string]row {
-	all := map[string]row{app.ProviderDemo: demoRow(), app.ProviderCloudFormation: cloudformationRow()}
+	all := map[string]row{
+		app.ProviderDemo: {
+			build: func(e embedding) (wired.Provider, error) { return providers.Demo(e.getenv, e.now) },
+			help:  app.EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
+		},
+		app.ProviderCloudFormation: {cloudformationEmbedded, servicesSettings},
+	}
 	for name, s := range servers() {
-		all[name] = s.row()
+		all[name] = row{s.build, s.settings()}
 	}
 	return all
-}
-
-func demoRow() row {
-	return row{
-		build: func(e embedding) (wired.Provider, error) { return providers.Demo(e.getenv, e.now) },
-		settings: func(getenv func(string) string) error {
-			_, err := app.DemoDelay(getenv)
-			return err
-		},
-		help: app.EnvDemoDelay + "\n      how long the demo's asynchronous steps take, such as 500ms; 3s unless set",
-	}
 }
 
 // Help explains the providers' settings in the environment.
@@ -75,10 +69,10 @@ func Help() string {
 
 // checkSettings checks the settings of all providers.
 func checkSettings(getenv func(string) string) error {
-	var problems []error
-	known := rows()
-	for _, name := range providers.Names() {
-		problems = append(problems, known[name].settings(getenv))
+	problems, known := []error{providers.CheckSettings(getenv)}, servers()
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		_, _, err := known[name].access(getenv)
+		problems = append(problems, err)
 	}
 	return errors.Join(problems...)
 }

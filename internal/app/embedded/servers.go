@@ -68,18 +68,11 @@ func (s server) flag() string { return "--" + s.Name }
 // setting returns how messages name the setting that holds the server's address.
 func (s server) setting() string { return fmt.Sprintf("%s (or %s)", s.flag(), s.envURL()) }
 
-func (s server) row() row {
-	return row{
-		build: s.build,
-		settings: func(getenv func(string) string) error {
-			_, _, err := s.access(getenv)
-			_, err2 := s.Secrets(getenv)
-			return errors.Join(err, err2)
-		},
-		help: s.envURL() + ", " + s.envPasswordFile() + "\n" +
-			"      what " + s.flag() + " says, where other users of the machine do not see it, and the\n" +
-			"      file that holds the password, if the URL has none" + s.help,
-	}
+// settings explains the settings of the server.
+func (s server) settings() string {
+	return s.envURL() + ", " + s.envPasswordFile() + "\n" +
+		"      what " + s.flag() + " says, where other users of the machine do not see it, and the\n" +
+		"      file that holds the password, if the URL has none" + s.help
 }
 
 // access reads how the server is reached. From is "" if the provider is not set up, and

@@ -22,23 +22,15 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-func cloudformationRow() row {
-	return row{
-		build: cloudformationEmbedded,
-		settings: func(getenv func(string) string) error {
-			_, err := providers.ReadServices(getenv)
-			return err
-		},
-		help: app.EnvAWS + "\n" +
-			"      true is --aws: AWS services are offered, in the account and the region that\n" +
-			"      the SDK's usual settings lead to (AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL)\n" +
-			"  " + app.EnvAWSTargets + "\n" +
-			"      other accounts, regions and networks, and which plans and platforms use them:\n" +
-			"      JSON, or the path of a file that holds it\n" +
-			"  " + app.EnvAWSEmulated + "\n" +
-			"      true for an emulated AWS that puts no tokens on the events of stacks",
-	}
-}
+// servicesSettings explains the settings of the provider of AWS services.
+const servicesSettings = app.EnvAWS + "\n" +
+	"      true is --aws: AWS services are offered, in the account and the region that\n" +
+	"      the SDK's usual settings lead to (AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL)\n" +
+	"  " + app.EnvAWSTargets + "\n" +
+	"      other accounts, regions and networks, and which plans and platforms use them:\n" +
+	"      JSON, or the path of a file that holds it\n" +
+	"  " + app.EnvAWSEmulated + "\n" +
+	"      true for an emulated AWS that puts no tokens on the events of stacks"
 
 // awsLook is how long the embedded broker tries to reach AWS before it starts without it.
 const awsLook = 20 * time.Second

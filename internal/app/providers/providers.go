@@ -23,11 +23,11 @@ import (
 // A row describes a provider of a stack. The rows of the same name in the packages adapters and
 // embedded, and in infra, hold the rest.
 type row struct {
-	// deployed builds the provider in a function outside of a VPC. Outputs returns the settings
-	// of those functions for an operator's command, as far as the stack's outputs tell them;
-	// nil if the stack does not have the provider.
+	// deployed builds the provider in a function outside of a VPC.
 	deployed func(p deployed.Parts) (wired.Provider, error)
-	outputs  func(said map[string]string) map[string]string
+	// output is the stack's output that tells an operator's command the setting env of those
+	// functions; both are empty for a provider that holds no things.
+	output, env string
 	// inVPC says that the provider may be called inside a VPC. Reach looks up, outside of the
 	// VPC, what is needed to reach the provider's targets; nil if nothing is needed.
 	inVPC bool
@@ -36,19 +36,19 @@ type row struct {
 
 // rows returns all providers, by their names in offering files.
 func rows() map[string]row {
-	all := map[string]row{app.ProviderDemo: demoRow(), app.ProviderCloudFormation: cloudformationRow()}
+	all := map[string]row{
+		app.ProviderDemo: {
+			deployed: func(p deployed.Parts) (wired.Provider, error) { return Demo(p.Getenv, app.Now) },
+			inVPC:    true, // for tests of such calls
+		},
+		app.ProviderCloudFormation: {
+			deployed: cloudformationDeployed, output: outputs.AWSTargets, env: app.EnvAWSTargets,
+		},
+	}
 	for name, s := range Servers() {
-		all[name] = s.row()
+		all[name] = row{deployed: s.deployed, output: outputs.Secrets(name), env: s.EnvSecrets(), inVPC: true, reach: s.reach}
 	}
 	return all
-}
-
-func demoRow() row {
-	return row{
-		deployed: func(p deployed.Parts) (wired.Provider, error) { return Demo(p.Getenv, app.Now) },
-		outputs:  func(map[string]string) map[string]string { return nil }, // the demo holds no things
-		inVPC:    true,                                                     // for tests of such calls
-	}
 }
 
 // Demo wires the demo provider.
@@ -144,9 +144,9 @@ func FromOutputs(stack string, said map[string]string) map[string]string {
 	var has []string
 	known := rows()
 	for _, name := range Names() {
-		if its := known[name].outputs(said); its != nil {
+		if r := known[name]; said[r.output] != "" {
 			has = append(has, name)
-			maps.Copy(set, its)
+			set[r.env] = said[r.output]
 		}
 	}
 	set[app.EnvProviders] = strings.Join(has, ",")

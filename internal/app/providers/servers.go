@@ -10,7 +10,6 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/deployed"
 	"github.com/longshore/longshore/internal/base/advice"
-	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/hosted"
@@ -67,19 +66,6 @@ func (s Server) Secrets(getenv func(string) string) (secrets.ARNs, error) {
 		return nil, nil
 	}
 	return secrets.Parse(s.EnvSecrets(), text)
-}
-
-func (s Server) row() row {
-	return row{
-		deployed: s.deployed,
-		outputs: func(said map[string]string) map[string]string {
-			if all := said[outputs.Secrets(s.Name)]; all != "" {
-				return map[string]string{s.EnvSecrets(): all}
-			}
-			return nil
-		},
-		inVPC: true, reach: s.reach,
-	}
 }
 
 // Outside is a provider on shared servers as a function outside of their VPC sees it: it has

@@ -6,7 +6,6 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/deployed"
-	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation"
@@ -14,18 +13,6 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
-
-func cloudformationRow() row {
-	return row{
-		deployed: cloudformationDeployed,
-		outputs: func(said map[string]string) map[string]string {
-			if targets := said[outputs.AWSTargets]; targets != "" {
-				return map[string]string{app.EnvAWSTargets: targets}
-			}
-			return nil
-		},
-	}
-}
 
 // ServicesSettings are the settings of the provider of AWS services. The SDK's own settings,
 // such as AWS_PROFILE and AWS_REGION, determine the account and identity.
