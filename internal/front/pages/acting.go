@@ -22,11 +22,11 @@ type act struct {
 }
 
 func retry(v *visit, r lifecycle.Record) (acts.Done, error) {
-	attempt, err := strconv.Atoi(v.r.PostFormValue("attempt"))
+	attempt, err := strconv.Atoi(v.PostFormValue("attempt"))
 	if err != nil || attempt < 1 {
 		return acts.Done{}, acts.Refuse("the form is incomplete: open its page again")
 	}
-	return v.Console.Acts.Retry(v.r.Context(), r.Token().String(), attempt)
+	return v.Console.Acts.Retry(v.Context(), r.Token().String(), attempt)
 }
 
 // The acts. actsOn says which of them a record allows.
@@ -53,8 +53,8 @@ var (
 			"After an update or a deletion, the instance may be neither as it was nor as it was to be.",
 		did: "The operation has failed",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
-			message := first(strings.TrimSpace(v.r.PostFormValue("message")), settled)
-			return v.Console.Acts.Settle(v.r.Context(), r.Token().String(), clipped(message))
+			message := first(strings.TrimSpace(v.PostFormValue("message")), settled)
+			return v.Console.Acts.Settle(v.Context(), r.Token().String(), clipped(message))
 		},
 	}
 	actRelease = act{
@@ -63,7 +63,7 @@ var (
 		hurts: "No record explains it, so no platform deletes it: it stays, and costs what it costs, until you delete it.",
 		did:   "Its release has begun",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
-			return v.Console.Acts.Release(v.r.Context(), r.Key)
+			return v.Console.Acts.Release(v.Context(), r.Key)
 		},
 	}
 	actDiscard = act{
@@ -72,7 +72,7 @@ var (
 		hurts: "All data in it is lost. Nothing gives it back. Release it instead if anybody may need it.",
 		did:   "Its deletion has begun",
 		do: func(v *visit, r lifecycle.Record) (acts.Done, error) {
-			return v.Console.Acts.Discard(v.r.Context(), r.Key)
+			return v.Console.Acts.Discard(v.Context(), r.Key)
 		},
 	}
 )
@@ -134,16 +134,16 @@ func (v *visit) asked() (a act, r lifecycle.Record, page g.Node) {
 		return a, r, v.instead(http.StatusForbidden, "This session only reads",
 			"Open the console by the link that `longshore console --act` prints, and do it there.")
 	}
-	token, err := lifecycle.ParseToken(v.r.FormValue("token"))
+	token, err := lifecycle.ParseToken(v.FormValue("token"))
 	if err == nil {
-		r, err = v.Records.Record(v.r.Context(), token.Key, v.now)
+		r, err = v.Records.Record(v.Context(), token.Key, v.now)
 		v.note(err)
 	}
 	if err != nil {
 		return a, r, v.instead(http.StatusNotFound, "There is no such operation", "Open it from one of the lists.")
 	}
 	for _, a := range v.actsOn(r) {
-		if a.name == v.r.FormValue("do") && r.Operation.ID == token.Operation {
+		if a.name == v.FormValue("do") && r.Operation.ID == token.Operation {
 			return a, r, nil
 		}
 	}

@@ -68,7 +68,7 @@ func (s *Server) routeConsole(mux *http.ServeMux) {
 // A visit is one request to the console by a session.
 type visit struct {
 	*Server
-	r      *http.Request
+	*http.Request
 	now    time.Time
 	part   string
 	status int     // of the answer
@@ -81,7 +81,7 @@ type visit struct {
 func (s *Server) visited(part string, show func(*visit) g.Node) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		v := &visit{Server: s, r: r, now: s.Now(), part: part, status: http.StatusOK}
+		v := &visit{Server: s, Request: r, now: s.Now(), part: part, status: http.StatusOK}
 		sees, acting, err := s.roles(r, Scope{Console: true})
 		v.acts = acting != nil
 		switch {
@@ -173,7 +173,7 @@ func once[T any](all []T) func(string) ([]T, string, error) {
 // many entries that an answer is due. A place in the list consists of the cursor of a source's page
 // and the number of its entries to skip. Without takes, the list has all entries.
 func gather[T any](v *visit, read func(cursor string) ([]T, string, error), takes func(T) bool) (rows []T, next string) {
-	skip, cursor, _ := strings.Cut(v.r.URL.Query().Get("at"), ".")
+	skip, cursor, _ := strings.Cut(v.URL.Query().Get("at"), ".")
 	passed, _ := strconv.Atoi(skip) // an invalid place means the first
 	for looked := 0; ; {
 		page, after, err := read(cursor)
@@ -198,7 +198,7 @@ func gather[T any](v *visit, read func(cursor string) ([]T, string, error), take
 // due returns a reader of the records that the reaper is to look at within the given time.
 func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record, string, error) {
 	return func(cursor string) (all []lifecycle.Record, next string, err error) {
-		page, next, err := v.Records.Due(v.r.Context(), v.now.Add(until), cursor)
+		page, next, err := v.Records.Due(v.Context(), v.now.Add(until), cursor)
 		for _, d := range page {
 			if d.Record != nil {
 				all = append(all, *d.Record)
@@ -210,11 +210,11 @@ func (v *visit) due(until time.Duration) func(cursor string) ([]lifecycle.Record
 
 // existing reads a page of the instances that exist, the latest first.
 func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, err error) {
-	keys, next, err := v.Records.Instances(v.r.Context(), "", cursor, mostRows)
+	keys, next, err := v.Records.Instances(v.Context(), "", cursor, mostRows)
 	all, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
 	var reading sync.WaitGroup
 	for n, k := range keys {
-		reading.Go(func() { all[n], unread[n] = v.Records.Record(v.r.Context(), k, v.now) })
+		reading.Go(func() { all[n], unread[n] = v.Records.Record(v.Context(), k, v.now) })
 	}
 	reading.Wait()
 	// The directory may still list deleted instances; former lives have lists of their own.
@@ -225,13 +225,13 @@ func (v *visit) existing(cursor string) (all []lifecycle.Record, next string, er
 // more renders links to the next page of a list, and back to the first.
 func (v *visit) more(next string) g.Node {
 	to := func(place, words string) g.Node {
-		q := v.r.URL.Query()
+		q := v.URL.Query()
 		if q.Del("at"); place != "" {
 			q.Set("at", place)
 		}
 		return link(v.part+"?"+q.Encode(), words)
 	}
-	later := v.r.URL.Query().Get("at") != ""
+	later := v.URL.Query().Get("at") != ""
 	return g.If(later || next != "", h.P(h.Class("pager"), g.If(later, to("", "First page")),
 		g.If(next != "", to(next, "Next page"))))
 }

@@ -19,7 +19,7 @@ func (v *visit) called(r lifecycle.Record) string {
 	if r.IsBinding() {
 		return r.Key.Instance // its names are in the instance's record
 	}
-	return first(v.namesOf(v.r.Context(), r).Instance, r.Key.Instance)
+	return first(v.namesOf(v.Context(), r).Instance, r.Key.Instance)
 }
 
 // named renders a link to the page of an instance.
@@ -67,17 +67,17 @@ func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 	if q.Get("organization")+q.Get("space") == "" {
 		return true
 	}
-	in := v.namesOf(v.r.Context(), r)
+	in := v.namesOf(v.Context(), r)
 	return is("organization", in.Organization, r.Attributes.OrganizationGUID) &&
 		is("space", in.Space, in.Namespace, r.Attributes.SpaceGUID)
 }
 
 func (v *visit) instances() g.Node {
-	q := v.r.URL.Query()
+	q := v.URL.Query()
 	list := listed(v, v.existing, func(r lifecycle.Record) bool { return v.takes(q, r) },
 		[]string{"Instance", "State", "Plan", "Where", "Age"}, "There is no such instance.",
 		func(r lifecycle.Record) []g.Node {
-			in := v.namesOf(v.r.Context(), r)
+			in := v.namesOf(v.Context(), r)
 			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(first(where(in), short(r.Key.Platform))),
 				ago(r.Created, v.now)}
 		})
@@ -146,7 +146,7 @@ func (v *visit) doing(r lifecycle.Record) g.Node {
 }
 
 func (v *visit) operations() g.Node {
-	show := first(v.r.URL.Query().Get("show"), "running")
+	show := first(v.URL.Query().Get("show"), "running")
 	shows := map[string]func(lifecycle.Record) bool{
 		"running": lifecycle.Record.InProgress, "failed": failedForGood,
 		"stuck": func(r lifecycle.Record) bool { return stuck(r, v.now) },
@@ -239,7 +239,7 @@ func (v *visit) offerings() g.Node {
 }
 
 func (v *visit) platforms() g.Node {
-	registry, err := v.Console.Registry(v.r.Context())
+	registry, err := v.Console.Registry(v.Context())
 	v.note(err)
 	heads := []string{"Platform", "State", "Password", "Id", "Logs in at", "Sees"}
 	list := listed(v, once(registry.Platforms), nil, heads, "No platform may log in.",

@@ -12,7 +12,7 @@ import (
 // instance shows the page of an instance with additions for operators: whose it is, where it is,
 // and its operation.
 func (v *visit) instance() g.Node {
-	is, err := v.view(v.r.Context(), keyIn(v.r))
+	is, err := v.view(v.Context(), keyIn(v.Request))
 	if err != nil {
 		v.note(err)
 		v.status = http.StatusServiceUnavailable
@@ -21,10 +21,10 @@ func (v *visit) instance() g.Node {
 	if is.record.State == lifecycle.Absent {
 		return v.instead(http.StatusNotFound, "There is no such instance", "It was deleted, or never was.")
 	}
-	v.refresh(v.r.Context(), is)
+	v.refresh(v.Context(), is)
 	v.busy = is.record.InProgress() || is.awaits()
 	is.who = func(e lifecycle.Entry) string {
-		who, _ := v.Names.Who(v.r.Context(), e)
+		who, _ := v.Names.Who(v.Context(), e)
 		return who
 	}
 	op := is.record.Operation
@@ -55,7 +55,7 @@ func known(name, id string) g.Node {
 
 // platform renders a platform's name and id; only the id if the registry cannot be read.
 func (v *visit) platform(id string) g.Node {
-	registry, err := v.Console.Registry(v.r.Context())
+	registry, err := v.Console.Registry(v.Context())
 	v.note(err)
 	for _, p := range registry.Platforms {
 		if p.ID == id {

@@ -82,9 +82,9 @@ func (v *visit) count() (c count) {
 
 func (v *visit) overview() g.Node {
 	c := v.count()
-	inventory, err := v.Records.Inventory(v.r.Context())
+	inventory, err := v.Records.Inventory(v.Context())
 	v.note(err)
-	reports, err := v.Records.Reports(v.r.Context(), v.now.Add(-lately))
+	reports, err := v.Records.Reports(v.Context(), v.now.Add(-lately))
 	v.note(err)
 	var swept, counted *ledger.Report
 	for i, r := range reports {
