@@ -23,10 +23,7 @@ import (
 // PrefixConsole begins the path of every page of the console.
 const PrefixConsole = "/console"
 
-const (
-	pathOverview     = PrefixConsole + "/overview"
-	pathLeaveConsole = PrefixConsole + "/leave"
-)
+const pathOverview = PrefixConsole + "/overview"
 
 // Console is what the operator's console needs besides what the page of an instance needs. It
 // reads indexes of the records, and never the whole table.
@@ -61,7 +58,9 @@ func (s *Server) routeConsole(mux *http.ServeMux) {
 		mux.HandleFunc("GET "+PrefixConsole+"/"+path, s.visited(path, show))
 	}
 	mux.HandleFunc("POST "+PrefixConsole+"/act", s.visited("act", (*visit).act))
-	mux.HandleFunc("POST "+pathLeaveConsole, s.leaveConsole)
+	mux.HandleFunc("POST "+PrefixConsole+"/leave", func(w http.ResponseWriter, r *http.Request) {
+		s.leave(w, r, Scope{Console: true})
+	})
 	mux.Handle("GET "+PrefixConsole, http.RedirectHandler(pathOverview, http.StatusSeeOther))
 }
 
@@ -88,7 +87,9 @@ func (s *Server) visited(part string, show func(*visit) g.Node) http.HandlerFunc
 		case err != nil:
 			s.fail(w, r, err)
 		case !sees:
-			s.signOn(w, r, Scope{Console: true}, consoleSignIn())
+			s.signOn(w, r, Scope{Console: true}, message("Sign in to see the console",
+				"The console needs a session, which a link opens. Links are valid for 15 minutes, and once. "+
+					"The command line prints one:", example("Command", "longshore console")))
 		default:
 			page := show(v)
 			if err := errors.Join(v.unread...); err != nil {
@@ -97,16 +98,6 @@ func (s *Server) visited(part string, show func(*visit) g.Node) http.HandlerFunc
 			s.show(w, r, v.status, page)
 		}
 	}
-}
-
-// leaveConsole ends the sessions of the console.
-func (s *Server) leaveConsole(w http.ResponseWriter, r *http.Request) {
-	s.end(w, r, Scope{Console: true})
-}
-
-func consoleSignIn() g.Node {
-	return message("Sign in to see the console", "The console needs a session, which a link opens. "+
-		"Links are valid for 15 minutes, and once. The command line prints one:", example("Command", "longshore console"))
 }
 
 // page renders a page of the console; a live page updates itself.

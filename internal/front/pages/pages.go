@@ -18,6 +18,7 @@ import (
 	"time"
 
 	g "maragu.dev/gomponents"
+	h "maragu.dev/gomponents/html"
 
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/catalog"
@@ -79,7 +80,7 @@ func New(o Options) *Server {
 	mux.HandleFunc("POST "+pathOrder, s.order)
 	mux.HandleFunc("GET "+pathEnter, s.enter)
 	mux.HandleFunc("POST "+pathEnter, s.exchange)
-	mux.HandleFunc("POST "+pathLeave, s.leave)
+	mux.HandleFunc("POST "+pathLeave, func(w http.ResponseWriter, r *http.Request) { s.leave(w, r, ScopeOf(keyIn(r))) })
 	mux.HandleFunc("GET "+PathCallback, s.callback)
 	for _, prefix := range []string{Prefix, PrefixConsole} { // each page names them relative to itself
 		mux.HandleFunc("GET "+prefix+"/style.css", asset("text/css; charset=utf-8", style))
@@ -119,12 +120,12 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 
 func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("Cache-Control", "no-store")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("X-Frame-Options", "DENY")
+		all := w.Header()
+		all.Set("Content-Security-Policy", policy)
+		all.Set("Cache-Control", "no-store")
+		all.Set("Referrer-Policy", "no-referrer")
+		all.Set("X-Content-Type-Options", "nosniff")
+		all.Set("X-Frame-Options", "DENY")
 		next.ServeHTTP(w, r)
 	})
 }
@@ -235,7 +236,10 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, of Scope, person s
 // enter asks whether to use a link, so that a program that follows links by itself, such as a
 // chat's preview, does not use it up.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) {
-	s.show(w, r, http.StatusOK, enterPage(r.URL.Query().Get("link")))
+	s.show(w, r, http.StatusOK, message("Open the dashboard", "The link can be used once, within 15 minutes after it was made.",
+		h.Form(h.Method("post"), h.Action("enter"), h.Data("enter", ""),
+			h.Input(h.Type("hidden"), h.Name("link"), h.Value(r.URL.Query().Get("link"))),
+			h.Button(h.Class("primary"), h.Type("submit"), g.Text("Open")))))
 }
 
 // maxForm bounds a form, in bytes.
@@ -246,34 +250,30 @@ const maxForm = 16 << 10
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	link, err := s.Keys.link(r.Context(), r.PostFormValue("link"))
-	spent := false
-	switch {
-	case errors.Is(err, errToken), err == nil && !s.Now().Before(link.Until):
-		spent = true
-	case err == nil:
+	if err == nil && !s.Now().Before(link.Until) {
+		err = errToken
+	}
+	if err == nil {
 		err = s.Records.Commit(r.Context(), ledger.Put(ledger.UsedLink{ID: link.ID, Expires: link.Until}))
-		spent = errors.Is(err, ledger.ErrConflict)
 	}
 	switch {
-	case spent:
-		s.show(w, r, http.StatusForbidden, spentPage())
-		return
+	case errors.Is(err, errToken), errors.Is(err, ledger.ErrConflict):
+		s.show(w, r, http.StatusForbidden, message("This link cannot be used", "It was used before, or its 15 minutes are over. "+
+			"Ask for another one: `longshore dashboard` prints it."))
 	case err != nil:
 		s.fail(w, r, err)
-		return
+	default:
+		s.open(w, r, link.Scope, "")
 	}
-	s.open(w, r, link.Scope, "")
 }
 
-// leave ends the sessions of an instance.
-func (s *Server) leave(w http.ResponseWriter, r *http.Request) { s.end(w, r, ScopeOf(keyIn(r))) }
-
-// end ends the sessions of a scope, including the session that acts.
-func (s *Server) end(w http.ResponseWriter, r *http.Request, of Scope) {
+// leave ends the sessions of a scope, including the session that acts.
+func (s *Server) leave(w http.ResponseWriter, r *http.Request, of Scope) {
 	for _, of.Acts = range []bool{false, true} {
 		http.SetCookie(w, cookie(cookieName(of.sum()), "", -1))
 	}
-	s.show(w, r, http.StatusOK, leftPage())
+	s.show(w, r, http.StatusOK, message("You are signed out",
+		"Nobody can see the instance from this browser any more, until you open another link."))
 }
 
 // cookie makes a cookie that is Lax: a Strict one would not be sent when a platform's own page

@@ -61,22 +61,6 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-func enterPage(link string) g.Node {
-	return message("Open the dashboard", "The link can be used once, within 15 minutes after it was made.",
-		h.Form(h.Method("post"), h.Action("enter"), h.Data("enter", ""),
-			h.Input(h.Type("hidden"), h.Name("link"), h.Value(link)),
-			h.Button(h.Class("primary"), h.Type("submit"), g.Text("Open"))))
-}
-
-func spentPage() g.Node {
-	return message("This link cannot be used", "It was used before, or its 15 minutes are over. "+
-		"Ask for another one: `longshore dashboard` prints it.")
-}
-
-func leftPage() g.Node {
-	return message("You are signed out", "Nobody can see the instance from this browser any more, until you open another link.")
-}
-
 // section renders a part of a page under a heading.
 func section(id, title string, body ...g.Node) g.Node {
 	return h.Section(h.ID(id), h.Aria("labelledby", id+"-title"), h.H2(h.ID(id+"-title"), g.Text(title)), g.Group(body))
