@@ -83,12 +83,13 @@ func without(
 			once = append(once, name)
 		}
 	}
-	known, live := recorded(ctx, ledger.New(f.Records, app.NewID), once, log)
+	live := recorded(ctx, ledger.New(f.Records, app.NewID), once, log)
 	for _, name := range slices.Sorted(maps.Keys(why)) {
-		if known[name] {
+		has, known := live[name]
+		if known {
 			providers[name] = wired.Of(absent{why[name]})
 		}
-		if live[name] {
+		if has {
 			log.Warn("a provider that has instances is missing: operations on them wait",
 				"provider", name, "error", why[name])
 			continue
@@ -101,12 +102,12 @@ func without(
 	return offered.Without(hidden)
 }
 
-// recorded returns the providers that a record names, and those that have an instance. If a
-// record cannot be read, all names count as both.
-func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *slog.Logger) (known, live map[string]bool) {
-	known, live = map[string]bool{}, map[string]bool{}
+// recorded returns the providers that a record names, each with whether it has an instance. If a
+// record cannot be read, all names count as providers that have.
+func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *slog.Logger) map[string]bool {
+	live := map[string]bool{}
 	if names == nil {
-		return known, live
+		return live
 	}
 	for r, err := range paging.All(ctx, func(ctx context.Context, cursor string) ([]lifecycle.Record, string, error) {
 		page, next, err := records.ScanPage(ctx, cursor)
@@ -115,12 +116,11 @@ func recorded(ctx context.Context, records *ledger.Ledger, names []string, log *
 		if err != nil {
 			log.Error("a record cannot be read: each provider that was used is taken to have instances", "error", err)
 			for _, name := range names {
-				known[name], live[name] = true, true
+				live[name] = true
 			}
 			continue
 		}
-		known[r.Provider] = true
 		live[r.Provider] = live[r.Provider] || r.Exists()
 	}
-	return known, live
+	return live
 }
