@@ -39,13 +39,10 @@ const answerTime = time.Second
 func New(next http.Handler, log *slog.Logger) Handler {
 	adapter := httpadapter.New(next)
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (response events.APIGatewayProxyResponse, _ error) {
-		refuse := func(status int, description string) events.APIGatewayProxyResponse {
-			return refusal(event, status, description)
-		}
 		defer func() {
 			if p := recover(); p != nil {
 				_ = logs.Panicked(ctx, log, p)
-				response = refuse(http.StatusInternalServerError, "The service broker met an internal error.")
+				response = refusal(event, http.StatusInternalServerError, "The service broker met an internal error.")
 			}
 		}()
 		if deadline, ok := ctx.Deadline(); ok {
@@ -56,12 +53,12 @@ func New(next http.Handler, log *slog.Logger) Handler {
 		base, path := split(event)
 		path, problem := escaped(path)
 		if problem != "" {
-			return refuse(http.StatusBadRequest, problem), nil
+			return refusal(event, http.StatusBadRequest, problem), nil
 		}
 		event.Path = path
 		// A method that net/http cannot carry would end in an adapter error.
 		if !isToken(event.HTTPMethod) {
-			return refuse(http.StatusBadRequest, "The request has no valid method."), nil
+			return refusal(event, http.StatusBadRequest, "The request has no valid method."), nil
 		}
 		if domain := event.RequestContext.DomainName; domain != "" {
 			ctx = osb.WithOrigin(ctx, "https://"+domain+base)
@@ -73,7 +70,7 @@ func New(next http.Handler, log *slog.Logger) Handler {
 		if err != nil {
 			// The cause may quote the path or the body.
 			log.Error("event could not be turned into a request")
-			return refuse(http.StatusBadRequest, "The request could not be read."), nil
+			return refusal(event, http.StatusBadRequest, "The request could not be read."), nil
 		}
 		// The answer to a HEAD has a Content-Length; the gateway counts the bytes of bodies itself.
 		delete(response.MultiValueHeaders, "Content-Length")
