@@ -77,7 +77,7 @@ func (v *visit) bills() (all []bill, whole bool) {
 		b := by[key]
 		b.instances++
 		var price prices
-		if _, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID); known {
+		if _, p, known := v.planned(r); known {
 			price = pricesOf(p.Metadata)
 		}
 		if len(price) == 0 {

@@ -85,7 +85,7 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 	}
 	v.facts = v.facts.Of(v.record)
 	v.samples = s.Samples[v.record.Provider]
-	v.offering, v.plan, v.known = s.Plans.Plan(v.record.Attributes.ServiceID, v.record.Attributes.PlanID)
+	v.offering, v.plan, v.known = s.planned(v.record)
 	// Entries of an earlier life of the id are left out: that life may have been in another space.
 	v.history = slices.DeleteFunc(v.history, func(e lifecycle.Entry) bool { return e.Incarnation != v.record.Incarnation })
 	v.names = s.namesOf(ctx, v.record)
@@ -93,6 +93,11 @@ func (s *Server) view(ctx context.Context, k lifecycle.Key) (*view, error) {
 		v.bindings, v.more = v.bindings[:mostBindings], true
 	}
 	return v, nil
+}
+
+// planned returns the offering and the plan of an instance; false if the plan has left the catalog.
+func (s *Server) planned(r lifecycle.Record) (catalog.Offering, catalog.Plan, bool) {
+	return s.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
 }
 
 // namesOf decrypts the names of an instance; it returns none if they cannot be read.
@@ -130,13 +135,8 @@ func (v *view) head() g.Node {
 }
 
 // present returns the texts that are not empty.
-func present(texts ...string) (out []string) {
-	for _, t := range texts {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return out
+func present(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(t string) bool { return t == "" })
 }
 
 // kinds has the words for operations: the noun, an operation in progress, one that has succeeded,

@@ -29,7 +29,7 @@ func (v *visit) named(r lifecycle.Record) g.Node {
 
 // planOf returns the names of a record's offering and plan.
 func (v *visit) planOf(r lifecycle.Record) string {
-	o, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+	o, p, known := v.planned(r)
 	if !known {
 		return "a plan that is not offered any more"
 	}
@@ -53,7 +53,7 @@ func (v *visit) takes(q url.Values, r lifecycle.Record) bool {
 		return asked == "" || slices.ContainsFunc(values, func(has string) bool { return strings.EqualFold(asked, has) })
 	}
 	var service, plan string
-	if o, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID); known {
+	if o, p, known := v.planned(r); known {
 		service, plan = o.Name, p.Name
 	}
 	for _, a := range ages {
@@ -170,11 +170,11 @@ func (v *visit) operations() g.Node {
 
 func (v *visit) upgrades() g.Node {
 	list := listed(v, v.existing, func(r lifecycle.Record) bool {
-		_, p, known := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+		_, p, known := v.planned(r)
 		return known && behind(r, p)
 	}, []string{"Instance", "State", "Plan", "Has", "Can have"},
 		"Every instance has the version of its plan.", func(r lifecycle.Record) []g.Node {
-			_, p, _ := v.Plans.Plan(r.Attributes.ServiceID, r.Attributes.PlanID)
+			_, p, _ := v.planned(r)
 			has := first(short(r.Attributes.MaintenanceVersion), "none")
 			return []g.Node{v.named(r), stateOf(r), text(v.planOf(r)), text(has), text(short(p.MaintenanceInfo.Version))}
 		})
