@@ -4,6 +4,7 @@
 package signon
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -43,8 +44,7 @@ var (
 type Finder struct {
 	Now func() time.Time
 
-	mu    sync.Mutex
-	found map[string]place
+	found sync.Map // holds each place, by its key
 }
 
 // A place is the location of a login.
@@ -108,11 +108,8 @@ func client(hosts []string) *http.Client {
 
 // at returns a place that is remembered, or looks for it.
 func (f *Finder) at(ctx context.Context, key string, look func(context.Context) (place, error)) (place, error) {
-	f.mu.Lock()
-	p, ok := f.found[key]
-	f.mu.Unlock()
-	if ok && f.Now().Before(p.until) {
-		return p, nil
+	if kept, ok := f.found.Load(key); ok && f.Now().Before(kept.(place).until) {
+		return kept.(place), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -121,12 +118,7 @@ func (f *Finder) at(ctx context.Context, key string, look func(context.Context) 
 		return p, fmt.Errorf("%w: %w", ErrDown, err)
 	}
 	p.until = f.Now().Add(keep)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.found == nil {
-		f.found = map[string]place{}
-	}
-	f.found[key] = p
+	f.found.Store(key, p)
 	return p, nil
 }
 
@@ -177,10 +169,7 @@ func uaaOf(ctx context.Context, hosts []string, api string) (place, error) {
 		return place{}, fmt.Errorf("asking Cloud Controller for its UAA: %w", err)
 	}
 	uaa := root.Links.UAA.Href
-	login := root.Links.Login.Href
-	if login == "" {
-		login = uaa
-	}
+	login := cmp.Or(root.Links.Login.Href, uaa)
 	for _, address := range []string{uaa, login} {
 		if origin, err := platforms.Origin(address); err != nil || !slices.Contains(hosts, origin) {
 			return place{}, fmt.Errorf("the API names %q, which is not listed for this platform", address)
