@@ -85,7 +85,6 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 	if err != nil {
 		return nil, err
 	}
-	now := b.folder.Now
 	if err := b.wire(s, offered); err != nil {
 		return nil, err
 	}
@@ -94,7 +93,7 @@ func Open(s Settings, offered *catalog.Catalog, log *slog.Logger) (_ *Broker, er
 			closeAll(b.providers)
 		}
 	}()
-	records := ledger.New(b.folder.Records, app.NewID)
+	records, now := ledger.New(b.folder.Records, app.NewID), b.folder.Now
 	steps := worker.New(worker.Options{
 		Records: records, Vault: b.folder.Vault, Plans: b.offered, Providers: b.providers,
 		Now: now, NewID: app.NewID, Log: log, Metrics: b.Metrics, HardTimeout: hardTimeout,

@@ -59,9 +59,9 @@ func New(o Options) http.Handler {
 	return With(osb.Options{
 		Broker: broker.New(broker.Options{
 			Identity: o.Identity, Records: o.Records, Catalog: o.Catalog, Vault: o.Vault, Table: losable, Engine: o.Engine,
-			Now: o.Now, NewID: app.NewID, NewSecret: app.NewSecret, Dashboard: dashboard(o.Origin), Log: o.Log, Metrics: o.Metrics,
-			SynchronousWait: wired.DefaultWait, Waits: app.Waits, OperationTimeout: app.OperationTimeout,
-			MinRetryAfter: o.RetryAfter.Min, MaxRetryAfter: o.RetryAfter.Max,
+			Now: o.Now, NewID: app.NewID, NewSecret: app.NewSecret, Dashboard: dashboard(o.Origin),
+			Log: o.Log, Metrics: o.Metrics, SynchronousWait: wired.DefaultWait, Waits: app.Waits,
+			OperationTimeout: app.OperationTimeout, MinRetryAfter: o.RetryAfter.Min, MaxRetryAfter: o.RetryAfter.Max,
 		}),
 		Platforms: o.Platforms, Throttle: rates.New(o.PlatformRate, o.Now), Offerings: o.Catalog.Offerings,
 		Now: o.Now, NewID: app.NewID, Log: o.Log, Metrics: o.Metrics,
