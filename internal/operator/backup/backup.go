@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -38,8 +39,8 @@ type Folder struct {
 	// Quiet calls f while only the users of databases change anything in the folder or on the
 	// server, and returns the error of f.
 	Quiet func(f func() error) error
-	// Leaves reports whether a name in the folder is left out. Names that begin with a dot are always left out.
-	Leaves func(name string) bool
+	// Without are the names in the folder that are left out. Names that begin with a dot are always left out.
+	Without []string
 	// Server is the server that runs in the folder; nil if none runs.
 	Server *Server
 }
@@ -130,8 +131,9 @@ func (f Folder) quiet(to *archive) error {
 	if err := to.file(records, f.Records); err != nil {
 		return err
 	}
-	return to.walk(".", func(name string, _ fs.DirEntry) bool {
-		return name == f.Records || strings.HasPrefix(name, ".") || f.Leaves(name) || f.Server != nil && name == f.Server.Data
+	return to.walk(".", func(name string) bool {
+		return name == f.Records || strings.HasPrefix(name, ".") || slices.Contains(f.Without, name) ||
+			f.Server != nil && name == f.Server.Data
 	})
 }
 
@@ -158,7 +160,7 @@ func (a *archive) append(other io.Reader) error {
 
 // walk adds the files and folders below a path. It leaves out whatever leave reports, with
 // everything below, and files that disappear meanwhile.
-func (a *archive) walk(name string, leave func(name string, d fs.DirEntry) bool) error {
+func (a *archive) walk(name string, leave func(name string) bool) error {
 	return filepath.WalkDir(filepath.Join(a.dir, name), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -173,7 +175,7 @@ func (a *archive) walk(name string, leave func(name string, d fs.DirEntry) bool)
 		switch {
 		case err != nil:
 			return err
-		case below != "." && leave(below, d):
+		case below != "." && leave(below):
 			if d.IsDir() {
 				return fs.SkipDir
 			}

@@ -37,7 +37,12 @@ func File(path string, write func(io.Writer) error) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return fail("cannot be written", "name one that can", err)
 	}
-	dir, err := os.Open(filepath.Dir(path))
+	return Sync(filepath.Dir(path))
+}
+
+// Sync flushes the names of a folder's files to the disk.
+func Sync(path string) error {
+	dir, err := os.Open(path)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,7 +75,7 @@ func beginServer(ctx context.Context, s Server, to *archive) (_ *serverCopy, err
 // files adds the server's files, without its log of changes and without the files that are of no
 // use to another process: the same that pg_basebackup leaves out.
 func (c *serverCopy) files() error {
-	return c.archive.walk(c.data, func(name string, d fs.DirEntry) bool {
+	return c.archive.walk(c.data, func(name string) bool {
 		below, err := filepath.Rel(c.data, name)
 		if err != nil || below == "." {
 			return false

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"github.com/longshore/longshore/internal/operator/backup"
 )
 
 // writeJSON writes a file of a data folder with mode 0600. After a crash, the file is either complete or absent.
@@ -26,14 +28,5 @@ func writeJSON(path string, v any) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder flushes the names of a folder's files to the disk.
-func syncFolder(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return backup.Sync(filepath.Dir(path))
 }

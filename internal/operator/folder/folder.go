@@ -236,8 +236,6 @@ func Control(dir string) string { return filepath.Join(dir, fileControl) }
 func (f *Folder) Backup(ctx context.Context, hold func(func() error) error, server *backup.Server, to io.Writer) error {
 	return backup.Folder{
 		Dir: f.Dir, Records: fileRecords, Snapshot: f.Records.Snapshot, Quiet: hold, Server: server,
-		Leaves: func(name string) bool {
-			return name == fileLock || name == fileControl || name == fileCredentials+".lock"
-		},
+		Without: []string{fileLock, fileControl, fileCredentials + ".lock"},
 	}.Write(ctx, to)
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
@@ -51,7 +52,7 @@ func (f *Folder) salvageRecords() error {
 	if err := os.Rename(f.Path(fileSalvaged), f.Path(fileRecords)); err != nil {
 		return err
 	}
-	if err := syncFolder(f.Dir); err != nil {
+	if err := backup.Sync(f.Dir); err != nil {
 		return err
 	}
 	return f.openRecords()
