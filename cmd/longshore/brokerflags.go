@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 // brokerFlags are the flags shared by the commands that talk to any broker.
@@ -113,11 +114,12 @@ func oneURL(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// minorOf returns the minor version of a version of the API, 2.oldest to 2.newest.
-func minorOf(version string, oldest, newest int) (int, error) {
-	minor, err := strconv.Atoi(strings.TrimPrefix(version, "2."))
-	if !strings.HasPrefix(version, "2.") || err != nil || minor < oldest || minor > newest {
-		return 0, &usageError{fmt.Sprintf("--api-version is 2.%d to 2.%d, not %q", oldest, newest, version)}
+// minor returns the minor version of the API to speak, at most newest.
+func (g *brokerFlags) minor(newest int) (int, error) {
+	digits, isTwo := strings.CutPrefix(g.version, "2.")
+	minor, err := strconv.Atoi(digits)
+	if !isTwo || err != nil || minor < conformance.OldestMinor || minor > newest {
+		return 0, &usageError{fmt.Sprintf("--api-version is 2.%d to 2.%d, not %q", conformance.OldestMinor, newest, g.version)}
 	}
 	return minor, nil
 }

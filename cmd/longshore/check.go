@@ -22,6 +22,7 @@ var errNotConform = errors.New("the check has failed")
 
 // A checking is one run of `longshore check`.
 type checking struct {
+	brokerFlags
 	target  conformance.Target
 	options conformance.Options
 	write   report.Writer
@@ -30,8 +31,7 @@ type checking struct {
 }
 
 func newCheck(getenv func(string) string) *cobra.Command {
-	g := brokerFlags{getenv: getenv}
-	k := checking{options: conformance.Options{Now: time.Now}}
+	k := checking{brokerFlags: brokerFlags{getenv: getenv}, options: conformance.Options{Now: time.Now}}
 	c := &cobra.Command{
 		Use: "check URL", Short: "Ask any broker whether it keeps to the Open Service Broker API", Args: oneURL,
 		Long: `Ask any broker whether it keeps to the Open Service Broker API. It makes instances
@@ -41,7 +41,7 @@ something failed, and 2 if it could not be asked.`,
   longshore check https://broker.example.com --username broker --plan small --level MUST
   longshore check --list --only '^PROV'`,
 	}
-	g.flags(c, "2."+strconv.Itoa(conformance.NewestMinor))
+	k.flags(c, "2."+strconv.Itoa(conformance.NewestMinor))
 	f := c.Flags()
 	var format, level string
 	choose(c, &format, "output,o", "text", "`FORMAT` of the report: text, json or junit", "text", "json", "junit")
@@ -56,11 +56,10 @@ something failed, and 2 if it could not be asked.`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		k.write = report.Formats[format]
 		k.options.Level, _ = conformance.ParseLevel(level)
-		k, err := k.complete(g, args, *only)
-		switch {
-		case err != nil:
+		if err := k.complete(args, *only); err != nil {
 			return err
-		case k.list:
+		}
+		if k.list {
 			listCases(c.OutOrStdout(), k.options)
 			return nil
 		}
@@ -106,26 +105,26 @@ func (c checking) deliver(out io.Writer, result conformance.Report) error {
 }
 
 // complete reads the flags, and refuses values that make no sense.
-func (k checking) complete(g brokerFlags, args []string, only string) (_ checking, err error) {
+func (k *checking) complete(args []string, only string) (err error) {
 	if only != "" {
 		if k.options.Only, err = regexp.Compile(only); err != nil {
-			return k, &usageError{fmt.Sprintf("--only is not a regular expression: %v", err)}
+			return &usageError{fmt.Sprintf("--only is not a regular expression: %v", err)}
 		}
 	}
-	if k.options.Minor, err = minorOf(g.version, conformance.OldestMinor, conformance.NewestMinor); err != nil {
-		return k, err
+	if k.options.Minor, err = k.minor(conformance.NewestMinor); err != nil {
+		return err
 	}
-	if k.options.Parallel < 1 || g.timeout <= 0 {
-		return k, &usageError{"--jobs and --timeout must be above zero"}
+	if k.options.Parallel < 1 || k.timeout <= 0 {
+		return &usageError{"--jobs and --timeout must be above zero"}
 	}
-	k.options.Parameters, k.options.BindParameters = g.parameters, g.bindParameters
-	k.options.Service, k.options.Plan, k.options.OperationTimeout = g.service, g.plan, g.timeout
+	k.options.Parameters, k.options.BindParameters = k.parameters, k.bindParameters
+	k.options.Service, k.options.Plan, k.options.OperationTimeout = k.service, k.plan, k.timeout
 	if k.list && len(args) == 0 {
-		return k, nil
+		return nil
 	}
-	k.target = conformance.Target{Username: g.username, Password: g.password}
-	k.target.URL, err = g.broker("check", args)
-	return k, err
+	k.target = conformance.Target{Username: k.username, Password: k.password}
+	k.target.URL, err = k.broker("check", args)
+	return err
 }
 
 // listCases prints the cases that would run.

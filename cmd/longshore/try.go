@@ -22,21 +22,19 @@ var errTryFailed = errors.New("the trial has failed")
 
 // A trial is the flags of `longshore try`.
 type trial struct {
-	client                     *cloudcontroller.Client
-	service, plan              string
-	parameters, bindParameters map[string]any
-	bind, key, keep            bool
-	transcript                 string
+	brokerFlags
+	client          *cloudcontroller.Client
+	bind, key, keep bool
+	transcript      string
 }
 
 func newTry(getenv func(string) string) *cobra.Command {
-	g := brokerFlags{getenv: getenv}
 	client := &cloudcontroller.Client{
 		HTTP: cloudcontroller.HTTP(nil), Now: time.Now, Sleep: waiting.For, NewID: app.NewUUID, UserID: app.NewUUID(),
 		// The trial deletes orphans itself; the client would go on trying for 34 hours.
 		KeepOrphans: true,
 	}
-	t := trial{client: client}
+	t := trial{brokerFlags: brokerFlags{getenv: getenv}, client: client}
 	c := &cobra.Command{
 		Use: "try URL", Short: "Live one life with any broker, as Cloud Controller would", Args: oneURL,
 		Long: `Live one life with any broker, as Cloud Controller would: make an instance, bind
@@ -45,7 +43,7 @@ left, 1 if something failed, and 2 if the broker could not be asked.`,
 		Example: `  longshore try https://broker.example.com --username broker
   longshore try https://broker.example.com --username broker --service postgres --plan small --parameters '{"size":1}'`,
 	}
-	g.flags(c, "2."+strconv.Itoa(cloudcontroller.NewestMinor))
+	t.flags(c, "2."+strconv.Itoa(cloudcontroller.NewestMinor))
 	f := c.Flags()
 	f.BoolVar(&t.bind, "bind", true, "make a binding; --bind=false makes none")
 	f.BoolVar(&t.key, "key", false, "a binding for no application, as cf create-service-key makes it")
@@ -53,8 +51,7 @@ left, 1 if something failed, and 2 if the broker could not be asked.`,
 	f.StringVar(&t.transcript, "transcript", "", "`FILE` for each exchange; - is standard output")
 	f.DurationVar(&client.MinInterval, "interval", time.Second, "shortest `DURATION` between two polls")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		t, err := t.complete(g, args)
-		if err != nil {
+		if err := t.complete(args); err != nil {
 			return err
 		}
 		return try(c.Context(), t, c.OutOrStdout(), c.ErrOrStderr())
@@ -82,22 +79,19 @@ func try(ctx context.Context, t trial, out, diagnostics io.Writer) (err error) {
 }
 
 // complete reads the flags, and refuses values that make no sense.
-func (t trial) complete(g brokerFlags, args []string) (_ trial, err error) {
+func (t trial) complete(args []string) (err error) {
 	c := t.client
-	if c.APIVersion, err = minorOf(g.version, oldestMinor, cloudcontroller.NewestMinor); err != nil {
-		return t, err
+	if c.APIVersion, err = t.minor(cloudcontroller.NewestMinor); err != nil {
+		return err
 	}
-	if g.timeout <= 0 || c.MinInterval <= 0 {
-		return t, &usageError{"--timeout and --interval must be above zero"}
+	if t.timeout <= 0 || c.MinInterval <= 0 {
+		return &usageError{"--timeout and --interval must be above zero"}
 	}
-	t.service, t.plan, t.parameters, t.bindParameters, c.PollLimit = g.service, g.plan, g.parameters, g.bindParameters, g.timeout
-	c.Credential = cloudcontroller.Credential{Username: g.username, Password: g.password}
-	c.URL, err = g.broker("try", args)
-	return t, err
+	c.PollLimit = t.timeout
+	c.Credential = cloudcontroller.Credential{Username: t.username, Password: t.password}
+	c.URL, err = t.broker("try", args)
+	return err
 }
-
-// oldestMinor is the oldest minor version that a trial may speak.
-const oldestMinor = 9
 
 // transcribe writes the transcript, with one paragraph for each exchange.
 func transcribe(out io.Writer, exchanges []cloudcontroller.Exchange) error {

@@ -266,7 +266,7 @@ func TestTryChoosesAPlan(t *testing.T) {
 		"Elsewhere":    {"", "huge", "huge"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &life{trial: trial{service: c.service, plan: c.plan}}
+			l := &life{trial: trial{brokerFlags: brokerFlags{service: c.service, plan: c.plan}}}
 			if err := l.choose(offered); err != nil || l.plan.Name != c.want {
 				t.Errorf("%q, %v", l.plan.Name, err)
 			}
