@@ -22,9 +22,7 @@ func newCatalog() *cobra.Command {
 }
 
 // offeringsFolder completes an argument with the names of folders.
-func offeringsFolder(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
+var offeringsFolder = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
 func newCatalogNew() *cobra.Command {
 	var aws bool

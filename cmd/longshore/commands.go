@@ -75,20 +75,21 @@ Settings from the environment:
 			return serve(c.Context(), s, getenv, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8080", "where to listen, `HOST:PORT`")
-	c.Flags().StringVar(&s.Origin, "origin", "", "`URL` at which browsers reach the broker, such as https://broker.example.com; "+
+	f := c.Flags()
+	f.StringVar(&s.Listen, "listen", "127.0.0.1:8080", "where to listen, `HOST:PORT`")
+	f.StringVar(&s.Origin, "origin", "", "`URL` at which browsers reach the broker, such as https://broker.example.com; "+
 		"unless given, the address that it listens on")
-	c.Flags().StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
-	c.Flags().StringVar(&s.own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
+	f.StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
+	f.StringVar(&s.own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
 	folders(c, "data", "offerings")
-	c.Flags().StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate and its chain, for HTTPS; "+
+	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate and its chain, for HTTPS; "+
 		"read again once it has changed")
-	c.Flags().StringVar(&s.key, "tls-key", "", "`FILE` with the key of --tls-cert")
-	c.Flags().StringVar(&s.operate, "operate", "", "answer monitoring at http://`HOST:PORT`/metrics, without a login")
+	f.StringVar(&s.key, "tls-key", "", "`FILE` with the key of --tls-cert")
+	f.StringVar(&s.operate, "operate", "", "answer monitoring at http://`HOST:PORT`/metrics, without a login")
 	choose(c, &s.format, "log-format", "text", "`FORMAT` of the log: text or json", "text", "json")
 	choose(c, &s.leastOf, "log-level", "info", "`LEVEL` of what is logged, and above: debug, info, warn or error",
 		"debug", "info", "warn", "error")
-	c.Flags().BoolVar(&s.AWS, "aws", false, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead")
+	f.BoolVar(&s.AWS, "aws", false, "offer AWS services, where AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL lead")
 	s.Servers = map[string]string{}
 	hostedFlags(c, s.Servers, "")
 	return c
