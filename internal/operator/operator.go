@@ -30,7 +30,7 @@ type Options struct {
 	Catalog func(serviceID, planID string) (catalog.Offering, catalog.Plan, bool)
 	// ServiceOf finds the offering of a plan.
 	ServiceOf func(planID string) (serviceID string, found bool)
-	// Platforms are the names of the platforms, by their ids.
+	// Platforms are the names of the platforms, by their ids; nil with an error.
 	Platforms func(ctx context.Context) (map[string]string, error)
 	// Names return the names of a thing on its server or in its account, by provider.
 	Names map[string]func(provider.Tags) []string

@@ -17,16 +17,18 @@ import (
 // derives. Owner reads all records.
 func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 	name = named(name)
-	living := func(ctx context.Context, name string) (Row, error) { return c.ofRecord(ctx, name, true) }
-	for _, look := range []func(context.Context, string) (Row, error){living, c.ofLabel, c.ofTombstone} {
-		row, err := look(ctx, name)
-		if err != nil || row.Instance != "" {
-			row.PlatformName = c.known(ctx)[row.Platform]
-			return row, err
-		}
+	row, err := c.ofRecord(ctx, name, true)
+	if err == nil && row.Instance == "" {
+		row, err = c.ofLabel(ctx, name)
 	}
-	return Row{}, refuse("nothing of this broker is called %q: it is another broker's, somebody else's, or deleted and forgotten",
-		name)
+	if err == nil && row.Instance == "" {
+		row, err = c.ofRecord(ctx, name, false)
+	}
+	if err == nil && row.Instance == "" {
+		err = refuse("nothing of this broker is called %q: it is another broker's, somebody else's, or deleted and forgotten", name)
+	}
+	row.PlatformName = c.known(ctx)[row.Platform]
+	return row, err
 }
 
 // named reduces a name as engines and AWS write it to the name itself: it removes the rest of an
@@ -45,14 +47,6 @@ func named(text string) string {
 	return strings.Trim(text, "\"`")
 }
 
-func (c *Console) ofTombstone(ctx context.Context, name string) (Row, error) {
-	row, err := c.ofRecord(ctx, name, false)
-	if row.Instance != "" {
-		row.Note += "; what was undeleted from it may have this name, too"
-	}
-	return row, err
-}
-
 // ofRecord looks among the names that derive from records, either of what exists or of what is deleted.
 func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, error) {
 	var unread []error
@@ -61,6 +55,9 @@ func (c *Console) ofRecord(ctx context.Context, name string, exists bool) (Row, 
 			unread = append(unread, err)
 		} else if r.Exists() == exists && slices.Contains(c.made(r), name) {
 			row := c.row(r)
+			if !exists {
+				row.Note += "; what was undeleted from it may have this name, too"
+			}
 			c.openName(ctx, &row)
 			return row, nil
 		}

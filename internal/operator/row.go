@@ -154,10 +154,7 @@ func (c *Console) known(ctx context.Context) map[string]string {
 	if c.Platforms == nil {
 		return nil
 	}
-	all, err := c.Platforms(ctx)
-	if err != nil {
-		return nil
-	}
+	all, _ := c.Platforms(ctx)
 	return all
 }
 
