@@ -82,7 +82,7 @@ func (c *Console) keyOf(ctx context.Context, v Viewing) (found lifecycle.Key, _ 
 	}
 	for _, id := range among {
 		key := lifecycle.Key{Platform: id, Instance: v.ID}
-		r, err := c.Records.Record(ctx, key, c.Now())
+		r, err := c.read(ctx, key)
 		switch {
 		case err != nil:
 			return found, err

@@ -141,7 +141,7 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 // tokens returns the row for a token: that of its record or, if a later operation has replaced its
 // operation, that of the past operation.
 func (c *Console) tokens(ctx context.Context, t lifecycle.Token) (rows []Row, _ error) {
-	r, err := c.Records.Record(ctx, t.Key, c.Now())
+	r, err := c.read(ctx, t.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (c *Console) existing(platform string) func(context.Context, string) ([]lif
 		for n, key := range keys {
 			turns <- struct{}{}
 			reading.Go(func() {
-				found[n], unread[n] = c.Records.Record(ctx, key, c.Now())
+				found[n], unread[n] = c.read(ctx, key)
 				<-turns
 			})
 		}
@@ -336,7 +336,7 @@ func (c *Console) Instance(ctx context.Context, platform, id string) (found life
 	case 0:
 		return found, refuse("there is no instance %q: `longshore instances` lists them", id)
 	case 1:
-		return c.Records.Record(ctx, keys[0], c.Now())
+		return c.read(ctx, keys[0])
 	}
 	return found, refuse("several platforms have an instance %q: say which with --platform", id)
 }

@@ -60,7 +60,7 @@ func (r *rebuilding) lost(ctx context.Context, values []vault.Value) (map[string
 
 // loseOf drops the values of one record that do not open, and returns the record as it is afterwards.
 func (r *rebuilding) loseOf(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
-	was, err := r.Records.Record(ctx, key, r.Now())
+	was, err := r.read(ctx, key)
 	if err != nil {
 		return was, err
 	}

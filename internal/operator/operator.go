@@ -75,6 +75,11 @@ func (c *Console) acts() acts.Acts {
 	return acts.Acts{Records: c.Records, Start: c.Start, Now: c.Now, NewID: c.NewID, OperationTimeout: c.OperationTimeout}
 }
 
+// read reads a record as it is now.
+func (c *Console) read(ctx context.Context, key lifecycle.Key) (lifecycle.Record, error) {
+	return c.Records.Record(ctx, key, c.Now())
+}
+
 // did turns the outcome of an act into a row.
 func (c *Console) did(done acts.Done, err error) (Row, error) {
 	if err != nil {

@@ -77,9 +77,9 @@ func (c *Console) ofLabel(ctx context.Context, name string) (Row, error) {
 			if h.Name != name {
 				continue
 			}
-			r, err := c.Records.Record(ctx, keyOf(h), c.Now())
+			r, err := c.read(ctx, keyOf(h))
 			if err == nil && r.Incarnation != h.Tags.Incarnation {
-				r, err = c.Records.Record(ctx, keyOf(h).Former(h.Tags.Incarnation), c.Now())
+				r, err = c.read(ctx, keyOf(h).Former(h.Tags.Incarnation))
 			}
 			if err != nil {
 				return Row{}, err

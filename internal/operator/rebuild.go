@@ -183,12 +183,13 @@ func (r *rebuilding) pass(ctx context.Context, holdings map[string][]provider.Ho
 // gone finds the instances that were ready before anything was listed, still are ready, and are in no listing.
 func (r *rebuilding) gone(ctx context.Context, before []lifecycle.Record) error {
 	for _, was := range before {
-		exists, listed := r.exists[r.providerOf(was)]
+		offering, _, _ := r.plan(was.Attributes) // none if its plan has left the catalog
+		exists, listed := r.exists[offering.Provider]
 		if was.IsBinding() || was.Key.Life != "" || !listed || was.State != lifecycle.Ready ||
 			exists[was.Key.Former(was.Incarnation)] {
 			continue
 		}
-		i, err := r.Records.Record(ctx, was.Key, r.Now())
+		i, err := r.read(ctx, was.Key)
 		if err != nil {
 			return err
 		}
@@ -208,7 +209,7 @@ func (r *rebuilding) release(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		i, err := r.Records.Record(ctx, former.Key.Current(), r.Now())
+		i, err := r.read(ctx, former.Key.Current())
 		if err != nil {
 			return err
 		}
@@ -230,12 +231,6 @@ func (r *rebuilding) release(ctx context.Context) error {
 	return nil
 }
 
-// providerOf returns the name of an instance's provider; empty if its plan has left the catalog.
-func (c *Console) providerOf(i lifecycle.Record) string {
-	offering, _, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
-	return offering.Provider
-}
-
 // restore rebuilds the record of one thing that has none.
 func (r *rebuilding) restore(ctx context.Context, providerName string, h provider.Holding) error {
 	now := r.Now()
@@ -250,7 +245,7 @@ func (r *rebuilding) restore(ctx context.Context, providerName string, h provide
 	if !h.RetainedUntil.IsZero() {
 		return r.rebuildKept(ctx, found, h)
 	}
-	i, err := r.Records.Record(ctx, found.Key.InstanceKey(), now)
+	i, err := r.read(ctx, found.Key.InstanceKey())
 	if err != nil {
 		return err
 	}
@@ -316,7 +311,7 @@ func (r *rebuilding) rebuilt(ctx context.Context, is lifecycle.Record, changes .
 
 func (r *rebuilding) rebuildBinding(ctx context.Context, found lifecycle.Thing, i lifecycle.Record,
 	h provider.Holding) error {
-	b, err := r.Records.Record(ctx, found.Key, r.Now())
+	b, err := r.read(ctx, found.Key)
 	if err != nil {
 		return err
 	}

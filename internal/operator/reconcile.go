@@ -252,7 +252,7 @@ func (r *reconciliation) lock(ctx context.Context, h provider.Holding) error {
 // another incarnation, whatever its state, says nothing about the thing.
 func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (bool, error) {
 	key := keyOf(*h)
-	rec, err := r.Records.Record(ctx, key, r.Now())
+	rec, err := r.read(ctx, key)
 	if err != nil {
 		return false, err
 	}
@@ -264,7 +264,7 @@ func (r *reconciliation) isToBeShut(ctx context.Context, h *provider.Holding) (b
 		}
 		return !live && key.IsBinding(), nil
 	}
-	life, err := r.Records.Record(ctx, key.Former(h.Tags.Incarnation), r.Now())
+	life, err := r.read(ctx, key.Former(h.Tags.Incarnation))
 	if err != nil || key.IsBinding() {
 		return !life.IsReleased(), err
 	}

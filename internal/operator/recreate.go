@@ -88,7 +88,7 @@ func (c *Console) again(ctx context.Context, r lifecycle.Record, depends ...ledg
 // restores reports whether the instance was ordered as a restore of another one. Created without
 // that parameter, it would be empty and look complete.
 func (c *Console) restores(ctx context.Context, i lifecycle.Record) (bool, error) {
-	_, plan, _ := c.Catalog(i.Attributes.ServiceID, i.Attributes.PlanID)
+	_, plan, _ := c.plan(i.Attributes)
 	if plan.RestoreParameter == "" || i.Attributes.Parameters == nil {
 		return false, nil
 	}
@@ -112,7 +112,7 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 	if b.Secret == nil || b.LostParameters() {
 		return Row{}, errLost
 	}
-	i, err := c.Records.Record(ctx, b.Key.InstanceKey(), c.Now())
+	i, err := c.read(ctx, b.Key.InstanceKey())
 	if err != nil {
 		return Row{}, err
 	}
@@ -128,7 +128,7 @@ func (c *Console) rebind(ctx context.Context, b lifecycle.Record) (Row, error) {
 
 // timeout returns how long a creation on a plan may take. It refuses a plan that has left the catalog.
 func (c *Console) timeout(a lifecycle.Attributes) (time.Duration, error) {
-	_, plan, ok := c.Catalog(a.ServiceID, a.PlanID)
+	_, plan, ok := c.plan(a)
 	switch {
 	case !ok:
 		return 0, refuse("its plan is not in the catalog any more, so that nothing was done: " +

@@ -117,7 +117,7 @@ func (c *Console) keptOf(ctx context.Context, u Undeletion) (found lifecycle.Rec
 
 // rebuildKept gives a kept life its record again.
 func (r *rebuilding) rebuildKept(ctx context.Context, found lifecycle.Thing, h provider.Holding) error {
-	was, err := r.Records.Record(ctx, found.Key.Former(found.Incarnation), r.Now())
+	was, err := r.read(ctx, found.Key.Former(found.Incarnation))
 	if err != nil {
 		return err
 	}

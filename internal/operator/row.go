@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
@@ -57,17 +58,16 @@ type Row struct {
 // at formats a time for a note.
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// names returns the names of a plan and its offering, or their ids if the plan has left the catalog.
-func (c *Console) names(serviceID, planID string) (service, plan string) {
-	o, p, ok := c.Catalog(serviceID, planID)
-	if !ok {
-		return serviceID, planID
-	}
-	return o.Name, p.Name
+// plan returns the plan of a record, and its offering, unless it has left the catalog.
+func (c *Console) plan(of lifecycle.Attributes) (catalog.Offering, catalog.Plan, bool) {
+	return c.Catalog(of.ServiceID, of.PlanID)
 }
 
 func (c *Console) row(r lifecycle.Record) Row {
-	service, plan := c.names(r.Attributes.ServiceID, r.Attributes.PlanID)
+	service, plan := r.Attributes.ServiceID, r.Attributes.PlanID
+	if offered, its, ok := c.plan(r.Attributes); ok {
+		service, plan = offered.Name, its.Name
+	}
 	row := Row{
 		Platform: r.Key.Platform, Instance: r.Key.Instance, Binding: r.Key.Binding, Life: r.Key.Life,
 		State: string(r.State), Kept: r.Kept,
@@ -133,7 +133,7 @@ func (c *Console) openName(ctx context.Context, row *Row) {
 	if row.Life != "" && row.Binding != "" {
 		return // another instance may have the id by now
 	}
-	r, err := c.Records.Record(ctx, lifecycle.Key{Platform: row.Platform, Instance: row.Instance, Life: row.Life}, c.Now())
+	r, err := c.read(ctx, lifecycle.Key{Platform: row.Platform, Instance: row.Instance, Life: row.Life})
 	if err == nil {
 		row.Organization = cmp.Or(row.Organization, r.Attributes.OrganizationGUID)
 		row.Space = cmp.Or(row.Space, r.Attributes.SpaceGUID)

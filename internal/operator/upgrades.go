@@ -22,7 +22,7 @@ func (c *Console) Upgrades(ctx context.Context, q Query) (all []Row, next string
 		page, next, err := c.existing(q.Platform)(ctx, after)
 		return slices.DeleteFunc(page, func(r lifecycle.Record) bool { return !c.behind(r) }), next, err
 	}, q, func(row *Row, r lifecycle.Record) {
-		_, plan, _ := c.Catalog(r.Attributes.ServiceID, r.Attributes.PlanID)
+		_, plan, _ := c.plan(r.Attributes)
 		row.IsAt, row.PlanIsAt = r.Attributes.MaintenanceVersion, versionOf(plan)
 		row.Edited = row.IsAt == row.PlanIsAt
 	})
@@ -30,7 +30,7 @@ func (c *Console) Upgrades(ctx context.Context, q Query) (all []Row, next string
 
 // behind reports whether an instance is behind its plan.
 func (c *Console) behind(r lifecycle.Record) bool {
-	_, plan, ok := c.Catalog(r.Attributes.ServiceID, r.Attributes.PlanID)
+	_, plan, ok := c.plan(r.Attributes)
 	return ok && (r.State == lifecycle.Ready || r.State == lifecycle.Updating) &&
 		(r.Attributes.MaintenanceVersion != versionOf(plan) || compact(r.Attributes.Snapshot) != compact(plan.Snapshot))
 }
