@@ -28,7 +28,8 @@ type life struct {
 	granted           map[string]any
 	steps             []step
 	at                int
-	polls             int // counted for the current step
+	polls             int    // counted for the current step
+	said              string // what the current step has found
 	failed            bool
 	interrupted       bool
 }
@@ -36,7 +37,7 @@ type life struct {
 // A step is one step of a life.
 type step struct {
 	name string
-	do   func(ctx context.Context) (said string, err error)
+	do   func(ctx context.Context) error
 }
 
 // The number of tries to delete what the trial made, and the first pause, which doubles each time.
@@ -63,7 +64,7 @@ func (l *life) live(ctx context.Context) error {
 	l.plant()
 	l.say("plan", "%s/%s, instance %s", l.service.Name, l.plan.Name, l.instance)
 	for n, s := range l.steps {
-		l.at, l.polls = n, 0
+		l.at = n
 		if ctx.Err() != nil {
 			break
 		}
@@ -155,7 +156,7 @@ func notOffered(all []string, service, plan string) error {
 
 // plant decides on the steps of the life.
 func (l *life) plant() {
-	add := func(wanted bool, name string, do func(ctx context.Context) (string, error)) {
+	add := func(wanted bool, name string, do func(ctx context.Context) error) {
 		if wanted {
 			l.steps = append(l.steps, step{name, do})
 		}
@@ -165,75 +166,77 @@ func (l *life) plant() {
 	add(l.service.InstancesRetrievable && l.client.APIVersion >= 14, "fetch", l.fetch)
 	add(binds, "bind", l.bound)
 	add(binds && l.service.BindingsRetrievable && l.client.APIVersion >= 14, "fetch binding", l.fetchBinding)
-	add(binds && !l.keep, "unbind", func(ctx context.Context) (string, error) {
-		return "", l.client.Unbind(ctx, l.instance, l.binding)
-	})
-	add(!l.keep, "deprovision", func(ctx context.Context) (string, error) {
-		return "", l.client.Deprovision(ctx, l.instance)
-	})
+	add(binds && !l.keep, "unbind", func(ctx context.Context) error { return l.client.Unbind(ctx, l.instance, l.binding) })
+	add(!l.keep, "deprovision", func(ctx context.Context) error { return l.client.Deprovision(ctx, l.instance) })
 	add(!l.keep && l.service.InstancesRetrievable && l.client.APIVersion >= 14, "is it gone", l.gone)
 }
 
-func (l *life) provision(ctx context.Context) (string, error) {
-	return "", l.client.Provision(ctx, cloudcontroller.ProvisionRequest{
+func (l *life) provision(ctx context.Context) error {
+	return l.client.Provision(ctx, cloudcontroller.ProvisionRequest{
 		ID: l.instance, ServiceID: l.service.ID, PlanID: l.plan.ID, OrganizationGUID: app.NewUUID(), SpaceGUID: app.NewUUID(),
 		Parameters: l.parameters,
 	})
 }
 
-func (l *life) fetch(ctx context.Context) (string, error) {
+func (l *life) fetch(ctx context.Context) error {
 	body, err := l.client.FetchInstance(ctx, l.instance)
 	if plan, given := body["plan_id"]; err == nil && given && plan != l.plan.ID {
 		err = errors.New("the instance is of another plan than it was made of")
 	}
-	return "", err
+	return err
 }
 
-func (l *life) bound(ctx context.Context) (_ string, err error) {
+func (l *life) bound(ctx context.Context) (err error) {
 	q := cloudcontroller.BindRequest{InstanceID: l.instance, ID: l.binding, Parameters: l.bindParameters}
 	if !l.key {
 		q.AppGUID = app.NewUUID()
 	}
 	l.granted, err = l.client.Bind(ctx, q)
 	credentials, _ := l.granted["credentials"].(map[string]any)
-	return fmt.Sprintf("%d credentials", len(credentials)), err
+	l.said = fmt.Sprintf("%d credentials", len(credentials))
+	return err
 }
 
-func (l *life) fetchBinding(ctx context.Context) (string, error) {
+func (l *life) fetchBinding(ctx context.Context) error {
 	body, err := l.client.FetchBinding(ctx, l.instance, l.binding)
 	if err == nil && !reflect.DeepEqual(body["credentials"], l.granted["credentials"]) {
 		err = errors.New("the credentials are not those that the bind has given")
 	}
-	return "", err
+	return err
 }
 
 // gone checks that the deleted instance can no longer be fetched.
-func (l *life) gone(ctx context.Context) (string, error) {
+func (l *life) gone(ctx context.Context) error {
 	_, err := l.client.FetchInstance(ctx, l.instance)
 	var f *cloudcontroller.Failure
 	switch {
 	case err == nil:
-		return "", errors.New("the instance was deleted and can still be fetched")
+		return errors.New("the instance was deleted and can still be fetched")
 	case errors.As(err, &f) && (f.Status == http.StatusNotFound || f.Status == http.StatusGone):
-		return "", nil
+		return nil
 	default:
-		return "", err
+		return err
 	}
 }
 
 // take runs one step and prints its outcome. An interruption is not a failure of the broker.
 func (l *life) take(ctx context.Context, s step) bool {
 	began := time.Now()
+	l.polls, l.said = 0, ""
 	l.show("")
-	said, err := s.do(ctx)
+	err := s.do(ctx)
 	took := round(time.Since(began))
 	var f *cloudcontroller.Failure
 	switch {
 	case err == nil:
-		if l.polls > 0 {
-			said = strings.TrimPrefix(fmt.Sprintf("%s, polled %d times", said, l.polls), ", ")
+		done := fmt.Sprintf("done in %v", took)
+		if l.said != "" {
+			done += ", " + l.said
 		}
-		l.say(s.name, "%s", strings.TrimSuffix(fmt.Sprintf("done in %v, %s", took, said), ", "))
+		if l.polls > 0 {
+			done += fmt.Sprintf(", polled %d times", l.polls)
+		}
+		l.say(s.name, "%s", done)
 	case ctx.Err() != nil:
 		l.say(s.name, "interrupted after %v", took)
 		return true
@@ -271,10 +274,7 @@ func (l *life) clean(ctx context.Context) bool {
 			_ = l.client.Sleep(ctx, firstPause<<(n-1))
 		}
 		for _, i := range left {
-			l.polls = 0
-			l.take(ctx, step{"clean up", func(ctx context.Context) (string, error) {
-				return "", l.client.Deprovision(ctx, i.ID)
-			}})
+			l.take(ctx, step{"clean up", func(ctx context.Context) error { return l.client.Deprovision(ctx, i.ID) }})
 		}
 	}
 	l.line.end()

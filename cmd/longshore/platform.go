@@ -209,8 +209,6 @@ func seenBy(p platforms.Platform) string {
 	return cmp.Or(strings.Join(p.Offerings, ", "), "everything")
 }
 
-func orDash(s string) string { return cmp.Or(s, "-") }
-
 func addPlatform(c *cobra.Command, registrar platforms.Registrar, p platforms.Platform) error {
 	newID := "p-" + strings.ToLower(rand.Text()[:12])
 	p.Credential = platforms.Credential{Username: p.Name, Password: platforms.NewPassword()}
