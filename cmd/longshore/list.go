@@ -26,18 +26,18 @@ type (
 
 // Columns shared by several tables.
 var (
-	instanceColumn = rowColumn{"instance", false, func(r operator.Row) any { return idOf(r.Instance, r) }}
-	bindingColumn  = rowColumn{"binding", false, func(r operator.Row) any { return idOf(r.Binding, r) }}
-	stateColumn    = rowColumn{"state", false, func(r operator.Row) any { return r.State }}
-	offeringColumn = rowColumn{"offering", false, func(r operator.Row) any { return r.Service }}
-	planColumn     = rowColumn{"plan", false, func(r operator.Row) any { return r.Plan }}
-	createdColumn  = rowColumn{"created", false, func(r operator.Row) any { return r.Created }}
-	sinceColumn    = rowColumn{"since", false, func(r operator.Row) any { return r.Kept.Since }}
-	untilColumn    = rowColumn{"until", false, func(r operator.Row) any { return endOf(r) }}
-	operation      = rowColumn{"operation", false, func(r operator.Row) any { return phase(r.Operation) }}
-	platformColumn = rowColumn{"platform", false, func(r operator.Row) any { return cmp.Or(r.PlatformName, r.Platform) }}
-	organization   = rowColumn{"organization", false, func(r operator.Row) any { return r.Organization }}
-	spaceColumn    = rowColumn{"space", false, func(r operator.Row) any { return r.Space }}
+	instanceColumn = rowColumn{"instance", func(r operator.Row) any { return idOf(r.Instance, r) }}
+	bindingColumn  = rowColumn{"binding", func(r operator.Row) any { return idOf(r.Binding, r) }}
+	stateColumn    = rowColumn{"state", func(r operator.Row) any { return r.State }}
+	offeringColumn = rowColumn{"offering", func(r operator.Row) any { return r.Service }}
+	planColumn     = rowColumn{"plan", func(r operator.Row) any { return r.Plan }}
+	createdColumn  = rowColumn{"created", func(r operator.Row) any { return r.Created }}
+	sinceColumn    = rowColumn{"since", func(r operator.Row) any { return r.Kept.Since }}
+	untilColumn    = rowColumn{"until", func(r operator.Row) any { return endOf(r) }}
+	operation      = rowColumn{"operation", func(r operator.Row) any { return phase(r.Operation) }}
+	platformColumn = rowColumn{"platform", func(r operator.Row) any { return cmp.Or(r.PlatformName, r.Platform) }}
+	organization   = rowColumn{"organization", func(r operator.Row) any { return r.Organization }}
+	spaceColumn    = rowColumn{"space", func(r operator.Row) any { return r.Space }}
 )
 
 // endOf returns when a kept thing is deleted; zero if it never is, or its deletion has begun.
@@ -48,32 +48,23 @@ func endOf(r operator.Row) (end time.Time) {
 	return end
 }
 
-// widened appends columns that only a wide table shows.
-func widened(columns []rowColumn, wide ...rowColumn) []rowColumn {
-	for _, c := range wide {
-		c.wide = true
-		columns = append(columns, c)
-	}
-	return columns
-}
-
 // listings are the tables of instances, bindings and operations.
 var listings = map[operator.What]rowTable{
-	operator.Instances: {order: "-created", columns: widened(
-		[]rowColumn{instanceColumn, stateColumn, offeringColumn, planColumn, createdColumn},
-		operation, platformColumn, organization, spaceColumn)},
-	operator.Bindings: {order: "-created", columns: widened(
-		[]rowColumn{bindingColumn, stateColumn, instanceColumn, createdColumn},
-		operation, offeringColumn, planColumn, platformColumn)},
-	operator.Operations: {order: "-started", columns: widened(
-		[]rowColumn{
+	operator.Instances: {order: "-created",
+		columns: []rowColumn{instanceColumn, stateColumn, offeringColumn, planColumn, createdColumn},
+		wide:    []rowColumn{operation, platformColumn, organization, spaceColumn}},
+	operator.Bindings: {order: "-created",
+		columns: []rowColumn{bindingColumn, stateColumn, instanceColumn, createdColumn},
+		wide:    []rowColumn{operation, offeringColumn, planColumn, platformColumn}},
+	operator.Operations: {order: "-started",
+		columns: []rowColumn{
 			instanceColumn,
-			{"kind", false, func(r operator.Row) any { return r.Operation.Kind }},
-			{"phase", false, func(r operator.Row) any { return r.Operation.Phase }},
-			{"percent", false, func(r operator.Row) any { return r.Operation.Percent }},
-			{"started", false, func(r operator.Row) any { return r.Operation.Started }},
+			{"kind", func(r operator.Row) any { return r.Operation.Kind }},
+			{"phase", func(r operator.Row) any { return r.Operation.Phase }},
+			{"percent", func(r operator.Row) any { return r.Operation.Percent }},
+			{"started", func(r operator.Row) any { return r.Operation.Started }},
 		},
-		bindingColumn, platformColumn, rowColumn{"token", true, func(r operator.Row) any { return r.Operation.Token }})},
+		wide: []rowColumn{bindingColumn, platformColumn, {"token", func(r operator.Row) any { return r.Operation.Token }}}},
 }
 
 // newListing makes the command that lists instances, bindings or operations.

@@ -181,13 +181,13 @@ type listedPlatform struct {
 
 // listedPlatforms is the table of the platforms, in the order in which they were added.
 var listedPlatforms = table[listedPlatform]{columns: []column[listedPlatform]{
-	{"name", false, func(p listedPlatform) any { return p.Name }},
-	{"id", false, func(p listedPlatform) any { return p.ID }},
-	{"user", false, func(p listedPlatform) any { return p.User }},
-	{"path", false, func(p listedPlatform) any { return p.Path }},
-	{"sees", false, func(p listedPlatform) any { return p.Sees }},
-	{"older_until", false, func(p listedPlatform) any { return p.OlderUntil }},
-	{"removed", false, func(p listedPlatform) any { return p.Removed }},
+	{"name", func(p listedPlatform) any { return p.Name }},
+	{"id", func(p listedPlatform) any { return p.ID }},
+	{"user", func(p listedPlatform) any { return p.User }},
+	{"path", func(p listedPlatform) any { return p.Path }},
+	{"sees", func(p listedPlatform) any { return p.Sees }},
+	{"older_until", func(p listedPlatform) any { return p.OlderUntil }},
+	{"removed", func(p listedPlatform) any { return p.Removed }},
 }}
 
 // listed returns a platform as a list shows it.

@@ -10,10 +10,11 @@ import (
 
 var quarantined = rowTable{
 	list: operator.Quarantined, order: "-since", bare: true,
-	columns: widened([]rowColumn{
-		{"name", false, func(r operator.Row) any { return r.Kept.Name }},
-		{"provider", false, func(r operator.Row) any { return r.Provider }}, stateColumn, untilColumn,
-	}, sinceColumn, platformColumn, instanceColumn, bindingColumn),
+	columns: []rowColumn{
+		{"name", func(r operator.Row) any { return r.Kept.Name }},
+		{"provider", func(r operator.Row) any { return r.Provider }}, stateColumn, untilColumn,
+	},
+	wide: []rowColumn{sinceColumn, platformColumn, instanceColumn, bindingColumn},
 	none: "Nothing is in quarantine.",
 }
 

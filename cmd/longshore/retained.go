@@ -10,10 +10,12 @@ import (
 
 var retained = rowTable{
 	list: operator.Retained, order: "-since",
-	columns: widened([]rowColumn{instanceColumn, offeringColumn, planColumn, sinceColumn, untilColumn},
-		stateColumn, rowColumn{"freed", true, func(r operator.Row) any { return r.Kept.Freed }},
+	columns: []rowColumn{instanceColumn, offeringColumn, planColumn, sinceColumn, untilColumn},
+	wide: []rowColumn{
+		stateColumn, {"freed", func(r operator.Row) any { return r.Kept.Freed }},
 		platformColumn, organization, spaceColumn,
-		rowColumn{"made", true, func(r operator.Row) any { return strings.Join(r.Made, ", ") }}),
+		{"made", func(r operator.Row) any { return strings.Join(r.Made, ", ") }},
+	},
 	none: "Nothing is retained.",
 }
 

@@ -21,7 +21,6 @@ import (
 // A column is a column of a table; its name is that of the member in JSON.
 type column[T any] struct {
 	name string
-	wide bool           // only in a wide table
 	of   func(of T) any // a string, a number or a time
 }
 
@@ -31,10 +30,14 @@ type table[T any] struct {
 	list operator.Method[operator.Query, operator.Page]
 	// The first column is the one that other commands take as an argument; it is never shortened.
 	columns []column[T]
-	order   string // the column to sort by unless --sort names another
-	none    string // printed in place of an empty table
-	bare    bool   // the rows have neither an offering nor a place
+	wide    []column[T] // those that only a wide table shows
+	order   string      // the column to sort by unless --sort names another
+	none    string      // printed in place of an empty table
+	bare    bool        // the rows have neither an offering nor a place
 }
+
+// all returns the columns of the wide table.
+func (t table[T]) all() []column[T] { return slices.Concat(t.columns, t.wide) }
 
 // A view is the form in which a command prints.
 type view struct {
@@ -55,7 +58,7 @@ func (v view) json() bool { return v.output == "json" }
 func (t table[T]) flags(c *cobra.Command, v *view) {
 	v.flag(c)
 	var names []string
-	for _, col := range t.columns {
+	for _, col := range t.all() {
 		names = append(names, col.name)
 	}
 	v.order = t.order
@@ -76,18 +79,17 @@ func (t table[T]) print(out io.Writer, v view, all []T) {
 		}
 		return
 	}
-	now, lines := time.Now(), [][]string{nil}
-	for _, col := range t.columns {
-		if !col.wide || v.output == "wide" {
-			lines[0] = append(lines[0], strings.ToUpper(strings.ReplaceAll(col.name, "_", " ")))
-		}
+	columns, now, lines := t.columns, time.Now(), [][]string{nil}
+	if v.output == "wide" {
+		columns = t.all()
+	}
+	for _, col := range columns {
+		lines[0] = append(lines[0], strings.ToUpper(strings.ReplaceAll(col.name, "_", " ")))
 	}
 	for _, one := range all {
 		var line []string
-		for _, col := range t.columns {
-			if !col.wide || v.output == "wide" {
-				line = append(line, cell(col.of(one), v, now))
-			}
+		for _, col := range columns {
+			line = append(line, cell(col.of(one), v, now))
 		}
 		lines = append(lines, line)
 	}
@@ -175,12 +177,13 @@ func fit(lines [][]string) {
 // sort sorts the items by a column.
 func (t table[T]) sort(all []T, order string) {
 	name, down := strings.CutPrefix(order, "-")
-	at := slices.IndexFunc(t.columns, func(c column[T]) bool { return c.name == name })
+	columns := t.all()
+	at := slices.IndexFunc(columns, func(c column[T]) bool { return c.name == name })
 	if at < 0 {
 		return // the given order stays
 	}
 	slices.SortStableFunc(all, func(a, b T) int {
-		order := compare(t.columns[at].of(a), t.columns[at].of(b))
+		order := compare(columns[at].of(a), columns[at].of(b))
 		if down {
 			return -order
 		}

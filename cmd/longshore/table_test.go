@@ -38,7 +38,7 @@ func judge[T any](t *testing.T, name string, of table[T], rows []T) {
 		return out.String()
 	}
 	members, wide := printed(view{output: "json"}), printed(view{output: "wide"})
-	for _, c := range of.columns {
+	for _, c := range of.all() {
 		if !strings.Contains(members, fmt.Sprintf("%q: ", c.name)) {
 			t.Errorf("%s: JSON has no member %q", name, c.name)
 		}

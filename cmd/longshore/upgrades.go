@@ -8,12 +8,13 @@ import (
 
 var upgrades = rowTable{
 	list: operator.Upgrades, order: "-created",
-	columns: widened([]rowColumn{
+	columns: []rowColumn{
 		instanceColumn, offeringColumn, planColumn,
-		{"is_at", false, func(r operator.Row) any { return r.IsAt }},
-		{"plan_is_at", false, func(r operator.Row) any { return r.PlanIsAt }},
-		{"edited", false, func(r operator.Row) any { return map[bool]string{true: "yes"}[r.Edited] }},
-	}, stateColumn, createdColumn, platformColumn, organization, spaceColumn),
+		{"is_at", func(r operator.Row) any { return r.IsAt }},
+		{"plan_is_at", func(r operator.Row) any { return r.PlanIsAt }},
+		{"edited", func(r operator.Row) any { return map[bool]string{true: "yes"}[r.Edited] }},
+	},
+	wide: []rowColumn{stateColumn, createdColumn, platformColumn, organization, spaceColumn},
 	none: "No instance is behind its plan.",
 }
 
