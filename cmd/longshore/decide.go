@@ -13,7 +13,8 @@ import (
 
 // act makes a command call a method of the broker on its argument, which is empty for none, and print the outcome.
 func act[In, Out any](
-	c *cobra.Command, p whichBroker, m operator.Method[In, Out], in func(name string) (In, error), tell func(out io.Writer, did Out),
+	c *cobra.Command, p whichBroker, m operator.Method[In, Out], in func(name string) (In, error),
+	tell func(out io.Writer, did Out),
 ) *cobra.Command {
 	p.flags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {

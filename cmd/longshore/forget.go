@@ -22,8 +22,8 @@ then. It may be repeated at any time. Backups that exist are not changed: repeat
 after a restore.`,
 		Example: `  longshore forget duke@example.com --yes`,
 	}
-	sure := meant(c, "who asked is erased for good", "who asked is erased for good, also for those who look after what was made: "+
-		"say --yes if that is what you want")
+	sure := meant(c, "who asked is erased for good", "who asked is erased for good, also for those who look after what was "+
+		"made: say --yes if that is what you want")
 	return act(c, whichBroker{}, operator.Forget, func(user string) (string, error) { return user, sure() }, printErasure)
 }
 

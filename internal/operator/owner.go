@@ -25,7 +25,8 @@ func (c *Console) Owner(ctx context.Context, name string) (Row, error) {
 		row, err = c.ofRecord(ctx, name, false)
 	}
 	if err == nil && row.Instance == "" {
-		err = refuse("nothing of this broker is called %q: it is another broker's, somebody else's, or deleted and forgotten", name)
+		err = refuse("nothing of this broker is called %q: it is another broker's, somebody else's, or deleted and forgotten",
+			name)
 	}
 	row.PlatformName = c.known(ctx)[row.Platform]
 	return row, err
