@@ -287,14 +287,10 @@ func (q Query) takes(r Row) bool {
 
 // chooses reports whether a row passes the filters.
 func (q Query) chooses(r Row) bool {
-	for _, f := range []struct {
-		asked string
-		is    []string
-	}{{q.Platform, []string{r.Platform}}, {q.Offering, []string{r.Service}}, {q.Plan, []string{r.Plan}},
-		{q.Organization, []string{r.Organization, r.OrganizationName}}, {q.Space, []string{r.Space, r.SpaceName}}} {
-		if f.asked != "" && !slices.Contains(f.is, f.asked) {
-			return false
-		}
+	is := func(asked string, has ...string) bool { return asked == "" || slices.Contains(has, asked) }
+	if !is(q.Platform, r.Platform) || !is(q.Offering, r.Service) || !is(q.Plan, r.Plan) ||
+		!is(q.Organization, r.Organization, r.OrganizationName) || !is(q.Space, r.Space, r.SpaceName) {
+		return false
 	}
 	began := r.Created
 	switch {
