@@ -71,34 +71,34 @@ func (g *brokerFlags) broker(command string, args []string) (url string, err err
 		return "", &usageError{fmt.Sprintf("%s needs --username and --password, or %s and %s", command,
 			app.EnvUsername, app.EnvPassword)}
 	}
-	return brokerURL(args[0])
+	return args[0], checkURL(args[0])
 }
 
-// brokerURL refuses a text that is not the URL of a broker. The URL must not contain credentials:
+// checkURL refuses a text that is not the URL of a broker. The URL must not contain credentials:
 // it is printed, and other users of the machine see it.
-func brokerURL(text string) (string, error) {
-	wrong := func(what string) (string, error) { return "", &usageError{what} }
+func checkURL(text string) error {
 	if text == "" {
-		return wrong("the URL is empty: give one such as https://broker.example.com")
+		return &usageError{"the URL is empty: give one such as https://broker.example.com"}
 	}
 	if !strings.Contains(text, "://") && !strings.ContainsAny(text, "@?#") {
-		return wrong(fmt.Sprintf("the URL %q has no scheme: give https://%[1]s, or http://%[1]s if the broker has no TLS", text))
+		return &usageError{fmt.Sprintf("the URL %q has no scheme: give https://%[1]s, or http://%[1]s if the broker has no TLS",
+			text)}
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil: // whose text may contain a password
-		return wrong("what is given as the broker's URL is none: give one such as https://broker.example.com")
+		return &usageError{"what is given as the broker's URL is none: give one such as https://broker.example.com"}
 	case u.User != nil || !strings.Contains(text, "://"):
-		return wrong("the broker's URL is its address alone, such as https://broker.example.com: " +
-			"give the credentials with --username and " + app.EnvPassword)
+		return &usageError{"the broker's URL is its address alone, such as https://broker.example.com: " +
+			"give the credentials with --username and " + app.EnvPassword}
 	case u.Scheme != "http" && u.Scheme != "https":
-		return wrong(fmt.Sprintf("the URL %q begins with neither http:// nor https://", text))
+		return &usageError{fmt.Sprintf("the URL %q begins with neither http:// nor https://", text)}
 	case u.Hostname() == "":
-		return wrong(fmt.Sprintf("the URL %q has no host: give one such as https://broker.example.com", text))
+		return &usageError{fmt.Sprintf("the URL %q has no host: give one such as https://broker.example.com", text)}
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return wrong("the broker's URL ends before /v2, and has no query: give one such as https://broker.example.com/path")
+		return &usageError{"the broker's URL ends before /v2, and has no query: give one such as https://broker.example.com/path"}
 	}
-	return text, nil
+	return nil
 }
 
 // oneURL makes a command take the URL of a broker; with --list, the URL may be missing. No message
