@@ -161,14 +161,14 @@ func (l *life) plant() {
 			l.steps = append(l.steps, step{name, do})
 		}
 	}
-	binds := l.bind && l.service.CanBind(l.plan)
+	binds, fetches := l.bind && l.service.CanBind(l.plan), l.client.APIVersion >= 14
 	add(true, "provision", l.provision)
-	add(l.service.InstancesRetrievable && l.client.APIVersion >= 14, "fetch", l.fetch)
+	add(l.service.InstancesRetrievable && fetches, "fetch", l.fetch)
 	add(binds, "bind", l.bound)
-	add(binds && l.service.BindingsRetrievable && l.client.APIVersion >= 14, "fetch binding", l.fetchBinding)
+	add(binds && l.service.BindingsRetrievable && fetches, "fetch binding", l.fetchBinding)
 	add(binds && !l.keep, "unbind", func(ctx context.Context) error { return l.client.Unbind(ctx, l.instance, l.binding) })
 	add(!l.keep, "deprovision", func(ctx context.Context) error { return l.client.Deprovision(ctx, l.instance) })
-	add(!l.keep && l.service.InstancesRetrievable && l.client.APIVersion >= 14, "is it gone", l.gone)
+	add(!l.keep && l.service.InstancesRetrievable && fetches, "is it gone", l.gone)
 }
 
 func (l *life) provision(ctx context.Context) error {

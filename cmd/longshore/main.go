@@ -30,11 +30,10 @@ type usageError struct{ what string }
 func (e *usageError) Error() string { return e.what }
 
 // A cannotRun says that there was nothing to judge, or that not everything could be read; the exit status is 2.
-type cannotRun struct{ cause error }
+type cannotRun struct{ error }
 
-func (e *cannotRun) Error() string { return e.cause.Error() }
-
-func (e *cannotRun) Unwrap() error { return e.cause }
+// Unwrap returns the cause, for errors.Is and errors.As.
+func (e *cannotRun) Unwrap() error { return e.error }
 
 // An output keeps the first error of writing to it. Commands print without checking for one; run
 // reports it in the end.
