@@ -20,7 +20,7 @@ import (
 // sealed value. It changes nothing. It fails, with an *advice.Error, if there is nothing to check:
 // no data folder, or one that is in use.
 func Check(ctx context.Context, dir string) (out bolt.Result, err error) {
-	mark, found, markErr := readMarker(filepath.Join(dir, fileMarker))
+	mark, found, markErr := readMarker(dir)
 	if markErr == nil && !found {
 		return out, notAFolder(dir)
 	}

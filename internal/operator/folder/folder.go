@@ -90,7 +90,7 @@ func open(dir string, anew bool, o Options) (_ *Folder, err error) {
 		}
 	}()
 
-	mark, found, err := readMarker(f.Path(fileMarker))
+	mark, found, err := readMarker(dir)
 	if err != nil {
 		return nil, fail(unreadable(fileMarker, err))
 	}

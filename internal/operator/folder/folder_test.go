@@ -388,7 +388,7 @@ func TestTheBrokersIdentity(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if kept, _, err := readMarker(filepath.Join(dir, fileMarker)); err != nil ||
+		if kept, _, err := readMarker(dir); err != nil ||
 			kept.Broker != f.mark.Broker || kept.Broker == "" {
 			t.Errorf("the broker is %q, and its folder keeps %q: %v", f.mark.Broker, kept.Broker, err)
 		}

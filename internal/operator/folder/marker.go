@@ -32,8 +32,8 @@ type marker struct {
 
 const folderFormat = 1
 
-func readMarker(path string) (m marker, found bool, err error) {
-	raw, err := os.ReadFile(path)
+func readMarker(dir string) (m marker, found bool, err error) {
+	raw, err := os.ReadFile(filepath.Join(dir, fileMarker))
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, false, nil
 	}
@@ -54,7 +54,7 @@ func readMarker(path string) (m marker, found bool, err error) {
 
 // markerOf returns the marker of a folder in which a broker was started.
 func markerOf(dir string) (marker, error) {
-	m, found, err := readMarker(filepath.Join(dir, fileMarker))
+	m, found, err := readMarker(dir)
 	if err != nil {
 		return m, fault(dir)(unreadable(fileMarker, err))
 	}
@@ -77,7 +77,7 @@ func Begun(dir string) error {
 // Broker returns the identity of the folder's broker, also while a broker runs on the folder. It
 // sets the folder up if that was not done yet.
 func Broker(dir string, o Options) (string, error) {
-	mark, found, err := readMarker(filepath.Join(dir, fileMarker))
+	mark, found, err := readMarker(dir)
 	if err != nil || !found {
 		f, err := Open(dir, o)
 		if err != nil {
