@@ -47,7 +47,6 @@ A FILE is there whole or not at all, and none is written over.`,
 		}
 		return instances(c, typed), cobra.ShellCompDirectiveNoFileComp
 	}
-	folders(c, "data")
 	var wish backup.Wish
 	c.Flags().BoolVar(&wish.All, "all", false, "save all of the data folder")
 	c.Flags().StringVar(&wish.Platform, "platform", "", "the platform `NAME` that the instance is of, where several have its ID")

@@ -81,7 +81,6 @@ Settings from the environment:
 		"unless given, the address that it listens on")
 	f.StringVar(&s.Data, "data", dataFolder, "`DIR` that holds everything: records, sealed secrets, what providers keep")
 	f.StringVar(&s.own, "offerings", "", "`DIR` of your own offerings, DIR/NAME/offering.yaml, beside the shipped ones")
-	folders(c, "data", "offerings")
 	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate and its chain, for HTTPS; "+
 		"read again once it has changed")
 	f.StringVar(&s.key, "tls-key", "", "`FILE` with the key of --tls-cert")

@@ -23,7 +23,6 @@ The exit status is 0 if all is as it was written, 1 if anything is damaged, and
 2 if nothing could be checked.`,
 	}
 	data := c.Flags().String("data", dataFolder, "data `DIR` to check")
-	folders(c, "data")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		checked, err := folder.Check(c.Context(), *data)
 		if err != nil {

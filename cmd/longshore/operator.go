@@ -32,7 +32,6 @@ const dataFolder = ".longshore"
 func (p *whichBroker) flags(c *cobra.Command) {
 	p.whereabouts(c)
 	c.Flags().StringVar(&p.offerings, "offerings", "", "`DIR` of the broker's own offerings")
-	folders(c, "offerings")
 }
 
 // whereabouts adds the flags that say where the broker is.
@@ -40,7 +39,6 @@ func (p *whichBroker) whereabouts(c *cobra.Command) {
 	c.Flags().StringVar(&p.data, "data", dataFolder, "data `DIR` of the broker, which may run or not")
 	c.Flags().StringVar(&p.stack, "stack", "", "`NAME` of the stack that the broker is on AWS, in place of --data")
 	c.PreRunE = oneBroker
-	folders(c, "data")
 }
 
 // oneBroker refuses a folder and a stack at once: it would not be clear which of the two brokers is meant.

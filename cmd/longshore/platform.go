@@ -105,7 +105,6 @@ operator's commands, such as instances, name it for each record.`,
 	c.Flags().StringArrayVar(&p.Offerings, "offering", nil,
 		"`NAME[/PLAN]` that it may see, given once for each; everything unless given")
 	c.Flags().StringVar(&dir, "offerings", "", "`DIR` of the broker's own offerings, which --offering may name")
-	folders(c, "offerings")
 	return manages(c, func(c *cobra.Command, registrar platforms.Registrar, name string) error {
 		p.Name = name
 		if slices.Equal(p.Offerings, []string{""}) {

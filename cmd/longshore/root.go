@@ -64,22 +64,30 @@ that a stack on AWS is (--stack NAME).`,
 	initHelp(root)
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultVersionFlag()
-	everywhere(root, func(c *cobra.Command) {
-		c.InitDefaultHelpFlag()
-		if c.HasSubCommands() && !c.Runnable() {
-			group(c)
-		}
-		if c.Args == nil && !c.HasSubCommands() {
-			c.Args = takes(0, 0, "")
-		}
-		if c.ValidArgsFunction == nil {
-			c.ValidArgsFunction = cobra.NoFileCompletions
-		}
-		if c.Flags().Lookup("platform") != nil {
-			completed(c, "platform", platformNames)
+	everywhere(root, furnish)
+	return root
+}
+
+// furnish gives a command what all commands have: help, a judgement of its arguments, and completions.
+func furnish(c *cobra.Command) {
+	c.InitDefaultHelpFlag()
+	if c.HasSubCommands() && !c.Runnable() {
+		group(c)
+	}
+	if c.Args == nil && !c.HasSubCommands() {
+		c.Args = takes(0, 0, "")
+	}
+	if c.ValidArgsFunction == nil {
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		switch f.Name {
+		case "platform":
+			completed(c, f.Name, platformNames)
+		case "data", "offerings":
+			must(c.MarkFlagDirname(f.Name))
 		}
 	})
-	return root
 }
 
 // usage prints how a command is used. A command with subcommands is not shown as one that can be
@@ -235,13 +243,6 @@ func (c choice) Set(value string) error {
 	}
 	*c.to = value
 	return nil
-}
-
-// folders completes flags with the names of folders.
-func folders(c *cobra.Command, flags ...string) {
-	for _, f := range flags {
-		must(c.MarkFlagDirname(f))
-	}
 }
 
 // must panics on a mistake in the program, such as a flag that does not exist.
