@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The outcomes of a request: the name of an answer, or the status of a refusal.
@@ -67,64 +68,35 @@ func TestInstanceAnswers(t *testing.T) {
 		says  *bool
 		want  row
 	}{
-		"NeverExisted": {
-			reason: "PROV-01, UPD-19, DEPR-03, GETI-02, BIND-06",
-			paths:  []path{{}},
-			want:   row{begin, begin, notFound, notFound, missing, notFound, notFound, ok},
-		},
-		"Provisioning": {
-			reason: "PROV-10, PROV-11, UPD-20, DEPR-08, GETI-03, BIND-17",
-			paths:  []path{{create}, {entombs, create}, {create, failed, create}, {create, remove, succeed, create}},
-			want:   row{join, conflict, ce, ce, begin, notFound, ce, ok},
-		},
-		"Ready": {
-			reason: "PROV-07, PROV-08, UPD-01, DEPR-01, GETI-01, BIND-01",
-			paths:  []path{{create, succeed}, {entombs, create, succeed}, {create, succeed, update, succeed}},
-			want:   row{exists, conflict, begin, begin, begin, ok, ok, ok},
-		},
-		"ProvisionFailed": {
-			reason: "PROV-30, DEPR-12, GETI-07, BIND-17",
-			paths:  []path{{create, failed}, {create, failed, create, failed}},
-			want:   row{stays, conflict, cannot, cannot, begin, notFound, cannot, ok},
-		},
-		"Updating": {
-			reason: "CONC-01, UPD-21, UPD-22, DEPR-09, GETI-04, BIND-17, CONC-08",
-			paths:  []path{{create, succeed, update}, {create, succeed, update, failed, update}},
-			want:   row{ce, conflict, join, ce, ce, ce, ce, ce},
-		},
-		"UpdateFailed": {
-			reason: "UPD-25: who says nothing says usable",
-			paths:  []path{{create, succeed, update}},
-			fails:  true,
-			want:   row{exists, conflict, begin, begin, begin, ok, ok, ok},
-		},
-		"UpdateFailedUsable": {
-			reason: "UPD-25",
-			paths:  []path{{create, succeed, update}},
-			fails:  true, says: &yes,
-			want: row{exists, conflict, begin, begin, begin, ok, ok, ok},
-		},
-		"UpdateFailedUnusable": {
-			reason: "UPD-24, UPD-25, BIND-18, UNB-10",
-			paths:  []path{{create, succeed, update}},
-			fails:  true, says: &no,
-			want: row{cannot, conflict, begin, begin, begin, ok, cannot, ok},
-		},
-		"Deprovisioning": {
-			reason: "PROV-29, UPD-20, DEPR-07, GETI-05, BIND-17, CONC-08",
-			paths:  []path{{create, remove}, {create, succeed, remove}, {create, failed, remove, failed, remove}},
-			want:   row{ce, conflict, ce, ce, join, ce, ce, ce},
-		},
-		"DeleteFailed": {
-			reason: "DEPR-13, UNB-10",
-			paths:  []path{{create, remove, failed}, {create, succeed, remove, failed}},
-			want:   row{cannot, conflict, cannot, cannot, begin, ok, cannot, ok},
-		},
-		"Deleted": {
-			reason: "PROV-28, DEPR-04, DEPR-16, GETI-06",
-			paths:  []path{{entombs}, {entombs, entombs}, {create, remove, succeed}, {create, succeed, remove, succeed}},
-			want:   row{begin, begin, notFound, notFound, missing, notFound, notFound, ok},
-		},
+		"NeverExisted": {reason: "PROV-01, UPD-19, DEPR-03, GETI-02, BIND-06", paths: []path{{}},
+			want: row{begin, begin, notFound, notFound, missing, notFound, notFound, ok}},
+		"Provisioning": {reason: "PROV-10, PROV-11, UPD-20, DEPR-08, GETI-03, BIND-17",
+			paths: []path{{create}, {entombs, create}, {create, failed, create}, {create, remove, succeed, create}},
+			want:  row{join, conflict, ce, ce, begin, notFound, ce, ok}},
+		"Ready": {reason: "PROV-07, PROV-08, UPD-01, DEPR-01, GETI-01, BIND-01",
+			paths: []path{{create, succeed}, {entombs, create, succeed}, {create, succeed, update, succeed}},
+			want:  row{exists, conflict, begin, begin, begin, ok, ok, ok}},
+		"ProvisionFailed": {reason: "PROV-30, DEPR-12, GETI-07, BIND-17",
+			paths: []path{{create, failed}, {create, failed, create, failed}},
+			want:  row{stays, conflict, cannot, cannot, begin, notFound, cannot, ok}},
+		"Updating": {reason: "CONC-01, UPD-21, UPD-22, DEPR-09, GETI-04, BIND-17, CONC-08",
+			paths: []path{{create, succeed, update}, {create, succeed, update, failed, update}},
+			want:  row{ce, conflict, join, ce, ce, ce, ce, ce}},
+		"UpdateFailed": {reason: "UPD-25: who says nothing says usable", paths: []path{{create, succeed, update}},
+			fails: true, want: row{exists, conflict, begin, begin, begin, ok, ok, ok}},
+		"UpdateFailedUsable": {reason: "UPD-25", paths: []path{{create, succeed, update}}, fails: true, says: &yes,
+			want: row{exists, conflict, begin, begin, begin, ok, ok, ok}},
+		"UpdateFailedUnusable": {reason: "UPD-24, UPD-25, BIND-18, UNB-10", paths: []path{{create, succeed, update}},
+			fails: true, says: &no, want: row{cannot, conflict, begin, begin, begin, ok, cannot, ok}},
+		"Deprovisioning": {reason: "PROV-29, UPD-20, DEPR-07, GETI-05, BIND-17, CONC-08",
+			paths: []path{{create, remove}, {create, succeed, remove}, {create, failed, remove, failed, remove}},
+			want:  row{ce, conflict, ce, ce, join, ce, ce, ce}},
+		"DeleteFailed": {reason: "DEPR-13, UNB-10",
+			paths: []path{{create, remove, failed}, {create, succeed, remove, failed}},
+			want:  row{cannot, conflict, cannot, cannot, begin, ok, cannot, ok}},
+		"Deleted": {reason: "PROV-28, DEPR-04, DEPR-16, GETI-06",
+			paths: []path{{entombs}, {entombs, entombs}, {create, remove, succeed}, {create, succeed, remove, succeed}},
+			want:  row{begin, begin, notFound, notFound, missing, notFound, notFound, ok}},
 	}
 	covered := formerLives()
 	for name, tc := range tests {
@@ -145,10 +117,9 @@ func TestInstanceAnswers(t *testing.T) {
 					return outcome(t, a, err)
 				}
 				deleted, err := onDelete(i, at(60), at(60))
-				got := row{
-					PutSame: put(true), PutDifferent: put(false), PatchSame: patch(true), PatchOther: patch(false), Delete: outcome(t, deleted, err),
-					Get: allowed(t, onGet(i)), Bind: allowed(t, onBind(i, at(60), at(60))), Unbind: allowed(t, onUnbind(i)),
-				}
+				got := row{PutSame: put(true), PutDifferent: put(false), PatchSame: patch(true), PatchOther: patch(false),
+					Delete: outcome(t, deleted, err), Get: allowed(t, onGet(i)), Bind: allowed(t, onBind(i, at(60), at(60))),
+					Unbind: allowed(t, onUnbind(i))}
 				same(t, "IDEM-01: "+tc.reason, tc.want, got)
 				same(t, "CONC-02: a question changes nothing", before, i)
 			})
@@ -169,9 +140,7 @@ func formerLives() map[lifecycle.State]bool {
 func failedWith(t *testing.T, r lifecycle.Record, usable *bool) lifecycle.Record {
 	t.Helper()
 	r, err := r.Fail(at(9), lifecycle.Failure{Message: "no room", InstanceUsable: usable})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return r
 }
 
@@ -233,73 +202,50 @@ func TestBindingAnswers(t *testing.T) {
 // nothing, whatever it asks for.
 func TestADeletionOvertakesARequest(t *testing.T) {
 	received := at(5)
-	type pair struct {
-		instance lifecycle.Record
-		binding  lifecycle.Record
-	}
-	nothing := pair{instances.absent(), bindings.absent()}
-	entombed := func(t *testing.T, p pair, now, received time.Time) pair {
-		i, err := p.instance.Entomb(now, received)
-		b, err2 := p.binding.Entomb(now, received)
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
-		return pair{i, b}
+	entombed := func(p *pair, now, received time.Time) *pair {
+		return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return r.Entomb(now, received) })
 	}
 	// lived is another life, which a deletion ends.
-	lived := func(t *testing.T, p pair, now, received time.Time) pair {
-		i, _, err := p.instance.BeginCreate(start("life", at(0)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
-		b, _, err2 := p.binding.BeginCreate(start("life", at(0)), bound("small"))
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
-		s := lifecycle.Start{ID: "deletion", Now: now, Received: received, Timeout: time.Hour}
-		i, _, err = i.BeginDelete(s)
-		b, _, err2 = b.BeginDelete(s)
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
-		i, err = i.Succeed(now, nil)
-		b, err2 = b.Succeed(now, nil)
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
-		return pair{i, b}
+	lived := func(p *pair, now, received time.Time) *pair {
+		return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) {
+			created, _, err := r.BeginCreate(start("life", at(0)), m.fresh)
+			p.no(err)
+			s := lifecycle.Start{ID: "deletion", Now: now, Received: received, Timeout: time.Hour}
+			deleting, _, err := created.BeginDelete(s)
+			p.no(err)
+			return deleting.Succeed(now, nil)
+		})
 	}
 	tests := map[string]struct {
 		reason string
-		make   func(t *testing.T) pair
+		make   func(*pair) *pair
 	}{
-		"NeverExisted": {"what was never seen is remembered as deleted", func(t *testing.T) pair {
-			return entombed(t, nothing, at(6), received)
+		"NeverExisted": {"what was never seen is remembered as deleted", func(p *pair) *pair {
+			return entombed(p, at(6), received)
 		}},
-		"Existed": {"so is what has lived", func(t *testing.T) pair { return lived(t, nothing, at(6), received) }},
-		"OlderEntombed": {"an older deletion that arrives later does not count", func(t *testing.T) pair {
-			return entombed(t, lived(t, nothing, at(6), received), at(7), at(4))
+		"Existed": {"so is what has lived", func(p *pair) *pair { return lived(p, at(6), received) }},
+		"OlderEntombed": {"an older deletion that arrives later does not count", func(p *pair) *pair {
+			return entombed(lived(p, at(6), received), at(7), at(4))
 		}},
-		"OlderBegun": {"also if it ends another life", func(t *testing.T) pair {
-			return lived(t, entombed(t, nothing, at(6), received), at(7), at(4))
+		"OlderBegun": {"also if it ends another life", func(p *pair) *pair {
+			return lived(entombed(p, at(6), received), at(7), at(4))
 		}},
-		"Newer": {"a newer one does", func(t *testing.T) pair {
-			return entombed(t, lived(t, nothing, at(3), at(2)), at(6), received)
+		"Newer": {"a newer one does", func(p *pair) *pair {
+			return entombed(lived(p, at(3), at(2)), at(6), received)
 		}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := tc.make(t)
+			p := tc.make(newPair(t))
 			for when, put := range map[string]struct {
 				received time.Time
 				want     string
 			}{"before": {received.Add(-1), ce}, "at once": {received, ce}, "after": {received.Add(3 * time.Millisecond), begin}} {
 				for _, same := range []bool{true, false} {
 					a, err := onPut(p.instance, same, true, put.received, at(8))
-					if got := outcome(t, a, err); got != put.want {
-						t.Errorf("%s: a PUT of the instance, received %s: %s, want %s", tc.reason, when, got, put.want)
-					}
+					expect.Same(t, put.want, outcome(t, a, err), "%s: a PUT of the instance, received %s", tc.reason, when)
 					a, err = onPut(p.binding, same, true, put.received, at(8))
-					if got := outcome(t, a, err); got != put.want {
-						t.Errorf("%s: a PUT of the binding, received %s: %s, want %s", tc.reason, when, got, put.want)
-					}
+					expect.Same(t, put.want, outcome(t, a, err), "%s: a PUT of the binding, received %s", tc.reason, when)
 				}
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // sec is some seconds after the epoch.
@@ -121,75 +122,47 @@ func TestLeased(t *testing.T) {
 		lives  map[string]lifecycle.Life
 		want   func(*lifecycle.Record)
 	}{
-		"First": {
-			reason: "the record is due when the lease has run out, so that somebody looks if nobody gives it up",
-			kind:   lifecycle.Provision, due: 160,
-			want: func(c *lifecycle.Record) { c.Leases, c.Due = []lifecycle.Lease{mine}, sec(200) },
-		},
-		"DueLater": {
-			reason: "the due time is rewritten only when it would pass before",
-			kind:   lifecycle.Provision, due: 200,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
-		},
-		"TwoSteps": {
-			reason: "two steps of one operation have a lease each",
-			kind:   lifecycle.Provision, leases: []lifecycle.Lease{lease("a", "op", 50, 150)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "op", 50, 150), mine} },
-		},
-		"OtherRuns": {
-			reason: "what still counts is kept",
-			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 50, 150)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 50, 150), mine} },
-		},
-		"OtherLost": {
-			reason: "a lost lease is dropped, and what it leaves unsure is kept",
-			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 50, 150)}, due: 300,
+		"First": {reason: "the record is due when the lease has run out, so that somebody looks if nobody gives it up",
+			kind: lifecycle.Provision, due: 160,
+			want: func(c *lifecycle.Record) { c.Leases, c.Due = []lifecycle.Lease{mine}, sec(200) }},
+		"DueLater": {reason: "the due time is rewritten only when it would pass before", kind: lifecycle.Provision, due: 200,
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
+		"TwoSteps": {reason: "two steps of one operation have a lease each", kind: lifecycle.Provision,
+			leases: []lifecycle.Lease{lease("a", "op", 50, 150)}, due: 300,
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "op", 50, 150), mine} }},
+		"OtherRuns": {reason: "what still counts is kept", kind: lifecycle.Deprovision,
+			leases: []lifecycle.Lease{lease("a", "other", 50, 150)}, due: 300,
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 50, 150), mine} }},
+		"OtherLost": {reason: "a lost lease is dropped, and what it leaves unsure is kept", kind: lifecycle.Deprovision,
+			leases: []lifecycle.Lease{lease("a", "other", 0, 50), lease("b", "other", 50, 150)}, due: 300,
 			want: func(c *lifecycle.Record) {
 				c.Leases, c.Wary = []lifecycle.Lease{lease("b", "other", 50, 150), mine}, true
-			},
-		},
-		"OwnLost": {
-			reason: "a lost call of the operation itself is for the deletion to know that overtakes it",
-			kind:   lifecycle.Provision, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
-		},
-		"OwnLostUpdating": {
-			reason: "an update's call may make something as well",
-			kind:   lifecycle.Update, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
-		},
-		"OwnLostBinding": {
-			reason: "so may a bind's",
-			kind:   lifecycle.Bind, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true },
-		},
-		"OwnLostDeleting": {
-			reason: "a lost call that deletes leaves nothing behind",
-			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
-		},
-		"OwnLostUnbinding": {
-			reason: "nor does one that unbinds",
-			kind:   lifecycle.Unbind, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
-		},
-		"Slept": {
-			reason: "the lease of a step that lives is kept although it has run out",
-			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, due: 300,
+			}},
+		"OwnLost": {reason: "a lost call of the operation itself is for the deletion to know that overtakes it",
+			kind: lifecycle.Provision, leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true }},
+		"OwnLostUpdating": {reason: "an update's call may make something as well", kind: lifecycle.Update,
+			leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true }},
+		"OwnLostBinding": {reason: "so may a bind's", kind: lifecycle.Bind,
+			leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Record) { c.Leases, c.Wary = []lifecycle.Lease{mine}, true }},
+		"OwnLostDeleting": {reason: "a lost call that deletes leaves nothing behind", kind: lifecycle.Deprovision,
+			leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
+		"OwnLostUnbinding": {reason: "nor does one that unbinds", kind: lifecycle.Unbind,
+			leases: []lifecycle.Lease{lease("a", "op", 0, 50)}, due: 300,
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
+		"Slept": {reason: "the lease of a step that lives is kept although it has run out", kind: lifecycle.Deprovision,
+			leases: []lifecycle.Lease{lease("a", "other", 0, 50)}, due: 300,
 			lives: map[string]lifecycle.Life{"a": lifecycle.Alive},
-			want:  func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 0, 50), mine} },
-		},
-		"Dead": {
-			reason: "what was taken before the restart is dropped without a trace",
-			kind:   lifecycle.Deprovision, leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300,
+			want:  func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{lease("a", "other", 0, 50), mine} }},
+		"Dead": {reason: "what was taken before the restart is dropped without a trace", kind: lifecycle.Deprovision,
+			leases: []lifecycle.Lease{lease("a", "other", 49, 60), lease("b", "other", 49, 150)}, due: 300,
 			lives: map[string]lifecycle.Life{"a": lifecycle.Dead, "b": lifecycle.Dead},
-			want:  func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
-		},
-		"StaysWary": {
-			reason: "once wary, it stays so",
-			kind:   lifecycle.Deprovision, wary: true, due: 300,
-			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} },
-		},
+			want:  func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
+		"StaysWary": {reason: "once wary, it stays so", kind: lifecycle.Deprovision, wary: true, due: 300,
+			want: func(c *lifecycle.Record) { c.Leases = []lifecycle.Lease{mine} }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -247,9 +220,7 @@ func TestOvertaking(t *testing.T) {
 	created := instances.after(t, lifecycle.BeginCreate)
 	created = created.Leased("create", sec(0), sec(120), nil)
 	overtaken, _, err := created.BeginDelete(start("delete", sec(10)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	c := overtaken
 	if until := c.Busy("delete", sec(10), nil); !until.Equal(sec(120)) {
 		t.Fatalf("the deletion waits until %v, want %v", until, sec(120))
@@ -281,9 +252,7 @@ func TestOvertaking(t *testing.T) {
 		same(t, "the first look is remembered", before, c)
 		for when, want := range map[int]bool{126: false, 134: false, 135: true, 600: true} {
 			again, proven := c.AbsenceSeen("delete", sec(when), nil)
-			if proven != want {
-				t.Errorf("a look after %d s proves the absence: %v, want %v", when-125, proven, want)
-			}
+			expect.Same(t, want, proven, "a look after %d s proves the absence", when-125)
 			same(t, "when the first look was stays", before, again)
 		}
 		if _, proven := c.AbsenceSeen("delete", sec(135).Add(-1), nil); proven {
@@ -309,9 +278,7 @@ func TestOvertaking(t *testing.T) {
 		again := created
 		again = again.Redriven(sec(120)).Leased("create-2", sec(120), sec(240), nil).Released("create-2")
 		overtaken, _, err := again.BeginDelete(start("delete", sec(125)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if _, proven := overtaken.AbsenceSeen("delete", sec(126), nil); proven {
 			t.Error("one look proved the absence although a call was lost")
 		}
@@ -323,13 +290,9 @@ func TestOvertaking(t *testing.T) {
 		i, _ = i.AbsenceSeen("delete", sec(125), nil)
 		i = i.Released("delete")
 		failed, err := i.Fail(sec(130), lifecycle.Overdue())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		next, _, err := failed.BeginDelete(start("delete-2", sec(600)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if !next.AbsentSince.IsZero() || !next.Wary {
 			t.Errorf("the next deletion begins with %+v", next)
 		}
@@ -355,9 +318,7 @@ func TestCurrent(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := c.Current(tc.operation, tc.attempt); got != tc.want {
-				t.Errorf("%s: current is %v", tc.reason, got)
-			}
+			expect.Same(t, tc.want, c.Current(tc.operation, tc.attempt), "%s: current", tc.reason)
 		})
 	}
 	for _, phase := range []lifecycle.Phase{lifecycle.Succeeded, lifecycle.Failed} {
@@ -370,12 +331,8 @@ func TestCurrent(t *testing.T) {
 	if (lifecycle.Record{}).Current("", 0) || (lifecycle.Record{}).InProgress() {
 		t.Error("no operation is current")
 	}
-	if token := c.Token(); token != (lifecycle.Token{Operation: "op", Key: instanceKey}) {
-		t.Errorf("its token is %+v", token)
-	}
-	if token := (lifecycle.Record{Key: instanceKey}).Token(); token != (lifecycle.Token{}) {
-		t.Errorf("without an operation the token is %+v", token)
-	}
+	expect.Same(t, lifecycle.Token{Operation: "op", Key: instanceKey}, c.Token(), "its token")
+	expect.Same(t, lifecycle.Token{}, (lifecycle.Record{Key: instanceKey}).Token(), "without an operation the token")
 }
 
 // How looks, faults and attempts are recorded: the due time changes only when
@@ -391,64 +348,39 @@ func TestLooks(t *testing.T) {
 		do     func(lifecycle.Record) lifecycle.Record
 		want   func(*lifecycle.Record)
 	}{
-		"Soon": {
-			reason: "a look that is soon enough costs no rewriting of the index",
-			do:     looked(0, lifecycle.Look{}),
-			want:   func(c *lifecycle.Record) { c.Operation.Next = sec(0) },
-		},
-		"DueInTime": {
-			reason: "so does one that is just soon enough",
+		"Soon": {reason: "a look that is soon enough costs no rewriting of the index", do: looked(0, lifecycle.Look{}),
+			want: func(c *lifecycle.Record) { c.Operation.Next = sec(0) }},
+		"DueInTime": {reason: "so does one that is just soon enough",
 			before: func(c *lifecycle.Record) { c.Due = sec(10 + grace) },
 			do:     looked(0, lifecycle.Look{After: 10 * time.Second}),
-			want:   func(c *lifecycle.Record) { c.Operation.Next = sec(10) },
-		},
-		"DueTooSoon": {
-			reason: "one that would be missed moves the due time further than it must, so that it moves seldom",
+			want:   func(c *lifecycle.Record) { c.Operation.Next = sec(10) }},
+		"DueTooSoon": {reason: "one that would be missed moves the due time further than it must, so that it moves seldom",
 			before: func(c *lifecycle.Record) { c.Due = sec(10 + grace).Add(-1) },
 			do:     looked(0, lifecycle.Look{After: 10 * time.Second}),
-			want:   func(c *lifecycle.Record) { c.Operation.Next, c.Due = sec(10), sec(10+2*grace) },
-		},
-		"Far": {
-			reason: "a long pause does not count as abandoned",
-			do:     looked(30, lifecycle.Look{After: 5 * time.Minute}),
-			want:   func(c *lifecycle.Record) { c.Operation.Next, c.Due = sec(330), sec(330+2*grace) },
-		},
-		"Progress": {
-			reason: "LOP-01: what is seen is told, and a good look ends a row of faults",
+			want:   func(c *lifecycle.Record) { c.Operation.Next, c.Due = sec(10), sec(10+2*grace) }},
+		"Far": {reason: "a long pause does not count as abandoned", do: looked(30, lifecycle.Look{After: 5 * time.Minute}),
+			want: func(c *lifecycle.Record) { c.Operation.Next, c.Due = sec(330), sec(330+2*grace) }},
+		"Progress": {reason: "LOP-01: what is seen is told, and a good look ends a row of faults",
 			before: func(c *lifecycle.Record) { c.Operation.Faults = 4 },
-			do:     looked(0, lifecycle.Look{Percent: 40, Description: "halfway"}),
-			want: func(c *lifecycle.Record) {
+			do:     looked(0, lifecycle.Look{Percent: 40, Description: "halfway"}), want: func(c *lifecycle.Record) {
 				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 40, "halfway", 0
-			},
-		},
-		"Backwards": {
-			reason: "progress never goes back, and silence leaves what was told",
+			}},
+		"Backwards": {reason: "progress never goes back, and silence leaves what was told",
 			before: func(c *lifecycle.Record) { c.Operation.Percent, c.Operation.Description = 60, "more than half" },
-			do:     looked(0, lifecycle.Look{Percent: 30}),
-			want:   func(c *lifecycle.Record) {},
-		},
-		"Negative": {
-			reason: "nor below nothing",
-			do:     looked(0, lifecycle.Look{Percent: -5}),
-			want:   func(c *lifecycle.Record) {},
-		},
-		"Whole": {
-			reason: "only what has succeeded is whole",
-			do:     looked(0, lifecycle.Look{Percent: 250}),
-			want:   func(c *lifecycle.Record) { c.Operation.Percent = 99 },
-		},
-		"Fault": {
-			reason: "a fault is counted and never told",
+			do:     looked(0, lifecycle.Look{Percent: 30}), want: func(c *lifecycle.Record) {}},
+		"Negative": {reason: "nor below nothing", do: looked(0, lifecycle.Look{Percent: -5}),
+			want: func(c *lifecycle.Record) {}},
+		"Whole": {reason: "only what has succeeded is whole", do: looked(0, lifecycle.Look{Percent: 250}),
+			want: func(c *lifecycle.Record) { c.Operation.Percent = 99 }},
+		"Fault": {reason: "a fault is counted and never told",
 			before: func(c *lifecycle.Record) {
 				c.Operation.Percent, c.Operation.Description, c.Operation.Faults = 60, "more than half", 2
 			},
 			do: func(c lifecycle.Record) lifecycle.Record {
 				return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second})
 			},
-			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) },
-		},
-		"FaultAfterTrouble": {
-			reason: "what was said of a trouble goes with it, whatever comes next",
+			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next, c.Due = 3, sec(3), sec(3+2*grace) }},
+		"FaultAfterTrouble": {reason: "what was said of a trouble goes with it, whatever comes next",
 			before: func(c *lifecycle.Record) {
 				c.Operation.Description, c.Operation.Trouble, c.Operation.Faults = "cannot be used", "unreachable", 2
 			},
@@ -458,22 +390,17 @@ func TestLooks(t *testing.T) {
 			want: func(c *lifecycle.Record) {
 				c.Operation.Description, c.Operation.Trouble, c.Operation.Faults = "", "", 3
 				c.Operation.Next, c.Due = sec(3), sec(3+2*grace)
-			},
-		},
-		"FaultInTime": {
-			reason: "nor does a fault rewrite the due time without need",
+			}},
+		"FaultInTime": {reason: "nor does a fault rewrite the due time without need",
 			before: func(c *lifecycle.Record) { c.Due = sec(500) },
 			do: func(c lifecycle.Record) lifecycle.Record {
 				return c.Faulted(sec(1), lifecycle.Fault{After: 2 * time.Second})
 			},
-			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next = 1, sec(3) },
-		},
-		"Redriven": {
-			reason: "the next attempt begins at once",
+			want: func(c *lifecycle.Record) { c.Operation.Faults, c.Operation.Next = 1, sec(3) }},
+		"Redriven": {reason: "the next attempt begins at once",
 			before: func(c *lifecycle.Record) { c.Operation.Percent, c.Operation.Next = 60, sec(500) },
 			do:     func(c lifecycle.Record) lifecycle.Record { return c.Redriven(sec(400)) },
-			want:   func(c *lifecycle.Record) { c.Operation.Attempt, c.Operation.Next, c.Due = 2, sec(400), sec(400+grace) },
-		},
+			want:   func(c *lifecycle.Record) { c.Operation.Attempt, c.Operation.Next, c.Due = 2, sec(400), sec(400+grace) }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A pair is an instance and a binding that live through the same.
@@ -28,31 +29,38 @@ func (p *pair) start(id string) lifecycle.Start {
 
 func (p *pair) no(errs ...error) {
 	p.Helper()
-	if err := errors.Join(errs...); err != nil {
-		p.Fatal(err)
-	}
+	expect.OK(p, errors.Join(errs...))
+}
+
+// does has one thing be done to both.
+func (p *pair) does(do func(lifecycle.Record, machine) (lifecycle.Record, error)) *pair {
+	p.Helper()
+	i, err := do(p.instance, instances)
+	b, err2 := do(p.binding, bindings)
+	p.no(err, err2)
+	p.instance, p.binding = i, b
+	return p
 }
 
 func (p *pair) create(id string, synchronous bool) *pair {
 	p.Helper()
 	s := p.start(id)
 	s.Synchronous, s.Asker = synchronous, lifecycle.Asker{Request: "request"}
-	i, _, err := p.instance.BeginCreate(s, lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
-	b, _, err2 := p.binding.BeginCreate(s, bound("small"))
-	p.no(err, err2)
-	p.instance, p.binding = i, b
-	return p
+	return p.does(func(r lifecycle.Record, m machine) (lifecycle.Record, error) {
+		next, _, err := r.BeginCreate(s, m.fresh)
+		return next, err
+	})
 }
 
 func (p *pair) promised() *pair {
 	p.Helper()
-	i, changes := p.instance.Promised()
-	b, changes2 := p.binding.Promised()
-	if !changes || !changes2 {
-		p.Fatal("a promise that is not recorded")
-	}
-	p.instance, p.binding = i, b
-	return p
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) {
+		next, changes := r.Promised()
+		if !changes {
+			p.Fatal("a promise that is not recorded")
+		}
+		return next, nil
+	})
 }
 
 func (p *pair) remove(id string, own bool) *pair {
@@ -61,53 +69,44 @@ func (p *pair) remove(id string, own bool) *pair {
 	if s.Own = own; own {
 		s.Received = time.Time{}
 	}
-	i, _, err := p.instance.BeginDelete(s)
-	b, _, err2 := p.binding.BeginDelete(s)
-	p.no(err, err2)
-	p.instance, p.binding = i, b
-	return p
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) {
+		next, _, err := r.BeginDelete(s)
+		return next, err
+	})
 }
 
 func (p *pair) fail() *pair {
 	p.Helper()
 	p.minute++
-	i, err := p.instance.Fail(at(p.minute), lifecycle.Failure{Message: "no room"})
-	b, err2 := p.binding.Fail(at(p.minute), lifecycle.Failure{Message: "no room"})
-	p.no(err, err2)
-	p.instance, p.binding = i, b
-	return p
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) {
+		return r.Fail(at(p.minute), lifecycle.Failure{Message: "no room"})
+	})
 }
 
 func (p *pair) succeed() *pair {
 	p.Helper()
 	p.minute++
-	i, err := p.instance.Succeed(at(p.minute), nil)
-	b, err2 := p.binding.Succeed(at(p.minute), nil)
-	p.no(err, err2)
-	p.instance, p.binding = i, b
-	return p
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) { return r.Succeed(at(p.minute), nil) })
 }
 
 func (p *pair) entomb() *pair {
 	p.Helper()
 	p.minute++
-	i, err := p.instance.Entomb(at(p.minute), at(p.minute))
-	b, err2 := p.binding.Entomb(at(p.minute), at(p.minute))
-	p.no(err, err2)
-	p.instance, p.binding = i, b
-	return p
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) {
+		return r.Entomb(at(p.minute), at(p.minute))
+	})
 }
 
 func (p *pair) askedAgain() *pair {
 	p.Helper()
 	// By a clock that is late: what counts is that a platform asked.
-	i, changed := p.instance.AskedAgain(at(-1), at(p.minute))
-	b, changed2 := p.binding.AskedAgain(at(-1), at(p.minute))
-	if !changed || !changed2 {
-		p.Error("a platform's DELETE changes nothing")
-	}
-	p.instance, p.binding = i, b
-	return p
+	return p.does(func(r lifecycle.Record, _ machine) (lifecycle.Record, error) {
+		next, changed := r.AskedAgain(at(-1), at(p.minute))
+		if !changed {
+			p.Error("a platform's DELETE changes nothing")
+		}
+		return next, nil
+	})
 }
 
 // PROV-30: what failed asynchronously stays failed until the platform deletes
@@ -121,64 +120,48 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 		// what another one does; token is the operation that it is answered with.
 		permitted, waiting, different, token string
 	}{
-		"Asynchronously": {"told by its token", func(p *pair) *pair { return p.create("one", false).fail() }, stays, begin, conflict, "one"},
-		"Synchronously":  {"told in the answer", func(p *pair) *pair { return p.create("one", true).fail() }, begin, begin, conflict, ""},
-		"AnsweredAfterItsWait": {
-			"a synchronous operation whose token was given away counts as asynchronous",
-			func(p *pair) *pair { return p.create("one", true).promised().fail() }, stays, begin, conflict, "one",
-		},
-		"BegunAgain": {
-			"the latest failure counts", func(p *pair) *pair { return p.create("one", false).fail().create("two", false).fail() }, stays, begin,
-			conflict, "two",
-		},
-		"BegunAgainSynchronously": {
-			"which was told in the answer", func(p *pair) *pair { return p.create("one", false).fail().create("two", true).fail() }, begin, begin,
-			conflict, "",
-		},
-		"BeingRemovedByTheBroker": {
-			"the platform asked for no deletion", func(p *pair) *pair { return p.create("one", false).fail().remove("two", true) }, stays, ce,
-			conflict, "one",
-		},
-		"NotRemovedByTheBroker": {
-			"nor did it hear of it",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).fail() }, stays, cannot, conflict, "one",
-		},
-		"RemovedAtTheSecondTry": {
-			"", func(p *pair) *pair {
+		"Asynchronously": {"told by its token",
+			func(p *pair) *pair { return p.create("one", false).fail() }, stays, begin, conflict, "one"},
+		"Synchronously": {"told in the answer",
+			func(p *pair) *pair { return p.create("one", true).fail() }, begin, begin, conflict, ""},
+		"AnsweredAfterItsWait": {"a synchronous operation whose token was given away counts as asynchronous",
+			func(p *pair) *pair { return p.create("one", true).promised().fail() }, stays, begin, conflict, "one"},
+		"BegunAgain": {"the latest failure counts",
+			func(p *pair) *pair { return p.create("one", false).fail().create("two", false).fail() }, stays, begin, conflict,
+			"two"},
+		"BegunAgainSynchronously": {"which was told in the answer",
+			func(p *pair) *pair { return p.create("one", false).fail().create("two", true).fail() }, begin, begin, conflict,
+			""},
+		"BeingRemovedByTheBroker": {"the platform asked for no deletion",
+			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true) }, stays, ce, conflict, "one"},
+		"NotRemovedByTheBroker": {"nor did it hear of it",
+			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).fail() }, stays, cannot, conflict,
+			"one"},
+		"RemovedAtTheSecondTry": {"",
+			func(p *pair) *pair {
 				return p.create("one", false).fail().remove("two", true).fail().remove("three", true).succeed()
-			}, stays, begin, conflict, "one",
-		},
-		"RemovedByTheBroker": {
-			"until the tombstone expires", func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).succeed() }, stays,
-			begin, conflict, "one",
-		},
-		"SynchronouslyAndRemoved": {
-			"", func(p *pair) *pair { return p.create("one", true).fail().remove("two", true).succeed() }, begin, begin, begin, "",
-		},
-		"BeingDeleted": {
-			"a platform's DELETE ends it", func(p *pair) *pair { return p.create("one", false).fail().remove("two", false) }, ce, ce, conflict, "",
-		},
-		"DeletedWhileTheBrokerRemovesIt": {
-			"a DELETE joins the broker's deletion, and is a platform's all the same",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).askedAgain() }, ce, ce, conflict, "",
-		},
-		"Deleted": {
-			"the id is free", func(p *pair) *pair { return p.create("one", false).fail().remove("two", false).succeed() }, begin, begin, begin, "",
-		},
-		"DeletedAfterTheBrokerHasRemovedIt": {
-			"a DELETE of what the broker has removed frees the id",
-			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).succeed().entomb() }, begin, begin, begin, "",
-		},
-		"NotDeleted": {
-			"what a platform could not delete is half deleted, also when the broker tries again",
+			}, stays, begin, conflict, "one"},
+		"RemovedByTheBroker": {"until the tombstone expires",
+			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).succeed() }, stays, begin,
+			conflict, "one"},
+		"SynchronouslyAndRemoved": {"",
+			func(p *pair) *pair { return p.create("one", true).fail().remove("two", true).succeed() }, begin, begin, begin, ""},
+		"BeingDeleted": {"a platform's DELETE ends it",
+			func(p *pair) *pair { return p.create("one", false).fail().remove("two", false) }, ce, ce, conflict, ""},
+		"DeletedWhileTheBrokerRemovesIt": {"a DELETE joins the broker's deletion, and is a platform's all the same",
+			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).askedAgain() }, ce, ce, conflict,
+			""},
+		"Deleted": {"the id is free",
+			func(p *pair) *pair { return p.create("one", false).fail().remove("two", false).succeed() }, begin, begin, begin, ""},
+		"DeletedAfterTheBrokerHasRemovedIt": {"a DELETE of what the broker has removed frees the id",
+			func(p *pair) *pair { return p.create("one", false).fail().remove("two", true).succeed().entomb() }, begin,
+			begin, begin, ""},
+		"NotDeleted": {"what a platform could not delete is half deleted, also when the broker tries again",
 			func(p *pair) *pair {
 				return p.create("one", false).fail().remove("two", false).fail().remove("three", true).fail()
-			}, cannot, cannot, conflict, "",
-		},
-		"Overtaken": {
-			"what was cancelled has not failed by itself", func(p *pair) *pair { return p.create("one", false).remove("two", true).succeed() },
-			begin, begin, begin, "",
-		},
+			}, cannot, cannot, conflict, ""},
+		"Overtaken": {"what was cancelled has not failed by itself",
+			func(p *pair) *pair { return p.create("one", false).remove("two", true).succeed() }, begin, begin, begin, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -193,13 +176,10 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 						want = tc.waiting
 					}
 					a, err := onPut(p.instance, same, permitted, at(60), at(60))
-					if got := outcome(t, a, err); got != want {
-						t.Errorf("%s: an instance, same %v, permitted %v: %s, want %s", tc.reason, same, permitted, got, want)
-					}
+					expect.Same(t, want, outcome(t, a, err),
+						"%s: an instance, same %v, permitted %v", tc.reason, same, permitted)
 					a, err = onPut(p.binding, same, permitted, at(60), at(60))
-					if got := outcome(t, a, err); got != want {
-						t.Errorf("%s: a binding, same %v, permitted %v: %s, want %s", tc.reason, same, permitted, got, want)
-					}
+					expect.Same(t, want, outcome(t, a, err), "%s: a binding, same %v, permitted %v", tc.reason, same, permitted)
 				}
 			}
 			for _, c := range []lifecycle.Record{p.instance, p.binding} {

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var (
@@ -32,25 +31,19 @@ func start(id string, now time.Time) lifecycle.Start {
 
 // attributes have no field that is zero.
 func attributes(plan string) lifecycle.Attributes {
-	return lifecycle.Attributes{
-		ServiceID: "service", PlanID: plan, OrganizationGUID: "organization", SpaceGUID: "space",
-		Parameters: lifecycle.Sealed("sealed parameters of " + plan), Context: json.RawMessage(`{"instance_name":"` + plan + `"}`),
-		MaintenanceVersion: "1.0.0",
-	}
+	return lifecycle.Attributes{ServiceID: "service", PlanID: plan, OrganizationGUID: "organization", SpaceGUID: "space",
+		Parameters: lifecycle.Sealed("sealed parameters of " + plan),
+		Context:    json.RawMessage(`{"instance_name":"` + plan + `"}`), MaintenanceVersion: "1.0.0"}
 }
 
 // bound is what a binding begins with: everything that is its own.
 func bound(plan string) lifecycle.Record {
 	return lifecycle.Record{
 		Provider: "provider",
-		Attributes: lifecycle.Attributes{
-			ServiceID: "service", PlanID: plan, Parameters: lifecycle.Sealed("sealed parameters"),
-			Context: json.RawMessage(`{"platform":"cloudfoundry"}`),
-		},
-		BindingOnly: lifecycle.BindingOnly{
-			InstanceIncarnation: "incarnation", AppGUID: "app", Route: "route", Predecessor: "predecessor",
-			Secret: lifecycle.Sealed("sealed secret"),
-		},
+		Attributes: lifecycle.Attributes{ServiceID: "service", PlanID: plan,
+			Parameters: lifecycle.Sealed("sealed parameters"), Context: json.RawMessage(`{"platform":"cloudfoundry"}`)},
+		BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: "incarnation", AppGUID: "app", Route: "route",
+			Predecessor: "predecessor", Secret: lifecycle.Sealed("sealed secret")},
 	}
 }
 
@@ -183,9 +176,7 @@ func copied(v reflect.Value) reflect.Value {
 // same fails the test unless got is want.
 func same[T any](t *testing.T, reason string, want, got T) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: -want +got:\n%s", reason, diff)
-	}
+	expect.Same(t, want, got, "%s", reason)
 }
 
 // name is the state as tables have it.

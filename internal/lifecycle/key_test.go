@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 const (
@@ -143,9 +144,7 @@ func FuzzParseToken(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if token.String() != s {
-			t.Errorf("%q reads as the token %q", s, token)
-		}
+		expect.Same(t, s, token.String(), "what the token reads as")
 		if strings.Trim(s, unreserved) != "" {
 			t.Errorf("%q has characters that no token has", s)
 		}

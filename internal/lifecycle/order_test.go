@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A life is what has been with an instance's id and a binding's.
@@ -28,9 +29,7 @@ func (l life) begins(t *testing.T, now, received time.Time) life {
 	if err2 == nil {
 		b, err2 = b.Succeed(now, nil)
 	}
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, err2))
 	return life{i, b}
 }
 
@@ -41,9 +40,7 @@ func (l life) isDeleted(t *testing.T, now, received time.Time) life {
 	s := lifecycle.Start{ID: "deletion", Now: now, Received: received, Timeout: time.Hour}
 	i, _, err := l.instance.BeginDelete(s)
 	b, _, err2 := l.binding.BeginDelete(s)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, err2))
 	return life{i, b}
 }
 
@@ -51,9 +48,7 @@ func (l life) ends(t *testing.T, now time.Time) life {
 	t.Helper()
 	i, err := l.instance.Succeed(now, nil)
 	b, err2 := l.binding.Succeed(now, nil)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, err2))
 	return life{i, b}
 }
 
@@ -61,9 +56,7 @@ func (l life) fails(t *testing.T, now time.Time) life {
 	t.Helper()
 	i, err := l.instance.Fail(now, lifecycle.Overdue())
 	b, err2 := l.binding.Fail(now, lifecycle.Overdue())
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, err2))
 	return life{i, b}
 }
 
@@ -76,9 +69,7 @@ func TestTheOrderOfRequests(t *testing.T) {
 	entombed := func(now, received time.Time) life {
 		i, err := instances.absent().Entomb(now, received)
 		b, err2 := bindings.absent().Entomb(now, received)
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(err, err2))
 		return life{i, b}
 	}
 	// Put and Delete are of the instance and of the binding, both alike; Bind and
@@ -127,11 +118,8 @@ func TestTheOrderOfRequests(t *testing.T) {
 			when{at(20), at(40)}, row{exists, ce, ce, ce},
 		},
 		"AgainBehindAfter": {"but not much after", tombstone.begins(t, at(15), at(15)), when{at(20).Add(2 * time.Millisecond), at(40)}, alive},
-		"AgainTheBrokers": {
-			"what the broker deleted by itself, no request has asked for",
-			first.isDeleted(t, at(20), time.Time{}).ends(t, at(21)).begins(t, at(30), at(30)),
-			early(5), alive,
-		},
+		"AgainTheBrokers": {"what the broker deleted by itself, no request has asked for",
+			first.isDeleted(t, at(20), time.Time{}).ends(t, at(21)).begins(t, at(30), at(30)), early(5), alive},
 		"TombstoneOfTheBroker": {"nor was any overtaken by it", first.isDeleted(t, at(20), time.Time{}).ends(t, at(21)), early(5), gone},
 		"DeleteFailed": {
 			"it is to be deleted, whoever asks", again.isDeleted(t, at(32), at(32)).fails(t, at(33)), early(15), row{cannot, begin, cannot, cannot},
@@ -142,19 +130,15 @@ func TestTheOrderOfRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			received, now := tc.when.received, tc.when.now
 			answered := func(a lifecycle.Answer, err error) string { return outcome(t, a, err) }
-			got := row{
-				Put:    answered(onPut(tc.is.instance, true, true, received, now)),
+			got := row{Put: answered(onPut(tc.is.instance, true, true, received, now)),
 				Delete: answered(onDelete(tc.is.instance, received, now)),
 				Patch:  answered(onPatch(tc.is.instance, false, received, now)),
-				Bind:   allowed(t, onBind(tc.is.instance, received, now)),
-			}
+				Bind:   allowed(t, onBind(tc.is.instance, received, now))}
 			same(t, tc.reason, tc.want, got)
-			if b := answered(onPut(tc.is.binding, true, true, received, now)); b != tc.want.Put {
-				t.Errorf("%s: a PUT of the binding: %s, want %s", tc.reason, b, tc.want.Put)
-			}
-			if b := answered(onDelete(tc.is.binding, received, now)); b != tc.want.Delete {
-				t.Errorf("%s: a DELETE of the binding: %s, want %s", tc.reason, b, tc.want.Delete)
-			}
+			expect.Same(t, tc.want.Put, answered(onPut(tc.is.binding, true, true, received, now)),
+				"%s: a PUT of the binding", tc.reason)
+			expect.Same(t, tc.want.Delete, answered(onDelete(tc.is.binding, received, now)),
+				"%s: a DELETE of the binding", tc.reason)
 		})
 	}
 }
@@ -164,16 +148,12 @@ func TestTheOrderOfRequests(t *testing.T) {
 func TestARequestOvertakenByTheInstancesDeletion(t *testing.T) {
 	b := newLife().begins(t, at(10), at(10)).binding
 	b, err := b.Remove(at(21), at(20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if a, err := onPut(b, true, true, at(15), at(40)); outcome(t, a, err) != ce {
 		t.Errorf("a late bind: %v %v", a, err)
 	}
 	b, _, err = b.BeginCreate(start("again", at(30)), bound("small"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for received, want := range map[time.Time]string{at(15): ce, at(35): begin} {
 		if a, err := onDelete(b, received, at(40)); outcome(t, a, err) != want {
 			t.Errorf("a DELETE received at %v: %v %v, want %s", received, a, err, want)
@@ -193,9 +173,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 		last = at
 	}
 	i, _, err := i.BeginUpdate(start("update", at(0)), attributes("large"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	later("an update begins", i.Operation.Started)
 	if deadline := at(60); !i.Operation.Deadline.Equal(deadline) {
 		t.Errorf("what is planned goes by the clock as it is: the deadline is %v, want %v", i.Operation.Deadline, deadline)
@@ -213,9 +191,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 	}
 	created := i.CreateReceived
 	i, _, err = i.BeginDelete(start("deletion", at(3)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	later("a deletion begins", i.Operation.Started)
 	if !i.DeleteReceived.After(created) {
 		t.Errorf("it was asked for at %v, and created at %v", i.DeleteReceived, created)
@@ -232,9 +208,7 @@ func TestTimesNeverGoBack(t *testing.T) {
 	}
 	later("it ends", i.Operation.Settled)
 	i, past, err := i.BeginCreate(start("again", at(6)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if !past.Operation.Settled.Equal(last) {
 		t.Errorf("what is remembered ended at %v, want %v", past.Operation.Settled, last)
 	}
@@ -243,8 +217,6 @@ func TestTimesNeverGoBack(t *testing.T) {
 		t.Errorf("it was created at %v, and asked for at %v", i.Created, i.CreateReceived)
 	}
 	_, past, err = i.BeginDelete(start("overtakes", at(5)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	later("a cancelled operation ends", past.Operation.Settled)
 }

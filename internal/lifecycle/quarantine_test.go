@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestExplains(t *testing.T) {
@@ -31,9 +32,8 @@ func TestExplains(t *testing.T) {
 		"Ready":        {"what lives explains nothing", lifecycle.Record{State: lifecycle.Ready, Incarnation: "last"}, "last", -time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.record.Explains(lifecycle.Thing{Incarnation: tc.incarnation, Created: deleted.Add(tc.created)}); got != tc.want {
-				t.Errorf("%s: %v", tc.reason, got)
-			}
+			got := tc.record.Explains(lifecycle.Thing{Incarnation: tc.incarnation, Created: deleted.Add(tc.created)})
+			expect.Same(t, tc.want, got, "%s", tc.reason)
 		})
 	}
 }
@@ -46,9 +46,7 @@ func TestAQuarantine(t *testing.T) {
 	q := lifecycle.Record{Key: bindingKey.Former("made")}
 	must := func(next lifecycle.Record, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		q = next
 	}
 	quarantine := func() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Credentials that are lost stay so when an unbind has failed: the binding is
@@ -15,9 +16,7 @@ func TestLostCredentialsStayLost(t *testing.T) {
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
 	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "x", Of: "y", Provider: "demo"},
 		lifecycle.Attributes{}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	b, _, err = b.BeginDelete(lifecycle.Start{ID: "unbind", Now: now, Received: now, Timeout: time.Hour})
 	if err == nil {
 		b, err = b.Fail(now, lifecycle.Failure{Message: "No."})
@@ -86,9 +85,7 @@ func TestLose(t *testing.T) {
 
 func must[T any](t *testing.T, v T, err error) T {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return v
 }
 
@@ -97,10 +94,10 @@ func TestLoseOfABinding(t *testing.T) {
 	gone := func(s lifecycle.Sealed) bool { return string(s) == "lost" }
 	start := lifecycle.Start{ID: "op", Now: now, Received: now, Timeout: time.Hour}
 	bind := func(parameters, secret string) lifecycle.Record {
-		b, _, err := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}}.BeginCreate(start, lifecycle.Record{
+		key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
+		b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{
 			Attributes:  lifecycle.Attributes{Parameters: lifecycle.Sealed(parameters)},
-			BindingOnly: lifecycle.BindingOnly{AppGUID: "app", Secret: lifecycle.Sealed(secret)},
-		})
+			BindingOnly: lifecycle.BindingOnly{AppGUID: "app", Secret: lifecycle.Sealed(secret)}})
 		return must(t, b, err)
 	}
 	ready := func(secret, grant string) lifecycle.Record {
@@ -160,9 +157,7 @@ func TestLosingAProvidersState(t *testing.T) {
 	r := instances.after(t, lifecycle.BeginCreate)
 	r.Made.State = lifecycle.Sealed("remembered")
 	got, err := r.Lose(func(s lifecycle.Sealed) bool { return string(s) == "remembered" }, at(9))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r.Made.State = nil
 	same(t, "only the state is gone, and the operation goes on", r, got)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // bignum is a number of thirty digits: more than a float keeps (INP-15).
@@ -78,12 +79,8 @@ func TestSameParameters(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			a, b := json.RawMessage(tc.a), json.RawMessage(tc.b)
-			if got := lifecycle.SameParameters(a, b); got != tc.want {
-				t.Errorf("PROV-09: %s: %v", tc.reason, got)
-			}
-			if got := lifecycle.SameParameters(b, a); got != tc.want {
-				t.Errorf("PROV-09: %s, the other way: %v", tc.reason, got)
-			}
+			expect.Same(t, tc.want, lifecycle.SameParameters(a, b), "PROV-09: %s", tc.reason)
+			expect.Same(t, tc.want, lifecycle.SameParameters(b, a), "PROV-09: %s, the other way", tc.reason)
 		})
 	}
 	if !lifecycle.SameParameters(nil, nil) {
@@ -171,9 +168,7 @@ func TestMergeParameters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			current, given := json.RawMessage(tc.current), json.RawMessage(tc.given)
 			got := lifecycle.MergeParameters(current, given)
-			if string(got) != tc.want {
-				t.Errorf("UPD-08: %s: %s, want %s", tc.reason, got, tc.want)
-			}
+			expect.Same(t, tc.want, string(got), "UPD-08: %s", tc.reason)
 			if string(current) != tc.current || string(given) != tc.given {
 				t.Errorf("%s: it changed %s or %s", tc.reason, current, given)
 			}
@@ -204,11 +199,10 @@ func TestSamePlacement(t *testing.T) {
 		"OneHasNone":   {"one names a place, the other none", of("o", "s", ``), of("", "", ``), false},
 		"ContextOnce":  {"a context that only one has says nothing", of("o", "s", `{"platform":"cf"}`), of("o", "s", ``), true},
 		"MemberOnce":   {"nor does a member", of("o", "s", `{"platform":"cf","namespace":"n"}`), of("o", "s", `{"platform":"cf"}`), true},
-		"Volatile": {
-			"IDEM-06: what may change says nothing",
+		"Volatile": {"IDEM-06: what may change says nothing",
 			of("o", "s", `{"instance_name":"a","organization_name":"b","space_name":"c","organization_annotations":{"x":"y"},"extension":1}`),
-			of("o", "s", `{"instance_name":"d","organization_name":"e","space_name":"f","organization_annotations":{},"extension":2}`), true,
-		},
+			of("o", "s", `{"instance_name":"d","organization_name":"e","space_name":"f","organization_annotations":{},"extension":2}`),
+			true},
 		"Order": {"nor does the order", of("o", "s", `{"namespace":"n","clusterid":"c"}`), of("o", "s", `{"clusterid":"c","namespace":"n"}`),
 			true},
 	}
@@ -255,13 +249,9 @@ func FuzzSameParameters(f *testing.F) {
 		var again any
 		d := json.NewDecoder(strings.NewReader(a))
 		d.UseNumber()
-		if err := d.Decode(&again); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.Decode(&again))
 		written, err := json.Marshal(again)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if !lifecycle.SameParameters(x, written) {
 			t.Errorf("%s is not the same as %s", a, written)
 		}

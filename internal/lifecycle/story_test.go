@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A deed is one event of a story, and all that it changes in the record.
@@ -51,28 +50,19 @@ func testStory(t *testing.T, key lifecycle.Key, story []deed) {
 	}
 }
 
-func settledInstance(do func(lifecycle.Record) (lifecycle.Record,
+// settled is a deed that replaces no operation.
+func settled(do func(lifecycle.Record) (lifecycle.Record,
 	error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
-	return func(i lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
-		next, err := do(i)
-		return next, nil, err
-	}
-}
-
-func settledBinding(do func(lifecycle.Record) (lifecycle.Record,
-	error)) func(lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
-	return func(b lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
-		next, err := do(b)
+	return func(r lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
+		next, err := do(r)
 		return next, nil, err
 	}
 }
 
 // running is an operation as it begins.
 func running(id string, kind lifecycle.Kind, minute int) *lifecycle.Operation {
-	return &lifecycle.Operation{
-		ID: id, Kind: kind, Phase: lifecycle.InProgress, Started: at(minute), Deadline: at(minute + 60),
-		Attempt: 1, Next: at(minute), Asker: asker,
-	}
+	return &lifecycle.Operation{ID: id, Kind: kind, Phase: lifecycle.InProgress, Started: at(minute),
+		Deadline: at(minute + 60), Attempt: 1, Next: at(minute), Asker: asker}
 }
 
 // ended is the operation after it has settled.
@@ -84,6 +74,10 @@ func ended(op *lifecycle.Operation, phase lifecycle.Phase, minute int, descripti
 	}
 	return &out
 }
+
+// unusable and repeatable are what an operation says that failed.
+func unusable(op *lifecycle.Operation) *lifecycle.Operation   { op.InstanceUsable = &no; return op }
+func repeatable(op *lifecycle.Operation) *lifecycle.Operation { op.UpdateRepeatable = &yes; return op }
 
 const cancelledBy = "The operation was cancelled by a later deletion."
 
@@ -98,7 +92,7 @@ func provisions(id string, minute int) deed {
 	return deed{
 		reason: "a creation begins",
 		do: func(i lifecycle.Record) (lifecycle.Record, *lifecycle.PastOperation, error) {
-			return i.BeginCreate(start(id, at(minute)), lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
+			return i.BeginCreate(start(id, at(minute)), instances.fresh)
 		},
 		change: func(i *lifecycle.Record) {
 			i.Key, i.State, i.Operation = instanceKey, lifecycle.Creating, running(id, lifecycle.Provision, minute)
@@ -140,32 +134,30 @@ func deprovisions(id string, minute int, past *lifecycle.Operation) deed {
 	}
 }
 
+// settles ends the operation, which is due no more.
+func settles(reason string, phase lifecycle.Phase, minute int, message string,
+	do func(lifecycle.Record) (lifecycle.Record, error), change func(*lifecycle.Record)) deed {
+	return deed{reason: reason, do: settled(do), change: func(r *lifecycle.Record) {
+		r.Operation, r.Due = ended(r.Operation, phase, minute, message), time.Time{}
+		change(r)
+	}}
+}
+
 func succeeds(reason string, minute int, change func(*lifecycle.Record)) deed {
-	return deed{
-		reason: reason,
-		do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
-			return i.Succeed(at(minute), nil)
-		}),
-		change: func(i *lifecycle.Record) {
-			i.Operation = ended(i.Operation, lifecycle.Succeeded, minute, "")
-			i.Due = time.Time{}
-			change(i)
-		},
-	}
+	return settles(reason, lifecycle.Succeeded, minute, "",
+		func(i lifecycle.Record) (lifecycle.Record, error) { return i.Succeed(at(minute), nil) }, change)
 }
 
 func fails(reason string, minute int, f lifecycle.Failure, change func(*lifecycle.Record)) deed {
-	return deed{
-		reason: reason,
-		do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
-			return i.Fail(at(minute), f)
-		}),
-		change: func(i *lifecycle.Record) {
-			i.Operation = ended(i.Operation, lifecycle.Failed, minute, f.Message)
-			i.Due = time.Time{}
-			change(i)
-		},
-	}
+	return settles(reason, lifecycle.Failed, minute, f.Message,
+		func(i lifecycle.Record) (lifecycle.Record, error) { return i.Fail(at(minute), f) }, change)
+}
+
+// entombs is a deletion, received at a minute, of what there is not.
+func entombs(reason string, minute, received int, change func(*lifecycle.Record)) deed {
+	return deed{reason: reason, change: change, do: settled(func(r lifecycle.Record) (lifecycle.Record, error) {
+		return r.Entomb(at(minute), at(received))
+	})}
 }
 
 func ready(i *lifecycle.Record) { i.State = lifecycle.Ready }
@@ -190,14 +182,8 @@ func entombed(i *lifecycle.Record, minute int) {
 }
 
 func inCourse(reason string, do func(lifecycle.Record) lifecycle.Record, change func(*lifecycle.Record)) deed {
-	return deed{
-		reason: reason,
-		do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
-			i = do(i)
-			return i, nil
-		}),
-		change: func(i *lifecycle.Record) { change(i) },
-	}
+	return deed{reason: reason, do: settled(func(i lifecycle.Record) (lifecycle.Record, error) { return do(i), nil }),
+		change: change}
 }
 
 func instanceStories() map[string][]deed {
@@ -213,26 +199,18 @@ func instanceStories() map[string][]deed {
 			succeeds("a creation succeeds", 2, ready),
 			updates("update", 3, "large", provisioned),
 			succeeds("an update succeeds: its target is what the instance is", 4, updated(4, "large")),
-			{
-				reason: "UPD-15: a context alone is no operation",
-				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
+			{reason: "UPD-15: a context alone is no operation",
+				do: settled(func(i lifecycle.Record) (lifecycle.Record, error) {
 					return i.SetContext(lifecycle.Attributes{Context: json.RawMessage(`{"a":1}`)}, at(5)), nil
 				}),
 				change: func(i *lifecycle.Record) {
 					i.Attributes.Context, i.Updated = json.RawMessage(`{"a":1}`), at(5)
-				},
-			},
+				}},
 			deprovisions("delete", 6, ended(running("update", lifecycle.Update, 3), lifecycle.Succeeded, 4, "")),
 			succeeds("a tombstone keeps no user's data", 7, func(i *lifecycle.Record) { buried(i, 7) }),
-			{
-				reason: "a deletion of what is deleted already keeps the tombstone for longer",
-				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
-					return i.Entomb(at(8), at(8))
-				}),
-				change: func(i *lifecycle.Record) {
-					i.DeleteReceived, i.Expires = at(8), at(8).Add(lifecycle.Retention)
-				},
-			},
+			entombs("a deletion of what is deleted already keeps the tombstone for longer", 8, 8, func(i *lifecycle.Record) {
+				i.DeleteReceived, i.Expires = at(8), at(8).Add(lifecycle.Retention)
+			}),
 			with(provisions("again", 9), ended(running("delete", lifecycle.Deprovision, 6), lifecycle.Succeeded, 7, "")),
 		},
 		"Overtaken": {
@@ -287,29 +265,20 @@ func instanceFailures() map[string][]deed {
 					i.State, i.Operation.Target, i.Unusable = lifecycle.Ready, nil, true
 					i.Operation.InstanceUsable, i.Operation.UpdateRepeatable = &no, &yes
 				}),
-			updates("repair", 7, "small", func() *lifecycle.Operation {
-				op := ended(running("update-2", lifecycle.Update, 5), lifecycle.Failed, 6, "no room")
-				op.InstanceUsable, op.UpdateRepeatable = &no, &yes
-				return op
-			}()),
+			updates("repair", 7, "small",
+				repeatable(unusable(ended(running("update-2", lifecycle.Update, 5), lifecycle.Failed, 6, "no room")))),
 			fails("ERR-10: a repair that fails without a word repairs nothing, and says so", 8, lifecycle.Overdue(), func(i *lifecycle.Record) {
 				i.State, i.Operation.Target, i.Operation.InstanceUsable = lifecycle.Ready, nil, &no
 			}),
-			updates("repair-2", 9, "small", func() *lifecycle.Operation {
-				op := ended(running("repair", lifecycle.Update, 7), lifecycle.Failed, 8, lifecycle.Overdue().Message)
-				op.InstanceUsable = &no
-				return op
-			}()),
+			updates("repair-2", 9, "small",
+				unusable(ended(running("repair", lifecycle.Update, 7), lifecycle.Failed, 8, lifecycle.Overdue().Message))),
 			succeeds("UPD-25: a repair succeeds", 10, updated(10, "small")),
 			updates("update-3", 11, "large", ended(running("repair-2", lifecycle.Update, 9), lifecycle.Succeeded, 10, "")),
 			fails("it says that the instance is unusable", 12, lifecycle.Failure{InstanceUsable: &no}, func(i *lifecycle.Record) {
 				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, true, &no
 			}),
-			updates("repair-3", 13, "large", func() *lifecycle.Operation {
-				op := ended(running("update-3", lifecycle.Update, 11), lifecycle.Failed, 12, "")
-				op.InstanceUsable = &no
-				return op
-			}()),
+			updates("repair-3", 13, "large",
+				unusable(ended(running("update-3", lifecycle.Update, 11), lifecycle.Failed, 12, ""))),
 			fails("a repair that fails may still say that the instance is usable again", 14, lifecycle.Failure{InstanceUsable: &yes},
 				func(i *lifecycle.Record) {
 					i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, false, &yes
@@ -322,11 +291,7 @@ func instanceFailures() map[string][]deed {
 			fails("it leaves the instance unusable", 4, lifecycle.Failure{InstanceUsable: &no}, func(i *lifecycle.Record) {
 				i.State, i.Operation.Target, i.Unusable, i.Operation.InstanceUsable = lifecycle.Ready, nil, true, &no
 			}),
-			deprovisions("delete", 5, func() *lifecycle.Operation {
-				op := ended(running("update", lifecycle.Update, 3), lifecycle.Failed, 4, "")
-				op.InstanceUsable = &no
-				return op
-			}()),
+			deprovisions("delete", 5, unusable(ended(running("update", lifecycle.Update, 3), lifecycle.Failed, 4, ""))),
 			succeeds("the tombstone is not unusable", 6, func(i *lifecycle.Record) { buried(i, 6) }),
 		},
 		"FailedDeletion": {
@@ -337,11 +302,8 @@ func instanceFailures() map[string][]deed {
 				lifecycle.Failure{Message: "no room", InstanceUsable: &yes, UpdateRepeatable: &yes}, func(i *lifecycle.Record) {
 					i.State, i.Operation.InstanceUsable, i.Due = lifecycle.DeleteFailed, &no, at(4).Add(lifecycle.ReclaimAfter)
 				}),
-			deprovisions("delete-2", 5, func() *lifecycle.Operation {
-				op := ended(running("delete", lifecycle.Deprovision, 3), lifecycle.Failed, 4, "no room")
-				op.InstanceUsable = &no
-				return op
-			}()),
+			deprovisions("delete-2", 5,
+				unusable(ended(running("delete", lifecycle.Deprovision, 3), lifecycle.Failed, 4, "no room"))),
 			succeeds("DEPR-13: it succeeds at last", 6, func(i *lifecycle.Record) { buried(i, 6) }),
 		},
 		"RefusedDeletion": {
@@ -354,23 +316,11 @@ func instanceFailures() map[string][]deed {
 				}),
 		},
 		"NeverExisted": {
-			{
-				reason: "ORB-01: a deletion of what does not exist is remembered",
-				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
-					return i.Entomb(at(1), at(0))
-				}),
-				change: func(i *lifecycle.Record) {
-					i.Key, i.DeleteReceived = instanceKey, at(0)
-					entombed(i, 1)
-				},
-			},
-			{
-				reason: "one that was held up on its way does not move it back",
-				do: settledInstance(func(i lifecycle.Record) (lifecycle.Record, error) {
-					return i.Entomb(at(2), at(-5))
-				}),
-				change: func(i *lifecycle.Record) { entombed(i, 2) },
-			},
+			entombs("ORB-01: a deletion of what does not exist is remembered", 1, 0, func(i *lifecycle.Record) {
+				i.Key, i.DeleteReceived = instanceKey, at(0)
+				entombed(i, 1)
+			}),
+			entombs("one that was held up on its way does not move it back", 2, -5, func(i *lifecycle.Record) { entombed(i, 2) }),
 			provisions("create", 3),
 		},
 	}
@@ -421,31 +371,14 @@ func unbinds(id string, minute int, past *lifecycle.Operation) deed {
 }
 
 func bindingSucceeds(reason string, minute int, change func(*lifecycle.Record)) deed {
-	return deed{
-		reason: reason,
-		do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
-			return b.Succeed(at(minute), lifecycle.Sealed("sealed grant"))
-		}),
-		change: func(b *lifecycle.Record) {
-			b.Operation = ended(b.Operation, lifecycle.Succeeded, minute, "")
-			b.Due = time.Time{}
-			change(b)
-		},
-	}
+	return settles(reason, lifecycle.Succeeded, minute, "", func(b lifecycle.Record) (lifecycle.Record, error) {
+		return b.Succeed(at(minute), lifecycle.Sealed("sealed grant"))
+	}, change)
 }
 
-func bindingFails(reason string, minute int, change func(*lifecycle.Record)) deed {
-	return deed{
-		reason: reason,
-		do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
-			return b.Fail(at(minute), lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &no})
-		}),
-		change: func(b *lifecycle.Record) {
-			b.Operation = ended(b.Operation, lifecycle.Failed, minute, "no room")
-			b.Due = at(minute).Add(lifecycle.ReclaimAfter)
-			change(b)
-		},
-	}
+func bindingFails(reason string, minute int, state lifecycle.State) deed {
+	f := lifecycle.Failure{Message: "no room", InstanceUsable: &no, UpdateRepeatable: &no}
+	return fails(reason, minute, f, func(b *lifecycle.Record) { b.State, b.Due = state, at(minute).Add(lifecycle.ReclaimAfter) })
 }
 
 // unbound is a tombstone: only what names things is left.
@@ -458,7 +391,7 @@ func unbound(b *lifecycle.Record, minute int) {
 func removed(reason string, minute int, change func(*lifecycle.Record)) deed {
 	return deed{
 		reason: reason,
-		do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
+		do: settled(func(b lifecycle.Record) (lifecycle.Record, error) {
 			return b.Remove(at(minute), at(minute).Add(-time.Second))
 		}),
 		change: func(b *lifecycle.Record) {
@@ -478,53 +411,37 @@ func TestBindingStories(t *testing.T) {
 	bindEnded := ended(running("create", lifecycle.Bind, 0), lifecycle.Succeeded, 1, "")
 	bindFailed := ended(running("create", lifecycle.Bind, 0), lifecycle.Failed, 1, "no room")
 	unbindFailed := ended(running("delete", lifecycle.Unbind, 2), lifecycle.Failed, 3, "no room")
-	failed := func(s lifecycle.State) func(b *lifecycle.Record) {
-		return func(b *lifecycle.Record) { b.State = s }
-	}
 	stories := map[string][]deed{
 		"WholeLife": {
 			binds("create", 0, nil),
 			bindingSucceeds("a bind succeeds with its grant", 1, granted),
 			unbinds("delete", 2, bindEnded),
 			bindingSucceeds("a tombstone keeps no secret; an unbind gives no grant", 3, func(b *lifecycle.Record) { unbound(b, 3) }),
-			{
-				reason: "an unbind of what is unbound keeps the tombstone for longer",
-				do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
-					return b.Entomb(at(4), at(-5))
-				}),
-				change: func(b *lifecycle.Record) { b.Expires = at(4).Add(lifecycle.Retention) },
-			},
+			entombs("an unbind of what is unbound keeps the tombstone for longer", 4, -5,
+				func(b *lifecycle.Record) { b.Expires = at(4).Add(lifecycle.Retention) }),
 			binds("again", 5, ended(running("delete", lifecycle.Unbind, 2), lifecycle.Succeeded, 3, "")), // IDEM-09
 		},
 		"FailedAndRepeated": {
 			binds("create", 0, nil),
 			bindingFails("LOB-01: no flags come with a binding; the secret stays for whoever removes what there is", 1,
-				failed(lifecycle.CreateFailed)),
+				lifecycle.CreateFailed),
 			binds("again", 2, bindFailed),
 		},
-		"FailedUnbind": {
-			binds("create", 0, nil),
-			bindingSucceeds("a bind succeeds", 1, granted),
-			unbinds("delete", 2, bindEnded),
-			bindingFails("an unbind fails", 3, failed(lifecycle.DeleteFailed)),
-			unbinds("delete-2", 4, unbindFailed),
-		},
+		"FailedUnbind": {binds("create", 0, nil), bindingSucceeds("a bind succeeds", 1, granted),
+			unbinds("delete", 2, bindEnded), bindingFails("an unbind fails", 3, lifecycle.DeleteFailed),
+			unbinds("delete-2", 4, unbindFailed)},
 		"Overtaken": {
 			binds("create", 0, nil),
 			unbinds("delete", 2, cancelled(running("create", lifecycle.Bind, 0), 2)), // UNB-08
 		},
 		"NeverExisted": {
-			{
-				reason: "ORB-02",
-				do: settledBinding(func(b lifecycle.Record) (lifecycle.Record, error) {
-					return b.Entomb(at(1), at(0))
-				}),
+			{reason: "ORB-02",
+				do: settled(func(b lifecycle.Record) (lifecycle.Record, error) { return b.Entomb(at(1), at(0)) }),
 				change: func(b *lifecycle.Record) {
 					b.Key, b.DeleteReceived = bindingKey, at(0)
 					unbound(b, 1)
 					b.Due, b.LateLook = b.Expires, time.Time{}
-				},
-			},
+				}},
 			binds("create", 2, nil),
 		},
 		"RemovedWhileBinding": {
@@ -534,16 +451,10 @@ func TestBindingStories(t *testing.T) {
 				b.Operation.Cancelled = true
 			}),
 		},
-		"RemovedWhileBound": {
-			binds("create", 0, nil),
-			bindingSucceeds("a bind succeeds", 1, granted),
-			removed("LOP-19: a bind that has settled stays so", 2, nothing),
-		},
-		"RemovedWhileFailed": {
-			binds("create", 0, nil),
-			bindingFails("a bind fails", 1, failed(lifecycle.CreateFailed)),
-			removed("LOP-19: a bind that has failed stays so", 2, nothing),
-		},
+		"RemovedWhileBound": {binds("create", 0, nil), bindingSucceeds("a bind succeeds", 1, granted),
+			removed("LOP-19: a bind that has settled stays so", 2, nothing)},
+		"RemovedWhileFailed": {binds("create", 0, nil), bindingFails("a bind fails", 1, lifecycle.CreateFailed),
+			removed("LOP-19: a bind that has failed stays so", 2, nothing)},
 		"RemovedWhileUnbinding": {
 			binds("create", 0, nil),
 			unbinds("delete", 2, cancelled(running("create", lifecycle.Bind, 0), 2)),
@@ -551,13 +462,9 @@ func TestBindingStories(t *testing.T) {
 				b.Operation = ended(b.Operation, lifecycle.Succeeded, 3, "")
 			}),
 		},
-		"RemovedWhileUnbindFailed": {
-			binds("create", 0, nil),
-			bindingSucceeds("a bind succeeds", 1, granted),
-			unbinds("delete", 2, bindEnded),
-			bindingFails("an unbind fails", 3, failed(lifecycle.DeleteFailed)),
-			removed("LOP-19: an unbind that has failed stays so", 4, nothing),
-		},
+		"RemovedWhileUnbindFailed": {binds("create", 0, nil), bindingSucceeds("a bind succeeds", 1, granted),
+			unbinds("delete", 2, bindEnded), bindingFails("an unbind fails", 3, lifecycle.DeleteFailed),
+			removed("LOP-19: an unbind that has failed stays so", 4, nothing)},
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) { testStory(t, bindingKey, story) })
@@ -610,21 +517,13 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 		return r
 	}
 	i, err := filled(instances, lifecycle.Deprovision).Succeed(at(2), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	b, err := filled(bindings, lifecycle.Unbind).Succeed(at(2), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r, err := filled(bindings, lifecycle.Unbind).Remove(at(2), at(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for name, record := range map[string]any{"Instance": i, "Unbound": b, "Removed": r} {
-		if diff := cmp.Diff([]string(nil), leftovers(record)); diff != "" {
-			t.Errorf("%s: fields that a tombstone should not keep (-want +got):\n%s", name, diff)
-		}
+		expect.Same(t, []string(nil), leftovers(record), "%s: fields that a tombstone should not keep", name)
 	}
 }
 
@@ -647,9 +546,7 @@ func TestForgotten(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.course.Forgotten(tc.now); got != tc.want {
-				t.Errorf("%s: forgotten is %v", tc.reason, got)
-			}
+			expect.Same(t, tc.want, tc.course.Forgotten(tc.now), "%s: forgotten", tc.reason)
 		})
 	}
 	if lifecycle.Retention < 34*time.Hour || lifecycle.Retention < 7*24*time.Hour || lifecycle.ReclaimAfter < 34*time.Hour {
@@ -662,8 +559,6 @@ func TestKinds(t *testing.T) {
 		lifecycle.Provision: false, lifecycle.Update: false, lifecycle.Deprovision: true, lifecycle.Bind: false, lifecycle.Unbind: true,
 	}
 	for kind, want := range tests {
-		if kind.Deletes() != want {
-			t.Errorf("kind %q deletes: %v, want %v", kind, kind.Deletes(), want)
-		}
+		expect.Same(t, want, kind.Deletes(), "kind %q deletes", kind)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The transitions: the state that each event leads to, and the refusals.
@@ -89,9 +90,7 @@ func transitions(t *testing.T, matrix string) map[lifecycle.State]map[lifecycle.
 // one and not to the other would never be tested.
 func TestListsAreComplete(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "state.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	declared := map[string][]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -104,9 +103,7 @@ func TestListsAreComplete(t *testing.T) {
 		}
 		if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
 			value, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			declared[kind.Name] = append(declared[kind.Name], value)
 		}
 		return true

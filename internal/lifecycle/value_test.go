@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The usual format verbs do not print a Sealed, and a log line of a record shows none of
@@ -70,13 +73,9 @@ func TestSealedIsNotPrinted(t *testing.T) {
 func TestSealedIsStored(t *testing.T) {
 	for name, sealed := range map[string]lifecycle.Sealed{"Bytes": {0, 1, 0xff, '"'}, "None": nil} {
 		body, err := json.Marshal(lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Grant: sealed}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var back lifecycle.Record
-		if err := json.Unmarshal(body, &back); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(body, &back))
 		if !bytes.Equal(back.Grant, sealed) || (back.Grant == nil) != (sealed == nil) {
 			t.Errorf("%s: %d bytes came back as %d", name, len(sealed), len(back.Grant))
 		}
@@ -96,13 +95,9 @@ func TestAskerIsZero(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.asker.IsZero(); got != tc.want {
-				t.Errorf("zero is %v", got)
-			}
+			expect.Same(t, tc.want, tc.asker.IsZero(), "zero")
 			body, err := json.Marshal(lifecycle.Operation{Asker: tc.asker})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if strings.Contains(string(body), "asker") == tc.want {
 				t.Errorf("it is stored as %s", body)
 			}
@@ -119,9 +114,11 @@ func TestRefusals(t *testing.T) {
 		text    string
 		cause   error
 	}{
-		"Plain": {"a message is its own text", lifecycle.Refuse(lifecycle.NotFound, "There is none."), lifecycle.NotFound, "There is none.",
+		"Plain": {"a message is its own text", lifecycle.Refuse(lifecycle.NotFound, "There is none."), lifecycle.NotFound,
+			"There is none.",
 			nil},
-		"Format": {"it may have arguments", lifecycle.Refuse(lifecycle.TooLarge, "More than %d bytes, or %q.", 7, "x"), lifecycle.TooLarge,
+		"Format": {"it may have arguments", lifecycle.Refuse(lifecycle.TooLarge, "More than %d bytes, or %q.", 7, "x"),
+			lifecycle.TooLarge,
 			`More than 7 bytes, or "x".`, nil},
 		"Empty": {"DEPR-03: it may be empty", lifecycle.Refuse(lifecycle.Gone, ""), lifecycle.Gone, "", nil},
 		"Cause": {"the log gets the cause", &lifecycle.Refusal{Reason: lifecycle.Internal, Message: "Failed.", Cause: cause},
@@ -158,7 +155,8 @@ func TestReasons(t *testing.T) {
 	reasons := []lifecycle.Reason{
 		lifecycle.Internal, lifecycle.OperationFailed, lifecycle.BadRequest, lifecycle.Unauthorized, lifecycle.NotFound,
 		lifecycle.MethodNotAllowed, lifecycle.Conflict, lifecycle.Gone, lifecycle.VersionUnsupported, lifecycle.TooLarge,
-		lifecycle.Unprocessable, lifecycle.TooManyRequests, lifecycle.AsyncRequired, lifecycle.ConcurrencyError, lifecycle.RequiresApp,
+		lifecycle.Unprocessable, lifecycle.TooManyRequests, lifecycle.AsyncRequired, lifecycle.ConcurrencyError,
+		lifecycle.RequiresApp,
 		lifecycle.MaintenanceInfoConflict,
 	}
 	for n, r := range reasons {
@@ -166,9 +164,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("reason %d is the %dth", r, n)
 		}
 	}
-	if diff := cmp.Diff(lifecycle.Internal, (&lifecycle.Refusal{}).Reason); diff != "" {
-		t.Errorf("a refusal without a reason (-want +got):\n%s", diff)
-	}
+	expect.Same(t, lifecycle.Internal, (&lifecycle.Refusal{}).Reason, "a refusal without a reason")
 }
 
 // LOP-20: the failure of what took too long says what can be done.
@@ -176,5 +172,141 @@ func TestOverdue(t *testing.T) {
 	f := lifecycle.Overdue()
 	if f.Message == "" || f.InstanceUsable != nil || f.UpdateRepeatable != nil {
 		t.Errorf("it is %+v", f)
+	}
+}
+
+// A provider's text is shown to people and kept in a record. The record clips a long one
+// between two characters, whatever its source.
+func TestDescriptionsAreClipped(t *testing.T) {
+	long := "a" + strings.Repeat("ü", 20_000)
+	i, _, err := lifecycle.Record{Key: instanceKey}.BeginCreate(start("op", epoch),
+		lifecycle.Record{Provider: "provider", Attributes: attributes("small")})
+	expect.OK(t, err)
+	b, _, err := lifecycle.Record{Key: bindingKey}.BeginCreate(start("op", epoch), bound("small"))
+	expect.OK(t, err)
+	failure := lifecycle.Failure{Message: long}
+	for name, of := range map[string]func() (lifecycle.Record, error){
+		"Progress": func() (lifecycle.Record, error) { return i.Looked(at(1), lifecycle.Look{Description: long}), nil },
+		"Trouble": func() (lifecycle.Record, error) {
+			return i.Faulted(at(1), lifecycle.Fault{Trouble: long, Description: long}), nil
+		},
+		"InstanceFailure": func() (lifecycle.Record, error) { next, err := i.Fail(at(1), failure); return next, err },
+		"BindingFailure":  func() (lifecycle.Record, error) { next, err := b.Fail(at(1), failure); return next, err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := of()
+			expect.OK(t, err)
+			got := c.Operation.Description
+			if len(got) > limits.Description || len(got) < limits.Description-4 || !utf8.ValidString(got) ||
+				!strings.HasPrefix(got, "aüü") ||
+				!strings.HasSuffix(got, "ü…") {
+				t.Errorf("%d bytes, valid %v, end %q", len(got), utf8.ValidString(got), got[max(0, len(got)-8):])
+			}
+		})
+	}
+}
+
+// However many calls are lost on their way, a record keeps few leases, and no
+// operation that overtakes them waits less than it would for all.
+func TestLeasesAreFew(t *testing.T) {
+	c := lifecycle.Record{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Provision, Phase: lifecycle.InProgress}}
+	for n := range 5 * limits.Leases {
+		until := 1000 + n
+		if n == 3 {
+			until = 9000 // the longest is among those that are merged
+		}
+		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(until), nil)
+		if len(c.Leases) > limits.Leases {
+			t.Fatalf("%d leases after %d calls", len(c.Leases), n+1)
+		}
+		if !c.Holds(fmt.Sprintf("step-%d", n)) {
+			t.Fatalf("step %d does not hold its own lease", n)
+		}
+	}
+	if until := c.Busy("other", sec(100), nil); !until.Equal(sec(9000)) {
+		t.Errorf("another operation waits until %v, not until the longest lease has run out", until)
+	}
+	if until := c.Busy("op", sec(100), nil); !until.Equal(sec(9000)) {
+		t.Errorf("the operation itself waits until %v for what is its own", until)
+	}
+	// No step gives a merged lease up: one of its calls may go on.
+	for n := range 5 * limits.Leases {
+		c = c.Released(fmt.Sprintf("step-%d", n))
+	}
+	if c = c.Released(""); len(c.Leases) != 1 || !c.Busy("other", sec(100), nil).Equal(sec(9000)) {
+		t.Errorf("after all steps gave theirs up: %v", c.Leases)
+	}
+	if !c.Unsure("other", sec(9000), nil) {
+		t.Error("when it has run out, a call may have been lost, and one look proves nothing")
+	}
+}
+
+func TestMergedLeasesOfTwoOperationsBelongToNeither(t *testing.T) {
+	c := lifecycle.Record{Operation: &lifecycle.Operation{ID: "op", Kind: lifecycle.Deprovision, Phase: lifecycle.InProgress}}
+	c.Leases = []lifecycle.Lease{lease("a", "other", 0, 500)}
+	for n := range limits.Leases {
+		c = c.Leased(fmt.Sprintf("step-%d", n), sec(n), sec(400), nil)
+	}
+	if until := c.Busy("op", sec(100), nil); !until.Equal(sec(500)) {
+		t.Errorf("the operation waits until %v, not for the call of the other", until)
+	}
+}
+
+// The entry of a settled operation names its plan and its parameters, and says why a failure
+// failed. A record on which no operation has ended gives none.
+func TestEnded(t *testing.T) {
+	start := lifecycle.Start{ID: "op", Now: at(0), Timeout: 3600e9, Parameters: []string{"size"}}
+	running, _, err := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: "i"}}.BeginCreate(start,
+		lifecycle.Record{Attributes: lifecycle.Attributes{PlanID: "small"}})
+	expect.OK(t, err)
+	failed, err := running.Fail(at(5), lifecycle.Failure{Message: "No room."})
+	expect.OK(t, err)
+	want := &lifecycle.Entry{Key: running.Key, Incarnation: "op", ID: "op", Kind: lifecycle.Provision,
+		Phase: lifecycle.Failed, Description: "No room.", Started: at(0), Ended: at(5), PlanID: "small",
+		Parameters: []string{"size"}}
+	expect.Same(t, want, failed.Ended(running), "of a failure")
+	if looked := running.Looked(at(1), lifecycle.Look{}); looked.Ended(running) != nil {
+		t.Error("a running operation has an entry")
+	}
+	if failed.Ended(failed) != nil {
+		t.Error("an operation has another entry at each later write of its record")
+	}
+}
+
+// A deletion that overtakes a creation ends it, as cancelled; a tombstone's entry keeps the plan
+// that the instance had.
+func TestEndedByADeletion(t *testing.T) {
+	running, _, err := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: "i"}}.BeginCreate(
+		lifecycle.Start{ID: "make", Now: at(0)}, lifecycle.Record{Attributes: lifecycle.Attributes{PlanID: "small"}})
+	expect.OK(t, err)
+	deleting, past, err := running.BeginDelete(lifecycle.Start{ID: "remove", Now: at(3)})
+	expect.OK(t, err)
+	if e := past.Ended; e == nil || e.ID != "make" || !e.Cancelled || e.Phase != lifecycle.Failed || e.PlanID != "small" {
+		t.Errorf("the cancelled creation has entry %+v", e)
+	}
+	gone, err := deleting.Succeed(at(4), nil)
+	expect.OK(t, err)
+	if e := gone.Ended(deleting); e == nil || e.ID != "remove" || e.Kind != lifecycle.Deprovision || e.PlanID != "small" {
+		t.Errorf("the deletion has entry %+v", e)
+	}
+}
+
+// An operation keeps the names of parameters, in order, as far as there is room: never a
+// value.
+func TestParameterNames(t *testing.T) {
+	if got := lifecycle.ParameterNames(json.RawMessage(`{"size":"s3cret","b":{"c":1}}`)); !cmp.Equal(got, []string{"b", "size"}) {
+		t.Errorf("the names are %q", got)
+	}
+	members := map[string]bool{}
+	for n := range 100 {
+		members[fmt.Sprintf("%03d%s", n, strings.Repeat("\x01", 4))] = true
+	}
+	many, _ := json.Marshal(members)
+	names := lifecycle.ParameterNames(many)
+	if kept, _ := json.Marshal(names); len(kept) > limits.ParameterNames+1 || len(names) < 5 {
+		t.Errorf("%d names take %d bytes", len(names), len(kept))
+	}
+	if got := lifecycle.ParameterNames(nil); got != nil {
+		t.Errorf("no parameters have names %q", got)
 	}
 }

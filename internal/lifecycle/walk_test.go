@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A walker takes a record through a life that a generator chooses.
@@ -37,10 +38,8 @@ func testWalks(t *testing.T, m machine) {
 	happened := map[string]bool{}
 	table := transitions(t, m.matrix)
 	for n := range uint64(walks) {
-		w := &walker{
-			T: t, machine: m, rng: rand.New(rand.NewPCG(14, n)), table: table, now: epoch, known: map[string]lifecycle.Operation{},
-			record: m.absent(),
-		}
+		w := &walker{T: t, machine: m, rng: rand.New(rand.NewPCG(14, n)), table: table, now: epoch,
+			known: map[string]lifecycle.Operation{}, record: m.absent()}
 		w.record.Version = 42
 		for range steps {
 			w.now = w.now.Add(time.Duration(w.rng.Int64N(int64(2 * time.Minute))))
@@ -154,9 +153,7 @@ func (w *walker) look() {
 	w.unchanged(before)
 	w.lost(what, before, c)
 	w.record = c
-	if c.State != before.State {
-		w.Errorf("%s led from %q to %q", what, before.State, c.State)
-	}
+	expect.Same(w, before.State, c.State, "%s: the state", what)
 	w.check(what)
 }
 
