@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -61,9 +62,7 @@ plans:
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	offered := testkit.DemoAnd(map[string]string{"either/offering.yaml": either})
 	d := &desk{T: t, store: s, clock: testkit.Epoch, ids: map[string]string{}, settles: true}
@@ -177,6 +176,14 @@ func reason(err error) lifecycle.Reason {
 	return -1
 }
 
+// refused requires that a request is refused for the reason.
+func refused(t *testing.T, want lifecycle.Reason, err error, words string, args ...any) {
+	t.Helper()
+	if reason(err) != want {
+		t.Errorf("%s: %v, want a refusal for reason %v", fmt.Sprintf(words, args...), err, want)
+	}
+}
+
 // The plan's mode and the client's permission decide whether an answer is asynchronous
 // (PROV-01 to PROV-06).
 func TestModes(t *testing.T) {
@@ -233,9 +240,7 @@ func TestOneTokenForIdenticalRequests(t *testing.T) {
 			t.Errorf("%+v, the first was given %+v", r, results[0])
 		}
 	}
-	if d.started != 1 {
-		t.Errorf("%d executions were started", d.started)
-	}
+	expect.Same(t, 1, d.started, "executions that were started")
 }
 
 // A deletion of what does not exist is remembered: a PUT that was received
@@ -246,12 +251,9 @@ func TestDeletionsOfNothingAreRemembered(t *testing.T) {
 	if _, err := d.delete(d.caller(true)); reason(err) != lifecycle.Gone {
 		t.Fatalf("DEPR-03: %v", err)
 	}
-	if _, err := d.put("sync", early, ""); reason(err) != lifecycle.ConcurrencyError {
-		t.Errorf("an overtaken PUT: %v", err)
-	}
-	if _, err := d.LastOperation(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, ""); reason(err) != lifecycle.NotFound {
-		t.Errorf("LOP-09: it was never there: %v", err)
-	}
+	refused(t, lifecycle.ConcurrencyError, expect.Err(d.put("sync", early, "")), "an overtaken PUT")
+	_, err := d.LastOperation(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, "")
+	refused(t, lifecycle.NotFound, err, "LOP-09: it was never there")
 	if r, err := d.put("sync", d.caller(true), ""); err != nil || r.Effect != broker.Created {
 		t.Errorf("a later PUT: %+v %v", r, err)
 	}
@@ -265,10 +267,7 @@ func TestRepeatedDeletionsAreRemembered(t *testing.T) {
 	asks := map[string]struct {
 		put, remove func(c broker.Caller) (broker.Result, error)
 	}{
-		"Instance": {
-			func(c broker.Caller) (broker.Result, error) { return d.put("async-bind", c, "") },
-			d.delete,
-		},
+		"Instance": {func(c broker.Caller) (broker.Result, error) { return d.put("async-bind", c, "") }, d.delete},
 		"Binding": {
 			func(c broker.Caller) (broker.Result, error) {
 				r, err := d.bind("i", "b", "async-bind", c)
@@ -345,9 +344,7 @@ func TestUnbindMeetsAChangeOfItsInstance(t *testing.T) {
 				},
 			} {
 				r, err := ask()
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				d.settle(r.Token)
 			}
 			o := d.Options
@@ -369,19 +366,13 @@ func TestTokensOfOthersTellNothing(t *testing.T) {
 	d := newDesk(t)
 	ctx := context.Background()
 	r, err := d.put("async", d.caller(true), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	other := d.caller(true)
 	other.Platform = "q"
-	if _, err := d.Operation(ctx, other, r.Token.String()); reason(err) != lifecycle.NotFound {
-		t.Errorf("FAC-12: another platform reads it: %v", err)
-	}
+	refused(t, lifecycle.NotFound, expect.Err(d.Operation(ctx, other, r.Token.String())), "FAC-12: another platform reads it")
 	forged := r.Token
 	forged.Key.Platform = "q"
-	if _, err := d.Operation(ctx, other, forged.String()); reason(err) != lifecycle.NotFound {
-		t.Errorf("a forged token reads: %v", err)
-	}
+	refused(t, lifecycle.NotFound, expect.Err(d.Operation(ctx, other, forged.String())), "a forged token reads")
 	if p, err := d.Operation(ctx, d.caller(true), r.Token.String()); err != nil || p.Operation.Phase != lifecycle.InProgress ||
 		p.RetryAfter <= 0 {
 		t.Errorf("%+v %v", p, err)
@@ -395,9 +386,7 @@ func TestPastOperationsAreAnswered(t *testing.T) {
 	d := newDesk(t)
 	ctx, key := context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}
 	first, err := d.put("async", d.caller(true), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	removal, err := d.delete(d.caller(true)) // overtakes it
 	if err != nil || removal.Effect != broker.Accepted {
 		t.Fatalf("DEPR-08: %+v %v", removal, err)
@@ -409,13 +398,9 @@ func TestPastOperationsAreAnswered(t *testing.T) {
 	if again, err := d.delete(d.caller(true)); err != nil || again.Token != removal.Token {
 		t.Errorf("DEPR-07: %+v %v", again, err)
 	}
-	if _, err := d.delete(d.caller(false)); reason(err) != lifecycle.AsyncRequired {
-		t.Errorf("DEPR-07: %v", err)
-	}
+	refused(t, lifecycle.AsyncRequired, expect.Err(d.delete(d.caller(false))), "DEPR-07")
 	d.settle(removal.Token)
-	if _, err := d.LastOperation(ctx, key, removal.Token.String()); reason(err) != lifecycle.Gone {
-		t.Errorf("LOP-10: with its token: %v", err)
-	}
+	refused(t, lifecycle.Gone, expect.Err(d.LastOperation(ctx, key, removal.Token.String())), "LOP-10: with its token")
 	if p, err := d.LastOperation(ctx, key, "unknown"); err != nil || p.Operation.Phase != lifecycle.Succeeded {
 		t.Errorf("LOP-10: without: %+v %v", p.Operation, err)
 	}
@@ -423,9 +408,7 @@ func TestPastOperationsAreAnswered(t *testing.T) {
 	if err != nil || second.Token == first.Token {
 		t.Fatalf("PROV-28: %+v %v", second, err)
 	}
-	if _, err := d.LastOperation(ctx, key, removal.Token.String()); reason(err) != lifecycle.Gone {
-		t.Errorf("the deletion is forgotten: %v", err)
-	}
+	refused(t, lifecycle.Gone, expect.Err(d.LastOperation(ctx, key, removal.Token.String())), "the deletion is forgotten")
 	if p, err := d.LastOperation(ctx, key, "unknown"); err != nil || p.Token != second.Token {
 		t.Errorf("LOP-08: %+v %v", p, err)
 	}
@@ -438,9 +421,7 @@ func TestBindingIDsAreUnique(t *testing.T) {
 		_, err := d.Provision(context.Background(), broker.ProvisionRequest{
 			Caller: d.caller(false), InstanceID: id, ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 	var all sync.WaitGroup
 	errs := make([]error, 8)
@@ -457,9 +438,7 @@ func TestBindingIDsAreUnique(t *testing.T) {
 			t.Errorf("answered %v", err)
 		}
 	}
-	if len(won) != 1 {
-		t.Errorf("the id was given to %d instances", len(won))
-	}
+	expect.Same(t, 1, len(won), "instances that the id was given to")
 }
 
 func TestUpdates(t *testing.T) {
@@ -472,12 +451,8 @@ func TestUpdates(t *testing.T) {
 		}
 		return d.Update(ctx, q)
 	}
-	if _, err := patch(d.caller(true), "", `{"a":1}`); reason(err) != lifecycle.NotFound {
-		t.Errorf("UPD-19: %v", err)
-	}
-	if _, err := d.put("async", d.caller(false), `{"a":1}`); err != nil {
-		t.Fatal(err)
-	}
+	refused(t, lifecycle.NotFound, expect.Err(patch(d.caller(true), "", `{"a":1}`)), "UPD-19")
+	expect.OK(t, expect.Err(d.put("async", d.caller(false), `{"a":1}`)))
 	for name, parameters := range map[string]string{"Nothing": "", "Same": `{"a":1.0}`, "Empty": `{}`} {
 		if r, err := patch(d.caller(true), "async", parameters); err != nil || r.Effect != broker.Done {
 			t.Errorf("UPD-13 %s: %+v %v", name, r, err)
@@ -490,22 +465,14 @@ func TestUpdates(t *testing.T) {
 	if same, err := patch(d.caller(true), "", `{"b":2}`); err != nil || same.Token != running.Token {
 		t.Errorf("UPD-21: %+v %v", same, err)
 	}
-	if _, err := patch(d.caller(true), "", `{"b":3}`); reason(err) != lifecycle.ConcurrencyError {
-		t.Errorf("UPD-22: %v", err)
-	}
-	if _, err := d.delete(d.caller(true)); reason(err) != lifecycle.ConcurrencyError {
-		t.Errorf("DEPR-09: %v", err)
-	}
+	refused(t, lifecycle.ConcurrencyError, expect.Err(patch(d.caller(true), "", `{"b":3}`)), "UPD-22")
+	refused(t, lifecycle.ConcurrencyError, expect.Err(d.delete(d.caller(true))), "DEPR-09")
 	d.settle(running.Token)
 	if v, err := d.Instance(ctx, d.caller(true), "i"); err != nil || string(v.Parameters) != `{"a":1,"b":2}` {
 		t.Errorf("UPD-08: %s %v", v.Parameters, err)
 	}
-	if _, err := patch(d.caller(false), "async-only", ""); reason(err) != lifecycle.AsyncRequired {
-		t.Errorf("UPD-03: %v", err)
-	}
-	if _, err := d.put("async", d.caller(false), `{"a":1}`); reason(err) != lifecycle.Conflict {
-		t.Errorf("IDEM-02: compared with what it was: %v", err)
-	}
+	refused(t, lifecycle.AsyncRequired, expect.Err(patch(d.caller(false), "async-only", "")), "UPD-03")
+	refused(t, lifecycle.Conflict, expect.Err(d.put("async", d.caller(false), `{"a":1}`)), "IDEM-02: compared with what it was")
 	if r, err := d.put("async", d.caller(false), `{"b":2,"a":1}`); err != nil || r.Effect != broker.Done {
 		t.Errorf("IDEM-02: %+v %v", r, err)
 	}
@@ -516,9 +483,7 @@ func TestUpdates(t *testing.T) {
 func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
 	d := newDesk(t)
 	ctx, c := context.Background(), d.caller(true)
-	if _, err := d.put("sync", c, `{"size":"small","colour":"red"}`); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("sync", c, `{"size":"small","colour":"red"}`)))
 	patch := func(plan, parameters string) error {
 		q := broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan]}
 		if parameters != "" {
@@ -552,9 +517,7 @@ func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
 func TestNullRemovesAParameter(t *testing.T) {
 	d := newDesk(t)
 	ctx := context.Background()
-	if _, err := d.put("async", d.caller(false), `{"a":1,"b":{"c":null}}`); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("async", d.caller(false), `{"a":1,"b":{"c":null}}`)))
 	patch := func(parameters string) (broker.Result, error) {
 		return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"],
 			Parameters: json.RawMessage(parameters)})
@@ -582,9 +545,7 @@ func TestNullRemovesAParameter(t *testing.T) {
 // others (BIND-02, IDEM-09).
 func TestCredentials(t *testing.T) {
 	d := newDesk(t)
-	if _, err := d.put("sync", d.caller(false), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("sync", d.caller(false), "")))
 	first, err := d.bind("i", "b", "sync", d.caller(false))
 	if err != nil || first.Effect != broker.Created || len(first.Grant.Credentials) == 0 {
 		t.Fatalf("%+v %v", first.Effect, err)
@@ -597,7 +558,5 @@ func TestCredentials(t *testing.T) {
 	if r, err := d.Delete(context.Background(), remove); err != nil || r.Effect != broker.Done {
 		t.Fatalf("UNB-05: %+v %v", r, err)
 	}
-	if _, err := d.Delete(context.Background(), remove); reason(err) != lifecycle.Gone {
-		t.Errorf("UNB-03: %v", err)
-	}
+	refused(t, lifecycle.Gone, expect.Err(d.Delete(context.Background(), remove)), "UNB-03")
 }

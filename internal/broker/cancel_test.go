@@ -5,6 +5,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func (d *desk) cancel(token lifecycle.Token) (broker.Poll, *broker.Poll, error) {
@@ -14,9 +15,7 @@ func (d *desk) cancel(token lifecycle.Token) (broker.Poll, *broker.Poll, error) 
 func TestCancel(t *testing.T) {
 	d := newDesk(t)
 	first, err := d.put("async", d.caller(true), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	op, deletion, err := d.cancel(first.Token)
 	if err != nil || !op.Operation.Cancelled || op.Token != first.Token || deletion == nil {
 		t.Fatalf("FAC-10: %+v %+v %v", op, deletion, err)
@@ -34,9 +33,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("FAC-10: a deletion was cancelled: %v", err)
 	}
 	d.settle(deletion.Token)
-	if _, err := d.Instance(t.Context(), d.caller(true), "i"); reason(err) != lifecycle.NotFound {
-		t.Errorf("FAC-10: the instance is there: %v", err)
-	}
+	refused(t, lifecycle.NotFound, expect.Err(d.Instance(t.Context(), d.caller(true), "i")), "FAC-10: the instance is there")
 	if over, none, err := d.cancel(first.Token); err != nil || !over.Operation.Cancelled || none != nil {
 		t.Errorf("after all is gone: %+v %+v %v", over, none, err)
 	}
@@ -44,9 +41,7 @@ func TestCancel(t *testing.T) {
 
 func TestCancelABind(t *testing.T) {
 	d := newDesk(t)
-	if _, err := d.put("async-bind", d.caller(false), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("async-bind", d.caller(false), "")))
 	bind, err := d.bind("i", "b", "async-bind", d.caller(true))
 	if err != nil || bind.Effect != broker.Accepted {
 		t.Fatalf("%+v %v", bind.Effect, err)
@@ -56,9 +51,7 @@ func TestCancelABind(t *testing.T) {
 		t.Fatalf("FAC-10: %+v %+v %v", op, deletion, err)
 	}
 	d.settle(deletion.Token)
-	if _, err := d.Binding(t.Context(), d.caller(true), "i", "b"); reason(err) != lifecycle.NotFound {
-		t.Errorf("FAC-10: the binding is there: %v", err)
-	}
+	refused(t, lifecycle.NotFound, expect.Err(d.Binding(t.Context(), d.caller(true), "i", "b")), "FAC-10: the binding is there")
 	// The instance is as it was.
 	if _, err := d.Instance(t.Context(), d.caller(true), "i"); err != nil {
 		t.Error(err)
@@ -69,9 +62,7 @@ func TestWhatCannotBeCancelled(t *testing.T) {
 	d := newDesk(t)
 	d.settles = false
 	first, err := d.put("async", d.caller(true), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	other := first.Token
 	other.Key.Platform = "other"
 	unknown := first.Token
@@ -121,12 +112,8 @@ func TestDeletionsWithoutPermission(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			first, err := d.put("async", d.caller(true), "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := tc.begin(d, first.Token); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
+			expect.OK(t, tc.begin(d, first.Token))
 			got, err := d.delete(d.caller(false))
 			if reason(err) != tc.want || err == nil && got.Effect != broker.Done {
 				t.Errorf("%s: %+v %v", tc.reason, got, err)

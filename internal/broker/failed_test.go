@@ -9,6 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // fail ends an operation badly, as a worker would.
@@ -16,15 +17,10 @@ func (d *desk) fail(token lifecycle.Token) {
 	d.Helper()
 	ctx, failure := context.Background(), lifecycle.Failure{Message: "no room"}
 	r, err := d.records.Record(ctx, token.Key, d.now())
-	if err == nil {
-		r, err = r.Fail(d.now(), failure)
-	}
-	if err == nil {
-		err = d.records.Commit(ctx, ledger.Put(r))
-	}
-	if err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d.T, err)
+	r, err = r.Fail(d.now(), failure)
+	expect.OK(d.T, err)
+	expect.OK(d.T, d.records.Commit(ctx, ledger.Put(r)))
 }
 
 // reclaim begins a deletion of the broker's own, as the reaper does.
@@ -34,15 +30,10 @@ func (d *desk) reclaim(key lifecycle.Key) lifecycle.Token {
 	s := lifecycle.Start{ID: d.id(), Now: d.now(), Timeout: time.Hour, Own: true}
 	var past *lifecycle.PastOperation
 	r, err := d.records.Record(ctx, key, d.now())
-	if err == nil {
-		r, past, err = r.BeginDelete(s)
-	}
-	if err == nil {
-		err = d.records.Commit(ctx, ledger.Put(r), ledger.PutPast(past))
-	}
-	if err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d.T, err)
+	r, past, err = r.BeginDelete(s)
+	expect.OK(d.T, err)
+	expect.OK(d.T, d.records.Commit(ctx, ledger.Put(r), ledger.PutPast(past)))
 	return lifecycle.Token{Operation: s.ID, Key: key}
 }
 
@@ -64,11 +55,7 @@ var kinds = map[string]kind{
 	},
 	"Binding": {
 		lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"},
-		func(d *desk) {
-			if _, err := d.put("async-bind", d.caller(false), ""); err != nil {
-				d.Fatal(err)
-			}
-		},
+		func(d *desk) { expect.OK(d.T, expect.Err(d.put("async-bind", d.caller(false), ""))) },
 		func(d *desk, c broker.Caller) (broker.Result, error) {
 			r, err := d.bind("i", "b", "async-bind", c)
 			return r.Result, err
@@ -94,9 +81,7 @@ func (d *desk) stays(when string, k kind, token lifecycle.Token) {
 			d.Errorf("PROV-30: %s, the same request is answered %+v %v, want the token %v", when, r, err, token)
 		}
 	}
-	if d.started != started {
-		d.Errorf("PROV-30: %s, a repetition started something", when)
-	}
+	expect.Same(d.T, started, d.started, "PROV-30: %s, what a repetition started", when)
 	if _, err := k.other(d, d.caller(true)); reason(err) != lifecycle.Conflict {
 		d.Errorf("PROV-08: %s, another request is answered %v", when, err)
 	}
@@ -134,9 +119,7 @@ func TestAFailedCreationKeepsItsToken(t *testing.T) {
 			d.clock = d.clock.Add(lifecycle.Retention + time.Hour)
 			d.settle(removal)
 			d.stays("when the broker has removed it", k, first.Token)
-			if _, err := k.remove(d, d.caller(true)); reason(err) != lifecycle.Gone {
-				t.Errorf("DEPR-12: %v", err)
-			}
+			refused(t, lifecycle.Gone, expect.Err(k.remove(d, d.caller(true))), "DEPR-12")
 			d.begins("after a DELETE", k, first.Token)
 		})
 	}
@@ -156,9 +139,7 @@ func TestWhatEndsAFailedCreation(t *testing.T) {
 	ends := map[string]func(d *desk, k kind){
 		"ADeletion": func(d *desk, k kind) {
 			r, err := k.remove(d, d.caller(true))
-			if err != nil {
-				d.Fatal(err)
-			}
+			expect.OK(d.T, err)
 			d.settle(r.Token)
 		},
 		"ADeletionThatJoinsTheBrokersOwn": func(d *desk, k kind) {
@@ -166,9 +147,7 @@ func TestWhatEndsAFailedCreation(t *testing.T) {
 			if r, err := k.remove(d, d.caller(true)); err != nil || r.Token != own {
 				d.Fatalf("%+v %v", r, err)
 			}
-			if _, err := k.put(d, d.caller(true)); reason(err) != lifecycle.ConcurrencyError {
-				d.Errorf("PROV-29: %v", err)
-			}
+			refused(d.T, lifecycle.ConcurrencyError, expect.Err(k.put(d, d.caller(true))), "PROV-29")
 			d.settle(own)
 		},
 		"Time": func(d *desk, k kind) {
@@ -182,9 +161,7 @@ func TestWhatEndsAFailedCreation(t *testing.T) {
 				d := newDesk(t)
 				k.before(d)
 				first, err := k.put(d, d.caller(true))
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				d.fail(first.Token)
 				end(d, k)
 				d.begins("after "+how, k, first.Token)
@@ -210,9 +187,7 @@ func TestARepetitionWithoutPermissionBeginsAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			if name != "Instance" {
-				if _, err := provision(d, d.caller(false)); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, expect.Err(provision(d, d.caller(false))))
 			}
 			first, err := put(d, d.caller(true))
 			if err != nil || first.Effect != broker.Accepted {
@@ -295,9 +270,7 @@ func TestWhatWasPromisedIsNotUndone(t *testing.T) {
 				q := broker.ProvisionRequest{
 					Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["either"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s",
 				}
-				if _, err := d.Provision(t.Context(), q); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, expect.Err(d.Provision(t.Context(), q)))
 				put = func(d *desk, c broker.Caller) (broker.Result, error) {
 					q := broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids[plan]}
 					r, err := d.Bind(t.Context(), q)
@@ -355,13 +328,9 @@ func TestAPromiseThatComesTooLate(t *testing.T) {
 		// PROV-30: another request has the token, and so gets this one.
 		"BadlyAfterAnotherPromise": {func(d *desk, t lifecycle.Token) {
 			r, err := d.records.Record(d.Context(), t.Key, d.now())
-			if err != nil {
-				d.Fatal(err)
-			}
+			expect.OK(d.T, err)
 			r, _ = r.Promised()
-			if err := d.records.Commit(d.Context(), ledger.Put(r)); err != nil {
-				d.Fatal(err)
-			}
+			expect.OK(d.T, d.records.Commit(d.Context(), ledger.Put(r)))
 			d.fail(t)
 		}, -1, broker.Accepted},
 	}
@@ -390,18 +359,12 @@ func TestAFailedBindGoesWithItsInstance(t *testing.T) {
 	d, k := newDesk(t), kinds["Binding"]
 	k.before(d)
 	first, err := k.put(d, d.caller(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	d.fail(first.Token)
 	d.settle(d.reclaim(k.key))
 	d.stays("on the instance", k, first.Token)
-	if _, err := d.delete(d.caller(false)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.put(d, d.caller(true)); reason(err) != lifecycle.NotFound {
-		t.Errorf("BIND-06: %v", err)
-	}
+	expect.OK(t, expect.Err(d.delete(d.caller(false))))
+	refused(t, lifecycle.NotFound, expect.Err(k.put(d, d.caller(true))), "BIND-06")
 	k.before(d)
 	d.begins("on the next instance", k, first.Token)
 }

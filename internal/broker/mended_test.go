@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A creation that settles after the request has waited, and before it is undone,
@@ -51,12 +52,8 @@ func (d *desk) rebuilt(t *testing.T) lifecycle.Record {
 	key := lifecycle.Key{Platform: "p", Instance: "i"}
 	a := lifecycle.Attributes{ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
 	r, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "made", Provider: "demo"}, a, d.now())
-	if err == nil {
-		err = d.records.Commit(t.Context(), ledger.Put(r))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, d.records.Commit(t.Context(), ledger.Put(r)))
 	r.Version = 1
 	return r
 }
@@ -68,20 +65,14 @@ func TestARebuiltInstanceIsTheSameAfterAContext(t *testing.T) {
 	i := d.rebuilt(t)
 	context := json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"o"}`)
 	i = i.SetContext(lifecycle.Attributes{Context: context}, d.now())
-	if err := d.records.Commit(t.Context(), ledger.Put(i)); err != nil {
-		t.Fatal(err)
-	}
-	q := broker.ProvisionRequest{
-		Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
-		Context: context,
-	}
+	expect.OK(t, d.records.Commit(t.Context(), ledger.Put(i)))
+	q := broker.ProvisionRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
+		OrganizationGUID: "o", SpaceGUID: "s", Context: context}
 	if r, err := d.Provision(t.Context(), q); err != nil || r.Effect != broker.Done {
 		t.Errorf("%+v %v", r, err)
 	}
 	q.Context = json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"other"}`)
-	if _, err := d.Provision(t.Context(), q); reason(err) != lifecycle.Conflict {
-		t.Errorf("of another organization: %v", err)
-	}
+	refused(t, lifecycle.Conflict, expect.Err(d.Provision(t.Context(), q)), "of another organization")
 }
 
 // An update keeps the parameters that it leaves out. If they were lost it cannot, so the
@@ -90,9 +81,7 @@ func TestLostParametersAreAskedFor(t *testing.T) {
 	d := newDesk(t)
 	d.rebuilt(t)
 	q := broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"]}
-	if _, err := d.Update(t.Context(), q); reason(err) != lifecycle.Unprocessable {
-		t.Errorf("an update without parameters: %v", err)
-	}
+	refused(t, lifecycle.Unprocessable, expect.Err(d.Update(t.Context(), q)), "an update without parameters")
 	q.Parameters = json.RawMessage(`{}`)
 	if r, err := d.Update(t.Context(), q); err != nil || r.Effect != broker.Accepted {
 		t.Errorf("one that says that there are none: %+v %v", r, err)
@@ -107,25 +96,17 @@ func TestPollsOfWhatWasRebuilt(t *testing.T) {
 	key := i.Key.BindingKey("b")
 	b, err := lifecycle.Record{Key: key}.Rebuild(lifecycle.Thing{Key: key, Incarnation: "bound", Of: i.Incarnation, Provider: "demo"},
 		i.Attributes, d.now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	removed, err := b.Remove(d.now(), d.now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for name, r := range map[string]lifecycle.Record{"Ready": b, "Removed": removed} {
 		r.Key.Binding = name
-		if err := d.records.Commit(t.Context(), ledger.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.records.Commit(t.Context(), ledger.Put(r)))
 		if p, err := d.LastOperation(t.Context(), r.Key, ""); err != nil || p.Operation.Phase != lifecycle.Succeeded {
 			t.Errorf("%s: %q %v", name, p.Operation.Phase, err)
 		}
 	}
-	if _, err := d.LastOperation(t.Context(), i.Key.BindingKey("never"), ""); reason(err) != lifecycle.NotFound {
-		t.Errorf("of what never was: %v", err)
-	}
+	refused(t, lifecycle.NotFound, expect.Err(d.LastOperation(t.Context(), i.Key.BindingKey("never"), "")), "of what never was")
 }
 
 // waiting notes how long a request is ready to wait.
@@ -195,25 +176,17 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 	told := func(guid, name string) json.RawMessage {
 		return json.RawMessage(`{"platform":"cloudfoundry","organization_guid":"` + guid + `","instance_name":"` + name + `"}`)
 	}
-	put := broker.ProvisionRequest{
-		Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s",
-		Context: told("o", canary),
-	}
+	put := broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"],
+		OrganizationGUID: "o", SpaceGUID: "s", Context: told("o", canary)}
 	made, err := d.Provision(t.Context(), put)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	d.settle(made.Token)
 	patch := broker.UpdateRequest{
 		Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], Parameters: json.RawMessage(`{"a":1}`), Context: told("o", canary+"-2"),
 	}
-	if _, err := d.Update(t.Context(), patch); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.Update(t.Context(), patch)))
 	i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	body, err := json.Marshal(i)
 	if err != nil || strings.Contains(string(body), canary) {
 		t.Errorf("%v: it is in clear in %s", err, body)
@@ -237,7 +210,5 @@ func TestContextAndIdentityAreSealed(t *testing.T) {
 	// The members that are compared are stored in clear, so another space is told apart
 	// without the vault.
 	put.Context = told("other", canary)
-	if _, err := d.Provision(t.Context(), put); reason(err) != lifecycle.Conflict {
-		t.Errorf("PROV-09: of another organization: %v", err)
-	}
+	refused(t, lifecycle.Conflict, expect.Err(d.Provision(t.Context(), put)), "PROV-09: of another organization")
 }

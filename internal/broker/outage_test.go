@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var errOutage = errors.New("the records cannot be had")
@@ -59,9 +60,7 @@ func TestWorkGoesOnWithoutItsClient(t *testing.T) {
 	d.finishing = hangUp
 	q := broker.ProvisionRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
 		OrganizationGUID: "o", SpaceGUID: "s"}
-	if _, err := d.Provision(ctx, q); !errors.Is(err, context.Canceled) {
-		t.Errorf("answered %v", err)
-	}
+	expect.Fails(t, context.Canceled, expect.Err(d.Provision(ctx, q)), "answered")
 	i, err := d.records.Record(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
 	if err != nil || i.State != lifecycle.Creating || !i.InProgress() {
 		t.Errorf("the instance is %s, want it being created; %v", i.State, err)
@@ -137,17 +136,11 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 			for calls := 0; ; calls++ {
 				d := newDesk(t)
 				if !tc.fresh {
-					if _, err := d.put("sync", d.caller(false), ""); err != nil {
-						t.Fatal(err)
-					}
-					if _, err := d.Update(ctx,
+					expect.OK(t, expect.Err(d.put("sync", d.caller(false), "")))
+					expect.OK(t, expect.Err(d.Update(ctx,
 						broker.UpdateRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"],
-							Parameters: json.RawMessage(`{"a":1}`)}); err != nil {
-						t.Fatal(err)
-					}
-					if _, err := d.bind("i", "b", "sync", d.caller(false)); err != nil {
-						t.Fatal(err)
-					}
+							Parameters: json.RawMessage(`{"a":1}`)})))
+					expect.OK(t, expect.Err(d.bind("i", "b", "sync", d.caller(false))))
 				}
 				o := d.Options
 				broken := &outage{Records: d.records, left: calls}
@@ -185,9 +178,7 @@ func (mute) Seal(ctx context.Context, _ vault.Label, _ []byte) ([]byte, error) {
 // then, and leaves the time that the records need.
 func TestADeletionDoesNotWaitForTheVault(t *testing.T) {
 	d := newDesk(t)
-	if _, err := d.put("sync", d.caller(false), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("sync", d.caller(false), "")))
 	o := d.Options
 	o.Vault, o.RecordsTimeout = mute{o.Vault}, 500*time.Millisecond
 	c := d.caller(true)

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // typical is a catalog whose plans say how long a provision takes.
@@ -39,13 +40,9 @@ func (d *desk) pass(t time.Duration) {
 func (d *desk) looked(after time.Duration) {
 	d.Helper()
 	i, err := d.records.Record(d.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-	if err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d.T, err)
 	i = i.Looked(d.now(), lifecycle.Look{After: after})
-	if err := d.records.Commit(d.Context(), ledger.Put(i)); err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d.T, d.records.Commit(d.Context(), ledger.Put(i)))
 }
 
 func near(got, want time.Duration) bool { return got > want-time.Second && got <= want }

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // rotate binds id as the successor of predecessor, naming nothing else.
@@ -20,25 +21,17 @@ func (d *desk) rotate(id, predecessor string) (broker.BindResult, error) {
 func rotatable(t *testing.T, plan string) *desk {
 	t.Helper()
 	d := newDesk(t)
-	if _, err := d.put(plan, d.caller(false), ""); err != nil {
-		t.Fatal(err)
-	}
-	_, err := d.Bind(t.Context(), broker.BindRequest{
-		Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: d.ids["demo"], PlanID: d.ids[plan],
-		AppGUID: "app", Parameters: json.RawMessage(`{"delay_seconds":0}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put(plan, d.caller(false), "")))
+	_, err := d.Bind(t.Context(), broker.BindRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a",
+		ServiceID: d.ids["demo"], PlanID: d.ids[plan], AppGUID: "app", Parameters: json.RawMessage(`{"delay_seconds":0}`)})
+	expect.OK(t, err)
 	return d
 }
 
 func TestRotation(t *testing.T) {
 	d := rotatable(t, "rotatable")
 	first, err := d.Binding(t.Context(), d.caller(false), "i", "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	next, err := d.rotate("b", "a")
 	if err != nil || next.Effect != broker.Created {
 		t.Fatalf("ROT-01: %v %v", next.Effect, err)
@@ -62,14 +55,10 @@ func TestRotation(t *testing.T) {
 		again.Grant.Credentials["password"] != next.Grant.Credentials["password"] {
 		t.Errorf("ROT-07: %v %v", again.Effect, err)
 	}
-	if _, err := d.rotate("b", "other"); reason(err) != lifecycle.Conflict {
-		t.Errorf("ROT-07: %v", err)
-	}
+	refused(t, lifecycle.Conflict, expect.Err(d.rotate("b", "other")), "ROT-07")
 	// A successor can be rotated too, and after its predecessor has gone.
-	if _, err := d.Delete(t.Context(),
-		broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.Delete(t.Context(),
+		broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"})))
 	if again, err := d.rotate("b", "a"); err != nil || again.Effect != broker.Done {
 		t.Errorf("ROT-07: %v %v", again.Effect, err)
 	}
@@ -123,18 +112,14 @@ func TestRotationIsRefused(t *testing.T) {
 
 func TestOnlyRotatablePlansRotate(t *testing.T) {
 	d := rotatable(t, "sync")
-	if _, err := d.rotate("b", "a"); reason(err) != lifecycle.BadRequest {
-		t.Errorf("ROT-05: %v", err)
-	}
+	refused(t, lifecycle.BadRequest, expect.Err(d.rotate("b", "a")), "ROT-05")
 }
 
 // ROT-04, ROT-06: a predecessor that is not there yet, or no more.
 func TestPredecessorsInEveryState(t *testing.T) {
 	grant := func(d *desk, b lifecycle.Record, g string) lifecycle.Sealed {
 		sealed, err := d.Vault.Seal(d.Context(), vault.Label{Key: b.Key, Member: vault.Grant}, []byte(g))
-		if err != nil {
-			d.Fatal(err)
-		}
+		expect.OK(d.T, err)
 		return sealed
 	}
 	cases := map[string]struct {
@@ -158,13 +143,9 @@ func TestPredecessorsInEveryState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := rotatable(t, "rotatable")
 			b, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i", Binding: "a"}, d.now())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			tc.change(d, &b)
-			if err := d.records.Commit(t.Context(), ledger.Put(b)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, d.records.Commit(t.Context(), ledger.Put(b)))
 			if _, err := d.rotate("b", "a"); reason(err) != tc.want {
 				t.Errorf("answered %v, want reason %v", err, tc.want)
 			}

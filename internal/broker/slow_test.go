@@ -12,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // hanging is an engine that answers nothing.
@@ -79,9 +80,7 @@ func TestAHangingEngineIsNoError(t *testing.T) {
 				}
 				select {
 				case token := <-engine.started:
-					if token != r.Token {
-						t.Errorf("started %v, want %v", token, r.Token)
-					}
+					expect.Same(t, r.Token, token, "started")
 				default:
 					t.Error("nothing was asked of the engine")
 				}
@@ -198,9 +197,7 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 			d := newDesk(t)
 			o := short(d)
 			o.Records = ledger.New(&stuck{Store: d.store}, d.id)
-			if err := ask(t.Context(), d, broker.New(o)); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v", err)
-			}
+			expect.Fails(t, context.DeadlineExceeded, ask(t.Context(), d, broker.New(o)), "the error")
 		})
 	}
 }
@@ -238,16 +235,12 @@ func TestADeletionThatEndsLate(t *testing.T) {
 			q := broker.ProvisionRequest{
 				Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
 			}
-			if _, err := d.Provision(t.Context(), q); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(d.Provision(t.Context(), q)))
 			records := &late{Records: d.records}
 			d.finishing = func() { records.waited = true } // and it still runs
 			records.change = func() {
 				i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				d.settle(i.Token())
 				if tc.reused {
 					q.Caller, q.PlanID = d.caller(true), d.ids["async"]
@@ -273,9 +266,7 @@ func TestADeletionThatEndsLate(t *testing.T) {
 			if err != nil || r.Effect != broker.Accepted {
 				t.Fatalf("%s: %+v %v", tc.reason, r, err)
 			}
-			if _, err := d.LastOperation(t.Context(), r.Token.Key, r.Token.String()); reason(err) != lifecycle.Gone {
-				t.Errorf("%s: %v", tc.reason, err)
-			}
+			refused(t, lifecycle.Gone, expect.Err(d.LastOperation(t.Context(), r.Token.Key, r.Token.String())), "%s", tc.reason)
 		})
 	}
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var sourceKey, restoredKey = lifecycle.Key{Platform: "p", Instance: "i"}, lifecycle.Key{Platform: "p", Instance: "r"}
 
 // restore is a request for "r" to be restored from "i".
 func (d *desk) restore(change func(*broker.ProvisionRequest)) (broker.Result, error) {
-	q := broker.ProvisionRequest{
-		Caller: d.caller(false), InstanceID: "r", ServiceID: d.ids["demo"], PlanID: d.ids["restorable"],
-		OrganizationGUID: "o", SpaceGUID: "s", Parameters: json.RawMessage(`{"restore_from":"i"}`),
-	}
+	q := broker.ProvisionRequest{Caller: d.caller(false), InstanceID: "r", ServiceID: d.ids["demo"],
+		PlanID: d.ids["restorable"], OrganizationGUID: "o", SpaceGUID: "s",
+		Parameters: json.RawMessage(`{"restore_from":"i"}`)}
 	if change != nil {
 		change(&q)
 	}
@@ -33,17 +33,13 @@ func (d *desk) edit(change func(*lifecycle.Record)) {
 		change(&r)
 		err = d.records.Commit(d.Context(), ledger.Put(r))
 	}
-	if err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d.T, err)
 }
 
 func newSource(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t)
-	if _, err := d.put("sync", d.caller(false), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("sync", d.caller(false), "")))
 	d.edit(func(r *lifecycle.Record) { r.Made.Target = lifecycle.Target{Name: "east", Identity: "account"} })
 	return d
 }
@@ -53,9 +49,7 @@ func newSource(t *testing.T) *desk {
 func TestRestore(t *testing.T) {
 	d := newSource(t)
 	source, err := d.records.Record(t.Context(), sourceKey, d.now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if r, err := d.restore(nil); err != nil || r.Effect != broker.Created {
 		t.Fatalf("%+v %v", r, err)
 	}
@@ -64,9 +58,7 @@ func TestRestore(t *testing.T) {
 	if diff := cmp.Diff(want, r.Operation.Source); err != nil || diff != "" || r.Made.Target != source.Made.Target {
 		t.Errorf("%v, target %v: -want +got\n%s", err, r.Made.Target, diff)
 	}
-	if _, err := d.delete(d.caller(false)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.delete(d.caller(false))))
 	if r, err := d.restore(nil); err != nil || r.Effect != broker.Done {
 		t.Errorf("the request is repeated without the source: %+v %v", r, err)
 	}
@@ -107,10 +99,8 @@ func TestWhatIsNoSource(t *testing.T) {
 		"DeleteFailed":      {edit: state(lifecycle.DeleteFailed)},
 		"Deleted":           {edit: state(lifecycle.Deleted)},
 		"Unusable":          {edit: func(r *lifecycle.Record) { r.Unusable = true }},
-		"PlaceLost": {
-			edit: func(r *lifecycle.Record) { r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "", "" },
-			ask:  func(q *broker.ProvisionRequest) { q.OrganizationGUID, q.SpaceGUID = "", "" },
-		},
+		"PlaceLost": {edit: func(r *lifecycle.Record) { r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "", "" },
+			ask: func(q *broker.ProvisionRequest) { q.OrganizationGUID, q.SpaceGUID = "", "" }},
 	}
 	want := lifecycle.RefuseSource("restore_from").Error()
 	for name, tc := range cases {

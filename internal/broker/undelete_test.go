@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A developer gets a kept instance back by its handle, in the space where it was ordered,
@@ -20,26 +21,20 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 	keep := func(t *testing.T, change func(*lifecycle.Record)) (*desk, lifecycle.Record) {
 		d := newDesk(t)
 		sealed, err := d.Vault.Seal(t.Context(), vault.Label{Key: sourceKey, Member: vault.State}, []byte("state"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		r := lifecycle.Record{
 			Key: sourceKey.Former("first"), State: lifecycle.Quarantined, Incarnation: "first", Provider: "demo",
 			Attributes: lifecycle.Attributes{
 				ServiceID: d.ids["demo"], OrganizationGUID: "o", SpaceGUID: "s", Context: json.RawMessage(`{"namespace":"n"}`)},
-			Made: lifecycle.Made{Broker: "b", Target: lifecycle.Target{Name: "east", Identity: "account"}, State: sealed},
-			Leases: []lifecycle.Lease{{Holder: "late", Operation: "deletion", Until: d.now().Add(time.Minute),
-				TimedOut: true}},
-			Kept: &lifecycle.Kept{Since: d.now(), Until: d.now().Add(time.Hour),
-				Freed: d.now()},
-			Due: d.now().Add(time.Hour),
+			Made:   lifecycle.Made{Broker: "b", Target: lifecycle.Target{Name: "east", Identity: "account"}, State: sealed},
+			Leases: []lifecycle.Lease{{Holder: "late", Operation: "deletion", Until: d.now().Add(time.Minute), TimedOut: true}},
+			Kept:   &lifecycle.Kept{Since: d.now(), Until: d.now().Add(time.Hour), Freed: d.now()},
+			Due:    d.now().Add(time.Hour),
 		}
 		if change != nil {
 			change(&r)
 		}
-		if err := d.records.Commit(t.Context(), ledger.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.records.Commit(t.Context(), ledger.Put(r)))
 		return d, r
 	}
 	ask := func(d *desk, handle string, change func(*broker.ProvisionRequest)) error {
@@ -93,15 +88,11 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 		})
 	}
 	d, r := keep(t, nil)
-	if _, err := d.restore(func(q *broker.ProvisionRequest) {
+	expect.OK(t, expect.Err(d.restore(func(q *broker.ProvisionRequest) {
 		q.Parameters, q.AcceptsIncomplete = json.RawMessage(`{"restore_from":"i@first"}`), true
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	i, err := d.records.Record(t.Context(), restoredKey, d.now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	state, err := d.Vault.Open(t.Context(), vault.Label{Key: restoredKey, Member: vault.State}, i.Made.State)
 	if err != nil || string(state) != "state" {
 		t.Errorf("its state is %q %v", state, err)
@@ -122,7 +113,5 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 
 func same[T any](t *testing.T, what string, want, got T) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s: -want +got:\n%s", what, diff)
-	}
+	expect.Same(t, want, got, "%s", what)
 }

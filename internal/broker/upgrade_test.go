@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // versioned is a catalog whose plans, by their ids, mean something that changes.
@@ -60,9 +59,7 @@ func (d *desk) patch(p patch) error {
 func (d *desk) instance() lifecycle.Record {
 	d.Helper()
 	i, err := d.records.Record(d.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
-	if err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d.T, err)
 	return i
 }
 
@@ -108,9 +105,7 @@ func TestUpdatesStayInPlace(t *testing.T) {
 			d.means("maintenance", version{"1.0.0", oldPlan})
 			d.means("async", version{"", otherShape})
 			d.means("sync", version{"", strings.Replace(newPlan, "new", "of sync", 1)})
-			if _, err := d.put("maintenance", d.caller(false), `{"a":1,"b":1}`); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(d.put("maintenance", d.caller(false), `{"a":1,"b":1}`)))
 			d.means("maintenance", tc.is)
 			before := d.instance()
 			err := d.patch(tc.patch)
@@ -129,9 +124,7 @@ func TestUpdatesStayInPlace(t *testing.T) {
 				refusal.InstanceUsable == nil || !*refusal.InstanceUsable || refusal.UpdateRepeatable == nil || *refusal.UpdateRepeatable {
 				t.Errorf("%s: %v, want it to say %q", tc.reason, err, tc.says)
 			}
-			if diff := cmp.Diff(before.Version, after.Version); diff != "" {
-				t.Errorf("a refusal changed the record (-want +got):\n%s", diff)
-			}
+			expect.Same(t, before.Version, after.Version, "a refusal changed the record")
 		})
 	}
 }
@@ -141,9 +134,7 @@ func TestUpdatesStayInPlace(t *testing.T) {
 func TestUpdatesKeepTheInstancesOwnVersion(t *testing.T) {
 	d := newDesk(t)
 	d.means("maintenance", version{"1.0.0", oldPlan})
-	if _, err := d.put("maintenance", d.caller(false), `{"a":1}`); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("maintenance", d.caller(false), `{"a":1}`)))
 	d.means("maintenance", version{"1.1.0", newPlan})
 	for _, step := range []struct {
 		patch patch
@@ -170,25 +161,19 @@ func TestUpdatesKeepTheInstancesOwnVersion(t *testing.T) {
 func TestUpdatesOfWhatHasNoSnapshot(t *testing.T) {
 	d := newDesk(t)
 	d.means("maintenance", version{"1.0.0", ""})
-	if _, err := d.put("maintenance", d.caller(false), `{"b":1}`); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("maintenance", d.caller(false), `{"b":1}`)))
 	d.means("maintenance", version{"1.0.0", oldPlan})
 	if err := d.patch(patch{parameters: `{"a":2}`}); err != nil {
 		t.Error(err)
 	}
-	if got := string(d.instance().Attributes.Snapshot); got != oldPlan {
-		t.Errorf("it means %s", got)
-	}
+	expect.Same(t, oldPlan, string(d.instance().Attributes.Snapshot), "it means")
 }
 
 // A pending upgrade blocks nothing else.
 func TestPendingUpgradesBlockNoBinding(t *testing.T) {
 	d := newDesk(t)
 	d.means("maintenance", version{"1.0.0", oldPlan})
-	if _, err := d.put("maintenance", d.caller(false), ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(d.put("maintenance", d.caller(false), "")))
 	d.means("maintenance", version{"2.0.0", otherShape})
 	c := d.caller(false)
 	if r, err := d.bind("i", "b", "maintenance", c); err != nil || r.Effect != broker.Created {
