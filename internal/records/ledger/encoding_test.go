@@ -12,20 +12,17 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // raw reads and replaces bodies, as another program does.
 func raw(t *testing.T, s store.Store, key store.Key, change func(body []byte) []byte) []byte {
 	t.Helper()
 	r, err := s.Get(context.Background(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if change != nil {
 		r.Body = change(r.Body)
-		if err := s.Commit(context.Background(), store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(context.Background(), store.Put(r)))
 	}
 	return r.Body
 }
@@ -39,16 +36,10 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	start := lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour}
 	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start,
 		lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{Context: json.RawMessage(`{"a":"<&>"}`)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	b, _, err := lifecycle.Record{Key: binding}.BeginCreate(start, lifecycle.Record{Provider: "demo"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b)))
 	keys := map[string]store.Key{"Instance": {Partition: "I#p#i", Sort: "INSTANCE"}, "Binding": {Partition: "I#p#i", Sort: "BINDING#b"}}
 	newer := func(body []byte) []byte {
 		body = bytes.Replace(body, []byte(`"operation":{`), []byte(`"operation":{"colour":["<new>"],`), 1)
@@ -66,9 +57,7 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 	// Through changes of its own, and through what it remembers of it.
 	for n := range 3 {
 		i, b = i.Redriven(epoch.Add(time.Minute)), b.Redriven(epoch.Add(time.Minute))
-		if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b)))
 		for name, key := range keys {
 			body := string(raw(t, s, key, nil))
 			if !strings.Contains(body, `"shape":{"sides":12345678901234567890}`) || !strings.Contains(body, `"colour":["<new>"]`) ||
@@ -83,17 +72,11 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if string(i.Attributes.Context) != `{"a":"<&>"}` {
-		t.Errorf("a platform's object was changed: %s", i.Attributes.Context)
-	}
+	expect.Same(t, `{"a":"<&>"}`, string(i.Attributes.Context), "a platform's object")
 	// A replaced operation takes its unknown members along.
 	next, _, err := i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Commit(ctx, ledger.Put(next)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, l.Commit(ctx, ledger.Put(next)))
 	if body := string(raw(t, s, keys["Instance"], nil)); strings.Contains(body, "colour") || !strings.Contains(body, "shape") {
 		t.Errorf("%s", body)
 	}
@@ -111,9 +94,7 @@ func TestDueOfAnUnknownKind(t *testing.T) {
 		"NEW#2": {Due: epoch},
 	} {
 		r.Key, r.Schema, r.Body = store.Key{Partition: "NEW", Sort: sort}, ledger.Schema+1, []byte("?")
-		if err := s.Commit(ctx, store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(ctx, store.Put(r)))
 	}
 	found, _, err := l.Due(ctx, epoch.Add(2*time.Hour), "")
 	if err != nil || len(found) != 2 {
@@ -130,12 +111,23 @@ func TestDueOfAnUnknownKind(t *testing.T) {
 func TestOldRecordsAreRefused(t *testing.T) {
 	s := newStore(t)
 	key := store.Key{Partition: "I#p#i", Sort: "INSTANCE"}
-	if err := s.Commit(t.Context(), store.Put(store.Record{Key: key, Body: []byte(`{"state":"ready"}`)})); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(store.Record{Key: key, Body: []byte(`{"state":"ready"}`)})))
 	_, err := over(s).Record(t.Context(), instance, epoch)
 	says := `record "I#p#i" "INSTANCE" is of a version before the first release, which this program does not read: give it a new table`
 	if !errors.Is(err, ledger.ErrUnreadable) || !strings.HasPrefix(err.Error(), says) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A record that could not be read again is refused, whatever is nested in it.
+func TestWhatIsNestedTooDeeplyIsRefused(t *testing.T) {
+	for depth, refused := range map[int]bool{900: false, 5000: false, 9_990: false, 9_999: true} {
+		l := over(newStore(t))
+		r := lifecycle.Record{Key: instance, Attributes: lifecycle.Attributes{
+			Context: json.RawMessage(`{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`)}}
+		err := l.Commit(context.Background(), ledger.Put(r))
+		if refused != (err != nil) {
+			t.Errorf("depth %d: %v, refused is to be %t", depth, err, refused)
+		}
 	}
 }

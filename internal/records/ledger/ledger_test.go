@@ -19,6 +19,8 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/storetest"
 )
 
@@ -31,9 +33,7 @@ var (
 func newStore(t *testing.T) store.Store {
 	t.Helper()
 	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -101,9 +101,7 @@ func TestRecordsKeepEveryField(t *testing.T) {
 	p := lifecycle.Pointer{Key: binding}
 	past := filled[lifecycle.PastOperation]()
 	past.Version, past.Ended.Version, past.Ended.Key = 0, 0, binding
-	if err := l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.Put(p), ledger.PutPast(&past)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.Put(b), ledger.Put(p), ledger.PutPast(&past)))
 	i.Version, b.Version, p.Version, past.Version = 1, 1, 1, 1
 
 	gotI, err := l.Record(ctx, instance, epoch)
@@ -187,9 +185,7 @@ func TestNextBindingPassesTombstones(t *testing.T) {
 	}
 	for id, state := range states {
 		b := lifecycle.Record{Key: instance.BindingKey(id), State: state}
-		if err := l.Commit(ctx, ledger.Put(b)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, l.Commit(ctx, ledger.Put(b)))
 	}
 	for after, want := range map[string]struct{ next, passed string }{
 		"":           {"b", "a"},
@@ -203,9 +199,7 @@ func TestNextBindingPassesTombstones(t *testing.T) {
 		"\U0010ffff": {"", "\U0010ffff"},
 	} {
 		next, passed, err := l.NextBinding(ctx, instance, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		got := ""
 		if next != nil {
 			got = next.Key.Binding
@@ -223,13 +217,9 @@ func TestNextBindingPassesTombstones(t *testing.T) {
 func TestForgottenTombstonesReadAsAbsent(t *testing.T) {
 	ctx, l := context.Background(), over(newStore(t))
 	i, err := lifecycle.Record{Key: instance}.Entomb(epoch, epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	past := lifecycle.PastOperation{Operation: lifecycle.Operation{ID: "o"}, Expires: epoch.Add(lifecycle.Retention)}
-	if err := l.Commit(ctx, ledger.Put(i), ledger.PutPast(&past)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, l.Commit(ctx, ledger.Put(i), ledger.PutPast(&past)))
 	for name, tc := range map[string]struct {
 		at    time.Time
 		state lifecycle.State
@@ -270,9 +260,7 @@ func TestCommitsThatGoWrong(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			if err := over(s).Commit(context.Background(), put(0)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, over(s).Commit(context.Background(), put(0)))
 			err := ledger.New(tc.store(s), func() string { return "mine" }).Commit(context.Background(), put(tc.version))
 			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 				t.Errorf("%s: %v, want %v", tc.reason, err, tc.want)
@@ -316,9 +304,7 @@ func TestDamagedRecordsDoNotHideOthers(t *testing.T) {
 		{Key: store.Key{Partition: "I#p#c", Sort: "INSTANCE"}, Body: []byte(`{}`), Schema: ledger.Schema + 1},
 	} {
 		r.Writer, r.Due = "w", epoch.Add(time.Duration(n)*time.Second)
-		if err := s.Commit(ctx, store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(ctx, store.Put(r)))
 	}
 	l := over(s)
 	due, _, err := l.Due(ctx, epoch.Add(time.Hour), "")
@@ -328,5 +314,62 @@ func TestDamagedRecordsDoNotHideOthers(t *testing.T) {
 	if _, err := l.Record(ctx, lifecycle.Key{Platform: "p", Instance: "c"}, epoch); err == nil ||
 		!strings.Contains(err.Error(), "encoding 2") {
 		t.Errorf("a record of a newer program was read: %v", err)
+	}
+}
+
+// lacking gives its listings beside an error, as a store does that left a record out.
+type lacking struct{ store.Store }
+
+func (l lacking) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
+	page, err := l.Store.List(ctx, partition, prefix, after, limit)
+	return page, errors.Join(err, store.ErrUnreadable)
+}
+
+// A deprovision stops where a listing has left a record out: the binding that is not listed
+// would be left behind.
+func TestADecisionStopsWhereARecordWasLeftOut(t *testing.T) {
+	l := ledger.New(lacking{memory.New()}, func() string { return "w" })
+	next, _, err := l.NextBinding(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, "")
+	if next != nil || !errors.Is(err, store.ErrUnreadable) {
+		t.Errorf("the next binding is %+v: %v", next, err)
+	}
+	use, err := l.NextTargetUse(t.Context(), lifecycle.TargetUse{}, false)
+	if use != nil || !errors.Is(err, store.ErrUnreadable) {
+		t.Errorf("the next use of a target is %+v: %v", use, err)
+	}
+}
+
+// Conflicts are met again and again until none is met, another error comes, or
+// the time is over.
+func TestAgain(t *testing.T) {
+	conflict, broken := fmt.Errorf("committing: %w", ledger.ErrConflict), errors.New("broken")
+	tests := map[string]struct {
+		reason string
+		meets  []error // one at each try; the last for good
+		ends   int     // the time is over in this try; 0 for never
+		want   error
+		tries  int
+	}{
+		"Once":      {"no conflict, no repetition", []error{nil}, 0, nil, 1},
+		"Conflicts": {"as often as there is one", []error{conflict, conflict, conflict, nil}, 0, nil, 4},
+		"Error":     {"what is no conflict is final", []error{conflict, broken}, 0, broken, 2},
+		"Over":      {"the last conflict is told", []error{conflict}, 3, ledger.ErrConflict, 3},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			tries := 0
+			err := ledger.Again(ctx, func(context.Context) error {
+				tries++
+				if tries == tc.ends {
+					cancel()
+				}
+				return tc.meets[min(tries, len(tc.meets))-1]
+			})
+			if !errors.Is(err, tc.want) || tries != tc.tries {
+				t.Errorf("%s: %v after %d tries, want %v after %d", tc.reason, err, tries, tc.want, tc.tries)
+			}
+			cancel()
+		})
 	}
 }

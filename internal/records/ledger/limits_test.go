@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Characters that take most room in JSON: any at all, and printable ones.
@@ -209,18 +210,12 @@ func TestLargestRecordsFit(t *testing.T) {
 		t.Errorf("a body of %d bytes makes an item of %d, DynamoDB takes %d", limits.Record, limits.Record+envelope, dynamoItem)
 	}
 	gotI, err := l.Record(ctx, i.Key, epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	gotB, err := l.Record(ctx, b.Key, epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	i.Version, b.Version = 1, 1
 	want, err := json.Marshal([]any{i, b})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if got, err := json.Marshal([]any{gotI, gotB}); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("read otherwise than written: %v", err)
 	}

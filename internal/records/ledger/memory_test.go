@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func begun(t *testing.T, l *ledger.Ledger) lifecycle.Record {
@@ -22,12 +23,8 @@ func begun(t *testing.T, l *ledger.Ledger) lifecycle.Record {
 	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(
 		lifecycle.Start{ID: "operation-000000000001", Now: epoch, Received: epoch, Timeout: time.Hour},
 		lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s"}})
-	if err == nil {
-		err = l.Commit(t.Context(), ledger.Put(i))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, l.Commit(t.Context(), ledger.Put(i)))
 	return i
 }
 
@@ -39,35 +36,23 @@ func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 	read := func() lifecycle.Record {
 		t.Helper()
 		i, err := mine.Record(t.Context(), instance, epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return i
 	}
 	first := read()
-	if diff := cmp.Diff(first, read()); diff != "" {
-		t.Errorf("read twice: -first +second:\n%s", diff)
-	}
+	expect.Same(t, first, read(), "read twice")
 	// Another process changes it.
 	i, err := other.Record(t.Context(), instance, epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	i, err = i.Succeed(epoch.Add(time.Minute), nil)
-	if err == nil {
-		err = other.Commit(t.Context(), ledger.Put(i))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, other.Commit(t.Context(), ledger.Put(i)))
 	if got := read(); got.State != lifecycle.Ready || got.Version != 2 {
 		t.Errorf("read %s at version %d", got.State, got.Version)
 	}
 	// It is dropped, and made again at a version that was remembered.
 	key := store.Key{Partition: "I#p#i", Sort: "INSTANCE"}
-	if err := s.Commit(t.Context(), store.Delete(key, 2)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Delete(key, 2)))
 	if got := read(); got.State != lifecycle.Absent || got.Version != 0 {
 		t.Errorf("read %s at version %d of what is gone", got.State, got.Version)
 	}
@@ -76,9 +61,7 @@ func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 		if got := read(); got.State != lifecycle.Creating || got.Version != 1 {
 			t.Errorf("read %s at version %d of what is new", got.State, got.Version)
 		}
-		if err := s.Commit(t.Context(), store.Delete(key, 1)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), store.Delete(key, 1)))
 	}
 }
 
@@ -91,9 +74,7 @@ func TestWhatIsWrittenIsReadAlike(t *testing.T) {
 		Asker: lifecycle.Asker{Request: "r", IdentityPlatform: "cf", Identity: lifecycle.Sealed("sealed")}}
 	same := func(made lifecycle.Record) {
 		t.Helper()
-		if err := mine.Commit(t.Context(), ledger.Put(made)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, mine.Commit(t.Context(), ledger.Put(made)))
 		got, err := mine.Record(t.Context(), made.Key, now)
 		want, otherErr := over(s).Record(t.Context(), made.Key, now)
 		if diff := cmp.Diff(want, got); err != nil || otherErr != nil || diff != "" || !got.Operation.Started.Equal(now) {
@@ -102,16 +83,12 @@ func TestWhatIsWrittenIsReadAlike(t *testing.T) {
 	}
 	attributes := lifecycle.Attributes{ServiceID: "s", Context: lifecycle.Stable([]byte(`{ "b": [ 1 ], "a": "<&>" }`))}
 	i, _, err := lifecycle.Record{Key: instance}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: attributes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	same(i)
 	i.Version++
 	same(i.Leased("holder", now, now.Add(time.Minute), nil))
 	b, _, err := lifecycle.Record{Key: binding}.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: attributes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	same(b)
 }
 
@@ -170,9 +147,7 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 	l := over(large{})
 	before, most := heap(), int64(0)
 	for n := range 400 { // 96 MB
-		if _, err := l.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, expect.Err(l.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch)))
 		if n%20 == 0 {
 			most = max(most, heap()-before)
 		}
@@ -180,9 +155,7 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 	few := over(small{})
 	between := heap()
 	for n := range 20_000 {
-		if _, err := few.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, expect.Err(few.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch)))
 	}
 	t.Logf("after 400 records of 240 KB: %d KB; after 20000 small ones: %d KB", most/1000, (heap()-between)/1000)
 	if bound := int64(20_000_000); most > bound || heap()-between > bound {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func label(platform, instance, binding string, m vault.Member) vault.Label {
@@ -24,9 +25,7 @@ func label(platform, instance, binding string, m vault.Member) vault.Label {
 func newVault(t *testing.T) *vault.Local {
 	t.Helper()
 	v, err := vault.NewLocal(bytes.Repeat([]byte{7}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return v
 }
 
@@ -47,9 +46,7 @@ func TestSealedValuesOpenWhereTheyWereSealedFor(t *testing.T) {
 		}
 	}
 	sealed, err := v.Seal(ctx, at, []byte("secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	again, err := v.Seal(ctx, at, []byte("secret"))
 	if err != nil || bytes.Equal(sealed, again) {
 		t.Errorf("sealing twice gives the same: %v", err)
@@ -59,49 +56,33 @@ func TestSealedValuesOpenWhereTheyWereSealedFor(t *testing.T) {
 		"Binding": label("p", "ab", "", vault.Grant),
 		"Member":  label("p", "ab", "c", vault.Secret), "Shifted": label("p", "a", "bc", vault.Grant),
 	} {
-		if _, err := v.Open(ctx, other, sealed); !errors.Is(err, vault.ErrSealed) {
-			t.Errorf("it opened for another %s: %v", name, err)
-		}
+		expect.Fails(t, vault.ErrSealed, expect.Err(v.Open(ctx, other, sealed)), "it opened for another %s", name)
 	}
 	for n := range sealed {
 		broken := bytes.Clone(sealed)
 		broken[n] ^= 1
-		if _, err := v.Open(ctx, at, broken); !errors.Is(err, vault.ErrSealed) {
-			t.Errorf("it opened with byte %d changed: %v", n, err)
-		}
-		if _, err := v.Open(ctx, at, sealed[:n]); !errors.Is(err, vault.ErrSealed) {
-			t.Errorf("it opened when cut at %d: %v", n, err)
-		}
+		expect.Fails(t, vault.ErrSealed, expect.Err(v.Open(ctx, at, broken)), "it opened with byte %d changed", n)
+		expect.Fails(t, vault.ErrSealed, expect.Err(v.Open(ctx, at, sealed[:n])), "it opened when cut at %d", n)
 	}
 }
 
 func TestKeyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vault.key")
-	if _, err := vault.ReadKeyFile(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("reading a missing key: %v", err)
-	}
-	if err := vault.CreateKeyFile(path); err != nil {
-		t.Fatal(err)
-	}
+	expect.Fails(t, fs.ErrNotExist, expect.Err(vault.ReadKeyFile(path)), "reading a missing key")
+	expect.OK(t, vault.CreateKeyFile(path))
 	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v: %v", info.Mode(), err)
 	}
-	if err := vault.CreateKeyFile(path); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a key was made over another: %v", err)
-	}
+	expect.Fails(t, fs.ErrExist, vault.CreateKeyFile(path), "a key was made over another")
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the key was changed: %v", err)
 	}
 	if _, err := vault.ReadKeyFile(path); err != nil {
 		t.Error(err)
 	}
-	if err := os.Truncate(path, 7); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Truncate(path, 7))
 	if _, err := vault.ReadKeyFile(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("a key that was cut short: %v", err)
 	}
@@ -115,9 +96,7 @@ func TestKeyFiles(t *testing.T) {
 func TestCheckValues(t *testing.T) {
 	ctx, v := context.Background(), newVault(t)
 	check, err := vault.NewCheck(ctx, v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if same, err := vault.IsCheck(ctx, v, check); err != nil || !same {
 		t.Errorf("its own key: %v %v", same, err)
 	}
@@ -125,9 +104,7 @@ func TestCheckValues(t *testing.T) {
 		key := bytes.Repeat([]byte{7}, 32)
 		key[n/8] ^= 1 << (n % 8)
 		other, err := vault.NewLocal(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if same, err := vault.IsCheck(ctx, other, check); err != nil || same {
 			t.Errorf("a key with bit %d changed: %v %v", n, same, err)
 		}
@@ -156,9 +133,7 @@ func TestSealedMembersAreNamed(t *testing.T) {
 		"Instance": {&i, func() []vault.Value { return vault.Of(i) }},
 		"Binding":  {&b, func() []vault.Value { return vault.Of(b) }},
 	} {
-		if n := len(c.named()); n != 0 {
-			t.Errorf("%s: %d values of one that holds nothing", name, n)
-		}
+		expect.Same(t, 0, len(c.named()), "%s: values of one that holds nothing", name)
 		// Names and who asked may be lost, and are not among them.
 		if filled := seal(reflect.ValueOf(c.record).Elem()); filled == 0 || len(c.named()) != filled {
 			t.Errorf("%s: %d sealed members, %d named", name, filled, len(c.named()))
@@ -188,9 +163,7 @@ func seal(v reflect.Value) (n int) {
 // A value that was sealed when the form was made opens for ever.
 func TestTheFormIsGolden(t *testing.T) {
 	sealed, err := hex.DecodeString("017b5dc4894390801c30b882640fbd4d220ad67ec2b8ea6049ee5b9677ec0b55f6b6be17")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	got, err := newVault(t).Open(t.Context(), label("p", "i", "b", vault.Grant), sealed)
 	if err != nil || string(got) != "a grant" {
 		t.Errorf("got %q and error %v", got, err)

@@ -7,14 +7,13 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // BenchmarkCommit is a commit of an instance and its operation, beside 10 000 others.
 func BenchmarkCommit(b *testing.B) {
 	s, err := bolt.Open(filepath.Join(b.TempDir(), "records.db"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	defer s.Close()
 	put := func(i int) error {
 		instance := fixture(fmt.Sprintf("I#default#8f14a7c2-5f4e-4b6a-9c55-%012d", i*7919%1_000_000), "INSTANCE")
@@ -30,14 +29,10 @@ func BenchmarkCommit(b *testing.B) {
 			r.Body = make([]byte, 500)
 			changes = append(changes, store.Put(r))
 		}
-		if err := s.Commit(b.Context(), changes...); err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, s.Commit(b.Context(), changes...))
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if err := put(i); err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, put(i))
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/storetest"
 )
 
@@ -49,14 +50,8 @@ func closeStore(t *testing.T, s *bolt.Store) {
 }
 
 func fixture(partition, sort string) store.Record {
-	return store.Record{
-		Key:     store.Key{Partition: partition, Sort: sort},
-		Writer:  "writer of " + sort,
-		Schema:  7,
-		Due:     due,
-		Expires: due.Truncate(time.Second).Add(time.Hour),
-		Body:    bytes.Repeat([]byte(sort), 10),
-	}
+	return store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "writer of " + sort, Schema: 7, Due: due,
+		Expires: due.Truncate(time.Second).Add(time.Hour), Body: bytes.Repeat([]byte(sort), 10)}
 }
 
 // fill commits n records of all sizes in a few partitions, and returns them
@@ -75,9 +70,7 @@ func fill(t *testing.T, s *bolt.Store, n int) map[store.Key]store.Record {
 		case i%2 == 0:
 			r.Body = bytes.Repeat([]byte{byte(i)}, i*3)
 		}
-		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 		r.Version = 1
 		stored[r.Key] = r
 	}
@@ -174,9 +167,7 @@ func TestPages(t *testing.T) {
 				r.Body = bytes.Repeat([]byte("b"), sizes[partition])
 				changes = append(changes, store.Put(r))
 			}
-			if err := s.Commit(t.Context(), changes...); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, s.Commit(t.Context(), changes...))
 		}
 	}
 
@@ -185,21 +176,13 @@ func TestPages(t *testing.T) {
 		read   func(cursor string) (store.Page, error)
 		want   []int // records on each page
 	}{
-		"Many": {
-			reason: "a page ends at 100 records",
-			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "small", "", c, 0) },
-			want:   []int{100, 100, 50},
-		},
-		"JustAPage": {
-			reason: "a listing that fills its last page does not go on to an empty one",
-			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "small", "1", c, 0) },
-			want:   []int{100},
-		},
-		"Large": {
-			reason: "a page ends when it has passed 1 MiB",
-			read:   func(c string) (store.Page, error) { return s.List(t.Context(), "large", "", c, 0) },
-			want:   []int{4, 4, 1},
-		},
+		"Many": {reason: "a page ends at 100 records",
+			read: func(c string) (store.Page, error) { return s.List(t.Context(), "small", "", c, 0) },
+			want: []int{100, 100, 50}},
+		"JustAPage": {reason: "a listing that fills its last page does not go on to an empty one",
+			read: func(c string) (store.Page, error) { return s.List(t.Context(), "small", "1", c, 0) }, want: []int{100}},
+		"Large": {reason: "a page ends when it has passed 1 MiB",
+			read: func(c string) (store.Page, error) { return s.List(t.Context(), "large", "", c, 0) }, want: []int{4, 4, 1}},
 		"Due": {
 			reason: "pages of what is due end likewise",
 			read:   func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) },
@@ -214,12 +197,8 @@ func TestPages(t *testing.T) {
 				got = append(got, len(p.Records))
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(test.want, got); d != "" {
-				t.Errorf("%s: -want +got:\n%s", test.reason, d)
-			}
+			expect.OK(t, err)
+			expect.Same(t, test.want, got, "%s", test.reason)
 		})
 	}
 }
@@ -229,24 +208,18 @@ func TestCursors(t *testing.T) {
 	for i := range 6 {
 		r := fixture(fmt.Sprint("partition ", i%2), fmt.Sprint(i))
 		r.Body = make([]byte, store.MaxBody)
-		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 	}
 	// Three records of 390 kB are just more than a page.
 	next := func(p store.Page, err error) string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return p.Next
 	}
 	for i := range 6 {
 		r := fixture("partition 0", fmt.Sprint("more ", i))
 		r.Body = make([]byte, store.MaxBody)
-		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 	}
 	ofScan, ofDue := next(s.Scan(t.Context(), "")), next(s.Due(t.Context(), due, ""))
 	if ofScan == "" || ofDue == "" {
@@ -264,9 +237,7 @@ func TestCursors(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := test.read(); !errors.Is(err, store.ErrInvalid) {
-				t.Errorf("%s: got error %v, want %v", test.reason, err, store.ErrInvalid)
-			}
+			expect.Fails(t, store.ErrInvalid, expect.Err(test.read()), "%s", test.reason)
 		})
 	}
 }
@@ -277,27 +248,19 @@ func TestDueBefore1970(t *testing.T) {
 	for i, year := range []int{1, 1800, 1969, 1970, 1971, 2031} {
 		r := fixture("partition", fmt.Sprint(9-i))
 		r.Due = time.Date(year, time.January, 1, 0, 0, 0, 1_000_000, time.UTC)
-		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 		want = append(want, r.Sort)
 	}
 	none := fixture("partition", "none")
 	none.Due = time.Time{}.Add(time.Millisecond - 1) // which is cut down to zero
-	if err := s.Commit(t.Context(), store.Put(none)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(none)))
 	page, err := s.Due(t.Context(), due, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var got []string
 	for _, r := range page.Records {
 		got = append(got, r.Sort)
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the order is not that of time: -want +got:\n%s", d)
-	}
+	expect.Same(t, want, got, "the order is not that of time")
 }
 
 func TestContextOfAWaitingCommit(t *testing.T) {
@@ -308,16 +271,12 @@ func TestContextOfAWaitingCommit(t *testing.T) {
 	r := fixture("partition", "sort")
 	go func() { answer <- s.Commit(ctx, store.Put(r)) }()
 	cancel()
-	if err := <-answer; !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v, want %v", err, context.Canceled)
-	}
+	expect.Fails(t, context.Canceled, <-answer, "the error")
 	if err := s.Commit(t.Context(), store.Check(r.Key, 0)); err != nil {
 		t.Errorf("a commit that only checks waits for nobody: %v", err)
 	}
 	release()
-	if _, err := s.Get(t.Context(), r.Key); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a commit that was cancelled happened: %v", err)
-	}
+	expect.Fails(t, store.ErrNotFound, expect.Err(s.Get(t.Context(), r.Key)), "a commit that was cancelled happened")
 }
 
 func TestErrorsNameTheRecord(t *testing.T) {
@@ -359,9 +318,7 @@ func TestTheTimeOfTheLastCommit(t *testing.T) {
 	clock := bolt.Clock(func() time.Time { return now })
 	commits := func(s *bolt.Store, sort string) {
 		t.Helper()
-		if err := s.Commit(t.Context(), store.Put(fixture("p", sort))); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), store.Put(fixture("p", sort))))
 	}
 	// closed is when the store says that the last commit before was.
 	closed := func(opts ...bolt.Option) time.Time {
@@ -406,9 +363,7 @@ func TestTheTimeOfTheLastCommit(t *testing.T) {
 func TestReread(t *testing.T) {
 	s := open(t, newPath(t))
 	r := fixture("partition", "sort")
-	if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 	r.Version++
 	known := r
 	known.Body = nil
@@ -428,12 +383,9 @@ func TestReread(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1, ""); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("of no record: %v", err)
-	}
-	if err := s.Commit(t.Context(), store.Delete(r.Key, 1)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Fails(t, store.ErrNotFound, expect.Err(s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1, "")),
+		"of no record")
+	expect.OK(t, s.Commit(t.Context(), store.Delete(r.Key, 1)))
 	if got, err := s.Reread(t.Context(), r.Key, 1, r.Writer); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of a record that was deleted: %v, %v", got, err)
 	}
@@ -465,9 +417,7 @@ func TestRereadSeesEachCommit(t *testing.T) {
 		})
 	}
 	for ; r.Version < 200; r.Version++ {
-		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 		written.Store(r.Version + 1)
 	}
 	stop()

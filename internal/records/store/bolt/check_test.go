@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // An open store is checked while others commit, and is then as it was.
@@ -49,9 +53,7 @@ func TestCheckStopsChanges(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
 	lost, kept := fixture("a partition", "lost"), fixture("a partition", "kept")
-	if err := s.Commit(t.Context(), store.Put(lost), store.Put(kept)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(lost), store.Put(kept)))
 	err := s.Edit(func(tx *bbolt.Tx) error {
 		records := tx.Bucket([]byte("records"))
 		key := append([]byte{0, byte(len(lost.Partition))}, lost.Partition+lost.Sort...)
@@ -59,9 +61,7 @@ func TestCheckStopsChanges(t *testing.T) {
 		value[len(value)-1] ^= 1
 		return records.Put(key, value)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	other := fixture("p", "sort") // which stands before them
 	if err := s.Commit(t.Context(), store.Put(other)); err != nil {
 		t.Fatalf("before the check: %v", err)
@@ -75,9 +75,7 @@ func TestCheckStopsChanges(t *testing.T) {
 		"a commit": s.Commit(t.Context(), store.Put(other)),
 		"a backup": s.Snapshot(newPath(t)),
 	} {
-		if !errors.Is(err, bolt.ErrDamaged) {
-			t.Errorf("%s after the check: got %v, want %v", what, err, bolt.ErrDamaged)
-		}
+		expect.Fails(t, bolt.ErrDamaged, err, "%s after the check", what)
 	}
 	if _, err := s.Get(t.Context(), kept.Key); err != nil {
 		t.Error(err)
@@ -134,18 +132,14 @@ func TestAFalseAbsence(t *testing.T) {
 		t.Run(sort, func(t *testing.T) {
 			s := open(t, newPath(t))
 			for i := range 130 {
-				if err := s.Commit(t.Context(), store.Put(fixture("a partition", fmt.Sprintf("record %04d", i)))); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, s.Commit(t.Context(), store.Put(fixture("a partition", fmt.Sprintf("record %04d", i)))))
 			}
 			lost := fixture("a partition", sort)
 			err := s.Edit(func(tx *bbolt.Tx) error {
 				key := append([]byte{0, byte(len(lost.Partition))}, lost.Partition+lost.Sort...)
 				return tx.Bucket([]byte("records")).Delete(key)
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			_, get := s.Get(t.Context(), lost.Key)
 			_, list := s.List(t.Context(), lost.Partition, lost.Sort, "", 0)
 			_, all := s.List(t.Context(), lost.Partition, "record 0", "", 0)
@@ -157,9 +151,7 @@ func TestAFalseAbsence(t *testing.T) {
 				"a commit that makes it":                   s.Commit(t.Context(), store.Put(lost)),
 				"a commit that requires that it is absent": s.Commit(t.Context(), store.Check(lost.Key, 0)),
 			} {
-				if !errors.Is(err, bolt.ErrDamaged) {
-					t.Errorf("%s: got %v, want %v", what, err, bolt.ErrDamaged)
-				}
+				expect.Fails(t, bolt.ErrDamaged, err, "%s", what)
 			}
 			if _, err := s.Get(t.Context(), store.Key{Partition: lost.Partition, Sort: "record 0032"}); err != nil {
 				t.Error(err)
@@ -172,9 +164,7 @@ func TestAFalseAbsence(t *testing.T) {
 func TestDamageInAGroup(t *testing.T) {
 	s := open(t, newPath(t))
 	bad := fixture("a partition", "bad")
-	if err := s.Commit(t.Context(), store.Put(bad)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(bad)))
 	err := s.Edit(func(tx *bbolt.Tx) error { // its place in the due index, which only a change of it needs
 		c := tx.Bucket([]byte("due")).Cursor()
 		for k, _ := c.First(); k != nil; k, _ = c.Next() {
@@ -184,9 +174,7 @@ func TestDamageInAGroup(t *testing.T) {
 		}
 		return errors.New("it is not due")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	good := fixture("a partition", "good")
 	good.Due = time.Time{}
 	bad.Version, bad.Due = 1, due.Add(time.Hour)
@@ -194,13 +182,51 @@ func TestDamageInAGroup(t *testing.T) {
 		func() error { return s.Commit(t.Context(), store.Put(bad)) },
 		func() error { return s.Commit(t.Context(), store.Put(good)) })
 	release()
-	if err := <-answers[0]; !errors.Is(err, bolt.ErrDamaged) {
-		t.Errorf("the damaged one: %v", err)
-	}
+	expect.Fails(t, bolt.ErrDamaged, <-answers[0], "the damaged one")
 	if err := <-answers[1]; err != nil {
 		t.Errorf("the other: %v", err)
 	}
 	if r, err := s.Get(t.Context(), bad.Key); err != nil || r.Version != 1 {
 		t.Errorf("what was refused is at version %d: %v", r.Version, err)
+	}
+}
+
+// A snapshot is a whole store file of the same identity, with what was committed
+// before, while others commit.
+func TestSnapshot(t *testing.T) {
+	s := open(t, newPath(t))
+	want := fill(t, s, 300)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		var err error
+		for i := 0; err == nil; i++ {
+			err = s.Commit(ctx, store.Put(fixture("partition 0", fmt.Sprint("another ", i))))
+		}
+		ended <- err
+	}()
+	path := filepath.Join(t.TempDir(), "snapshot.db")
+	for range 20 {
+		_ = os.Remove(path)
+		expect.OK(t, s.Snapshot(path))
+		checked, err := bolt.Check(t.Context(), path)
+		if err != nil || checked.Wrong > 0 || checked.Identity != s.Identity() || checked.Records < len(want) {
+			t.Fatalf("the snapshot: %d records, identity %q, %v, %v", checked.Records, checked.Identity, checked.Problems, err)
+		}
+	}
+	stop()
+	<-ended
+	got, err := contents(t.Context(), open(t, path))
+	expect.OK(t, err)
+	for key := range got {
+		if strings.HasPrefix(key.Sort, "another") {
+			delete(got, key)
+		}
+	}
+	if diff := cmp.Diff(want, got, bodies); diff != "" {
+		t.Errorf("what the snapshot holds (-want +got):\n%s", diff)
+	}
+	if err := s.Snapshot(path); err == nil {
+		t.Error("a snapshot was written over a file that was there")
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // TestKilled kills a process in the midst of its commits, several times over
@@ -31,9 +32,7 @@ func TestKilled(t *testing.T) {
 				t.Fatal("the other process ended by itself")
 			}
 		}
-		if err := writer.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, writer.Process.Kill())
 		for read() { // what it said before it died
 		}
 		_ = writer.Wait() // killed, as it should be
@@ -41,9 +40,7 @@ func TestKilled(t *testing.T) {
 		s := open(t, path, bolt.MustExist())
 		for partition, n := range answered {
 			counter, err := s.Get(t.Context(), store.Key{Partition: partition, Sort: "counter"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			made := int(counter.Version)
 			if made != n && made != n+1 {
 				t.Errorf("%s was answered %d commits and made %d", partition, n, made)
@@ -60,12 +57,8 @@ func TestKilled(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if records != made {
-				t.Errorf("%s has %d records, but counted %d", partition, records, made)
-			}
+			expect.OK(t, err)
+			expect.Same(t, made, records, "%s: records", partition)
 		}
 		closeStore(t, s)
 	}

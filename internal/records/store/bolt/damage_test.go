@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A sample is a store's file with all that it holds.
@@ -40,23 +41,17 @@ func newSample(t *testing.T) sample {
 		r := sm.records[k]
 		switch k.Sort[len(k.Sort)-1] {
 		case '3':
-			if err := s.Commit(t.Context(), store.Delete(k, 1)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, s.Commit(t.Context(), store.Delete(k, 1)))
 			delete(sm.records, k)
 		case '7':
-			if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 			r.Version++
 			sm.records[k] = r
 		}
 	}
 	closeStore(t, s)
 	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	sm.file = file
 	return sm
 }
@@ -102,9 +97,7 @@ func (sm sample) verify(t *testing.T, what, path string, file []byte, commits bo
 func (sm sample) check(t *testing.T, what, path string, file []byte) (isDamaged bool) {
 	t.Helper()
 	_ = os.Remove(path) // a store that broke keeps the lock on its file
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, file, 0o600))
 	result, err := bolt.Check(t.Context(), path)
 	if err != nil && !errors.Is(err, bolt.ErrNewer) {
 		t.Fatalf("%s: Check: %v", what, err)
@@ -177,9 +170,7 @@ func TestSoundFiles(t *testing.T) {
 				versions[r.Key] = r.Version + 1
 			}
 		}
-		if err := s.Commit(t.Context(), changes...); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), changes...))
 		if i%3 == 0 || i == 599 {
 			if found, err := s.Check(t.Context()); err != nil || found.Wrong > 0 || found.Records != len(versions) {
 				t.Fatalf("after %d commits, with %d records: %+v %v", i+1, len(versions), found, err)
@@ -224,9 +215,7 @@ func TestGarbage(t *testing.T) {
 			copy(page, sm.file[size*random.IntN(pages):])
 		}},
 		"OtherPageRenamed": {"which even says that it is the right one: if it was that once, only Check can tell", 40,
-			func(random *rand.Rand, page []byte) {
-				copy(page[8:], sm.file[size*random.IntN(pages)+8:])
-			}},
+			func(random *rand.Rand, page []byte) { copy(page[8:], sm.file[size*random.IntN(pages)+8:]) }},
 		"Header": {"noise in what says what the page is", 40, func(random *rand.Rand, page []byte) { noise(random, page[8:16]) }},
 		"SmallHeader": {"small numbers in what says what the page is", 80, func(random *rand.Rand, page []byte) {
 			binary.NativeEndian.PutUint16(page[8+2*random.IntN(4):], uint16(random.IntN(20)))
@@ -309,26 +298,16 @@ func TestDamagedWhileOpen(t *testing.T) {
 			failed := 0
 			for i := range test.times {
 				path := newPath(t)
-				if err := os.WriteFile(path, sm.file, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.WriteFile(path, sm.file, 0o600))
 				s, err := bolt.Open(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				f, err := os.OpenFile(path, os.O_RDWR, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := errors.Join(test.spoil(f, i), f.Close()); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
+				expect.OK(t, errors.Join(test.spoil(f, i), f.Close()))
 				got, err := contents(t.Context(), s)
 				if err != nil {
 					failed++
-					if !errors.Is(err, bolt.ErrDamaged) {
-						t.Errorf("%s: got error %v, want %v", test.reason, err, bolt.ErrDamaged)
-					}
+					expect.Fails(t, bolt.ErrDamaged, err, "%s", test.reason)
 				} else if d := cmp.Diff(sm.records, got, bodies); d != "" {
 					t.Errorf("%s: read without an error, but -want +got:\n%s", test.reason, d)
 				}
@@ -409,15 +388,11 @@ func TestDamagedContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
 			s := open(t, path)
-			if err := s.Commit(t.Context(), store.Put(bad), store.Put(good)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, s.Commit(t.Context(), store.Put(bad), store.Put(good)))
 			err := s.Edit(func(tx *bbolt.Tx) error {
 				return test.spoil(tx.Bucket([]byte("records")), tx.Bucket([]byte("due")))
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 
 			names := func(call string, err error) {
 				t.Helper()
@@ -438,9 +413,8 @@ func TestDamagedContent(t *testing.T) {
 				names("Check", s.Commit(t.Context(), store.Check(bad.Key, 1)))
 			}
 			if test.due {
-				if _, err := s.Due(t.Context(), due.Add(time.Hour), ""); !errors.Is(err, bolt.ErrDamaged) {
-					t.Errorf("Due with a record that has lost %s: got error %v, want %v", test.reason, err, bolt.ErrDamaged)
-				}
+				expect.Fails(t, bolt.ErrDamaged, expect.Err(s.Due(t.Context(), due.Add(time.Hour), "")),
+					"Due with a record that has lost %s", test.reason)
 			}
 			if _, err := s.Get(t.Context(), good.Key); err != nil {
 				t.Errorf("another record is not to be read any more: %v", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // queued starts the commits one after the other while none may write, so that
@@ -44,9 +45,7 @@ func TestWaitingCommitsShareATransaction(t *testing.T) {
 			t.Errorf("commit %d: %v", i, err)
 		}
 	}
-	if n := s.Transactions() - before; n != 1 {
-		t.Errorf("64 commits that waited took %d transactions", n)
-	}
+	expect.Same(t, 1, s.Transactions()-before, "transactions of 64 commits that waited")
 	if page, err := s.List(t.Context(), "partition", "", "", 0); err != nil || len(page.Records) != 64 {
 		t.Errorf("%d records are there: %v", len(page.Records), err)
 	}
@@ -72,14 +71,10 @@ func TestAGroupIsCheckedInOrder(t *testing.T) {
 		put(t.Context(), store.Put(b)),
 	)
 	cancel()
-	if err := <-answers[3]; !errors.Is(err, context.Canceled) {
-		t.Errorf("a commit whose context ended while it waited: %v", err)
-	}
+	expect.Fails(t, context.Canceled, <-answers[3], "a commit whose context ended while it waited")
 	release()
 	for i, want := range map[int]error{0: nil, 1: store.ErrConflict, 2: nil, 4: nil} {
-		if err := <-answers[i]; !errors.Is(err, want) {
-			t.Errorf("commit %d: got %v, want %v", i, err, want)
-		}
+		expect.Fails(t, want, <-answers[i], "commit %d", i)
 	}
 	for key, want := range map[store.Key]int64{a.Key: 2, b.Key: 1} {
 		if got, err := s.Get(t.Context(), key); err != nil || got.Version != want {
@@ -96,15 +91,11 @@ func TestAGroupIsCheckedInOrder(t *testing.T) {
 func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 	path := newPath(t)
 	s, err := bolt.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r := fixture("partition", "sort")
 	commit := func() error { return s.Commit(t.Context(), store.Put(r)) }
 	release, answers := queued(t, s, commit, commit)
-	if err := s.LoseFile(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.LoseFile())
 	release()
 	for i, answer := range answers {
 		if err := <-answer; err == nil || errors.Is(err, store.ErrConflict) {
@@ -113,9 +104,7 @@ func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 	}
 	_ = s.Close() // its file is gone
 	again := open(t, path, bolt.MustExist())
-	if _, err := again.Get(t.Context(), r.Key); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("a commit that failed happened: %v", err)
-	}
+	expect.Fails(t, store.ErrNotFound, expect.Err(again.Get(t.Context(), r.Key)), "a commit that failed happened")
 }
 
 // A group in which all is refused writes nothing.
@@ -132,9 +121,7 @@ func TestAGroupOfConflictsWritesNothing(t *testing.T) {
 			t.Errorf("got %v, want a conflict", err)
 		}
 	}
-	if n := s.Transactions() - before; n != 0 {
-		t.Errorf("%d transactions were written", n)
-	}
+	expect.Same(t, 0, s.Transactions()-before, "transactions")
 }
 
 // A disk that hangs keeps nobody waiting whose context has ended.
@@ -174,21 +161,16 @@ func TestADiskThatFails(t *testing.T) {
 		}
 		return due
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r := fixture("partition", "sort")
 	for call, err := range map[string]error{
 		"the commit itself": s.Commit(t.Context(), store.Put(r)),
 		"the next one":      s.Commit(t.Context(), store.Put(r)),
 		"a read":            func() error { _, err := s.Get(t.Context(), r.Key); return err }(),
 	} {
-		if !errors.Is(err, bolt.ErrDiskFailed) {
-			t.Errorf("%s: got %v, want %v", call, err, bolt.ErrDiskFailed)
-		}
+		expect.Fails(t, bolt.ErrDiskFailed, err, "%s", call)
 	}
 	_ = s.Close() // its file is gone
-	if _, err := open(t, path, bolt.MustExist()).Get(t.Context(), r.Key); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("after the next start: %v", err)
-	}
+	expect.Fails(t, store.ErrNotFound, expect.Err(open(t, path, bolt.MustExist()).Get(t.Context(), r.Key)),
+		"after the next start")
 }

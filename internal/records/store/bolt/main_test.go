@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The tests start themselves again as another process, which plays a role
@@ -21,10 +22,7 @@ const (
 	pathVariable = "BOLT_TEST_PATH"
 )
 
-var roles = map[string]func(path string) error{
-	"holder": hold,
-	"writer": writeForEver,
-}
+var roles = map[string]func(path string) error{"holder": hold, "writer": writeForEver}
 
 func TestMain(m *testing.M) {
 	bolt.BeChecker()
@@ -95,24 +93,16 @@ type process struct {
 func start(t *testing.T, role, path string) *process {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	p := &process{Cmd: exec.Command(program)}
 	p.Env = append(os.Environ(), roleVariable+"="+role, pathVariable+"="+path)
 	p.Stderr = os.Stderr
 	p.in, err = p.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	p.out = bufio.NewScanner(out)
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, p.Start())
 	t.Cleanup(func() {
 		_ = p.Process.Kill() // where the test has not ended it
 		_ = p.Wait()

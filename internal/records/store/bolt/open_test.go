@@ -15,22 +15,17 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestOpenMakesTheFile(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path)
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if info.Mode() != 0o600 {
-		t.Errorf("the file's mode is %v: others may read it", info.Mode())
-	}
+	expect.OK(t, err)
+	expect.Same(t, 0o600, info.Mode(), "the file's mode")
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if len(entries) != 1 {
 		t.Errorf("the folder holds more than the file: %v", entries)
 	}
@@ -45,9 +40,7 @@ func TestIdentity(t *testing.T) {
 	identity := s.Identity()
 	fill(t, s, 20)
 	closeStore(t, s)
-	if got := open(t, path).Identity(); got != identity {
-		t.Errorf("reopened, the identity is %q, want %q", got, identity)
-	}
+	expect.Same(t, identity, open(t, path).Identity(), "reopened, the identity")
 	if got := open(t, newPath(t)).Identity(); got == identity {
 		t.Errorf("another file has the same identity %q", got)
 	}
@@ -64,9 +57,7 @@ func openErrorTests() map[string]openErrorTest {
 	write := func(content string) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
 			t.Helper()
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(path, []byte(content), 0o600))
 		}
 	}
 	edit := func(f func(*bbolt.Tx) error) func(*testing.T, string) {
@@ -79,91 +70,49 @@ func openErrorTests() map[string]openErrorTest {
 		}
 	}
 	return map[string]openErrorTest{
-		"Missing": {
-			reason: "a file that must exist is never made",
-			before: func(*testing.T, string) {},
-			opts:   []bolt.Option{bolt.MustExist()},
-			want:   bolt.ErrMissing,
-		},
-		"MissingFolder": {
-			reason: "a folder is never made",
+		"Missing": {reason: "a file that must exist is never made", before: func(*testing.T, string) {},
+			opts: []bolt.Option{bolt.MustExist()}, want: bolt.ErrMissing},
+		"MissingFolder": {reason: "a folder is never made",
 			before: func(t *testing.T, path string) {
 				t.Helper()
-				if err := os.Remove(filepath.Dir(path)); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.Remove(filepath.Dir(path)))
 			},
-			want: fs.ErrNotExist,
-		},
-		"Empty": {
-			reason: "an empty file may be one that has lost everything",
-			before: write(""),
-			want:   bolt.ErrDamaged,
-		},
-		"EmptyMustExist": {
-			reason: "an empty file may be one that has lost everything",
-			before: write(""),
-			opts:   []bolt.Option{bolt.MustExist()},
-			want:   bolt.ErrDamaged,
-		},
-		"ShortText": {
-			reason: "a file of another kind is not overwritten",
-			before: write("this is no store"),
-			want:   bolt.ErrDamaged,
-		},
-		"LongText": {
-			reason: "a file of another kind is not overwritten",
-			before: write(strings.Repeat("this is no store\n", 10_000)),
-			want:   bolt.ErrDamaged,
-		},
-		"DanglingLink": {
-			reason: "a link to nothing is a file that is missing",
+			want: fs.ErrNotExist},
+		"Empty": {reason: "an empty file may be one that has lost everything", before: write(""), want: bolt.ErrDamaged},
+		"EmptyMustExist": {reason: "an empty file may be one that has lost everything", before: write(""),
+			opts: []bolt.Option{bolt.MustExist()}, want: bolt.ErrDamaged},
+		"ShortText": {reason: "a file of another kind is not overwritten", before: write("this is no store"),
+			want: bolt.ErrDamaged},
+		"LongText": {reason: "a file of another kind is not overwritten",
+			before: write(strings.Repeat("this is no store\n", 10_000)), want: bolt.ErrDamaged},
+		"DanglingLink": {reason: "a link to nothing is a file that is missing",
 			before: func(t *testing.T, path string) {
 				t.Helper()
-				if err := os.Symlink(path+".elsewhere", path); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.Symlink(path+".elsewhere", path))
 			},
-			want: bolt.ErrMissing,
-		},
-		"NoBuckets": {
-			reason: "a bbolt file of another program is no store",
+			want: bolt.ErrMissing},
+		"NoBuckets": {reason: "a bbolt file of another program is no store",
 			before: func(t *testing.T, path string) {
 				t.Helper()
 				editFile(t, path, func(*bbolt.Tx) error { return nil })
 			},
-			want: bolt.ErrDamaged,
-		},
-		"BucketMissing": {
-			reason: "nor is one without records",
-			before: edit(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("records")) }),
-			want:   bolt.ErrDamaged,
-		},
-		"FormatMissing": {
-			reason: "nor is one that does not say what it is",
+			want: bolt.ErrDamaged},
+		"BucketMissing": {reason: "nor is one without records",
+			before: edit(func(tx *bbolt.Tx) error { return tx.DeleteBucket([]byte("records")) }), want: bolt.ErrDamaged},
+		"FormatMissing": {reason: "nor is one that does not say what it is",
 			before: edit(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("about")).Delete([]byte("about")) }),
-			want:   bolt.ErrDamaged,
-		},
-		"IdentityChanged": {
-			reason: "records of one store are not those of another",
+			want:   bolt.ErrDamaged},
+		"IdentityChanged": {reason: "records of one store are not those of another",
 			before: edit(func(tx *bbolt.Tx) error {
 				about := tx.Bucket([]byte("about"))
 				value := bytes.Clone(about.Get([]byte("about")))
 				value[len(value)-1] ^= 1
 				return about.Put([]byte("about"), value)
 			}),
-			want: bolt.ErrDamaged,
-		},
-		"Newer": {
-			reason: "a newer file is not damaged, but not understood",
-			before: edit(bolt.SetNewer),
-			want:   bolt.ErrNewer,
-		},
-		"InUse": {
-			reason: "a file has one owner",
-			before: func(t *testing.T, path string) { t.Helper(); open(t, path) },
-			want:   bolt.ErrLocked,
-		},
+			want: bolt.ErrDamaged},
+		"Newer": {reason: "a newer file is not damaged, but not understood", before: edit(bolt.SetNewer), want: bolt.ErrNewer},
+		"InUse": {reason: "a file has one owner", before: func(t *testing.T, path string) { t.Helper(); open(t, path) },
+			want: bolt.ErrLocked},
 	}
 }
 
@@ -206,12 +155,8 @@ func TestOpenErrors(t *testing.T) {
 func editFile(t *testing.T, path string, f func(*bbolt.Tx) error) {
 	t.Helper()
 	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(db.Update(f), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, errors.Join(db.Update(f), db.Close()))
 }
 
 func TestLockedByAnotherProcess(t *testing.T) {
@@ -226,12 +171,8 @@ func TestLockedByAnotherProcess(t *testing.T) {
 			if !holder.out.Scan() || holder.out.Text() != "open" {
 				t.Fatal("the other process has not opened the store")
 			}
-			if _, err := bolt.Open(path); !errors.Is(err, bolt.ErrLocked) {
-				t.Errorf("got error %v, want %v", err, bolt.ErrLocked)
-			}
-			if err := end(holder); err != nil {
-				t.Fatal(err)
-			}
+			expect.Fails(t, bolt.ErrLocked, expect.Err(bolt.Open(path)), "the error")
+			expect.OK(t, end(holder))
 			_ = holder.Wait() // killed or not, it is gone
 			open(t, path, bolt.MustExist())
 		})
@@ -267,9 +208,7 @@ func TestFirstOpensTogether(t *testing.T) {
 		opening.Go(func() {
 			s, err := bolt.Open(path)
 			if err != nil {
-				if !errors.Is(err, bolt.ErrLocked) {
-					t.Errorf("Open: %v", err)
-				}
+				expect.Fails(t, bolt.ErrLocked, err, "Open")
 				return
 			}
 			r := fixture("partition", fmt.Sprint(i))
@@ -283,9 +222,7 @@ func TestFirstOpensTogether(t *testing.T) {
 		})
 	}
 	opening.Wait()
-	if len(identities) != 1 {
-		t.Errorf("%d files were made, want 1", len(identities))
-	}
+	expect.Same(t, 1, len(identities), "files that were made")
 	s := open(t, path, bolt.MustExist())
 	for _, k := range keys {
 		if _, err := s.Get(t.Context(), k); err != nil {

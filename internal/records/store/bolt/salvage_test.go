@@ -17,6 +17,7 @@ import (
 	walk "github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // oneBad is a file with records, of which one is damaged.
@@ -28,17 +29,11 @@ func oneBad(t *testing.T) (path string, whole map[store.Key]store.Record, bad st
 	broken := fixture("partition 1", "broken")
 	broken.Due = due
 	broken.Body = []byte("this one is not kept as it was written")
-	if err := s.Commit(t.Context(), store.Put(broken)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), store.Put(broken)))
 	closeStore(t, s)
 	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, bytes.ReplaceAll(file, broken.Body, bytes.ToUpper(broken.Body)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, os.WriteFile(path, bytes.ReplaceAll(file, broken.Body, bytes.ToUpper(broken.Body)), 0o600))
 	return path, whole, broken.Key
 }
 
@@ -83,12 +78,8 @@ func TestSalvage(t *testing.T) {
 	path, whole, bad := oneBad(t)
 	dropped := fixture("partition 0", "of no use")
 	s, err := bolt.Open(path, bolt.Clock(func() time.Time { return due }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Commit(t.Context(), store.Put(dropped)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, s.Commit(t.Context(), store.Put(dropped)))
 	identity := s.Identity()
 	closeStore(t, s)
 	to := newPath(t)
@@ -135,9 +126,7 @@ func TestSalvageOfGarbage(t *testing.T) {
 		}
 		what := fmt.Sprintf("page %d, %d", page, i)
 		from, to := newPath(t), newPath(t)
-		if err := os.WriteFile(from, file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(from, file, 0o600))
 		saved, err := bolt.Salvage(from, to, "ANEW", func(store.Record) bool { return true })
 		if err != nil {
 			if !errors.Is(err, bolt.ErrDamaged) && !errors.Is(err, bolt.ErrNewer) {

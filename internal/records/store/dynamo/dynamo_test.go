@@ -22,6 +22,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/storetest"
 )
 
@@ -52,9 +53,7 @@ func TestCost(t *testing.T) {
 	ctx := t.Context()
 	stored, bound := s.put(t, fixture("p", "stored")), s.put(t, fixture("p", "bound"))
 	gone := s.put(t, fixture("p", "gone"))
-	commit := func(changes ...store.Change) func() error {
-		return func() error { return s.Commit(ctx, changes...) }
-	}
+	commit := func(changes ...store.Change) func() error { return func() error { return s.Commit(ctx, changes...) } }
 	type calls map[string]int
 	steps := []struct {
 		reason string
@@ -85,9 +84,7 @@ func TestCost(t *testing.T) {
 		if err := step.do(); !errors.Is(err, step.err) {
 			t.Fatalf("%s: got error %v, want %v", step.reason, err, step.err)
 		}
-		if d := cmp.Diff(step.want, calls(s.count())); d != "" {
-			t.Errorf("%s: calls: -want +got:\n%s", step.reason, d)
-		}
+		expect.Same(t, step.want, calls(s.count()), "%s: calls", step.reason)
 	}
 
 	s.count()
@@ -100,9 +97,8 @@ func TestCost(t *testing.T) {
 	if err != nil || filled == 0 || filled == dynamo.Shards {
 		t.Fatalf("%d shards hold what is due, want some but not all: %v", filled, err)
 	}
-	if d := cmp.Diff(calls{"Query": dynamo.Shards, "BatchGetItem": filled}, calls(s.count())); d != "" {
-		t.Errorf("what is due costs a query for each shard, and a read for each that is not empty: -want +got:\n%s", d)
-	}
+	expect.Same(t, calls{"Query": dynamo.Shards, "BatchGetItem": filled}, calls(s.count()),
+		"what is due costs a query for each shard, and a read for each that is not empty")
 }
 
 // all reads a listing to its end.
@@ -133,9 +129,7 @@ func TestIndex(t *testing.T) {
 	s.put(t, expiring)
 	client := dynamodb.NewFromConfig(emulator.Config(t))
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &s.table, IndexName: aws.String(dynamo.IndexDue)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var got []map[string]bool
 	for _, item := range out.Items {
 		names := map[string]bool{}
@@ -144,17 +138,13 @@ func TestIndex(t *testing.T) {
 		}
 		got = append(got, names)
 	}
-	if d := cmp.Diff([]map[string]bool{{"pk": true, "sk": true, "shard": true, "due": true}}, got); d != "" {
-		t.Errorf("index: -want +got:\n%s", d)
-	}
+	expect.Same(t, []map[string]bool{{"pk": true, "sk": true, "shard": true, "due": true}}, got, "index")
 	key := map[string]types.AttributeValue{
 		dynamo.AttributePartition: &types.AttributeValueMemberS{Value: r.Partition},
 		dynamo.AttributeSort:      &types.AttributeValueMemberS{Value: r.Sort},
 	}
 	whole, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &s.table, Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	expires, _ := whole.Item[dynamo.AttributeExpires].(*types.AttributeValueMemberN)
 	if expires == nil || expires.Value != fmt.Sprint(r.Expires.Unix()) {
 		t.Errorf("attribute %q is %v, want seconds since 1970", dynamo.AttributeExpires, expires)
@@ -170,9 +160,7 @@ func TestShards(t *testing.T) {
 		for i := range 100 {
 			changes = append(changes, store.Put(fixture(fmt.Sprintf("I#platform#%d", at+i), "INSTANCE")))
 		}
-		if err := s.Commit(t.Context(), changes...); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), changes...))
 	}
 	pages, total := 0, 0
 	err := all(func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) }, func(p store.Page) {
@@ -196,9 +184,7 @@ func TestCursors(t *testing.T) {
 	}
 	next := func(p store.Page, err error) string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if p.Next == "" {
 			t.Fatal("the listing has one page only")
 		}
@@ -226,9 +212,7 @@ func TestCursors(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s.count()
-			if _, err := test.read(); !errors.Is(err, store.ErrInvalid) {
-				t.Errorf("%s: got error %v, want %v", test.reason, err, store.ErrInvalid)
-			}
+			expect.Fails(t, store.ErrInvalid, expect.Err(test.read()), "%s", test.reason)
 			if calls := s.count(); len(calls) > 0 {
 				t.Errorf("%s: it was sent to DynamoDB: %v", test.reason, calls)
 			}
@@ -251,9 +235,7 @@ func TestAFullShardStarvesNoOther(t *testing.T) {
 		}
 	}
 	for batch := range slices.Chunk(full, store.MaxChanges) {
-		if err := s.other.Commit(t.Context(), batch...); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.other.Commit(t.Context(), batch...))
 	}
 	// Each minute there is time for two pages, and nothing is done about the
 	// records of shard 0.
@@ -262,9 +244,7 @@ func TestAFullShardStarvesNoOther(t *testing.T) {
 		now, cursor := due.Add(time.Duration(minute)*time.Minute), ""
 		for range 2 {
 			page, err := s.Due(t.Context(), now, cursor)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			for _, r := range page.Records {
 				read[r.Key] = true
 			}
@@ -292,9 +272,7 @@ func TestLaggingIndex(t *testing.T) {
 	}
 	client := lagging{dynamodb.NewFromConfig(emulator.Config(t)), func() {
 		moved.Version, moved.Due = 1, due.Add(time.Hour)
-		if err := s.other.Commit(t.Context(), store.Put(moved), store.Delete(deleted.Key, 1)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.other.Commit(t.Context(), store.Put(moved), store.Delete(deleted.Key, 1)))
 		moved.Version = 2
 	}}
 	var once bool
@@ -308,11 +286,9 @@ func TestLaggingIndex(t *testing.T) {
 	lagged := dynamo.New(client, s.table, dynamo.Options{})
 	stays.Version = 1
 	var got []store.Record
-	if err := all(func(c string) (store.Page, error) { return lagged.Due(t.Context(), due, c) }, func(p store.Page) {
+	expect.OK(t, all(func(c string) (store.Page, error) { return lagged.Due(t.Context(), due, c) }, func(p store.Page) {
 		got = append(got, p.Records...)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	// Records that were read before the change are as they were.
 	for _, r := range got {
 		if now, err := s.Get(t.Context(), r.Key); err != nil || cmp.Diff(now, r) != "" {
@@ -355,9 +331,7 @@ func TestUnprocessedKeys(t *testing.T) {
 		r := fixture("p", fmt.Sprint(i))
 		changes, want[r.Sort] = append(changes, store.Put(r)), true
 	}
-	if err := s.Commit(t.Context(), changes...); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Commit(t.Context(), changes...))
 	tests := map[string]struct {
 		reason string
 		most   func(n int) int // of the nth call
@@ -426,14 +400,10 @@ func TestTooLarge(t *testing.T) {
 		r.Body = bytes.Repeat([]byte{'b'}, store.MaxBody)
 		changes = append(changes, store.Put(r))
 	}
-	if err := s.Commit(t.Context(), changes...); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("a commit of more than 4 MB: got error %v, want %v", err, store.ErrInvalid)
-	}
+	expect.Fails(t, store.ErrInvalid, s.Commit(t.Context(), changes...), "a commit of more than 4 MB")
 	long := fixture("p", "long")
 	long.Body, long.Writer = bytes.Repeat([]byte{'b'}, store.MaxBody), strings.Repeat("w", 30_000)
-	if err := s.Commit(t.Context(), store.Put(long)); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("an envelope that leaves the body no room: got error %v, want %v", err, store.ErrInvalid)
-	}
+	expect.Fails(t, store.ErrInvalid, s.Commit(t.Context(), store.Put(long)), "an envelope that leaves the body no room")
 }
 
 func TestErrorsNameTheRecord(t *testing.T) {
@@ -467,9 +437,7 @@ func TestForeignItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			with[dynamo.AttributePartition], with[dynamo.AttributeSort] = text("foreign"), text(name)
-			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: with}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: with})))
 			_, err := s.Get(t.Context(), store.Key{Partition: "foreign", Sort: name})
 			if err == nil || errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got error %v, want one that names the record", err)
@@ -488,9 +456,7 @@ func TestItemsOfEarlierPrograms(t *testing.T) {
 		"account":               text("111122223333"), "region": text("eu-central-1"),
 	}
 	client := dynamodb.NewFromConfig(emulator.Config(t))
-	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: item}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: item})))
 	r, err := s.Get(t.Context(), store.Key{Partition: "p", Sort: "s"})
 	if err != nil || r.Writer != "w" || r.Version != 1 {
 		t.Fatalf("read %+v: %v", r, err)
@@ -524,11 +490,7 @@ func TestConsistentReads(t *testing.T) {
 	_, listErr := s.List(t.Context(), "p", "", "", 0)
 	dueErr := all(func(c string) (store.Page, error) { return s.Due(t.Context(), due, c) }, nil)
 	checkErr := s.Commit(t.Context(), store.Check(r.Key, 1))
-	if err := errors.Join(getErr, listErr, dueErr, checkErr); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(getErr, listErr, dueErr, checkErr))
 	want := map[string]bool{"GetItem": true, "Query": true, "BatchGetItem": true, "Query of the index": false}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("which reads are consistent: -want +got:\n%s", d)
-	}
+	expect.Same(t, want, got, "which reads are consistent")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // An outcome is what a commit's answer says.
@@ -71,178 +72,96 @@ type faultTest struct {
 // unansweredTests are calls that get no answer, or may have been done all the same.
 func unansweredTests() map[string]faultTest {
 	return map[string]faultTest{
-		"LostPut": {
-			reason: "the next try meets its own version, and knows it by its writer",
-			call:   put, events: are(lost), want: came{committed, 2, 2},
-		},
-		"LostPutTwice": {
-			reason: "also when that answer is lost",
-			call:   put, events: are(lost, lost), want: came{committed, 2, 3},
-		},
-		"DroppedPut": {
-			reason: "what never arrived is done by the next try",
-			call:   put, events: are(dropped), want: came{committed, 2, 2},
-		},
-		"LostPutWithoutWriter": {
-			reason: "without a writer nothing can be known again",
-			call:   put, events: are(lost), anonymous: true, want: came{unknown, 2, 2},
-		},
-		"LostPutOverrun": {
-			reason: "no conflict may be told where something was changed, even if another's change lies on top",
-			call:   put, want: came{unknown, 3, 2},
-			events: func(s *stand, t *testing.T) []event {
+		"LostPut": {reason: "the next try meets its own version, and knows it by its writer", call: put, events: are(lost),
+			want: came{committed, 2, 2}},
+		"LostPutTwice": {reason: "also when that answer is lost", call: put, events: are(lost, lost),
+			want: came{committed, 2, 3}},
+		"DroppedPut": {reason: "what never arrived is done by the next try", call: put, events: are(dropped),
+			want: came{committed, 2, 2}},
+		"LostPutWithoutWriter": {reason: "without a writer nothing can be known again", call: put, events: are(lost),
+			anonymous: true, want: came{unknown, 2, 2}},
+		"LostPutOverrun": {reason: "no conflict may be told where something was changed, even if another's change lies on top",
+			call: put, want: came{unknown, 3, 2}, events: func(s *stand, t *testing.T) []event {
 				return []event{event(lost).then(func() { s.overrun(t) })}
-			},
-		},
-		"DroppedPutOverrun": {
-			reason: "nor where nobody knows whether it was",
-			call:   put, want: came{unknown, 2, 2},
+			}},
+		"DroppedPutOverrun": {reason: "nor where nobody knows whether it was", call: put, want: came{unknown, 2, 2},
 			events: func(s *stand, t *testing.T) []event {
 				return []event{event(dropped).then(func() { s.overrun(t) })}
-			},
-		},
-		"LostPutThenRefused": {
-			reason: "a refusal says nothing of the try before it",
-			call:   put, events: are(lost, refused(bad, "AccessDeniedException", "")), want: came{unknown, 2, 2},
-		},
-		"LostPutThenCollisions": {
-			reason: "nor does a collision",
-			call:   put, want: came{unknown, 2, most},
+			}},
+		"LostPutThenRefused": {reason: "a refusal says nothing of the try before it", call: put,
+			events: are(lost, refused(bad, "AccessDeniedException", "")), want: came{unknown, 2, 2}},
+		"LostPutThenCollisions": {reason: "nor does a collision", call: put, want: came{unknown, 2, most},
 			events: func(*stand, *testing.T) []event {
 				return append([]event{lost}, repeated(refused(bad, "TransactionConflictException", ""), most)...)
-			},
-		},
-		"PutNeverAnswered": {
-			reason: "there is an end to trying",
-			call:   put, events: always(lost), want: came{unknown, 2, most},
-		},
-		"LostConflict": {
-			reason: "what meets another's version once its answer was lost is not called a conflict",
-			call:   put, want: came{unknown, 2, 2},
-			events: func(s *stand, t *testing.T) []event {
+			}},
+		"PutNeverAnswered": {reason: "there is an end to trying", call: put, events: always(lost),
+			want: came{unknown, 2, most}},
+		"LostConflict": {reason: "what meets another's version once its answer was lost is not called a conflict", call: put,
+			want: came{unknown, 2, 2}, events: func(s *stand, t *testing.T) []event {
 				s.overrun(t)
 				return []event{lost}
-			},
-		},
-		"ServerError": {
-			reason: "an internal error may come after the work was done",
-			call:   put,
-			events: are(refused(http.StatusInternalServerError, "InternalServerError", "")),
-			want:   came{committed, 2, 2},
-		},
-		"UnknownServerError": {
-			reason: "also one without a name",
-			call:   put, events: are(refused(http.StatusServiceUnavailable, "Oops", "")), want: came{committed, 2, 2},
-		},
-		"ServerErrors": {
-			reason: "and says no more of it in the end",
-			call:   put,
-			events: always(refused(http.StatusInternalServerError, "InternalServerError", "")),
-			want:   came{unknown, 1, most},
-		},
-		"LostDelete": {
-			reason: "what is gone was removed by this commit or by another: it cannot be told",
-			call:   remove, events: are(lost), want: came{unknown, 0, 2},
-		},
-		"DroppedDelete": {
-			reason: "what never arrived is done by the next try",
-			call:   remove, events: are(dropped), want: came{committed, 0, 2},
-		},
-		"LostTransaction": {
-			reason: "its token makes the next try the same one",
-			call:   several, events: are(lost), want: came{committed, 2, 2},
-		},
-		"DroppedTransaction": {
-			reason: "what never arrived is done by the next try",
-			call:   several, events: are(dropped), want: came{committed, 2, 2},
-		},
-		"TransactionInProgress": {
-			reason: "an earlier try is still under way",
-			call:   several, events: are(lost, refused(bad, "TransactionInProgressException", "")), want: came{committed, 2, 3},
-		},
+			}},
+		"ServerError": {reason: "an internal error may come after the work was done", call: put,
+			events: are(refused(http.StatusInternalServerError, "InternalServerError", "")), want: came{committed, 2, 2}},
+		"UnknownServerError": {reason: "also one without a name", call: put,
+			events: are(refused(http.StatusServiceUnavailable, "Oops", "")), want: came{committed, 2, 2}},
+		"ServerErrors": {reason: "and says no more of it in the end", call: put,
+			events: always(refused(http.StatusInternalServerError, "InternalServerError", "")), want: came{unknown, 1, most}},
+		"LostDelete": {reason: "what is gone was removed by this commit or by another: it cannot be told", call: remove,
+			events: are(lost), want: came{unknown, 0, 2}},
+		"DroppedDelete": {reason: "what never arrived is done by the next try", call: remove, events: are(dropped),
+			want: came{committed, 0, 2}},
+		"LostTransaction": {reason: "its token makes the next try the same one", call: several, events: are(lost),
+			want: came{committed, 2, 2}},
+		"DroppedTransaction": {reason: "what never arrived is done by the next try", call: several, events: are(dropped),
+			want: came{committed, 2, 2}},
+		"TransactionInProgress": {reason: "an earlier try is still under way", call: several,
+			events: are(lost, refused(bad, "TransactionInProgressException", "")), want: came{committed, 2, 3}},
 	}
 }
 
 // refusedTests are calls that DynamoDB refuses.
 func refusedTests() map[string]faultTest {
 	return map[string]faultTest{
-		"PutCollides": {
-			reason: "a collision passes",
-			call:   put,
-			events: are(repeated(refused(bad, "TransactionConflictException", ""), 2)...),
-			want:   came{committed, 2, 3},
-		},
-		"PutCollidesAlways": {
-			reason: "one that does not is a conflict: nothing was changed",
-			call:   put, events: always(refused(bad, "TransactionConflictException", "")), want: came{conflict, 1, most},
-		},
-		"DeleteCollides": {
-			reason: "a collision passes",
-			call:   remove, events: are(refused(bad, "TransactionConflictException", "")), want: came{committed, 0, 2},
-		},
-		"TransactionCollides": {
-			reason: "a collision passes",
-			call:   several, events: are(cancelled("None", "TransactionConflict", "None"),
-				cancelled("TransactionConflict", "TransactionConflict")), want: came{committed, 2, 3},
-		},
-		"TransactionCollidesAlways": {
-			reason: "one that does not is a conflict: nothing was changed",
-			call:   several, events: always(cancelled("TransactionConflict", "None", "None")), want: came{conflict, 1, most},
-		},
-		"TransactionThrottled": {
-			reason: "throttling passes",
-			call:   several,
+		"PutCollides": {reason: "a collision passes", call: put,
+			events: are(repeated(refused(bad, "TransactionConflictException", ""), 2)...), want: came{committed, 2, 3}},
+		"PutCollidesAlways": {reason: "one that does not is a conflict: nothing was changed", call: put,
+			events: always(refused(bad, "TransactionConflictException", "")), want: came{conflict, 1, most}},
+		"DeleteCollides": {reason: "a collision passes", call: remove,
+			events: are(refused(bad, "TransactionConflictException", "")), want: came{committed, 0, 2}},
+		"TransactionCollides": {reason: "a collision passes",
+			call: several, events: are(cancelled("None", "TransactionConflict", "None"),
+				cancelled("TransactionConflict", "TransactionConflict")), want: came{committed, 2, 3}},
+		"TransactionCollidesAlways": {reason: "one that does not is a conflict: nothing was changed", call: several,
+			events: always(cancelled("TransactionConflict", "None", "None")), want: came{conflict, 1, most}},
+		"TransactionThrottled": {reason: "throttling passes", call: several,
 			events: are(cancelled("None", "ThrottlingError"), cancelled("ProvisionedThroughputExceeded", "None")),
-			want:   came{committed, 2, 3},
-		},
-		"TransactionThrottledAlways": {
-			reason: "and is no conflict if it does not",
-			call:   several, events: always(cancelled("None", "ThrottlingError")), want: came{unknown, 1, most},
-		},
-		"ConditionWeighsMost": {
-			reason: "a condition that does not hold will not hold at the next try",
-			call:   several,
+			want:   came{committed, 2, 3}},
+		"TransactionThrottledAlways": {reason: "and is no conflict if it does not", call: several,
+			events: always(cancelled("None", "ThrottlingError")), want: came{unknown, 1, most}},
+		"ConditionWeighsMost": {reason: "a condition that does not hold will not hold at the next try", call: several,
 			events: are(cancelled("TransactionConflict", "ConditionalCheckFailed", "ThrottlingError")),
-			want:   came{conflict, 1, 1},
-		},
-		"CollisionWeighsMore": {
-			reason: "a collision is a conflict even if something was throttled as well",
-			call:   several, events: always(cancelled("ThrottlingError", "TransactionConflict")), want: came{conflict, 1, most},
-		},
-		"TransactionInvalid": {
-			reason: "what one of the changes makes impossible is not tried again",
-			call:   several, events: are(cancelled("None", "ValidationError")), want: came{invalid, 1, 1},
-		},
-		"CancelledForUnknownReasons": {
-			reason: "a reason that is not known does not pass",
-			call:   several, events: are(cancelled("None", "SomethingNew")), want: came{unknown, 1, 1},
-		},
-		"CancelledForNoReason": {
-			reason: "nor does one that is not told",
-			call:   several, events: are(cancelled()), want: came{unknown, 1, 1},
-		},
-		"Throttled": {
-			reason: "throttling passes, under each of its names",
-			call:   put, want: came{committed, 2, 5},
+			want:   came{conflict, 1, 1}},
+		"CollisionWeighsMore": {reason: "a collision is a conflict even if something was throttled as well", call: several,
+			events: always(cancelled("ThrottlingError", "TransactionConflict")), want: came{conflict, 1, most}},
+		"TransactionInvalid": {reason: "what one of the changes makes impossible is not tried again", call: several,
+			events: are(cancelled("None", "ValidationError")), want: came{invalid, 1, 1}},
+		"CancelledForUnknownReasons": {reason: "a reason that is not known does not pass", call: several,
+			events: are(cancelled("None", "SomethingNew")), want: came{unknown, 1, 1}},
+		"CancelledForNoReason": {reason: "nor does one that is not told", call: several, events: are(cancelled()),
+			want: came{unknown, 1, 1}},
+		"Throttled": {reason: "throttling passes, under each of its names",
+			call: put, want: came{committed, 2, 5},
 			events: are(refused(bad, "ProvisionedThroughputExceededException", ""), refused(bad, "ThrottlingException", ""),
-				refused(bad, "RequestLimitExceeded", ""), refused(bad, "Throttling", "")),
-		},
-		"ThrottledAlways": {
-			reason: "it is neither a conflict nor anybody's mistake",
-			call:   put, events: always(refused(bad, "ThrottlingException", "")), want: came{unknown, 1, most},
-		},
-		"Invalid": {
-			reason: "what DynamoDB cannot take is not tried again",
-			call:   put, events: are(refused(bad, "ValidationException", "")), want: came{invalid, 1, 1},
-		},
-		"Forbidden": {
-			reason: "nor is what is not allowed",
-			call:   put, events: are(refused(bad, "AccessDeniedException", "")), want: came{unknown, 1, 1},
-		},
-		"NoTable": {
-			reason: "nor what has no table",
-			call:   several, events: are(refused(bad, "ResourceNotFoundException", "")), want: came{unknown, 1, 1},
-		},
+				refused(bad, "RequestLimitExceeded", ""), refused(bad, "Throttling", ""))},
+		"ThrottledAlways": {reason: "it is neither a conflict nor anybody's mistake", call: put,
+			events: always(refused(bad, "ThrottlingException", "")), want: came{unknown, 1, most}},
+		"Invalid": {reason: "what DynamoDB cannot take is not tried again", call: put,
+			events: are(refused(bad, "ValidationException", "")), want: came{invalid, 1, 1}},
+		"Forbidden": {reason: "nor is what is not allowed", call: put,
+			events: are(refused(bad, "AccessDeniedException", "")), want: came{unknown, 1, 1}},
+		"NoTable": {reason: "nor what has no table", call: several,
+			events: are(refused(bad, "ResourceNotFoundException", "")), want: came{unknown, 1, 1}},
 	}
 }
 
@@ -285,9 +204,7 @@ func TestFaults(t *testing.T) {
 			if d := cmp.Diff(test.want, got, cmp.AllowUnexported(came{})); d != "" {
 				t.Errorf("%s (error %v): -want +got:\n%s", test.reason, err, d)
 			}
-			if waits := len(s.slept); waits != got.calls-1 {
-				t.Errorf("it waited %d times between %d tries", waits, got.calls)
-			}
+			expect.Same(t, got.calls-1, len(s.slept), "waits between %d tries", got.calls)
 		})
 	}
 }
@@ -331,16 +248,12 @@ func TestReadFaults(t *testing.T) {
 			if err := read(); err != nil {
 				t.Errorf("what passes has not passed: %v", err)
 			}
-			if n := s.count()[call]; n != 5 {
-				t.Errorf("%d calls, want 5", n)
-			}
+			expect.Same(t, 5, s.count()[call], "calls")
 			s.script(call, refused(bad, "AccessDeniedException", ""))
 			if err := read(); outcomeOf(err) != unknown || errors.Is(err, store.ErrNotFound) {
 				t.Errorf("what is forbidden: got error %v", err)
 			}
-			if n := s.count()[call]; n != 1 {
-				t.Errorf("what is forbidden is tried %d times", n)
-			}
+			expect.Same(t, 1, s.count()[call], "tries of what is forbidden")
 			s.script(call, refused(bad, "ResourceNotFoundException", ""))
 			if err := read(); errors.Is(err, store.ErrNotFound) || err == nil {
 				t.Errorf("a table that is missing is taken for a record that is: %v", err)
@@ -361,9 +274,7 @@ func TestPauses(t *testing.T) {
 	for _, ms := range []int{10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000} {
 		want = append(want, time.Duration(ms)*time.Millisecond) // half of the longest
 	}
-	if d := cmp.Diff(want, s.slept); d != "" {
-		t.Errorf("pauses: -want +got:\n%s", d)
-	}
+	expect.Same(t, want, s.slept, "pauses")
 }
 
 // The context ends the waiting, at once.
@@ -386,12 +297,8 @@ func TestContextEndsTheWaiting(t *testing.T) {
 			}})
 			s.script("PutItem", repeated(test.event, most)...)
 			err := plain.Commit(ctx, store.Put(fixture("p", "s")))
-			if got := outcomeOf(err); got != test.want {
-				t.Errorf("%s: got %s (%v), want %s", test.reason, got, err, test.want)
-			}
-			if n := s.count()["PutItem"]; n != 1 {
-				t.Errorf("%s: %d tries, want 1", test.reason, n)
-			}
+			expect.Same(t, test.want, outcomeOf(err), "%s: the outcome of error %v", test.reason, err)
+			expect.Same(t, 1, s.count()["PutItem"], "%s: tries", test.reason)
 		})
 	}
 	t.Run("Waiting", func(t *testing.T) {
@@ -401,12 +308,8 @@ func TestContextEndsTheWaiting(t *testing.T) {
 		refusals := repeated(refused(bad, "ThrottlingException", ""), most)
 		refusals[2] = refusals[2].then(cancel)
 		s.script("PutItem", refusals...)
-		if err := plain.Commit(ctx, store.Put(fixture("p", "s"))); outcomeOf(err) != unknown {
-			t.Errorf("got error %v", err)
-		}
-		if n := s.count()["PutItem"]; n != 3 {
-			t.Errorf("%d tries, want none after the context ended in the third", n)
-		}
+		expect.Same(t, unknown, outcomeOf(plain.Commit(ctx, store.Put(fixture("p", "s")))), "the outcome")
+		expect.Same(t, 3, s.count()["PutItem"], "tries, the context having ended in the third")
 	})
 	t.Run("InTheCall", func(t *testing.T) {
 		s := newStand(t)

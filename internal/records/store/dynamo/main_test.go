@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A wire carries the calls of one client to the emulator. It counts them, as
@@ -55,10 +56,8 @@ func dropped(func() (*http.Response, error)) (*http.Response, error) { return ni
 func refused(status int, code, more string) event {
 	return func(func() (*http.Response, error)) (*http.Response, error) {
 		body := fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"made by the test"%s}`, code, more)
-		return &http.Response{
-			StatusCode: status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
-			Body: io.NopCloser(strings.NewReader(body)),
-		}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+			Body: io.NopCloser(strings.NewReader(body))}, nil
 	}
 }
 
@@ -165,22 +164,14 @@ func newStand(t *testing.T) *stand {
 var due = time.Date(2031, time.March, 4, 5, 6, 7, 890_000_000, time.UTC)
 
 func fixture(partition, sort string) store.Record {
-	return store.Record{
-		Key:     store.Key{Partition: partition, Sort: sort},
-		Writer:  "writer of " + sort,
-		Schema:  7,
-		Due:     due,
-		Expires: due.Truncate(time.Second).Add(time.Hour),
-		Body:    bytes.Repeat([]byte(sort), 10),
-	}
+	return store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "writer of " + sort, Schema: 7, Due: due,
+		Expires: due.Truncate(time.Second).Add(time.Hour), Body: bytes.Repeat([]byte(sort), 10)}
 }
 
 // put commits the record past the stand's wire, and gives it as stored.
 func (s *stand) put(t *testing.T, r store.Record) store.Record {
 	t.Helper()
-	if err := s.other.Commit(context.Background(), store.Put(r)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.other.Commit(context.Background(), store.Put(r)))
 	r.Version++
 	return r
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // spoilt is a table of three items, of which somebody has spoilt the second. It
@@ -88,9 +88,7 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 			for _, r := range page.Records {
 				got = append(got, r.Sort)
 			}
-			if d := cmp.Diff(test.want, got); d != "" {
-				t.Errorf("%s: -want +got:\n%s", test.reason, d)
-			}
+			expect.Same(t, test.want, got, "%s", test.reason)
 			if !errors.Is(err, store.ErrUnreadable) || !strings.Contains(err.Error(), `"b"`) {
 				t.Errorf("%s: the error is %v, want one that is %v and names the record", test.reason, err, store.ErrUnreadable)
 			}

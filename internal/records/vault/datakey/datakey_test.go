@@ -3,7 +3,6 @@ package datakey_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/records/vault/datakey"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 )
 
@@ -35,9 +35,7 @@ func (c *counted) Open(ctx context.Context, label vault.Label, sealed []byte) ([
 func over(t *testing.T, key byte) *counted {
 	t.Helper()
 	v, err := vault.NewLocal(bytes.Repeat([]byte{key}, vault.KeySize))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return &counted{Vault: v}
 }
 
@@ -52,9 +50,7 @@ func TestNamesAndWhoAsked(t *testing.T) {
 	sealed := func(member vault.Member, plain string) lifecycle.Sealed {
 		t.Helper()
 		out, err := first.Seal(ctx, vault.Label{Key: key, Member: member}, []byte(plain))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return out
 	}
 	i := lifecycle.Record{Key: key}
@@ -80,9 +76,7 @@ func TestNamesAndWhoAsked(t *testing.T) {
 			}
 		}
 	}
-	if by.opened != 1 {
-		t.Errorf("the data key was opened %d times", by.opened)
-	}
+	expect.Same(t, 1, by.opened, "times that the data key was opened")
 	elsewhere := i
 	elsewhere.Key.Instance = "j"
 	if got, err := second.Names(ctx, elsewhere); err != nil || got != (lifecycle.Names{}) {
@@ -102,9 +96,7 @@ func TestAVaultThatHangs(t *testing.T) {
 	n := 0
 	records := ledger.New(memory.New(), func() string { n++; return fmt.Sprint(n) })
 	by, label := over(t, 1), vault.Label{Member: vault.Link}
-	if _, err := datakey.New(records, by).Seal(t.Context(), label, []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(datakey.New(records, by).Seal(t.Context(), label, []byte("x"))))
 	by.hangs = true
 	v := datakey.New(records, by)
 	long, end := context.WithCancel(t.Context())
@@ -112,13 +104,9 @@ func TestAVaultThatHangs(t *testing.T) {
 	go func() { _, err := v.Seal(long, label, []byte("x")); waits <- err }()
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := v.Seal(short, label, []byte("x")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
+	expect.Fails(t, context.DeadlineExceeded, expect.Err(v.Seal(short, label, []byte("x"))), "the error")
 	end()
-	if err := <-waits; !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	expect.Fails(t, context.Canceled, <-waits, "the error")
 	by.hangs = false
 	if _, err := v.Seal(t.Context(), label, []byte("x")); err != nil {
 		t.Errorf("%v", err)

@@ -14,12 +14,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/records/vault/kms"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/vaulttest"
 )
 
@@ -33,9 +33,7 @@ func newKey(t *testing.T) (id string) {
 	t.Helper()
 	client := newClient(t)
 	out, err := client.CreateKey(t.Context(), &awskms.CreateKeyInput{Description: aws.String(emulator.Name("longshore-test"))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() {
 		_, err := client.ScheduleKeyDeletion(context.Background(), &awskms.ScheduleKeyDeletionInput{
 			KeyId: out.KeyMetadata.KeyId, PendingWindowInDays: aws.Int32(7),
@@ -112,22 +110,14 @@ func TestCalls(t *testing.T) {
 	var contexts []map[string]string
 	for _, at := range []vault.Label{label, ofInstance} {
 		sealed, err := v.Seal(t.Context(), at, []byte("canary"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := v.Open(t.Context(), at, sealed); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, expect.Err(v.Open(t.Context(), at, sealed)))
 		if !bytes.HasPrefix(sealed, []byte{1}) {
 			t.Errorf("sealed in format %d, want 1", sealed[0])
 		}
 	}
-	if _, err := v.Seal(t.Context(), label, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := v.Open(t.Context(), label, nil); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(v.Seal(t.Context(), label, nil)))
+	expect.OK(t, expect.Err(v.Open(t.Context(), label, nil)))
 	if len(client.generated) != 2 || len(client.decrypted) != 2 {
 		t.Fatalf("%d data keys generated and %d decrypted, want 2 and 2", len(client.generated), len(client.decrypted))
 	}
@@ -136,9 +126,7 @@ func TestCalls(t *testing.T) {
 		if *g.KeyId != key || *d.KeyId != key {
 			t.Error("a call is for another key")
 		}
-		if diff := cmp.Diff(g.EncryptionContext, d.EncryptionContext); diff != "" {
-			t.Errorf("sealed for another context than opened:\n%s", diff)
-		}
+		expect.Same(t, g.EncryptionContext, d.EncryptionContext, "the context that a value is opened for")
 		contexts = append(contexts, g.EncryptionContext)
 		for _, in := range []any{g, d} {
 			if body, err := json.Marshal(in); err != nil || strings.Contains(string(body), "canary") {
@@ -150,9 +138,7 @@ func TestCalls(t *testing.T) {
 		{"platform": "p", "instance": "i", "binding": "b"},
 		{"platform": "p", "instance": "i"},
 	}
-	if d := cmp.Diff(want, contexts); d != "" {
-		t.Errorf("contexts: -want +got:\n%s", d)
-	}
+	expect.Same(t, want, contexts, "contexts")
 }
 
 // stub answers with errors that the emulator does not make.
@@ -174,9 +160,7 @@ func (s stub) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Opt
 // out of reach for a value that was changed gives it up for lost.
 func TestErrors(t *testing.T) {
 	sealed, err := kms.New(newClient(t), newKey(t)).Seal(t.Context(), label, []byte("canary"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tests := map[string]struct {
 		reason string
 		err    error
@@ -211,18 +195,12 @@ func TestDisabledKey(t *testing.T) {
 	client, key := newClient(t), newKey(t)
 	v := kms.New(client, key)
 	sealed, err := v.Seal(t.Context(), label, []byte("canary"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.DisableKey(t.Context(), &awskms.DisableKeyInput{KeyId: &key}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, expect.Err(client.DisableKey(t.Context(), &awskms.DisableKeyInput{KeyId: &key})))
 	if _, err := v.Open(t.Context(), label, sealed); err == nil || errors.Is(err, vault.ErrSealed) {
 		t.Errorf("with a disabled key: got error %v", err)
 	}
-	if _, err := client.EnableKey(t.Context(), &awskms.EnableKeyInput{KeyId: &key}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(client.EnableKey(t.Context(), &awskms.EnableKeyInput{KeyId: &key})))
 	if opened, err := v.Open(t.Context(), label, sealed); err != nil || string(opened) != "canary" {
 		t.Errorf("with the key enabled again: got error %v", err)
 	}
@@ -236,9 +214,7 @@ func TestOtherForms(t *testing.T) {
 		"NoKey":  append([]byte{1, 0, 0}, make([]byte, 100)...),
 		"CutKey": append([]byte{1, 0, 90}, make([]byte, 100)...), "HugeKey": append([]byte{1, 255, 255}, make([]byte, 70_000)...),
 	} {
-		if _, err := v.Open(t.Context(), label, other); !errors.Is(err, vault.ErrSealed) {
-			t.Errorf("%s: got error %v, want %v", name, err, vault.ErrSealed)
-		}
+		expect.Fails(t, vault.ErrSealed, expect.Err(v.Open(t.Context(), label, other)), "%s", name)
 	}
 }
 
@@ -282,17 +258,14 @@ func (k known) Decrypt(context.Context, *awskms.DecryptInput, ...func(*awskms.Op
 func TestTheFormIsGolden(t *testing.T) {
 	sealed, err := hex.DecodeString("01000864617461206b6579b8095a39c1a99d3465e37d72b62" +
 		"ff394afff06b22deb2b59eafc0b6819d7ab6162ac3f")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	got, err := kms.New(known{key: bytes.Repeat([]byte{7}, 32)}, "key").Open(t.Context(), label, sealed)
 	if err != nil || string(got) != "a grant" {
 		t.Errorf("got %q and error %v", got, err)
 	}
 	// KMS gives something that was never a data key of ours.
-	if _, err := kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed); !errors.Is(err, vault.ErrSealed) {
-		t.Errorf("a short data key: error %v", err)
-	}
+	expect.Fails(t, vault.ErrSealed, expect.Err(kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed)),
+		"a short data key")
 }
 
 // One request asks KMS once for all that it seals of a record, and once for all that
@@ -347,15 +320,11 @@ func TestTogether(t *testing.T) {
 				t.Errorf("sealed for %v, opened for %v: error %v", label, other, err)
 			}
 		}
-		if err := open(second, stranger, label, value); !errors.Is(err, vault.ErrSealed) {
-			t.Errorf("another vault: error %v", err)
-		}
+		expect.Fails(t, vault.ErrSealed, open(second, stranger, label, value), "another vault")
 	}
 	client.generated, client.decrypted = nil, nil
 	// A key that was read from a record seals nothing.
-	if _, err := v.Seal(second, at("", vault.State), []byte("canary")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(v.Seal(second, at("", vault.State), []byte("canary"))))
 	calls("sealing after opening", 1, 0)
 	if err := open(t.Context(), v, at("", vault.Context), sealed[at("", vault.Context)]); err != nil {
 		t.Error(err)
