@@ -1,11 +1,12 @@
 package catalog_test
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestLookups(t *testing.T) {
@@ -15,9 +16,7 @@ func TestLookups(t *testing.T) {
 			"name: small, " +
 			"description: d}]}",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 
 	type found struct {
 		Offering string
@@ -40,9 +39,7 @@ func TestLookups(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o, p, ok := c.Plan(tc.service, tc.plan)
-			if diff := cmp.Diff(tc.want, found{o.Name, p.Name, ok}); diff != "" {
-				t.Errorf("%s\nPlan(%q, %q): -want +got:\n%s", tc.reason, tc.service, tc.plan, diff)
-			}
+			expect.Same(t, tc.want, found{o.Name, p.Name, ok}, "%s\nPlan(%q, %q)", tc.reason, tc.service, tc.plan)
 		})
 	}
 
@@ -55,9 +52,7 @@ func TestLookups(t *testing.T) {
 
 	offerings := c.Offerings()
 	offerings[0].Name = "changed"
-	if got := c.Offerings()[0].Name; got != "one" {
-		t.Errorf("Offerings(): a caller's change must not reach the catalog, got %q", got)
-	}
+	expect.Same(t, "one", c.Offerings()[0].Name, "Offerings(): a caller's change must not reach the catalog")
 }
 
 func TestPlanOverridesOffering(t *testing.T) {
@@ -76,12 +71,78 @@ func TestPlanOverridesOffering(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := catalog.Offering{Bindable: tc.offering, PlanUpdateable: tc.offering}
-			if got := o.PlanBindable(catalog.Plan{Bindable: tc.plan}); got != tc.want {
-				t.Errorf("%s\nPlanBindable(...): want %t, got %t", tc.reason, tc.want, got)
+			expect.Same(t, tc.want, o.PlanBindable(catalog.Plan{Bindable: tc.plan}), "%s\nPlanBindable(...)", tc.reason)
+			expect.Same(t, tc.want, o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}),
+				"%s\nPlanIsUpdateable(...)", tc.reason)
+		})
+	}
+}
+
+// A compiled catalog is refused whole if it is of another version or damaged,
+// before any request depends on it; the same offerings give the same bytes.
+func TestOpen(t *testing.T) {
+	c, err := load(map[string]string{"a/offering.yaml": sound})
+	expect.OK(t, err)
+	compiled, err := catalog.Encode(c.Offerings(), nil)
+	expect.OK(t, err)
+	opened, err := catalog.Open(compiled)
+	expect.OK(t, err)
+	if again, err := catalog.Encode(opened.Offerings(), nil); err != nil || !bytes.Equal(again, compiled) {
+		t.Errorf("it changes when it is read and written: %v\n%s\n%s", err, compiled, again)
+	}
+
+	for about, damaged := range map[string][]byte{
+		"version": bytes.Replace(compiled, []byte("catalog 1"), []byte("catalog 2"), 1),
+		"damaged": bytes.Replace(compiled, []byte("The small one"), []byte("The smell one"), 1),
+	} {
+		if _, err := catalog.Open(damaged); err == nil || !strings.Contains(err.Error(), about) {
+			t.Errorf("want an error about %q, got %v", about, err)
+		}
+	}
+	if _, err := catalog.Open(compiled[:len(compiled)-1]); err == nil {
+		t.Error("a catalog that was cut off is opened")
+	}
+}
+
+func TestView(t *testing.T) {
+	offerings := []catalog.Offering{
+		{ID: "1", Name: "first", Plans: []catalog.Plan{{ID: "1a", Name: "a"}, {ID: "1b", Name: "b"}}},
+		{ID: "2", Name: "second", Plans: []catalog.Plan{{ID: "2a", Name: "a"}}},
+	}
+	named := func(v *catalog.View) string {
+		var names []string
+		for _, o := range v.Of(offerings) {
+			for _, p := range o.Plans {
+				if !v.Shows(o.ID, p.ID) || !v.ShowsOffering(o.ID) {
+					t.Errorf("%s/%s is listed, and not shown", o.Name, p.Name)
+				}
+				names = append(names, o.Name+"/"+p.Name)
 			}
-			if got := o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}); got != tc.want {
-				t.Errorf("%s\nPlanIsUpdateable(...): want %t, got %t", tc.reason, tc.want, got)
+		}
+		return strings.Join(names, " ")
+	}
+	cases := map[string]struct {
+		reason  string
+		names   []string
+		want    string
+		unknown string
+	}{
+		"Offering": {"an offering is all of its plans", []string{"first"}, "first/a first/b", ""},
+		"Plan":     {"a plan is itself", []string{"first/b"}, "first/b", ""},
+		"Both":     {"names add up", []string{"second/a", "first/a"}, "first/a second/a", ""},
+		"Unknown": {"what is not there is said, and the rest holds", []string{"third", "first/c", "second"},
+			"second/a", "third, first/c"},
+		"Nothing": {"nothing is not everything", []string{"third"}, "", "third"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v, err := catalog.NewView(offerings, tc.names)
+			expect.Same(t, tc.want, named(v), "%s", tc.reason)
+			if (err != nil) != (tc.unknown != "") || err != nil && !strings.Contains(err.Error(), tc.unknown) {
+				t.Errorf("%s: error %v, want one about %q", tc.reason, err, tc.unknown)
 			}
 		})
 	}
+	expect.Same(t, "first/a first/b second/a", named(nil), "without a view")
+	expect.Same(t, 2, len(offerings[0].Plans), "plans of the catalog itself")
 }

@@ -9,10 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The drafts of JSON Schema that the tests are written in.
@@ -27,9 +26,7 @@ const (
 func with(t testing.TB, draft, schema string) *catalog.Catalog {
 	t.Helper()
 	c, err := load(map[string]string{"a/offering.yaml": offeringWith(draft, schema)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return c
 }
 
@@ -236,9 +233,7 @@ func TestCheck(t *testing.T) {
 			c := with(t, tc.draft, tc.schema)
 			for _, verb := range []catalog.Verb{catalog.Create, catalog.Update, catalog.Bind} {
 				err := c.Check(verb, "o", "p", json.RawMessage(tc.params))
-				if diff := cmp.Diff(tc.want, violationsOf(t, err)); diff != "" {
-					t.Errorf("%s\nCheck(%s, ...): -want +got:\n%s", tc.reason, verb, diff)
-				}
+				expect.Same(t, tc.want, violationsOf(t, err), "%s\nCheck(%s, ...)", tc.reason, verb)
 			}
 		})
 	}
@@ -282,8 +277,7 @@ func TestCheckPicksTheSchema(t *testing.T) {
 		plan    string
 		want    refused
 	}{
-		"Create": {"PROV-19: create judges provisions alone.", only("create"), "offering-1", "plan-1",
-			refused{Create: true}},
+		"Create": {"PROV-19: create judges provisions alone.", only("create"), "offering-1", "plan-1", refused{Create: true}},
 		"Update": {"UPD-12: update judges updates alone.", only("update"), "offering-1", "plan-1", refused{Update: true}},
 		"Bind": {"BIND-15: the binding's schema judges binds alone.", only("bind"), "offering-1",
 			"plan-1", refused{Bind: true}},
@@ -295,17 +289,11 @@ func TestCheckPicksTheSchema(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c, err := load(map[string]string{"a/offering.yaml": tc.text})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := refused{
-				Create: c.Check(catalog.Create, tc.service, tc.plan, nil) != nil,
+			expect.OK(t, err)
+			got := refused{Create: c.Check(catalog.Create, tc.service, tc.plan, nil) != nil,
 				Update: c.Check(catalog.Update, tc.service, tc.plan, nil) != nil,
-				Bind:   c.Check(catalog.Bind, tc.service, tc.plan, nil) != nil,
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nCheck...(nil): -want +got:\n%s", tc.reason, diff)
-			}
+				Bind:   c.Check(catalog.Bind, tc.service, tc.plan, nil) != nil}
+			expect.Same(t, tc.want, got, "%s\nCheck...(nil)", tc.reason)
 			if c.Check(catalog.Bind, tc.service, tc.plan, json.RawMessage(`5`)) == nil {
 				t.Errorf("%s\nCheck(bind, 5): the form is checked even without a schema", tc.reason)
 			}
@@ -378,13 +366,9 @@ func TestCheckResult(t *testing.T) {
 			}
 			c, err := load(map[string]string{"a/offering.yaml": `{"id": "o", "name": "one", "description": "d", "provider":
 				"demo", "bindable": true, "plans": [{"id": "p", "name": "small", "description": "d"` + schemas + `}]}`})
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			err = c.CheckResult("o", "p", json.RawMessage(tc.result), json.RawMessage(tc.given))
-			if diff := cmp.Diff(tc.want, violationsOf(t, err)); diff != "" {
-				t.Errorf("%s\nCheckResult(...): -want +got:\n%s", tc.reason, diff)
-			}
+			expect.Same(t, tc.want, violationsOf(t, err), "%s\nCheckResult(...)", tc.reason)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/test/catalogtest"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A provider looks at each plan when the catalog is compiled, and says where it
@@ -49,23 +50,17 @@ func TestProviderChecks(t *testing.T) {
 			_, err := compile.Load(o, compile.Source{Name: "mine",
 				FS: folder(map[string]string{"a/offering.yaml": text, "a/template.yaml": "x"})})
 			want := []found{tc.want}
-			if diff := cmp.Diff(want, problemsOf(t, tc.reason, err, want)); diff != "" {
-				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
-			}
+			expect.Same(t, want, problemsOf(t, tc.reason, err, want), "%s", tc.reason)
 		})
 	}
 }
 
 // The catalog has the snapshot that a provider makes of a plan, for instances to record.
 func TestSnapshots(t *testing.T) {
-	judge := func(p check.Plan) (json.RawMessage, error) {
-		return json.Marshal(map[string]string{"plan": p.Plan})
-	}
+	judge := func(p check.Plan) (json.RawMessage, error) { return json.Marshal(map[string]string{"plan": p.Plan}) }
 	o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 	c, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if _, p, _ := c.Plan("offering-1", "plan-2"); string(p.Snapshot) != `{"plan":"large"}` {
 		t.Errorf("the snapshot is %s", p.Snapshot)
 	}
@@ -85,9 +80,7 @@ func TestAPlanWithoutParametersTakesNone(t *testing.T) {
 			return nil, nil
 		}}}
 		all, err := compile.Load(o, compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		given := json.RawMessage(`{"size": 1}`)
 		if err := all.Check(catalog.Create, "offering-1", "plan-1", given); (err == nil) != c.takes {
 			t.Errorf("%s: a provision says %v", name, err)
@@ -112,16 +105,12 @@ func TestKeptFiles(t *testing.T) {
 	o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 	source := compile.Source{Name: "mine", FS: folder(map[string]string{"a/offering.yaml": sound})}
 	c, err := compile.Load(o, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if kept, found := c.File(digest); !found || string(kept) != "a template" {
 		t.Errorf("the catalog has %q, %v", kept, found)
 	}
 	compiled, err := catalog.Open(offerings(t, o, source))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	other := compile.Source{Name: "other", FS: folder(map[string]string{"b/offering.yaml": strings.NewReplacer(
 		"offering-1", "offering-2", "plan-", "other-", "one", "two").Replace(sound)})}
 	o.Beside = compiled
@@ -142,9 +131,7 @@ func TestKeptFiles(t *testing.T) {
 func offerings(t *testing.T, o compile.Options, source compile.Source) []byte {
 	t.Helper()
 	compiled, err := compile.Compile(o, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return compiled
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestLoadHidesTheClientSecret(t *testing.T) {
@@ -19,9 +19,7 @@ func TestLoadHidesTheClientSecret(t *testing.T) {
 
 	c, err := load(map[string]string{"a/offering.yaml": sound + "dashboard_client: {id: client, secret: " + secret +
 		", redirect_uri: \"https://example.com\"}\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	o := c.Offerings()[0]
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if s := fmt.Sprintf(verb, o.DashboardClient) + fmt.Sprintf(verb, o); strings.Contains(s, secret) {
@@ -36,12 +34,10 @@ func TestCatalogJSON(t *testing.T) {
 		text   string
 		want   string
 	}{
-		"Least": {
-			reason: "CAT-27: what is absent is omitted, never null; bindable is always there (CAT-02).",
-			text:   spoil(map[int]string{5: "bindable: false\ntags: []\nmetadata: {}", 6: "", 11: "", 12: "", 13: ""}),
+		"Least": {reason: "CAT-27: what is absent is omitted, never null; bindable is always there (CAT-02).",
+			text: spoil(map[int]string{5: "bindable: false\ntags: []\nmetadata: {}", 6: "", 11: "", 12: "", 13: ""}),
 			want: `{"id":"offering-1","name":"one","description":"The first","bindable":false,` +
-				`"plans":[{"id":"plan-1","name":"small","description":"The small one"}]}`,
-		},
+				`"plans":[{"id":"plan-1","name":"small","description":"The small one"}]}`},
 		"Most": {
 			reason: "Every member has the specification's name; false is emitted where it overrides (CAT-14 to CAT-16); the " +
 				"broker's own stay " +
@@ -116,12 +112,8 @@ plans:
 				t.Fatalf("%s\n%v", tc.reason, err)
 			}
 			got, err := json.Marshal(c.Offerings()[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
-				t.Errorf("%s\nJSON: -want +got:\n%s", tc.reason, diff)
-			}
+			expect.OK(t, err)
+			expect.Same(t, tc.want, string(got), "%s\nJSON", tc.reason)
 		})
 	}
 }

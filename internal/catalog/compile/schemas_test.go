@@ -9,20 +9,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // All schemas of the community's suite follow their drafts, but for an empty enum, references to
 // elsewhere and what only those name.
 func TestSuiteFollowsItsDrafts(t *testing.T) {
 	file, err := os.Open("../schema/testdata/suite.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer file.Close()
 	plain, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	lines := bufio.NewScanner(plain)
 	lines.Buffer(nil, 1<<20)
 	known := map[string]string{"draft4": "http://json-schema.org/draft-04/schema#",
@@ -33,9 +31,7 @@ func TestSuiteFollowsItsDrafts(t *testing.T) {
 	for lines.Scan() {
 		var draft, about string
 		var text json.RawMessage
-		if err := json.Unmarshal(lines.Bytes(), &[]any{&draft, &about, &text}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(lines.Bytes(), &[]any{&draft, &about, &text}))
 		document := map[string]any{}
 		if json.Unmarshal(text, &document) != nil || document["type"] != nil && document["type"] != "object" {
 			continue

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A member of the offering holds for each plan that does not say otherwise.
@@ -22,9 +23,7 @@ func TestShared(t *testing.T) {
 		13: "  description: The large one\n  free: true\n  maintenance_info: {version: 2.0.0}\n" +
 			"  settings: {size: {max: 9}, note: ~, more: ~}",
 	})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, small, _ := c.Plan("offering-1", "plan-1")
 	_, large, _ := c.Plan("offering-1", "plan-2")
 	if *small.Free || !*large.Free || small.MaintenanceInfo.Version != "1.0.0" || large.MaintenanceInfo.Version != "2.0.0" ||
@@ -35,9 +34,7 @@ func TestShared(t *testing.T) {
 		{"size": map[string]any{"min": 1.0, "max": 2.0}, "note": "x"},
 		{"size": map[string]any{"min": 1.0, "max": 9.0}, "more": nil},
 	}
-	if diff := cmp.Diff(want, []map[string]any{small.Settings, large.Settings}); diff != "" {
-		t.Errorf("settings: -want +got\n%s", diff)
-	}
+	expect.Same(t, want, []map[string]any{small.Settings, large.Settings}, "settings")
 }
 
 // A problem of what plans share has the line where it stands, and is told once.
@@ -66,9 +63,7 @@ func TestSharedProblems(t *testing.T) {
 			{"mine/a/offering.yaml", 18, "plans[1].settings.size.max is too much"}}},
 	} {
 		_, err := compile.Load(o, source(c.text))
-		if diff := cmp.Diff(c.want, problemsOf(t, about, err, c.want)); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", about, diff)
-		}
+		expect.Same(t, c.want, problemsOf(t, about, err, c.want), "%s", about)
 	}
 }
 
@@ -85,9 +80,7 @@ func TestLock(t *testing.T) {
 	refused := func(about string, err error, file string, line int, says string) {
 		t.Helper()
 		want := []found{{file, line, says}}
-		if diff := cmp.Diff(want, problemsOf(t, about, err, want)); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", about, diff)
-		}
+		expect.Same(t, want, problemsOf(t, about, err, want), "%s", about)
 	}
 	_, err := compile.Load(o, mine())
 	refused("no lock", err, "mine/a/offering.yaml", 11, "has the version 1.0.0, which offering.lock does not have")
@@ -104,9 +97,7 @@ func TestLock(t *testing.T) {
 	}
 	lock()
 	const want = "{\n  \"plan-1\": {\n    \"version\": \"1.0.0\",\n    \"digest\": \"one\"\n  }\n}\n"
-	if diff := cmp.Diff(want, files["a/offering.lock"]); diff != "" {
-		t.Errorf("the lock: -want +got\n%s", diff)
-	}
+	expect.Same(t, want, files["a/offering.lock"], "the lock")
 	if _, err := compile.Load(o, mine()); err != nil {
 		t.Errorf("locked: %v", err)
 	}
@@ -143,14 +134,10 @@ func TestDescribed(t *testing.T) {
 	}
 	o := compile.Options{Providers: map[string]check.Func{"demo": judge}}
 	c, err := compile.Load(o, compile.Source{Name: "mine", FS: fstest.MapFS{"a/offering.yaml": {Data: []byte(sound)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, p, _ := c.Plan("offering-1", "plan-1")
 	got, err := json.Marshal(p.Schemas)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	const begins = `{"parameters":{"$schema":"http://json-schema.org/draft-04/schema#","additionalProperties":false,"properties":`
 	const ends = `"type":"object"}}`
 	const want = `{"service_instance":{"create":` + begins + `{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"],` +

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/catalog/compile"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestLoadSources(t *testing.T) {
@@ -20,18 +19,13 @@ func TestLoadSources(t *testing.T) {
 		sources []compile.Source
 		want    []found
 	}{
-		"None": {
-			reason: "A broker without a folder has nothing to offer.",
-			want:   []found{{"offerings", 0, "no folder"}},
-		},
-		"EmptyFolder": {
-			reason: "An operator who names a folder means it to hold something; each is judged by itself.",
+		"None": {reason: "A broker without a folder has nothing to offer.", want: []found{{"offerings", 0, "no folder"}}},
+		"EmptyFolder": {reason: "An operator who names a folder means it to hold something; each is judged by itself.",
 			sources: []compile.Source{
 				{Name: "shipped", FS: folder(map[string]string{"a/offering.yaml": sound})},
 				{Name: "mine", FS: folder(map[string]string{"README.md": "", ".hidden.yaml": "{", ".git/offering.yaml": other})},
 			},
-			want: []found{{"mine", 0, "no offering"}},
-		},
+			want: []found{{"mine", 0, "no offering"}}},
 		"Misplaced": {
 			reason: "What looks like an offering and would not be read is told of, and where it belongs.",
 			sources: []compile.Source{{Name: "mine",
@@ -39,18 +33,14 @@ func TestLoadSources(t *testing.T) {
 			want: []found{{"mine/a.yaml", 0, "move it to mine/a/offering.yaml"},
 				{"mine/b", 0, "holds no offering.yaml; rename offering.yml"}},
 		},
-		"UnreadableFolder": {
-			reason: "A folder that its owner alone may read is not taken for an empty one.",
+		"UnreadableFolder": {reason: "A folder that its owner alone may read is not taken for an empty one.",
 			sources: []compile.Source{{Name: "mine",
 				FS: unreadable{folder(map[string]string{"a/offering.yaml": sound, "b/offering.yaml": other}), "b"}}},
-			want: []found{{"mine/b", 0, "cannot be read"}},
-		},
-		"TooLargeFile": {
-			reason: "A file beyond any real one is not read into memory.",
+			want: []found{{"mine/b", 0, "cannot be read"}}},
+		"TooLargeFile": {reason: "A file beyond any real one is not read into memory.",
 			sources: []compile.Source{{Name: "mine",
 				FS: folder(map[string]string{"a/offering.yaml": strings.Repeat("#", 1<<20+1)})}},
-			want: []found{{"mine/a/offering.yaml", 1, "larger"}},
-		},
+			want: []found{{"mine/a/offering.yaml", 1, "larger"}}},
 		"UniqueAcrossSources": {
 			reason: "CAT-04: ids, offering names and client ids are unique over all files; the later file is at fault.",
 			sources: []compile.Source{
@@ -84,9 +74,7 @@ func TestLoadSources(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := compile.Load(known, tc.sources...)
-			if diff := cmp.Diff(tc.want, problemsOf(t, tc.reason, err, tc.want)); diff != "" {
-				t.Errorf("%s\nLoad(...): -want +got:\n%s", tc.reason, diff)
-			}
+			expect.Same(t, tc.want, problemsOf(t, tc.reason, err, tc.want), "%s\nLoad(...)", tc.reason)
 		})
 	}
 }

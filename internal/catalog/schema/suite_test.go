@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/catalog/schema"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // drafts are what the suite calls them, and what a schema does.
@@ -35,14 +36,10 @@ func (t *trial) UnmarshalJSON(text []byte) error {
 // elsewhere, or beside an $id to what it is called from, and no plan may.
 func TestSuite(t *testing.T) {
 	file, err := os.Open("testdata/suite.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer file.Close()
 	plain, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	lines := bufio.NewScanner(plain)
 	lines.Buffer(nil, 1<<20)
 	judged, refused := 0, 0
@@ -50,9 +47,7 @@ func TestSuite(t *testing.T) {
 		var draft, about string
 		var text json.RawMessage
 		var trials []trial
-		if err := json.Unmarshal(lines.Bytes(), &[]any{&draft, &about, &text, &trials}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(lines.Bytes(), &[]any{&draft, &about, &text, &trials}))
 		members := map[string]json.RawMessage{}
 		if json.Unmarshal(text, &members) != nil {
 			continue // true or false, which no plan has
@@ -73,13 +68,9 @@ func TestSuite(t *testing.T) {
 		}
 		for _, trial := range trials {
 			v, err := schema.Parse(trial.value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			judged++
-			if found := s.Judge(v, nil); (len(found) == 0) != trial.valid {
-				t.Errorf("%s %s, %s: valid is %t, got %v", draft, about, trial.about, trial.valid, found)
-			}
+			expect.Same(t, trial.valid, (len(s.Judge(v, nil)) == 0), "%s %s, %s: valid", draft, about, trial.about)
 		}
 	}
 	if judged < 4500 || refused > 200 {
