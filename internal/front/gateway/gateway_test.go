@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/front/gateway"
 	"github.com/longshore/longshore/internal/front/osb"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -52,9 +52,7 @@ func TestPathsArriveAsSent(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: the function failed: %v", tc.reason, err)
 			}
-			if got != tc.want {
-				t.Errorf("%s: the server saw %q, want %q", tc.reason, got, tc.want)
-			}
+			expect.Same(t, tc.want, got, "%s: the server saw", tc.reason)
 			if wanted := 200; tc.want == "" && response.StatusCode != 400 || tc.want != "" && response.StatusCode != wanted {
 				t.Errorf("%s: status %d", tc.reason, response.StatusCode)
 			}
@@ -107,9 +105,7 @@ func TestNoEventFailsTheFunction(t *testing.T) {
 			if err := json.Unmarshal([]byte(response.Body), &body); err != nil || body["description"] == "" {
 				t.Errorf("ERR-01: body %q", response.Body)
 			}
-			if diff := cmp.Diff([]string{"application/json"}, response.MultiValueHeaders["Content-Type"]); diff != "" {
-				t.Errorf("content type (-want +got):\n%s", diff)
-			}
+			expect.Same(t, []string{"application/json"}, response.MultiValueHeaders["Content-Type"], "content type")
 		})
 	}
 }
@@ -127,19 +123,13 @@ func TestRequestsAreCarriedWhole(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, "{}")
 	}), discard())
-	response, err := h(context.Background(), events.APIGatewayProxyRequest{
-		HTTPMethod: "PUT", Path: "/v2/x", Body: "e30=", IsBase64Encoded: true,
-		MultiValueHeaders:               map[string][]string{"x-broker-api-version": {"2.17"}},
+	response, err := h(context.Background(), events.APIGatewayProxyRequest{HTTPMethod: "PUT", Path: "/v2/x", Body: "e30=",
+		IsBase64Encoded: true, MultiValueHeaders: map[string][]string{"x-broker-api-version": {"2.17"}},
 		MultiValueQueryStringParameters: map[string][]string{"x": {"a b", "c&d"}},
-		RequestContext:                  events.APIGatewayProxyRequestContext{RequestTimeEpoch: at.UnixMilli()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+		RequestContext:                  events.APIGatewayProxyRequestContext{RequestTimeEpoch: at.UnixMilli()}})
+	expect.OK(t, err)
 	want := map[string]any{"body": "{}", "query": []string{"a b", "c&d"}, "version": "2.17", "length": int64(2)}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("request (-want +got):\n%s", diff)
-	}
+	expect.Same(t, want, got, "request")
 	if response.StatusCode != 202 || response.MultiValueHeaders["Location"][0] != "/a" || response.Body != "{}" {
 		t.Errorf("response %+v", response)
 	}
@@ -153,12 +143,8 @@ func TestRefusalsCarryTheRequestsIdentity(t *testing.T) {
 			response, err := h(t.Context(), events.APIGatewayProxyRequest{
 				HTTPMethod: "GET", Path: path, MultiValueHeaders: map[string][]string{"x-broker-api-request-identity": {sent}},
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, response.MultiValueHeaders["X-Broker-API-Request-Identity"]); diff != "" {
-				t.Errorf("%s with %q: -want +got:\n%s", path, sent, diff)
-			}
+			expect.OK(t, err)
+			expect.Same(t, want, response.MultiValueHeaders["X-Broker-API-Request-Identity"], "%s with %q", path, sent)
 		}
 	}
 }
@@ -210,9 +196,7 @@ func TestLocationsAreBehindTheBasePath(t *testing.T) {
 			tc.event.HTTPMethod, tc.event.RequestContext.DomainName = "GET", "api.example"
 			tc.event.Headers = map[string]string{"Host": "claimed.example"} // by the client
 			response, err := h(t.Context(), tc.event)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if want := "https://api.example" + strings.TrimSuffix(tc.location, "/a"); origin != want {
 				t.Errorf("%s: browsers are sent to %q, want %q", tc.reason, origin, want)
 			}
@@ -267,9 +251,7 @@ func TestARequestEndsBeforeItsFunction(t *testing.T) {
 			var got time.Time
 			h := gateway.New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got, _ = r.Context().Deadline() }),
 				discard())
-			if _, err := h(tc.ctx, events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/v2/catalog"}); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(h(tc.ctx, events.APIGatewayProxyRequest{HTTPMethod: "GET", Path: "/v2/catalog"})))
 			if !got.Equal(tc.want) {
 				t.Errorf("it ends at %v, want %v", got, tc.want)
 			}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // handler lets one login in, and answers as the broker does.
@@ -112,11 +114,7 @@ func TestGuessesAtOnceAreBounded(t *testing.T) {
 	}
 	var waiting sync.WaitGroup
 	for range maxWaiting {
-		waiting.Go(func() {
-			if got := w.login(here, "wrong"); got.Code != 401 {
-				t.Errorf("after its wait a guess is answered %d", got.Code)
-			}
-		})
+		waiting.Go(func() { expect.Same(t, 401, w.login(here, "wrong").Code, "after its wait a guess is answered") })
 		if d := <-asleep; d <= 0 || d > maxDelay {
 			t.Errorf("it waits %v", d)
 		}
@@ -128,14 +126,10 @@ func TestGuessesAtOnceAreBounded(t *testing.T) {
 		got.Header().Get("Content-Length") != fmt.Sprint(got.Body.Len()) || got.Header().Get("Connection") != "close" {
 		t.Errorf("one too many is answered %d %v %q, %v", got.Code, got.Header(), got.Body, err)
 	}
-	if got := w.login(here, "right"); got.Code != 200 {
-		t.Errorf("while they wait, the right password is answered %d", got.Code)
-	}
+	expect.Same(t, 200, w.login(here, "right").Code, "while they wait, the right password is answered")
 	close(wake)
 	waiting.Wait()
-	if len(w.places) != 0 {
-		t.Errorf("%d places stay taken", len(w.places))
-	}
+	expect.Same(t, 0, len(w.places), "places that stay taken")
 	w.now = w.now.Add(maxDelay + burst*every)
 	w.Sleep = func(_ context.Context, d time.Duration) { t.Errorf("a minute later a failed login waits %v", d) }
 	w.login(here, "wrong")
@@ -165,9 +159,7 @@ func TestAddressesAreBounded(t *testing.T) {
 		}
 		w.login(fmt.Sprintf("[2001:db8:%x:%x::1]:1", n/65536, n%65536), "wrong")
 	}
-	if len(w.addresses) != maxAddresses {
-		t.Errorf("%d addresses are known", len(w.addresses))
-	}
+	expect.Same(t, maxAddresses, len(w.addresses), "addresses that are known")
 	if w.slept == 0 {
 		t.Error("those that are not known are not slowed down")
 	}
@@ -177,9 +169,7 @@ func TestAddressesAreBounded(t *testing.T) {
 	}
 	w.now = w.now.Add(burst * every)
 	w.login(here, "wrong")
-	if len(w.addresses) != 1 {
-		t.Errorf("when all have recovered, %d are known", len(w.addresses))
-	}
+	expect.Same(t, 1, len(w.addresses), "addresses that are known when all have recovered")
 }
 
 func TestAddresses(t *testing.T) {
@@ -188,8 +178,6 @@ func TestAddresses(t *testing.T) {
 		"[2001:db8:1:2:3:4:5:6]:80": "2001:db8:1:2::/64", "[fe80::1%eth0]:80": "fe80::/64",
 		"@": "invalid Prefix", "": "invalid Prefix",
 	} {
-		if got := address(remote).String(); got != want {
-			t.Errorf("%q is %s, want %s", remote, got, want)
-		}
+		expect.Same(t, want, address(remote).String(), "%q", remote)
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // stub is a Broker whose every answer is given; it keeps the last request.
@@ -42,56 +43,40 @@ type stub struct {
 	asked any
 }
 
-func (s *stub) ask(q any) {
+func (s *stub) ask(q any) error {
 	s.asked = q
 	if s.panics {
 		panic("a secret of the stub")
 	}
+	return s.err
 }
 
 func (s *stub) Provision(_ context.Context, q broker.ProvisionRequest) (broker.Result, error) {
-	s.ask(q)
-	return s.result, s.err
+	return s.result, s.ask(q)
 }
-
 func (s *stub) Update(_ context.Context, q broker.UpdateRequest) (broker.Result, error) {
-	s.ask(q)
-	return s.result, s.err
+	return s.result, s.ask(q)
 }
-
 func (s *stub) Delete(_ context.Context, q broker.DeleteRequest) (broker.Result, error) {
-	s.ask(q)
-	return s.result, s.err
+	return s.result, s.ask(q)
 }
-
 func (s *stub) Instance(_ context.Context, _ broker.Caller, id string) (broker.InstanceView, error) {
-	s.ask(id)
-	return broker.InstanceView{ServiceID: "s", PlanID: "p", MaintenanceVersion: "2.0.0"}, s.err
+	return broker.InstanceView{ServiceID: "s", PlanID: "p", MaintenanceVersion: "2.0.0"}, s.ask(id)
 }
-
 func (s *stub) Bind(_ context.Context, q broker.BindRequest) (broker.BindResult, error) {
-	s.ask(q)
-	return broker.BindResult{Result: s.result, Grant: s.grant}, s.err
+	return broker.BindResult{Result: s.result, Grant: s.grant}, s.ask(q)
 }
-
 func (s *stub) Binding(_ context.Context, _ broker.Caller, _, id string) (broker.BindingView, error) {
-	s.ask(id)
-	return broker.BindingView{Grant: s.grant}, s.err
+	return broker.BindingView{Grant: s.grant}, s.ask(id)
 }
-
 func (s *stub) LastOperation(_ context.Context, key lifecycle.Key, _ string) (broker.Poll, error) {
-	s.ask(key)
-	return s.poll, s.err
+	return s.poll, s.ask(key)
 }
-
 func (s *stub) Operation(_ context.Context, _ broker.Caller, token string) (broker.Poll, error) {
-	s.ask(token)
-	return s.poll, s.err
+	return s.poll, s.ask(token)
 }
-
 func (s *stub) Cancel(_ context.Context, _ broker.Caller, token string) (broker.Poll, *broker.Poll, error) {
-	s.ask(token)
-	return s.poll, s.deletion, s.err
+	return s.poll, s.deletion, s.ask(token)
 }
 
 type onePassword struct{}
@@ -104,29 +89,35 @@ var epoch = time.Date(2030, 1, 31, 23, 59, 59, 0, time.UTC)
 
 func offered() []catalog.Offering {
 	yes := true
-	return []catalog.Offering{{
-		ID: "s", Name: "service", Description: "d",
-		Plans: []catalog.Plan{{ID: "p", Name: "plan", Description: "d", BindingRotatable: &yes}},
-	}}
+	return []catalog.Offering{{ID: "s", Name: "service", Description: "d",
+		Plans: []catalog.Plan{{ID: "p", Name: "plan", Description: "d", BindingRotatable: &yes}}}}
 }
 
 func newServer(t testing.TB, b osb.Broker, log io.Writer) *osb.Server {
 	t.Helper()
-	s := osb.New(osb.Options{
-		Broker: b, Platforms: onePassword{}, Offerings: offered,
-		Now: func() time.Time { return epoch }, NewID: func() string { return "error-id-1" },
-		Log: slog.New(logs.Handler{Handler: slog.NewJSONHandler(log, nil)}),
-	})
-	return s
+	return osb.New(osb.Options{Broker: b, Platforms: onePassword{}, Offerings: offered, Now: func() time.Time { return epoch },
+		NewID: func() string { return "error-id-1" }, Log: slog.New(logs.Handler{Handler: slog.NewJSONHandler(log, nil)})})
+}
+
+// request is one with good credentials, by the newest version.
+func request(method, target, body string) *http.Request {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.SetBasicAuth("u", "p:w")
+	r.Header.Set("X-Broker-API-Version", "2.17")
+	return r
+}
+
+// ask sends a request to a server of its own, which does not log.
+func ask(t testing.TB, b osb.Broker, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	return send(t, newServer(t, b, io.Discard), method, target, body, headers...)
 }
 
 // send sends a request with good credentials; headers are name, value pairs
 // that replace the defaults, and an empty value removes one.
 func send(t testing.TB, s http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
-	r.SetBasicAuth("u", "p:w")
-	r.Header.Set("X-Broker-API-Version", "2.17")
+	r := request(method, target, body)
 	for i := 0; i+1 < len(headers); i += 2 {
 		if r.Header.Del(headers[i]); headers[i+1] != "" {
 			r.Header.Set(headers[i], headers[i+1])
@@ -153,84 +144,51 @@ const provisionBody = `{"service_id":"s","plan_id":"p","organization_guid":"o","
 
 func TestReasonsBecomeStatusAndCode(t *testing.T) {
 	yes, no := true, false
+	refuse := func(r lifecycle.Reason) error { return lifecycle.Refuse(r, "m") }
+	told := func(code, description string) map[string]any {
+		return map[string]any{"error": code, "description": description}
+	}
+	internal := map[string]any{"description": internalAnswer}
 	cases := map[string]struct {
 		reason string
 		err    error
 		status int
 		want   map[string]any
 	}{
-		"AsyncRequired": {
-			reason: "ERR-03: clients recognise the sentence word for word",
-			err:    lifecycle.RefuseAsyncRequired(), status: 422,
-			want: map[string]any{"error": "AsyncRequired",
-				"description": "This service plan requires client support for asynchronous service operations."},
-		},
-		"ConcurrencyError": {
-			reason: "ERR-04, CLI-01",
-			err:    lifecycle.RefuseConcurrent(), status: 422,
-			want: map[string]any{"error": "ConcurrencyError",
-				"description": "The Service Broker does not support concurrent requests that mutate the same resource."},
-		},
-		"RequiresApp": {
-			reason: "ERR-05",
-			err:    lifecycle.RefuseRequiresApp(), status: 422,
-			want: map[string]any{"error": "RequiresApp",
-				"description": "This service supports generation of credentials through binding an application only."},
-		},
-		"MaintenanceInfoConflict": {
-			reason: "ERR-06",
-			err:    lifecycle.Refuse(lifecycle.MaintenanceInfoConflict, "m"), status: 422,
-			want: map[string]any{"error": "MaintenanceInfoConflict", "description": "m"},
-		},
-		"Unprocessable": {
-			reason: "ERR-07: no reserved code; ERR-10: false is sent",
-			err: &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", InstanceUsable: &yes,
-				UpdateRepeatable: &no}, status: 422,
-			want: map[string]any{"error": "NotAllowed", "description": "m", "instance_usable": true, "update_repeatable": false},
-		},
-		"BadRequest": {reason: "INP-01", err: lifecycle.Refuse(lifecycle.BadRequest, "m"), status: 400,
-			want: map[string]any{"error": "BadRequest", "description": "m"}},
-		"Unauthorized": {reason: "AUTH-01", err: lifecycle.Refuse(lifecycle.Unauthorized, "m"), status: 401,
-			want: map[string]any{"error": "Unauthorized", "description": "m"}},
-		"NotFound": {reason: "GETI-02", err: lifecycle.Refuse(lifecycle.NotFound, "m"), status: 404,
-			want: map[string]any{"error": "NotFound", "description": "m"}},
-		"MethodNotAllowed": {reason: "INP-16", err: lifecycle.Refuse(lifecycle.MethodNotAllowed, "m"), status: 405,
-			want: map[string]any{"error": "MethodNotAllowed", "description": "m"}},
-		"Conflict": {reason: "PROV-08", err: lifecycle.Refuse(lifecycle.Conflict, "m"), status: 409,
-			want: map[string]any{"error": "Conflict", "description": "m"}},
-		"Gone": {reason: "ERR-14: exactly {}", err: lifecycle.Refuse(lifecycle.Gone, ""), status: 410, want: map[string]any{}},
-		"VersionUnsupported": {reason: "HDR-04", err: lifecycle.Refuse(lifecycle.VersionUnsupported, "m"), status: 412,
-			want: map[string]any{"error": "VersionNotSupported", "description": "m"}},
-		"TooLarge": {reason: "INP-14", err: lifecycle.Refuse(lifecycle.TooLarge, "m"), status: 413,
-			want: map[string]any{"error": "RequestTooLarge", "description": "m"}},
-		"OperationFailed": {reason: "a failure of the provider is shown in its safe words",
-			err: lifecycle.Refuse(lifecycle.OperationFailed, "m"), status: 500,
-			want: map[string]any{"error": "OperationFailed", "description": "m"}},
-		"Wrapped": {
-			reason: "peer defect B8: a wrapped refusal keeps its answer",
-			err:    fmt.Errorf("doing x: %w", lifecycle.RefuseAsyncRequired()), status: 422,
-			want: map[string]any{"error": "AsyncRequired", "description": lifecycle.AsyncRequiredSentence},
-		},
-		"Internal": {
-			reason: "ERR-12: a fixed sentence, and the id of the log line",
-			err:    errors.New("pq: password authentication failed host=10.0.0.4"), status: 500,
-			want: map[string]any{"description": internalAnswer},
-		},
-		"InternalRefusal": {
-			reason: "an internal refusal never shows its message",
-			err:    lifecycle.Refuse(lifecycle.Internal, "secret detail"), status: 500,
-			want: map[string]any{"description": internalAnswer},
-		},
+		"AsyncRequired": {"ERR-03: clients recognise the sentence word for word", lifecycle.RefuseAsyncRequired(), 422,
+			told("AsyncRequired", "This service plan requires client support for asynchronous service operations.")},
+		"ConcurrencyError": {"ERR-04, CLI-01", lifecycle.RefuseConcurrent(), 422, told("ConcurrencyError",
+			"The Service Broker does not support concurrent requests that mutate the same resource.")},
+		"RequiresApp": {"ERR-05", lifecycle.RefuseRequiresApp(), 422, told("RequiresApp",
+			"This service supports generation of credentials through binding an application only.")},
+		"MaintenanceInfoConflict": {"ERR-06", refuse(lifecycle.MaintenanceInfoConflict), 422,
+			told("MaintenanceInfoConflict", "m")},
+		"Unprocessable": {"ERR-07: no reserved code; ERR-10: false is sent",
+			&lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", InstanceUsable: &yes, UpdateRepeatable: &no}, 422,
+			map[string]any{"error": "NotAllowed", "description": "m", "instance_usable": true, "update_repeatable": false}},
+		"BadRequest":         {"INP-01", refuse(lifecycle.BadRequest), 400, told("BadRequest", "m")},
+		"Unauthorized":       {"AUTH-01", refuse(lifecycle.Unauthorized), 401, told("Unauthorized", "m")},
+		"NotFound":           {"GETI-02", refuse(lifecycle.NotFound), 404, told("NotFound", "m")},
+		"MethodNotAllowed":   {"INP-16", refuse(lifecycle.MethodNotAllowed), 405, told("MethodNotAllowed", "m")},
+		"Conflict":           {"PROV-08", refuse(lifecycle.Conflict), 409, told("Conflict", "m")},
+		"Gone":               {"ERR-14: exactly {}", lifecycle.Refuse(lifecycle.Gone, ""), 410, map[string]any{}},
+		"VersionUnsupported": {"HDR-04", refuse(lifecycle.VersionUnsupported), 412, told("VersionNotSupported", "m")},
+		"TooLarge":           {"INP-14", refuse(lifecycle.TooLarge), 413, told("RequestTooLarge", "m")},
+		"OperationFailed": {"a failure of the provider is shown in its safe words", refuse(lifecycle.OperationFailed), 500,
+			told("OperationFailed", "m")},
+		"Wrapped": {"peer defect B8: a wrapped refusal keeps its answer",
+			fmt.Errorf("doing x: %w", lifecycle.RefuseAsyncRequired()), 422,
+			told("AsyncRequired", lifecycle.AsyncRequiredSentence)},
+		"Internal": {"ERR-12: a fixed sentence, and the id of the log line",
+			errors.New("pq: password authentication failed host=10.0.0.4"), 500, internal},
+		"InternalRefusal": {"an internal refusal never shows its message",
+			lifecycle.Refuse(lifecycle.Internal, "secret detail"), 500, internal},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := send(t, newServer(t, &stub{err: tc.err}, io.Discard), "PUT", "/v2/service_instances/i", provisionBody)
-			if w.Code != tc.status {
-				t.Errorf("%s: status %d, want %d", tc.reason, w.Code, tc.status)
-			}
-			if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
-				t.Errorf("%s: body (-want +got):\n%s", tc.reason, diff)
-			}
+			w := ask(t, &stub{err: tc.err}, "PUT", "/v2/service_instances/i", provisionBody)
+			expect.Same(t, tc.status, w.Code, "%s: status", tc.reason)
+			expect.Same(t, tc.want, bodyOf(t, w), "%s: body", tc.reason)
 		})
 	}
 }
@@ -239,9 +197,7 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 func TestFlagsAreGated(t *testing.T) {
 	no := false
 	err := &lifecycle.Refusal{Reason: lifecycle.Unprocessable, Message: "m", UpdateRepeatable: &no}
-	w := send(t, newServer(t, &stub{err: err}, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`,
-		"X-Broker-API-Version",
-		"2.15")
+	w := ask(t, &stub{err: err}, "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", "2.15")
 	if _, ok := bodyOf(t, w)["update_repeatable"]; ok {
 		t.Errorf("update_repeatable was sent to a client of 2.15")
 	}
@@ -254,9 +210,7 @@ func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
 	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	if got := w.Header().Get("X-Broker-API-Request-Identity"); got != "r-1" {
-		t.Errorf("request identity %q, want it echoed on a 500 (RID-01)", got)
-	}
+	expect.Same(t, "r-1", w.Header().Get("X-Broker-API-Request-Identity"), "the request identity of a 500 (RID-01)")
 	if !strings.Contains(log.String(), "error-id-1") || strings.Contains(log.String(), "a secret of the stub") {
 		t.Errorf("the log tells the panic's value, or does not hold the id that the client was told: %s", log.String())
 	}
@@ -271,8 +225,7 @@ func TestBindingsAreGated(t *testing.T) {
 		for target, method := range map[string]string{instance + "/service_bindings/b?": "PUT",
 			instance + "/service_bindings/b?" + ids: "DELETE", instance + "?" + ids: "DELETE"} {
 			b := &stub{result: broker.Result{Effect: broker.Accepted}}
-			send(t, newServer(t, b, io.Discard), method, target, `{"service_id":"s","plan_id":"p","accepts_incomplete":true}`,
-				"X-Broker-API-Version", api)
+			ask(t, b, method, target, `{"service_id":"s","plan_id":"p","accepts_incomplete":true}`, "X-Broker-API-Version", api)
 			var got bool
 			switch q := b.asked.(type) {
 			case broker.BindRequest:
@@ -290,46 +243,24 @@ func TestBindingsAreGated(t *testing.T) {
 }
 
 func TestVersionHeader(t *testing.T) {
-	cases := map[string]struct {
-		value  string
-		status int
-		api    int
-	}{
-		"Oldest":       {"2.9", 200, 9},
-		"TwoDigits":    {"2.10", 200, 10},
-		"Newest":       {"2.17", 200, 17},
-		"Later":        {"2.18", 200, 17},
-		"MuchLater":    {"2.99", 200, 17},
-		"BelowFloor":   {"2.8", 412, 0},
-		"NotAFraction": {"2.1", 412, 0},
-		"OtherMajor":   {"3.0", 412, 0},
-		"OldMajor":     {"1.99", 412, 0},
-		"Word":         {"abc", 412, 0},
-		"NoMinor":      {"2", 412, 0},
-		"EmptyMinor":   {"2.", 412, 0},
-		"Prefix":       {"v2.9", 412, 0},
-		"Wild":         {"2.x", 412, 0},
-		"ThreeParts":   {"2.9.1", 412, 0},
-		"Garbage":      {"2.17garbage", 412, 0},
-		"Negative":     {"2.-5", 412, 0},
-		"Spaces":       {"2. 9", 412, 0},
-		"Plus":         {"2.+9", 412, 0},
-		"Huge":         {"2.99999999999999999999", 412, 0},
-		"Missing":      {"", 412, 0},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+	minor := map[string]int{"2.9": 9, "2.10": 10, "2.17": 17, "2.18": 17, "2.99": 17} // what an accepted version counts as
+	for _, value := range []string{"2.9", "2.10", "2.17", "2.18", "2.99", "2.8", "2.1", "3.0", "1.99", "abc", "2", "2.",
+		"v2.9", "2.x", "2.9.1", "2.17garbage", "2.-5", "2. 9", "2.+9", "2.99999999999999999999", ""} {
+		t.Run(value, func(t *testing.T) {
+			api, status := minor[value], 200
+			if api == 0 {
+				status = 412
+			}
 			b := &stub{result: broker.Result{Effect: broker.Done}}
-			w := send(t, newServer(t, b, io.Discard), "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`,
-				"X-Broker-API-Version", tc.value)
-			if w.Code != tc.status {
-				t.Fatalf("HDR-01 to HDR-07: status %d, want %d", w.Code, tc.status)
+			w := ask(t, b, "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`, "X-Broker-API-Version", value)
+			if w.Code != status {
+				t.Fatalf("HDR-01 to HDR-07: status %d, want %d", w.Code, status)
 			}
-			if v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {tc.value}}); int(v) != tc.api ||
-				(err == nil) != (tc.api != 0) {
-				t.Errorf("version 2.%d, error %v, want 2.%d", v, err, tc.api)
+			if v, err := osb.APIVersion(http.Header{"X-Broker-Api-Version": {value}}); int(v) != api ||
+				(err == nil) != (api != 0) {
+				t.Errorf("version 2.%d, error %v, want 2.%d", v, err, api)
 			}
-			if tc.api == 0 && b.asked != nil {
+			if api == 0 && b.asked != nil {
 				t.Errorf("the broker was asked although the version is refused")
 			}
 		})
@@ -361,10 +292,8 @@ func TestEvaluationOrder(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{err: lifecycle.Refuse(lifecycle.NotFound, "m")}
-			w := send(t, newServer(t, b, io.Discard), tc.method, tc.path, tc.body, tc.headers...)
-			if w.Code != tc.status {
-				t.Errorf("status %d, want %d: %s", w.Code, tc.status, w.Body)
-			}
+			w := ask(t, b, tc.method, tc.path, tc.body, tc.headers...)
+			expect.Same(t, tc.status, w.Code, "status of %s", w.Body)
 			bodyOf(t, w)
 		})
 	}
@@ -375,21 +304,14 @@ func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
 	token := lifecycle.Token{Operation: strings.Repeat("A", lifecycle.OperationIDLength),
 		Key: lifecycle.Key{Platform: "p", Instance: "a/b"}}
 	b := &stub{result: broker.Result{Effect: broker.Accepted, Token: token, RetryAfter: 1500 * time.Millisecond}}
-	w := send(t, newServer(t, b, io.Discard), "DELETE",
-		"/v2/service_instances/a%2Fb?service_id=s&plan_id=p&accepts_incomplete=true", "")
+	w := ask(t, b, "DELETE", "/v2/service_instances/a%2Fb?service_id=s&plan_id=p&accepts_incomplete=true", "")
 	if w.Code != http.StatusAccepted {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}
 	want := map[string]any{"operation": token.String()}
-	if diff := cmp.Diff(want, bodyOf(t, w)); diff != "" {
-		t.Errorf("body (-want +got):\n%s", diff)
-	}
-	if got := w.Header().Get("Location"); got != "/operations/"+token.String() {
-		t.Errorf("FAC-01: Location %q", got)
-	}
-	if got := w.Header().Get("Retry-After"); got != "2" {
-		t.Errorf("Retry-After %q, want the seconds rounded up", got)
-	}
+	expect.Same(t, want, bodyOf(t, w), "body")
+	expect.Same(t, "/operations/"+token.String(), w.Header().Get("Location"), "FAC-01: Location")
+	expect.Same(t, "2", w.Header().Get("Retry-After"), "Retry-After, in seconds rounded up")
 	if q := b.asked.(broker.DeleteRequest); q.InstanceID != "a/b" || !q.AcceptsIncomplete || q.Platform != "platform-1" {
 		t.Errorf("INP-11: the broker was asked %+v", q)
 	}
@@ -401,9 +323,7 @@ func TestReceivedComesFromTheGateway(t *testing.T) {
 	for name, want := range map[string]time.Time{"Gateway": earlier, "Server": epoch} {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Created}}
-			r := httptest.NewRequest("PUT", "/v2/service_instances/i", strings.NewReader(provisionBody))
-			r.SetBasicAuth("u", "p:w")
-			r.Header.Set("X-Broker-API-Version", "2.17")
+			r := request("PUT", "/v2/service_instances/i", provisionBody)
 			if name == "Gateway" {
 				r = r.WithContext(osb.WithReceived(r.Context(), earlier))
 			}
@@ -418,11 +338,9 @@ func TestReceivedComesFromTheGateway(t *testing.T) {
 func TestFacade(t *testing.T) {
 	key := lifecycle.Key{Platform: "p", Instance: "a/b", Binding: "c"}
 	op := func(kind lifecycle.Kind, phase lifecycle.Phase) broker.Poll {
-		return broker.Poll{
-			Token:      lifecycle.Token{Operation: strings.Repeat("A", 22), Key: key},
+		return broker.Poll{Token: lifecycle.Token{Operation: strings.Repeat("A", 22), Key: key},
 			Operation:  lifecycle.Operation{Kind: kind, Phase: phase, Started: epoch, Settled: epoch, Description: "why"},
-			RetryAfter: time.Second,
-		}
+			RetryAfter: time.Second}
 	}
 	cancelled := op(lifecycle.Provision, lifecycle.Failed)
 	cancelled.Operation.Cancelled = true
@@ -443,14 +361,12 @@ func TestFacade(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := send(t, newServer(t, &stub{poll: tc.poll}, io.Discard), "GET", "/operations/x", "")
+			w := ask(t, &stub{poll: tc.poll}, "GET", "/operations/x", "")
 			if w.Code != tc.status || w.Header().Get("Location") != tc.location {
 				t.Errorf("%s: status %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"),
 					tc.status, tc.location)
 			}
-			if got := w.Header().Get("Cache-Control"); got != "no-store" {
-				t.Errorf("FAC-14: Cache-Control %q", got)
-			}
+			expect.Same(t, "no-store", w.Header().Get("Cache-Control"), "FAC-14: Cache-Control")
 			status, _ := bodyOf(t, w)["status"].(map[string]any)
 			if status["state"] != tc.state {
 				t.Errorf("state %q, want %q", status["state"], tc.state)
@@ -492,7 +408,7 @@ func TestCancelIsAnsweredByWhatIsLeftToDo(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{poll: cancelled, deletion: tc.deletion, err: tc.err}
-			w := send(t, newServer(t, b, io.Discard), "DELETE", "/operations/x", "")
+			w := ask(t, b, "DELETE", "/operations/x", "")
 			if w.Code != tc.status || w.Header().Get("Location") != tc.location || w.Header().Get("Retry-After") != tc.after {
 				t.Errorf("%s: %d, Location %q, Retry-After %q; want %d, %q, %q", tc.reason, w.Code, w.Header().Get("Location"),
 					w.Header().Get("Retry-After"), tc.status, tc.location, tc.after)
@@ -523,17 +439,13 @@ func TestRotationIsGated(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
-			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i/service_bindings/b", tc.body,
-				"X-Broker-API-Version",
-				tc.version)
+			w := ask(t, b, "PUT", "/v2/service_instances/i/service_bindings/b", tc.body, "X-Broker-API-Version", tc.version)
 			if w.Code != tc.status {
 				t.Fatalf("%s: %d %s, want %d", tc.reason, w.Code, w.Body, tc.status)
 			}
 			q, _ := b.asked.(broker.BindRequest)
 			got := broker.BindRequest{Predecessor: q.Predecessor, ServiceID: q.ServiceID, PlanID: q.PlanID}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			expect.Same(t, tc.want, got, "%s", tc.reason)
 		})
 	}
 }
@@ -572,13 +484,9 @@ func TestGrantsAreShownAsTheVersionKnowsThem(t *testing.T) {
 			for _, effect := range []broker.Effect{broker.Created, broker.Done} { // BIND-35: also on 200
 				s := newServer(t, &stub{grant: grant, result: broker.Result{Effect: effect}}, io.Discard)
 				w := send(t, s, "PUT", path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Version", tc.version)
-				if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
-					t.Errorf("PUT (-want +got):\n%s", diff)
-				}
+				expect.Same(t, tc.want, bodyOf(t, w), "PUT")
 				w = send(t, s, "GET", path, "", "X-Broker-API-Version", tc.version)
-				if diff := cmp.Diff(tc.want, bodyOf(t, w)); diff != "" {
-					t.Errorf("GETB-04: GET (-want +got):\n%s", diff)
-				}
+				expect.Same(t, tc.want, bodyOf(t, w), "GETB-04: GET")
 			}
 		})
 	}
@@ -605,16 +513,12 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 		t.Errorf("CAT-30: %d with a body of %d bytes", w.Code, w.Body.Len())
 	}
 	for _, sent := range []string{"*", "W/" + tag, `"other", W/"more" , ` + tag} {
-		if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent); w.Code != 304 {
-			t.Errorf("CAT-30: %d for %s", w.Code, sent)
-		}
+		expect.Same(t, 304, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent).Code, "CAT-30: status for %s", sent)
 	}
-	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`); w.Code != 200 {
-		t.Errorf("CAT-30: %d for other tags", w.Code)
-	}
-	if w := send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9"); w.Code != 200 {
-		t.Errorf("CAT-30: %d for another representation", w.Code)
-	}
+	expect.Same(t, 200, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`).Code,
+		"CAT-30: status for other tags")
+	expect.Same(t, 200, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9").Code,
+		"CAT-30: status for another representation")
 }
 
 // CAT-15: a platform that takes a plan without a word for one that is not
@@ -638,9 +542,7 @@ func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 				got[plan.(map[string]any)["id"].(string)] = plan.(map[string]any)["bindable"]
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: bindable (-want +got):\n%s", version, diff)
-		}
+		expect.Same(t, want, got, "%s: bindable", version)
 	}
 }
 
@@ -659,23 +561,17 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 	ask := func(method, path string, headers []string) (int, http.Header, string) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(t.Context(), method, web.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		r.SetBasicAuth("u", "p:w")
 		r.Header.Set("X-Broker-API-Version", "2.17")
 		for i := 0; i+1 < len(headers); i += 2 {
 			r.Header.Set(headers[i], headers[i+1])
 		}
 		a, err := client.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer a.Body.Close()
 		body, err := io.ReadAll(a.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		a.Header.Del("Date")
 		return a.StatusCode, a.Header, string(body)
 	}
@@ -710,18 +606,14 @@ func TestOnlyTheCatalogIsKept(t *testing.T) {
 	s := newServer(t, &stub{grant: &provider.Grant{}}, io.Discard)
 	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
 	for _, headers := range [][]string{nil, {"If-None-Match", tag}} {
-		if got := send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control"); got != "no-cache" {
-			t.Errorf("%v: Cache-Control %q, want no-cache", headers, got)
-		}
+		expect.Same(t, "no-cache", send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control"),
+			"%v: Cache-Control", headers)
 	}
 	for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope"} {
-		if got := send(t, s, "GET", path, "").Header().Get("Cache-Control"); got != "no-store" {
-			t.Errorf("%s: Cache-Control %q, want no-store", path, got)
-		}
+		expect.Same(t, "no-store", send(t, s, "GET", path, "").Header().Get("Cache-Control"), "%s: Cache-Control", path)
 	}
-	if got := send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"); got != "no-store" {
-		t.Errorf("a refusal: Cache-Control %q, want no-store", got)
-	}
+	expect.Same(t, "no-store", send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"),
+		"a refusal: Cache-Control")
 }
 
 // INP-11: what clients and proxies take out of a path is no identifier.
@@ -734,7 +626,7 @@ func TestDotsAreNoIdentifiers(t *testing.T) {
 		"/v2/service_instances/..%2Fb": 200,
 	} {
 		b := &stub{grant: &provider.Grant{}}
-		if w := send(t, newServer(t, b, io.Discard), "GET", path, ""); w.Code != status || (b.asked != nil) != (status == 200) {
+		if w := ask(t, b, "GET", path, ""); w.Code != status || (b.asked != nil) != (status == 200) {
 			t.Errorf("%s: %d %s, want %d; the broker was asked %v", path, w.Code, w.Body, status, b.asked)
 		}
 	}
@@ -760,9 +652,7 @@ func TestAClientThatHangsUpIsNoInternalError(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			r := httptest.NewRequest("PUT", "/v2/service_instances/i", strings.NewReader(provisionBody)).WithContext(tc.ctx)
-			r.SetBasicAuth("u", "p:w")
-			r.Header.Set("X-Broker-API-Version", "2.17")
+			r := request("PUT", "/v2/service_instances/i", provisionBody).WithContext(tc.ctx)
 			w := httptest.NewRecorder()
 			newServer(t, &stub{err: tc.err}, &log).ServeHTTP(w, r)
 			internal := strings.Contains(log.String(), "internal error") || strings.Contains(log.String(), `"level":"ERROR"`)
@@ -861,7 +751,7 @@ func TestEmptyMembersAreAbsent(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Created}, grant: &provider.Grant{}}
-			w := send(t, newServer(t, b, io.Discard), tc.method, tc.target, tc.body)
+			w := ask(t, b, tc.method, tc.target, tc.body)
 			if w.Code != tc.status || tc.asked != nil && !tc.asked(b.asked) {
 				t.Errorf("%s: %d %s, want %d; the broker was asked %+v", tc.reason, w.Code, w.Body, tc.status, b.asked)
 			}
@@ -923,9 +813,7 @@ func TestWhatCannotBeEncodedIsAnInternalError(t *testing.T) {
 				if diff := cmp.Diff(map[string]any{"description": internalAnswer}, bodyOf(t, w)); w.Code != 500 || diff != "" {
 					t.Errorf("%d, body (-want +got):\n%s", w.Code, diff)
 				}
-				if w.Header().Get("X-Broker-API-Request-Identity") != "r-1" {
-					t.Error("RID-01: the request identity is not echoed")
-				}
+				expect.Same(t, "r-1", w.Header().Get("X-Broker-API-Request-Identity"), "RID-01: the request identity")
 				if strings.Contains(w.Body.String()+log.String(), canary) || !strings.Contains(log.String(), "error-id-1") {
 					t.Errorf("answered %s, logged %s", w.Body, log.String())
 				}
@@ -948,10 +836,8 @@ func TestRequestIdentity(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{"/v2/catalog", "/v2/nope", "/v2/service_instances/i"} {
-				w := send(t, newServer(t, &stub{}, io.Discard), "GET", path, "", "X-Broker-API-Request-Identity", tc.sent)
-				if got := w.Header().Get("X-Broker-API-Request-Identity"); got != tc.want {
-					t.Errorf("%s: %s echoed %q, want %q", tc.reason, path, got, tc.want)
-				}
+				w := ask(t, &stub{}, "GET", path, "", "X-Broker-API-Request-Identity", tc.sent)
+				expect.Same(t, tc.want, w.Header().Get("X-Broker-API-Request-Identity"), "%s: %s echoed", tc.reason, path)
 			}
 		})
 	}
@@ -973,14 +859,12 @@ func TestOriginatingIdentity(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Created}}
-			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i", provisionBody,
+			w := ask(t, b, "PUT", "/v2/service_instances/i", provisionBody,
 				"X-Broker-API-Originating-Identity", "cloudfoundry "+base64.StdEncoding.EncodeToString([]byte(tc.json)))
 			if w.Code != http.StatusCreated {
 				t.Fatalf("%s: status %d: %s", tc.reason, w.Code, w.Body)
 			}
-			if got := string(b.asked.(broker.ProvisionRequest).Identity); got != tc.want {
-				t.Errorf("%s: kept %q, want %q", tc.reason, got, tc.want)
-			}
+			expect.Same(t, tc.want, string(b.asked.(broker.ProvisionRequest).Identity), "%s: kept", tc.reason)
 		})
 	}
 }
@@ -1015,8 +899,7 @@ func TestPlacement(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: broker.Created}}
-			w := send(t, newServer(t, b, io.Discard), "PUT", "/v2/service_instances/i", tc.body,
-				"X-Broker-API-Version", tc.version)
+			w := ask(t, b, "PUT", "/v2/service_instances/i", tc.body, "X-Broker-API-Version", tc.version)
 			if w.Code != tc.status {
 				t.Fatalf("%s: status %d, want %d: %s", tc.reason, w.Code, tc.status, w.Body)
 			}
@@ -1090,7 +973,7 @@ func TestPendingStatusHints(t *testing.T) {
 			poll := broker.Poll{Token: token,
 				Operation: lifecycle.Operation{Kind: tc.kind, Phase: lifecycle.InProgress, Started: tc.started,
 					Expected: tc.expected}}
-			w := send(t, newServer(t, &stub{poll: poll}, io.Discard), "GET", "/operations/"+url.PathEscape(token.String()), "")
+			w := ask(t, &stub{poll: poll}, "GET", "/operations/"+url.PathEscape(token.String()), "")
 			body := bodyOf(t, w)
 			if got, _ := body["estimatedCompletionTime"].(string); got != tc.estimate {
 				t.Errorf("estimate %q, want %q", got, tc.estimate)
@@ -1104,9 +987,7 @@ func TestPendingStatusHints(t *testing.T) {
 			}
 			cancel, _ := links["cancel"].(map[string]any)
 			reference, err := url.Parse(cancel["href"].(string))
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			at, _ := url.Parse("https://api.example.com/stage" + w.Header().Get("Location"))
 			if to := at.ResolveReference(reference).String(); to != at.String() || cancel["method"] != "DELETE" {
 				t.Errorf("cancelled by %v of %s, not of %s", cancel["method"], to, at)
@@ -1117,8 +998,7 @@ func TestPendingStatusHints(t *testing.T) {
 
 // CONC-04: whoever met another request is told when to try again.
 func TestConcurrencySaysWhen(t *testing.T) {
-	w := send(t, newServer(t, &stub{err: lifecycle.RefuseConcurrent()}, io.Discard), "PATCH", "/v2/service_instances/i",
-		`{"service_id":"s"}`)
+	w := ask(t, &stub{err: lifecycle.RefuseConcurrent()}, "PATCH", "/v2/service_instances/i", `{"service_id":"s"}`)
 	if w.Code != 422 || w.Header().Get("Retry-After") != "5" {
 		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}
@@ -1162,7 +1042,7 @@ func TestDashboardURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{result: broker.Result{Effect: tc.effect, DashboardURL: where}}
-			w := send(t, newServer(t, b, io.Discard), tc.method, "/v2/service_instances/i?accepts_incomplete=true",
+			w := ask(t, b, tc.method, "/v2/service_instances/i?accepts_incomplete=true",
 				`{"service_id":"s","plan_id":"p","organization_guid":"o","space_guid":"sp"}`, "X-Broker-API-Version", tc.version)
 			if got := bodyOf(t, w)["dashboard_url"]; got != tc.want {
 				t.Errorf("%d %s, want the dashboard %v", w.Code, w.Body, tc.want)

@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/front/osb"
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // several are platforms, by their user names; each has the password "x".
@@ -91,9 +92,7 @@ func TestPathsOfPlatforms(t *testing.T) {
 					tc.status, tc.location)
 			}
 			q, asked := b.asked.(broker.ProvisionRequest)
-			if asked != (tc.status == 202) {
-				t.Errorf("%s: the broker was asked: %v", tc.reason, asked)
-			}
+			expect.Same(t, tc.status == 202, asked, "%s: the broker was asked", tc.reason)
 			if want := map[string]string{"root": "p-root", "eu": "p-eu"}[tc.user]; asked && q.Platform != want {
 				t.Errorf("%s: for platform %q, want %q", tc.reason, q.Platform, want)
 			}
@@ -131,14 +130,10 @@ func TestPlatformsSeeTheirPartOfTheCatalog(t *testing.T) {
 				got = append(got, o.Name+"/"+p.Name)
 			}
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s sees %q, want %q", user, got, want)
-		}
+		expect.Same(t, want, strings.Join(got, " "), "%s sees", user)
 		etags[w.Header().Get("Etag")] = true
 	}
-	if len(etags) != 3 {
-		t.Errorf("CAT-30: %d etags of three catalogs", len(etags))
-	}
+	expect.Same(t, 3, len(etags), "CAT-30: etags of three catalogs")
 	// The broker is told as well.
 	as(t, s, "narrow", "PUT", "/v2/service_instances/i",
 		`{"service_id":"2","plan_id":"2a","organization_guid":"o","space_guid":"s"}`)

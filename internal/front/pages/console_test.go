@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var (
@@ -38,9 +39,7 @@ func (d *desk) console(path string) *httptest.ResponseRecorder {
 func (d *desk) record(k lifecycle.Key) lifecycle.Record {
 	d.Helper()
 	r, err := d.records.Record(d.Context(), k, d.now)
-	if err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d, err)
 	return r
 }
 
@@ -88,9 +87,8 @@ func TestTheConsoleNeedsItsSession(t *testing.T) {
 		d.sees(d.console(page), http.StatusOK, "Reads only")
 	}
 	d.sees(d.page(own), http.StatusUnauthorized)
-	if w := d.ask("GET", "/console", nil); w.Header().Get("Location") != "/console/overview" {
-		t.Errorf("the console's own address leads to %q", w.Header().Get("Location"))
-	}
+	expect.Same(t, "/console/overview", d.ask("GET", "/console", nil).Header().Get("Location"),
+		"the console's own address leads to")
 	late := d.linkTo(acts, "late")
 	d.now = d.now.Add(pages.LinkTime)
 	d.sees(d.exchange(late), http.StatusForbidden)
@@ -120,9 +118,7 @@ func TestOnlyAnActingSessionActs(t *testing.T) {
 	d.sees(d.ask("POST", "/console/act", form), http.StatusForbidden, "longshore console --act")
 	d.signInTo(acts)
 	w := d.ask("POST", "/console/act", form, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
-	if w.Code != http.StatusForbidden {
-		t.Errorf("another site's form is answered %d", w.Code)
-	}
+	expect.Same(t, http.StatusForbidden, w.Code, "another site's form is answered")
 	d.sees(d.console("operations"), http.StatusOK, "act?do=retry", "act?do=settle")
 	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "End this operation as failed?", "Why it may hurt",
 		"The disk is full.")
@@ -221,9 +217,7 @@ func TestConsoleStaysSmall(t *testing.T) {
 			r.Attributes.SealedContext, _ = d.vault.Seal(t.Context(), vault.Label{Key: r.Key, Member: vault.Context}, context)
 		}
 		if changes = append(changes, ledger.Put(r)); len(changes) == 50 {
-			if err := d.records.Commit(t.Context(), changes...); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, d.records.Commit(t.Context(), changes...))
 			changes = nil
 		}
 	}
@@ -256,9 +250,7 @@ func TestConsoleStaysSmall(t *testing.T) {
 		next, _, _ = strings.Cut(next, `"`)
 		at = strings.ReplaceAll(next, "&amp;", "&")
 	}
-	if len(seen) != 60 {
-		t.Errorf("three pages have %d operations", len(seen))
-	}
+	expect.Same(t, 60, len(seen), "operations on three pages")
 }
 
 // Markup in any name, text or parameter is shown as text, and no page has a platform's secret.
@@ -285,9 +277,7 @@ func TestConsoleShowsMarkupAsText(t *testing.T) {
 	halted := ledger.Put(ledger.Inventory{Halt: &ledger.Halt{At: epoch, Reason: markup}})
 	counted := ledger.PutReport(ledger.Report{Started: epoch, Ended: epoch,
 		Counted: &ledger.Counted{Odd: []string{markup}, Unreached: []string{markup}}}, "1")
-	if err := d.records.Commit(t.Context(), halted, counted); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.records.Commit(t.Context(), halted, counted))
 	d.signInTo(acts)
 	q := url.QueryEscape(markup)
 	all := append(consolePages, "instance?platform="+q+"&id=i"+q, "instances?plan="+q+"&at="+q+"&space="+q, "operations?show="+q,
@@ -330,17 +320,13 @@ func TestWhoAsked(t *testing.T) {
 	d := newDesk(t)
 	r := d.ready()
 	identity, err := d.data.Seal(t.Context(), vault.Label{Key: own, Member: vault.Identity}, []byte(`{"user_name":"duke"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	r.Operation = &lifecycle.Operation{ID: "op", Kind: operation.Update, Phase: lifecycle.Succeeded,
 		Asker: lifecycle.Asker{Identity: identity}}
 	d.put(r)
 	e := lifecycle.Entry{Key: own, Incarnation: r.Incarnation, ID: "op", Kind: operation.Update, Phase: lifecycle.Succeeded,
 		Ended: epoch, Asker: r.Operation.Asker}
-	if err := d.records.Commit(t.Context(), ledger.Log(&e)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.records.Commit(t.Context(), ledger.Log(&e)))
 	d.signInTo(reads)
 	d.sees(d.console("instance?platform=cf&id="+own.Instance), http.StatusOK, "Asked by</dt><dd>duke", "by duke")
 	d.signIn(own)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The console adds list prices up by organization and space, and knows who has no space.
@@ -22,9 +24,7 @@ func TestCosts(t *testing.T) {
 		names, err := json.Marshal(map[string]string{
 			"platform": "cloudfoundry", "space_name": space, "organization_name": "shop <b>",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		r.Attributes.Names = nil
 		if space != "" {
 			r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID = "o&1", "s-"+space
@@ -32,9 +32,7 @@ func TestCosts(t *testing.T) {
 		if space == "live" || space == "test" {
 			r.Attributes.Names, err = d.data.Seal(t.Context(), vault.Label{Key: r.Key, Member: vault.Names}, names)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if space == "test" {
 			r.Attributes.PlanID = "gone"
 		}
@@ -57,4 +55,31 @@ func TestCostsOfTheLatest(t *testing.T) {
 			Created: epoch, Attributes: lifecycle.Attributes{ServiceID: "s-pg", PlanID: "p-small"}})
 	}
 	d.sees(d.console("costs"), http.StatusOK, "Only the latest 2000 instances are counted", "USD 25000.00 monthly")
+}
+
+// A binding whose credentials expire says until when they are valid and when to rotate them; other bindings say
+// nothing of that.
+func TestBindingsThatExpire(t *testing.T) {
+	d := newDesk(t)
+	d.put(d.ready())
+	d.signIn(own)
+	bind := func(id string, renew, expires time.Duration) {
+		r := lifecycle.Record{Key: own.BindingKey(id), State: lifecycle.Ready, Created: epoch}
+		if expires != 0 {
+			r.RenewBefore, r.ExpiresAt = epoch.Add(renew), epoch.Add(expires)
+		}
+		d.put(r)
+	}
+	bind("for-good", 0, 0)
+	d.lacks(d.page(own).Body.String(), "Expires")
+	bind("young", 48*time.Hour, 72*time.Hour)
+	bind("old", -2*time.Hour, 5*time.Hour)
+	bind("late", -96*time.Hour, 0-24*time.Hour)
+	w := d.page(own)
+	d.sees(w, http.StatusOK, "in 2 days", "in 3 days", "To be rotated", "in 5 hours", "Expired", "4 days ago")
+	cells := func(rotate, expires string) string {
+		return fmt.Sprintf(`<td role="cell" data-head="Rotate by">%s</td><td role="cell" data-head="Expires">%s</td>`,
+			rotate, expires)
+	}
+	d.sees(w, http.StatusOK, "<code>for-good</code></td>"+cells("", ""))
 }

@@ -7,22 +7,19 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A session holds who signed on, and fits into its cookie however long a login's ids are.
 func TestSessionsHoldAPerson(t *testing.T) {
 	sealing, err := vault.NewLocal(bytes.Repeat([]byte("k"), 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	keys := &Keys{Table: sealing}
 	scope := Scope{Platform: "p", Instance: "i", Acts: true}.sum()
 	for length, holds := range map[int]bool{0: true, 36: true, 128: true, 129: false, 5000: false} {
 		person := strings.Repeat("x", length)
 		sealed, err := keys.session(t.Context(), session{scope, time.Unix(1e9, 0), person})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if size := len(cookieName(scope)) + len(sealed); size >= 400 {
 			t.Errorf("with an id of %d bytes the cookie has %d", length, size)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // ordered is a broker that notes what it is told, and answers as a test says.
@@ -99,9 +100,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	d.sees(w, http.StatusServiceUnavailable, "cannot be shown now")
 	d.lacks(w.Body.String(), "canary")
 	to.err = lifecycle.Refuse(lifecycle.OperationFailed, "It has no room.")
-	if status := give(); status != http.StatusSeeOther {
-		t.Errorf("an upgrade that fails at once is answered %d", status)
-	}
+	expect.Same(t, http.StatusSeeOther, give(), "an upgrade that fails at once is answered")
 }
 
 // A session that reads, another instance's session, and another site's page order nothing.

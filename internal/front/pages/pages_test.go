@@ -24,6 +24,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/records/vault/datakey"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/pagestest"
 )
@@ -78,9 +79,7 @@ func newDesk(t *testing.T) *desk {
 // put records an instance or a binding.
 func (d *desk) put(r lifecycle.Record) {
 	d.Helper()
-	if err := d.records.Commit(d.Context(), ledger.Put(r)); err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d, d.records.Commit(d.Context(), ledger.Put(r)))
 }
 
 // ready is an instance that can be used.
@@ -88,15 +87,11 @@ func (d *desk) ready() lifecycle.Record {
 	d.Helper()
 	sealed, err := d.data.Seal(d.Context(), vault.Label{Key: own, Member: vault.Names},
 		[]byte(`{"platform":"cloudfoundry","instance_name":"orders","organization_name":"shop","space_name":"live"}`))
-	if err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d, err)
 	return lifecycle.Record{
 		Key: own, State: lifecycle.Ready, Incarnation: "first", Provider: "postgres", Created: epoch.Add(-50 * time.Hour),
-		Attributes: lifecycle.Attributes{
-			ServiceID: "s-pg", PlanID: "p-small", MaintenanceVersion: "1.0.0", Names: sealed,
-			Snapshot: json.RawMessage(`{"retain_days":7}`),
-		},
+		Attributes: lifecycle.Attributes{ServiceID: "s-pg", PlanID: "p-small", MaintenanceVersion: "1.0.0", Names: sealed,
+			Snapshot: json.RawMessage(`{"retain_days":7}`)},
 	}
 }
 
@@ -129,11 +124,8 @@ func (d *desk) link(k lifecycle.Key, id string) string { return d.linkTo(pages.S
 
 func (d *desk) linkTo(of pages.Scope, id string) string {
 	d.Helper()
-	text, err := d.keys.Link(d.Context(), pages.Link{Scope: of, ID: id,
-		Until: d.now.Add(pages.LinkTime)})
-	if err != nil {
-		d.Fatal(err)
-	}
+	text, err := d.keys.Link(d.Context(), pages.Link{Scope: of, ID: id, Until: d.now.Add(pages.LinkTime)})
+	expect.OK(d, err)
 	return text
 }
 
@@ -160,9 +152,7 @@ func (d *desk) page(k lifecycle.Key) *httptest.ResponseRecorder {
 // sees requires a page that has all of the texts.
 func (d *desk) sees(w *httptest.ResponseRecorder, status int, texts ...string) {
 	d.Helper()
-	if w.Code != status {
-		d.Errorf("status %d, want %d", w.Code, status)
-	}
+	expect.Same(d, status, w.Code, "status")
 	for _, text := range texts {
 		if !strings.Contains(w.Body.String(), text) {
 			d.Errorf("the page lacks %q:\n%s", text, w.Body)
@@ -204,13 +194,9 @@ func TestTheDataKeyIsShared(t *testing.T) {
 	link := d.link(own, "one")
 	d.keys = &pages.Keys{Table: datakey.New(d.records, d.vault)}
 	d.server.Keys = d.keys
-	if w := d.exchange(link); w.Code != http.StatusSeeOther {
-		t.Errorf("a link of another process is answered %d", w.Code)
-	}
+	expect.Same(t, http.StatusSeeOther, d.exchange(link).Code, "a link of another process is answered")
 	other, err := vault.NewLocal(bytes.Repeat([]byte("z"), 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	d.data = datakey.New(d.records, other)
 	d.keys = &pages.Keys{Table: d.data}
 	d.server.Keys, d.server.Names = d.keys, d.data
@@ -285,9 +271,7 @@ func TestAnotherSite(t *testing.T) {
 			t.Errorf("%s: headers %v", path, h)
 		}
 	}
-	if got := d.page(own).Header().Get("Cache-Control"); got != "no-store" {
-		t.Errorf("a page may be kept: %q", got)
-	}
+	expect.Same(t, "no-store", d.page(own).Header().Get("Cache-Control"), "Cache-Control of a page")
 }
 
 // A browser that says nothing but the origin of a form has it taken where that is the broker's, also behind a proxy that
@@ -303,9 +287,7 @@ func TestTheOriginOfAForm(t *testing.T) {
 	} {
 		w := d.ask("POST", "/dashboard/enter", url.Values{"link": {d.link(own, origin)}},
 			func(r *http.Request) { r.Header.Set("Origin", origin) })
-		if w.Code != want {
-			t.Errorf("a form of %s is answered %d, want %d", origin, w.Code, want)
-		}
+		expect.Same(t, want, w.Code, "a form of %s is answered", origin)
 	}
 }
 
@@ -330,10 +312,9 @@ func TestNotModified(t *testing.T) {
 // The page says the state, what is happening, why something failed and what to do.
 func TestAPageTellsTheLife(t *testing.T) {
 	op := func(k lifecycle.Kind, p lifecycle.Phase, said string) *lifecycle.Operation {
-		return &lifecycle.Operation{
-			ID: "op", Kind: k, Phase: p, Description: said, Percent: 40, Started: epoch.Add(-90 * time.Second),
-			Deadline: epoch.Add(24 * time.Hour), Expected: 5 * time.Minute, Attempt: 1,
-		}
+		return &lifecycle.Operation{ID: "op", Kind: k, Phase: p, Description: said, Percent: 40,
+			Started: epoch.Add(-90 * time.Second), Deadline: epoch.Add(24 * time.Hour), Expected: 5 * time.Minute,
+			Attempt: 1}
 	}
 	for name, tc := range map[string]struct {
 		change func(*lifecycle.Record)
@@ -393,10 +374,8 @@ func TestAPageTellsTheLife(t *testing.T) {
 func TestAPageTellsWhatHappened(t *testing.T) {
 	d := newDesk(t)
 	d.put(d.ready())
-	d.put(lifecycle.Record{
-		Key: own.BindingKey("b-1"), State: lifecycle.Ready, Created: epoch.Add(-time.Hour),
-		BindingOnly: lifecycle.BindingOnly{AppGUID: "app-7"},
-	})
+	d.put(lifecycle.Record{Key: own.BindingKey("b-1"), State: lifecycle.Ready, Created: epoch.Add(-time.Hour),
+		BindingOnly: lifecycle.BindingOnly{AppGUID: "app-7"}})
 	for _, e := range []lifecycle.Entry{
 		{Key: own, Incarnation: "first", ID: "1", Kind: operation.Provision, Phase: lifecycle.Succeeded,
 			Started: epoch.Add(-51 * time.Hour),
@@ -412,9 +391,7 @@ func TestAPageTellsWhatHappened(t *testing.T) {
 		{Key: own, Incarnation: "first", ID: "5", Act: "retry", Ended: epoch},
 		{Key: own, Incarnation: "an earlier life", ID: "6", Act: "of another space", Ended: epoch},
 	} {
-		if err := d.records.Commit(t.Context(), ledger.Log(&e)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.records.Commit(t.Context(), ledger.Log(&e)))
 	}
 	d.signIn(own)
 	w := d.page(own)
@@ -445,15 +422,11 @@ func TestAPageTellsFacts(t *testing.T) {
 	}
 	size, connections := int64(1536<<10), int64(30)
 	told := ledger.Facts{Version: 1, Key: own, Incarnation: "first", Asked: epoch, Answered: epoch.Add(2 * time.Second),
-		Facts: provider.Facts{
-			Engine: "PostgreSQL 18.1" + markup, Address: "db.example:5432" + markup, Region: "eu-west-1" + markup,
-			Size: &size, SizeLimit: 1 << 30, Connections: &connections, ConnectionLimit: 20,
-			LastBackup:  epoch.Add(-3 * time.Hour),
-			Maintenance: "Sundays" + markup, Console: "https://console.example/?a=1" + markup,
-		}}
-	if err := d.records.Commit(t.Context(), ledger.Put(told)); err != nil {
-		t.Fatal(err)
-	}
+		Facts: provider.Facts{Engine: "PostgreSQL 18.1" + markup, Address: "db.example:5432" + markup,
+			Region: "eu-west-1" + markup, Size: &size, SizeLimit: 1 << 30, Connections: &connections, ConnectionLimit: 20,
+			LastBackup: epoch.Add(-3 * time.Hour), Maintenance: "Sundays" + markup,
+			Console: "https://console.example/?a=1" + markup}}
+	expect.OK(t, d.records.Commit(t.Context(), ledger.Put(told)))
 	d.now = epoch.Add(59 * time.Second)
 	d.page(own)
 	d.now = epoch.Add(3 * time.Minute)
@@ -510,17 +483,13 @@ func TestAPageStaysSmall(t *testing.T) {
 	}
 	var many []ledger.Change
 	for n := range 10_000 {
-		many = append(many, ledger.Log(&lifecycle.Entry{
-			Key: own, Incarnation: "first", ID: fmt.Sprint(n), Kind: operation.Update, Phase: lifecycle.Failed,
-			Description: long, Started: epoch,
-			Ended: epoch.Add(time.Duration(n) * time.Second), Parameters: []string{"a-name", "another"},
-		}))
+		many = append(many, ledger.Log(&lifecycle.Entry{Key: own, Incarnation: "first", ID: fmt.Sprint(n),
+			Kind: operation.Update, Phase: lifecycle.Failed, Description: long, Started: epoch,
+			Ended: epoch.Add(time.Duration(n) * time.Second), Parameters: []string{"a-name", "another"}}))
 	}
 	for len(many) > 0 {
 		n := min(100, len(many))
-		if err := d.records.Commit(t.Context(), many[:n]...); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.records.Commit(t.Context(), many[:n]...))
 		many = many[n:]
 	}
 	d.signIn(own)
@@ -544,24 +513,16 @@ func TestMarkupIsText(t *testing.T) {
 	d := newDesk(t)
 	k := lifecycle.Key{Platform: "cf", Instance: "i" + markup}
 	context, err := json.Marshal(map[string]string{"instance_name": markup, "space_name": markup, "organization_name": markup})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	sealed, err := d.data.Seal(t.Context(), vault.Label{Key: k, Member: vault.Names}, context)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.put(lifecycle.Record{
-		Key: k, State: lifecycle.Ready, Attributes: lifecycle.Attributes{Names: sealed},
-		Operation: &lifecycle.Operation{ID: "op", Kind: operation.Update, Phase: lifecycle.Failed, Description: markup},
-	})
+	expect.OK(t, err)
+	d.put(lifecycle.Record{Key: k, State: lifecycle.Ready, Attributes: lifecycle.Attributes{Names: sealed},
+		Operation: &lifecycle.Operation{ID: "op", Kind: operation.Update, Phase: lifecycle.Failed, Description: markup}})
 	d.put(lifecycle.Record{Key: k.BindingKey("b" + markup), State: lifecycle.Ready,
 		BindingOnly: lifecycle.BindingOnly{AppGUID: markup}})
 	e := lifecycle.Entry{Key: k, ID: "e", Act: markup, Ended: epoch, Description: markup, Parameters: []string{markup},
 		AppGUID: markup}
-	if err := d.records.Commit(t.Context(), ledger.Log(&e)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.records.Commit(t.Context(), ledger.Log(&e)))
 	check := func(w *httptest.ResponseRecorder) {
 		t.Helper()
 		body := w.Body.String()

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // AUTH-02: a login costs no hash that is slow on purpose, which would let
@@ -17,18 +19,14 @@ import (
 // another one has failed. A clock could not tell; the code can be read.
 func TestLoginsAreCheapAndConstant(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	functions := map[string]*ast.FuncDecl{}
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, spec := range f.Imports {
 			name, _ := strconv.Unquote(spec.Path.Value)
 			if slices.ContainsFunc([]string{"bcrypt", "scrypt", "argon2", "pbkdf2"}, func(slow string) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var epoch = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -26,9 +27,7 @@ func two(t *testing.T) platforms.Registry {
 	r, err := one(login("broker", "first")).Add(platforms.Platform{
 		Name: "cf-eu", Path: "/cf-eu", Credential: login("cf-eu", "second"), Offerings: []string{"demo/sync"},
 	}, "p-1", epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return r
 }
 
@@ -36,30 +35,18 @@ func two(t *testing.T) platforms.Registry {
 // is what a deployment makes.
 func TestDocuments(t *testing.T) {
 	r, err := platforms.Decode([]byte(`{"username":"broker","password":"first"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(one(login("broker", "first")), r); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.OK(t, err)
+	expect.Same(t, one(login("broker", "first")), r, "the registry")
 	many, err := two(t).Rotate("cf-eu", "third", epoch, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	raw, err := many.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if !strings.HasPrefix(string(raw), `{"username":"broker","password":"first",`) {
 		t.Errorf("the default platform does not stand by itself: %s", raw)
 	}
 	again, err := platforms.Decode(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(many, again); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.OK(t, err)
+	expect.Same(t, many, again, "the registry")
 }
 
 func TestDamagedDocuments(t *testing.T) {
@@ -111,18 +98,14 @@ func TestAddIsRefused(t *testing.T) {
 		if _, err := r.Add(tc.p, "p-2", epoch); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want one about %q", name, err, tc.want)
 		}
-		if diff := cmp.Diff(two(t), r); diff != "" {
-			t.Errorf("%s: the registry was changed:\n%s", name, diff)
-		}
+		expect.Same(t, two(t), r, "%s: the registry", name)
 	}
 }
 
 // A removed platform that comes back owns what it made; no other platform does.
 func TestRemoveKeepsTheID(t *testing.T) {
 	r, err := two(t).Remove("cf-eu", epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	k := kept(t, &r, func() time.Time { return epoch })
 	if id, ok := k.Authenticate("cf-eu", "second"); ok {
 		t.Errorf("a removed platform is let in: %+v", id)
@@ -142,9 +125,7 @@ func TestRemoveKeepsTheID(t *testing.T) {
 		}
 	}
 	r, err = r.Add(platforms.Platform{Name: "cf-eu", Credential: login("cf-eu", "new")}, "p-9", epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if id, ok := kept(t, &r, func() time.Time { return epoch }).Authenticate("cf-eu", "new"); !ok || id.ID != "p-1" {
 		t.Errorf("it came back as %+v, %v", id, ok)
 	}
@@ -163,9 +144,7 @@ func TestRemoveKeepsTheID(t *testing.T) {
 func TestAddWithAnID(t *testing.T) {
 	r, err := one(login("broker", "first")).Add(platforms.Platform{ID: "p-1", Name: "cf",
 		Credential: login("cf", "new")}, "p-9", epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if id, ok := kept(t, &r, func() time.Time { return epoch }).Authenticate("cf", "new"); !ok || id.ID != "p-1" {
 		t.Errorf("it came back as %+v, %v", id, ok)
 	}
@@ -179,9 +158,7 @@ func kept(t *testing.T, r *platforms.Registry, now func() time.Time) *platforms.
 		defer mu.Unlock()
 		return *r, nil
 	}, now, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return k
 }
 
@@ -217,9 +194,7 @@ func TestRotationLosesNoRequest(t *testing.T) {
 		k, err := platforms.NewKept(t.Context(),
 			func(context.Context) (platforms.Registry, error) { return *registry.Load(), nil }, now,
 			slog.New(slog.NewTextHandler(io.Discard, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		processes = append(processes, k)
 	}
 	const rotated, overlap = 20, time.Hour
@@ -228,9 +203,7 @@ func TestRotationLosesNoRequest(t *testing.T) {
 		clock.Store(second)
 		if second == rotated {
 			next, err := registry.Load().Rotate("default", "new", now(), overlap)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			registry.Store(&next)
 		}
 		for n, k := range processes {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/front/rates"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestEachPlatformHasItsOwn(t *testing.T) {
@@ -18,23 +19,13 @@ func TestEachPlatformHasItsOwn(t *testing.T) {
 		}
 		return n
 	}
-	if n := passed("greedy", 1000); n != 10 {
-		t.Errorf("%d of 1000 at once pass, want the 10 of two seconds", n)
-	}
-	if n := passed("other", 10); n != 10 {
-		t.Errorf("beside it, %d of 10 pass", n)
-	}
-	if wait := l.Take("greedy"); wait != 200*time.Millisecond {
-		t.Errorf("there is room in %v, want 200ms", wait)
-	}
+	expect.Same(t, 10, passed("greedy", 1000), "of 1000 at once pass")
+	expect.Same(t, 10, passed("other", 10), "of 10 beside it pass")
+	expect.Same(t, 200*time.Millisecond, l.Take("greedy"), "there is room in")
 	now = now.Add(200 * time.Millisecond)
-	if n := passed("greedy", 10); n != 1 {
-		t.Errorf("after a fifth of a second %d pass, want 1: what was refused is not counted", n)
-	}
+	expect.Same(t, 1, passed("greedy", 10), "after a fifth of a second, what was refused being not counted, pass")
 	now = now.Add(time.Hour)
-	if n := passed("greedy", 1000); n != 10 {
-		t.Errorf("after an hour %d pass at once, want 10", n)
-	}
+	expect.Same(t, 10, passed("greedy", 1000), "after an hour pass at once")
 }
 
 func TestNoLimit(t *testing.T) {
