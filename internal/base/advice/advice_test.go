@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/advice"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestError(t *testing.T) {
@@ -17,9 +18,7 @@ func TestError(t *testing.T) {
 		"a/offering.yaml:3: no name; give one": {File: "a/offering.yaml", Line: 3, What: "no name", Remedy: "give one"},
 		"a: the folder is empty; fill it":      {File: "a", What: "the folder is empty", Remedy: "fill it"},
 	} {
-		if got := err.Error(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		expect.Same(t, want, err.Error(), "the error")
 		if errors.Is(err, fs.ErrNotExist) != (err.Cause != nil) {
 			t.Errorf("%q: its cause is not found, or invented", want)
 		}

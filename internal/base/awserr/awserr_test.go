@@ -20,6 +20,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Codes that the SDK names are spelled as there.
@@ -54,19 +55,16 @@ func TestOfWhatTheSDKNames(t *testing.T) {
 			&sns.SubscriptionLimitExceededException{}, &eventbridge.PolicyLengthExceededException{},
 			&sns.TagLimitExceededException{}},
 		awserr.Invalid: {&iam.MalformedPolicyDocumentException{}, &iam.InvalidInputException{},
-			&iam.PolicyNotAttachableException{},
-			&sts.PackedPolicyTooLargeException{}, &sqs.InvalidAttributeValue{}, &sqs.UnsupportedOperation{},
-			&sns.InvalidParameterException{}, &kinesis.InvalidArgumentException{}, &kinesis.ValidationException{},
-			&eventbridge.InvalidEventPatternException{}, &kms.InvalidArnException{}, &kms.TagException{},
-			&kms.MalformedPolicyDocumentException{}, &secretsmanager.InvalidParameterException{},
+			&iam.PolicyNotAttachableException{}, &sts.PackedPolicyTooLargeException{}, &sqs.InvalidAttributeValue{},
+			&sqs.UnsupportedOperation{}, &sns.InvalidParameterException{}, &kinesis.InvalidArgumentException{},
+			&kinesis.ValidationException{}, &eventbridge.InvalidEventPatternException{}, &kms.InvalidArnException{},
+			&kms.TagException{}, &kms.MalformedPolicyDocumentException{}, &secretsmanager.InvalidParameterException{},
 			&secretsmanager.InvalidRequestException{}, &s3.InvalidRequest{}},
 		awserr.Passing: {&iam.ServiceFailureException{}, &secretsmanager.InternalServiceError{}, &kms.KMSInternalException{},
 			&dynamodb.InternalServerError{}, &kms.DependencyTimeoutException{}},
 	} {
 		for _, err := range all {
-			if got := awserr.Of(fmt.Errorf("operation: %w", err)); got != want {
-				t.Errorf("%T (%s) is %q, want %q", err, err.ErrorCode(), got, want)
-			}
+			expect.Same(t, want, awserr.Of(fmt.Errorf("operation: %w", err)), "%T (%s)", err, err.ErrorCode())
 		}
 	}
 }
@@ -140,8 +138,6 @@ func TestOf(t *testing.T) {
 		{said("Forbidden", ""), awserr.Denied},
 		{said("ServiceFailure", ""), awserr.Passing},
 	} {
-		if got := awserr.Of(tc.err); got != tc.want {
-			t.Errorf("%v is %q, want %q", tc.err, got, tc.want)
-		}
+		expect.Same(t, tc.want, awserr.Of(tc.err), "%v", tc.err)
 	}
 }

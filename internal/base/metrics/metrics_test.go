@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
@@ -21,9 +22,7 @@ func TestLinesAreInTheEmbeddedFormat(t *testing.T) {
 		map[string]string{"plan": "p"},
 		metrics.Value{Name: metrics.Settled, N: 1}, metrics.Value{Name: metrics.Duration, N: 1500, Unit: "Milliseconds"})
 	var got map[string]any
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(out.Bytes(), &got))
 	want := map[string]any{
 		"Stack": "Longshore", "Kind": "provision", "Result": "succeeded", "plan": "p", "Settled": 1.0, "Duration": 1500.0,
 		"_aws": map[string]any{
@@ -67,7 +66,5 @@ func TestLinesAreWhole(t *testing.T) {
 			t.Fatalf("line %q", line)
 		}
 	}
-	if len(lines) != 800 {
-		t.Errorf("%d lines, want 800", len(lines))
-	}
+	expect.Same(t, 800, len(lines), "lines")
 }

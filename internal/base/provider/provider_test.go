@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/grants"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Names never change: existing things are found by them.
@@ -39,17 +38,12 @@ func TestNameIsGolden(t *testing.T) {
 			provider.Tags{Platform: "ä\x00/", Instance: "../x y"},
 			"longshore-demo-instance-oh6rcai66rjillpu5pz5wiczc4",
 		},
-		"Empty": {
-			"longshore-demo", "binding", provider.Tags{},
-			"longshore-demo-binding-mzuhvlpymk6xo3epygfy5h4oea",
-		},
+		"Empty": {"longshore-demo", "binding", provider.Tags{}, "longshore-demo-binding-mzuhvlpymk6xo3epygfy5h4oea"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := provider.Name(c.prefix, c.role, c.tags)
-			if got != c.want {
-				t.Errorf("name %q, want %q", got, c.want)
-			}
+			expect.Same(t, c.want, got, "name")
 			if !regexp.MustCompile(`^[a-z0-9-]{1,63}$`).MatchString(got) {
 				t.Errorf("name %q cannot be a host name", got)
 			}
@@ -113,21 +107,13 @@ func TestNameRefusesBadParts(t *testing.T) {
 func TestTags(t *testing.T) {
 	in := provider.Instance{Platform: "platform", ID: "instance", Incarnation: "creation"}
 	b := provider.Binding{Instance: in, ID: "binding", Incarnation: "bind"}
-	if diff := cmp.Diff(provider.Tags{Platform: "platform", Instance: "instance", Incarnation: "creation"},
-		provider.TagsOf(in)); diff != "" {
-		t.Errorf("tags of an instance (-want +got):\n%s", diff)
-	}
+	want := provider.Tags{Platform: "platform", Instance: "instance", Incarnation: "creation"}
+	expect.Same(t, want, provider.TagsOf(in), "tags of an instance")
 	whole := provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "bind", Of: "creation"}
-	if diff := cmp.Diff(whole, provider.BindingTagsOf(b)); diff != "" {
-		t.Errorf("tags of a binding (-want +got):\n%s", diff)
-	}
+	expect.Same(t, whole, provider.BindingTagsOf(b), "tags of a binding")
 
-	if diff := cmp.Diff(provider.TagsOf(in), whole.OfInstance()); diff != "" {
-		t.Errorf("tags of a binding's instance (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(provider.TagsOf(in), provider.TagsOf(in).OfInstance()); diff != "" {
-		t.Errorf("tags of an instance's instance (-want +got):\n%s", diff)
-	}
+	expect.Same(t, provider.TagsOf(in), whole.OfInstance(), "tags of a binding's instance")
+	expect.Same(t, provider.TagsOf(in), provider.TagsOf(in).OfInstance(), "tags of an instance's instance")
 }
 
 func TestGrantIsRedacted(t *testing.T) {
@@ -152,9 +138,7 @@ func TestGrantIsRedacted(t *testing.T) {
 	}
 	for name, v := range shown {
 		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-			t.Run(name+"/"+format, func(t *testing.T) {
-				safe(t, canary, fmt.Sprintf(format, v))
-			})
+			t.Run(name+"/"+format, func(t *testing.T) { safe(t, canary, fmt.Sprintf(format, v)) })
 		}
 	}
 	for _, name := range []string{"Value", "Pointer", "Status", "StatusPointer"} {
@@ -170,9 +154,7 @@ func TestGrantIsRedacted(t *testing.T) {
 		}
 	}
 	var none *provider.Grant
-	if got := fmt.Sprintf("%v", none); got != "<nil>" {
-		t.Errorf("no grant is shown as %q", got)
-	}
+	expect.Same(t, "<nil>", fmt.Sprintf("%v", none), "no grant is shown as")
 }
 
 // safe requires that the canary is in text in none of its forms.
@@ -215,10 +197,6 @@ func TestFailf(t *testing.T) {
 	if !ok {
 		t.Fatalf("%v is no failure", err)
 	}
-	if diff := cmp.Diff(&provider.Failure{Message: "no volume of size 3"}, f); diff != "" {
-		t.Errorf("failure (-want +got):\n%s", diff)
-	}
-	if f.Error() != f.Message {
-		t.Errorf("error %q, want %q", f.Error(), f.Message)
-	}
+	expect.Same(t, &provider.Failure{Message: "no volume of size 3"}, f, "failure")
+	expect.Same(t, f.Message, f.Error(), "error")
 }

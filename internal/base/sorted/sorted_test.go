@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/sorted"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A walk has the order of the keys, and ends where its caller ends it.
@@ -16,7 +17,5 @@ func TestMap(t *testing.T) {
 			break
 		}
 	}
-	if said != "a1 b2 c3 " {
-		t.Errorf("the walk was %q", said)
-	}
+	expect.Same(t, "a1 b2 c3 ", said, "the walk")
 }

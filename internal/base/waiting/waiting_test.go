@@ -2,11 +2,11 @@ package waiting_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/waiting"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestFor(t *testing.T) {
@@ -22,10 +22,6 @@ func TestFor(t *testing.T) {
 		"Ended":  {"a context that has ended is not waited for", ended, time.Hour, context.Canceled},
 		"Both":   {"of a context that has ended nothing goes on, however short the wait", ended, 0, context.Canceled},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if err := waiting.For(tc.ctx, tc.d); !errors.Is(err, tc.want) {
-				t.Errorf("%s: %v, want %v", tc.reason, err, tc.want)
-			}
-		})
+		t.Run(name, func(t *testing.T) { expect.Fails(t, tc.want, waiting.For(tc.ctx, tc.d), "%s", tc.reason) })
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // texts are ids as platforms may choose them, up to the longest.
@@ -74,7 +75,5 @@ func TestLabelsHoldTheWholeKey(t *testing.T) {
 		})
 	}
 	instance := provider.Tags{Platform: "p", Instance: "i", Incarnation: "o"}
-	if got := len(label.Write(instance)); got != 3 {
-		t.Errorf("what belongs to an instance has %d labels, want none for a binding", got)
-	}
+	expect.Same(t, 3, len(label.Write(instance)), "labels of what belongs to an instance")
 }
