@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -18,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/records/vault/datakey"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // people are what their platforms say of two users.
@@ -63,9 +62,7 @@ func (s *site) everything() (all ledger.Everything) {
 		page, next, err := s.ledger.ScanHistories(ctx, cursor)
 		return []ledger.Everything{page}, next, err
 	}) {
-		if err != nil {
-			s.Fatal(err)
-		}
+		expect.OK(s, err)
 		all.Records, all.Past = append(all.Records, page.Records...), append(all.Past, page.Past...)
 		all.Entries = append(all.Entries, page.Entries...)
 	}
@@ -78,9 +75,7 @@ func (s *site) tells(user string) (is operator.Erasure) {
 	names := datakey.New(s.ledger, local(s.T, 0))
 	add := func(count *int, key lifecycle.Key, asker lifecycle.Asker) {
 		who, err := names.Who(s.Context(), lifecycle.Entry{Key: key, Asker: asker})
-		if err != nil {
-			s.Fatal(err)
-		}
+		expect.OK(s, err)
 		if who == user {
 			*count++
 		}
@@ -123,9 +118,9 @@ func used(t *testing.T) (s *site, running lifecycle.Record) {
 	s.stalled = true
 	s.asks("ann", "provision", "slow", "", "async")
 	s.asks("bob", "provision", "slow-too", "", "async")
-	running, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "slow"}, s.clock)
-	if err != nil || !running.InProgress() {
-		t.Fatal(running, err)
+	running = s.record(lifecycle.Key{Platform: "p", Instance: "slow"})
+	if !running.InProgress() {
+		t.Fatal(running)
 	}
 	return s, running
 }
@@ -174,15 +169,11 @@ func TestForget(t *testing.T) {
 	if is := s.tells("ann"); is != left || s.tells("bob") != bob {
 		t.Errorf("of the one is left %+v, and of the other %+v", is, s.tells("bob"))
 	}
-	if d := cmp.Diff(before, s.rest()); d != "" {
-		t.Errorf("something else has changed (-before +after):\n%s", d)
-	}
+	expect.Same(t, before, s.rest(), "what else there is")
 	if did, err := s.console.Forget(t.Context(), "ann"); err != nil || did != left {
 		t.Errorf("a repetition: %+v %v", did, err)
 	}
-	if err := s.Finish(t.Context(), workflow.Of(running)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Finish(t.Context(), workflow.Of(running)))
 	if did, err := s.console.Forget(t.Context(), "u-1"); err != nil || did != (operator.Erasure{Entries: 1, Operations: 1}) {
 		t.Errorf("after its end, by the id: %+v %v", did, err)
 	}
@@ -220,9 +211,9 @@ func TestForgetMeetsConflicts(t *testing.T) {
 	if did, err := s.console.Forget(t.Context(), "ann"); err != nil || did != ann {
 		t.Errorf("erased %+v, want %+v: %v", did, ann, err)
 	}
-	r, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, s.clock)
-	if err != nil || !r.Unusable || !r.Operation.Asker.IsZero() {
-		t.Errorf("the other change is lost: %+v %v", r, err)
+	r := s.record(lifecycle.Key{Platform: "p", Instance: "i"})
+	if !r.Unusable || !r.Operation.Asker.IsZero() {
+		t.Errorf("the other change is lost: %+v", r)
 	}
 }
 

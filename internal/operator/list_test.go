@@ -2,17 +2,27 @@ package operator_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/paging"
+	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // leafed gives everything in pages of one record, and counts them.
@@ -46,9 +56,7 @@ func TestListsAreRead(t *testing.T) {
 	for _, id := range []string{"a", "b"} {
 		s.provision(id, "sync")
 	}
-	if err := s.bind("a", "bound", "sync", ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.bind("a", "bound", "sync", ""))
 	s.stalled = true
 	s.provision("slow", "async")
 	l := &leafed{Store: s.store}
@@ -83,11 +91,14 @@ func TestListsAreRead(t *testing.T) {
 		want   []string
 		leaves int
 	}{
-		"Instances": {"instances stand in the directory", operator.Query{What: operator.Instances}, []string{"a", "b", "slow"}, 0},
+		"Instances": {"instances stand in the directory", operator.Query{What: operator.Instances}, []string{"a", "b", "slow"},
+			0},
 		"Bindings": {"each page is read once, and may be empty", operator.Query{What: operator.Bindings}, []string{"abound"},
 			len(all.Records)},
-		"Running": {"what runs stands in an index", operator.Query{What: operator.Instances, State: "running"}, []string{"slow"}, 0},
-		"Token":   {"a token names its record", operator.Query{What: operator.Operations, ID: slow[0].Operation.Token}, []string{"slow"}, 0},
+		"Running": {"what runs stands in an index", operator.Query{What: operator.Instances, State: "running"},
+			[]string{"slow"}, 0},
+		"Token": {"a token names its record", operator.Query{What: operator.Operations, ID: slow[0].Operation.Token},
+			[]string{"slow"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, faults := list(tc.query)
@@ -100,4 +111,93 @@ func TestListsAreRead(t *testing.T) {
 	if got, faults := list(operator.Query{What: operator.Bindings}); len(got) != 1 || faults != 1 {
 		t.Errorf("beside a damaged record: %q, %d faults", got, faults)
 	}
+}
+
+// TestUpgrades proves that an instance is listed exactly if an update by its platform, or a
+// newer version by the operator, would change it.
+func TestUpgrades(t *testing.T) {
+	s := newSite(t)
+	for id, plan := range map[string]string{"as-it-was": "retained", "left": "async", "gone": "maintenance"} {
+		s.provision(id, plan)
+	}
+	s.provision("behind", "maintenance")
+	s.provision("edited", "sync")
+	expect.OK(t, s.bind("behind", "bound", "maintenance", ""))
+	expect.OK(t, s.delete("gone", ""))
+	s.stalled = true
+	s.provision("half-made", "async-only")
+	is := s.console.Catalog
+	s.console.Catalog = func(service, plan string) (catalog.Offering, catalog.Plan, bool) {
+		offering, p, ok := is(service, plan)
+		switch p.Name {
+		case "maintenance", "async-only":
+			p.MaintenanceInfo = &catalog.MaintenanceInfo{Version: "3.0.0"}
+		case "sync":
+			p.Snapshot = json.RawMessage(`{"edited":true}`)
+		case "retained":
+			p.Snapshot = append([]byte(" "), p.Snapshot...)
+		case "async":
+			return offering, p, false
+		}
+		return offering, p, ok
+	}
+	var got []operator.Row
+	for u, err := range paging.All(context.Background(), func(ctx context.Context, after string) ([]operator.Row, string, error) {
+		return s.console.Upgrades(ctx, operator.Query{After: after, State: "ready", Offering: "demo"})
+	}) {
+		expect.OK(t, err)
+		got = append(got, operator.Row{Instance: u.Instance, Plan: u.Plan, IsAt: u.IsAt, PlanIsAt: u.PlanIsAt, Edited: u.Edited})
+	}
+	expect.Same(t, []operator.Row{
+		{Instance: "edited", Plan: "sync", Edited: true},
+		{Instance: "behind", Plan: "maintenance", IsAt: "2.0.0", PlanIsAt: "3.0.0"},
+	}, got, "the list")
+}
+
+// A link leads to the instance that was named, on the platform that has it, and the pages
+// exchange it. Otherwise the refusal says what to name.
+func TestDashboard(t *testing.T) {
+	s := newSite(t)
+	platforms := map[string]string{"one": "first", "two": "second"}
+	s.console.Platforms = func(context.Context) (map[string]string, error) { return platforms, nil }
+	for _, k := range []lifecycle.Key{{Platform: "one", Instance: "alone"}, {Platform: "one", Instance: "both"},
+		{Platform: "two", Instance: "both"}} {
+		expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(lifecycle.Record{Key: k, State: lifecycle.Ready})))
+	}
+	refuses := func(v operator.Viewing, word string) {
+		t.Helper()
+		_, err := s.console.Dashboard(t.Context(), v)
+		if refusal := (*operator.Refusal)(nil); !errors.As(err, &refusal) || !strings.Contains(refusal.Message, word) {
+			t.Errorf("%+v: %v, want a refusal that says %q", v, err, word)
+		}
+	}
+	refuses(operator.Viewing{ID: "alone"}, "longshore serve")
+	s.console.Origin = "https://broker.example/prod/"
+	opens := func(v operator.Viewing, platform string) {
+		t.Helper()
+		link, err := s.console.Dashboard(t.Context(), v)
+		at, parsed := url.Parse(link.URL)
+		if err != nil || parsed != nil || !strings.HasPrefix(link.URL, "https://broker.example/prod/dashboard/enter?") ||
+			!link.Until.After(s.console.Now()) {
+			t.Fatalf("%+v: %+v %v %v", v, link, err, parsed)
+		}
+		server := pages.New(pages.Options{Records: s.console.Records, Now: s.console.Now,
+			Keys: &pages.Keys{Table: datakey.New(s.console.Records, s.console.Vault)}})
+		form := strings.NewReader(url.Values{"link": {at.Query().Get("link")}}.Encode())
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/dashboard/enter", form)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		if want := pages.InstancePath(lifecycle.Key{Platform: platform, Instance: v.ID}); w.Header().Get("Location") != want {
+			t.Errorf("%+v: the link is answered %d to %q, want %q", v, w.Code, w.Header().Get("Location"), want)
+		}
+	}
+	opens(operator.Viewing{ID: "alone"}, "one")
+	opens(operator.Viewing{ID: "both", Platform: "second"}, "two")
+	refuses(operator.Viewing{ID: "both"}, "--platform")
+	refuses(operator.Viewing{ID: "none"}, "longshore instances")
+	refuses(operator.Viewing{ID: "alone", Platform: "third"}, "first, second")
+	s.console.Platforms = func(context.Context) (map[string]string, error) { return nil, errors.New("no registry") }
+	refuses(operator.Viewing{ID: "alone"}, "--platform")
+	opens(operator.Viewing{ID: "alone", Platform: "one"}, "one")
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // knowing is a site whose console knows the platforms and the names of things.
@@ -34,13 +35,11 @@ func knowing(t *testing.T) *site {
 func (s *site) ordered(id string) {
 	s.Helper()
 	service, plan := s.plan("sync")
-	if _, err := s.broker.Provision(s.Context(), broker.ProvisionRequest{
+	expect.OK(s, expect.Err(s.broker.Provision(s.Context(), broker.ProvisionRequest{
 		Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan, OrganizationGUID: "o-1", SpaceGUID: "s-1",
 		Context: []byte(`{"platform":"cloudfoundry","instance_name":"orders-db","organization_guid":"o-1","space_guid":"s-1",` +
 			`"organization_name":"shop","space_name":"live"}`),
-	}); err != nil {
-		s.Fatal(err)
-	}
+	})))
 }
 
 // Lists are narrowed to an organization and a space by id and by name, which stand in the record of the instance.
@@ -49,9 +48,7 @@ func TestPlacesAreKnownByNameAndID(t *testing.T) {
 	s.ordered("one")
 	s.provision("elsewhere", "sync")
 	for _, id := range []string{"one", "elsewhere"} {
-		if err := s.bind(id, "b-"+id, "sync", ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.bind(id, "b-"+id, "sync", ""))
 	}
 	for _, what := range []operator.What{operator.Instances, operator.Bindings, operator.Operations} {
 		for _, q := range []operator.Query{{Organization: "o-1"}, {Organization: "shop"}, {Space: "s-1"}, {Space: "live"},
@@ -98,15 +95,11 @@ func TestAFormerLifeKeepsItsPlace(t *testing.T) {
 	s.ordered("one")
 	now := s.console.Now()
 	r, err := s.console.Records.Record(t.Context(), lifecycle.Key{Platform: s.caller().Platform, Instance: "one"}, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	former := kept(r.Key, "former", now.Add(time.Hour))
 	former.Attributes, former.Operation = r.Attributes, r.Operation
 	r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID, r.Attributes.Names = "o-2", "s-2", nil
-	if err := s.console.Records.Commit(t.Context(), ledger.Put(r), ledger.Put(former)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(r), ledger.Put(former)))
 	kept, _, err := s.console.Retained(t.Context(), operator.Query{Organization: "shop"})
 	if err != nil || len(kept) != 1 || kept[0].InstanceName != "orders-db" {
 		t.Errorf("retained: %+v %v", kept, err)
@@ -142,9 +135,7 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 				t.Errorf("it says %v", err)
 			}
 			for _, r := range rows {
-				if r.PlatformName != "korifi" {
-					t.Errorf("the platform is called %q", r.PlatformName)
-				}
+				expect.Same(t, "korifi", r.PlatformName, "the platform is called")
 			}
 		})
 	}
@@ -180,9 +171,7 @@ func TestARowTellsWhoseAndWhere(t *testing.T) {
 func (s *site) names() map[string][]string {
 	s.Helper()
 	held, _, err := s.console.Inventories["demo"].List(s.Context(), "")
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s, err)
 	all := map[string][]string{}
 	for _, h := range held {
 		all[h.Tags.Instance+h.Tags.Binding] = []string{h.Name}
@@ -193,9 +182,7 @@ func (s *site) names() map[string][]string {
 func TestOwner(t *testing.T) {
 	s := knowing(t)
 	s.ordered("one")
-	if err := s.bind("one", "bound", "sync", ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.bind("one", "bound", "sync", ""))
 	names := s.names()
 	instance, binding := names["one"][0], names["onebound"][0]
 	lost := s.over() // its records know nothing

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 )
 
@@ -28,24 +29,12 @@ func enclosed(t *testing.T) (*site, string, lifecycle.Key) {
 	h := held[0]
 	key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Life: h.Tags.Incarnation}
 	q, err := lifecycle.Record{Key: key}.BeginQuarantine(lifecycle.Start{ID: s.id(), Now: s.clock},
-		lifecycle.Thing{Incarnation: h.Tags.Incarnation, Provider: "demo", Broker: h.Tags.Broker, Created: h.Created,
-			Name: h.Name})
-	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(q)), s.Finish(t.Context(), workflow.Of(q))); err != nil {
-		t.Fatal(err)
-	}
-	if q := s.quarantine(q.Key); q.State != lifecycle.Quarantined || !s.locked() {
+		lifecycle.Thing{Incarnation: h.Tags.Incarnation, Provider: "demo", Broker: h.Tags.Broker, Created: h.Created, Name: h.Name})
+	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(q)), s.Finish(t.Context(), workflow.Of(q))))
+	if q := s.record(q.Key); q.State != lifecycle.Quarantined || !s.locked() {
 		t.Fatalf("%+v, out of use: %v", q, s.locked())
 	}
 	return s, h.Name, q.Key
-}
-
-func (s *site) quarantine(key lifecycle.Key) lifecycle.Record {
-	s.Helper()
-	q, err := s.ledger.Record(s.Context(), key, s.clock)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return q
 }
 
 // locked reports whether anything is out of use.
@@ -58,7 +47,7 @@ func TestAnOperatorReleasesAThing(t *testing.T) {
 	if q, err := s.console.Release(t.Context(), "demo/"+name); err != nil || q.Kept.Name != name {
 		t.Fatalf("%+v %v", q, err)
 	}
-	if q := s.quarantine(key); !q.IsReleased() || s.locked() {
+	if q := s.record(key); !q.IsReleased() || s.locked() {
 		t.Errorf("%+v, out of use: %v", q, s.locked())
 	}
 	var refusal *operator.Refusal
@@ -79,20 +68,16 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 	if err != nil || row.Instance != "one" {
 		t.Fatalf("%+v %v", row, err)
 	}
-	if left := s.things.Things(); len(left) != 0 || s.quarantine(key).State != lifecycle.Deleted {
-		t.Errorf("%d things are left, %+v", len(left), s.quarantine(key))
+	if left := s.things.Things(); len(left) != 0 || s.record(key).State != lifecycle.Deleted {
+		t.Errorf("%d things are left, %+v", len(left), s.record(key))
 	}
 
 	// A thing that has a record is its platform's to delete.
 	s, name, key = enclosed(t)
 	back, err := lifecycle.Record{Key: key.Current()}.Rebuild(lifecycle.Thing{Incarnation: key.Life, Provider: "demo"},
 		lifecycle.Attributes{}, s.clock)
-	if err == nil {
-		err = s.console.Records.Commit(t.Context(), ledger.Put(back))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(back)))
 	var refusal *operator.Refusal
 	if _, err := s.console.Discard(t.Context(), name); !errors.As(err, &refusal) {
 		t.Errorf("%v", err)
@@ -105,7 +90,7 @@ func TestAnOperatorDeletesAThing(t *testing.T) {
 		t.Errorf("%+v %v", row, err)
 	}
 	is, err := s.console.Records.Record(t.Context(), key.Current(), s.clock)
-	if err != nil || is.State != lifecycle.Ready || s.quarantine(key).State != lifecycle.Deleted {
+	if err != nil || is.State != lifecycle.Ready || s.record(key).State != lifecycle.Deleted {
 		t.Errorf("what has the id is %+v, %v", is, err)
 	}
 }
@@ -116,7 +101,7 @@ func TestARebuildReleasesWhatHasARecordAgain(t *testing.T) {
 	if err != nil || !slices.Equal(found.Instances, []string{"one"}) || !slices.Equal(found.Released, []string{name}) {
 		t.Fatalf("%+v %v", found, err)
 	}
-	if q := s.quarantine(key); !q.IsReleased() || s.locked() {
+	if q := s.record(key); !q.IsReleased() || s.locked() {
 		t.Errorf("%+v, out of use: %v", q, s.locked())
 	}
 }

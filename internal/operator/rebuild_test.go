@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
@@ -66,19 +67,15 @@ func (s *site) demo() *cloudtest.Provider { return cloudtest.Demo(s.things, 0) }
 func local(t *testing.T, key byte) vault.Vault {
 	t.Helper()
 	v, err := vault.NewLocal(bytes.Repeat([]byte{key}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return v
 }
 
 // sealsWith has all that the site is made of use the vault.
 func (s *site) sealsWith(v vault.Vault) {
 	now := func() time.Time { return s.clock }
-	kit := testkit.New(testkit.Options{
-		Store: s.store, Vault: v, Catalog: s.offered, Engine: s, Now: now, NewID: s.id, OperationTimeout: time.Hour,
-		Providers: map[string]provider.Provider{"demo": s.demo()},
-	})
+	kit := testkit.New(testkit.Options{Store: s.store, Vault: v, Catalog: s.offered, Engine: s, Now: now, NewID: s.id,
+		OperationTimeout: time.Hour, Providers: map[string]provider.Provider{"demo": s.demo()}})
 	s.ledger, s.worker, s.broker, s.console = kit.Ledger(), kit.Worker(), kit.Broker(),
 		kit.Console(ledger.Identity{Deployment: "site", Broker: testkit.Identity})
 }
@@ -106,20 +103,16 @@ func (s *site) caller() broker.Caller {
 	return broker.Caller{Platform: "p", Received: s.clock}
 }
 
-func (s *site) plan(name string) (service, plan string) {
-	return testkit.PlanIDs(name)
-}
+func (s *site) plan(name string) (service, plan string) { return testkit.PlanIDs(name) }
 
 func (s *site) provision(id, plan string) {
 	s.Helper()
 	service, planID := s.plan(plan)
 	c := s.caller()
 	c.AcceptsIncomplete = s.stalled
-	if _, err := s.broker.Provision(s.Context(), broker.ProvisionRequest{
+	expect.OK(s, expect.Err(s.broker.Provision(s.Context(), broker.ProvisionRequest{
 		Caller: c, InstanceID: id, ServiceID: service, PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
-	}); err != nil {
-		s.Fatal(err)
-	}
+	})))
 }
 
 func (s *site) bind(instance, id, plan, predecessor string) error {
@@ -130,6 +123,27 @@ func (s *site) bind(instance, id, plan, predecessor string) error {
 	}
 	_, err := s.broker.Bind(s.Context(), q)
 	return err
+}
+
+// delete asks for the end of an instance, or of its binding.
+func (s *site) delete(instance, binding string) error {
+	service, plan := s.plan("sync")
+	return expect.Err(s.broker.Delete(s.Context(),
+		broker.DeleteRequest{Caller: s.caller(), InstanceID: instance, BindingID: binding, ServiceID: service, PlanID: plan}))
+}
+
+func (s *site) update(instance string) error {
+	service, _ := s.plan("sync")
+	return expect.Err(s.broker.Update(s.Context(),
+		broker.UpdateRequest{Caller: s.caller(), InstanceID: instance, ServiceID: service, Parameters: []byte(`{"a":2}`)}))
+}
+
+// record is what is known of an instance or a binding.
+func (s *site) record(key lifecycle.Key) lifecycle.Record {
+	s.Helper()
+	r, err := s.ledger.Record(s.Context(), key, s.clock)
+	expect.OK(s, err)
+	return r
 }
 
 // lost requires that GET and PUT of a binding say that its credentials are lost,
@@ -183,9 +197,7 @@ func TestRebuild(t *testing.T) {
 	before := newSite(t)
 	before.provision("one", "rotatable")
 	before.provision("two", "sync")
-	if err := errors.Join(before.bind("one", "b", "rotatable", ""), before.bind("two", "c", "sync", "")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(before.bind("one", "b", "rotatable", ""), before.bind("two", "c", "sync", "")))
 	// A thing of somebody else, and one of a plan that nobody offers.
 	for name, tags := range map[string]provider.Tags{
 		"odd": {}, "old": {Broker: testkit.Identity, Platform: "p", Instance: "three", Incarnation: "x"},
@@ -195,9 +207,7 @@ func TestRebuild(t *testing.T) {
 
 	s := before.over() // its records are lost
 	found, err := s.console.Rebuild(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	slices.Sort(found.Instances)
 	slices.Sort(found.Rotate)
 	if !slices.Equal(found.Instances, []string{"one", "two"}) || !slices.Equal(found.Rotate, []string{"one/b", "two/c"}) ||
@@ -239,18 +249,14 @@ func TestRebuild(t *testing.T) {
 	if err := s.bind("two", "d", "sync", ""); err != nil {
 		t.Errorf("binding: %v", err)
 	}
-	service, plan := s.plan("sync")
-	if _, err := s.broker.Update(t.Context(),
-		broker.UpdateRequest{Caller: s.caller(), InstanceID: "two", ServiceID: service, Parameters: []byte(`{"a":2}`)}); err != nil {
+	if err := s.update("two"); err != nil {
 		t.Errorf("updating: %v", err)
 	}
-	if _, err := s.broker.Delete(t.Context(),
-		broker.DeleteRequest{Caller: s.caller(), InstanceID: "two", BindingID: "c", ServiceID: service, PlanID: plan}); err != nil {
+	if err := s.delete("two", "c"); err != nil {
 		t.Errorf("unbinding: %v", err)
 	}
 	for _, id := range []string{"one", "two"} {
-		if _, err := s.broker.Delete(t.Context(),
-			broker.DeleteRequest{Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan}); err != nil {
+		if err := s.delete(id, ""); err != nil {
 			t.Errorf("deleting %s: %v", id, err)
 		}
 	}
@@ -264,20 +270,13 @@ func TestRebuildOfAPointer(t *testing.T) {
 	s := newSite(t)
 	s.provision("one", "sync")
 	s.provision("two", "sync")
-	if err := s.bind("one", "b", "sync", ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.bind("one", "b", "sync", ""))
 	key := store.Key{Partition: "B#p#b", Sort: "POINTER"}
 	r, err := s.store.Get(t.Context(), key)
-	if err == nil {
-		err = s.store.Commit(t.Context(), store.Delete(key, r.Version))
-	}
-	if err == nil {
-		_, err = s.console.Rebuild(t.Context())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, s.store.Commit(t.Context(), store.Delete(key, r.Version)))
+	_, err = s.console.Rebuild(t.Context())
+	expect.OK(t, err)
 	var refusal *lifecycle.Refusal
 	if err := s.bind("two", "b", "sync", ""); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Conflict {
 		t.Errorf("the id is used twice: %v", err)
@@ -299,9 +298,7 @@ func TestRebuildNamesWhatIsGone(t *testing.T) {
 	if err != nil || !slices.Equal(found.Gone, []string{"gone"}) || found.Kept != 1 {
 		t.Fatalf("%+v %v", found, err)
 	}
-	service, plan := s.plan("sync")
-	if _, err := s.broker.Delete(t.Context(),
-		broker.DeleteRequest{Caller: s.caller(), InstanceID: "gone", ServiceID: service, PlanID: plan}); err != nil {
+	if err := s.delete("gone", ""); err != nil {
 		t.Errorf("deleting it: %v", err)
 	}
 	if found, err := s.console.Rebuild(t.Context()); err != nil || len(found.Gone) != 0 {
@@ -358,14 +355,10 @@ func TestRebuildWhileTheListingChanges(t *testing.T) {
 		s.console.Inventories = map[string]provider.Inventory{"demo": m}
 		s.provision("d", "sync") // has a record before
 		d, err := s.console.Records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "d"}, s.clock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		m.things[3].Tags.Incarnation = d.Incarnation
 		found, err := s.console.Rebuild(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		slices.Sort(found.Instances)
 		found.Instances = slices.DeleteFunc(found.Instances, func(id string) bool { return strings.HasPrefix(id, "passing") })
 		if !slices.Equal(found.Instances, []string{"a", "b", "c"}) || !slices.Equal(found.Rotate, []string{"b/bound"}) || found.Kept != 1 ||
@@ -381,9 +374,7 @@ func TestRebuildEnds(t *testing.T) {
 	m := &moving{disturbed: 1 << 30, others: func(n int) provider.Holding { return provider.Holding{Name: fmt.Sprint("odd-", n)} }}
 	s.console.Inventories = map[string]provider.Inventory{"demo": m}
 	halted := ledger.Inventory{Halt: &ledger.Halt{At: s.clock, Reason: "the table was emptied"}}
-	if err := s.ledger.Commit(t.Context(), ledger.Put(halted)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.ledger.Commit(t.Context(), ledger.Put(halted)))
 	if found, err := s.console.Rebuild(t.Context()); err != nil || m.passes != 10 || found.Restless != 10 {
 		t.Errorf("%d passes: %+v %v", m.passes, found, err)
 	}
@@ -399,21 +390,15 @@ func lostKey(t *testing.T) *site {
 	s := newSite(t)
 	s.provision("one", "rotatable")
 	s.provision("two", "sync")
-	if err := errors.Join(s.bind("one", "b", "rotatable", ""), s.bind("two", "c", "sync", "")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(s.bind("one", "b", "rotatable", ""), s.bind("two", "c", "sync", "")))
 	s.provision("binds", "async-bind")
 	s.stalled = true
 	s.provision("begun", "async")
-	if _, err := s.broker.Bind(t.Context(), s.asked()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(s.broker.Bind(t.Context(), s.asked())))
 	s.stalled = false
 	s.sealsWith(local(t, 1))
 	s.provision("new", "sync")
-	if err := s.bind("new", "n", "sync", ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.bind("new", "n", "sync", ""))
 	return s
 }
 
@@ -433,9 +418,7 @@ func (s *site) rebuilds() {
 		var told []string
 		s.console.Lost = func(what string) { told = append(told, what) }
 		found, err := s.console.Rebuild(s.Context())
-		if err != nil {
-			s.Fatal(err)
-		}
+		expect.OK(s, err)
 		for what, names := range map[string][2][]string{
 			"rotate":     {found.Rotate, {"one/b", "two/c"}},
 			"parameters": {found.Parameters, {"begun", "binds", "one", "two"}},
@@ -483,9 +466,7 @@ func (s *site) rebuilds() {
 			s.Errorf("deleting %s: %v", id, err)
 		}
 	}
-	if left := s.things.Things(); len(left) != 0 {
-		s.Errorf("%d things are left", len(left))
-	}
+	expect.Same(s, 0, len(s.things.Things()), "things that are left")
 }
 
 // With the vault's key lost and another in its place, records keep all that is
@@ -547,9 +528,7 @@ func TestRebuildNeedsTheVault(t *testing.T) {
 		s := newSite(t)
 		s.provision("one", "sync")
 		s.provision("two", "sync")
-		if err := errors.Join(s.bind("one", "b", "sync", ""), s.bind("two", "c", "sync", "")); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(s.bind("one", "b", "sync", ""), s.bind("two", "c", "sync", "")))
 		s.console.Vault = &absent{Vault: s.console.Vault, left: n}
 		found, err := s.console.Rebuild(t.Context())
 		if (err == nil) != (n >= 6) { // two parameters, two secrets, two grants
@@ -577,16 +556,12 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	at := func(id string) store.Record {
 		key := store.Key{Partition: "I#p#" + id, Sort: "INSTANCE"}
 		r, err := s.store.Get(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return r
 	}
 	bad, lost := at("bad"), at("lost")
 	bad.Body = []byte("{")
-	if err := s.store.Commit(t.Context(), store.Put(bad), store.Delete(lost.Key, lost.Version)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.store.Commit(t.Context(), store.Put(bad), store.Delete(lost.Key, lost.Version)))
 	rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances})
 	if len(rows) != 1 || rows[0].Instance != "good" || !errors.Is(err, ledger.ErrUnreadable) || !strings.Contains(err.Error(), "I#p#bad") {
 		t.Errorf("it lists %+v and says: %v", rows, err)

@@ -10,16 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/provider/wired"
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -184,15 +182,6 @@ func newHostedOn(t *testing.T, h *host, records store.Store) *site {
 	return s
 }
 
-func (s *site) unbind(instance, id string) {
-	s.Helper()
-	service, plan := s.plan("sync")
-	if _, err := s.broker.Delete(s.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: instance, BindingID: id,
-		ServiceID: service, PlanID: plan}); err != nil {
-		s.Fatal(err)
-	}
-}
-
 // restored is a site whose server is as it was at an earlier time: the login of one
 // binding is back, and that of another is not there.
 func restored(t *testing.T, line string) (*site, *host) {
@@ -201,15 +190,11 @@ func restored(t *testing.T, line string) (*site, *host) {
 	s := newHosted(t, h)
 	s.provision("i", "sync")
 	for _, id := range []string{"kept", "removed"} {
-		if err := s.bind("i", id, "sync", ""); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.bind("i", id, "sync", ""))
 	}
 	snapshot := h.snapshot()
-	s.unbind("i", "removed")
-	if err := s.bind("i", "made", "sync", ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.delete("i", "removed"))
+	expect.OK(t, s.bind("i", "made", "sync", ""))
 	s.provision("late", "sync")
 	h.server = snapshot
 	h.epoch.Line = line
@@ -235,9 +220,7 @@ func TestReconcile(t *testing.T) {
 				}
 				all[0].Trouble = ""
 				want.Done = meant && want.Locked != nil
-				if d := cmp.Diff(want, all[0]); d != "" {
-					t.Errorf("meant %v: -want +got:\n%s", meant, d)
-				}
+				expect.Same(t, want, all[0], "meant %v", meant)
 				switch {
 				case !meant && fmt.Sprint(h.server) != fmt.Sprint(before):
 					t.Errorf("a look has changed the server to %+v", h.server)
@@ -275,9 +258,7 @@ func TestReconcileDies(t *testing.T) {
 					t.Fatalf("line %s, effect %d: %+v %v", line, at, all, err)
 				}
 				known, err := s.ledger.Epoch(t.Context(), "demo", "s-1")
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				goesOn := h.epoch.Follows(target.Epoch{Line: known.Line, Count: known.Count})
 				if goesOn && !h.locked["i-removed"] {
 					t.Errorf("line %s, effect %d: operations go on, and a login that was removed is valid", line, at)
@@ -317,9 +298,7 @@ func TestRestoredServersAreNotListed(t *testing.T) {
 	if _, err := s.console.Rebuild(t.Context()); err == nil {
 		t.Error("a rebuild goes by what a restored server lacks")
 	}
-	if _, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(s.console.Reconcile(t.Context(), operator.Scope{Meant: true})))
 	if page, _, err := guarded.List(t.Context(), ""); len(page) != 1 || err != nil {
 		t.Errorf("afterwards: %v %v", page, err)
 	}
@@ -332,9 +311,7 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 	h.things["stray"] = provider.Holding{Name: "stray", Tags: tags, Target: provider.Target{Name: "east", Identity: "s-1"}}
 	q := kept(lifecycle.Key{Platform: "p", Instance: "i", Binding: "stray"}, "n", s.clock)
 	q.State, q.Kept.Name = lifecycle.Ready, "stray"
-	if err := s.ledger.Commit(t.Context(), ledger.Put(q)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.ledger.Commit(t.Context(), ledger.Put(q)))
 	if all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || len(all[0].Locked) != 1 || h.locked["stray"] {
 		t.Errorf("%+v %v, locked %v", all, err, h.locked)
 	}
@@ -345,14 +322,12 @@ func TestReconcileLeavesWhatWasReleased(t *testing.T) {
 func TestReconcileLocksTheLoginOfAnEarlierLife(t *testing.T) {
 	s, h := restored(t, "one")
 	key := lifecycle.Key{Platform: "p", Instance: "i", Binding: "removed"}
-	was, err := s.ledger.Record(t.Context(), key, s.clock)
-	if err != nil || was.Exists() {
-		t.Fatal(was.State, err)
+	was := s.record(key)
+	if was.Exists() {
+		t.Fatal(was.State)
 	}
 	again, _, err := was.BeginCreate(lifecycle.Start{ID: s.id(), Now: s.clock, Timeout: time.Hour}, was)
-	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(again))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(again))))
 	if all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: true}); err != nil || !h.locked["i-removed"] || all[0].Logins != 1 {
 		t.Errorf("%+v %v, locked %v", all, err, h.locked)
 	}
@@ -365,16 +340,11 @@ func TestReconcileShutsWhatIsKept(t *testing.T) {
 	s := newHosted(t, h)
 	s.provision("i", "sync")
 	snapshot := h.snapshot()
-	service, plan := s.plan("sync")
 	key := lifecycle.Key{Platform: "p", Instance: "i"}
-	was, err := s.ledger.Record(t.Context(), key, s.clock)
-	if err == nil {
-		_, err = s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan})
-	}
+	was := s.record(key)
+	err := s.delete("i", "")
 	life := kept(key, was.Incarnation, s.clock.Add(time.Hour))
-	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life))))
 	h.server = snapshot
 	for _, meant := range []bool{false, true} {
 		all, err := s.console.Reconcile(t.Context(), operator.Scope{Meant: meant})
@@ -393,9 +363,7 @@ func copies(t *testing.T) (original, copied *site, h *host) {
 	original = newHosted(t, h)
 	original.provision("i", "sync")
 	copied = newHostedOn(t, h, hostRecords{original.store.(hostRecords).Clone(), h})
-	if err := original.bind("i", "since", "sync", ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, original.bind("i", "since", "sync", ""))
 	return original, copied, h
 }
 

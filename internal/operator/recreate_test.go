@@ -3,6 +3,7 @@ package operator_test
 import (
 	"context"
 	"errors"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"slices"
 	"strings"
@@ -66,10 +67,8 @@ func (s *site) ask(binding, permitted bool) (broker.Result, error) {
 			PlanID: plan})
 		return r.Result, err
 	}
-	return s.broker.Provision(s.Context(), broker.ProvisionRequest{
-		Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
-		Parameters: []byte(`{"a":1}`),
-	})
+	return s.broker.Provision(s.Context(), broker.ProvisionRequest{Caller: c, InstanceID: "i", ServiceID: service,
+		PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`)})
 }
 
 func refused(err error) bool {
@@ -131,8 +130,7 @@ func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 			}
 			history, _, err := s.console.Records.History(t.Context(), failed.Key, "", 0)
 			if err != nil || !slices.ContainsFunc(history, func(e lifecycle.Entry) bool {
-				return e.Act == "retry" &&
-					e.Key == failed.Key
+				return e.Act == "retry" && e.Key == failed.Key
 			}) {
 				t.Errorf("the history has %+v: %v", history, err)
 			}
@@ -152,9 +150,7 @@ func TestRetryOfAFailedCreationRemovesIt(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if done, err := s.ask(binding, true); err != nil || done.Effect != broker.Done {
 				t.Errorf("the platform's repetition: %+v %v", done, err)
 			}
@@ -169,9 +165,7 @@ func TestRecreateNeedsWhatIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, _, failed := failing(t, binding)
 			s.sealsWith(local(t, 1)) // whose provider has room
-			if _, err := s.console.Rebuild(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(s.console.Rebuild(t.Context())))
 			if row, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
 				t.Errorf("it was tried again: %+v %v", row, err)
 			}
@@ -186,14 +180,10 @@ func TestRecreateNeedsWhatIsLost(t *testing.T) {
 func TestRecreateChecksTheInstance(t *testing.T) {
 	s, f, failed := failing(t, true)
 	f.noRoom = false
-	service, plan := s.plan("async-bind")
 	if _, err := s.console.Recreate(t.Context(), "nonsense"); !refused(err) {
 		t.Error(err)
 	}
-	if _, err := s.broker.Delete(t.Context(),
-		broker.DeleteRequest{Caller: s.caller(), InstanceID: "i", ServiceID: service, PlanID: plan}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.delete("i", ""))
 	if _, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
 		t.Errorf("a binding of what is gone was made: %v", err)
 	}
@@ -209,25 +199,21 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 			order := func(id, parameters string) {
 				c := s.caller()
 				c.AcceptsIncomplete = true
-				if _, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{Caller: c, InstanceID: id,
+				expect.OK(t, expect.Err(s.broker.Provision(t.Context(), broker.ProvisionRequest{Caller: c, InstanceID: id,
 					ServiceID: service, PlanID: plan,
-					OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters)}); err != nil {
-					t.Fatal(err)
-				}
+					OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters)})))
 			}
 			f.noRoom = false
 			order("from", `{}`)
 			f.noRoom = true
 			order("copy", `{"restore_from":"from"}`)
 			f.noRoom = false
-			r, err := s.ledger.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "copy"}, s.clock)
-			if err != nil || r.State != lifecycle.CreateFailed {
-				t.Fatal(r.State, err)
+			r := s.record(lifecycle.Key{Platform: "p", Instance: "copy"})
+			if r.State != lifecycle.CreateFailed {
+				t.Fatal(r.State)
 			}
 			if removed {
-				if _, err := s.console.Retry(t.Context(), r.Token().String()); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, expect.Err(s.console.Retry(t.Context(), r.Token().String())))
 			}
 			if row, err := s.console.Recreate(t.Context(), r.Token().String()); !refused(err) || !strings.Contains(err.Error(),
 				"restored") {
@@ -242,20 +228,13 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 func TestRecreateInATarget(t *testing.T) {
 	s, _, failed := failing(t, false)
 	key := lifecycle.Key{Platform: "p", Instance: "i"}
-	was, err := s.ledger.Record(t.Context(), key, s.clock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := s.record(key)
 	was.Made.Target = lifecycle.Target{Name: "east", Identity: "account"}
-	if err := s.ledger.Commit(t.Context(), ledger.Put(was)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.console.Recreate(t.Context(), failed.String()); err != nil {
-		t.Fatal(err)
-	}
-	is, err := s.ledger.Record(t.Context(), key, s.clock)
-	if err != nil || is.Incarnation == was.Incarnation || is.Made.Target != was.Made.Target {
-		t.Fatalf("%+v %v", is, err)
+	expect.OK(t, s.ledger.Commit(t.Context(), ledger.Put(was)))
+	expect.OK(t, expect.Err(s.console.Recreate(t.Context(), failed.String())))
+	is := s.record(key)
+	if is.Incarnation == was.Incarnation || is.Made.Target != was.Made.Target {
+		t.Fatalf("%+v", is)
 	}
 	if use, err := s.ledger.TargetUse(t.Context(), is.TargetUse(s.clock)); err != nil || use.Version != 1 {
 		t.Errorf("nothing says that it is in its target: %+v %v", use, err)

@@ -11,7 +11,10 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // An operator allows that what is retained is given back, and learns what is to be
@@ -23,7 +26,8 @@ func TestUndelete(t *testing.T) {
 		c := s.caller()
 		c.AcceptsIncomplete = false
 		_, err := s.broker.Provision(t.Context(), broker.ProvisionRequest{
-			Caller: c, InstanceID: id, ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters),
+			Caller: c, InstanceID: id, ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
+			Parameters: []byte(parameters),
 		})
 		return err
 	}
@@ -33,9 +37,7 @@ func TestUndelete(t *testing.T) {
 		_, err := s.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: id, ServiceID: service, PlanID: plan})
 		return err
 	}
-	if err := errors.Join(order("i", `{}`), remove("i")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(order("i", `{}`), remove("i")))
 	for name, u := range map[string]operator.Undeletion{
 		"Unknown": {ID: "x"}, "OtherPlatform": {ID: "i", Platform: "other"}, "NoID": {},
 	} {
@@ -52,9 +54,7 @@ func TestUndelete(t *testing.T) {
 		again.Kept.Life != out.Kept.Life {
 		t.Errorf("allowed again: %+v %v", again, err)
 	}
-	if err := order("new", `{"`+out.Parameter+`":"`+handle+`"}`); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, order("new", `{"`+out.Parameter+`":"`+handle+`"}`))
 	if page, _, err := s.console.Retained(t.Context(), operator.Query{}); err != nil || len(page) != 0 {
 		t.Errorf("given back, and on record: %+v %v", page, err)
 	}
@@ -80,9 +80,7 @@ func TestUndeleteIsRefused(t *testing.T) {
 		r := kept(lifecycle.Key{Platform: "p", Instance: id}, incarnation, now)
 		r.Attributes = lifecycle.Attributes{ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s"}
 		change(&r)
-		if err := s.console.Records.Commit(t.Context(), ledger.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.console.Records.Commit(t.Context(), ledger.Put(r)))
 	}
 	same := func(*lifecycle.Record) {}
 	put("twice", "1", same)
@@ -117,12 +115,9 @@ func TestRebuildOfWhatIsRetained(t *testing.T) {
 	_, err := before.broker.Provision(t.Context(), broker.ProvisionRequest{
 		Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
 	})
-	if err == nil {
-		_, err = before.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	_, err = before.broker.Delete(t.Context(), broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: service, PlanID: plan})
+	expect.OK(t, err)
 	was, _, err := before.console.Retained(t.Context(), operator.Query{})
 	if err != nil || len(was) != 1 {
 		t.Fatal(was, err)
@@ -161,18 +156,14 @@ func TestRebuildOfAKeptStateThatIsLost(t *testing.T) {
 			sealed, err := s.console.Vault.Seal(t.Context(), vault.Label{Key: life.Key, Member: vault.State},
 				[]byte(`{"format":1}`))
 			life.Made.State = sealed
-			if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life))); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life))))
 			if !opens {
 				s.sealsWith(local(t, 1))
 			}
-			if _, err := s.console.Rebuild(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			is, err := s.ledger.Record(t.Context(), life.Key, s.clock)
-			if err != nil || (is.Made.State != nil) != opens || !is.Kept.Until.Equal(life.Kept.Until) {
-				t.Errorf("%+v %v", is, err)
+			expect.OK(t, expect.Err(s.console.Rebuild(t.Context())))
+			is := s.record(life.Key)
+			if (is.Made.State != nil) != opens || !is.Kept.Until.Equal(life.Kept.Until) {
+				t.Errorf("%+v", is)
 			}
 		})
 	}
@@ -186,15 +177,11 @@ func TestAFormerLifeIsListedAsSuch(t *testing.T) {
 	life := kept(lifecycle.Key{Platform: "p", Instance: "i"}, "before", s.clock.Add(time.Hour))
 	gone, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: s.clock, Timeout: time.Hour})
 	gone.Key = life.Key.Former("earlier")
-	if err := errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life), ledger.Put(gone))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(life), ledger.Put(gone))))
 	lives := func(state string) (lives []string) {
 		t.Helper()
 		rows, _, err := s.console.List(t.Context(), operator.Query{What: operator.Instances, State: state})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, r := range rows {
 			lives = append(lives, r.Life)
 		}
@@ -209,5 +196,69 @@ func TestAFormerLifeIsListedAsSuch(t *testing.T) {
 	}
 	if r, err := s.console.Instance(t.Context(), "", "i"); err != nil || r.Key.Life != "" {
 		t.Errorf("%+v %v", r.Key, err)
+	}
+}
+
+// Lists of the reaper's records go around what is damaged: they name each such record, and
+// give the rest, with the name of the platform as the operator knows it. What names a thing
+// that can be read finds it.
+func TestAListGoesAroundADamagedRecord(t *testing.T) {
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := knowing(t)
+	key := lifecycle.Key{Platform: s.caller().Platform, Instance: "i"}
+	service, plan := s.plan("retained")
+	life := kept(key, "1", now)
+	life.Attributes, life.Made.Broker = lifecycle.Attributes{ServiceID: service, PlanID: plan, SpaceGUID: "s"}, testkit.Identity
+	enclosed := kept(key, "2", now)
+	enclosed.Kept.Name = "enclosed"
+	changes := []ledger.Change{ledger.Put(life), ledger.Put(enclosed), ledger.PutReport(ledger.Report{Started: now}, "1")}
+	expect.OK(t, s.ledger.Commit(t.Context(), changes...))
+	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
+		"REPORT#a": ledger.ReaperPartition, "INVENTORY": ledger.ReaperPartition} {
+		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
+		if partition != ledger.ReaperPartition {
+			r.Due = now
+		}
+		expect.OK(t, s.store.Commit(t.Context(), store.Put(r)))
+	}
+	kepts, next, err := s.console.Retained(t.Context(), operator.Query{})
+	if len(kepts) != 1 || kepts[0].Life != "1" || kepts[0].PlatformName != "korifi" || next != "" ||
+		len(operator.Faults(err)) != 2 {
+		t.Errorf("retained: %+v %q %v", kepts, next, err)
+	}
+	orphans, next, err := s.console.Quarantined(t.Context(), operator.Query{})
+	if len(orphans) != 1 || orphans[0].PlatformName != "korifi" || next != "" || len(operator.Faults(err)) != 2 {
+		t.Errorf("in quarantine: %+v %q %v", orphans, next, err)
+	}
+	if r, err := s.console.Report(t.Context()); len(r.Reports) != 1 || len(operator.Faults(err)) != 2 {
+		t.Errorf("reports: %+v %v", r, err)
+	}
+
+	// Whether a damaged record is of a thing of the same name, nobody can tell.
+	for name, found := range map[string]bool{"enclosed": false, "demo/enclosed": true, "other": false} {
+		if _, err := s.console.Release(t.Context(), name); (err == nil) != found || refused(err) {
+			t.Errorf("release of %q: %v", name, err)
+		}
+	}
+	for id, found := range map[string]bool{"i": false, life.Handle(): true} {
+		if _, err := s.console.Undelete(t.Context(), operator.Undeletion{ID: id, Platform: "korifi"}); (err == nil) != found ||
+			refused(err) {
+			t.Errorf("undelete of %q: %v", id, err)
+		}
+	}
+	if row, err := s.console.Owner(t.Context(), kepts[0].Made[0]); err != nil || row.Life != "1" {
+		t.Errorf("whose: %+v %v", row, err)
+	}
+}
+
+// A rebuild names the quarantines that it cannot read, and comes to its end.
+func TestARebuildGoesAroundADamagedQuarantine(t *testing.T) {
+	s, name, _ := enclosed(t)
+	r := store.Record{Key: store.Key{Partition: "I#p#a", Sort: "FORMER#a#"}, Writer: "w", Schema: 1, Due: s.clock,
+		Body: []byte("no JSON")}
+	expect.OK(t, s.store.Commit(t.Context(), store.Put(r)))
+	found, err := s.console.Rebuild(t.Context())
+	if err != nil || !slices.Equal(found.Released, []string{name}) || len(found.Unknown) != 1 {
+		t.Errorf("%+v %v", found, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestFileIsThereWholeOrNotAtAll(t *testing.T) {
@@ -23,12 +24,10 @@ func TestFileIsThereWholeOrNotAtAll(t *testing.T) {
 	if left, _ := os.ReadDir(dir); !errors.Is(err, broken) || len(left) > 0 {
 		t.Fatalf("a backup that broke: %v, and %v is there", err, left)
 	}
-	if err := backup.File(path, func(w io.Writer) error {
+	expect.OK(t, backup.File(path, func(w io.Writer) error {
 		_, err := io.WriteString(w, "whole")
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v; want it to be its owner's alone", info.Mode(), err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The embedded broker's clock never goes back, whatever becomes of the machine's.
@@ -26,16 +27,10 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 		{"nothing passes", 0, 0, 8*time.Hour + 3*time.Second},
 	} {
 		wall, passed = wall.Add(tc.wall), passed+tc.later
-		if got := c.Now().Sub(start); got != tc.want {
-			t.Errorf("%s: %v, want %v", tc.what, got, tc.want)
-		}
+		expect.Same(t, tc.want, c.Now().Sub(start), "%s", tc.what)
 	}
-	if behind := c.notBefore(wall.Add(-time.Second)); behind != 0 {
-		t.Errorf("it is %v behind what was recorded before", behind)
-	}
-	if behind := c.notBefore(wall.Add(time.Hour)); behind != time.Hour {
-		t.Errorf("it is %v behind, want an hour", behind)
-	}
+	expect.Same(t, 0, c.notBefore(wall.Add(-time.Second)), "how far it is behind what was recorded before")
+	expect.Same(t, time.Hour, c.notBefore(wall.Add(time.Hour)), "how far it is behind")
 	passed += time.Minute
 	if want := wall.Add(time.Hour + time.Minute); !c.Now().Equal(want) {
 		t.Errorf("after a restart with a clock that was set back: %v, want %v", c.Now(), want)
@@ -47,17 +42,13 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 func TestTheFolderKeepsTheHighestTime(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Open(dir, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	ahead := now().Add(time.Hour)
 	f.clock.wall = func() time.Time { return ahead }
 	err = f.Records.Commit(t.Context(),
 		store.Put(store.Record{Key: store.Key{Partition: "p", Sort: "s"}, Writer: "w", Schema: 1, Body: []byte("{}")}))
 	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if f, err = Open(dir, inputs); err != nil {
 		t.Fatal(err)
 	}

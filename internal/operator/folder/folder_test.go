@@ -23,6 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -37,9 +38,7 @@ func filled(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	f, err := Open(dir, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	for _, id := range []string{"one", "two"} {
 		record(t, f, f.Vault, id)
@@ -53,9 +52,7 @@ func record(t *testing.T, f *Folder, v vault.Vault, id string) {
 	at := time.Now().UTC()
 	seal := func(key lifecycle.Key, m vault.Member) lifecycle.Sealed {
 		sealed, err := v.Seal(t.Context(), vault.Label{Key: key, Member: m}, []byte(`{"pin":"4831"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return sealed
 	}
 	start := lifecycle.Start{ID: newID(), Now: at, Received: at, Timeout: time.Hour}
@@ -63,24 +60,16 @@ func record(t *testing.T, f *Folder, v vault.Vault, id string) {
 	i, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
 		lifecycle.Record{Provider: "demo",
 			Attributes: lifecycle.Attributes{PlanID: "plan", Parameters: seal(key, vault.Parameters)}})
-	if err == nil {
-		i, err = i.Succeed(at, nil)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	i, err = i.Succeed(at, nil)
+	expect.OK(t, err)
 	key.Binding = "b"
 	b, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
 		lifecycle.Record{BindingOnly: lifecycle.BindingOnly{Secret: seal(key, vault.Secret)}})
-	if err == nil {
-		b, err = b.Succeed(at, seal(key, vault.Grant))
-	}
-	if err == nil {
-		err = ledger.New(f.Records, newID).Commit(t.Context(), ledger.Put(i), ledger.Put(b))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	b, err = b.Succeed(at, seal(key, vault.Grant))
+	expect.OK(t, err)
+	expect.OK(t, ledger.New(f.Records, newID).Commit(t.Context(), ledger.Put(i), ledger.Put(b)))
 }
 
 // flip changes one bit of the folder's key.
@@ -92,9 +81,7 @@ func flip(t *testing.T, dir string) {
 		key[7] ^= 4
 		err = os.WriteFile(path, key, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 }
 
 // opens requires that the folder opens and all that is sealed in it, and gives
@@ -102,9 +89,7 @@ func flip(t *testing.T, dir string) {
 func opens(t *testing.T, dir string) int {
 	t.Helper()
 	f, err := Open(dir, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	sealed, opened, err := f.sealed(t.Context())
 	if err != nil || sealed != opened {
@@ -134,9 +119,7 @@ func refused(t *testing.T, dir string, says ...string) {
 			t.Errorf("it does not say %q: %v", want, err)
 		}
 	}
-	if after := contents(t, dir); after != before {
-		t.Errorf("the folder was changed:\n%s\n%s", before, after)
-	}
+	expect.Same(t, before, contents(t, dir), "the folder")
 }
 
 // contents are a folder's files.
@@ -152,9 +135,7 @@ func contents(t *testing.T, dir string) string {
 		err = errors.Join(err, readErr)
 		all[e.Name()] = string(raw)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return fmt.Sprintf("%q", all)
 }
 
@@ -162,14 +143,10 @@ func contents(t *testing.T, dir string) string {
 func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 	t.Helper()
 	f, err := Rebuild(dir, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer f.Close()
 	found, err := operator.Rebuild.Ask(t.Context(), consoleOf(f).Call, operator.None{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return found
 }
 
@@ -177,11 +154,9 @@ func rebuilt(t *testing.T, dir string) operator.Rebuilt {
 // nothing.
 func consoleOf(f *Folder) *operator.Console {
 	offered := testkit.Demo()
-	return operator.New(operator.Options{
-		Records: ledger.New(f.Records, newID), Catalog: offered.Plan, ServiceOf: offered.ServiceOf, Vault: f.Vault,
-		Whose: f.Whose(), Now: f.Now, NewID: newID, OperationTimeout: time.Hour, Damaged: f.Damaged, Rebuilt: f.Rebuilt,
-		Lost: func(string) {},
-	})
+	return operator.New(operator.Options{Records: ledger.New(f.Records, newID), Catalog: offered.Plan,
+		ServiceOf: offered.ServiceOf, Vault: f.Vault, Whose: f.Whose(), Now: f.Now, NewID: newID,
+		OperationTimeout: time.Hour, Damaged: f.Damaged, Rebuilt: f.Rebuilt, Lost: func(string) {}})
 }
 
 // A folder does not open with a key that is not its own; with its own again it does,
@@ -191,9 +166,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	flip(t, dir)
 	refused(t, dir)
 	flip(t, dir)
-	if n := opens(t, dir); n != 6 {
-		t.Errorf("%d sealed values are left of 6", n)
-	}
+	expect.Same(t, 6, opens(t, dir), "sealed values that open")
 }
 
 // A folder that a version before the first release wrote is refused with one sentence,
@@ -201,9 +174,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 func TestAnOldFolderIsRefused(t *testing.T) {
 	dir := filled(t)
 	old := `{"format": 1, "identity": "of its records", "broker": "b", "check": "AAAA"}`
-	if err := os.WriteFile(filepath.Join(dir, fileMarker), []byte(old), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, fileMarker), []byte(old), 0o600))
 	before := contents(t, dir)
 	opened := func(open func(string, Options) (*Folder, error)) error { _, err := open(dir, inputs); return err }
 	check := func() error { _, err := Check(t.Context(), dir); return err }
@@ -218,26 +189,18 @@ func TestAnOldFolderIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if after := contents(t, dir); after != before {
-		t.Errorf("the folder was changed:\n%s\n%s", before, after)
-	}
+	expect.Same(t, before, contents(t, dir), "the folder")
 }
 
 // otherCheck puts another key's check value into the folder's marker.
 func otherCheck(t *testing.T, dir string) {
 	t.Helper()
 	other, err := markerOf(filled(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	mark, err := markerOf(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	mark.Check = other.Check
-	if err := writeJSON(filepath.Join(dir, fileMarker), mark); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, writeJSON(filepath.Join(dir, fileMarker), mark))
 }
 
 // Where the check value alone is another's, a rebuild keeps the key and all that it
@@ -245,13 +208,9 @@ func otherCheck(t *testing.T, dir string) {
 func TestAnotherCheckValue(t *testing.T) {
 	dir := filled(t)
 	f, err := Open(dir, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	other, err := vault.NewLocal(make([]byte, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	record(t, f, other, "three")
 	f.Close()
 	otherCheck(t, dir)
@@ -260,28 +219,20 @@ func TestAnotherCheckValue(t *testing.T) {
 	if len(found.Parameters) != 1 || len(found.Rotate) != 1 || found.Rotate[0] != "three/b" {
 		t.Errorf("%+v", found)
 	}
-	if n := opens(t, dir); n != 6 {
-		t.Errorf("%d sealed values are left of 6", n)
-	}
+	expect.Same(t, 6, opens(t, dir), "sealed values that open")
 }
 
 // A key that cannot be read now is not lost: no rebuild replaces it.
 func TestAKeyThatCannotBeRead(t *testing.T) {
 	dir := filled(t)
 	key := filepath.Join(dir, fileKey)
-	if err := errors.Join(os.Rename(key, key+".kept"), os.Mkdir(key, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Rename(key, key+".kept"), os.Mkdir(key, 0o700)))
 	refused(t, dir)
 	if _, err := Rebuild(dir, inputs); err == nil {
 		t.Error("a rebuild goes on without the key")
 	}
-	if err := errors.Join(os.Remove(key), os.Rename(key+".kept", key)); err != nil {
-		t.Fatal(err)
-	}
-	if n := opens(t, dir); n != 6 {
-		t.Errorf("%d sealed values are left of 6", n)
-	}
+	expect.OK(t, errors.Join(os.Remove(key), os.Rename(key+".kept", key)))
+	expect.Same(t, 6, opens(t, dir), "sealed values that open")
 }
 
 // Where the sealed values cannot be counted, the key is not blamed: no message tells the operator
@@ -289,15 +240,11 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 func TestAnotherFaultIsNotTheKeys(t *testing.T) {
 	dir := filled(t)
 	f, err := Open(dir, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	key := store.Key{Partition: "damaged", Sort: "INSTANCE"}
 	err = f.Records.Commit(t.Context(), store.Put(store.Record{Key: key, Writer: "w", Schema: 1, Body: []byte("no JSON")}))
 	f.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	otherCheck(t, dir)
 	if f, err = Rebuild(dir, inputs); err == nil {
 		f.Close()
@@ -327,9 +274,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 	part := func(do func(f *Folder) error) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			f := inputs.folder(dir)
-			if err := do(f); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, do(f))
 		}
 	}
 	deaths := map[string]func(t *testing.T, dir string){
@@ -340,18 +285,14 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 		}),
 		"Opened": func(t *testing.T, dir string) {
 			f, err := Rebuild(dir, inputs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			f.Close()
 		},
 	}
 	for n, name := range []string{"NoCommit", "OneCommit", "TwoCommits", "ThreeCommits", "AllCommits", "NoCheckValue"} {
 		deaths[name] = func(t *testing.T, dir string) {
 			f, err := Rebuild(dir, inputs)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer f.Close()
 			dies := consoleOf(f)
 			dies.Records = ledger.New(&dying{f.Records, n}, newID)
@@ -368,9 +309,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 			die(t, dir)
 			refused(t, dir)
 			rebuilt(t, dir)
-			if n := opens(t, dir); n != 0 {
-				t.Errorf("%d sealed values are left", n)
-			}
+			expect.Same(t, 0, opens(t, dir), "sealed values that open")
 			aside, err := filepath.Glob(filepath.Join(dir, fileKey+".lost-*"))
 			if err != nil || len(aside) == 0 {
 				t.Errorf("the former key was not set aside: %v", err)
@@ -384,9 +323,7 @@ func TestTheBrokersIdentity(t *testing.T) {
 	identity := func(dir string, anew bool) string {
 		t.Helper()
 		f, err := open(dir, anew, inputs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer f.Close()
 		if kept, _, err := readMarker(dir); err != nil ||
 			kept.Broker != f.mark.Broker || kept.Broker == "" {
@@ -399,16 +336,10 @@ func TestTheBrokersIdentity(t *testing.T) {
 	if other := identity(filled(t), false); other == was {
 		t.Error("two brokers have one identity")
 	}
-	if again := identity(dir, false); again != was {
-		t.Errorf("at the next start it is %q, not %q", again, was)
-	}
+	expect.Same(t, was, identity(dir, false), "the identity at the next start")
 	for _, lost := range []string{fileRecords, fileKey} {
-		if err := os.Remove(filepath.Join(dir, lost)); err != nil {
-			t.Fatal(err)
-		}
-		if again := identity(dir, true); again != was {
-			t.Errorf("without %s it is %q, not %q", lost, again, was)
-		}
+		expect.OK(t, os.Remove(filepath.Join(dir, lost)))
+		expect.Same(t, was, identity(dir, true), "the identity without %s", lost)
 	}
 }
 
@@ -417,22 +348,16 @@ func TestARebuildFindsDamagedRecords(t *testing.T) {
 	dir := filled(t)
 	path := filepath.Join(dir, fileRecords)
 	raw, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	damagedRaw := strings.ReplaceAll(string(raw), `"state":"ready"`, `"state":"reedy"`)
-	if err := os.WriteFile(path, []byte(damagedRaw), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(damagedRaw), 0o600))
 	f, err := Open(dir, inputs)
 	if err != nil {
 		t.Fatalf("opening reads all: %v", err)
 	}
 	f.Close()
 	f, err = Rebuild(dir, inputs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f.Close()
 	if aside, _ := filepath.Glob(path + ".lost-*"); len(aside) != 1 {
 		t.Errorf("the damaged records are not set aside: %v", aside)
@@ -449,16 +374,11 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 			if err != nil || !strings.Contains(string(raw), `"format": 1`) {
 				t.Fatalf("no format: %v", err)
 			}
-			if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), `"format": 1`, `"format": 9`)),
-				0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(raw), `"format": 1`, `"format": 9`)), 0o600))
 		},
 		"Records": func(t *testing.T, dir string) {
 			db, err := bbolt.Open(filepath.Join(dir, fileRecords), 0o600, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			about := []byte("about")
 			err = db.Update(func(tx *bbolt.Tx) error {
 				value := bytes.Clone(tx.Bucket(about).Get(about)) // its checksum, and its format
@@ -469,9 +389,7 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 				}
 				return tx.Bucket(about).Put(about, value)
 			})
-			if err := errors.Join(err, db.Close()); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, errors.Join(err, db.Close()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -489,9 +407,7 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 				!strings.Contains(err.Error(), "was written by a newer version") {
 				t.Errorf("checking it: %v", err)
 			}
-			if after := contents(t, dir); after != before {
-				t.Errorf("the folder was changed:\n%s\n%s", before, after)
-			}
+			expect.Same(t, before, contents(t, dir), "the folder")
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A child that is being started holds each file of its parent until it runs its program: a folder that was
@@ -14,13 +16,9 @@ import (
 func TestALockEndsBeforeAChildBegins(t *testing.T) {
 	path := filepath.Join(t.TempDir(), fileLock)
 	held, err := lockFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	child, err := syscall.Dup(int(held.Fd()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer func() { _ = syscall.Close(child) }()
 	if _, err := lockFile(path); err == nil {
 		t.Fatal("two have the lock at once")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The broker, which runs as another user, can read the files that root's commands write: of a
@@ -28,9 +29,7 @@ func TestWhatRootWritesBelongsToTheFoldersOwner(t *testing.T) {
 			}
 			return do(path)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 	logins := Logins{dir}
 	first := platforms.Registry{Platforms: []platforms.Platform{{ID: platforms.Default, Name: platforms.Default,
@@ -44,14 +43,10 @@ func TestWhatRootWritesBelongsToTheFoldersOwner(t *testing.T) {
 	err := logins.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		return r.Rotate(platforms.Default, platforms.NewPassword(), now(), 0)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	opens(t, dir)
 	for _, lost := range []string{fileKey, fileRecords} {
-		if err := os.Remove(filepath.Join(dir, lost)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Remove(filepath.Join(dir, lost)))
 		rebuilt(t, dir)
 	}
 	each(func(path string) error {

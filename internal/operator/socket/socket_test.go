@@ -12,20 +12,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/operator/socket"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // listening answers calls and backups with these until the test ends.
 func listening(t *testing.T, link operator.Link, save socket.Save) (path string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "socket") // t.TempDir may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	path = filepath.Join(dir, "s")
 	s := socket.Listen(path, link, save, slog.New(slog.DiscardHandler))
 	if s == nil {
@@ -33,9 +30,7 @@ func listening(t *testing.T, link operator.Link, save socket.Save) (path string)
 	}
 	t.Cleanup(func() {
 		s.Close()
-		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("the socket is left: %v", err)
-		}
+		expect.Fails(t, os.ErrNotExist, expect.Err(os.Lstat(path)), "the socket is left")
 		_ = os.RemoveAll(dir)
 	})
 	return path
@@ -79,12 +74,8 @@ func TestOutcomesPass(t *testing.T) {
 			for _, fault := range operator.Faults(err) {
 				got = append(got, fault.Error())
 			}
-			if d := cmp.Diff(tc.want, got); d != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, d)
-			}
-			if refused := errors.As(err, new(*operator.Refusal)); refused != tc.refuse {
-				t.Errorf("%s: refused %v", tc.reason, refused)
-			}
+			expect.Same(t, tc.want, got, "%s", tc.reason)
+			expect.Same(t, tc.refuse, errors.As(err, new(*operator.Refusal)), "%s: refused", tc.reason)
 		})
 	}
 }
