@@ -3,7 +3,6 @@ package inprocess_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/workflowtest"
 	"github.com/longshore/longshore/internal/work/inprocess"
 )
@@ -56,14 +56,10 @@ func TestClose(t *testing.T) {
 		<-ctx.Done()
 		panic("ends this inquiry, and not the process")
 	}})
-	if err := e.Resume([]workflow.Ref{ref("A")}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Resume([]workflow.Ref{ref("A")}))
 	<-inStep
 	for range 10 { // more than run at once
-		if err := e.Inquire(context.Background(), workflow.Inquiry{}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, e.Inquire(context.Background(), workflow.Inquiry{}))
 	}
 	closed := make(chan struct{})
 	go func() {
@@ -77,21 +73,11 @@ func TestClose(t *testing.T) {
 	}
 	close(leave)
 	<-closed // the hour's pause was given up
-	if steps.Load() != 1 {
-		t.Errorf("%d steps", steps.Load())
-	}
-	if err := e.Inquire(context.Background(), workflow.Inquiry{}); !errors.Is(err, inprocess.ErrClosed) {
-		t.Errorf("asked after the end: %v", err)
-	}
-	if err := e.Start(context.Background(), ref("B")); !errors.Is(err, inprocess.ErrClosed) {
-		t.Errorf("started after the end: %v", err)
-	}
-	if err := e.Finish(context.Background(), ref("B")); !errors.Is(err, inprocess.ErrClosed) {
-		t.Errorf("finished after the end: %v", err)
-	}
-	if err := e.Resume([]workflow.Ref{ref("B")}); !errors.Is(err, inprocess.ErrClosed) {
-		t.Errorf("resumed after the end: %v", err)
-	}
+	expect.Same(t, 1, steps.Load(), "steps")
+	expect.Fails(t, inprocess.ErrClosed, e.Inquire(context.Background(), workflow.Inquiry{}), "asked after the end")
+	expect.Fails(t, inprocess.ErrClosed, e.Start(context.Background(), ref("B")), "started after the end")
+	expect.Fails(t, inprocess.ErrClosed, e.Finish(context.Background(), ref("B")), "finished after the end")
+	expect.Fails(t, inprocess.ErrClosed, e.Resume([]workflow.Ref{ref("B")}), "resumed after the end")
 }
 
 // A pause that ends while the engine is closed is followed by no step, and Close waits until it is known.
@@ -109,14 +95,10 @@ func TestCloseAtTheEndOfAPause(t *testing.T) {
 		close(paused)
 		return func() bool { close(end); return false }
 	}})
-	if err := e.Start(context.Background(), ref("A")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Start(context.Background(), ref("A")))
 	<-paused
 	e.Close()
-	if steps.Load() != 1 {
-		t.Errorf("%d steps", steps.Load())
-	}
+	expect.Same(t, 1, steps.Load(), "steps")
 }
 
 // Executions that pause have no goroutines.
@@ -133,9 +115,7 @@ func TestPausesAreNoGoroutines(t *testing.T) {
 	for n := range many {
 		r := ref("A")
 		r.Attempt = n
-		if err := e.Start(context.Background(), r); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, e.Start(context.Background(), r))
 	}
 	stepped.Wait()
 	for began := time.Now(); runtime.NumGoroutine() > before+many/2; runtime.Gosched() { // they end after their steps
@@ -153,9 +133,7 @@ func TestPausesAreReal(t *testing.T) {
 		return workflow.Outcome{Wait: 20 * time.Millisecond, Settled: steps.Add(1) == 2}, nil
 	}, inprocess.Options{})
 	defer e.Close()
-	if err := e.Finish(context.Background(), ref("A")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Finish(context.Background(), ref("A")))
 	if took := time.Since(began); took < 20*time.Millisecond {
 		t.Errorf("two steps came within %v", took)
 	}
@@ -166,12 +144,8 @@ func TestAPanicsValueIsNotLogged(t *testing.T) {
 	var log bytes.Buffer
 	e := inprocess.New(func(context.Context, workflow.Ref) (workflow.Outcome, error) { panic("canary-52aa") },
 		inprocess.Options{Log: slog.New(slog.NewJSONHandler(&log, nil))})
-	if err := e.Start(context.Background(), ref("A")); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Finish(context.Background(), ref("A")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.Start(context.Background(), ref("A")))
+	expect.OK(t, e.Finish(context.Background(), ref("A")))
 	e.Close()
 	if strings.Contains(log.String(), "canary-52aa") || !strings.Contains(log.String(), "engine_test.go") {
 		t.Errorf("log: %s", log.String())

@@ -1,14 +1,17 @@
 package reaper_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/longshore/longshore/internal/base/metrics"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -17,6 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/work/reaper"
 )
 
@@ -55,9 +59,7 @@ func (m *metered) Commit(ctx context.Context, changes ...store.Change) error {
 // instances.
 func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 	records, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = records.Close() })
 	m := &metered{Store: records}
 	s := &scene{T: t, now: epoch}
@@ -65,9 +67,7 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 
 	sweep := func() (calls, read int) {
 		m.calls, m.records = 0, 0
-		if _, err := s.reaper(started).Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, expect.Err(s.reaper(started).Sweep(t.Context())))
 		return m.calls, m.records
 	}
 	// Three operations that nothing drives, and then as many ready instances
@@ -86,17 +86,12 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 			start := lifecycle.Start{ID: fmt.Sprintf("operation-%012d", i), Now: epoch, Received: epoch, Timeout: time.Hour}
 			instance, _, err := lifecycle.Record{Key: key}.BeginCreate(start,
 				lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: "s", PlanID: "p"}})
-			if err == nil {
-				instance, err = instance.Succeed(epoch, nil)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
+			instance, err = instance.Succeed(epoch, nil)
+			expect.OK(t, err)
 			changes = append(changes, ledger.Put(instance))
 		}
-		if err := s.records.Commit(t.Context(), changes...); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.records.Commit(t.Context(), changes...))
 	}
 	s.now = s.now.Add(time.Hour)
 	manyCalls, manyRead := sweep()
@@ -145,9 +140,7 @@ func TestSweepsThatAreCutOffComeToEverything(t *testing.T) {
 		}
 		cancel()
 	}
-	if len(driven) != stuck {
-		t.Errorf("of %d operations, %d were ever driven again", stuck, len(driven))
-	}
+	expect.Same(t, stuck, len(driven), "operations that were ever driven again")
 }
 
 // Expired records that wait for the table's own expiry cost a sweep nothing.
@@ -157,17 +150,13 @@ func TestASweepDoesNotSeeWhatTheTableDrops(t *testing.T) {
 	for n := range 30 {
 		key := lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}
 		tombstone, err := lifecycle.Record{Key: key}.Entomb(epoch, epoch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		past := lifecycle.PastOperation{Key: key, Operation: lifecycle.Operation{ID: s.id()}, Expires: epoch.Add(lifecycle.Retention)}
 		changes = append(changes, ledger.Put(tombstone), ledger.PutPast(&past),
 			ledger.Put(ledger.Sighting{Provider: "demo", Name: fmt.Sprint(n), First: epoch}))
 	}
 	changes = append(changes, ledger.PutReport(ledger.Report{Started: epoch, Ended: epoch}, "report"))
-	if err := s.records.Ledger.Commit(t.Context(), changes...); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.records.Ledger.Commit(t.Context(), changes...))
 	s.overdue("stuck")
 	s.now = epoch.AddDate(1, 0, 0)
 	if report, err := s.reaper(started).Sweep(t.Context()); err != nil || report.Overdue != 1 || report.Dropped != 0 {
@@ -181,5 +170,28 @@ func TestASweepDoesNotSeeWhatTheTableDrops(t *testing.T) {
 	t.Logf("beside 91 expired records: %d calls, %d records read", m.calls, m.records)
 	if m.calls != dynamo.Shards || m.records != 0 {
 		t.Errorf("a sweep made %d calls and read %d records, want a listing of each of %d shards", m.calls, m.records, dynamo.Shards)
+	}
+}
+
+// A sweep counts the cases that alarms ring for, with no dimension beside the stack, and nothing
+// if it found nothing or did nothing.
+func TestSweepsAreCounted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		report reaper.Report
+		want   string
+	}{
+		"Nothing":   {reaper.Report{}, ""},
+		"Busy":      {reaper.Report{Busy: true, Unreached: true}, ""},
+		"Halted":    {reaper.Report{Halted: true}, `"Halted":1`},
+		"Unreached": {reaper.Report{Unreached: true}, `"Trouble":1`},
+		"PastDue":   {reaper.Report{Swept: ledger.Swept{Redriven: 1, Overdue: 2}}, `"PastDue":3`},
+	} {
+		var out bytes.Buffer
+		tc.report.Count(metrics.New("s", &out, time.Now))
+		line, _, _ := strings.Cut(out.String(), "\n")
+		if tc.want == "" && line != "" || !strings.Contains(line, tc.want) || line != "" &&
+			!strings.Contains(line, `"Dimensions":[["Stack"]]`) {
+			t.Errorf("%s: %q, want %q", name, line, tc.want)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/work/reaper"
 )
 
@@ -68,9 +69,7 @@ func (s *stock) run(ctx context.Context) reaper.Report {
 	})
 	r.Inventory = &s.options
 	report, err := r.Sweep(ctx)
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s, err)
 	return report
 }
 
@@ -86,9 +85,7 @@ func (s *stock) pass() ledger.Counted {
 func (s *stock) last() ledger.Counted {
 	s.Helper()
 	reports, err := s.records.Reports(s.Context(), time.Time{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s, err)
 	for _, r := range slices.Backward(reports) {
 		if r.Counted != nil {
 			return *r.Counted
@@ -121,31 +118,12 @@ func (s *stock) recorded(id string, deleted bool) lifecycle.Thing {
 			i, err = i.Succeed(s.now, nil)
 		}
 	}
-	if err == nil {
-		err = s.records.Commit(s.Context(), ledger.Put(i))
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s, err)
+	expect.OK(s, s.records.Commit(s.Context(), ledger.Put(i)))
 	return lifecycle.Thing{Name: "thing-" + id, Broker: ours.Broker, Key: key, Incarnation: i.Incarnation, Created: s.now}
 }
 
-func (s *stock) state(id string) lifecycle.Record {
-	s.Helper()
-	key := thing(id, s.now).Key
-	if key.IsBinding() {
-		b, err := s.records.Record(s.Context(), key, s.now)
-		if err != nil {
-			s.Fatal(err)
-		}
-		return b
-	}
-	i, err := s.records.Record(s.Context(), key, s.now)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return i
-}
+func (s *stock) state(id string) lifecycle.Record { return s.record(thing(id, s.now).Key) }
 
 // known is a stock whose table says whose it is.
 func known(t *testing.T) *stock {
@@ -156,34 +134,15 @@ func known(t *testing.T) *stock {
 
 // former is the record that deals with a thing of a former life.
 func (s *stock) former(t lifecycle.Thing) lifecycle.Record {
-	s.Helper()
-	r, err := s.records.Record(s.Context(), t.Key.Former(t.Incarnation), s.now)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return r
-}
-
-func (s *stock) put(r lifecycle.Record) {
-	s.Helper()
-	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r)); err != nil {
-		s.Fatal(err)
-	}
+	return s.record(t.Key.Former(t.Incarnation))
 }
 
 // entombed says that a platform has asked for the deletion of what has the id.
 func (s *stock) entombed(id string) {
 	s.Helper()
-	r, err := s.records.Record(s.Context(), thing(id, s.now).Key, s.now)
-	if err == nil {
-		r, err = r.Entomb(s.now, s.now)
-	}
-	if err == nil {
-		err = s.records.Ledger.Commit(s.Context(), ledger.Put(r))
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	r, err := s.record(thing(id, s.now).Key).Entomb(s.now, s.now)
+	expect.OK(s, err)
+	s.commit(ledger.Put(r))
 }
 
 func TestAnExplainedOrphanIsDeletedAtTheSecondSight(t *testing.T) {
@@ -225,14 +184,9 @@ func TestALateOrphanIsDeleted(t *testing.T) {
 	if c := s.pass(); c.Owned != 1 {
 		t.Errorf("a late look will deal with it: %+v", c)
 	}
-	i, err := s.records.Record(t.Context(), s.things[0].Key, s.now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	i := s.record(s.things[0].Key)
 	i = i.LookedLate(s.now, true)
-	if err := s.records.Commit(t.Context(), ledger.Put(i)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.records.Commit(t.Context(), ledger.Put(i)))
 	s.pass()
 	c := s.pass()
 	if len(c.Deleted) != 1 || s.former(s.things[0]).State != lifecycle.Deleting || s.state("i").State != lifecycle.Deleted {
@@ -247,8 +201,11 @@ func TestAThingOfAFormerLife(t *testing.T) {
 		aside func(s *stock, was lifecycle.Record)
 		want  ledger.Counted
 	}{
-		"LooksLate": {func(s *stock, was lifecycle.Record) { s.put(*was.SetAside(s.now)) }, ledger.Counted{Things: 1, Owned: 1}},
-		"Looked": {func(s *stock, was lifecycle.Record) { s.put(was.SetAside(s.now).LookedLate(s.now, true)) },
+		"LooksLate": {func(s *stock, was lifecycle.Record) { s.commit(ledger.Put(*was.SetAside(s.now))) },
+			ledger.Counted{Things: 1, Owned: 1}},
+		"Looked": {func(s *stock, was lifecycle.Record) {
+			s.commit(ledger.Put(was.SetAside(s.now).LookedLate(s.now, true)))
+		},
 			ledger.Counted{Things: 1, Deleted: []string{"thing-i"}}},
 		"NoRecord": {func(*stock, lifecycle.Record) {}, ledger.Counted{Things: 1, Quarantined: []string{"thing-i"}}},
 	} {
@@ -260,17 +217,12 @@ func TestAThingOfAFormerLife(t *testing.T) {
 			tc.aside(s, was)
 			start := lifecycle.Start{ID: "next", Now: s.now, Received: s.now, Timeout: 365 * 24 * time.Hour}
 			next, _, err := was.BeginCreate(start, was)
-			if err == nil {
-				next, err = next.Succeed(s.now, nil)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.put(next)
+			expect.OK(t, err)
+			next, err = next.Succeed(s.now, nil)
+			expect.OK(t, err)
+			s.commit(ledger.Put(next))
 			s.pass()
-			if got := s.pass(); fmt.Sprint(got) != fmt.Sprint(tc.want) {
-				t.Errorf("%+v, want %+v", got, tc.want)
-			}
+			expect.Same(t, fmt.Sprint(tc.want), fmt.Sprint(s.pass()), "what it counted")
 			if is := s.state("i"); is.State != lifecycle.Ready || is.Incarnation != "next" {
 				t.Errorf("what has the id now is %+v", is)
 			}
@@ -304,9 +256,7 @@ func TestWhatIsNoOrphan(t *testing.T) {
 			s.things = tc.things(s)
 			for range 4 {
 				got := s.pass()
-				if fmt.Sprint(got) != fmt.Sprint(tc.want) {
-					t.Errorf("%s: %+v, want %+v", tc.reason, got, tc.want)
-				}
+				expect.Same(t, fmt.Sprint(tc.want), fmt.Sprint(got), "%s", tc.reason)
 			}
 		})
 	}
@@ -363,9 +313,7 @@ func TestADaysOrphansAreLimited(t *testing.T) {
 			if r := s.run(t.Context()); !r.Halted || s.listed != listed || len(s.started) > 2*tc.want {
 				t.Errorf("it goes on by itself: %+v", r)
 			}
-			if err := reaper.Resume(t.Context(), s.records, ours, s.now); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, reaper.Resume(t.Context(), s.records, ours, s.now))
 			s.started = nil
 			if s.run(t.Context()); s.last().Things == 0 {
 				t.Error("it does not go on when it is told to")
@@ -428,9 +376,7 @@ func TestTheRightTable(t *testing.T) {
 			if len(s.started) != 0 || s.state("stray-000").State != lifecycle.Absent {
 				t.Error("something was begun")
 			}
-			if err := reaper.Resume(t.Context(), s.records, s.options.Whose, s.now); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, reaper.Resume(t.Context(), s.records, s.options.Whose, s.now))
 			if r := s.run(t.Context()); r.Halted && r.Quarantined == 0 {
 				t.Errorf("an operator's word does not count: %+v, %+v", r, s.last())
 			}
@@ -447,9 +393,7 @@ func TestANewTable(t *testing.T) {
 		t.Errorf("nobody knows yet whether all is in it: %+v %v", id, err)
 	}
 	s.things = s.things[:1]
-	if c := s.pass(); c.Halted != "" {
-		t.Errorf("%+v", c)
-	}
+	expect.Same(t, "", s.pass().Halted, "halted")
 	if id, err := s.records.Identity(t.Context()); err != nil || id.Deployment != ours.Deployment || id.Broker != ours.Broker {
 		t.Errorf("%+v %v", id, err)
 	}
@@ -525,9 +469,7 @@ func TestAQuarantineLosesToAPlatform(t *testing.T) {
 	if r := s.run(t.Context()); r.Quarantined != 0 || len(s.started) != 0 {
 		t.Errorf("%+v", r)
 	}
-	if c := s.state("stray-000"); c.State != lifecycle.Creating {
-		t.Errorf("the platform's instance is %q", c.State)
-	}
+	expect.Same(t, lifecycle.Creating, s.state("stray-000").State, "the platform's instance")
 }
 
 // A table that was restored to an earlier time knows nothing of what was made
@@ -557,9 +499,7 @@ func TestARestoredTable(t *testing.T) {
 			if !tc.halts {
 				return
 			}
-			if err := reaper.Resume(t.Context(), s.records, ours, s.now); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, reaper.Resume(t.Context(), s.records, ours, s.now))
 			if s.run(t.Context()); len(s.started) != 1 {
 				t.Errorf("an operator's word does not count: %+v", s.last())
 			}
@@ -601,17 +541,13 @@ func TestResumeBesideARun(t *testing.T) {
 	if c := s.pass(); c.Halted == "" {
 		t.Fatalf("%+v", c)
 	}
-	if err := reaper.Resume(t.Context(), &contended{s.records, 3}, ours, s.now); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, reaper.Resume(t.Context(), &contended{s.records, 3}, ours, s.now))
 	if r := s.run(t.Context()); r.Quarantined == 0 {
 		t.Errorf("it does not go on: %+v", r)
 	}
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if err := reaper.Resume(short, &contended{s.records, math.MaxInt}, ours, s.now); !errors.Is(err, ledger.ErrConflict) {
-		t.Errorf("error %v", err)
-	}
+	expect.Fails(t, ledger.ErrConflict, reaper.Resume(short, &contended{s.records, math.MaxInt}, ours, s.now), "the error")
 }
 
 // Another broker's things are nothing to this one, whatever their ids.

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/work/reaper"
 )
 
@@ -40,9 +41,8 @@ func (s *stock) quarantined() lifecycle.Record {
 func (s *stock) moved() {
 	s.Helper()
 	moved, err := s.quarantined().Succeed(s.now, nil)
-	if err := errors.Join(err, s.records.Ledger.Commit(s.Context(), ledger.Put(moved))); err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s, err)
+	s.commit(ledger.Put(moved))
 }
 
 // rest sweeps each hour for so long.
@@ -59,12 +59,8 @@ func updated(s *stock) {
 	s.Helper()
 	start := lifecycle.Start{ID: "update", Now: s.now, Timeout: 100 * 24 * time.Hour}
 	r, _, err := s.state("stray-000").BeginUpdate(start, lifecycle.Attributes{})
-	if err == nil {
-		err = s.records.Ledger.Commit(s.Context(), ledger.Put(r))
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s, err)
+	s.commit(ledger.Put(r))
 }
 
 // An unexplained orphan is in quarantine for two weeks before it is deleted.
@@ -96,12 +92,8 @@ func TestAQuarantineEndsBefore(t *testing.T) {
 			r, err = r.Succeed(s.now, nil)
 		}
 		r.Incarnation = incarnation
-		if err == nil {
-			err = s.records.Ledger.Commit(s.Context(), ledger.Put(r))
-		}
-		if err != nil {
-			s.Fatal(err)
-		}
+		expect.OK(s, err)
+		s.commit(ledger.Put(r))
 	}
 	for name, tc := range map[string]struct {
 		reason string
@@ -184,16 +176,12 @@ func TestAQuarantineWaitsForWhoMayDelete(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := enclosed(t)
-			if err := tc.not(s); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, tc.not(s))
 			s.rest(15 * 24 * time.Hour)
 			if q := s.quarantined(); q.State != lifecycle.Quarantined || s.state("stray-000").State != lifecycle.Absent {
 				t.Fatalf("%s: it is %q, and its record %q", tc.reason, q.State, s.state("stray-000").State)
 			}
-			if err := tc.may(s); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, tc.may(s))
 			if s.rest(2 * time.Hour); s.former(s.things[0]).State != lifecycle.Deleting {
 				t.Errorf("it is not deleted afterwards: %+v", s.quarantined())
 			}
@@ -218,9 +206,8 @@ func TestAQuarantineIsDrivenAgainAndReleased(t *testing.T) {
 		t.Errorf("a process that is started goes on with %v: %v", refs, err)
 	}
 	q, err := s.quarantined().BeginRelease(lifecycle.Start{ID: "release", Now: s.now})
-	if err := errors.Join(err, s.records.Ledger.Commit(t.Context(), ledger.Put(q))); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	s.commit(ledger.Put(q))
 	s.moved()
 	s.started = nil
 	s.rest(15 * 24 * time.Hour)
@@ -305,9 +292,7 @@ func (s *stock) keeps(was lifecycle.Thing, until time.Time) lifecycle.Key {
 	r := lifecycle.Record{Key: was.Key.Former(was.Incarnation), State: lifecycle.Quarantined,
 		Incarnation: was.Incarnation, Provider: "demo",
 		Kept: &lifecycle.Kept{Since: s.now, Until: until}, Due: until}
-	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r)); err != nil {
-		s.Fatal(err)
-	}
+	s.commit(ledger.Put(r))
 	return r.Key
 }
 
@@ -324,13 +309,8 @@ func TestWhatIsKept(t *testing.T) {
 			if again {
 				s.recorded("i", false)
 			} else {
-				r, err := s.records.Record(t.Context(), was.Key, s.now)
-				if err == nil {
-					err = s.records.Ledger.Commit(t.Context(), ledger.Put(r.LookedLate(s.now, true)))
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := s.record(was.Key)
+				s.commit(ledger.Put(r.LookedLate(s.now, true)))
 			}
 			for range 3 {
 				if c := s.pass(); c.Retained != 1 || len(c.Odd)+len(c.Deleted)+c.Sighted+c.Owned != 0 {
@@ -339,9 +319,8 @@ func TestWhatIsKept(t *testing.T) {
 			}
 			state, err := s.records.Inventory(t.Context())
 			state.Halt = &ledger.Halt{At: s.now, Reason: "the test"}
-			if err := errors.Join(err, s.records.Ledger.Commit(t.Context(), ledger.Put(state))); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
+			s.commit(ledger.Put(state))
 			s.rest(24 * time.Hour)
 			reports, err := s.records.Reports(t.Context(), time.Time{})
 			removed := 0
@@ -390,13 +369,8 @@ func TestWhatIsKeptAndHasLostItsRecord(t *testing.T) {
 			begun := s.now
 			was := s.recorded("i", true)
 			was.Created, was.KeptUntil, was.PlanID = s.now.Add(-24*time.Hour), begun.Add(tc.until), "plan"
-			r, err := s.records.Record(t.Context(), was.Key, s.now)
-			if err == nil {
-				err = s.records.Ledger.Commit(t.Context(), ledger.Put(r.LookedLate(s.now, true)))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.record(was.Key)
+			s.commit(ledger.Put(r.LookedLate(s.now, true)))
 			s.things = []lifecycle.Thing{was}
 			s.pass()
 			c := s.pass()
@@ -453,12 +427,8 @@ func TestAnOrphansDeletionCarriesWhatWasListed(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	q, err := s.former(unexplained).Succeed(s.now, nil)
-	if err == nil {
-		err = s.records.Ledger.Commit(t.Context(), ledger.Put(q))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	s.commit(ledger.Put(q))
 	s.rest(15 * 24 * time.Hour)
 	for _, id := range []lifecycle.Thing{explained, unexplained} {
 		if m := s.former(id).Made; m.Target != explained.Target || string(m.Found) != "\x01state" || m.Broker != ours.Broker {

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/work/reaper"
 )
@@ -64,25 +65,28 @@ func (s *scene) overdue(id string) lifecycle.Key {
 	s.Helper()
 	key := lifecycle.Key{Platform: "p", Instance: id}
 	start := lifecycle.Start{ID: s.id(), Now: s.now, Received: s.now, Timeout: 24 * time.Hour}
-	i, err := s.records.Record(s.Context(), key, s.now)
-	if err != nil {
-		s.Fatal(err)
-	}
-	i, _, err = i.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{}})
-	if err == nil {
-		err = s.records.Ledger.Commit(s.Context(), ledger.Put(i))
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	i := s.record(key)
+	i, _, err := i.BeginCreate(start, lifecycle.Record{Provider: "demo", Attributes: lifecycle.Attributes{}})
+	expect.OK(s, err)
+	s.commit(ledger.Put(i))
 	return key
 }
 
+func (s *scene) record(key lifecycle.Key) lifecycle.Record {
+	s.Helper()
+	r, err := s.records.Record(s.Context(), key, s.now)
+	expect.OK(s, err)
+	return r
+}
+
+func (s *scene) commit(changes ...ledger.Change) {
+	s.Helper()
+	expect.OK(s, s.records.Ledger.Commit(s.Context(), changes...))
+}
+
 func (s *scene) reaper(start func(context.Context, workflow.Ref) error) *reaper.Reaper {
-	return reaper.New(reaper.Options{
-		Records: s.records, Start: start, Now: func() time.Time { return s.now }, NewID: s.id,
-		OperationTimeout: 24 * time.Hour, Lease: lease, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	return reaper.New(reaper.Options{Records: s.records, Start: start, Now: func() time.Time { return s.now }, NewID: s.id,
+		OperationTimeout: 24 * time.Hour, Lease: lease, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 }
 
 func (s *scene) sweep(want reaper.Report, start func(context.Context, workflow.Ref) error) {
@@ -119,9 +123,7 @@ func TestALeaseOfADeadRunEnds(t *testing.T) {
 	s.overdue("a")
 	s.now = epoch.Add(time.Hour)
 	held := ledger.SweepLease{Holder: "dead", Until: s.now.Add(lease)}
-	if err := s.records.Commit(t.Context(), ledger.Put(held)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.records.Commit(t.Context(), ledger.Put(held)))
 	s.now = held.Until.Add(-time.Millisecond)
 	s.sweep(reaper.Report{Busy: true}, started)
 	s.now = held.Until
@@ -133,9 +135,7 @@ func TestAnEmptySweepWritesNothing(t *testing.T) {
 	s := newScene(t)
 	s.overdue("a") // not yet
 	s.sweep(reaper.Report{}, started)
-	if n := s.records.commits.Load(); n != 0 {
-		t.Errorf("%d commits", n)
-	}
+	expect.Same(t, 0, s.records.commits.Load(), "commits")
 }
 
 func TestWithoutALeaseNothingIsDone(t *testing.T) {

@@ -9,22 +9,18 @@ import (
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // uses has an instance be in a target of the demo.
 func (s *stock) uses(id, target string, deleted bool) lifecycle.TargetUse {
 	s.Helper()
 	key := s.recorded(id, deleted).Key
-	r, err := s.records.Record(s.Context(), key, s.now)
-	if err != nil {
-		s.Fatal(err)
-	}
+	r := s.record(key)
 	r.Provider, r.Made.Target = "demo", lifecycle.Target{Name: target}
 	r.LateLook = time.Time{} // of what was deleted: it was looked at once more
 	use := r.TargetUse(s.now)
-	if err := s.records.Ledger.Commit(s.Context(), ledger.Put(r), ledger.Put(use)); err != nil {
-		s.Fatal(err)
-	}
+	s.commit(ledger.Put(r), ledger.Put(use))
 	use.Version = 1
 	return use
 }
@@ -85,9 +81,7 @@ func TestAUseIsForgotten(t *testing.T) {
 	s := newStock(t)
 	there, gone := s.uses("there", "east", false), s.uses("gone", "east", true)
 	s.now = there.Due
-	if _, err := s.reaper(started).Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(s.reaper(started).Sweep(t.Context())))
 	for use, want := range map[lifecycle.TargetUse]int64{there: 2, gone: 0} {
 		if got, err := s.records.TargetUse(t.Context(), use); err != nil || got.Version != want {
 			t.Errorf("%s is at version %d, want %d: %v", use.Key.Instance, got.Version, want, err)

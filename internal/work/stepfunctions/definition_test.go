@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
@@ -54,9 +53,7 @@ func parse(t *testing.T, definition string) machine {
 	var m machine
 	d := json.NewDecoder(strings.NewReader(definition))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, d.Decode(&m))
 	return m
 }
 
@@ -98,15 +95,11 @@ func TestEveryState(t *testing.T) {
 		left = append(left, s.nexts()...)
 	}
 	all := slices.Sorted(maps.Keys(m.States))
-	if d := cmp.Diff(all, slices.Sorted(maps.Keys(reached))); d != "" {
-		t.Errorf("states that are never reached: -all +reached:\n%s", d)
-	}
+	expect.Same(t, all, slices.Sorted(maps.Keys(reached)), "states that are reached")
 	want := slices.Sorted(slices.Values([]string{
 		stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait, stepfunctions.StateAbandoned,
 	}))
-	if d := cmp.Diff(want, all); d != "" {
-		t.Errorf("states: -want +got:\n%s", d)
-	}
+	expect.Same(t, want, all, "states")
 
 	ends := map[string]bool{}
 	for range all { // as often as an end may take to be seen from the start
@@ -178,12 +171,8 @@ func (m machine) returnsWithoutWait(from string) bool {
 
 func TestTimeouts(t *testing.T) {
 	m := parse(t, stepfunctions.Definition(provisioner, 90*time.Second+1, 8*24*time.Hour))
-	if got := m.States[m.StartAt].TimeoutSeconds; got != 91 {
-		t.Errorf("a step may take %d s, want 91", got)
-	}
-	if got := m.TimeoutSeconds; got != 8*24*60*60 {
-		t.Errorf("an execution may take %d s, want 8 days", got)
-	}
+	expect.Same(t, 91, m.States[m.StartAt].TimeoutSeconds, "seconds of a step")
+	expect.Same(t, 8*24*60*60, m.TimeoutSeconds, "seconds of an execution")
 	// Deployed code gives a placeholder, which must come through as it is.
 	const placeholder = "${Token[TOKEN.42]}&<>"
 	if d := stepfunctions.Definition(placeholder, time.Second, time.Second); !strings.Contains(d, `"`+placeholder+`"`) {
@@ -212,9 +201,7 @@ func parameters(t *testing.T, all map[string]any, data map[string]any) map[strin
 		out[name] = pick(data, strings.TrimSuffix(path, ")"))
 		if isJSON {
 			var v any
-			if err := json.Unmarshal([]byte(out[name].(string)), &v); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, json.Unmarshal([]byte(out[name].(string)), &v))
 			out[name] = v
 		}
 	}
@@ -236,9 +223,7 @@ func pick(data map[string]any, path string) any {
 func (m machine) run(t *testing.T, input string, answers ...any) (path []string, sent []map[string]any, waits []int) {
 	t.Helper()
 	var data map[string]any
-	if err := json.Unmarshal([]byte(input), &data); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(input), &data))
 	for name := m.StartAt; ; {
 		s := m.States[name]
 		path = append(path, name)
@@ -326,19 +311,11 @@ func TestWalk(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path, sent, waits := newMachine(t).run(t, `{"token":"T.p.i","attempt":3}`, test.answers...)
-			if d := cmp.Diff(test.path, path); d != "" {
-				t.Errorf("%s: path (-want +got):\n%s", test.reason, d)
-			}
-			if d := cmp.Diff(test.waits, waits); d != "" {
-				t.Errorf("%s: waits (-want +got):\n%s", test.reason, d)
-			}
-			if len(sent) != test.calls {
-				t.Errorf("%s: %d calls, want %d", test.reason, len(sent), test.calls)
-			}
+			expect.Same(t, test.path, path, "%s: path", test.reason)
+			expect.Same(t, test.waits, waits, "%s: waits", test.reason)
+			expect.Same(t, test.calls, len(sent), "%s: calls", test.reason)
 			for _, payload := range sent {
-				if d := cmp.Diff(map[string]any{"token": "T.p.i", "attempt": 3.0}, payload); d != "" {
-					t.Errorf("%s: the provisioner was given (-want +got):\n%s", test.reason, d)
-				}
+				expect.Same(t, map[string]any{"token": "T.p.i", "attempt": 3.0}, payload, "%s: the input", test.reason)
 			}
 		})
 	}

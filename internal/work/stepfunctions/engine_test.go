@@ -29,6 +29,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/workflowtest"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
@@ -93,18 +94,13 @@ func deploy(t *testing.T, step workflow.Step, wait func(time.Duration)) *deploym
 	}))
 	t.Cleanup(server.Close)
 	code, err := relay()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	name := emulator.Name("longshore-test")
-	function, err := d.lambda.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
-		FunctionName: &name, Role: aws.String(role), Runtime: lambdatypes.RuntimeProvidedal2023, Handler: aws.String("bootstrap"),
+	function, err := d.lambda.CreateFunction(t.Context(), &lambda.CreateFunctionInput{FunctionName: &name,
+		Role: aws.String(role), Runtime: lambdatypes.RuntimeProvidedal2023, Handler: aws.String("bootstrap"),
 		Code: &lambdatypes.FunctionCode{ZipFile: code}, Timeout: aws.Int32(60),
-		Environment: &lambdatypes.Environment{Variables: map[string]string{"RELAY_URL": server.URL}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+		Environment: &lambdatypes.Environment{Variables: map[string]string{"RELAY_URL": server.URL}}})
+	expect.OK(t, err)
 	d.function = *function.FunctionArn
 	t.Cleanup(func() {
 		if _, err := d.lambda.DeleteFunction(context.Background(), &lambda.DeleteFunctionInput{FunctionName: &name}); err != nil {
@@ -112,15 +108,11 @@ func deploy(t *testing.T, step workflow.Step, wait func(time.Duration)) *deploym
 		}
 	})
 	waiter := lambda.NewFunctionActiveV2Waiter(d.lambda, func(o *lambda.FunctionActiveV2WaiterOptions) { o.MinDelay = 50 * time.Millisecond })
-	if err := waiter.Wait(t.Context(), &lambda.GetFunctionInput{FunctionName: &name}, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, waiter.Wait(t.Context(), &lambda.GetFunctionInput{FunctionName: &name}, time.Minute))
 	machine, err := d.sfn.CreateStateMachine(t.Context(), &sfn.CreateStateMachineInput{
 		Name: &name, RoleArn: aws.String(role), Definition: aws.String(stepfunctions.Definition(d.function, time.Minute, time.Hour)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	d.machine = *machine.StateMachineArn
 	t.Cleanup(func() {
 		if _, err := d.sfn.DeleteStateMachine(context.Background(), &sfn.DeleteStateMachineInput{StateMachineArn: &d.machine}); err != nil {
@@ -170,10 +162,8 @@ func TestEngine(t *testing.T) {
 }
 
 func ref(attempt int) workflow.Ref {
-	return workflow.Ref{
-		Token:   lifecycle.Token{Operation: "0123456789-_abcdefGHIJ", Key: lifecycle.Key{Platform: "p", Instance: "i/ä #1", Binding: "b"}},
-		Attempt: attempt,
-	}
+	key := lifecycle.Key{Platform: "p", Instance: "i/ä #1", Binding: "b"}
+	return workflow.Ref{Token: lifecycle.Token{Operation: "0123456789-_abcdefGHIJ", Key: key}, Attempt: attempt}
 }
 
 // history is what became of an execution, once it has ended.
@@ -182,17 +172,13 @@ func (d *deployment) history(t *testing.T, name string) (sfntypes.ExecutionStatu
 	arn := strings.Replace(d.machine, ":stateMachine:", ":execution:", 1) + ":" + name
 	for range 600 {
 		out, err := d.sfn.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if out.Status == sfntypes.ExecutionStatusRunning {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
 		history, err := d.sfn.GetExecutionHistory(t.Context(), &sfn.GetExecutionHistoryInput{ExecutionArn: &arn})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var states []string
 		for _, e := range history.Events {
 			if in := e.StateEnteredEventDetails; in != nil {
@@ -232,16 +218,10 @@ func TestExecutions(t *testing.T) {
 		2: {"what is thrown ends it", sfntypes.ExecutionStatusFailed, []string{step, pending, wait, step, stepfunctions.StateAbandoned}},
 	}
 	for attempt, test := range tests {
-		if err := e.Start(t.Context(), ref(attempt)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, e.Start(t.Context(), ref(attempt)))
 		status, states := d.history(t, ref(attempt).Name())
-		if status != test.status {
-			t.Errorf("%s: status %s, want %s", test.reason, status, test.status)
-		}
-		if diff := cmp.Diff(test.states, states); diff != "" {
-			t.Errorf("%s: states (-want +got):\n%s", test.reason, diff)
-		}
+		expect.Same(t, test.status, status, "%s: status", test.reason)
+		expect.Same(t, test.states, states, "%s: states", test.reason)
 		// A name is used once, also after its execution has ended.
 		mu.Lock()
 		before := steps[attempt]
@@ -250,9 +230,7 @@ func TestExecutions(t *testing.T) {
 			t.Errorf("starting what has ended: %v", err)
 		}
 		mu.Lock()
-		if steps[attempt] != before {
-			t.Errorf("attempt %d was driven twice", attempt)
-		}
+		expect.Same(t, before, steps[attempt], "attempt %d: its steps", attempt)
 		mu.Unlock()
 	}
 }
@@ -311,9 +289,7 @@ func TestStart(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := &cloud{start: func(context.Context, int) error { return test.err }}
-			if err := c.engine(stepfunctions.Options{}).Start(t.Context(), ref(7)); !errors.Is(err, test.want) {
-				t.Errorf("%s: got error %v, want %v", test.reason, err, test.want)
-			}
+			expect.Fails(t, test.want, c.engine(stepfunctions.Options{}).Start(t.Context(), ref(7)), "%s", test.reason)
 			if len(c.started) != 1 || len(c.invoked) != 0 {
 				t.Fatalf("%d executions started, want 1, and %d functions invoked, want none", len(c.started), len(c.invoked))
 			}
@@ -367,77 +343,59 @@ func TestFinish(t *testing.T) {
 		start  error
 		want   finished
 	}{
-		"AtOnce": {
-			reason: "one call is enough for what settles in it",
+		"AtOnce": {reason: "one call is enough for what settles in it",
 			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
 				return answered(`{"settled":true}`)
 			},
-			want: finished{invoked: 1},
-		},
-		"Rounds": {
-			reason: "it asks again as long as there is time, after the time it was told",
+			want: finished{invoked: 1}},
+		"Rounds": {reason: "it asks again as long as there is time, after the time it was told",
 			invoke: func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
 				if n < 3 {
 					return answered(fmt.Sprintf(`{"settled":false,"wait_seconds":%d}`, n+1))
 				}
 				return answered(`{"settled":true}`)
 			},
-			want: finished{invoked: 3, waits: []time.Duration{2 * time.Second, 3 * time.Second}},
-		},
-		"NoWait": {
-			reason: "it never spins",
+			want: finished{invoked: 3, waits: []time.Duration{2 * time.Second, 3 * time.Second}}},
+		"NoWait": {reason: "it never spins",
 			invoke: func(_ context.Context, n int, _ func()) (*lambda.InvokeOutput, error) {
 				if n < 2 {
 					return answered(`{}`)
 				}
 				return answered(`{"settled":true}`)
 			},
-			want: finished{invoked: 2, waits: []time.Duration{time.Second}},
-		},
-		"OverWhileWaiting": {
-			reason: "when the time is up it goes on in the background, which is no error",
+			want: finished{invoked: 2, waits: []time.Duration{time.Second}}},
+		"OverWhileWaiting": {reason: "when the time is up it goes on in the background, which is no error",
 			invoke: func(_ context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
 				cancel()
 				return answered(`{"wait_seconds":9}`)
 			},
-			want: finished{invoked: 1, started: 1, waits: []time.Duration{9 * time.Second}},
-		},
-		"OverInTheCall": {
-			reason: "also when it is up before the function has answered",
+			want: finished{invoked: 1, started: 1, waits: []time.Duration{9 * time.Second}}},
+		"OverInTheCall": {reason: "also when it is up before the function has answered",
 			invoke: func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
 				cancel()
 				return nil, ctx.Err()
 			},
-			want: finished{invoked: 1, started: 1},
-		},
-		"OverAndAway": {
-			reason: "that it may not go on is an error",
+			want: finished{invoked: 1, started: 1}},
+		"OverAndAway": {reason: "that it may not go on is an error",
 			invoke: func(ctx context.Context, _ int, cancel func()) (*lambda.InvokeOutput, error) {
 				cancel()
 				return nil, ctx.Err()
 			},
 			start: away,
-			want:  finished{invoked: 1, started: 1, err: away},
-		},
-		"Thrown": {
-			reason: "what a step throws ends the execution, here as there",
+			want:  finished{invoked: 1, started: 1, err: away}},
+		"Thrown": {reason: "what a step throws ends the execution, here as there",
 			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) {
 				out, err := answered(`{"errorType":"StepError","errorMessage":"canary"}`)
 				out.FunctionError = aws.String("Unhandled")
 				return out, err
 			},
-			want: finished{invoked: 1, logged: true},
-		},
-		"Away": {
-			reason: "a function that cannot be invoked is told, and the operation goes on in the background",
+			want: finished{invoked: 1, logged: true}},
+		"Away": {reason: "a function that cannot be invoked is told, and the operation goes on in the background",
 			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return nil, away },
-			want:   finished{invoked: 1, started: 1, err: away},
-		},
-		"Nonsense": {
-			reason: "so is one that answers nonsense",
+			want:   finished{invoked: 1, started: 1, err: away}},
+		"Nonsense": {reason: "so is one that answers nonsense",
 			invoke: func(_ context.Context, _ int, _ func()) (*lambda.InvokeOutput, error) { return answered(`nonsense`) },
-			want:   finished{invoked: 1, started: 1, err: errAny},
-		},
+			want:   finished{invoked: 1, started: 1, err: errAny}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -488,13 +446,9 @@ func TestPayloads(t *testing.T) {
 	for _, r := range []workflow.Ref{ref(1), ref(999),
 		{Token: lifecycle.Token{Operation: strings.Repeat("A", 22), Key: lifecycle.Key{Platform: "p", Instance: "i"}}, Attempt: 1}} {
 		body, err := json.Marshal(stepfunctions.InputOf(r))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var in stepfunctions.Input
-		if err := json.Unmarshal(body, &in); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(body, &in))
 		if got, err := in.Ref(); err != nil || got != r {
 			t.Errorf("%s is of %+v: %v", body, got, err)
 		}
@@ -535,9 +489,7 @@ func TestALateHandOverLeavesTimeToAnswer(t *testing.T) {
 		cancel()
 		return nil, ctx.Err()
 	}
-	if err := c.engine(stepfunctions.Options{}).Finish(ctx, ref(1)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v", err)
-	}
+	expect.Fails(t, context.DeadlineExceeded, c.engine(stepfunctions.Options{}).Finish(ctx, ref(1)), "the error")
 	if left > workflow.HandOver {
 		t.Errorf("handing over may take %v, of which it has %v", left, workflow.HandOver)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"log/slog"
 	"math"
@@ -24,44 +25,85 @@ import (
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
-func (w *world) instance() lifecycle.Record {
+func (w *world) instance() lifecycle.Record { return w.recorded(instanceKey) }
+
+// step makes one step of an execution.
+func (w *world) step(by *worker.Worker, ref workflow.Ref) workflow.Outcome {
 	w.Helper()
-	i, err := w.ledger().Record(context.Background(), instanceKey, w.clock)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return i
+	outcome, err := by.Step(context.Background(), ref)
+	expect.OK(w, err)
+	return outcome
 }
 
-func (w *world) must(ask func(*world, *broker.Broker) (broker.Result, error)) broker.Result {
+// settles requires that one step more settles an execution.
+func (w *world) settles(by *worker.Worker, ref workflow.Ref) {
+	w.Helper()
+	if outcome := w.step(by, ref); !outcome.Settled {
+		w.Fatalf("%s has not settled: %+v", ref.Name(), outcome)
+	}
+}
+
+// untilSettled makes the steps of an execution beside other goroutines.
+func untilSettled(t *testing.T, by *worker.Worker, ref workflow.Ref) {
+	for {
+		outcome, err := by.Step(t.Context(), ref)
+		if err != nil {
+			t.Error(err)
+		}
+		if err != nil || outcome.Settled {
+			return
+		}
+	}
+}
+
+// by is a worker of another provider than the demo.
+func (w *world) by(p provider.Provider) *worker.Worker {
+	o := w.kit().WorkerOptions()
+	o.Providers = testkit.AsDemo(p)
+	return worker.New(o)
+}
+
+func (w *world) must(ask asking) broker.Result {
 	w.Helper()
 	r, err := ask(w, w.broker())
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	return r
 }
 
 // scripted is a provider whose every step is given.
 type scripted struct {
 	cloud
-	step func(ctx context.Context) (provider.Status, error)
+	step func(context.Context) (provider.Status, error)
 }
 
 func (s scripted) Provision(ctx context.Context, _ provider.Instance) (provider.Status, error) {
 	return s.step(ctx)
 }
-
+func (s scripted) Update(ctx context.Context, _ provider.Instance) (provider.Status, error) {
+	return s.step(ctx)
+}
 func (s scripted) Deprovision(ctx context.Context, _ provider.Instance) (provider.Status, error) {
+	return s.step(ctx)
+}
+func (s scripted) Bind(ctx context.Context, _ provider.Binding) (provider.Status, error) {
+	return s.step(ctx)
+}
+func (s scripted) Unbind(ctx context.Context, _ provider.Binding) (provider.Status, error) {
 	return s.step(ctx)
 }
 
 // with is a worker whose provider steps as given.
-func (w *world) with(step func(ctx context.Context) (provider.Status, error)) *worker.Worker {
-	o := w.worker().Options
-	o.Providers = testkit.AsDemo(scripted{step: step})
-	return worker.New(o)
+func (w *world) with(step func(context.Context) (provider.Status, error)) *worker.Worker {
+	return w.by(scripted{step: step})
 }
+
+// answers is the one answer of a provider to everything.
+func answers(s provider.Status, err error) func(context.Context) (provider.Status, error) {
+	return func(context.Context) (provider.Status, error) { return s, err }
+}
+
+// finished is a provider's answer that all is done.
+var finished = answers(provider.Status{Done: true}, nil)
 
 func refOf(r broker.Result, attempt int) workflow.Ref {
 	return workflow.Ref{Token: r.Token, Attempt: attempt}
@@ -93,10 +135,7 @@ func TestStepAnswersOfAProvider(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			ref := refOf(w.must(provision), 1)
-			outcome, err := w.with(func(context.Context) (provider.Status, error) { return tc.status, tc.err }).Step(context.Background(), ref)
-			if err != nil {
-				t.Fatal(err)
-			}
+			outcome := w.step(w.with(answers(tc.status, tc.err)), ref)
 			i := w.instance()
 			if i.State != tc.state || i.Operation.Phase != tc.phase || i.Operation.Description != tc.message || len(i.Leases) != 0 {
 				t.Errorf("%s: %q, %+v, leases %v", tc.reason, i.State, i.Operation, i.Leases)
@@ -114,13 +153,10 @@ func TestStepAnswersOfAProvider(t *testing.T) {
 func TestFaultsAreRepeatedLessAndLessOften(t *testing.T) {
 	w := newWorld(t)
 	ref := refOf(w.must(provision), 1)
-	failing := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, errors.New("throttled") })
+	failing := w.with(answers(provider.Status{}, errors.New("throttled")))
 	var waits []time.Duration
 	for range 8 {
-		outcome, err := failing.Step(context.Background(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		outcome := w.step(failing, ref)
 		waits = append(waits, outcome.Wait)
 		w.clock = w.clock.Add(outcome.Wait)
 	}
@@ -148,9 +184,7 @@ func TestAStepThatIsNotCurrentDoesNothing(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, outcome, err)
 		}
 	}
-	if w.instance().Version != before {
-		t.Errorf("CONC-09: something was written")
-	}
+	expect.Same(t, before, w.instance().Version, "CONC-09: the version")
 }
 
 // The step's own context ends in the middle of the call: the call's deadline
@@ -189,19 +223,12 @@ func TestADeletionWaitsForACallOnItsWay(t *testing.T) {
 		}
 		return provider.Status{Done: true}, nil
 	}
-	outcome, err := w.with(inTheMiddle).Step(context.Background(), create)
-	if err != nil || !outcome.Settled {
-		t.Errorf("the overtaken step: %+v %v", outcome, err)
-	}
+	w.settles(w.with(inTheMiddle), create)
 	if i := w.instance(); i.State != lifecycle.Deleting || len(i.Leases) != 0 {
 		t.Errorf("CONC-09: the overtaken step left %q and leases %v", i.State, i.Leases)
 	}
 	// Its lease was given up, so that one look is enough.
-	if outcome, err := w.with(func(context.Context) (provider.Status, error) {
-		return provider.Status{Done: true}, nil
-	}).Step(context.Background(), remove); err != nil || !outcome.Settled {
-		t.Errorf("the deletion: %+v %v", outcome, err)
-	}
+	w.settles(w.with(finished), remove)
 }
 
 // The step died with its call on its way: only two looks, some time apart and
@@ -221,10 +248,7 @@ func TestALostCallIsLookedForTwice(t *testing.T) {
 	})
 	steps := 0
 	for range 100 {
-		outcome, err := looking.Step(context.Background(), remove)
-		if err != nil {
-			t.Fatal(err)
-		}
+		outcome := w.step(looking, remove)
 		if outcome.Settled {
 			break
 		}
@@ -237,9 +261,7 @@ func TestALostCallIsLookedForTwice(t *testing.T) {
 	if steps > 40 {
 		t.Errorf("%d steps, more than waiting is worth", steps)
 	}
-	if w.instance().State != lifecycle.Deleted {
-		t.Errorf("state %q", w.instance().State)
-	}
+	expect.Same(t, lifecycle.Deleted, w.instance().State, "state")
 }
 
 // A bind that is in the middle of its call when its instance is deleted
@@ -248,23 +270,16 @@ func TestABindDoesNotOutliveItsInstance(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
 	ref := refOf(w.must(bind), 1)
-	o := w.worker().Options
-	o.Providers = testkit.AsDemo(lateBind{cloud: cloud{w, nil}, during: func() { w.must(deprovision) }})
-	outcome, err := worker.New(o).Step(context.Background(), ref)
-	if err != nil || !outcome.Settled {
-		t.Fatalf("%+v %v", outcome, err)
-	}
-	b, err := w.ledger().Record(context.Background(), bindingKey, w.clock)
-	if err != nil || b.State != lifecycle.Creating || b.Grant != nil || len(b.Leases) != 0 {
-		t.Errorf("the late bind left %q, a grant: %v, leases %v: %v", b.State, b.Grant != nil, b.Leases, err)
+	w.settles(w.by(lateBind{cloud: cloud{w, nil}, during: func() { w.must(deprovision) }}), ref)
+	b := w.recorded(bindingKey)
+	if b.State != lifecycle.Creating || b.Grant != nil || len(b.Leases) != 0 {
+		t.Errorf("the late bind left %q, a grant: %v, leases %v", b.State, b.Grant != nil, b.Leases)
 	}
 	w.rest()
-	if b, err = w.ledger().Record(context.Background(), bindingKey, w.clock); err != nil || b.State != lifecycle.Deleted {
-		t.Errorf("the deletion left the binding %q: %v", b.State, err)
+	if b = w.recorded(bindingKey); b.State != lifecycle.Deleted {
+		t.Errorf("the deletion left the binding %q", b.State)
 	}
-	if n := w.held(); n != 0 {
-		t.Errorf("%d things are left", n)
-	}
+	expect.Same(t, 0, w.held(), "things that are left")
 }
 
 type lateBind struct {
@@ -295,17 +310,7 @@ func TestAStepDeliveredTwice(t *testing.T) {
 	step = worker.New(quiet)
 	var all sync.WaitGroup
 	for range 4 {
-		all.Go(func() {
-			for {
-				outcome, err := step.Step(context.Background(), ref)
-				if err != nil {
-					t.Error(err)
-				}
-				if err != nil || outcome.Settled {
-					return
-				}
-			}
-		})
+		all.Go(func() { untilSettled(t, step, ref) })
 	}
 	all.Wait()
 	if i := w.instance(); i.State != lifecycle.Ready || len(i.Leases) != 0 {
@@ -335,9 +340,7 @@ func TestAStartThatFailsIsMadeUpFor(t *testing.T) {
 		t.Errorf("started %v", w.started)
 	}
 	w.rest()
-	if w.instance().State != lifecycle.Ready {
-		t.Errorf("state %q", w.instance().State)
-	}
+	expect.Same(t, lifecycle.Ready, w.instance().State, "state")
 }
 
 type failingEngine struct{}
@@ -353,21 +356,16 @@ func TestSlowSynchronousWork(t *testing.T) {
 	w := newWorld(t)
 	o := w.broker().Options
 	o.Engine = failingEngine{} // Finish comes back with nothing done
-	ask := func(c broker.Caller) (broker.Result, error) {
-		return broker.New(o).Provision(context.Background(), broker.ProvisionRequest{
-			Caller: c, InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
-		})
-	}
 	c := w.caller()
 	c.AcceptsIncomplete = false
-	_, err := ask(c)
+	_, err := broker.New(o).Provision(context.Background(), broker.ProvisionRequest{
+		Caller: c, InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
+	})
 	var refusal *lifecycle.Refusal
 	if !errors.As(err, &refusal) || refusal.Reason != lifecycle.OperationFailed {
 		t.Errorf("answered %v", err)
 	}
-	if i := w.instance(); i.State != lifecycle.Deleting {
-		t.Errorf("the creation went on: %q", i.State)
-	}
+	expect.Same(t, lifecycle.Deleting, w.instance().State, "the creation went on: state")
 	w.rest()
 	if w.instance().State != lifecycle.Deleted || w.held() != 0 {
 		t.Errorf("left %q and %d things", w.instance().State, w.held())
@@ -420,14 +418,8 @@ func TestReaper(t *testing.T) {
 	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Swept: ledger.Swept{Overdue: 1}}) {
 		t.Errorf("past the deadline: %+v %v", report, err)
 	}
-	if i := w.instance(); i.State != lifecycle.Creating {
-		t.Errorf("it failed although nobody has looked: state %q", i.State)
-	}
-	if _, err := w.with(func(context.Context) (provider.Status, error) {
-		return provider.Status{}, provider.Failf("no room")
-	}).Step(context.Background(), workflow.Ref{Token: refs[0].Token, Attempt: 2}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Same(t, lifecycle.Creating, w.instance().State, "nobody has looked: state")
+	w.step(w.with(answers(provider.Status{}, provider.Failf("no room"))), workflow.Ref{Token: refs[0].Token, Attempt: 2})
 	if report, err := w.reaper().Sweep(context.Background()); err != nil || !report.Empty() {
 		t.Errorf("a failed creation is left alone for now: %+v %v", report, err)
 	}
@@ -436,9 +428,7 @@ func TestReaper(t *testing.T) {
 		t.Errorf("ORB-04: %+v %v", report, err)
 	}
 	w.rest()
-	if i := w.instance(); i.State != lifecycle.Deleted {
-		t.Errorf("ORB-04: state %q", i.State)
-	}
+	expect.Same(t, lifecycle.Deleted, w.instance().State, "ORB-04: state")
 	w.clock = w.clock.Add(lifecycle.Retention)
 	report, err := w.reaper().Sweep(context.Background())
 	if err != nil || report.Dropped != 2 { // the tombstone, and the provision that the deletion replaced
@@ -506,26 +496,19 @@ func (d deadlined) Deadline() (time.Time, bool) { return d.at, true }
 // it.
 func TestLinesNameTheOperationAndTheRequest(t *testing.T) {
 	w := newWorld(t)
-	r, err := w.broker().Provision(context.Background(), broker.ProvisionRequest{
-		Caller:     broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true, Asker: lifecycle.Asker{Request: "request-7"}},
-		InstanceID: "i",
-		ServiceID:  service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":"canary"}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := broker.Caller{Platform: "p", Received: w.clock, AcceptsIncomplete: true, Asker: lifecycle.Asker{Request: "request-7"}}
+	r, err := w.broker().Provision(context.Background(), broker.ProvisionRequest{Caller: c, InstanceID: "i",
+		ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
+		Parameters: []byte(`{"a":"canary"}`)})
+	expect.OK(t, err)
 	var log bytes.Buffer
 	for _, answer := range []error{errors.New("throttled"), nil} {
-		steps := w.with(func(context.Context) (provider.Status, error) { return provider.Status{Done: answer == nil}, answer })
+		steps := w.with(answers(provider.Status{Done: answer == nil}, answer))
 		steps.Log = slog.New(logs.Handler{Handler: slog.NewTextHandler(&log, nil)})
-		if _, err := steps.Step(context.Background(), refOf(r, 1)); err != nil {
-			t.Fatal(err)
-		}
+		w.step(steps, refOf(r, 1))
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	if len(lines) != 2 {
-		t.Errorf("%d lines, want a fault and an end", len(lines))
-	}
+	expect.Same(t, 2, len(lines), "lines, of a fault and of an end")
 	for _, line := range lines {
 		if !strings.Contains(line, "operation="+r.Token.String()) || !strings.Contains(line, "request_identity=request-7") ||
 			strings.Contains(line, "canary") {

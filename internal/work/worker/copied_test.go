@@ -11,11 +11,11 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -90,9 +90,7 @@ func (s *site) process(m *mortal) *testkit.Kit {
 func (s *site) provisions(k *testkit.Kit, id string) (trouble string) {
 	s.Helper()
 	key := lifecycle.Key{Platform: "p", Instance: id}
-	_, err := k.Broker().Provision(s.Context(), broker.ProvisionRequest{Caller: (&world{}).caller(), InstanceID: id, ServiceID: service(),
-		PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s"})
-	if err != nil {
+	if _, err := orders(id, "async-bind", nil)(&world{}, k.Broker()); err != nil {
 		return err.Error()
 	}
 	w := worker.New(k.WorkerOptions())
@@ -133,9 +131,7 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 			}
 			s := died()
 			for _, id := range []string{"second", "third"} {
-				if why := s.provisions(s.process(&mortal{}), id); why != "" {
-					t.Errorf("%s: the only broker: %s waits: %s", name, id, why)
-				}
+				expect.Same(t, "", s.provisions(s.process(&mortal{}), id), "%s: the only broker waits with %s", name, id)
 			}
 			for order, swap := range map[string]bool{"OriginalFirst": false, "CopyFirst": true} {
 				first := died()
@@ -143,9 +139,8 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 				if swap {
 					first, second = second, first
 				}
-				if why := first.provisions(first.process(&mortal{}), "third"); why != "" {
-					t.Errorf("%s, %s: the first one waits: %s", name, order, why)
-				}
+				expect.Same(t, "", first.provisions(first.process(&mortal{}), "third"),
+					"%s, %s: the first one waits", name, order)
 				made := len(first.server.made)
 				for range 2 { // and once more after a restart
 					why := second.provisions(second.process(&mortal{}), "fourth")
@@ -153,9 +148,8 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 						t.Errorf("%s, %s: the second one has made %v: %s", name, order, first.server.made, why)
 					}
 				}
-				if why := first.provisions(first.process(&mortal{}), "fifth"); why != "" {
-					t.Errorf("%s, %s: the first one waits for the second: %s", name, order, why)
-				}
+				expect.Same(t, "", first.provisions(first.process(&mortal{}), "fifth"),
+					"%s, %s: the first one waits for the second", name, order)
 			}
 		}
 	}
@@ -198,9 +192,7 @@ func TestAnOldReservationCoversNothing(t *testing.T) {
 	s := newSite(t)
 	k := s.process(&mortal{})
 	old := lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 1, Reserved: "old"}
-	if err := k.Ledger().Commit(t.Context(), ledger.Put(old)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, k.Ledger().Commit(t.Context(), ledger.Put(old)))
 	var during target.Epoch
 	err := worker.Call(t.Context(), worker.New(k.WorkerOptions()), "demo", provider.Target{Name: "east", Identity: "s-1"}, false,
 		func() { during = s.server.said })
@@ -233,11 +225,9 @@ func TestTheUnknownIsLockedAfterARaise(t *testing.T) {
 			}
 			k := of.process(&mortal{})
 			q, err := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: "since", Life: "n"}}.BeginQuarantine(
-				lifecycle.Start{ID: s.ids(), Now: *s.now}, lifecycle.Thing{Name: "thing", Incarnation: "n", Provider: "demo",
-					Target: lifecycle.Target{Name: "east", Identity: "s-1"}})
-			if err := errors.Join(err, k.Ledger().Commit(t.Context(), ledger.Put(q))); err != nil {
-				t.Fatal(err)
-			}
+				lifecycle.Start{ID: s.ids(), Now: *s.now}, lifecycle.Thing{Incarnation: "n", Provider: "demo",
+					Target: lifecycle.Target{Name: "east", Identity: "s-1"}, Name: "thing"})
+			expect.OK(t, errors.Join(err, k.Ledger().Commit(t.Context(), ledger.Put(q))))
 			before := s.server.said
 			outcome, err := worker.New(k.WorkerOptions()).Step(t.Context(), workflow.Of(q))
 			locked := slices.Contains(s.server.made, "locked thing")

@@ -3,7 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
-	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/test/expect"
 	"testing"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
-	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // listed counts what listings give.
@@ -52,28 +51,23 @@ func deletedWith(t *testing.T, live, dead int) listed {
 		if changes = append(changes, more...); len(changes) == 0 || len(changes) < 50 && more != nil {
 			return
 		}
-		if err := quietLedger(w).Commit(t.Context(), changes...); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, quietLedger(w).Commit(t.Context(), changes...))
 		changes = nil
 	}
 	for n := range live + dead {
 		// The dead are before, between and behind the live.
 		key, start := instanceKey.BindingKey(fmt.Sprintf("%07d", n*7919%(live+dead))),
 			lifecycle.Start{ID: w.ids(), Now: w.clock, Received: w.clock, Timeout: time.Hour}
-		b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{
-			Provider: "demo", Attributes: lifecycle.Attributes{ServiceID: service(), PlanID: planAsyncBind()},
-			BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: w.instance().Incarnation},
-		})
+		b, _, err := lifecycle.Record{Key: key}.BeginCreate(start, lifecycle.Record{Provider: "demo",
+			Attributes:  lifecycle.Attributes{ServiceID: service(), PlanID: planAsyncBind()},
+			BindingOnly: lifecycle.BindingOnly{InstanceIncarnation: w.instance().Incarnation}})
 		if err == nil {
 			b, err = b.Succeed(w.clock, make(lifecycle.Sealed, 48_000)) // 64 KB in JSON
 		}
 		if err == nil && n >= live {
 			b, err = b.Remove(w.clock, w.clock)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		commit(ledger.Put(b))
 	}
 	commit()
@@ -81,14 +75,9 @@ func deletedWith(t *testing.T, live, dead int) listed {
 	counted := &listed{Store: w.records}
 	w.records = counted
 	ref := refOf(w.must(deprovision), 1)
-	o := w.worker().Options
-	o.Providers = testkit.AsDemo(instant{})
 	steps := 1
 	for ; ; steps++ {
-		outcome, err := worker.New(o).Step(t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		outcome := w.step(w.by(instant{}), ref)
 		if outcome.Settled {
 			break
 		}
@@ -138,15 +127,8 @@ func TestALongDeprovisionPassesDeadBindingsOnce(t *testing.T) {
 	w.records = counted
 	ref := refOf(w.must(deprovision), 1)
 	for range 10 {
-		outcome, err := w.with(func(context.Context) (provider.Status, error) {
-			return provider.Status{After: time.Minute}, nil
-		}).Step(t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		outcome := w.step(w.with(answers(provider.Status{After: time.Minute}, nil)), ref)
 		w.clock = w.clock.Add(outcome.Wait)
 	}
-	if counted.records != 1 {
-		t.Errorf("ten looks read %d records of bindings, want the dead one once", counted.records)
-	}
+	expect.Same(t, 1, counted.records, "records of bindings that ten looks read")
 }

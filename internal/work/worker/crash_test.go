@@ -20,6 +20,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
@@ -56,14 +57,10 @@ var (
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	records, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = records.Close() })
-	w := &world{
-		T: t, clock: testkit.Epoch, records: records, ids: testkit.IDs(),
-		vault: testkit.Key(), offered: testkit.Demo(), started: map[string]workflow.Ref{},
-	}
+	w := &world{T: t, clock: testkit.Epoch, records: records, ids: testkit.IDs(), vault: testkit.Key(),
+		offered: testkit.Demo(), started: map[string]workflow.Ref{}}
 	w.things = cloudtest.NewCloud(w.now)
 	return w
 }
@@ -169,10 +166,8 @@ func (w *world) Finish(ctx context.Context, ref workflow.Ref) error {
 
 // kit is what the process is made of that runs now.
 func (w *world) kit() *testkit.Kit {
-	return testkit.New(testkit.Options{
-		Store: w, Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now, NewID: w.ids, Alone: w.alone,
-		Providers: map[string]provider.Provider{"demo": cloud{w, cloudtest.Demo(w.things, 3*time.Second)}},
-	})
+	return testkit.New(testkit.Options{Store: w, Catalog: w.offered, Vault: w.vault, Engine: w, Now: w.now, NewID: w.ids,
+		Alone: w.alone, Providers: map[string]provider.Provider{"demo": cloud{w, cloudtest.Demo(w.things, 3*time.Second)}}})
 }
 
 // ledgerOver is a ledger over another store.
@@ -278,67 +273,73 @@ var (
 	bindingKey  = lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"}
 )
 
-func provision(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Provision(context.Background(), broker.ProvisionRequest{
-		Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
-		Parameters: []byte(`{"a":1}`),
-	})
+// asking is a request of a platform.
+type asking = func(*world, *broker.Broker) (broker.Result, error)
+
+// orders asks for an instance.
+func orders(id, plan string, parameters []byte) asking {
+	return func(w *world, b *broker.Broker) (broker.Result, error) {
+		_, planID := testkit.PlanIDs(plan)
+		return b.Provision(context.Background(), broker.ProvisionRequest{Caller: w.caller(), InstanceID: id,
+			ServiceID: service(), PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s", Parameters: parameters})
+	}
 }
+
+// binds asks for a binding of the instance "i".
+func binds(id, plan string, parameters []byte) asking {
+	return func(w *world, b *broker.Broker) (broker.Result, error) {
+		_, planID := testkit.PlanIDs(plan)
+		r, err := b.Bind(context.Background(), broker.BindRequest{
+			Caller: w.caller(), InstanceID: "i", BindingID: id, ServiceID: service(), PlanID: planID, Parameters: parameters,
+		})
+		return r.Result, err
+	}
+}
+
+// deletes asks for the end of an instance, or of its binding.
+func deletes(id, binding string) asking {
+	return func(w *world, b *broker.Broker) (broker.Result, error) {
+		return b.Delete(context.Background(), broker.DeleteRequest{
+			Caller: w.caller(), InstanceID: id, BindingID: binding, ServiceID: service(), PlanID: planAsyncBind(),
+		})
+	}
+}
+
+var (
+	provision   = orders("i", "async-bind", []byte(`{"a":1}`))
+	bind        = bindAs("b")
+	unbind      = deletes("i", "b")
+	deprovision = deletes("i", "")
+)
+
+func bindAs(id string) asking { return binds(id, "async-bind", nil) }
 
 func update(w *world, b *broker.Broker) (broker.Result, error) {
 	return b.Update(context.Background(),
 		broker.UpdateRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), Parameters: []byte(`{"a":2}`)})
 }
 
-func deprovision(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Delete(context.Background(),
-		broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind()})
-}
-
-func bind(w *world, b *broker.Broker) (broker.Result, error) { return bindAs("b")(w, b) }
-
-func bindAs(id string) func(w *world, b *broker.Broker) (broker.Result, error) {
-	return func(w *world, b *broker.Broker) (broker.Result, error) {
-		r, err := b.Bind(context.Background(),
-			broker.BindRequest{Caller: w.caller(), InstanceID: "i", BindingID: id, ServiceID: service(), PlanID: planAsyncBind()})
-		return r.Result, err
-	}
-}
-
-func unbind(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Delete(context.Background(),
-		broker.DeleteRequest{Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: planAsyncBind()})
-}
-
 // done is a request that is carried through, without crashes.
-func done(asks ...func(*world, *broker.Broker) (broker.Result, error)) func(*world) {
+func done(asks ...asking) func(*world) {
 	return func(w *world) {
 		for _, ask := range asks {
-			if _, err := ask(w, w.broker()); err != nil {
-				w.Fatalf("preparing: %v", err)
-			}
+			w.must(ask)
 			w.rest()
 		}
 	}
 }
 
 // begun is a request whose work has made its first step only.
-func begun(ask func(*world, *broker.Broker) (broker.Result, error)) func(*world) {
+func begun(ask asking) func(*world) {
 	return func(w *world) {
-		if _, err := ask(w, w.broker()); err != nil {
-			w.Fatalf("preparing: %v", err)
-		}
+		w.must(ask)
 		for _, ref := range w.started {
-			if _, err := w.worker().Step(context.Background(), ref); err != nil {
-				w.Fatalf("preparing: %v", err)
-			}
+			w.step(w.worker(), ref)
 		}
 	}
 }
 
-func both(first, second func(*world)) func(*world) {
-	return func(w *world) { first(w); second(w) }
-}
+func both(first, second func(*world)) func(*world) { return func(w *world) { first(w); second(w) } }
 
 var deeds = map[string]deed{
 	"Provision":                    {func(*world) {}, provision, 1, lifecycle.Ready, instanceKey},
@@ -403,9 +404,7 @@ func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
 				}
 				w.rest()
 				when := fmt.Sprintf("dying at effect %d (after: %v, alone: %v)", at, after, alone)
-				if got := w.held(); got != d.held {
-					t.Errorf("%s: %d things exist, want %d", when, got, d.held)
-				}
+				expect.Same(t, d.held, w.held(), "%s: things that exist", when)
 				w.ended(d, when)
 				ends(w, when)
 				if survived {
@@ -421,9 +420,7 @@ func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
 func (w *world) ended(d deed, when string) {
 	w.Helper()
 	c, err := w.ledger().Record(context.Background(), d.key, w.clock)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	if c.State != d.state || c.InProgress() || len(c.Leases) != 0 {
 		w.Errorf("%s: state %q, operation %+v, leases %v; want %q at rest", when, c.State, c.Operation, c.Leases, d.state)
 	}

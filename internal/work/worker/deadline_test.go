@@ -2,56 +2,26 @@ package worker_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/longshore/longshore/internal/test/testkit"
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
-// answering is a provider that gives one answer to everything.
-type answering struct {
-	status provider.Status
-	err    error
-}
-
-func (a answering) Provision(context.Context, provider.Instance) (provider.Status, error) {
-	return a.status, a.err
-}
-
-func (a answering) Update(context.Context, provider.Instance) (provider.Status, error) {
-	return a.status, a.err
-}
-
-func (a answering) Deprovision(context.Context, provider.Instance) (provider.Status, error) {
-	return a.status, a.err
-}
-
-func (a answering) Bind(context.Context, provider.Binding) (provider.Status, error) {
-	return a.status, a.err
-}
-
-func (a answering) Unbind(context.Context, provider.Binding) (provider.Status, error) {
-	return a.status, a.err
-}
-
-// answered is a worker whose provider gives one answer to everything.
-func (w *world) answered(a answering) *worker.Worker {
-	o := w.worker().Options
-	o.Providers = testkit.AsDemo(a)
-	return worker.New(o)
-}
-
 // overdue is a world where an operation is past its deadline.
-func overdue(t *testing.T, before []func(*world, *broker.Broker) (broker.Result, error),
-	ask func(*world, *broker.Broker) (broker.Result, error)) (*world, workflow.Ref) {
+func overdue(t *testing.T, before []asking, ask asking) (*world, workflow.Ref) {
 	t.Helper()
 	w := newWorld(t)
 	done(before...)(w)
@@ -59,8 +29,6 @@ func overdue(t *testing.T, before []func(*world, *broker.Broker) (broker.Result,
 	w.clock = w.clock.Add(48 * time.Hour)
 	return w, ref
 }
-
-type asking = func(*world, *broker.Broker) (broker.Result, error)
 
 var kinds = map[string]struct {
 	before            []asking
@@ -80,23 +48,23 @@ var kinds = map[string]struct {
 // was done during an outage has succeeded.
 func TestADeadlineIsFollowedByOneLook(t *testing.T) {
 	broken := errors.New("the cloud cannot be reached")
-	answers := map[string]struct {
+	looks := map[string]struct {
 		reason string
-		answer answering
+		status provider.Status
+		err    error
 		phase  lifecycle.Phase
 	}{
-		"Done": {"it was done during an outage", answering{status: provider.Status{Done: true, Grant: &provider.Grant{}}},
-			lifecycle.Succeeded},
-		"Going":   {"it is not done in time", answering{status: provider.Status{Percent: 99}}, lifecycle.Failed},
-		"Failed":  {"it has failed by itself", answering{err: provider.Failf("no room")}, lifecycle.Failed},
-		"Unknown": {"nothing was seen: another look", answering{err: broken}, lifecycle.InProgress},
+		"Done":    {"done during an outage", provider.Status{Done: true, Grant: &provider.Grant{}}, nil, lifecycle.Succeeded},
+		"Going":   {"it is not done in time", provider.Status{Percent: 99}, nil, lifecycle.Failed},
+		"Failed":  {"it has failed by itself", provider.Status{}, provider.Failf("no room"), lifecycle.Failed},
+		"Unknown": {"nothing was seen: another look", provider.Status{}, broken, lifecycle.InProgress},
 	}
 	for kind, k := range kinds {
-		for what, a := range answers {
+		for what, a := range looks {
 			t.Run(kind+what, func(t *testing.T) {
 				w, ref := overdue(t, k.before, k.ask)
-				outcome, err := w.answered(a.answer).Step(context.Background(), ref)
-				c := w.course(ref.Token.Key)
+				outcome, err := w.with(answers(a.status, a.err)).Step(context.Background(), ref)
+				c := w.recorded(ref.Token.Key)
 				if err != nil || c.Operation.Phase != a.phase || outcome.Settled != (a.phase != lifecycle.InProgress) {
 					t.Fatalf("%s: %+v %v, %+v", a.reason, outcome, err, c.Operation)
 				}
@@ -123,7 +91,7 @@ func TestADeadlineIsFollowedByOneLook(t *testing.T) {
 func TestFaultsPastADeadlineEnd(t *testing.T) {
 	tests := map[string]func(w *world, o *worker.Options){
 		"Cloud": func(_ *world, o *worker.Options) {
-			o.Providers = testkit.AsDemo(answering{err: errors.New("unreachable")})
+			o.Providers = testkit.AsDemo(scripted{step: answers(provider.Status{}, errors.New("unreachable"))})
 		},
 		"NoProvider": func(_ *world, o *worker.Options) { o.Providers = nil },
 		"Vault":      func(w *world, o *worker.Options) { o.Vault = shut{w.vault} },
@@ -136,15 +104,15 @@ func TestFaultsPastADeadlineEnd(t *testing.T) {
 				o := w.worker().Options
 				breaks(w, &o)
 				steps, began := 0, w.clock
-				for ; w.course(ref.Token.Key).InProgress(); steps++ {
+				for ; w.recorded(ref.Token.Key).InProgress(); steps++ {
 					outcome, err := worker.New(o).Step(context.Background(), ref)
 					if err != nil || steps > 100 {
 						t.Fatalf("step %d: %v", steps, err)
 					}
 					w.clock = w.clock.Add(outcome.Wait)
 				}
-				if steps < 3 || w.clock.Sub(began) > time.Hour || w.course(ref.Token.Key).State != k.failed {
-					t.Errorf("after %d steps and %v it is %q", steps, w.clock.Sub(began), w.course(ref.Token.Key).State)
+				if steps < 3 || w.clock.Sub(began) > time.Hour || w.recorded(ref.Token.Key).State != k.failed {
+					t.Errorf("after %d steps and %v it is %q", steps, w.clock.Sub(began), w.recorded(ref.Token.Key).State)
 				}
 			})
 		}
@@ -176,16 +144,16 @@ func TestADeprovisionWithADamagedBindingEnds(t *testing.T) {
 			w, ref := overdue(t, []asking{provision, bind}, deprovision)
 			o := w.worker().Options
 			o.Records = damaged{o.Records, pointer}
-			o.Providers = testkit.AsDemo(answering{status: provider.Status{Done: true}})
+			o.Providers = testkit.AsDemo(scripted{step: finished})
 			began := w.clock
-			for steps := 0; w.course(ref.Token.Key).InProgress(); steps++ {
+			for steps := 0; w.recorded(ref.Token.Key).InProgress(); steps++ {
 				outcome, err := worker.New(o).Step(context.Background(), ref)
 				if err != nil || steps > 100 {
 					t.Fatalf("step %d: %v", steps, err)
 				}
 				w.clock = w.clock.Add(outcome.Wait)
 			}
-			if c := w.course(ref.Token.Key); c.State != lifecycle.DeleteFailed || len(c.Leases) != 0 || w.clock.Sub(began) > time.Hour {
+			if c := w.recorded(ref.Token.Key); c.State != lifecycle.DeleteFailed || len(c.Leases) != 0 || w.clock.Sub(began) > time.Hour {
 				t.Errorf("after %v it is %q, with the leases %+v", w.clock.Sub(began), c.State, c.Leases)
 			}
 		})
@@ -212,10 +180,8 @@ func TestABindDoesNotOutwaitAnUpdate(t *testing.T) {
 	w.clock = w.clock.Add(23 * time.Hour)
 	w.must(update)
 	w.clock = w.clock.Add(2 * time.Hour)
-	if outcome, err := w.worker().Step(context.Background(), ref); err != nil || !outcome.Settled {
-		t.Fatalf("%+v %v", outcome, err)
-	}
-	if c := w.course(ref.Token.Key); c.State != lifecycle.CreateFailed || c.Due.After(w.clock) {
+	w.settles(w.worker(), ref)
+	if c := w.recorded(ref.Token.Key); c.State != lifecycle.CreateFailed || c.Due.After(w.clock) {
 		t.Errorf("it is %q, and due at %v", c.State, c.Due)
 	}
 }
@@ -235,9 +201,7 @@ func TestWhatFailsByItsDeadlineIsCleanedUp(t *testing.T) {
 				t.Fatalf("%d things, %v", w.held(), err)
 			}
 			w.clock = w.clock.Add(48 * time.Hour)
-			if _, err := w.answered(answering{status: provider.Status{Percent: 50}}).Step(context.Background(), ref); err != nil {
-				t.Fatal(err)
-			}
+			w.step(w.with(answers(provider.Status{Percent: 50}, nil)), ref)
 			still := func(when string) {
 				t.Helper()
 				if r, err := k.ask(w, w.broker()); err != nil || r.Effect != broker.Accepted || r.Token != ref.Token {
@@ -254,10 +218,131 @@ func TestWhatFailsByItsDeadlineIsCleanedUp(t *testing.T) {
 			}
 			still("while it is removed")
 			w.rest()
-			if c := w.course(ref.Token.Key); c.State != lifecycle.Deleted || w.held() != kept {
+			if c := w.recorded(ref.Token.Key); c.State != lifecycle.Deleted || w.held() != kept {
 				t.Errorf("it is %q, and %d things are left", c.State, w.held()-kept)
 			}
 			still("when it is removed")
 		})
 	}
+}
+
+// ends steps an operation that is past its deadline until it has settled.
+func (w *world) ends(ref workflow.Ref, o worker.Options) lifecycle.Record {
+	w.Helper()
+	began := w.clock
+	for steps := 0; w.recorded(ref.Token.Key).InProgress(); steps++ {
+		outcome, err := worker.New(o).Step(context.Background(), ref)
+		if err != nil || steps > 100 || w.clock.Sub(began) > time.Hour {
+			w.Fatalf("step %d, %v past the deadline: %+v %v", steps, w.clock.Sub(began), outcome, err)
+		}
+		w.clock = w.clock.Add(outcome.Wait)
+	}
+	return w.recorded(ref.Token.Key)
+}
+
+// An update that cannot read what is recorded of its instance's bindings does not
+// wait for them for ever, and asks nothing of the cloud.
+func TestAnUpdateWithADamagedBindingEnds(t *testing.T) {
+	w, ref := overdue(t, []asking{provision, bind}, update)
+	o := w.worker().Options
+	o.Records = damaged{o.Records, false}
+	o.Providers = testkit.AsDemo(telling{tell: func(provider.Instance) (provider.Status, error) {
+		t.Error("the update calls the cloud, and a bind may be doing so")
+		return provider.Status{Done: true}, nil
+	}})
+	if i := w.ends(ref, o); i.State != lifecycle.Ready || i.Operation.Phase != lifecycle.Failed {
+		t.Errorf("it is %q: %+v", i.State, i.Operation)
+	}
+}
+
+// Past its deadline, an update does not begin beside a step of a binding that may
+// be calling the cloud: it has asked for nothing yet, and fails.
+func TestAnOverdueUpdateDoesNotMeetABinding(t *testing.T) {
+	w, ref := overdue(t, []asking{provision, bind}, update)
+	b := w.recorded(bindingKey).Leased("step", w.clock, w.clock.Add(time.Minute), nil)
+	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(b)))
+	o := w.worker().Options
+	o.Alone = false
+	o.Providers = testkit.AsDemo(telling{tell: func(provider.Instance) (provider.Status, error) {
+		t.Error("the update calls the cloud beside a step of a binding")
+		return provider.Status{Done: true}, nil
+	}})
+	if i := w.ends(ref, o); i.State != lifecycle.Ready || i.Operation.Phase != lifecycle.Failed {
+		t.Errorf("it is %q: %+v", i.State, i.Operation)
+	}
+}
+
+// A deprovision that cannot remove a binding ends all the same.
+func TestADeprovisionThatCannotUnbindEnds(t *testing.T) {
+	for name, breaks := range map[string]func(w *world, o *worker.Options){
+		"Vault": func(w *world, o *worker.Options) {
+			o.Vault = shut{w.vault}
+			state := &provider.State{Format: 1, Data: []byte("sealed")}
+			o.Providers = testkit.AsDemo(scripted{step: answers(provider.Status{State: state}, nil)})
+		},
+		"State": func(_ *world, o *worker.Options) {
+			state := &provider.State{Format: 1, Data: make([]byte, limits.State+1)}
+			o.Providers = testkit.AsDemo(scripted{step: answers(provider.Status{State: state}, nil)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, ref := overdue(t, []asking{provision, bind}, deprovision)
+			o := w.worker().Options
+			breaks(w, &o)
+			if i := w.ends(ref, o); i.State != lifecycle.DeleteFailed || len(i.Leases) != 0 {
+				t.Errorf("it is %q, with the leases %+v", i.State, i.Leases)
+			}
+		})
+	}
+}
+
+// The instance changes while the last step of a bind is on its way: its grant is
+// not recorded, and so the secret stays in the state until it is.
+func TestASecretIsErasedOnlyWithItsGrant(t *testing.T) {
+	s := newSecretive(t)
+	ref := s.must(bind)
+	calls, touched := 0, false
+	var was []byte
+	s.asks = func(b provider.Binding, after bool) {
+		if calls++; !after || len(b.State.Data) == 0 || touched {
+			return
+		}
+		touched, was = true, b.State.Data
+		i := s.instance().SetContext(lifecycle.Attributes{Context: json.RawMessage(`{"platform":"cloudfoundry"}`)}, s.clock)
+		if err := s.ledger().Commit(context.Background(), ledger.Put(i)); err != nil {
+			t.Error(err)
+		}
+	}
+	s.drives(ref)
+	s.granted()
+	if !touched || was == nil {
+		t.Error("the instance has not changed: the test proves nothing")
+	}
+	if calls != 6 {
+		t.Errorf("the bind took %d calls, want the last one made again, and no key made anew", calls/2)
+	}
+}
+
+// A call whose time was up may still land, whatever error its provider makes of
+// that: a deletion that overtakes it waits for the lease.
+func TestACallWhoseTimeWasUpKeepsItsLease(t *testing.T) {
+	w := newWorld(t)
+	ref := refOf(w.must(provision), 1)
+	o := w.worker().Options
+	o.Providers = testkit.AsDemo(waiting{})
+	slow := o.Providers["demo"]
+	slow.CallTimeout = time.Millisecond
+	o.Providers["demo"] = slow
+	w.step(worker.New(o), ref)
+	if i := w.instance(); len(i.Leases) != 1 || !i.Leases[0].TimedOut {
+		t.Errorf("its leases are %+v", i.Leases)
+	}
+}
+
+// waiting is a provider that gives up when its time is up, and does not say why.
+type waiting struct{ provider.Provider }
+
+func (waiting) Provision(ctx context.Context, _ provider.Instance) (provider.Status, error) {
+	<-ctx.Done()
+	return provider.Status{}, errors.New("connection reset")
 }

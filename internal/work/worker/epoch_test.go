@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
@@ -110,10 +111,7 @@ func TestARestoredTargetIsLeftAlone(t *testing.T) {
 	worker := worker.New(o)
 	step := func(ref workflow.Ref) workflow.Outcome {
 		t.Helper()
-		outcome, err := worker.Step(t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		outcome := w.step(worker, ref)
 		w.clock = w.clock.Add(outcome.Wait)
 		return outcome
 	}
@@ -173,23 +171,9 @@ func TestManyProcessesRaiseATarget(t *testing.T) {
 	b := k.Broker()
 	var all sync.WaitGroup
 	for _, id := range strings.Fields("a b c d e f g h i j k l m n o p") {
-		r, err := b.Provision(t.Context(), broker.ProvisionRequest{
-			Caller: w.caller(), InstanceID: id, ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Go(func() {
-			for w := worker.New(o); ; {
-				outcome, err := w.Step(t.Context(), refOf(r, 1))
-				if err != nil {
-					t.Error(err)
-				}
-				if err != nil || outcome.Settled {
-					return
-				}
-			}
-		})
+		r, err := orders(id, "async-bind", nil)(w, b)
+		expect.OK(t, err)
+		all.Go(func() { untilSettled(t, worker.New(o), refOf(r, 1)) })
 	}
 	all.Wait()
 	known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")
@@ -213,10 +197,8 @@ func TestKeepingRaisesTheEpoch(t *testing.T) {
 	done(provisionKept)(w)
 	i := w.instance()
 	i.Made.Target = lifecycle.Target{Name: "east", Identity: "s-1"}
-	if err := w.ledger().Commit(t.Context(), ledger.Put(i),
-		ledger.Put(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7})); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(i),
+		ledger.Put(lifecycle.TargetEpoch{Provider: "demo", Identity: "s-1", Line: "one", Count: 7})))
 	outcome, err := worker.New(o).Step(t.Context(), refOf(w.must(deprovision), 1))
 	if err != nil || !outcome.Settled || len(w.kept()) != 1 {
 		t.Fatalf("it is not kept: %+v %v", outcome, err)
@@ -247,22 +229,9 @@ func TestActsAtOnceShareRaises(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for n := range clients {
-		r, err := b.Provision(t.Context(), broker.ProvisionRequest{Caller: (&world{clock: now}).caller(), InstanceID: fmt.Sprint(n),
-			ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Go(func() {
-			for {
-				outcome, err := w.Step(t.Context(), refOf(r, 1))
-				if err != nil {
-					t.Error(err)
-				}
-				if err != nil || outcome.Settled {
-					return
-				}
-			}
-		})
+		r, err := orders(fmt.Sprint(n), "async-bind", nil)(&world{clock: now}, b)
+		expect.OK(t, err)
+		all.Go(func() { untilSettled(t, w, refOf(r, 1)) })
 	}
 	all.Wait()
 	known, err := k.Ledger().Epoch(t.Context(), "demo", "s-1")

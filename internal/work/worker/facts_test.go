@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
@@ -38,8 +37,7 @@ func TestFacts(t *testing.T) {
 	meanwhile := func() {}
 	o := w.worker().Options
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
-	o.Providers = testkit.AsDemo(describing{
-		scripted: scripted{step: func(context.Context) (provider.Status, error) { return provider.Status{Done: true}, nil }},
+	o.Providers = testkit.AsDemo(describing{scripted: scripted{step: finished},
 		tell: func(ctx context.Context, in provider.Instance) (provider.Facts, error) {
 			asked++
 			if _, ends := ctx.Deadline(); !ends || in.Parameters != nil || in.Operation != (provider.Operation{}) ||
@@ -54,9 +52,7 @@ func TestFacts(t *testing.T) {
 	stored := func() ledger.Facts {
 		t.Helper()
 		f, err := w.ledger().Facts(t.Context(), w.instance().Key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return f.Of(w.instance())
 	}
 	claim := func() workflow.Inquiry {
@@ -64,9 +60,7 @@ func TestFacts(t *testing.T) {
 		w.clock = w.clock.Add(time.Minute)
 		f := stored()
 		f.Asked = w.clock
-		if err := w.ledger().Commit(t.Context(), ledger.Put(f)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(f)))
 		return workflow.Inquiry{Key: f.Key, Incarnation: f.Incarnation, Asked: f.Asked, Version: f.Version + 1}
 	}
 	inquire := func(q workflow.Inquiry, calls int, region string) {
@@ -79,9 +73,7 @@ func TestFacts(t *testing.T) {
 		}
 	}
 	inquire(claim(), 0, "") // it is being made
-	if _, err := steps.Step(t.Context(), refOf(made, 1)); err != nil {
-		t.Fatal(err)
-	}
+	w.step(steps, refOf(made, 1))
 	inquire(claim(), 1, "")
 	if !strings.Contains(log.String(), "10.0.0.4") || !stored().Answered.IsZero() {
 		t.Errorf("a failed inquiry left %+v and the log %q", stored(), log.String())
@@ -93,9 +85,7 @@ func TestFacts(t *testing.T) {
 	inquire(q, 1, "rr")
 	want := ledger.Facts{Version: q.Version + 1, Key: q.Key, Incarnation: q.Incarnation, Asked: q.Asked, Answered: q.Asked,
 		Facts: provider.Facts{Region: "rr"}}
-	if diff := cmp.Diff(want, stored()); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
+	expect.Same(t, want, stored(), "facts")
 	inquire(q, 1, "rr") // Lambda delivers it twice
 	late := claim()
 	inquire(claim(), 1, "rrrr")

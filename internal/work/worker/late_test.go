@@ -6,23 +6,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // lands lets a call to the cloud arrive, long after its sender gave it up.
 func (w *world) lands(call func(p *cloudtest.Provider) (provider.Status, error)) {
 	w.Helper()
 	before := w.held()
-	if _, err := call(w.demo()); err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, expect.Err(call(w.demo())))
 	if w.held() != before+1 {
 		w.Fatal("the late call made nothing: the test would prove nothing")
 	}
@@ -40,10 +38,9 @@ func (w *world) restForLong() {
 
 func (w *world) lateInstance(i lifecycle.Record) func(p *cloudtest.Provider) (provider.Status, error) {
 	return func(p *cloudtest.Provider) (provider.Status, error) {
-		return p.Provision(context.Background(), provider.Instance{
-			Broker: testkit.Identity, Platform: "p", ID: "i", Incarnation: i.Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
-			Operation: provider.Operation{ID: i.Incarnation, Kind: operation.Provision, Started: w.clock},
-		})
+		return p.Provision(context.Background(), provider.Instance{Broker: testkit.Identity, Platform: "p", ID: "i",
+			Incarnation: i.Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
+			Operation: provider.Operation{ID: i.Incarnation, Kind: operation.Provision, Started: w.clock}})
 	}
 }
 
@@ -63,45 +60,30 @@ func TestWhatComesLateIsRemoved(t *testing.T) {
 			tc.before(w)
 			held := w.held()
 			w.lands(tc.call(w))
-			before := w.course(tc.key)
+			before := w.recorded(tc.key)
 			w.clock = before.LateLook.Add(-time.Second)
 			w.restForLong()
-			after := w.course(tc.key)
-			if w.held() != held || !after.LateLook.IsZero() || after.State != lifecycle.Deleted || !after.Due.Equal(after.Expires) ||
+			after := w.recorded(tc.key)
+			if w.held() != held || !after.LateLook.IsZero() || after.State != lifecycle.Deleted ||
+				!after.Due.Equal(after.Expires) ||
 				len(after.Leases) != 0 {
 				t.Errorf("%d things exist, want %d; the tombstone is %+v", w.held(), held, after)
 			}
-			if diff := cmp.Diff(before.Operation, after.Operation); diff != "" {
-				t.Errorf("LOP-19: platforms see the look: %s", diff)
-			}
+			expect.Same(t, before.Operation, after.Operation, "LOP-19: the operation that platforms see")
 		})
 	}
 }
 
 func lateBinding(w *world) func(p *cloudtest.Provider) (provider.Status, error) {
 	return func(p *cloudtest.Provider) (provider.Status, error) {
-		c := w.course(bindingKey)
+		c := w.recorded(bindingKey)
 		return p.Bind(context.Background(), provider.Binding{
-			Instance: provider.Instance{
-				Broker: testkit.Identity, Platform: "p", ID: "i", Incarnation: w.instance().Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
-				Operation: provider.Operation{ID: c.Operation.ID, Kind: operation.Bind, Started: w.clock},
-			},
+			Instance: provider.Instance{Broker: testkit.Identity, Platform: "p", ID: "i",
+				Incarnation: w.instance().Incarnation, ServiceID: service(), PlanID: planAsyncBind(),
+				Operation: provider.Operation{ID: c.Operation.ID, Kind: operation.Bind, Started: w.clock}},
 			ID: "b", Incarnation: c.Incarnation, Secret: make([]byte, 32),
 		})
 	}
-}
-
-// course is the record of an instance or a binding.
-func (w *world) course(key lifecycle.Key) lifecycle.Record {
-	w.Helper()
-	if !key.IsBinding() {
-		return w.instance()
-	}
-	b, err := w.ledger().Record(context.Background(), key, w.clock)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return b
 }
 
 // begunLook is a tombstone that an execution is about to look at.
@@ -153,9 +135,7 @@ func TestACreationWaitsForNoLateLook(t *testing.T) {
 		w.rest()
 		return provider.Status{Done: true}, nil
 	})
-	if outcome, err := looker.Step(context.Background(), ref); err != nil || !outcome.Settled {
-		t.Fatalf("%+v %v", outcome, err)
-	}
+	w.settles(looker, ref)
 	former, err := w.ledger().Record(t.Context(), was.Key.Former(was.Incarnation), w.clock)
 	if i := w.instance(); err != nil || len(i.Leases) != 0 || i.State != lifecycle.Ready || len(former.Leases) != 1 {
 		t.Errorf("the instance is %q, leases %v, and those of its former life %v, %v", i.State, i.Leases, former.Leases, err)
@@ -169,22 +149,20 @@ func TestACreationWaitsForNoLateLook(t *testing.T) {
 
 // A look that fails, or sees that something is left, is made again later.
 func TestALateLookIsRepeated(t *testing.T) {
-	answers := map[string]error{"Fault": errors.New("throttled"), "Failure": provider.Failf("no"), "InProgress": nil}
-	for name, answer := range answers {
+	faults := map[string]error{"Fault": errors.New("throttled"), "Failure": provider.Failf("no"), "InProgress": nil}
+	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			w, ref := begunLook(t)
-			outcome, err := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, answer }).Step(context.Background(),
-				ref)
+			outcome, err := w.with(answers(provider.Status{}, fault)).Step(context.Background(), ref)
 			if err != nil || !outcome.Settled {
 				t.Fatalf("%+v %v", outcome, err)
 			}
-			if c := w.instance(); c.LateLook.IsZero() || !c.Due.Equal(w.clock.Add(lifecycle.LateLookAgain)) || len(c.Leases) != 0 {
+			if c := w.instance(); c.LateLook.IsZero() || !c.Due.Equal(w.clock.Add(lifecycle.LateLookAgain)) ||
+				len(c.Leases) != 0 {
 				t.Errorf("the tombstone is %+v", c)
 			}
 			w.restForLong()
-			if w.held() != 0 {
-				t.Error("what came late is still there")
-			}
+			expect.Same(t, 0, w.held(), "things that came late")
 		})
 	}
 }
@@ -195,7 +173,7 @@ func TestACreationWaitsForNoStepOfTheDeletionBefore(t *testing.T) {
 	w := newWorld(t)
 	done(provision)(w)
 	deletion := refOf(w.must(deprovision), 1)
-	slow := w.with(func(context.Context) (provider.Status, error) { return provider.Status{}, context.DeadlineExceeded })
+	slow := w.with(answers(provider.Status{}, context.DeadlineExceeded))
 	outcome, err := slow.Step(context.Background(), deletion)
 	if err != nil || outcome.Wait < lifecycle.SecondLook {
 		t.Fatalf("after a call that timed out: %+v %v, want a wait of %v", outcome, err, lifecycle.SecondLook)
@@ -209,5 +187,81 @@ func TestACreationWaitsForNoStepOfTheDeletionBefore(t *testing.T) {
 	w.rest()
 	if i := w.instance(); i.State != lifecycle.Ready || w.held() != 1 || len(i.Leases) != 0 {
 		t.Errorf("the instance is %q, %d things exist, leases %v", i.State, w.held(), i.Leases)
+	}
+}
+
+// A laptop falls asleep while a step is in the middle of its call, and wakes up
+// hours later: its lease counts all the same, and a deletion waits for it.
+func TestASleepingMachineLosesNoLease(t *testing.T) {
+	w := newWorld(t)
+	w.alone = true
+	create := refOf(w.must(provision), 1)
+	var both *worker.Worker
+	var remove workflow.Ref
+	asleep := true
+	both = w.with(func(context.Context) (provider.Status, error) {
+		if !asleep {
+			return provider.Status{Done: true}, nil
+		}
+		w.clock, asleep = w.clock.Add(3*time.Hour), false
+		remove = refOf(w.must(deprovision), 1)
+		if outcome, err := both.Step(context.Background(), remove); err != nil || outcome.Settled || outcome.Wait <= 0 ||
+			outcome.Wait > 10*time.Second {
+			t.Errorf("the deletion did not wait: %+v %v", outcome, err)
+		}
+		return provider.Status{Done: true}, nil
+	})
+	w.settles(both, create)
+	// Its lease was given up, so that one look is enough.
+	w.settles(both, remove)
+}
+
+// After a restart, no lease of the process before counts: not even if the clock
+// has been set back meanwhile.
+func TestARestartEndsAllLeases(t *testing.T) {
+	for name, by := range map[string]time.Duration{"ClockSetBack": -time.Hour, "ClockGoesOn": time.Second,
+		"ClockSetForward": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.alone = true
+			create := refOf(w.must(provision), 1)
+			dying := w.with(func(context.Context) (provider.Status, error) { panic(died{}) })
+			if w.alive(func() { _, _ = dying.Step(context.Background(), create) }) {
+				t.Fatal("the step lived on")
+			}
+			w.clock = w.clock.Add(by)
+			remove := refOf(w.must(deprovision), 1)
+			next := w.with(finished)
+			w.settles(next, remove)
+		})
+	}
+}
+
+// A call whose time was up may still land: its lease counts until it runs out,
+// and one look does not prove an absence then.
+func TestALostCallCountsAlsoAlone(t *testing.T) {
+	w := newWorld(t)
+	w.alone = true
+	create := refOf(w.must(provision), 1)
+	timedOut := true
+	both := w.with(func(context.Context) (provider.Status, error) {
+		if timedOut {
+			timedOut = false
+			return provider.Status{}, context.DeadlineExceeded
+		}
+		return provider.Status{Done: true}, nil
+	})
+	w.step(both, create)
+	remove := refOf(w.must(deprovision), 1)
+	began, settled := w.clock, false
+	for range 100 {
+		outcome := w.step(both, remove)
+		if settled = outcome.Settled; settled {
+			break
+		}
+		w.clock = w.clock.Add(outcome.Wait)
+	}
+	if waited := w.clock.Sub(began); !settled || waited < 2*time.Minute {
+		t.Errorf("settled %v, after %v", settled, waited)
 	}
 }

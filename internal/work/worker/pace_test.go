@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Looks are ten seconds apart at least, also when the clock has stepped back
@@ -13,9 +14,7 @@ func TestPausesAreNeverShort(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{
 		-2 * time.Hour: 10 * time.Second, 0: 10 * time.Second, 30 * time.Minute: 35 * time.Second, time.Hour: maxPause,
 	} {
-		if got := pause(age); got != want {
-			t.Errorf("at an age of %v: %v, want %v", age, got, want)
-		}
+		expect.Same(t, want, pause(age), "at an age of %v", age)
 	}
 }
 
@@ -25,8 +24,6 @@ func TestALeaseIsNotLookedAtAllTheTime(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{-time.Hour: time.Second, 0: raceWait, 4 * time.Second: 2 * time.Second,
 		time.Hour: maxLeasePause} {
 		now := began.Add(age)
-		if got := leasePause(op, now.Add(time.Minute), now); got != want {
-			t.Errorf("at an age of %v: %v, want %v", age, got, want)
-		}
+		expect.Same(t, want, leasePause(op, now.Add(time.Minute), now), "at an age of %v", age)
 	}
 }

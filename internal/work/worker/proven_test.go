@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
@@ -40,19 +41,14 @@ func TestATargetIsProvenBeforeEachStep(t *testing.T) {
 	p := &located{account: "one"}
 	p.telling = telling{Provider: o.Providers["demo"].Provider, tell: func(in provider.Instance) (provider.Status, error) {
 		calls++
-		if in.Target != (provider.Target{Name: "east", Identity: "one"}) {
-			t.Errorf("a step is at %v", in.Target)
-		}
+		expect.Same(t, provider.Target{Name: "east", Identity: "one"}, in.Target, "a step is at")
 		return provider.Status{Done: true}, nil
 	}}
 	o.Providers = testkit.AsDemo(p)
 	ref := refOf(w.must(provision), 1)
 	step := func() {
 		t.Helper()
-		outcome, err := worker.New(o).Step(t.Context(), ref)
-		if err != nil {
-			t.Fatal(err)
-		}
+		outcome := w.step(worker.New(o), ref)
 		w.clock = w.clock.Add(max(outcome.Wait, time.Second))
 	}
 	step()
@@ -91,16 +87,44 @@ func TestARefusalIsAskedOfTheRightTarget(t *testing.T) {
 	p := &located{telling: telling{Provider: o.Providers["demo"].Provider}, account: "two"}
 	i := w.instance()
 	i.Made.Target = lifecycle.Target{Name: "east", Identity: "one"}
-	if err := quietLedger(w).Commit(t.Context(), ledger.Put(i)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, quietLedger(w).Commit(t.Context(), ledger.Put(i)))
 	ref := refOf(w.must(deprovision), 1)
 	o.Providers = testkit.AsDemo(p)
-	if _, err := worker.New(o).Step(t.Context(), ref); err != nil {
-		t.Fatal(err)
+	w.step(worker.New(o), ref)
+	b := w.recorded(bindingKey)
+	if p.refused != 0 || b.State != lifecycle.Ready || w.instance().Operation.Faults == 0 {
+		t.Errorf("asked %d times, the binding is %q, the operation is %+v", p.refused, b.State, w.instance().Operation)
 	}
-	b, err := w.ledger().Record(t.Context(), bindingKey, w.clock)
-	if err != nil || p.refused != 0 || b.State != lifecycle.Ready || w.instance().Operation.Faults == 0 {
-		t.Errorf("asked %d times, the binding is %q, the operation is %+v: %v", p.refused, b.State, w.instance().Operation, err)
+}
+
+// refusing is a provider that refuses deletions.
+type refusing struct{ cloud }
+
+func (refusing) Refuses(context.Context, provider.Instance) error {
+	return &provider.Failure{Message: "it is not empty", InstanceUsable: new(true), Untouched: true}
+}
+
+// A deletion that the provider refuses takes no binding away: the instance is ready
+// as before, can be bound so that it can be emptied, and is deleted when it is empty.
+func TestARefusedDeletionTakesNothing(t *testing.T) {
+	w := newWorld(t)
+	done(provision)(w)
+	done(bind)(w)
+	ref := refOf(w.must(deprovision), 1)
+	w.settles(w.by(refusing{cloud{w, nil}}), ref)
+	i := w.instance()
+	if op := i.Operation; i.State != lifecycle.Ready || op.Phase != lifecycle.Failed || op.InstanceUsable == nil ||
+		!*op.InstanceUsable ||
+		op.Description != "it is not empty" {
+		t.Errorf("state %q, operation %+v", i.State, op)
+	}
+	if b := w.recorded(bindingKey); b.State != lifecycle.Ready || b.Grant == nil {
+		t.Errorf("the binding is %q", b.State)
+	}
+	w.must(bind) // the same again: there it is
+	w.must(deprovision)
+	w.rest()
+	if state, n := w.instance().State, w.held(); state != lifecycle.Deleted || n != 0 {
+		t.Errorf("once it is empty: %q, and %d things are left", state, n)
 	}
 }

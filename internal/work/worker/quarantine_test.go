@@ -13,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
@@ -25,10 +26,9 @@ type shelves struct{ *cloudtest.Provider }
 func (s shelves) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
 	page, next, err := s.Provider.List(ctx, cursor)
 	for _, h := range page {
-		things = append(things, lifecycle.Thing{
-			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
-			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
-		})
+		things = append(things, lifecycle.Thing{Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation,
+			Of: h.Tags.Of, Created: h.Created,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}})
 	}
 	return things, next, err
 }
@@ -37,10 +37,9 @@ func (s shelves) List(ctx context.Context, cursor string) (things []lifecycle.Th
 func astray(w *world) {
 	w.Helper()
 	p := w.demo()
-	stray := provider.Instance{
-		Broker: testkit.Identity, Platform: "p", ID: "stray", Incarnation: "lost", ServiceID: service(), PlanID: planAsyncBind(),
-		Operation: provider.Operation{ID: "lost", Kind: operation.Provision, Started: w.clock, Synchronous: true},
-	}
+	stray := provider.Instance{Broker: testkit.Identity, Platform: "p", ID: "stray", Incarnation: "lost",
+		ServiceID: service(), PlanID: planAsyncBind(),
+		Operation: provider.Operation{ID: "lost", Kind: operation.Provision, Started: w.clock, Synchronous: true}}
 	if s, err := p.Provision(context.Background(), stray); err != nil || !s.Done {
 		w.Fatal(s, err)
 	}
@@ -72,17 +71,13 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := w.reaper()
-	r.Inventory = &reaper.InventoryOptions{
-		Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{w.demo()}}, Whose: whose,
-		Every: time.Hour,
-	}
+	r.Inventory = &reaper.InventoryOptions{Records: w.ledger(), Listers: map[string]reaper.Lister{"demo": shelves{w.demo()}},
+		Whose: whose, Every: time.Hour}
 	sweep := func(hours int) (report reaper.Report) {
 		for range hours {
 			w.clock = w.clock.Add(time.Hour)
 			one, err := r.Sweep(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			report.Orphans, report.Quarantined, report.Ended = report.Orphans+one.Orphans, report.Quarantined+one.Quarantined, report.Ended+one.Ended
 			w.driveAll(t.Context())
 		}
@@ -97,7 +92,7 @@ func TestStraysAreRemovedAfterTheirQuarantine(t *testing.T) {
 	if got := sweep(24 + 5); got.Ended != 2 || w.held() != 2 || w.locked() != 0 {
 		t.Errorf("%+v, %d things are left, %d of them out of use", got, w.held(), w.locked())
 	}
-	if w.instance().State != lifecycle.Ready || w.course(bindingKey).State != lifecycle.Ready {
+	if w.instance().State != lifecycle.Ready || w.recorded(bindingKey).State != lifecycle.Ready {
 		t.Error("what is in use is gone")
 	}
 }
@@ -110,14 +105,9 @@ func quarantined(t *testing.T) (*world, workflow.Ref) {
 	h := w.holding()
 	q, err := w.recorded(strayKey).BeginQuarantine(lifecycle.Start{ID: strings.Repeat("q",
 		lifecycle.OperationIDLength), Now: w.clock},
-		lifecycle.Thing{Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created,
-			Name: h.Name})
-	if err == nil {
-		err = w.ledger().Commit(t.Context(), ledger.Put(q))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+		lifecycle.Thing{Incarnation: "lost", Provider: "demo", Broker: testkit.Identity, Created: h.Created, Name: h.Name})
+	expect.OK(t, err)
+	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(q)))
 	return w, workflow.Of(q)
 }
 
@@ -127,9 +117,7 @@ var strayKey = lifecycle.Key{Platform: "p", Instance: "stray", Life: "lost"}
 func (w *world) holding() provider.Holding {
 	w.Helper()
 	held, _, err := w.demo().List(context.Background(), "")
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	for _, h := range held {
 		if h.Tags.Instance == "stray" && h.Tags.Binding == "" {
 			return h
@@ -145,12 +133,8 @@ func (w *world) quarantine() lifecycle.Record { return w.recorded(strayKey) }
 func (w *world) released() workflow.Ref {
 	w.Helper()
 	q, err := w.quarantine().BeginRelease(lifecycle.Start{ID: strings.Repeat("r", lifecycle.OperationIDLength), Now: w.clock})
-	if err == nil {
-		err = w.ledger().Commit(context.Background(), ledger.Put(q))
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
+	expect.OK(w, w.ledger().Commit(context.Background(), ledger.Put(q)))
 	return workflow.Of(q)
 }
 
@@ -162,14 +146,10 @@ func TestAThingIsPutOutOfUseAndIntoUseAgain(t *testing.T) {
 	}
 	version := w.quarantine().Version
 	w.drive(t.Context(), ref) // delivered once more
-	if w.quarantine().Version != version {
-		t.Error("a step that has nothing to do writes")
-	}
+	expect.Same(t, version, w.quarantine().Version, "the version after a step that has nothing to do")
 	back := w.released()
 	w.drive(t.Context(), ref) // the old execution
-	if w.locked() != 1 {
-		t.Error("a step of an older attempt acts")
-	}
+	expect.Same(t, 1, w.locked(), "things out of use after a step of an older attempt")
 	w.drive(t.Context(), back)
 	if q := w.quarantine(); !q.IsReleased() || w.locked() != 0 {
 		t.Errorf("%+v, %d are out of use", q, w.locked())
@@ -207,9 +187,7 @@ func (p troubled) Quarantine(ctx context.Context, h provider.Holding) error {
 }
 
 func (w *world) quarantining(do func() error) *worker.Worker {
-	o := w.kit().WorkerOptions()
-	o.Providers = testkit.AsDemo(troubled{cloud: w.kit().Providers["demo"].(cloud), quarantine: do})
-	return worker.New(o)
+	return w.by(troubled{cloud: w.kit().Providers["demo"].(cloud), quarantine: do})
 }
 
 func TestAQuarantineThatMeetsAFault(t *testing.T) {
@@ -247,9 +225,7 @@ func TestAReleaseWaitsForACallOnItsWay(t *testing.T) {
 
 	// A call that was given up may land until its lease has run out.
 	w, ref = quarantined(t)
-	if _, err := w.quarantining(func() error { return context.DeadlineExceeded }).Step(t.Context(), ref); err != nil {
-		t.Fatal(err)
-	}
+	w.step(w.quarantining(func() error { return context.DeadlineExceeded }), ref)
 	back = w.released()
 	if outcome, err := w.worker().Step(t.Context(), back); err != nil || outcome.Settled || len(w.quarantine().Leases) != 1 {
 		t.Errorf("%+v %v", outcome, err)
@@ -275,9 +251,7 @@ func TestAProviderWithoutAQuarantine(t *testing.T) {
 	w, ref := quarantined(t)
 	o := w.kit().WorkerOptions()
 	o.Providers = map[string]wired.Provider{"demo": {Inventory: struct{ provider.Inventory }{}}}
-	if outcome, err := worker.New(o).Step(t.Context(), ref); err != nil || !outcome.Settled {
-		t.Fatalf("%+v %v", outcome, err)
-	}
+	w.settles(worker.New(o), ref)
 	if q := w.quarantine(); q.State != lifecycle.Quarantined || w.locked() != 0 {
 		t.Errorf("%+v, %d are out of use", q, w.locked())
 	}
@@ -304,18 +278,10 @@ func TestAnOrphansDeletionIsToldWhatWasListed(t *testing.T) {
 			Timeout: time.Hour, Own: true},
 			lifecycle.Thing{Incarnation: "lost", Provider: "demo", Target: lifecycle.Target{Name: "there"}, State: state.Encode()})
 	}
-	if err == nil {
-		err = w.ledger().Commit(t.Context(), ledger.Put(r))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(r)))
 	var got provider.Instance
-	o := w.kit().WorkerOptions()
-	o.Providers = testkit.AsDemo(listening{w.kit().Providers["demo"].(cloud), &got})
-	if _, err := worker.New(o).Step(t.Context(), workflow.Ref{Token: r.Token(), Attempt: 1}); err != nil {
-		t.Fatal(err)
-	}
+	w.step(w.by(listening{w.kit().Providers["demo"].(cloud), &got}), workflow.Ref{Token: r.Token(), Attempt: 1})
 	if got.Target.Name != "there" || got.State.Format != 7 || string(got.State.Data) != "key-1" {
 		t.Errorf("it is told %+v, %+v", got.Target, got.State)
 	}

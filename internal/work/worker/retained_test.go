@@ -9,11 +9,11 @@ import (
 
 	"github.com/longshore/longshore/internal/base/paging"
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -22,21 +22,11 @@ import (
 // week is how long the plan "retained" keeps what is deleted.
 const week = 7 * 24 * time.Hour
 
-// provisionKept asks for the instance "i" of a plan that retains what is deleted.
-func provisionKept(w *world, b *broker.Broker) (broker.Result, error) {
-	_, plan := testkit.PlanIDs("retained")
-	return b.Provision(context.Background(), broker.ProvisionRequest{
-		Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
-	})
-}
-
-// bindKept asks for a binding of it.
-func bindKept(w *world, b *broker.Broker) (broker.Result, error) {
-	_, plan := testkit.PlanIDs("retained")
-	r, err := b.Bind(context.Background(),
-		broker.BindRequest{Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: plan})
-	return r.Result, err
-}
+// provisionKept and bindKept are of a plan that retains what is deleted.
+var (
+	provisionKept = orders("i", "retained", nil)
+	bindKept      = binds("b", "retained", nil)
+)
 
 // kept is all that is on record as kept.
 func (w *world) kept() (all []lifecycle.Record) {
@@ -44,9 +34,7 @@ func (w *world) kept() (all []lifecycle.Record) {
 	for d, err := range paging.All(context.Background(), func(ctx context.Context, cursor string) ([]ledger.Due, string, error) {
 		return w.ledger().Due(ctx, w.clock.AddDate(100, 0, 0), cursor)
 	}) {
-		if err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, err)
 		if d.Record != nil && d.Record.State == lifecycle.Quarantined {
 			all = append(all, *d.Record)
 		}
@@ -57,9 +45,7 @@ func (w *world) kept() (all []lifecycle.Record) {
 func (w *world) recorded(key lifecycle.Key) lifecycle.Record {
 	w.Helper()
 	r, err := w.ledger().Record(context.Background(), key, w.clock)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	return r
 }
 
@@ -133,9 +119,7 @@ func TestWhatWasRebuiltIsKept(t *testing.T) {
 	done(provisionKept)(w)
 	i := w.instance()
 	i.Attributes.Snapshot = nil
-	if err := w.ledger().Commit(t.Context(), ledger.Put(i)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(i)))
 	done(deprovision)(w)
 	if len(w.kept()) != 1 || w.held() != 1 {
 		t.Errorf("%d things exist, on record: %+v", w.held(), w.kept())
@@ -209,9 +193,7 @@ func (k keeper) Adopt(_ context.Context, h provider.Holding, former provider.Tag
 
 func (w *world) keeping(k keeper) *worker.Worker {
 	k.cloud = w.kit().Providers["demo"].(cloud)
-	o := w.kit().WorkerOptions()
-	o.Providers = testkit.AsDemo(k)
-	return worker.New(o)
+	return w.by(k)
 }
 
 // A provider is told the thing as its instance was, and until when; the date is the same in
@@ -224,16 +206,12 @@ func TestAProviderIsToldWhatToKeep(t *testing.T) {
 			i := w.instance()
 			state := provider.State{Format: 1, Data: []byte(`{"failed":"earlier"}`)}
 			sealed, err := w.vault.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.State}, state.Encode())
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if lost {
 				sealed, state = []byte("\x01nonsense"), provider.State{}
 			}
 			i.Made.State, i.Made.Target = sealed, lifecycle.Target{Name: "east", Identity: "account"}
-			if err := w.ledger().Commit(t.Context(), ledger.Put(i)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(i)))
 			ref := refOf(w.must(deprovision), 1)
 			asked := w.clock
 			var told []provider.Holding
@@ -242,9 +220,7 @@ func TestAProviderIsToldWhatToKeep(t *testing.T) {
 					told = append(told, h)
 					return answer
 				}}).Step(t.Context(), ref)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				w.clock = w.clock.Add(outcome.Wait)
 				return outcome
 			}
@@ -274,9 +250,7 @@ func TestWhatCannotBeKept(t *testing.T) {
 	w := newWorld(t)
 	done(provisionKept)(w)
 	ref := refOf(w.must(deprovision), 1)
-	o := w.kit().WorkerOptions()
-	o.Providers = testkit.AsDemo(struct{ provider.Provider }{cloudtest.Demo(w.things, 0)})
-	outcome, err := worker.New(o).Step(t.Context(), ref)
+	outcome, err := w.by(struct{ provider.Provider }{cloudtest.Demo(w.things, 0)}).Step(t.Context(), ref)
 	if i := w.instance(); err != nil || outcome.Settled || i.State != lifecycle.Deleting || i.Operation.Faults != 1 ||
 		w.held() != 1 {
 		t.Errorf("%+v %v, it is %q, %d things", outcome, err, i.State, w.held())

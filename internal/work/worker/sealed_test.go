@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // lost is a vault whose key is gone: it neither opens nor seals.
@@ -18,27 +18,10 @@ func (lost) Seal(context.Context, vault.Label, []byte) ([]byte, error) {
 	return nil, errors.New("there is no key to seal with")
 }
 
-func (lost) Open(context.Context, vault.Label, []byte) ([]byte, error) {
-	return nil, vault.ErrSealed
-}
+func (lost) Open(context.Context, vault.Label, []byte) ([]byte, error) { return nil, vault.ErrSealed }
 
-func provisionWith(parameters string) func(*world, *broker.Broker) (broker.Result, error) {
-	return func(w *world, b *broker.Broker) (broker.Result, error) {
-		return b.Provision(context.Background(), broker.ProvisionRequest{
-			Caller: w.caller(), InstanceID: "i", ServiceID: service(), PlanID: planAsyncBind(), OrganizationGUID: "o", SpaceGUID: "s",
-			Parameters: []byte(parameters),
-		})
-	}
-}
-
-func bindWith(parameters string) func(*world, *broker.Broker) (broker.Result, error) {
-	return func(w *world, b *broker.Broker) (broker.Result, error) {
-		r, err := b.Bind(context.Background(), broker.BindRequest{
-			Caller: w.caller(), InstanceID: "i", BindingID: "b", ServiceID: service(), PlanID: planAsyncBind(), Parameters: []byte(parameters),
-		})
-		return r.Result, err
-	}
-}
+func provisionWith(parameters string) asking { return orders("i", "async-bind", []byte(parameters)) }
+func bindWith(parameters string) asking      { return binds("b", "async-bind", []byte(parameters)) }
 
 // When nothing sealed can be opened any more, everything can still be deleted,
 // in whatever state it is: by the broker's answer to the DELETE, each step, the
@@ -48,33 +31,24 @@ func TestDeletionNeedsNoKey(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		before func(*world)
-		asks   []func(*world, *broker.Broker) (broker.Result, error)
+		asks   []asking
 		held   int
 	}{
-		"Deprovision": {"an instance with parameters", done(provision), []func(*world, *broker.Broker) (broker.Result, error){
-			deprovision}, 0},
-		"Unbind": {"a binding with parameters, a secret and a grant", done(provision, bind),
-			[]func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
-		"Both": {"one after the other", done(provision, bind), []func(*world, *broker.Broker) (broker.Result, error){
-			unbind, deprovision}, 0},
-		"WithItsBindings": {"the bindings go with the instance", done(provision, bind),
-			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"Updated": {"after an update", done(provision, update), []func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"HalfProvisioned": {"overtaking the creation", func(w *world) { w.half(provision) },
-			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"HalfBound": {"overtaking the bind", func(w *world) { done(provision)(w); w.half(bind) },
-			[]func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
-		"HalfBoundInstance": {"with its instance", func(w *world) { done(provision)(w); w.half(bind) },
-			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"FailedCreation": {"what failed", done(provisionWith(`{"fail":true,"delay_seconds":7}`)),
-			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+		"Deprovision":       {"an instance with parameters", done(provision), []asking{deprovision}, 0},
+		"Unbind":            {"a binding with parameters, a secret and a grant", done(provision, bind), []asking{unbind}, 1},
+		"Both":              {"one after the other", done(provision, bind), []asking{unbind, deprovision}, 0},
+		"WithItsBindings":   {"the bindings go with the instance", done(provision, bind), []asking{deprovision}, 0},
+		"Updated":           {"after an update", done(provision, update), []asking{deprovision}, 0},
+		"HalfProvisioned":   {"overtaking the creation", begun(provision), []asking{deprovision}, 0},
+		"HalfBound":         {"overtaking the bind", both(done(provision), begun(bind)), []asking{unbind}, 1},
+		"HalfBoundInstance": {"with its instance", both(done(provision), begun(bind)), []asking{deprovision}, 0},
+		"FailedCreation":    {"what failed", done(provisionWith(`{"fail":true,"delay_seconds":7}`)), []asking{deprovision}, 0},
 		"FailingDeprovision": {"nobody knows any more that it was to fail", done(provisionWith(`{"fail":"deprovision"}`)),
-			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
-		"FailingUnbind": {"also of a binding", done(provision, bindWith(`{"fail":"unbind"}`)),
-			[]func(*world, *broker.Broker) (broker.Result, error){unbind}, 1},
+			[]asking{deprovision}, 0},
+		"FailingUnbind":     {"also of a binding", done(provision, bindWith(`{"fail":"unbind"}`)), []asking{unbind}, 1},
 		"ReclaimedByReaper": {"a failed creation that nobody deletes", done(provisionWith(`{"fail":true}`)), nil, 0},
 		"LeftoversOfRequest": {"a deletion that was lost on its way, and is driven by the reaper", done(provision, bind),
-			[]func(*world, *broker.Broker) (broker.Result, error){deprovision}, 0},
+			[]asking{deprovision}, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,23 +66,12 @@ func TestDeletionNeedsNoKey(t *testing.T) {
 			w.rest()
 			w.clock = w.clock.Add(lifecycle.ReclaimAfter)
 			w.rest()
-			if got := w.held(); got != tc.held {
-				t.Errorf("%s: %d things are left, want %d; the instance is %q", tc.reason, got, tc.held, w.instance().State)
-			}
+			expect.Same(t, tc.held, w.held(), "%s: things that are left; the instance is %q", tc.reason, w.instance().State)
 			i := w.instance()
 			if tc.held == 0 && i.State != lifecycle.Deleted && i.State != lifecycle.Absent {
 				t.Errorf("%s: the instance is %q: %s", tc.reason, i.State, i.Operation.Description)
 			}
 		})
-	}
-}
-
-// half lets an operation begin and take one step.
-func (w *world) half(ask func(*world, *broker.Broker) (broker.Result, error)) {
-	w.Helper()
-	ref := refOf(w.must(ask), 1)
-	if _, err := w.worker().Step(context.Background(), ref); err != nil {
-		w.Fatal(err)
 	}
 }
 

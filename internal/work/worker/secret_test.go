@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
@@ -42,11 +43,7 @@ func newSecretive(t *testing.T) *secretive {
 	return s
 }
 
-func (s *secretive) steps() *worker.Worker {
-	o := s.worker().Options
-	o.Providers = testkit.AsDemo(watched{s.p, s})
-	return worker.New(o)
-}
+func (s *secretive) steps() *worker.Worker { return s.by(watched{s.p, s}) }
 
 type watched struct {
 	*cloudtest.Provider
@@ -65,10 +62,7 @@ func (p watched) Bind(ctx context.Context, b provider.Binding) (provider.Status,
 func (s *secretive) drives(r broker.Result) {
 	s.Helper()
 	for range 100 {
-		outcome, err := s.steps().Step(context.Background(), refOf(r, 1))
-		if err != nil {
-			s.Fatal(err)
-		}
+		outcome := s.step(s.steps(), refOf(r, 1))
 		if outcome.Settled {
 			return
 		}
@@ -81,25 +75,19 @@ func (s *secretive) drives(r broker.Result) {
 // the one key that opens; its state holds no secret.
 func (s *secretive) granted() {
 	s.Helper()
-	b := s.course(bindingKey)
+	b := s.recorded(bindingKey)
 	if b.State != lifecycle.Ready {
 		s.Fatalf("the binding is %q: %+v", b.State, b.Operation)
 	}
 	var g provider.Grant
 	plain, err := s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.Grant}, b.Grant)
-	if err == nil {
-		err = json.Unmarshal(plain, &g)
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s, err)
+	expect.OK(s, json.Unmarshal(plain, &g))
 	text := func(name string) string { v, _ := g.Credentials[name].(string); return v }
 	if !s.cloud.Opens(&g) {
 		s.Error("the binding is ready, and its grant is dead")
 	}
-	if n := s.cloud.Secrets(text("username")); n != 1 {
-		s.Errorf("%d keys are accepted, want one", n)
-	}
+	expect.Same(s, 1, s.cloud.Secrets(text("username")), "keys that are accepted")
 	state, err := s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.State}, b.Made.State)
 	if err != nil || len(state) == 0 || text("password") == "" || bytes.Contains(state, []byte(text("password"))) {
 		s.Errorf("the state is lost, or holds the secret still: %v", err)
@@ -148,10 +136,7 @@ func TestFaultsOfATwoStepBind(t *testing.T) {
 				hit, disarm := s.p.Calls.Arm(n, fault)
 				before := s.clock
 				for !hit() {
-					outcome, err := s.steps().Step(context.Background(), refOf(ref, 1))
-					if err != nil {
-						t.Fatal(err)
-					}
+					outcome := s.step(s.steps(), refOf(ref, 1))
 					if outcome.Settled {
 						break
 					}
@@ -165,7 +150,7 @@ func TestFaultsOfATwoStepBind(t *testing.T) {
 					t.Errorf("with a fault at call %d it took %v: it waited for its own lease", n, took)
 				}
 				s.drives(s.must(unbind))
-				if b := s.course(bindingKey); b.State != lifecycle.Deleted || b.Made.State != nil {
+				if b := s.recorded(bindingKey); b.State != lifecycle.Deleted || b.Made.State != nil {
 					t.Errorf("the binding is %q, with state %v", b.State, b.Made.State != nil)
 				}
 				s.drives(s.must(deprovision))
@@ -213,10 +198,7 @@ func TestWhatAProviderIsTold(t *testing.T) {
 	run := func(r broker.Result) provider.Instance {
 		t.Helper()
 		for range 10 {
-			outcome, err := worker.New(o).Step(t.Context(), refOf(r, 1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			outcome := w.step(worker.New(o), refOf(r, 1))
 			if outcome.Settled {
 				return told[len(told)-1]
 			}
@@ -228,9 +210,7 @@ func TestWhatAProviderIsTold(t *testing.T) {
 	b := w.kit().BrokerOptions()
 	b.Identity, b.Catalog = "broker-1", planned{w.offered, json.RawMessage(`{"means":"this"}`), "1.0.0"}
 	r, err := provision(w, broker.New(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	in := run(r)
 	if in.Broker != "broker-1" || in.Target != target || string(in.State.Data) != "remembered" || in.State.Format != 3 ||
 		string(in.Snapshot) != `{"means":"this"}` || in.Former != nil || in.Place.Organization != "o" || in.Place.Space != "s" {
@@ -274,7 +254,7 @@ func TestADeletionWorksWithoutTheState(t *testing.T) {
 	s.drives(s.must(bind))
 	s.granted()
 	s.vault = locked{s.vault}
-	for _, ask := range []func(*world, *broker.Broker) (broker.Result, error){unbind, deprovision} {
+	for _, ask := range []asking{unbind, deprovision} {
 		s.drives(s.must(ask))
 	}
 	if held, _, err := s.p.List(context.Background(), ""); err != nil || len(held) != 0 {
@@ -315,9 +295,8 @@ func TestStatesAtTheirBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			ref := refOf(w.must(provision), 1)
-			if _, err := w.with(func(context.Context) (provider.Status, error) { return c.answer() }).Step(t.Context(), ref); err != nil {
-				t.Fatal(err)
-			}
+			steps := w.with(func(context.Context) (provider.Status, error) { return c.answer() })
+			w.step(steps, ref)
 			i := w.instance()
 			if (i.State == lifecycle.CreateFailed) != c.fails || (i.Made.State != nil) != c.kept {
 				t.Errorf("the instance is %q, with a state: %v", i.State, i.Made.State != nil)
@@ -354,17 +333,13 @@ func TestABindingOfARebuiltInstance(t *testing.T) {
 	s := newSecretive(t)
 	i := s.instance()
 	i.Attributes.Snapshot = nil
-	if err := quietLedger(s.world).Commit(t.Context(), ledger.Put(i)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, quietLedger(s.world).Commit(t.Context(), ledger.Put(i)))
 	ref := s.must(bind)
 	var told []string
 	s.asks = func(b provider.Binding, _ bool) { told = append(told, string(b.Instance.Snapshot)) }
 	o := s.steps().Options
 	o.Plans = planned{s.offered, json.RawMessage(`{"means":"this"}`), ""}
-	if _, err := worker.New(o).Step(t.Context(), refOf(ref, 1)); err != nil {
-		t.Fatal(err)
-	}
+	s.step(worker.New(o), refOf(ref, 1))
 	if len(told) == 0 || told[0] != `{"means":"this"}` {
 		t.Errorf("the provider is told %q", told)
 	}
@@ -408,13 +383,10 @@ func TestUpdatesAndBindsDoNotMeet(t *testing.T) {
 		}
 	}
 	for range 5 {
-		outcome, err := s.steps().Step(context.Background(), refOf(ref, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		outcome := s.step(s.steps(), refOf(ref, 1))
 		s.clock = s.clock.Add(outcome.Wait)
 	}
-	if b := s.course(bindingKey); !b.InProgress() {
+	if b := s.recorded(bindingKey); !b.InProgress() {
 		t.Errorf("the binding is %q while its instance is updated", b.State)
 	}
 	s.drives(broker.Result{Token: updated.Token})

@@ -1,17 +1,16 @@
 package worker_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
-	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/storetest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
@@ -20,22 +19,9 @@ import (
 var restoredKey = lifecycle.Key{Platform: "p", Instance: "r"}
 
 // restore asks for an instance "r" that is restored from the instance "i".
-func restore(w *world, b *broker.Broker) (broker.Result, error) {
-	_, plan := testkit.PlanIDs("restorable")
-	return b.Provision(context.Background(), broker.ProvisionRequest{
-		Caller: w.caller(), InstanceID: "r", ServiceID: service(), PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
-		Parameters: []byte(`{"restore_from":"i"}`),
-	})
-}
+var restore = orders("r", "restorable", []byte(`{"restore_from":"i"}`))
 
-func (w *world) restored() lifecycle.Record {
-	w.Helper()
-	r, err := w.ledger().Record(context.Background(), restoredKey, w.clock)
-	if err != nil {
-		w.Fatal(err)
-	}
-	return r
-}
+func (w *world) restored() lifecycle.Record { return w.recorded(restoredKey) }
 
 // A provider is told what its source is, in each step, with the state that the
 // source's own operations left, opened.
@@ -45,15 +31,11 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 	i := w.instance()
 	state := provider.State{Format: 2, Data: []byte("x")}
 	sealed, err := w.vault.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.State}, state.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	i.Made.State, i.Made.Target = sealed, lifecycle.Target{Name: "east", Identity: "account"}
 	i.Made.Origin = lifecycle.Origin{Instance: "before", Incarnation: "earlier"} // it was undeleted
 	i.Attributes.Snapshot = []byte(`{"means":"this"}`)
-	if err := quietLedger(w).Commit(t.Context(), ledger.Put(i)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, quietLedger(w).Commit(t.Context(), ledger.Put(i)))
 	ref := refOf(w.must(restore), 1)
 	o := w.worker().Options
 	var told []provider.Instance
@@ -62,9 +44,7 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 		return provider.Status{Done: len(told) == 2, After: time.Second}, nil
 	}})
 	for range 2 {
-		if _, err := worker.New(o).Step(t.Context(), ref); err != nil {
-			t.Fatal(err)
-		}
+		w.step(worker.New(o), ref)
 		w.clock = w.clock.Add(time.Second)
 	}
 	for n, in := range told {
@@ -90,7 +70,7 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 // half-restored instance is removed, and the source is left alone.
 func TestASourceThatChanges(t *testing.T) {
 	changes := map[string]struct {
-		ask  func(*world, *broker.Broker) (broker.Result, error)
+		ask  asking
 		held int
 	}{"Updated": {update, 1}, "Deleted": {deprovision, 0}}
 	for name, c := range changes {
@@ -114,9 +94,7 @@ func TestASourceThatChanges(t *testing.T) {
 					w.must(c.ask)
 				}
 				for n := range 3 {
-					if _, err := worker.New(o).Step(t.Context(), ref); err != nil {
-						t.Fatal(err)
-					}
+					w.step(worker.New(o), ref)
 					w.clock = w.clock.Add(time.Second)
 					if n == 0 && when == "Between" {
 						w.must(c.ask)
@@ -161,9 +139,7 @@ func TestASourceThatChangesBesideTheLease(t *testing.T) {
 		return provider.Status{}, nil
 	}})
 	for range 2 {
-		if _, err := worker.New(o).Step(t.Context(), ref); err != nil {
-			t.Fatal(err)
-		}
+		w.step(worker.New(o), ref)
 	}
 	if r := w.restored(); !once || r.State != lifecycle.CreateFailed {
 		t.Errorf("it is %q", r.State)

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/worker"
 )
@@ -20,17 +23,12 @@ import (
 func TestUnbindAndDeprovisionDoNotHinderOneAnother(t *testing.T) {
 	w := newWorld(t)
 	done(provision, bind)(w)
-	for _, ask := range []func(*world, *broker.Broker) (broker.Result, error){unbind, deprovision} {
-		if _, err := ask(w, w.broker()); err != nil {
-			t.Fatal(err)
-		}
+	for _, ask := range []asking{unbind, deprovision} {
+		expect.OK(t, expect.Err(ask(w, w.broker())))
 	}
 	for range 100 {
 		for name, ref := range w.started {
-			outcome, err := w.worker().Step(context.Background(), ref)
-			if err != nil {
-				t.Fatal(err)
-			}
+			outcome := w.step(w.worker(), ref)
 			if outcome.Settled {
 				delete(w.started, name)
 			}
@@ -81,13 +79,14 @@ func TestADeprovisionOvertakesAnUnbind(t *testing.T) {
 		steps(t, w, options, 1)
 	}
 	if i := w.instance(); i.State != lifecycle.Deleted || before == 0 || o.unbinds > before+1 {
-		t.Errorf("after %v the instance is %q, and the unbind was tried %d times, then %d", w.clock.Sub(began), i.State, before, o.unbinds)
+		t.Errorf("after %v the instance is %q, and the unbind was tried %d times, then %d", w.clock.Sub(began), i.State, before,
+			o.unbinds)
 	}
-	if b := w.course(bindingKey); b.State != lifecycle.Deleted || b.Operation.Phase != lifecycle.Succeeded {
+	if b := w.recorded(bindingKey); b.State != lifecycle.Deleted || b.Operation.Phase != lifecycle.Succeeded {
 		t.Errorf("the binding is %q, its operation %+v", b.State, b.Operation)
 	}
 	for _, r := range []broker.Result{unbinding, deleting} {
-		if ref := refOf(r, 1); w.course(ref.Token.Key).InProgress() {
+		if ref := refOf(r, 1); w.recorded(ref.Token.Key).InProgress() {
 			t.Errorf("%s goes on", ref.Name())
 		}
 	}
@@ -129,14 +128,73 @@ func steps(t *testing.T, w *world, o worker.Options, n int) {
 	t.Helper()
 	for range n {
 		for name, ref := range w.started {
-			outcome, err := worker.New(o).Step(t.Context(), ref)
-			if err != nil {
-				t.Fatal(err)
-			}
+			outcome := w.step(worker.New(o), ref)
 			if outcome.Settled {
 				delete(w.started, name)
 			}
 			w.clock = w.clock.Add(min(outcome.Wait, time.Second))
 		}
+	}
+}
+
+// looking counts how often each step looks for a binding.
+type looking struct {
+	worker.Records
+	looks int
+}
+
+func (l *looking) NextBinding(ctx context.Context, instance lifecycle.Key, after string) (*lifecycle.Record, string, error) {
+	l.looks++
+	return l.Records.NextBinding(ctx, instance, after)
+}
+
+// However many bindings an instance has, an update of it begins: no step looks at all of
+// them, none is looked at twice, and one that is busy holds up no more than itself.
+func TestAnUpdateOfAnInstanceWithManyBindings(t *testing.T) {
+	const many = 1300
+	w := newWorld(t)
+	done(provision, bind)(w)
+	one := w.recorded(bindingKey)
+	busy := one
+	for n := range many {
+		b := one
+		b.Key.Binding, b.Version = fmt.Sprintf("many-%04d", n), 0
+		if n == many-1 {
+			b.Leases = []lifecycle.Lease{{Holder: "its step", Operation: "its operation", Taken: w.clock,
+				Until: w.clock.Add(time.Hour)}}
+			busy = b
+		}
+		expect.OK(t, quietLedger(w).Commit(t.Context(), ledger.Put(b)))
+	}
+	ref := refOf(w.must(update), 1)
+	o := w.worker().Options
+	counted := &looking{Records: o.Records}
+	o.Records, o.Providers = counted, testkit.AsDemo(scripted{step: finished})
+	most, steps := 0, 0
+	step := func() (settled bool) {
+		t.Helper()
+		before := counted.looks
+		outcome := w.step(worker.New(o), ref)
+		most, steps = max(most, counted.looks-before), steps+1
+		w.clock = w.clock.Add(outcome.Wait)
+		return outcome.Settled
+	}
+	for range 20 {
+		if step() {
+			t.Fatal("it did not wait for the one that is busy")
+		}
+	}
+	busy.Version, busy.Leases = 1, nil
+	expect.OK(t, quietLedger(w).Commit(t.Context(), ledger.Put(busy)))
+	for !step() {
+		if steps > 100 {
+			t.Fatal("it never begins")
+		}
+	}
+	if i := w.instance(); i.State != lifecycle.Ready || i.Operation.Phase != lifecycle.Succeeded {
+		t.Errorf("the instance is %q: %+v", i.State, i.Operation)
+	}
+	if most > many/2 || counted.looks > many+40 {
+		t.Errorf("a step has looked at %d bindings, and all together at %d of %d", most, counted.looks, many)
 	}
 }

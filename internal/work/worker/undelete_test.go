@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -29,37 +31,25 @@ func (w *world) free() {
 	if !ok {
 		w.Fatal("it cannot be given back")
 	}
-	if err := w.ledger().Commit(context.Background(), ledger.Put(r)); err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, w.ledger().Commit(context.Background(), ledger.Put(r)))
 	w.handle = r.Handle()
 }
 
 // undeleteAs asks for an instance of an id that "i" becomes, with more parameters.
-func undeleteAs(id string, more map[string]any) func(*world, *broker.Broker) (broker.Result, error) {
+func undeleteAs(id string, more map[string]any) asking {
 	return func(w *world, b *broker.Broker) (broker.Result, error) {
 		parameters := map[string]any{"restore_from": w.handle}
-		for name, v := range more {
-			parameters[name] = v
-		}
+		maps.Copy(parameters, more)
 		raw, err := json.Marshal(parameters)
-		if err != nil {
-			w.Fatal(err)
-		}
-		_, plan := testkit.PlanIDs("retained")
-		return b.Provision(context.Background(), broker.ProvisionRequest{
-			Caller: w.caller(), InstanceID: id, ServiceID: service(), PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: raw,
-		})
+		expect.OK(w, err)
+		return orders(id, "retained", raw)(w, b)
 	}
 }
 
-var undelete = undeleteAs("r", nil)
-
-// remove asks for the end of the instance "r".
-func remove(w *world, b *broker.Broker) (broker.Result, error) {
-	return b.Delete(context.Background(),
-		broker.DeleteRequest{Caller: w.caller(), InstanceID: "r", ServiceID: service(), PlanID: planAsyncBind()})
-}
+var (
+	undelete = undeleteAs("r", nil)
+	remove   = deletes("r", "")
+)
 
 // isGivenBack requires that "r" has what was made for "i", and that it is in use.
 func (w *world) isGivenBack(when string) {
@@ -124,17 +114,13 @@ func TestWhatIsGivenBack(t *testing.T) {
 }
 
 // asked is a request that is accepted, and of which no step is done.
-func asked(ask func(*world, *broker.Broker) (broker.Result, error)) func(*world) {
-	return func(w *world) { w.must(ask) }
-}
+func asked(ask asking) func(*world) { return func(w *world) { w.must(ask) } }
 
 // stepped is a request whose work has made two steps: it is about to be in use.
-func stepped(ask func(*world, *broker.Broker) (broker.Result, error)) func(*world) {
+func stepped(ask asking) func(*world) {
 	return both(begun(ask), func(w *world) {
 		for _, ref := range w.started {
-			if _, err := w.worker().Step(context.Background(), ref); err != nil {
-				w.Fatalf("preparing: %v", err)
-			}
+			w.step(w.worker(), ref)
 		}
 		if things := w.things.Things(); things[0].Locked {
 			w.Fatalf("preparing: it is not in use: %+v", things)
@@ -188,9 +174,7 @@ func TestUndeleteWaitsForTheFormerLife(t *testing.T) {
 	life := w.kept()[0]
 	life.Leases = []lifecycle.Lease{{Holder: "late", Operation: "former", Taken: w.clock,
 		Until: w.clock.Add(time.Minute), TimedOut: true}}
-	if err := w.ledger().Commit(t.Context(), ledger.Put(life)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(life)))
 	ref := refOf(w.must(undelete), 1)
 	calls := 0
 	k := w.keeping(keeper{adopt: func(provider.Holding, provider.Tags) error { calls++; return nil }})
@@ -211,22 +195,16 @@ func TestAProviderIsToldWhatToAdopt(t *testing.T) {
 	freed(w)
 	life := w.kept()[0]
 	sealed, err := w.vault.Seal(t.Context(), vault.Label{Key: life.Key, Member: vault.State}, provider.State{Format: 3}.Encode())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	life.Made.State = sealed
-	if err := w.ledger().Commit(t.Context(), ledger.Put(life)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(life)))
 	ref := refOf(w.must(undelete), 1)
 	var h provider.Holding
 	var former provider.Tags
-	if _, err := w.keeping(keeper{adopt: func(is provider.Holding, was provider.Tags) error {
+	expect.OK(t, expect.Err(w.keeping(keeper{adopt: func(is provider.Holding, was provider.Tags) error {
 		h, former = is, was
 		return nil
-	}}).Step(t.Context(), ref); err != nil {
-		t.Fatal(err)
-	}
+	}}).Step(t.Context(), ref)))
 	was := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Incarnation: life.Incarnation}
 	if former.Owner() != was || h.Tags.Instance != "r" || h.Tags.Incarnation != w.restored().Incarnation ||
 		h.Tags.Origin != (provider.Origin{Instance: "i", Incarnation: life.Incarnation}) || h.State.Format != 3 {
@@ -250,9 +228,7 @@ func TestOneWins(t *testing.T) {
 		w := newWorld(t)
 		freed(w)
 		w.clock = w.kept()[0].Kept.Until
-		if _, err := w.reaper().Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, expect.Err(w.reaper().Sweep(t.Context())))
 		if _, err := undelete(w, w.broker()); !isRefusal(err) {
 			t.Errorf("what is being deleted is given back: %v", err)
 		}
@@ -279,15 +255,9 @@ func TestOneWins(t *testing.T) {
 		freed(w)
 		life := w.kept()[0]
 		begun, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: w.clock})
-		if err == nil {
-			err = w.ledger().Commit(t.Context(), ledger.Put(begun))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.ledger().Commit(t.Context(), ledger.Delete(life)); !errors.Is(err, ledger.ErrConflict) {
-			t.Errorf("both win: %v", err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(begun)))
+		expect.Fails(t, ledger.ErrConflict, w.ledger().Commit(t.Context(), ledger.Delete(life)), "both win")
 	})
 }
 
