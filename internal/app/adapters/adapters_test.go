@@ -5,17 +5,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Each provider of a stack has an adapter, and each one on shared servers can be opened.
 func TestEachProviderHasAnAdapter(t *testing.T) {
-	if diff := cmp.Diff(providers.Names(), slices.Sorted(maps.Keys(rows()))); diff != "" {
-		t.Errorf("providers, -want +got:\n%s", diff)
-	}
+	expect.Same(t, providers.Names(), slices.Sorted(maps.Keys(rows())), "providers")
 	servers := providers.Servers()
 	for name, r := range rows() {
 		if _, shared := servers[name]; shared != (r.open != nil) {
@@ -38,9 +35,7 @@ func TestOutsideAProviderCanDoWhatItCanInside(t *testing.T) {
 	outside := wired.Of(providers.Outside{})
 	for name := range providers.Servers() {
 		inside := Open(name, Options{})
-		if diff := cmp.Diff(abilities(inside), abilities(outside)); diff != "" {
-			t.Errorf("%s, -inside +outside:\n%s", name, diff)
-		}
+		expect.Same(t, abilities(inside), abilities(outside), "%s: abilities, inside and outside", name)
 		if inside.CallTimeout != outside.CallTimeout || inside.Targets != nil {
 			t.Errorf("%s has times, or targets, that a function outside does not know: %+v", name, inside)
 		}

@@ -34,6 +34,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
@@ -138,12 +139,9 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 	absent := lifecycle.Token{Operation: strings.Repeat("a", lifecycle.OperationIDLength),
 		Key: lifecycle.Key{Platform: "p", Instance: "absent"}}
 	functions := []coldFunction{
-		{
-			name: "empty", source: "./testdata/empty", event: struct{}{},
-			check: func(answer []byte) error { return expect(answer, "null") },
-		},
-		{
-			name: "api", source: "../../../functions/api", offerings: 1,
+		{name: "empty", source: "./testdata/empty", event: struct{}{},
+			check: func(answer []byte) error { return match(answer, "null") }},
+		{name: "api", source: "../../../functions/api", offerings: 1,
 			environment: map[string]string{
 				app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvSecret: cloud.secret,
 				app.EnvStateMachine: machine, app.EnvProvisioner: provisioner, app.EnvBroker: "identity-of-bench",
@@ -156,22 +154,17 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 				},
 				RequestContext: events.APIGatewayProxyRequestContext{Path: "/prod/v2/catalog", Stage: "prod", HTTPMethod: "GET"},
 			},
-			check: checkCatalog,
-		},
-		{
-			name: "provisioner", source: "../../../functions/provisioner", offerings: 1,
+			check: checkCatalog},
+		{name: "provisioner", source: "../../../functions/provisioner", offerings: 1,
 			environment: map[string]string{app.EnvTable: cloud.table, app.EnvKey: cloud.key, app.EnvProviders: app.ProviderDemo},
-			event:       stepfunctions.Input{Token: absent.String(), Attempt: 1},
-			check: func(answer []byte) error {
+			event:       stepfunctions.Input{Token: absent.String(), Attempt: 1}, check: func(answer []byte) error {
 				var out stepfunctions.Output
 				if err := json.Unmarshal(answer, &out); err != nil || !out.Settled {
 					return fmt.Errorf("an operation that does not exist is not settled: %s: %w", answer, err)
 				}
 				return nil
-			},
-		},
-		{
-			name: "reaper", source: "../../../functions/reaper",
+			}},
+		{name: "reaper", source: "../../../functions/reaper",
 			environment: map[string]string{app.EnvTable: cloud.table, app.EnvStateMachine: machine, app.EnvStack: "bench",
 				app.EnvBroker: "identity-of-bench", app.EnvProviders: app.ProviderDemo},
 			event: events.CloudWatchEvent{Source: "aws.events", DetailType: "Scheduled Event", Detail: json.RawMessage("{}")},
@@ -181,8 +174,7 @@ func coldStarts(b *testing.B, cloud *watchedAWS) []coldFunction {
 					return fmt.Errorf("an empty table has work: %s: %w", answer, err)
 				}
 				return nil
-			},
-		},
+			}},
 	}
 	many := functions[1] // the API again
 	many.name, many.offerings = manyName, 40
@@ -212,9 +204,7 @@ func (f *coldFunction) build(b *testing.B) {
 		b.Fatalf("looking at %s: %v", f.name, err)
 	}
 	f.size = info.Size()
-	if err := os.WriteFile(filepath.Join(dir, app.CatalogFile), manyOfferings(b, f.offerings), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, os.WriteFile(filepath.Join(dir, app.CatalogFile), manyOfferings(b, f.offerings), 0o600))
 }
 
 // manyOfferings is a compiled catalog of so many offerings, each with three of
@@ -239,7 +229,7 @@ func manyOfferings(b *testing.B, count int) []byte {
 	return compiled
 }
 
-func expect(answer []byte, want string) error {
+func match(answer []byte, want string) error {
 	if got := strings.TrimSpace(string(answer)); got != want {
 		return fmt.Errorf("answer %s, want %s", got, want)
 	}

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The real functions, started without their settings, end at once and name a missing one.
@@ -22,9 +21,7 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 		t.Run(function, func(t *testing.T) {
 			binary, source := filepath.Join(t.TempDir(), "bootstrap"), "../../../functions/"+function
 			// The go command keeps the result of a test for the files that the test has read.
-			if _, err := os.ReadDir(source); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, expect.Err(os.ReadDir(source)))
 			build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, source)
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("building: %v\n%s", err, out)
@@ -61,7 +58,5 @@ func checkClients(t *testing.T, binary string, want []string) {
 		has[string(found[1])] = true
 	}
 	want = slices.Sorted(slices.Values(append(want, "signin", "sso", "ssooidc", "sts")))
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(has))); diff != "" {
-		t.Errorf("clients, -want +got:\n%s", diff)
-	}
+	expect.Same(t, want, slices.Sorted(maps.Keys(has)), "clients")
 }

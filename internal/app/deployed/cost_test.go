@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // calls counts the calls of services that bill for each.
@@ -53,9 +53,7 @@ func TestWhatRequestsCost(t *testing.T) {
 		`"context":{"platform":"cloudfoundry","instance_name":"name"}}`, service, plan)
 	ids := "service_id=" + service + "&plan_id=" + plan
 	// The hour's inventory is taken here.
-	if _, err := f.sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(f.sweep(t.Context())))
 	counted.taken()
 
 	var operation string
@@ -82,8 +80,7 @@ func TestWhatRequestsCost(t *testing.T) {
 		{"a fetch", func() { f.call("GET", path, "", "", 200) }, map[string]int{"Decrypt": 1, "GetItem": 1}},
 		{"a wrong request", func() { f.call("PUT", path, "", "{}", 400) }, map[string]int{}},
 		{"a deletion of nothing", func() {
-			f.call("DELETE", "/v2/service_instances/none",
-				"accepts_incomplete=true&"+ids, "", 410)
+			f.call("DELETE", "/v2/service_instances/none", "accepts_incomplete=true&"+ids, "", 410)
 		},
 			map[string]int{"GetItem": 1, "PutItem": 1}},
 		{"fetching a binding that is not there", func() { f.call("GET", binding, "", "", 404) }, map[string]int{"GetItem": 1}},
@@ -97,9 +94,7 @@ func TestWhatRequestsCost(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.do()
-		if diff := cmp.Diff(s.want, counted.taken()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", s.what, diff)
-		}
+		expect.Same(t, s.want, counted.taken(), "%s", s.what)
 	}
 	f.drive()
 }

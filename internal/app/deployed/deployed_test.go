@@ -39,6 +39,7 @@ import (
 	"github.com/longshore/longshore/internal/records/vault/datakey"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/reaper"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
@@ -103,15 +104,11 @@ func newTogether(t testing.TB, cfg aws.Config, more ...map[string]string) *toget
 	t.Helper()
 	ctx := t.Context()
 	key, err := kms.NewFromConfig(cfg).CreateKey(ctx, &kms.CreateKeyInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	secret, err := secretsmanager.NewFromConfig(cfg).CreateSecret(ctx, &secretsmanager.CreateSecretInput{
 		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"u","password":"p"}`),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f := &together{TB: t, here: &here{}}
 	set := map[string]string{
 		app.EnvTable: dynamotest.NewTable(t, dynamodb.NewFromConfig(cfg)),
@@ -134,9 +131,7 @@ func newTogether(t testing.TB, cfg aws.Config, more ...map[string]string) *toget
 				app.EnvBroker: set[app.EnvBroker], app.EnvDemoDelay: "200ms"}[name]
 		}}
 		handler, err := provisioner.New(ctx, told)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		f.here.inside = handler.(*remote.Handler)
 	}
 	f.keys = &pages.Keys{Table: datakey.New(parts.Records(set[app.EnvTable]), parts.Vault(set[app.EnvKey]))}
@@ -191,26 +186,19 @@ func (f *together) call(method, path, query, body string, status int) map[string
 func (f *together) page(instance string) (look func() events.APIGatewayProxyResponse) {
 	f.Helper()
 	k := lifecycle.Key{Platform: "default", Instance: instance}
-	link, err := f.keys.Link(f.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once",
-		Until: time.Now().Add(time.Minute)})
-	if err != nil {
-		f.Fatal(err)
-	}
+	link, err := f.keys.Link(f.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: time.Now().Add(time.Minute)})
+	expect.OK(f, err)
 	browse := func(method, path, body string, cookie ...string) events.APIGatewayProxyResponse {
 		f.Helper()
 		at, query, _ := strings.Cut(path, "?")
 		values, err := url.ParseQuery(query)
-		if err != nil {
-			f.Fatal(err)
-		}
+		expect.OK(f, err)
 		response, err := f.api(f.Context(), events.APIGatewayProxyRequest{
 			HTTPMethod: method, Path: at, Body: body, MultiValueQueryStringParameters: values,
 			MultiValueHeaders: map[string][]string{"Content-Type": {"application/x-www-form-urlencoded"}, "Cookie": cookie},
 			RequestContext:    events.APIGatewayProxyRequestContext{Stage: "prod", Path: "/prod" + at},
 		})
-		if err != nil {
-			f.Fatal(err)
-		}
+		expect.OK(f, err)
 		return response
 	}
 	entered := browse("POST", "/dashboard/enter", url.Values{"link": {link}}.Encode())
@@ -235,9 +223,7 @@ func (f *together) facts(instance string, want ...string) {
 			f.Errorf("the page lacks %q: %d %s", text, second.StatusCode, second.Body)
 		}
 	}
-	if f.here.invoked != invoked {
-		f.Error("a second look within a minute asks again")
-	}
+	expect.Same(f, invoked, f.here.invoked, "calls after a second look within a minute")
 }
 
 // drive does what the state machine does, and counts the steps that left
@@ -316,9 +302,7 @@ func TestWhatIsCounted(t *testing.T) {
 	f.call("PUT", "/v2/service_instances/other", "accepts_incomplete=true", put(`{"fail":true}`), 202)
 	f.drive()
 	f.call("GET", "/v2/nothing", "", "", 404)
-	if _, err := f.sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(f.sweep(t.Context())))
 	got := map[string]int{}
 	for line := range strings.Lines(f.counts.String()) {
 		var m map[string]any

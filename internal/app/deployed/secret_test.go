@@ -2,7 +2,6 @@ package deployed
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // AUTH-08: with a stack, the commands change the secret that the functions read:
@@ -25,16 +25,12 @@ func TestPlatformsOfAStack(t *testing.T) {
 	made, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 		Name: aws.String(emulator.Name("secret")), SecretString: aws.String(`{"username":"broker","password":"first"}`),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	secret := Secret{client, *made.ARN}
 	clock := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	known, err := platforms.NewKept(t.Context(), secret.Registry, func() time.Time { return clock },
 		slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	lets := func(password string, want bool) {
 		t.Helper()
 		if _, ok := known.Authenticate("broker", password); ok != want {
@@ -46,9 +42,7 @@ func TestPlatformsOfAStack(t *testing.T) {
 			return r.Rotate(platforms.Default, to, clock, 2*time.Minute)
 		}
 	}
-	if err := secret.Change(t.Context(), rotate("second")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, secret.Change(t.Context(), rotate("second")))
 	end := platforms.EndOfOverlap(clock, 2*time.Minute)
 	clock = clock.Add(platforms.Spread)
 	lets("second", true)
@@ -67,14 +61,10 @@ func TestPlatformsOfAStack(t *testing.T) {
 		t.Errorf("a platform of the default one's user name: %v", err)
 	}
 	err = secret.Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
-		if err := secret.Change(context.WithoutCancel(t.Context()), rotate("third")); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, secret.Change(context.WithoutCancel(t.Context()), rotate("third")))
 		return r.Rotate(platforms.Default, "lost", clock, 0)
 	})
-	if !errors.Is(err, platforms.ErrChanging) {
-		t.Errorf("of two changes at once the second ended with %v", err)
-	}
+	expect.Fails(t, platforms.ErrChanging, err, "of two changes at once the second ended with")
 	clock = clock.Add(time.Minute)
 	lets("third", true)
 	lets("lost", false)

@@ -1,18 +1,25 @@
 package deployed_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/deployed"
+	"github.com/longshore/longshore/internal/app/deployed/provisioner"
 	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/provider/demo"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -22,9 +29,7 @@ func secretOf(t *testing.T, a hosted.Access) *string {
 	raw, err := json.Marshal(map[string]any{"engine": "postgres", "host": a.Host, "port": a.Port, "username": a.User,
 		"password": a.Password,
 		"dbname":   a.Database, "ca": a.CA, "sslmode": a.TLS})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return aws.String(string(raw))
 }
 
@@ -39,9 +44,7 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	secret, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 		Name: aws.String(emulator.Name("server")), SecretString: secretOf(t, access),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	f := newTogether(t, cfg, map[string]string{
 		app.EnvProviders: app.ProviderPostgres, app.EnvInVPC: app.ProviderPostgres, app.EnvCalls: callsARN,
 		providers.Servers()[app.ProviderPostgres].EnvSecrets(): "default=" + *secret.ARN,
@@ -62,11 +65,9 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	rotated := access
 	rotated.Password = access.Password + "rotated"
 	server.Exec("", "ALTER ROLE "+access.User+" PASSWORD '"+rotated.Password+"'")
-	if _, err := client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
+	expect.OK(t, expect.Err(client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
 		SecretId: secret.ARN, SecretString: secretOf(t, rotated),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	called := f.here.called
 	f.call("DELETE", path, ids, "", 202)
 	f.drive()
@@ -82,5 +83,37 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	}
 	if _, err := f.sweep(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The same functions, with the demo's calls made by the one inside a VPC, which the
+// others record.
+func TestFunctionsTogetherThroughAVPC(t *testing.T) {
+	f := newTogether(t, emulator.Config(t), map[string]string{app.EnvInVPC: "demo", app.EnvCalls: callsARN})
+	f.live()
+	if f.here.called < 4 {
+		t.Errorf("the function inside was called %d times", f.here.called)
+	}
+}
+
+// The longest call that a step may make ends before the function inside does, and
+// that before a lease that a step takes is over.
+func TestCallsEndBeforeTheirLease(t *testing.T) {
+	longest := map[string]wired.Provider{"longest": {Provider: demo.New(0, time.Now), CallTimeout: app.CallsTimeout}}
+	if wired.Check(longest, app.ProvisionerTimeout) == nil {
+		t.Error("a step may make a call that the function inside does not outlive")
+	}
+	if app.CallsTimeout >= app.ProvisionerTimeout {
+		t.Error("the function inside lives longer than whoever called it")
+	}
+}
+
+// In its usual role the provisioner serves steps, inside a VPC calls alone.
+func TestProvisionerOrCalls(t *testing.T) {
+	p := deployed.Parts{Log: quiet(), Getenv: func(name string) string {
+		return map[string]string{app.EnvInVPC: "demo", app.EnvProviders: "demo", app.EnvTable: "t", app.EnvKey: "k"}[name]
+	}}
+	if _, err := provisioner.New(context.Background(), p); err == nil || !strings.Contains(err.Error(), app.EnvCalls) {
+		t.Errorf("a provisioner that does not know the function inside starts: %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
@@ -195,11 +196,7 @@ func TestUsage(t *testing.T) {
 	cfg.HTTPClient = m
 	f := newTogether(t, cfg)
 	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
-	sweep := func() {
-		if _, err := f.sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	sweep := func() { expect.OK(t, expect.Err(f.sweep(t.Context()))) }
 	got := map[string]usage{}
 	m.taken()
 	sweep() // with the inventory of each hour
@@ -211,18 +208,12 @@ func TestUsage(t *testing.T) {
 	got["sweep"] = idle
 	got["life"] = f.life(m, service, plan)
 	raw, err := json.MarshalIndent(got, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if *update {
-		if err := os.WriteFile(file, append(raw, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(file, append(raw, '\n'), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if d := cmp.Diff(string(want), string(raw)+"\n"); d != "" {
 		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file,
 			d)

@@ -12,12 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/backup"
 	"github.com/longshore/longshore/internal/operator/folder"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -30,24 +29,16 @@ func unpack(t *testing.T, packed io.Reader) (dir string) {
 		if errors.Is(err, io.EOF) {
 			return dir
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		path := filepath.Join(dir, filepath.FromSlash(h.Name))
 		if h.FileInfo().IsDir() {
-			if err := os.MkdirAll(path, h.FileInfo().Mode()); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.MkdirAll(path, h.FileInfo().Mode()))
 			continue
 		}
 		_ = os.MkdirAll(filepath.Dir(path), 0o700)
 		content, err := io.ReadAll(archive)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, content, h.FileInfo().Mode()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
+		expect.OK(t, os.WriteFile(path, content, h.FileInfo().Mode()))
 	}
 }
 
@@ -55,9 +46,7 @@ func begun(t *testing.T, dir string) *Broker {
 	t.Helper()
 	e, err := Open(Settings{Data: dir, Getenv: func(string) string { return "" }}, testkit.Demo(),
 		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return e
 }
 
@@ -100,9 +89,7 @@ func TestABackupOfAllRestores(t *testing.T) {
 	const binding = "/v2/service_instances/i/service_bindings/b"
 	want := asked(t, e, "PUT", binding, ids)
 	var running, stopped bytes.Buffer
-	if err := Backup(t.Context(), dir, backup.Wish{All: true}, &running); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Backup(t.Context(), dir, backup.Wish{All: true}, &running))
 	refusal := (*operator.Refusal)(nil)
 	if err := Backup(t.Context(), dir, backup.Wish{Instance: "i"}, io.Discard); !errors.As(err, &refusal) {
 		t.Errorf("a backup of a demo instance: %v", err)
@@ -112,9 +99,7 @@ func TestABackupOfAllRestores(t *testing.T) {
 		t.Errorf("a backup of no instance: %v", err)
 	}
 	e.Close()
-	if err := Backup(t.Context(), dir, backup.Wish{All: true}, &stopped); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, Backup(t.Context(), dir, backup.Wish{All: true}, &stopped))
 	if err := Backup(t.Context(), dir, backup.Wish{Instance: "i"}, io.Discard); !errors.As(err, &refusal) {
 		t.Errorf("a backup of an instance while no broker runs: %v", err)
 	}
@@ -124,9 +109,7 @@ func TestABackupOfAllRestores(t *testing.T) {
 			t.Fatalf("%s: the restored folder: %v %v", name, checked.Problems, err)
 		}
 		e := begun(t, restored)
-		if diff := cmp.Diff(want, asked(t, e, "PUT", binding, ids)); diff != "" {
-			t.Errorf("%s: the binding of the restored folder (-want +got):\n%s", name, diff)
-		}
+		expect.Same(t, want, asked(t, e, "PUT", binding, ids), "%s: the binding of the restored folder", name)
 		asked(t, e, "DELETE", binding+"?service_id="+service+"&plan_id="+plan, "")
 		asked(t, e, "DELETE", "/v2/service_instances/i?service_id="+service+"&plan_id="+plan, "")
 		e.Close()
@@ -142,14 +125,10 @@ func TestWhatABackupLeavesIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	begun(t, dir).Close()
 	err := os.MkdirAll(filepath.Join(dir, ".backup-1", "in"), 0o700)
-	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, ".backup-2"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, os.WriteFile(filepath.Join(dir, ".backup-2"), nil, 0o600)))
 	begun(t, dir).Close()
 	for _, name := range []string{".backup-1", ".backup-2"} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.Fails(t, os.ErrNotExist, expect.Err(os.Lstat(filepath.Join(dir, name))), "%s", name)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "longshore.db")); err != nil {
 		t.Error(err)
@@ -162,9 +141,7 @@ func TestAServerThatIsNotTheBrokersIsNotCopied(t *testing.T) {
 	dir := t.TempDir()
 	e := begun(t, dir)
 	data := filepath.Join(dir, app.ProviderPostgres, "data")
-	if err := errors.Join(os.MkdirAll(data, 0o700), os.WriteFile(filepath.Join(data, "postmaster.pid"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.MkdirAll(data, 0o700), os.WriteFile(filepath.Join(data, "postmaster.pid"), nil, 0o600)))
 	for _, when := range []string{"running", "stopped"} {
 		refusal, err := (*operator.Refusal)(nil), Backup(t.Context(), dir, backup.Wish{All: true}, io.Discard)
 		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "--postgres embedded") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/operator/backup"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -27,9 +28,7 @@ func contents(t *testing.T, dir string) string {
 			continue
 		}
 		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		all.WriteString(path + "\n" + string(raw) + "\n")
 	}
 	return all.String()
@@ -40,9 +39,7 @@ func contents(t *testing.T, dir string) string {
 func TestCommandsRefuseAnOldFolder(t *testing.T) {
 	dir := withInstances(t, "one")
 	old := `{"format": 1, "identity": "of its records", "broker": "b", "check": "AAAA"}`
-	if err := os.WriteFile(filepath.Join(dir, "longshore.json"), []byte(old), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "longshore.json"), []byte(old), 0o600))
 	before := contents(t, dir)
 	console := func(lost func(string)) error {
 		_, _, err := Console(t.Context(), dir, demoCatalog, nil, lost)
@@ -56,7 +53,5 @@ func TestCommandsRefuseAnOldFolder(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if after := contents(t, dir); after != before {
-		t.Errorf("the folder was changed:\n%s\n%s", before, after)
-	}
+	expect.Same(t, before, contents(t, dir), "the folder")
 }

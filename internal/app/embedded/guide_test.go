@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/scram"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -19,9 +20,7 @@ import (
 func blocks(t *testing.T, language string) (found []string) {
 	t.Helper()
 	guide, err := os.ReadFile("../../../docs/postgres.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(string(guide), -1) {
 		found = append(found, m[1])
 	}
@@ -39,9 +38,7 @@ func guided(t *testing.T, s *pgtest.Server) hosted.Access {
 		Database: "longshore",
 		TLS:      hosted.TLSDisable}
 	verifier, err := scram.Verifier(a.Password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	all := blocks(t, "sql")
 	// psql asks for the password, and sends this.
 	statements := strings.ReplaceAll(all[0], `\password longshore`, "ALTER ROLE longshore PASSWORD '"+verifier+"';")
@@ -55,14 +52,10 @@ func guided(t *testing.T, s *pgtest.Server) hosted.Access {
 	}
 	var open []string
 	rows, err := s.Connect("").Query(t.Context(), all[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for rows.Next() {
 		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, rows.Scan(&name))
 		open = append(open, name)
 	}
 	if open != nil {
@@ -105,9 +98,7 @@ func examples(t *testing.T, credentials map[string]any) {
 	uri, _ := credentials["uri"].(string)
 	jdbc, _ := credentials["jdbcUrl"].(string)
 	installed, err := filepath.Abs(clients)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if _, err := os.Stat(filepath.Join(installed, "installed")); err != nil {
 		t.Fatalf("the drivers that the guide's examples use are not installed: run make clients (%v)", err)
 	}
@@ -124,9 +115,7 @@ func examples(t *testing.T, credentials map[string]any) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), run.file)
-			if err := os.WriteFile(file, []byte(blocks(t, language)[0]), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(file, []byte(blocks(t, language)[0]), 0o600))
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			c := exec.CommandContext(ctx, run.command[0], append(run.command[1:], file)...)

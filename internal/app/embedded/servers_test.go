@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 	"github.com/longshore/longshore/internal/test/testserver"
 )
@@ -58,17 +59,11 @@ func (b *embeddedBroker) start(environment map[string]string) {
 	b.Helper()
 	b.end()
 	all, err := offeringfiles.Load("")
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	b.log = &testserver.Output{}
-	b.open, err = embedded.Open(embedded.Settings{
-		Data: b.data, Username: brokerUser, Password: brokerPassword,
-		Getenv: func(name string) string { return environment[name] },
-	}, all, slog.New(slog.NewTextHandler(b.log, nil)))
-	if err != nil {
-		b.Fatal(err)
-	}
+	b.open, err = embedded.Open(embedded.Settings{Data: b.data, Username: brokerUser, Password: brokerPassword,
+		Getenv: func(name string) string { return environment[name] }}, all, slog.New(slog.NewTextHandler(b.log, nil)))
+	expect.OK(b, err)
 }
 
 // ask gives the body of the answer, which has to have one of the statuses.
@@ -229,9 +224,7 @@ func TestAServerThatIsNoGood(t *testing.T) {
 	wrong := server.Access()
 	wrong.Password = "not-the-password"
 	nobody, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_ = nobody.Close()
 	b := newEmbedded(t)
 	for given, says := range map[string]string{
@@ -258,9 +251,7 @@ func TestPostgresSettings(t *testing.T) {
 	dir := t.TempDir()
 	password, empty := filepath.Join(dir, "password"), filepath.Join(dir, "empty")
 	for path, text := range map[string]string{password: "canary\n", empty: "\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for name, test := range map[string]struct {
 		flag        string
@@ -299,18 +290,12 @@ func TestPasswordsThatEveryoneSees(t *testing.T) {
 	for flag, warns := range map[string]bool{"postgresql://u:canary@127.0.0.1:1": true, "postgresql://u@127.0.0.1:1": false} {
 		given := embedded.Settings{Listen: ":0", Data: t.TempDir(), Servers: map[string]string{"postgres": flag}}
 		s, err := given.Complete(func(string) string { return "" })
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		all, err := offeringfiles.Load("")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var log testserver.Output
 		e, err := embedded.Open(s, all, slog.New(slog.NewTextHandler(&log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		e.Close()
 		if got := strings.Contains(log.String(), "every user of this machine"); got != warns ||
 			strings.Contains(log.String(), "canary") {

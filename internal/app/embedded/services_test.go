@@ -5,22 +5,26 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/bootstrap"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/catalogtest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) bootstrap.Options {
@@ -42,10 +46,8 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 	}
 	set := map[string]string{}
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
-	e := embedding{
-		folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler), now: app.Now,
-		getenv: func(name string) string { return set[name] }, wait: waiting.For,
-	}
+	e := embedding{folder: "here", broker: emulator.Name("broker"), offered: offered, log: slog.New(slog.DiscardHandler),
+		now: app.Now, getenv: func(name string) string { return set[name] }, wait: waiting.For}
 	left := func(want string) {
 		t.Helper()
 		_, err := cloudformationEmbedded(e)
@@ -61,9 +63,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 		t.Log(err)
 		_, err = bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(e.broker), offered))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	w, err := cloudformationEmbedded(e)
 	if err != nil || w.Provider == nil || w.Inventory == nil || w.Targets == nil {
 		t.Errorf("prepared: %+v, %v", w, err)
@@ -88,9 +88,7 @@ func TestAWSIsLeftOutUntilItIsPrepared(t *testing.T) {
 func TestARefusedStartIsTriedAgain(t *testing.T) {
 	cfg := emulator.Config(t)
 	to, err := url.Parse(*cfg.BaseEndpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var refuses atomic.Int32 // so many calls
 	onward := httputil.NewSingleHostReverseProxy(to)
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,9 +109,7 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 	}
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	broker := emulator.Name("broker")
-	if _, err := bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(broker), offered)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(broker), offered))))
 	for name, tc := range map[string]struct {
 		reason       string
 		refused      int32
@@ -128,8 +124,7 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said strings.Builder
 			waited := 0
-			e := embedding{
-				folder: "here", broker: broker, offered: offered, now: app.Now, used: tc.used,
+			e := embedding{folder: "here", broker: broker, offered: offered, now: app.Now, used: tc.used,
 				log:    slog.New(slog.NewTextHandler(&said, nil)),
 				getenv: func(name string) string { return map[string]string{app.EnvAWS: "true"}[name] },
 				wait: func(context.Context, time.Duration) error {
@@ -137,8 +132,7 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 						return context.DeadlineExceeded
 					}
 					return nil
-				},
-			}
+				}}
 			refuses.Store(tc.refused)
 			w, err := cloudformationEmbedded(e)
 			refuses.Store(0)
@@ -151,4 +145,9 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Both shapes have the same providers.
+func TestTheEmbeddedBrokerHasEachProvider(t *testing.T) {
+	expect.Same(t, providers.Names(), slices.Sorted(maps.Keys(rows())), "providers")
 }

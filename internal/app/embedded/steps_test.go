@@ -1,17 +1,34 @@
 package embedded
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/base/provider"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/front/pages"
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/lifecycle/workflow"
+	"github.com/longshore/longshore/internal/operator/folder"
+	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/records/vault/datakey"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -25,9 +42,7 @@ func TestDeletionsAfterTheClockWasSetBack(t *testing.T) {
 	open := func() *Broker {
 		t.Helper()
 		e, err := Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return e
 	}
 	e := open()
@@ -81,9 +96,7 @@ func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
 	open := func() *Broker {
 		t.Helper()
 		e, err := Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return e
 	}
 	settings.wall = func() time.Time { return app.Now().AddDate(1, 0, 0) }
@@ -97,9 +110,7 @@ func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
 	err := e.folder.Logins().Change(t.Context(), func(r platforms.Registry) (platforms.Registry, error) {
 		return r.Rotate(platforms.Default, platforms.NewPassword(), app.Now(), time.Hour)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	e = open()
 	defer e.Close()
 	if e.folder.Behind < time.Hour {
@@ -112,4 +123,170 @@ func TestAnOverlapEndsByTheMachinesClock(t *testing.T) {
 	if e.Handler.ServeHTTP(w, r); w.Code != http.StatusOK {
 		t.Errorf("the old password is refused within the overlap: %d", w.Code)
 	}
+}
+
+// Everything that is asked of an absent provider waits: nothing is taken for done.
+func TestAllThatIsAskedOfAnAbsentProviderWaits(t *testing.T) {
+	why := errors.New("no server")
+	w := wired.Of(absent{why})
+	if w.Quarantiner == nil {
+		t.Error("a thing is taken for locked")
+	} else if !errors.Is(w.Quarantiner.Quarantine(t.Context(), provider.Holding{}), why) ||
+		!errors.Is(w.Quarantiner.Release(t.Context(), provider.Holding{}), why) {
+		t.Error("its quarantine does not say why it waits")
+	}
+	if w.Adopter == nil {
+		t.Error("the operator is told of another version of the program")
+	} else if err := w.Adopter.Adopt(t.Context(), provider.Holding{}, provider.Tags{}); !errors.Is(err, why) {
+		t.Errorf("its adoption says %v", err)
+	}
+}
+
+// Where one provider cannot be opened, the server that another one has started ends.
+func TestAFailedStartClosesWhatItHasOpened(t *testing.T) {
+	opened, closed := 0, 0
+	all := rows()
+	all[app.ProviderMariaDB] = row{build: func(embedding) (wired.Provider, error) {
+		opened++
+		return wired.Provider{Provider: absent{}, Inventory: absent{}, Close: func() { closed++ }}, nil
+	}}
+	dir := t.TempDir()
+	f, err := folder.Open(dir, inputs)
+	expect.OK(t, err)
+	defer f.Close()
+	marker := filepath.Join(dir, "longshore.json") // which cannot be written any more
+	expect.OK(t, errors.Join(os.Remove(marker), os.MkdirAll(filepath.Join(marker, "in the way"), 0o700)))
+	if _, _, err := wiredIn(all, f, nil, nil, nil, slog.New(slog.DiscardHandler)); err == nil || opened != 1 || closed != 1 {
+		t.Errorf("%d opened, %d closed: %v", opened, closed, err)
+	}
+}
+
+// A broker that runs notices damage that no request has met, says what to do, and then
+// changes nothing.
+func TestDamageStopsChanges(t *testing.T) {
+	dir := withInstances(t, "one")
+	path := filepath.Join(dir, "longshore.db")
+	raw, err := os.ReadFile(path)
+	expect.OK(t, err)
+	raw = bytes.ReplaceAll(raw, []byte(`"state":"ready"`), []byte(`"state":"reedy"`))
+	expect.OK(t, os.WriteFile(path, raw, 0o600))
+	var log bytes.Buffer
+	e, err := Open(Settings{Data: dir, Getenv: func(string) string { return "" }}, testkit.Demo(),
+		slog.New(slog.NewTextHandler(&log, nil)))
+	expect.OK(t, err)
+	defer e.Close()
+	records := ledger.New(e.folder.Records, app.NewID)
+	change := ledger.PutReport(ledger.Report{Started: app.Now(), Ended: app.Now()}, "1")
+	if err := records.Commit(t.Context(), change); err != nil {
+		t.Errorf("before the check: %v", err)
+	}
+	e.CheckRecords(t.Context())
+	for _, want := range []string{
+		"level=ERROR", "nothing is changed any more", "restore the folder from a backup", "does not match its checksum",
+	} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not logged: %s", want, log.String())
+		}
+	}
+	change = ledger.PutReport(ledger.Report{Started: app.Now(), Ended: app.Now()}, "2")
+	if err := records.Commit(t.Context(), change); err == nil {
+		t.Error("a change was made after the check")
+	}
+}
+
+// A page has the provider asked in the background, and the next one shows what it told.
+func TestAPageShowsFacts(t *testing.T) {
+	e := begun(t, withInstances(t, "one"))
+	defer e.Close()
+	k := lifecycle.Key{Platform: e.Default.ID, Instance: "one"}
+	keys := &pages.Keys{Table: datakey.New(ledger.New(e.folder.Records, app.NewID), e.folder.Vault)}
+	link, err := keys.Link(t.Context(), pages.Link{Scope: pages.ScopeOf(k), ID: "once", Until: time.Now().Add(time.Minute)})
+	expect.OK(t, err)
+	form := url.Values{"link": {link}}.Encode()
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/dashboard/enter", strings.NewReader(form))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	entered := httptest.NewRecorder()
+	e.Handler.ServeHTTP(entered, r)
+	look := func() string {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), "GET", pages.InstancePath(k), nil)
+		for _, c := range entered.Result().Cookies() {
+			r.AddCookie(c)
+		}
+		w := httptest.NewRecorder()
+		e.Handler.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Fatalf("the page is answered %d:\n%s", w.Code, w.Body)
+		}
+		return w.Body.String()
+	}
+	if page := look(); !strings.Contains(page, "Not known yet") {
+		t.Errorf("the first page waits for facts:\n%s", page)
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(look(), "of 16 kB"); {
+		if time.Now().After(deadline) {
+			t.Fatalf("after a minute the page has no facts:\n%s", look())
+		}
+	}
+}
+
+// The embedded broker holds a platform to the rate that its environment gives,
+// and to none unless it gives one.
+func TestTheRateOfAPlatformEmbedded(t *testing.T) {
+	for text, want := range map[string]int{"": http.StatusOK, "0": http.StatusOK, "1": http.StatusTooManyRequests} {
+		settings, err := Settings{Listen: ":0", Data: t.TempDir()}.Complete(func(name string) string {
+			return map[string]string{app.EnvUsername: "u", app.EnvPassword: "a-long-password", app.EnvPlatformRate: text}[name]
+		})
+		expect.OK(t, err)
+		e, err := Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler))
+		expect.OK(t, err)
+		last := 0
+		for range 20 { // within a second, of which 1 lets two pass
+			r := httptest.NewRequest("GET", "/v2/catalog", nil)
+			r.SetBasicAuth("u", "a-long-password")
+			r.Header.Set("X-Broker-API-Version", "2.17")
+			w := httptest.NewRecorder()
+			e.Handler.ServeHTTP(w, r)
+			last = w.Code
+		}
+		e.Close()
+		expect.Same(t, want, last, "%s=%q: the last of 20 requests is answered", app.EnvPlatformRate, text)
+	}
+	for _, text := range []string{"-1", "1.5", "many", "100001"} {
+		environment := map[string]string{app.EnvPlatformRate: text}
+		_, err := Settings{Listen: ":0", Data: "d"}.Complete(func(name string) string { return environment[name] })
+		if err == nil {
+			t.Errorf("%s=%q is taken", app.EnvPlatformRate, text)
+		}
+	}
+}
+
+// While a backup holds all still, no step is under way, and none begins.
+func TestABackupWaitsForStepsAndHoldsThemBack(t *testing.T) {
+	q, under, done := new(quiet), atomic.Int32{}, atomic.Int32{}
+	step := q.step(func(context.Context, workflow.Ref) (workflow.Outcome, error) {
+		under.Add(1)
+		runtime.Gosched()
+		under.Add(-1)
+		done.Add(1)
+		return workflow.Outcome{}, nil
+	})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 500 {
+				_, _ = step(t.Context(), workflow.Ref{})
+			}
+		})
+	}
+	for done.Load() < 8*500 {
+		_ = q.hold(func() error {
+			for range 10 {
+				expect.Same(t, 0, under.Load(), "steps under way while all is held still")
+				runtime.Gosched()
+			}
+			return nil
+		})
+	}
+	wg.Wait()
 }

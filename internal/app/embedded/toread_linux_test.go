@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/operator"
 	"github.com/longshore/longshore/internal/operator/folder"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // asAnother runs a test's goroutine as a user who may write nothing here; root may write
@@ -37,9 +38,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := withInstances(t, "one", "two")
 			if lose != "" {
-				if err := os.Remove(filepath.Join(dir, lose)); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.Remove(filepath.Join(dir, lose)))
 			}
 			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // for the other user to pass
 				t.Fatal(err)
@@ -52,22 +51,16 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 					}
 					return errors.Join(err, os.Chmod(path, file))
 				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 			}
 			program, err := os.Executable() // which the check of records starts again
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			for folder := filepath.Dir(program); folder != "/"; folder = filepath.Dir(folder) {
 				info, err := os.Stat(folder)
 				if err == nil && info.Mode()&0o001 == 0 {
 					err = os.Chmod(folder, info.Mode()|0o011)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 			}
 			modes(0o555, 0o444)
 			t.Cleanup(func() { modes(0o755, 0o644) })
@@ -77,9 +70,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 				t.Errorf("checking it: %+v %v", checked, err)
 			}
 			console, closing, err := Console(t.Context(), dir, demoCatalog, nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			var ids []string
 			page, err := operator.List.Ask(t.Context(), console, operator.Query{What: operator.Instances})
 			if err != nil || page.Next != "" {
@@ -88,9 +79,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			for _, row := range page.Items {
 				ids = append(ids, row.Instance)
 			}
-			if got := strings.Join(ids, " "); got != "two one" {
-				t.Errorf("it lists %q", got)
-			}
+			expect.Same(t, "two one", strings.Join(ids, " "), "it lists")
 			_, err = operator.Resume.Ask(t.Context(), console, operator.None{})
 			if err == nil || !strings.Contains(err.Error(), "allow its folder to be written") {
 				t.Errorf("changing it: %v", err)
@@ -99,9 +88,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			if _, err := folder.Open(dir, inputs); err == nil || !strings.Contains(err.Error(), "allow it to be written") {
 				t.Errorf("a broker starts on it: %v", err)
 			}
-			if after := contents(t, dir); after != before {
-				t.Errorf("the folder was changed:\n%s\n%s", before, after)
-			}
+			expect.Same(t, before, contents(t, dir), "the folder")
 		})
 	}
 }

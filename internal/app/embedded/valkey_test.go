@@ -13,6 +13,7 @@ import (
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/longshore/longshore/internal/app/embedded"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
@@ -25,13 +26,9 @@ func TestValkeyByTLS(t *testing.T) {
 	access := server.Access()
 	port, ca := server.TLS(t)
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, []byte(ca), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	from := url.URL{
-		Scheme: "rediss", User: url.UserPassword(access.User, access.Password), Host: fmt.Sprintf("%s:%d", access.Host, port),
-		RawQuery: url.Values{"sslrootcert": {file}}.Encode(),
-	}
+	expect.OK(t, os.WriteFile(file, []byte(ca), 0o600))
+	from := url.URL{Scheme: "rediss", User: url.UserPassword(access.User, access.Password),
+		Host: fmt.Sprintf("%s:%d", access.Host, port), RawQuery: url.Values{"sslrootcert": {file}}.Encode()}
 	b := newEmbedded(t)
 	b.start(map[string]string{"LONGSHORE_VALKEY_URL": from.String()})
 	service, plan, _ := b.ids("valkey", "shared")
@@ -53,9 +50,7 @@ func TestValkeyByTLS(t *testing.T) {
 		defer client.Close()
 		return client.Do(t.Context(), client.B().Set().Key(got["prefix"].(string)+"k").Value("v").Build()).Error()
 	}
-	if err := enter(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, enter())
 
 	b.start(nil)
 	if _, _, offers := b.ids("valkey", "shared"); !offers {

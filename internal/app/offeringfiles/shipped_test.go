@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/catalog/compile"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/offerings"
 )
 
@@ -27,9 +28,7 @@ func ship(t *testing.T, warn func(advice.Error)) []byte {
 	checks[app.ProviderCloudFormation] = template.Check
 	compiled, err := compile.Compile(compile.Options{Providers: checks, Warn: warn},
 		compile.Source{Name: "offerings", FS: offerings.FS})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return compiled
 }
 
@@ -37,9 +36,7 @@ func ship(t *testing.T, warn func(advice.Error)) []byte {
 func TestShippedIsCurrent(t *testing.T) {
 	compiled := ship(t, nil)
 	if *update {
-		if err := os.WriteFile("../../../offerings/catalog.dat", compiled, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile("../../../offerings/catalog.dat", compiled, 0o600))
 	} else if !bytes.Equal(compiled, offerings.Catalog) {
 		t.Error("offerings/catalog.dat is not what the files beside it say: run go test ./internal/app/offeringfiles -update")
 	}
@@ -58,9 +55,7 @@ func TestShippedAreCareful(t *testing.T) {
 		}
 		t.Error(w.Error())
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	shipped := 0
 	for _, o := range c.Offerings() {
 		if o.Provider != app.ProviderCloudFormation {
@@ -69,9 +64,7 @@ func TestShippedAreCareful(t *testing.T) {
 		shipped++
 		for _, p := range o.Plans {
 			m, err := plan.Parse(p.Snapshot)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			if check.ChangeOf(p.Snapshot).Shape == "" || m.Proof == nil || m.Accepts == nil || p.MaintenanceInfo == nil {
 				t.Errorf("%s %s: nothing says what its updates change, what proves a key, or which version it is", o.Name, p.Name)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/catalogtest"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // All that is wrong is refused at once, each with its setting.
@@ -56,9 +57,7 @@ func TestRulesOfTargetsNamePlans(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	got := TargetsOf(targets, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
 	want := []plan.TargetRule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
-	if diff := cmp.Diff(want, got.Rules); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.Same(t, want, got.Rules, "rules")
 	if !strings.Contains(said.String(), "queues/gone") || got.Targets["other"].Region != "eu-west-1" {
 		t.Errorf("%+v; the log says %s", got, said.String())
 	}
@@ -87,9 +86,7 @@ func TestAFunctionHasTheProvider(t *testing.T) {
 	}
 	set[app.EnvBroker], set[app.EnvAWSTargets] = "b", `{"targets": {"other": {"region": "eu-west-1"}}}`
 	wired, err := Wired(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	names, err := wired[app.ProviderCloudFormation].Targets(t.Context())
 	if diff := cmp.Diff([]string{"default", "other"}, names); diff != "" || err != nil {
 		t.Errorf("%v, targets -want +got:\n%s", err, diff)
@@ -118,9 +115,7 @@ func TestListingTakesARoleForListing(t *testing.T) {
 				Credentials:      credentials.NewStaticCredentialsProvider("a", "b", ""),
 				RetryMaxAttempts: 1}}
 		wired, err := Wired(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if _, _, err := wired[app.ProviderCloudFormation].Inventory.List(t.Context(), `{"target":"another"}`); err == nil {
 			t.Error("nobody was asked, and something was listed")
 		}
