@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The test starts itself again as a process that only has an emulator.
@@ -51,9 +52,7 @@ func TestEmulatorEndsWithItsTest(t *testing.T) {
 		t.Skip("AWS_ENDPOINT_URL is set: this run starts no emulator of its own")
 	}
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	temp := t.TempDir()
 	c := exec.CommandContext(t.Context(), program, "-test.run=^TestHolder$", "-test.v", "-test.timeout=1m")
 	for _, v := range os.Environ() {
@@ -63,12 +62,8 @@ func TestEmulatorEndsWithItsTest(t *testing.T) {
 	}
 	c.Env = append(c.Env, holderVariable+"=1", "TMPDIR="+temp)
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, c.Start())
 	var url string
 	lines := bufio.NewScanner(out)
 	for url == "" && lines.Scan() {
@@ -77,15 +72,11 @@ func TestEmulatorEndsWithItsTest(t *testing.T) {
 	if err := healthy(t.Context(), url); err != nil {
 		t.Fatalf("the other process has no emulator at %q: %v", url, err)
 	}
-	if err := c.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Process.Signal(syscall.SIGKILL))
 	_ = c.Wait() // it was killed
 	for range 100 {
 		left, err := os.ReadDir(temp)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if healthy(t.Context(), url) != nil && len(left) == 0 {
 			return
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/faulttest"
 )
 
@@ -65,9 +66,7 @@ func TestFaults(t *testing.T) {
 		arrived := 0
 		p := &faulttest.Plan{At: 2, Fault: tc.fault}
 		client := sqs.NewFromConfig(p.Into(served(t, &arrived)))
-		if err := list(client); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, list(client))
 		arrived = 0
 		err := list(client)
 		if got := awserr.Of(err); got != tc.class || arrived != tc.done || refused(err) != tc.unsent {

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
@@ -109,14 +110,10 @@ func (s *stack) owned(t testing.TB) {
 	t.Helper()
 	ctx := context.Background()
 	for h, err := range paging.All(ctx, s.demo.List) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
 		r, err := s.ledger.Record(ctx, key, s.clock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if !r.Exists() {
 			t.Errorf("a thing of %+v exists, whose record is %q", h.Tags, r.State)
 		}

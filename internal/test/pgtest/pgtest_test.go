@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -28,9 +29,7 @@ func connect(t *testing.T, a hosted.Access, database string) (*pgx.Conn, error) 
 	t.Helper()
 	c, err := pgx.ParseConfig(fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s sslmode=disable",
 		a.Host, a.Port, a.User, a.Password, database))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if a.TLS == hosted.TLSVerify {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM([]byte(a.CA)) {
@@ -56,15 +55,11 @@ func TestAccess(t *testing.T) {
 			s := pgtest.Start(t, version)
 			a := s.Access()
 			conn, err := connect(t, a, a.Database)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			var super bool
 			var got string
-			if err := conn.QueryRow(t.Context(), `SELECT rolsuper, current_setting('server_version') FROM pg_roles
-				WHERE rolname = current_user AND rolcreaterole AND rolcreatedb`).Scan(&super, &got); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, conn.QueryRow(t.Context(), `SELECT rolsuper, current_setting('server_version') FROM pg_roles
+				WHERE rolname = current_user AND rolcreaterole AND rolcreatedb`).Scan(&super, &got))
 			if super || !strings.HasPrefix(got, version+".") {
 				t.Errorf("the login is a superuser (%v), or the server another one: %s", super, got)
 			}
@@ -143,18 +138,12 @@ func TestHolder(t *testing.T) {
 func TestServersEndWithTheirTest(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	c := exec.CommandContext(t.Context(), program, "-test.run=^TestHolder$", "-test.v", "-test.timeout=1m")
 	c.Env = append(os.Environ(), holderVariable+"=1")
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, c.Start())
 	var data string
 	lines := bufio.NewScanner(out)
 	for data == "" && lines.Scan() {
@@ -163,9 +152,7 @@ func TestServersEndWithTheirTest(t *testing.T) {
 	if _, err := os.Stat(data + "/postmaster.pid"); err != nil {
 		t.Fatalf("the other process has no server: %v", err)
 	}
-	if err := c.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.Process.Signal(syscall.SIGKILL))
 	_ = c.Wait() // it was killed
 	for range 100 {
 		if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
 )
 
@@ -29,16 +30,12 @@ func newAccount(t *testing.T) account {
 	t.Helper()
 	a := account{config: emulator.Enforcing(t), prefix: emulator.Name("policy")}
 	q, err := sqs.NewFromConfig(a.config).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &a.prefix})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	a.url = *q.QueueUrl
 	s, err := secretsmanager.NewFromConfig(a.config).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 		Name: &a.prefix, SecretString: aws.String("x"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	a.secret = *s.ARN
 	a.queue = strings.Replace(strings.Split(a.secret, ":secret:")[0], "secretsmanager", "sqs", 1) + ":" + a.prefix
 	return a
@@ -50,32 +47,22 @@ func (a account) as(t *testing.T, name string, policy, boundary iampolicy.Docume
 	t.Helper()
 	root, text := iam.NewFromConfig(a.config), func(d iampolicy.Document) *string {
 		raw, err := json.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return aws.String(string(raw))
 	}
 	user := &iam.CreateUserInput{UserName: aws.String(a.prefix + "-" + name)}
 	if boundary.Statement != nil {
 		p, err := root.CreatePolicy(t.Context(), &iam.CreatePolicyInput{PolicyName: user.UserName,
 			PolicyDocument: text(boundary)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		user.PermissionsBoundary = p.Policy.Arn
 	}
-	if _, err := root.CreateUser(t.Context(), user); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(root.CreateUser(t.Context(), user)))
 	_, err := root.PutUserPolicy(t.Context(),
 		&iam.PutUserPolicyInput{UserName: user.UserName, PolicyName: aws.String("p"), PolicyDocument: text(policy)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	key, err := root.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: user.UserName})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	config := a.config.Copy()
 	config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: *key.AccessKey.AccessKeyId, SecretAccessKey: *key.AccessKey.SecretAccessKey}, nil

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
 )
 
@@ -23,9 +24,7 @@ func with(t testing.TB, effect, action, resource, condition string) iampolicy.Do
 func parse(t testing.TB, text string) iampolicy.Document {
 	t.Helper()
 	d, err := iampolicy.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return d
 }
 
@@ -77,8 +76,7 @@ func TestAllows(t *testing.T) {
 			[]iampolicy.Document{all(`{"StringEquals":{"aws:principaltag/team":["b","a"]}}`)}, nil, true},
 		"EqualsNot": {"it has another", []iampolicy.Document{all(`{"StringEquals":{"aws:PrincipalTag/team":"b"}}`)}, nil,
 			false},
-		"Absent": {"a key that is not there", []iampolicy.Document{all(`{"StringEquals":{"aws:SourceVpc":"x"}}`)}, nil,
-			false},
+		"Absent": {"a key that is not there", []iampolicy.Document{all(`{"StringEquals":{"aws:SourceVpc":"x"}}`)}, nil, false},
 		"IfExists": {"where that is all right",
 			[]iampolicy.Document{all(`{"StringEqualsIfExists":{"aws:SourceVpc":"x"}}`)}, nil, true},
 		"NotEqualsAbsent": {"is not the value either", []iampolicy.Document{all(`{"StringNotEquals":{"aws:SourceVpc":"x"}}`)},
@@ -115,9 +113,7 @@ func TestAllows(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := policytest.Allows(get, test.policies, test.boundaries...); got != test.want {
-				t.Errorf("%s: allowed %t, want %t", test.reason, got, test.want)
-			}
+			expect.Same(t, test.want, policytest.Allows(get, test.policies, test.boundaries...), "%s: allowed", test.reason)
 		})
 	}
 }

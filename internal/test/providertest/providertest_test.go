@@ -60,26 +60,13 @@ func TestDrive(t *testing.T) {
 		failure *provider.Failure
 		took    time.Duration
 	}{
-		"Done": {
-			reason:  "what is done at once takes no time",
-			answers: []answer{{st: provider.Status{Done: true}}},
-		},
-		"Waits": {
-			reason:  "the clock moves on by what is asked for, a second if nothing is",
+		"Done": {reason: "what is done at once takes no time", answers: []answer{{st: provider.Status{Done: true}}}},
+		"Waits": {reason: "the clock moves on by what is asked for, a second if nothing is",
 			answers: []answer{{st: provider.Status{After: time.Minute}}, {}, {st: provider.Status{Done: true}}},
-			took:    time.Minute + time.Second,
-		},
-		"Fails": {
-			reason:  "a failure ends it",
-			answers: []answer{{}, {err: failure}},
-			failure: failure,
-			took:    time.Second,
-		},
-		"Faults": {
-			reason:  "any other error passes",
-			answers: []answer{{err: providertest.ErrFault}, {st: provider.Status{Done: true}}},
-			took:    time.Second,
-		},
+			took:    time.Minute + time.Second},
+		"Fails": {reason: "a failure ends it", answers: []answer{{}, {err: failure}}, failure: failure, took: time.Second},
+		"Faults": {reason: "any other error passes",
+			answers: []answer{{err: providertest.ErrFault}, {st: provider.Status{Done: true}}}, took: time.Second},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -26,23 +26,19 @@ import (
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/inprocess"
 	"github.com/longshore/longshore/internal/work/worker"
 )
 
 // stores are what every race is run on.
-var stores = map[string]func(t *testing.T) store.Store{
-	"Bolt":   newBolt,
-	"Dynamo": newDynamo,
-}
+var stores = map[string]func(t *testing.T) store.Store{"Bolt": newBolt, "Dynamo": newDynamo}
 
 func newBolt(t *testing.T) store.Store {
 	t.Helper()
 	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return unsteady{s}
 }
@@ -140,11 +136,10 @@ func newArena(t *testing.T, s store.Store, m mutant) *arena {
 	}
 	a := &arena{T: t, patience: time.Minute, cloud: &cloud{things: map[string]string{}, looks: map[string]int{},
 		refused: map[string]bool{}}}
-	kit := testkit.New(testkit.Options{
-		Store: s, Catalog: offered(), Providers: map[string]provider.Provider{"quick": a.cloud}, Now: a.now, NewID: operationID,
+	kit := testkit.New(testkit.Options{Store: s, Catalog: offered(),
+		Providers: map[string]provider.Provider{"quick": a.cloud}, Now: a.now, NewID: operationID,
 		SynchronousWait: 20 * time.Second, OperationTimeout: 3 * time.Hour, CallTimeout: 20 * time.Second,
-		HardTimeout: 30 * time.Second,
-	})
+		HardTimeout: 30 * time.Second})
 	loud := slog.New(slog.NewTextHandler(complaints{t}, nil))
 	if m.store != nil || m.steps != nil || m.records != nil || m.api != nil {
 		a.patience, loud = 100*time.Millisecond, kit.Log
@@ -261,10 +256,8 @@ func (c *cloud) make(name, incarnation string, v, bad int8, op provider.Operatio
 		c.things[name] = incarnation
 		c.made++
 	}
-	return provider.Status{
-		Done: c.look(op), After: time.Millisecond,
-		Grant: &provider.Grant{Credentials: map[string]any{"incarnation": incarnation}},
-	}, nil
+	return provider.Status{Done: c.look(op), After: time.Millisecond,
+		Grant: &provider.Grant{Credentials: map[string]any{"incarnation": incarnation}}}, nil
 }
 
 func (c *cloud) remove(name, incarnation string, v int8, op provider.Operation) (provider.Status, error) {
@@ -347,10 +340,8 @@ func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 	key := lifecycle.Key{Platform: platform, Instance: about.instance}
 	switch q.verb {
 	case provision:
-		r.Result, r.err = b.Provision(ctx, broker.ProvisionRequest{
-			Caller: c, InstanceID: about.instance, ServiceID: service, PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s",
-			Parameters: given,
-		})
+		r.Result, r.err = b.Provision(ctx, broker.ProvisionRequest{Caller: c, InstanceID: about.instance, ServiceID: service,
+			PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: given})
 	case update:
 		r.Result, r.err = b.Update(ctx, broker.UpdateRequest{Caller: c, InstanceID: about.instance, ServiceID: service,
 			Parameters: given})

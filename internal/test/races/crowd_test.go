@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // crowds are how many identical requests meet. On an emulated table each that loses a
@@ -72,9 +73,7 @@ func TestManyIdenticalRequests(t *testing.T) {
 					a.cloud.hold(false)
 					a.one(all, permitted && what != "DeleteOfNothing")
 					a.rests(on)
-					if a.cloud.made != tc.made {
-						t.Errorf("%d things were made, want %d", a.cloud.made, tc.made)
-					}
+					expect.Same(t, tc.made, a.cloud.made, "things that were made")
 				})
 			}
 		}

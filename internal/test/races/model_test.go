@@ -195,9 +195,7 @@ func (s state) settled(now moment) []state {
 			}
 		}
 		for b, r := range s.bindings[i] {
-			finish := func(to stage, p phase) {
-				end(func(next *state) { next.finishBinding(i, b, to, p) })
-			}
+			finish := func(to stage, p phase) { end(func(next *state) { next.finishBinding(i, b, to, p) }) }
 			switch r.stage {
 			case creating:
 				switch {

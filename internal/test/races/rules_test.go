@@ -207,9 +207,7 @@ func (r resource) overtaken(q request) (refused, not bool) {
 // maybeAhead and maybeNot report whether a time may be, or not be, from before the
 // clock of whoever decides stepped back.
 func (q request) maybeAhead(s span) bool { return s.to > q.call+lifecycle.ClockSkew.Nanoseconds() }
-func (q request) maybeNot(s span) bool {
-	return s.from <= q.answered+lifecycle.ClockSkew.Nanoseconds()
-}
+func (q request) maybeNot(s span) bool   { return s.from <= q.answered+lifecycle.ClockSkew.Nanoseconds() }
 
 // unless gives what may come of a request that may be overtaken.
 func (s state) unless(r resource, q request, a answer, otherwise func(s state) []state) (after []state) {

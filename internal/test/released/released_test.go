@@ -25,6 +25,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -48,15 +49,11 @@ type broker struct {
 func newBroker(t *testing.T, table string, compiled []byte, now time.Time) *broker {
 	t.Helper()
 	offered, err := catalog.Open(compiled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	b := &broker{T: t, clock: now}
 	read := func() time.Time { return b.clock }
-	b.kit = testkit.New(testkit.Options{
-		Store: dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table, dynamo.Options{}), Now: read, Engine: b,
-		Catalog: offered, Providers: map[string]provider.Provider{"demo": demo.New(time.Second, read)},
-	})
+	b.kit = testkit.New(testkit.Options{Store: dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table, dynamo.Options{}),
+		Now: read, Engine: b, Catalog: offered, Providers: map[string]provider.Provider{"demo": demo.New(time.Second, read)}})
 	return b
 }
 
@@ -106,18 +103,14 @@ type item map[string]struct {
 func release(t *testing.T, to string) {
 	t.Helper()
 	compiled, err := offeringfiles.Compile("", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	client := dynamodb.NewFromConfig(emulator.Config(t))
 	table := dynamotest.NewTable(t, client)
 	b := newBroker(t, table, compiled, testkit.Epoch)
 	b.call("PUT", "ready"+async, order(`,"parameters":{"note":"of the release"},"context":{"platform":"cloudfoundry",`+
 		`"organization_name":"an organization","space_name":"a space","instance_name":"a name"}`), 202)
 	given, err := json.MarshalIndent(b.call("PUT", "ready/service_bindings/b"+async, order(""), 201)["credentials"], "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	b.call("PUT", "failed"+async, order(`,"parameters":{"fail":true}`), 202)
 	b.call("PUT", "deleting"+async, order(""), 202)
 	b.call("PUT", "deleted"+async, order(""), 202)
@@ -128,19 +121,15 @@ func release(t *testing.T, to string) {
 	var items []item
 	for pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: &table}); pages.HasMorePages(); {
 		page, err := pages.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, stored := range page.Items {
 			items = append(items, kept(t, stored))
 		}
 	}
 	dump, err := json.MarshalIndent(items, "", " ")
-	if err := errors.Join(err, os.MkdirAll(to, 0o755), os.WriteFile(filepath.Join(to, "table.json"), dump, 0o644),
+	expect.OK(t, errors.Join(err, os.MkdirAll(to, 0o755), os.WriteFile(filepath.Join(to, "table.json"), dump, 0o644),
 		os.WriteFile(filepath.Join(to, "catalog.dat"), compiled, 0o644),
-		os.WriteFile(filepath.Join(to, "credentials.json"), given, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+		os.WriteFile(filepath.Join(to, "credentials.json"), given, 0o644)))
 }
 
 func kept(t *testing.T, stored map[string]types.AttributeValue) item {
@@ -182,9 +171,7 @@ func restored(t *testing.T, folder string) (table string) {
 				put[name] = &types.AttributeValueMemberB{Value: v.B}
 			}
 		}
-		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: put}); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, expect.Err(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: put})))
 	}
 	return table
 }
@@ -192,9 +179,7 @@ func restored(t *testing.T, folder string) (table string) {
 func read(t *testing.T, folder, name string, into any) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(folder, name))
-	if err := errors.Join(err, json.Unmarshal(raw, into)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, json.Unmarshal(raw, into)))
 }
 
 // Every version goes on with the table and the catalog of each earlier one: what is ready can be used,
@@ -215,9 +200,7 @@ func TestReleasedTables(t *testing.T) {
 
 func goOn(t *testing.T, folder string) {
 	compiled, err := os.ReadFile(filepath.Join(folder, "catalog.dat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	b := newBroker(t, restored(t, folder), compiled, testkit.Epoch.Add(time.Hour))
 	if report, err := b.kit.Reaper().Sweep(t.Context()); err != nil || report.Redriven != 2 {
 		t.Errorf("the reaper restarted %+v: %v", report, err)

@@ -12,12 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/servicestest"
 )
 
@@ -29,9 +28,7 @@ const page = "../../../docs/catalog.md"
 func shipped(t *testing.T) (*catalog.Catalog, map[string]catalog.Offering) {
 	t.Helper()
 	c, err := offeringfiles.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	all := map[string]catalog.Offering{}
 	for _, o := range c.Offerings() {
 		if o.Provider == "cloudformation" {
@@ -45,17 +42,11 @@ func shipped(t *testing.T) (*catalog.Catalog, map[string]catalog.Offering) {
 func TestPageIsCurrent(t *testing.T) {
 	want := write(t)
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(page, []byte(want), 0o644))
 	}
 	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/catalog.md is not what `go test ./internal/test/servicestest -update` makes (-want +got):\n%s", diff)
-	}
+	expect.OK(t, err)
+	expect.Same(t, want, string(got), "docs/catalog.md is not what `go test ./internal/test/servicestest -update` makes")
 }
 
 func write(t *testing.T) string {
@@ -117,17 +108,13 @@ type shown struct {
 
 func shownOf(t *testing.T, metadata json.RawMessage) (s shown) {
 	t.Helper()
-	if err := json.Unmarshal(metadata, &s); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(metadata, &s))
 	return s
 }
 
 func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestest.Service) {
 	t.Helper()
-	if o.PlanUpdateable != s.Moves {
-		t.Errorf("a move of %s is tried: %v", o.Name, s.Moves)
-	}
+	expect.Same(t, s.Moves, o.PlanUpdateable, "%s: a move is tried", o.Name)
 	settings := make([]plan.Settings, len(o.Plans))
 	for i, p := range o.Plans {
 		var err error
@@ -190,12 +177,9 @@ func tried(t *testing.T, s servicestest.Service, tried servicestest.Plan, p cata
 		tried.Given: p.Schemas.ServiceInstance.Create, tried.Changed: p.Schemas.ServiceInstance.Update,
 	} {
 		var values map[string]any
-		if err := json.Unmarshal([]byte(given), &values); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(members(t, schema))), slices.Sorted(maps.Keys(values))); diff != "" {
-			t.Errorf("%s: there are -parameters, and it is tried with +those:\n%s", at, diff)
-		}
+		expect.OK(t, json.Unmarshal([]byte(given), &values))
+		expect.Same(t, slices.Sorted(maps.Keys(members(t, schema))), slices.Sorted(maps.Keys(values)),
+			"%s: parameters that are there, and that are tried", at)
 	}
 	if tried.OnDelete != m.OnDelete || tried.Role != (m.Principal == plan.Role) {
 		t.Errorf("%s: it is tried as %q, role %v", at, tried.OnDelete, tried.Role)
@@ -235,18 +219,14 @@ func (m member) values() string {
 func members(t *testing.T, p *catalog.ParametersSchema) map[string]member {
 	t.Helper()
 	raw, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var schema struct {
 		Parameters struct {
 			Properties           map[string]member
 			AdditionalProperties *bool
 		}
 	}
-	if err := json.Unmarshal(raw, &schema); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(raw, &schema))
 	if more := schema.Parameters.AdditionalProperties; more == nil || *more {
 		t.Errorf("a schema takes what it does not know: %s", raw)
 	}
@@ -287,14 +267,10 @@ func parameters(t *testing.T, b *strings.Builder, plans []catalog.Plan) {
 // The page of four files shows those that are tried.
 func TestPageOfFourFiles(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/cloudformation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, name := range []string{"offering.yaml", "template.yaml", "permissions.json", "policy.json"} {
 		file, err := os.ReadFile(filepath.Join("../../../docs/examples", servicestest.Own().Offering, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if block := "```" + filepath.Ext(name)[1:] + "\n" + string(file) + "```"; !strings.Contains(string(page), block) {
 			t.Errorf("docs/cloudformation.md does not show %s as it is in docs/examples", name)
 		}
@@ -313,9 +289,7 @@ func TestRules(t *testing.T) {
 		}
 		for _, p := range o.Plans {
 			m, err := plan.Parse(p.Snapshot)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			at := name + "/" + p.Name
 			if err := c.Check(catalog.Create, o.ID, p.ID, nil); err != nil {
 				t.Errorf("%s cannot be ordered without parameters: %v", at, err)
@@ -338,9 +312,7 @@ func TestRules(t *testing.T) {
 func binding(t *testing.T, at string, raw json.RawMessage) {
 	t.Helper()
 	policy, err := iampolicy.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, s := range policy.Statement {
 		for _, action := range s.Action {
 			if s.Effect == iampolicy.EffectAllow && strings.ContainsAny(action, "*?") {

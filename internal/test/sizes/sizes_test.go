@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/sizes"
 )
 
@@ -25,19 +24,13 @@ which none has code */
 func (x T) f() { // this one has code
 	_ = ` + "`// no\n// comment`" + `
 ` + full + "\n" + full + "ä\n}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	got, err := sizes.Measure(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	want := sizes.File{
 		Lines: 14, Comments: 7, Long: []int{13},
 		Tokens:    2 + 8 + 4 + 1, // package a; func (x T) f() {; _ = and a text; }
 		Functions: []sizes.Function{{Name: "f", Lines: 6}},
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("the file was measured as something else (-want +got):\n%s", d)
-	}
+	expect.Same(t, want, got, "the file was measured as something else")
 }

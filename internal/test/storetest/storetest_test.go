@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/storetest"
 )
 
@@ -22,11 +21,7 @@ const mutantVariable = "STORETEST_MUTANT"
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) *storetest.Harness {
 		m := newMemory(os.Getenv(mutantVariable), false)
-		return &storetest.Harness{
-			Store:   m,
-			Again:   func(*testing.T) store.Store { return m.reopened() },
-			Ordered: true,
-		}
+		return &storetest.Harness{Store: m, Again: func(*testing.T) store.Store { return m.reopened() }, Ordered: true}
 	})
 }
 
@@ -35,12 +30,8 @@ func TestMemory(t *testing.T) {
 func TestLaggingMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) *storetest.Harness {
 		m := newMemory("", true)
-		return &storetest.Harness{
-			Store: m,
-			Again: func(*testing.T) store.Store { return m.reopened() },
-			Drops: true,
-			Pause: func(context.Context) { m.settle() },
-		}
+		return &storetest.Harness{Store: m, Again: func(*testing.T) store.Store { return m.reopened() }, Drops: true,
+			Pause: func(context.Context) { m.settle() }}
 	})
 }
 
@@ -48,9 +39,7 @@ func TestLaggingMemory(t *testing.T) {
 // that the test that is meant to find it does.
 func TestMutants(t *testing.T) {
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	tests := map[string]struct {
 		reason string
 		found  string // by this test
@@ -116,37 +105,26 @@ func TestFaulty(t *testing.T) {
 		wrap   func(store.Store) store.Store
 		want   want
 	}{
-		"Nothing": {
-			reason: "without functions everything passes",
-			wrap:   func(s store.Store) store.Store { return &storetest.Faulty{Store: s} },
-			want:   want{errs: []error{nil, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}},
-		},
-		"Before": {
-			reason: "the second commit fails and never happens",
+		"Nothing": {reason: "without functions everything passes",
+			wrap: func(s store.Store) store.Store { return &storetest.Faulty{Store: s} },
+			want: want{errs: []error{nil, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}}},
+		"Before": {reason: "the second commit fails and never happens",
 			wrap: func(s store.Store) store.Store {
 				return &storetest.Faulty{Store: s, Before: storetest.Nth(2, boom)}
 			},
-			want: want{errs: []error{nil, boom, nil, store.ErrConflict}, stored: []string{"1", "3"}},
-		},
-		"After": {
-			reason: "the second commit happens and fails",
+			want: want{errs: []error{nil, boom, nil, store.ErrConflict}, stored: []string{"1", "3"}}},
+		"After": {reason: "the second commit happens and fails",
 			wrap: func(s store.Store) store.Store {
 				return &storetest.Faulty{Store: s, After: storetest.Nth(2, boom)}
 			},
-			want: want{errs: []error{nil, boom, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}},
-		},
-		"AfterFailure": {
-			reason: "a commit that fails by itself has no answer to lose",
-			wrap:   func(s store.Store) store.Store { return storetest.LoseAnswers(s, 4) },
-			want:   want{errs: []error{nil, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}},
-		},
-		"LoseAnswers": {
-			reason: "the first answer is lost",
-			wrap:   func(s store.Store) store.Store { return storetest.LoseAnswers(s, 1) },
-			want:   want{errs: []error{storetest.ErrLost, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}},
-		},
-		"ChoosesByChange": {
-			reason: "a function sees the changes",
+			want: want{errs: []error{nil, boom, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}}},
+		"AfterFailure": {reason: "a commit that fails by itself has no answer to lose",
+			wrap: func(s store.Store) store.Store { return storetest.LoseAnswers(s, 4) },
+			want: want{errs: []error{nil, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}}},
+		"LoseAnswers": {reason: "the first answer is lost",
+			wrap: func(s store.Store) store.Store { return storetest.LoseAnswers(s, 1) },
+			want: want{errs: []error{storetest.ErrLost, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}}},
+		"ChoosesByChange": {reason: "a function sees the changes",
 			wrap: func(s store.Store) store.Store {
 				return &storetest.Faulty{Store: s, Before: func(changes []store.Change) error {
 					if changes[0].Record.Sort == "3" {
@@ -155,17 +133,14 @@ func TestFaulty(t *testing.T) {
 					return nil
 				}}
 			},
-			want: want{errs: []error{nil, nil, boom, store.ErrConflict}, stored: []string{"1", "2"}},
-		},
+			want: want{errs: []error{nil, nil, boom, store.ErrConflict}, stored: []string{"1", "2"}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory("", false)
 			s := test.wrap(m)
 			for i, sort := range []string{"1", "2", "3", "1"} {
-				if err := s.Commit(t.Context(), change(sort)); !errors.Is(err, test.want.errs[i]) {
-					t.Errorf("%s\ncommit %d: got error %v, want %v", test.reason, i+1, err, test.want.errs[i])
-				}
+				expect.Fails(t, test.want.errs[i], s.Commit(t.Context(), change(sort)), "%s\ncommit %d", test.reason, i+1)
 			}
 			stored := map[string]bool{}
 			for k := range m.dump() {
@@ -175,9 +150,7 @@ func TestFaulty(t *testing.T) {
 			for _, sort := range test.want.stored {
 				want[sort] = true
 			}
-			if d := cmp.Diff(want, stored); d != "" {
-				t.Errorf("%s\nstored: -want +got:\n%s", test.reason, d)
-			}
+			expect.Same(t, want, stored, "%s\nstored", test.reason)
 		})
 	}
 }

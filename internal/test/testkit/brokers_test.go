@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
@@ -41,10 +40,9 @@ type shelf struct{ provider.Inventory }
 func (s shelf) List(ctx context.Context, cursor string) (things []lifecycle.Thing, next string, err error) {
 	page, next, err := s.Inventory.List(ctx, cursor)
 	for _, h := range page {
-		things = append(things, lifecycle.Thing{
-			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
-			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
-		})
+		things = append(things, lifecycle.Thing{Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation,
+			Of: h.Tags.Of, Created: h.Created,
+			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}})
 	}
 	return things, next, err
 }
@@ -102,9 +100,7 @@ func (p *party) makes() {
 	_, bound := p.kit.Broker().Bind(p.Context(), broker.BindRequest{
 		Caller: p.caller(), InstanceID: "i", BindingID: "b", ServiceID: service, PlanID: plan, AppGUID: "app",
 	})
-	if err := errors.Join(made, bound); err != nil {
-		p.Fatal(err)
-	}
+	expect.OK(p, errors.Join(made, bound))
 }
 
 // exists tells of the things of each broker, and which of them are out of use.
@@ -128,9 +124,7 @@ func (c *cloud) pass(d time.Duration, all ...*party) {
 	for ; d > 0; d -= time.Hour {
 		c.clock = c.clock.Add(time.Hour)
 		for _, p := range all {
-			if _, err := p.reaper.Sweep(c.Context()); err != nil {
-				c.Fatal(err)
-			}
+			expect.OK(c, expect.Err(p.reaper.Sweep(c.Context())))
 		}
 	}
 }
@@ -157,9 +151,7 @@ func TestTwoBrokersInOneCloud(t *testing.T) {
 				if ofA == nil {
 					delete(exists, "broker-a")
 				}
-				if d := cmp.Diff(exists, c.exists()); d != "" {
-					t.Errorf("%s (-want +got):\n%s", what, d)
-				}
+				expect.Same(t, exists, c.exists(), "%s", what)
 			}
 			want("each has made its own", inUse, inUse)
 			c.pass(20*24*time.Hour, a, b)
@@ -167,9 +159,7 @@ func TestTwoBrokersInOneCloud(t *testing.T) {
 
 			// A loses its records, and its reaper is told that the table is right.
 			lost := c.joins("broker-a", careless)
-			if err := reaper.Resume(t.Context(), lost.kit.Ledger(), lost.whose, c.clock); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, reaper.Resume(t.Context(), lost.kit.Ledger(), lost.whose, c.clock))
 			c.pass(3*time.Hour, lost, b)
 			want("what A does not know is out of use", outOfUse, inUse)
 
@@ -181,11 +171,9 @@ func TestTwoBrokersInOneCloud(t *testing.T) {
 			want("A knows its own again", inUse, inUse)
 
 			service, plan := testkit.PlanIDs("sync")
-			if _, err := lost.kit.Broker().Delete(t.Context(), broker.DeleteRequest{
+			expect.OK(t, expect.Err(lost.kit.Broker().Delete(t.Context(), broker.DeleteRequest{
 				Caller: lost.caller(), InstanceID: "i", ServiceID: service, PlanID: plan,
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})))
 			want("A has deleted its own", nil, inUse)
 			c.pass(20*24*time.Hour, lost, b)
 			want("and B has what it had", nil, inUse)

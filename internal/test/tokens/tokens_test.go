@@ -4,15 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Packages that only tests import stand below internal/test, so that a floor shows the product
 // alone.
 func TestFloorsAreOfProduct(t *testing.T) {
 	c, err := countIn("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, path := range c.suites {
 		if path != "internal" && !strings.HasPrefix(path, "internal/test/") && !strings.HasPrefix(path, "localstack/") {
 			t.Errorf("only tests import %q: move it to internal/test", path)
