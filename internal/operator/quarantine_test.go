@@ -29,7 +29,8 @@ func enclosed(t *testing.T) (*site, string, lifecycle.Key) {
 	h := held[0]
 	key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Life: h.Tags.Incarnation}
 	q, err := lifecycle.Record{Key: key}.BeginQuarantine(lifecycle.Start{ID: s.id(), Now: s.clock},
-		lifecycle.Thing{Incarnation: h.Tags.Incarnation, Provider: "demo", Broker: h.Tags.Broker, Created: h.Created, Name: h.Name})
+		lifecycle.Thing{Name: h.Name, Incarnation: h.Tags.Incarnation, Provider: "demo", Broker: h.Tags.Broker,
+			Created: h.Created})
 	expect.OK(t, errors.Join(err, s.ledger.Commit(t.Context(), ledger.Put(q)), s.Finish(t.Context(), workflow.Of(q))))
 	if q := s.record(q.Key); q.State != lifecycle.Quarantined || !s.locked() {
 		t.Fatalf("%+v, out of use: %v", q, s.locked())

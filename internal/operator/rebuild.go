@@ -236,7 +236,7 @@ func (r *rebuilding) restore(ctx context.Context, providerName string, h provide
 	now := r.Now()
 	found := lifecycle.Thing{Key: keyOf(h), Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Provider: providerName,
 		Broker: h.Tags.Broker,
-		Target: lifecycle.Target(h.Target), Origin: lifecycle.Origin(h.Tags.Origin), State: h.State.Encode(), Created: h.Created,
+		Target: h.Target, Origin: h.Tags.Origin, State: h.State.Encode(), Created: h.Created,
 		KeptUntil: h.RetainedUntil}
 	if found.Broker == "" || found.Key.Platform == "" || found.Key.Instance == "" || found.Incarnation == "" {
 		r.unknown(h, "its tags do not say whose it is")

@@ -110,7 +110,7 @@ func tagsOf(r lifecycle.Record) provider.Tags {
 		Incarnation: r.Incarnation, Of: r.InstanceIncarnation,
 	}
 	if !r.IsBinding() {
-		tags.Origin = provider.Origin(r.Made.Origin)
+		tags.Origin = r.Made.Origin
 	}
 	return tags
 }

@@ -58,8 +58,8 @@ func (l lister) List(ctx context.Context, cursor string) ([]lifecycle.Thing, str
 	for _, h := range page {
 		things = append(things, lifecycle.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of,
-			Target: lifecycle.Target(h.Target), State: h.State.Encode(),
-			Origin: lifecycle.Origin(h.Tags.Origin), Created: h.Created, KeptUntil: h.RetainedUntil, PlanID: h.PlanID,
+			Target: h.Target, State: h.State.Encode(),
+			Origin: h.Tags.Origin, Created: h.Created, KeptUntil: h.RetainedUntil, PlanID: h.PlanID,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}

@@ -225,7 +225,7 @@ func (l lister) List(ctx context.Context, cursor string) (things []lifecycle.Thi
 	for _, h := range page {
 		things = append(things, lifecycle.Thing{
 			Name: h.Name, Broker: h.Tags.Broker, Incarnation: h.Tags.Incarnation, Of: h.Tags.Of, Created: h.Created,
-			Origin: lifecycle.Origin(h.Tags.Origin), KeptUntil: h.RetainedUntil,
+			Origin: h.Tags.Origin, KeptUntil: h.RetainedUntil,
 			Key: lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding},
 		})
 	}

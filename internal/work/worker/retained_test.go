@@ -60,7 +60,7 @@ func (w *world) isKept(when, owner string) {
 	}
 	r, thing := all[0], things[0]
 	want := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: owner, Incarnation: r.Incarnation,
-		Origin: provider.Origin(r.Made.Origin)}
+		Origin: r.Made.Origin}
 	if !thing.Locked || !thing.RetainedUntil.Equal(r.Kept.Until) || thing.Tags != want || thing.Name != w.demo().Name(want) {
 		w.Errorf("%s: on record as %+v, kept %+v, and it is %+v", when, r, r.Kept, thing)
 	}

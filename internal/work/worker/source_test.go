@@ -50,8 +50,8 @@ func TestAProviderIsToldTheSource(t *testing.T) {
 	for n, in := range told {
 		s := in.Source
 		if s == nil || s.Platform != "p" || s.ID != "i" || s.Incarnation != i.Incarnation || string(s.Snapshot) != `{"means":"this"}` ||
-			string(s.State.Data) != "x" || s.State.Format != 2 || s.Target != provider.Target(i.Made.Target) || in.Target != s.Target ||
-			s.Origin != provider.Origin(i.Made.Origin) {
+			string(s.State.Data) != "x" || s.State.Format != 2 || s.Target != i.Made.Target || in.Target != s.Target ||
+			s.Origin != i.Made.Origin {
 			t.Errorf("step %d is told another source: %v", n, s != nil)
 		}
 	}

@@ -66,7 +66,7 @@ func (w *world) isGivenBack(when string) {
 		thing.Name != w.demo().Name(want) {
 		w.Errorf("%s: it is %+v, want %+v", when, thing, want)
 	}
-	if r.Undeletes != nil || provider.Origin(r.Made.Origin) != want.Origin {
+	if r.Undeletes != nil || r.Made.Origin != want.Origin {
 		w.Errorf("%s: on record: %+v, undeletes %+v", when, r.Made, r.Undeletes)
 	}
 }
