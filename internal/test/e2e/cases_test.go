@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A httpCase is one request to a broker in a known state, and what it must
@@ -26,8 +28,7 @@ type httpCase struct {
 	body   string
 	header map[string]string // an empty value: not sent
 	status int
-	// has lists members that the answer must have: name, or name=JSON value.
-	// lacks lists members that it must not have.
+	// has lists members that the answer must have: name, or name=JSON value. lacks lists members that it must not have.
 	has, lacks []string
 	only       bool // has lists all of its members
 	// then is read back afterwards: nothing has changed.
@@ -90,24 +91,19 @@ var (
 // is polled to its end unless the given is in the making.
 var steps = map[given][]httpCase{
 	ready: {{method: "PUT", path: "I", body: sync1, status: 201}},
-	readyAsync: {{method: "PUT", path: "I" + async,
-		body: demoOf("async-only", `{"delay_seconds":0}`), status: 202},
+	readyAsync: {{method: "PUT", path: "I" + async, body: demoOf("async-only", `{"delay_seconds":0}`), status: 202},
 		{path: "poll"}},
 	provisioning: {{method: "PUT", path: "I" + async, body: long1, status: 202}},
-	provisionedBad: {{method: "PUT", path: "I" + async,
-		body: demoOf("fail", `{"delay_seconds":0}`), status: 202},
+	provisionedBad: {{method: "PUT", path: "I" + async, body: demoOf("fail", `{"delay_seconds":0}`), status: 202},
 		{path: "poll"}},
-	updatedBad: {{method: "PUT", path: "I", body: demoOf("update-fail", `{"a":1}`),
-		status: 201}, {method: "PATCH", path: "I" + async,
-		body: `{"service_id":"$demo","parameters":{"a":2,"delay_seconds":0}}`, status: 202},
+	updatedBad: {{method: "PUT", path: "I", body: demoOf("update-fail", `{"a":1}`), status: 201},
+		{method: "PATCH", path: "I" + async, body: `{"service_id":"$demo","parameters":{"a":2,"delay_seconds":0}}`, status: 202},
 		{path: "poll"}},
-	deleting: {{method: "PUT", path: "I" + async, body: demoOf("async", ""), status: 202},
-		{path: "poll"}, {method: "PATCH", path: "I",
-			body: `{"service_id":"$demo","parameters":{"delay_seconds":2}}`, status: 200},
+	deleting: {{method: "PUT", path: "I" + async, body: demoOf("async", ""), status: 202}, {path: "poll"},
+		{method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"delay_seconds":2}}`, status: 200},
 		{method: "DELETE", path: "I" + async + "&" + idsLong, status: 202}},
 	deleted: {{method: "PUT", path: "I", body: sync1, status: 201}, {method: "DELETE", path: "I?" + ids, status: 200}},
-	deletedBad: {{method: "PUT", path: "I",
-		body: demoOf("async", `{"fail":"deprovision"}`), status: 201},
+	deletedBad: {{method: "PUT", path: "I", body: demoOf("async", `{"fail":"deprovision"}`), status: 201},
 		{method: "DELETE", path: "I" + async + "&" + ids, status: 202}, {path: "poll"}},
 	bound: {{method: "PUT", path: "I", body: sync1, status: 201},
 		{method: "PUT", path: "I/service_bindings/B", body: bind1, status: 201}},
@@ -117,12 +113,9 @@ var steps = map[given][]httpCase{
 		{method: "PUT", path: "I/service_bindings/B" + async,
 			body: `{"service_id":"$demo","plan_id":"$async-bind"}`, status: 202},
 		{path: "poll binding"}},
-	notBindable: {{method: "PUT", path: "I", body: demoOf("not-bindable", ""),
-		status: 201}},
-	notUpdateable: {{method: "PUT", path: "I", body: demoOf("not-updateable", ""),
-		status: 201}},
-	asyncBindable: {{method: "PUT", path: "I", body: demoOf("async-bind", ""),
-		status: 201}},
+	notBindable:   {{method: "PUT", path: "I", body: demoOf("not-bindable", ""), status: 201}},
+	notUpdateable: {{method: "PUT", path: "I", body: demoOf("not-updateable", ""), status: 201}},
+	asyncBindable: {{method: "PUT", path: "I", body: demoOf("async-bind", ""), status: 201}},
 	maintained: {{method: "PUT", path: "I",
 		body:   `{"service_id":"$demo","plan_id":"$maintenance",` + place + `,"maintenance_info":{"version":"2.0.0"}}`,
 		status: 201}},
@@ -139,8 +132,7 @@ var (
 var bindTwoSteps = httpCase{
 	rule: "BIND-16 a bind that takes its time", given: ready, method: "PUT", path: "I/service_bindings/B",
 	body: strings.Replace(bind1, `"app_guid":"app"}`, `"app_guid":"app","parameters":{"delay_seconds":0.2}}`, 1), status: 201,
-	has:  []string{"credentials"},
-	then: &then{path: "I/service_bindings/B", status: 200, has: []string{"credentials"}},
+	has: []string{"credentials"}, then: &then{path: "I/service_bindings/B", status: 200, has: []string{"credentials"}},
 }
 
 // restoring is a provision that is restored from another instance.
@@ -151,9 +143,8 @@ func restoring(from string) string {
 var restores = []httpCase{
 	{rule: "PROV-01 restored from another", given: ready, method: "PUT", path: "I-restored", body: restoring("$I"), status: 201,
 		then: &then{path: "I-restored", status: 200}},
-	{rule: "PROV-01 restored from nothing", given: ready, method: "PUT", path: "I-restored",
-		body: restoring("$I-absent"), status: 400,
-		has: []string{"description"}},
+	{rule: "PROV-01 restored from nothing", given: ready, method: "PUT", path: "I-restored", body: restoring("$I-absent"),
+		status: 400, has: []string{"description"}},
 }
 
 func httpCases() []httpCase {
@@ -178,30 +169,24 @@ func requestCases() []httpCase {
 		{rule: "INP-10 the query wins", method: "PUT", path: "I?accepts_incomplete=false",
 			body: strings.Replace(long1, "{", `{"accepts_incomplete":true,`, 1), status: 422},
 		{rule: "INP-14, NFR-10: body over 256 KiB", method: "PUT", path: "I",
-			body: `{"x":"` + strings.Repeat("a", 256<<10) + `"}`, status: 413,
-			then: noInstance},
-		{rule: "INP-14 body of 12 MiB", method: "PUT", path: "I",
-			body: `{"x":"` + strings.Repeat("a", 12<<20) + `"}`, status: 413,
-			then: noInstance},
+			body: `{"x":"` + strings.Repeat("a", 256<<10) + `"}`, status: 413, then: noInstance},
+		{rule: "INP-14 body of 12 MiB", method: "PUT", path: "I", body: `{"x":"` + strings.Repeat("a", 12<<20) + `"}`,
+			status: 413, then: noInstance},
 		{rule: "INP-15 context", method: "PUT", path: "I",
-			body: strings.Replace(sync1, "{", `{"context":{"x":`+strings.Repeat("[", 9990)+strings.Repeat("]", 9990)+`},`,
-				1), status: 400,
-			then: noInstance},
+			body:   strings.Replace(sync1, "{", `{"context":{"x":`+strings.Repeat("[", 9990)+strings.Repeat("]", 9990)+`},`, 1),
+			status: 400, then: noInstance},
 		{rule: "INP-15 allowed", method: "PUT", path: "I",
 			body: strings.Replace(sync1, "{",
 				`{"context":{"x":`+strings.Repeat("[", 900)+strings.Repeat("]", 900)+`,"s":"[[[\\\"{{"},`, 1),
 			status: 201, then: &then{path: "I", status: 200}},
 		{rule: "FAC-12 a forged token", method: "GET",
-			path:   "/operations/AAAAAAAAAAAAAAAAAAAAAA.ZGVmYXVsdA." + strings.Repeat("QUFB", 1000),
-			status: 404},
+			path: "/operations/AAAAAAAAAAAAAAAAAAAAAA.ZGVmYXVsdA." + strings.Repeat("QUFB", 1000), status: 404},
 		{rule: "INP-16", method: "DELETE", path: "/v2/catalog", status: 405},
 		{rule: "INP-16", method: "GET", path: "/", status: 404},
-		{rule: "CLI-07 unknown plan", given: ready, method: "PUT", path: "I",
-			body: strings.Replace(sync1, "$sync", "nope", 1), status: 400,
-			then: stillReady},
+		{rule: "CLI-07 unknown plan", given: ready, method: "PUT", path: "I", body: strings.Replace(sync1, "$sync", "nope", 1),
+			status: 400, then: stillReady},
 		{rule: "PROV-23", method: "PUT", path: "I",
-			body:   strings.Replace(sync1, "{", `{"maintenance_info":{"description":"x"},`, 1),
-			status: 400, then: noInstance},
+			body: strings.Replace(sync1, "{", `{"maintenance_info":{"description":"x"},`, 1), status: 400, then: noInstance},
 		{rule: "CLI-04", method: "PUT", path: "I", body: strings.Replace(sync1, "{", `{"maintenance_info":{},`, 1), status: 201},
 		{rule: "PROV-29", given: deleting, method: "PUT", path: "I" + async, body: sync1, status: 409},
 		{rule: "PROV-33 a provider's failure", method: "PUT", path: "I",
@@ -257,8 +242,7 @@ func changeCases() []httpCase {
 		{rule: "CLI-07 unknown plan", given: bound, method: "PUT", path: "I/service_bindings/B",
 			body: strings.Replace(bind1, "$sync", "nope", 1), status: 400},
 		{rule: "BIND-07", given: ready, method: "PUT", path: "I/service_bindings/B",
-			body:   strings.Replace(bind1, "$sync", "$async", 1),
-			status: 400},
+			body: strings.Replace(bind1, "$sync", "$async", 1), status: 400},
 		{rule: "BIND-09", given: ready, method: "PUT", path: "I/service_bindings/B",
 			body: strings.Replace(bind1, `"app_guid":"app"}`, `"app_guid":"other"}`, 1), status: 400},
 		{rule: "BIND-13", given: notBindable, method: "PUT", path: "I/service_bindings/B",
@@ -266,8 +250,7 @@ func changeCases() []httpCase {
 		{rule: "BIND-17 failed", given: provisionedBad, method: "PUT", path: "I/service_bindings/B",
 			body: strings.Replace(bind1, "$sync", "$fail", 1), status: 422, has: []string{"description"}},
 		{rule: "BIND-20", given: binding, method: "PUT", path: "I/service_bindings/B" + async, body: bindSlow,
-			header: version("2.13"),
-			status: 422, has: conflictError(asyncReq)},
+			header: version("2.13"), status: 422, has: conflictError(asyncReq)},
 		{rule: "BIND-33", given: ready, method: "PUT", path: "I/service_bindings/B",
 			body: `{"service_id":"$demo","plan_id":"$sync","bind_resource":{"route":"r.example.com"}}`, status: 400},
 		{rule: "UNB-04 only the instance", given: ready, method: "DELETE", path: "I/service_bindings/B", status: 410},
@@ -277,8 +260,7 @@ func changeCases() []httpCase {
 			then: &then{path: "I/service_bindings/B", status: 404}},
 		{rule: "DEPR-13", given: deletedBad, method: "DELETE", path: "I?" + ids, status: 200},
 		{rule: "14.1 delete failed", given: deletedBad, method: "PATCH", path: "I",
-			body:   `{"service_id":"$demo","parameters":{"a":2}}`,
-			status: 422, has: []string{"description"}},
+			body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 422, has: []string{"description"}},
 		{rule: "14.1 delete failed", given: deletedBad, method: "PUT", path: "I/service_bindings/B",
 			body: strings.Replace(bind1, "$sync", "$async", 1), status: 422},
 	}
@@ -294,9 +276,7 @@ func catalogIDs(t *testing.T, base string) map[string]string {
 			Plans    []struct{ ID, Name string }
 		}
 	}
-	if err := json.Unmarshal([]byte(must(t, base, "GET", "/v2/catalog", "", 200).raw), &catalog); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(must(t, base, "GET", "/v2/catalog", "", 200).raw), &catalog))
 	out := map[string]string{}
 	for _, s := range catalog.Services {
 		out[s.Name] = s.ID

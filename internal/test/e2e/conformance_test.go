@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
@@ -11,11 +12,8 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=400ms")...)
-	report, err := conformance.Run(t.Context(), conformance.Target{URL: p.url, Username: username, Password: password},
-		conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: settleLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := expect.Get(conformance.Run(t.Context(), conformance.Target{URL: p.url, Username: username, Password: password},
+		conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: settleLimit}))(t)
 	for _, r := range report.Results {
 		if r.Outcome == conformance.Failed || r.Outcome == conformance.Blocked {
 			t.Errorf("%s %s: %s %s %v", r.ID, r.Outcome, r.Title, r.Reason, r.Failures)

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var linkLine = regexp.MustCompile(`http://localhost:\d+/dashboard/enter\?link=\S+`)
@@ -17,35 +19,20 @@ var linkLine = regexp.MustCompile(`http://localhost:\d+/dashboard/enter\?link=\S
 // browse opens a link. It gives the page that the link leads to, and what asks for pages in its session.
 func (p *process) browse(t *testing.T, link string) (ask func(method, path string) (int, string), first string) {
 	t.Helper()
-	at, err := url.Parse(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := expect.Get(url.Parse(link))(t)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	entered, err := client.PostForm(p.url+"/dashboard/enter", at.Query())
-	if err != nil {
-		t.Fatal(err)
-	}
+	entered := expect.Get(client.PostForm(p.url+"/dashboard/enter", at.Query()))(t)
 	_ = entered.Body.Close()
 	if entered.StatusCode != http.StatusSeeOther || len(entered.Cookies()) != 1 {
 		t.Fatalf("%q is answered %d", link, entered.StatusCode)
 	}
 	return func(method, path string) (int, string) {
 		t.Helper()
-		q, err := http.NewRequestWithContext(t.Context(), method, p.url+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := expect.Get(http.NewRequestWithContext(t.Context(), method, p.url+path, nil))(t)
 		q.AddCookie(entered.Cookies()[0])
-		r, err := client.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := expect.Get(client.Do(q))(t)
 		defer func() { _ = r.Body.Close() }()
-		page, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := expect.Get(io.ReadAll(r.Body))(t)
 		return r.StatusCode, string(page)
 	}, entered.Header.Get("Location")
 }
@@ -61,9 +48,7 @@ func TestAnInstanceIsUpgradedFromItsPage(t *testing.T) {
 		file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\n"+
 			"instances_retrievable: true\nplans:\n- id: %s\n  name: only\n  description: The only one\n"+
 			"  maintenance_info: {version: %s}\n", offering, plan, version)
-		if err := os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600))
 		return startWith(t, credentials(), "--data", data, "--offerings", mine)
 	}
 	p := serve("1.0.0")
@@ -175,9 +160,7 @@ func TestTheConsoleIsThereInTheFirstMinute(t *testing.T) {
 			t.Errorf("the console is answered %d without %q:\n%s", status, role, page)
 		}
 	}
-	if strings.Contains(p.log.String(), "link=") {
-		t.Error("a link is in the log")
-	}
+	expect.Never(t, "the log", p.log.String(), "link=")
 	open := startWith(t, credentials(), "--listen", "0.0.0.0:0", "--data", t.TempDir())
 	waitFor(t, startLimit, "the broker to say how to get a link", func() bool {
 		return strings.Contains(open.out.String(), "Ctrl-C")

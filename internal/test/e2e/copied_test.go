@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/pgtest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
@@ -79,9 +80,7 @@ func copiedFolder(t *testing.T, from string) string {
 		}
 		return os.WriteFile(filepath.Join(to, within), raw, 0o600)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return to
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
 	"github.com/longshore/longshore/internal/test/servicestest"
 )
@@ -28,17 +29,11 @@ func nowhere(t *testing.T, p *process, offering, plan, id string) rented {
 	r := rented{p: p, t: t, path: instancePath(id)}
 	r.service, r.plan = r.idsOf(offering, plan)
 	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"context":{"platform":"own"}}`, r.service, r.plan)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.url+r.path+"?accepts_incomplete=true",
-		strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := expect.Get(http.NewRequestWithContext(t.Context(), http.MethodPut, p.url+r.path+"?accepts_incomplete=true",
+		strings.NewReader(body)))(t)
 	request.SetBasicAuth(username, password)
 	request.Header.Set("X-Broker-API-Version", "2.9")
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := expect.Get(client.Do(request))(t)
 	defer func() { _ = response.Body.Close() }()
 	if said, err := io.ReadAll(response.Body); response.StatusCode != http.StatusAccepted {
 		t.Fatalf("ordering without a place: %s: %s %v", response.Status, said, err)
@@ -46,9 +41,8 @@ func nowhere(t *testing.T, p *process, offering, plan, id string) rented {
 	return r
 }
 
-// Topics, of both plans, and buses deliver to the queues of their own space, of both
-// plans, and to no others. The emulator judges what a topic delivers. It does not judge
-// what a bus does: the policies that the queues have do.
+// Topics, of both plans, and buses deliver to the queues of their own space, of both plans, and to no others. The emulator
+// judges what a topic delivers. It does not judge what a bus does: the policies that the queues have do.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	direct := emulator.Enforcing(t)
@@ -89,8 +83,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// A delivery has things of several spaces, by their names, with the credentials of a
-// binding of each.
+// A delivery has things of several spaces, by their names, with the credentials of a binding of each.
 type delivery struct {
 	*testing.T
 	account account
@@ -118,14 +111,11 @@ func (d delivery) publishes(from, to string, arrives bool) {
 	}
 	d.arrives(text, queue, arrives)
 	d.admits(text, queue, "sns", topic["topic_arn"], arrives)
-	if _, err := sns.NewFromConfig(d.account.root()).Unsubscribe(d.Context(),
-		&sns.UnsubscribeInput{SubscriptionArn: subscribed.SubscriptionArn}); err != nil {
-		d.Fatal(err)
-	}
+	expect.Get(sns.NewFromConfig(d.account.root()).Unsubscribe(d.Context(),
+		&sns.UnsubscribeInput{SubscriptionArn: subscribed.SubscriptionArn}))(d)
 }
 
-// sends has a rule of a bus deliver to a queue. On the emulator whatever a rule names
-// gets its events.
+// sends has a rule of a bus deliver to a queue. On the emulator whatever a rule names gets its events.
 func (d delivery) sends(from, to string, admitted bool) {
 	d.Helper()
 	queue, bus := d.bound[to], aws.String(d.bound[from]["event_bus_name"])
@@ -139,10 +129,8 @@ func (d delivery) sends(from, to string, admitted bool) {
 	if strings.HasPrefix(to, "fifo") {
 		target.SqsParameters = &eventtypes.SqsParameters{MessageGroupId: aws.String("group")}
 	}
-	if _, err := rules.PutTargets(d.Context(), &eventbridge.PutTargetsInput{EventBusName: bus, Rule: rule,
-		Targets: []eventtypes.Target{target}}); err != nil {
-		d.Fatal(err)
-	}
+	expect.Get(rules.PutTargets(d.Context(), &eventbridge.PutTargetsInput{EventBusName: bus, Rule: rule,
+		Targets: []eventtypes.Target{target}}))(d)
 	text := from + " to " + to
 	sent, err := eventbridge.NewFromConfig(servicestest.Config(d.account.endpoint, d.bound[from])).PutEvents(d.Context(),
 		&eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{EventBusName: bus,
@@ -153,29 +141,24 @@ func (d delivery) sends(from, to string, admitted bool) {
 	}
 	d.arrives(text, queue, true)
 	d.admits(text, queue, "events", *made.RuleArn, admitted)
-	if _, err := rules.RemoveTargets(d.Context(), &eventbridge.RemoveTargetsInput{EventBusName: bus, Rule: rule,
-		Ids: []string{"1"}}); err != nil {
-		d.Fatal(err)
-	}
+	expect.Get(rules.RemoveTargets(d.Context(), &eventbridge.RemoveTargetsInput{EventBusName: bus, Rule: rule,
+		Ids: []string{"1"}}))(d)
 }
 
 // arrives takes what is in a queue by the queue's own binding.
 func (d delivery) arrives(text string, queue map[string]string, want bool) {
 	d.Helper()
 	api := sqs.NewFromConfig(servicestest.Config(d.account.endpoint, queue))
-	read, err := api.ReceiveMessage(d.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(queue["queue_url"]),
-		MaxNumberOfMessages: 10,
-		WaitTimeSeconds:     1})
+	read, err := api.ReceiveMessage(d.Context(),
+		&sqs.ReceiveMessageInput{QueueUrl: aws.String(queue["queue_url"]), MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
 	if err != nil {
 		d.Fatal(err)
 	}
 	came := false
 	for _, m := range read.Messages {
 		came = came || strings.Contains(aws.ToString(m.Body), text)
-		if _, err := api.DeleteMessage(d.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(queue["queue_url"]),
-			ReceiptHandle: m.ReceiptHandle}); err != nil {
-			d.Fatal(err)
-		}
+		expect.Get(api.DeleteMessage(d.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(queue["queue_url"]),
+			ReceiptHandle: m.ReceiptHandle}))(d)
 	}
 	if came != want {
 		d.Errorf("%s: it came: %v", text, came)

@@ -12,10 +12,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// ERR-01: also what Go's HTTP server refuses before the broker sees it is
-// answered by a JSON object.
+// ERR-01: also what Go's HTTP server refuses before the broker sees it is answered by a JSON object.
 func TestEveryAnswerIsAnObject(t *testing.T) {
 	p := start(t, t.TempDir(), credentials()...)
 	auth := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(username+":"+password)) + "\r\n"
@@ -47,20 +48,12 @@ func TestEveryAnswerIsAnObject(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := expect.Get(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(t)
 			defer func() { _ = c.Close() }()
 			go func() { _, _ = io.WriteString(c, tc.request) }() // the answer may come before it is all sent
-			response, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if err != nil {
-				t.Fatalf("no answer: %v", err)
-			}
+			response := expect.Get(http.ReadResponse(bufio.NewReader(c), nil))(t, "no answer")
 			defer func() { _ = response.Body.Close() }()
-			if response.StatusCode != tc.status {
-				t.Errorf("status %d, want %d", response.StatusCode, tc.status)
-			}
+			expect.Same(t, "status", tc.status, response.StatusCode)
 			var body map[string]any
 			if err := json.NewDecoder(response.Body).Decode(&body); err != nil || body == nil {
 				t.Errorf("the body is no JSON object: %v", err)
@@ -87,16 +80,12 @@ func TestDashboards(t *testing.T) {
 		file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: "+
 			"true\ndashboard_url: https://%s/of/{instance_id}\nplans:\n- id: %s\n  name: only\n  description: The only one\n",
 			offering, host, plan)
-		if err := os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600))
 		return startWith(t, credentials(), "--data", data, "--offerings", mine)
 	}
 	shows := func(what string, a answer, want any) {
 		t.Helper()
-		if got := a.body["dashboard_url"]; got != want {
-			t.Errorf("%s shows the dashboard %v, want %v", what, got, want)
-		}
+		expect.Same(t, what+" shows the dashboard", want, a.body["dashboard_url"])
 	}
 	ids := fmt.Sprintf(`"service_id":%q,"plan_id":%q`, offering, plan)
 	body := "{" + ids + `,"organization_guid":"o","space_guid":"s"}`
@@ -132,16 +121,13 @@ func TestDashboards(t *testing.T) {
 	shows("the next update", update("", 200), nil)
 }
 
-// An offering that has left the catalog goes on working for what exists
-// (CAT-28): only new instances are refused.
+// An offering that has left the catalog goes on working for what exists (CAT-28): only new instances are refused.
 func TestOfferingsThatAreWithdrawn(t *testing.T) {
 	data, mine := t.TempDir(), t.TempDir()
 	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555666", "2b9a2a1e-7777-4888-8999-900001111222"
 	file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: "+
 		"true\nplans:\n- id: %s\n  name: only\n  description: The only one\n  asynchronous: never\n", offering, plan)
-	if err := os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600))
 	serve := func(args ...string) *process {
 		return startWith(t, credentials(), append([]string{"--data", data}, args...)...)
 	}

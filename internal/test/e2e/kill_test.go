@@ -9,10 +9,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// A history is one broker that is killed and started again, with the choices
-// of one seed.
+// A history is one broker that is killed and started again, with the choices of one seed.
 type history struct {
 	*testing.T
 	random *rand.Rand
@@ -37,11 +38,7 @@ func number(t *testing.T, name string, otherwise int) int {
 	if text == "" {
 		return otherwise
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
+	return expect.Get(strconv.Atoi(text))(t, name)
 }
 
 // restart kills the broker and starts it again on the same data.
@@ -52,8 +49,7 @@ func (h *history) restart() {
 	h.p = start(h, h.data, h.env...)
 }
 
-// request sends as a platform does: while no answer comes, the same again. The
-// broker may be killed at any moment of it.
+// request sends as a platform does: while no answer comes, the same again. The broker may be killed at any moment of it.
 func (h *history) request(method, path, body string, statuses ...int) answer {
 	h.Helper()
 	var timer *time.Timer
@@ -94,8 +90,7 @@ func (h *history) batter() {
 	}
 }
 
-// ends requires how the operation with the token ends, and that it is the
-// same one all along.
+// ends requires how the operation with the token ends, and that it is the same one all along.
 func (h *history) ends(path, token, want string) {
 	h.Helper()
 	if state := settled(h, h.p.url, path); state != want {
@@ -179,8 +174,7 @@ func overtakingRound(h *history, id string) {
 
 const planAsyncBind = "async-bind"
 
-// bindingRound binds and unbinds asynchronously, and deletes the instance with
-// a binding still in the making.
+// bindingRound binds and unbinds asynchronously, and deletes the instance with a binding still in the making.
 func bindingRound(h *history, id string) {
 	path, plan := instancePath(id), planNamed(h, planAsyncBind)
 	h.request("PUT", path+async, provisionBody(plan, `{}`), 202, 200)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Stopped in the middle of an operation, started again: it goes on.
@@ -31,9 +33,7 @@ func TestStoppedOperationsGoOn(t *testing.T) {
 				200); a.text("state") == "failed" {
 				t.Errorf("the operation failed: %s", a.raw)
 			}
-			if state := settled(t, p.url, instancePath("i")); state != "succeeded" {
-				t.Errorf("state %q", state)
-			}
+			expect.Same(t, "state", "succeeded", settled(t, p.url, instancePath("i")))
 		})
 	}
 }
@@ -44,43 +44,26 @@ func TestDeleteOvertakesProvision(t *testing.T) {
 	data := t.TempDir()
 	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	body := provisionBody(planSync, `{}`)
-	slow, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := expect.Get(net.Dial("tcp", strings.TrimPrefix(p.url, "http://")))(t)
 	defer func() { _ = slow.Close() }()
 	request, err := http.NewRequest("PUT", p.url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	request.SetBasicAuth(username, password)
 	// The server says 100 when it has taken the headers and waits for the body.
-	_, err = fmt.Fprintf(slow,
+	expect.Get(fmt.Fprintf(slow,
 		"PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nX-Broker-API-Version: 2.17\r\nContent-Length: %d\r\nExpect: "+
 			"100-continue\r\n\r\n",
-		instancePath("i"), request.Header.Get("Authorization"), len(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+		instancePath("i"), request.Header.Get("Authorization"), len(body)))(t)
 	reader := bufio.NewReader(slow)
 	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "100") {
 		t.Fatalf("the broker did not take the headers: %q %v", line, err)
 	}
-	if _, err := reader.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(reader.ReadString('\n'))(t)
 	must(t, p.url, "DELETE", instancePath("i")+"?"+hints(planSync), "", 410)
-	if _, err := slow.Write([]byte(body)); err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.ReadResponse(reader, request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(slow.Write([]byte(body)))(t)
+	response := expect.Get(http.ReadResponse(reader, request))(t)
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusUnprocessableEntity {
-		t.Errorf("the overtaken PUT was answered %d", response.StatusCode)
-	}
+	expect.Same(t, "the overtaken PUT was answered", http.StatusUnprocessableEntity, response.StatusCode)
 	must(t, p.url, "GET", instancePath("i"), "", 404)
 	// PROV-28: the id can be used again by a request that is sent later.
 	must(t, p.url, "PUT", instancePath("i"), body, 201)
@@ -109,17 +92,11 @@ func TestNoSecretLeaks(t *testing.T) {
 		secrets = append(secrets, issued)
 		must(t, p.url, "PUT", path, `{"broken":"`+canary, 400)
 	}
-	if code := p.stop(t, terminate); code != 0 {
-		t.Errorf("exit status %d", code)
-	}
+	expect.Same(t, "exit status", 0, p.stop(t, terminate))
 	if !strings.Contains(p.log.String(), "request") {
 		t.Fatalf("nothing was logged: the test proves nothing")
 	}
-	for _, secret := range secrets {
-		if strings.Contains(p.log.String()+p.out.String(), secret) {
-			t.Errorf("printed a secret")
-		}
-	}
+	expect.Never(t, "what is printed", p.log.String()+p.out.String(), secrets...)
 	files := 0
 	err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -158,13 +135,8 @@ func TestGeneratedCredentials(t *testing.T) {
 		t.Errorf("mode of credentials.json: %v %v", info.Mode(), err)
 	}
 	for range 2 {
-		if !strings.Contains(p.out.String(), kept.Username) || !strings.Contains(p.out.String(), kept.Password) {
-			t.Errorf("the credentials are not printed:\n%s", p.out)
-		}
-		request, err := http.NewRequest("GET", p.url+"/v2/catalog", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Says(t, "what is printed", p.out.String(), kept.Username, kept.Password)
+		request := expect.Get(http.NewRequest("GET", p.url+"/v2/catalog", nil))(t)
 		request.SetBasicAuth(kept.Username, kept.Password)
 		request.Header.Set("X-Broker-API-Version", "2.9")
 		response, err := client.Do(request)

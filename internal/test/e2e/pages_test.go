@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -21,10 +22,7 @@ var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
 // typed is the block of a page that lives one life by hand.
 func typed(t *testing.T, page string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../..", page))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Get(os.ReadFile(filepath.Join("../../..", page)))(t)
 	for _, m := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 		if strings.Contains(m[1], "call() {") {
 			return m[1]
@@ -55,11 +53,7 @@ func TestPagesAsTyped(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, said)
 			}
-			for _, prints := range want.prints {
-				if !strings.Contains(string(said), prints) {
-					t.Errorf("it does not print %s:\n%s", prints, said)
-				}
-			}
+			expect.Says(t, "what is printed", string(said), want.prints...)
 			waitFor(t, settleLimit, "the instance to be gone", func() bool {
 				a, err := send(o.url, "GET", instancePath(want.instance), "")
 				return err == nil && a.status == http.StatusNotFound

@@ -20,8 +20,7 @@ func awsRequests() []defect {
 		},
 		{
 			id: "A2", rules: "RID-01, ERR-01", wrong: "the request's identity never comes back, and 401 is plain text",
-			right: "it comes back with every status, in JSON",
-			kit:   []string{"RID-01"},
+			right: "it comes back with every status, in JSON", kit: []string{"RID-01"},
 		},
 		{
 			id: "A3", rules: "AUTH-04", wrong: "metrics are open to anybody, and so is all unless a flag asks for passwords",
@@ -48,8 +47,7 @@ func awsRequests() []defect {
 		},
 		{
 			id: "A6", rules: "PROV-13", wrong: "a PUT without service_id is 500 with the text of the database's error",
-			right: "400, in the words of the API",
-			kit:   []string{"PROV-13/service_id", "PROV-13/plan_id"},
+			right: "400, in the words of the API", kit: []string{"PROV-13/service_id", "PROV-13/plan_id"},
 		},
 		{
 			id: "A7", rules: "PROV-15, PROV-16", wrong: "a context of Cloud Foundry without an organization is a panic",
@@ -61,8 +59,7 @@ func awsRequests() []defect {
 					body:   `{"service_id":"$demo","plan_id":"$sync","context":{"platform":"cloudfoundry"}}`,
 					status: 201}.as("X-Broker-API-Version", "2.9"),
 				httpCase{rule: "PROV-15", method: "PUT", path: "I",
-					body:   strings.Replace(sync1, "{", `{"context":{"platform":"cloudfoundry"},`, 1),
-					status: 201},
+					body: strings.Replace(sync1, "{", `{"context":{"platform":"cloudfoundry"},`, 1), status: 201},
 			),
 		},
 		{
@@ -74,9 +71,8 @@ func awsRequests() []defect {
 				refused("PUT", "I", strict(`{"parameter1":{"a":[1,2]}}`), 400, "BadRequest").leaves(noInstance),
 				refused("PUT", "I", strict(`{"size":"huge"}`), 400, "BadRequest").leaves(noInstance),
 				httpCase{rule: "GETI-01", method: "PUT", path: "I",
-					body:   strings.Replace(sync1, `{"a":1,"b":"x"}`, `{"a":{"b":[1,{"c":null}]}}`, 1),
-					status: 201,
-					then:   &then{path: "I", status: 200, has: []string{`parameters={"a":{"b":[1,{"c":null}]}}`}}},
+					body: strings.Replace(sync1, `{"a":1,"b":"x"}`, `{"a":{"b":[1,{"c":null}]}}`, 1), status: 201,
+					then: &then{path: "I", status: 200, has: []string{`parameters={"a":{"b":[1,{"c":null}]}}`}}},
 			),
 		},
 		{
@@ -113,8 +109,7 @@ func awsOperations() []defect {
 				httpCase{given: ready, method: "PATCH", path: "I", body: `{"service_id":"$demo","parameters":{"a":2}}`,
 					status: 200, only: true},
 				httpCase{given: readyAsync, method: "PATCH", path: "I" + async,
-					body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 202,
-					only: true, has: []string{"operation"}},
+					body: `{"service_id":"$demo","parameters":{"a":2}}`, status: 202, only: true, has: []string{"operation"}},
 				httpCase{given: ready, method: "PUT", path: bindings, body: bind1, status: 201, only: true,
 					has: []string{"credentials"}},
 				httpCase{given: asyncBindable, method: "PUT", path: bindings + async, body: bindSlow, status: 202, only: true,
@@ -138,8 +133,7 @@ func awsOperations() []defect {
 		{
 			id: "A16", rules: "LOB-02, LOB-06, OID-04",
 			wrong: "polling a binding needs the originating identity, which is optional, and is a panic with it",
-			right: "404 or the state, with it or without",
-			kit:   []string{"LOB-02", "LOB-06", "OID-04"},
+			right: "404 or the state, with it or without", kit: []string{"LOB-02", "LOB-06", "OID-04"},
 		},
 		{
 			id: "A17", rules: "BIND-05, BIND-07, UNB-02",
@@ -151,8 +145,7 @@ func awsOperations() []defect {
 		{
 			id: "A18", rules: "UPD-23, UPD-25",
 			wrong: "an update that failed is taken for applied: the same PATCH again is 200, and nothing happens",
-			right: "the instance is as it was, and the same PATCH runs again",
-			kit:   []string{"UPD-23", "UPD-25"},
+			right: "the instance is as it was, and the same PATCH runs again", kit: []string{"UPD-23", "UPD-25"},
 		},
 		{
 			id: "A19", rules: "UPD-21", wrong: "the same PATCH while it runs is 200", right: "202 with the same operation",
@@ -167,9 +160,8 @@ func awsOperations() []defect {
 		{
 			id: "A21", rules: "ORB-01, DEPR-08, NFR-02",
 			wrong: "a broker that dies between making a thing and recording it answers 410 to the deletion, and the thing stays",
-			right: "what is to be made is recorded first: the deletion finds it, and nothing is left",
-			show:  diesWhileMaking, tests: []string{"internal/work/worker TestDyingAtEveryEffect",
-				"internal/test/e2e TestKilledAtAnyMoment"},
+			right: "what is to be made is recorded first: the deletion finds it, and nothing is left", show: diesWhileMaking,
+			tests: []string{"internal/work/worker TestDyingAtEveryEffect", "internal/test/e2e TestKilledAtAnyMoment"},
 		},
 		{
 			id: "A22", rules: "LOP-01, LOP-03", wrong: "a rollback that still runs is failed, and the next request meets it",
@@ -181,13 +173,11 @@ func awsOperations() []defect {
 		},
 		{
 			id: "A23", rules: "LOP-03", wrong: "a failed operation is polled with 400 where the identity is of Kubernetes",
-			right: "200 with the state `failed`, whoever asks",
-			kit:   []string{"LOP-03", "LOP-03/update"},
+			right: "200 with the state `failed`, whoever asks", kit: []string{"LOP-03", "LOP-03/update"},
 		},
 		{
-			id: "A24", rules: "LOP-09, LOB-02",
-			wrong: "polling what never was is 410, which means that a deletion has ended", right: "404",
-			kit: []string{"LOP-09", "LOB-02"},
+			id: "A24", rules: "LOP-09, LOB-02", wrong: "polling what never was is 410, which means that a deletion has ended",
+			right: "404", kit: []string{"LOP-09", "LOB-02"},
 		},
 	}
 }
@@ -283,8 +273,7 @@ func awsRest() []defect {
 			id: "A33", wrong: "past a page of a listing, the rest is missing; past ten values, reading them fails",
 			right: "listings are read page by page to their end; a batch is never larger than AWS takes, and what it leaves " +
 				"out is read again",
-			tests: []string{"internal/records/store/bolt TestPages",
-				"internal/records/store/dynamo TestUnprocessedKeys"},
+			tests: []string{"internal/records/store/bolt TestPages", "internal/records/store/dynamo TestUnprocessedKeys"},
 		},
 		{
 			id: "A34", rules: "CAT-30", wrong: "the order of plans changes with each reading",

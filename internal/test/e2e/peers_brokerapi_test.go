@@ -21,8 +21,7 @@ func brokerapiRequests() []defect {
 		{
 			id: "B1", rules: "HDR-04, ERR-02",
 			wrong: "the body of a refused version has the member `Description`, which no client reads",
-			right: "`description`, which names the versions that are served",
-			kit:   []string{"HDR-04/3.0", "HDR-07/abc"},
+			right: "`description`, which names the versions that are served", kit: []string{"HDR-04/3.0", "HDR-07/abc"},
 		},
 		{
 			id: "B2", rules: "HDR-06",
@@ -128,8 +127,7 @@ func brokerapiSecrets() []defect {
 						body: `{"service_id":"$demo","plan_id":"$sync",` + place + `,` + secret +
 							`,"maintenance_info":{"version":"9.9.9"}}`, status: 422})
 					r.another().prove(httpCase{method: "PUT", path: "I",
-						body:   `{"service_id":"$demo","plan_id":"$schema",` + place + `,` + secret + `}`,
-						status: 400})
+						body: `{"service_id":"$demo","plan_id":"$schema",` + place + `,` + secret + `}`, status: 400})
 					made := r.another()
 					made.prove(httpCase{given: ready, method: "PATCH", path: "I",
 						body: `{"service_id":"$demo",` + secret + `}`, status: 500})
@@ -137,8 +135,7 @@ func brokerapiSecrets() []defect {
 						body: strings.Replace(bind1, "{", "{"+secret+",", 1), status: 500})
 					late := r.another()
 					late.prove(httpCase{method: "PUT", path: "I" + async,
-						body:   `{"service_id":"$demo","plan_id":"$async",` + place + `,` + secret + `}`,
-						status: 202})
+						body: `{"service_id":"$demo","plan_id":"$async",` + place + `,` + secret + `}`, status: 202})
 					if state := settled(late, late.base, late.path("I")); state != "failed" {
 						late.Errorf("it ended %q", state)
 					}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func cloudServiceBroker() []defect {
@@ -17,8 +19,7 @@ func cloudServiceBrokerRequests() []defect {
 		{
 			id: "C1", rules: "PROV-19, UPD-12",
 			wrong: "a parameter that is unknown or of a wrong type is 500, which makes the platform clean up",
-			right: "400, and nothing changes",
-			kit:   []string{"PROV-19", "UPD-12"},
+			right: "400, and nothing changes", kit: []string{"PROV-19", "UPD-12"},
 		},
 		{
 			id: "C2", rules: "UPD-06", wrong: "an update to an unknown plan is 500", right: "400, and nothing changes",
@@ -27,17 +28,13 @@ func cloudServiceBrokerRequests() []defect {
 		{
 			id: "C3", rules: "GETI-04, ERR-04",
 			wrong: "reading an instance that is being updated is 422 with the code in the place of the sentence",
-			right: "422 with the code `ConcurrencyError` and a sentence",
-			kit:   []string{"GETI-04", "ERR-04/sentence"},
+			right: "422 with the code `ConcurrencyError` and a sentence", kit: []string{"GETI-04", "ERR-04/sentence"},
 		},
 		{
 			id: "C4", rules: "PROV-20", wrong: "a PUT with a maintenance version of yesterday is taken",
-			right: "422 `MaintenanceInfoConflict`, and nothing is made",
-			kit:   []string{"PROV-20/other"},
+			right: "422 `MaintenanceInfoConflict`, and nothing is made", kit: []string{"PROV-20/other"},
 		},
-		{
-			id: "C5", rules: "PROV-07", wrong: "the same provision again is 409", right: "200 `{}`", kit: []string{"PROV-07"},
-		},
+		{id: "C5", rules: "PROV-07", wrong: "the same provision again is 409", right: "200 `{}`", kit: []string{"PROV-07"}},
 		{
 			id: "C6", rules: "BIND-02", wrong: "the same bind again is 409", right: "200 with the same credentials",
 			kit: []string{"BIND-02/credentials"},
@@ -49,14 +46,12 @@ func cloudServiceBrokerRequests() []defect {
 		},
 		{
 			id: "C8", rules: "GETB-01", wrong: "a binding can be read, and its credentials are not there",
-			right: "what the bind said, for whoever lost that answer",
-			kit:   []string{"GETB-01"},
+			right: "what the bind said, for whoever lost that answer", kit: []string{"GETB-01"},
 		},
 		{
 			id: "C9", rules: "UPD-22, CONC-07",
 			wrong: "a PATCH while a PATCH runs is 202: both work on one state, and the last to end wins",
-			right: "422 `ConcurrencyError`, also if both come at once",
-			kit:   []string{"UPD-22", "CONC-07"},
+			right: "422 `ConcurrencyError`, also if both come at once", kit: []string{"UPD-22", "CONC-07"},
 		},
 		{
 			id: "C10", rules: "UNB-08, ORB-01",
@@ -79,13 +74,11 @@ func cloudServiceBrokerSecrets() []defect {
 				const canary = "canary-c11"
 				log := printed(r, func(r *runOf) {
 					r.prove(httpCase{method: "PUT", path: "I",
-						body:   strings.Replace(sync1, `"b":"x"`, `"b":"`+canary+`","`+canary+`":true`, 1),
-						status: 201})
+						body: strings.Replace(sync1, `"b":"x"`, `"b":"`+canary+`","`+canary+`":true`, 1), status: 201})
 					r.prove(httpCase{method: "PATCH", path: "I",
 						body: `{"service_id":"$demo","parameters":{"c":"` + canary + `"}}`, status: 200})
 					r.prove(httpCase{method: "PUT", path: bindings,
-						body:   strings.Replace(bind1, "{", `{"parameters":{"c":"`+canary+`"},`, 1),
-						status: 201})
+						body: strings.Replace(bind1, "{", `{"parameters":{"c":"`+canary+`"},`, 1), status: 201})
 					late := r.another()
 					late.prove(httpCase{method: "PUT", path: "I" + async,
 						body: strings.Replace(strings.Replace(sync1, "$sync", "$async", 1), `"x"`, `"`+canary+`"`,
@@ -144,27 +137,18 @@ func elsewhere() []defect {
 	}
 }
 
-// givesUpOnABind hangs up on a bind that is being made, as a platform does
-// whose time is over, and unbinds.
+// givesUpOnABind hangs up on a bind that is being made, as a platform does whose time is over, and unbinds.
 func givesUpOnABind(t *testing.T, killed bool) {
 	data := t.TempDir()
 	p := start(t, data, credentials()...)
 	path := instancePath("i")
 	must(t, p.url, "PUT", path, provisionBody(planSync, `{}`), 201)
-	request, err := http.NewRequest("PUT", p.url+path+"/service_bindings/b", strings.NewReader(
-		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"delay_seconds":2}}`, service, planSync)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := expect.Get(http.NewRequest("PUT", p.url+path+"/service_bindings/b", strings.NewReader(
+		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"delay_seconds":2}}`, service, planSync))))(t)
 	request.SetBasicAuth(username, password)
 	request.Header.Set("X-Broker-API-Version", "2.17")
-	line, err := net.Dial("tcp", request.URL.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := request.Write(line); err != nil {
-		t.Fatal(err)
-	}
+	line := expect.Get(net.Dial("tcp", request.URL.Host))(t)
+	expect.OK(t, request.Write(line))
 	waitFor(t, settleLimit, "the key to be half made", func() bool { return begun(t, p.url, path+"/service_bindings/b") })
 	_ = line.Close()
 	if killed {

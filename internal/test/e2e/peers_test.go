@@ -14,12 +14,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
-// Other brokers were asked, or read, for what they get wrong. Each of their
-// defects is a row here, with the tests that show our right answer; after a
-// change of the rows, docs/other-brokers.md is written by
+// Other brokers were asked, or read, for what they get wrong. Each of their defects is a row here, with the tests that show
+// our right answer; after a change of the rows, docs/other-brokers.md is written by
 //
 //	go test ./internal/test/e2e -run TestPeersPage -update
 var update = flag.Bool("update", false, "write docs/other-brokers.md")
@@ -41,8 +41,7 @@ type defect struct {
 	show func(r *runOf)
 	// kit are cases of the conformance kit that show it.
 	kit []string
-	// cases are rules by which TestHTTPCases knows cases that show precisely
-	// this.
+	// cases are rules by which TestHTTPCases knows cases that show precisely this.
 	cases []string
 	// tests are functions of other tests: "internal/front/osb TestX", and where a case
 	// of its table is meant, "internal/front/osb TestX/Case".
@@ -98,9 +97,7 @@ func TestPeers(t *testing.T) {
 			}
 		}
 	})
-	if strings.Contains(p.log.String(), "panic") {
-		t.Errorf("the broker panicked:\n%s", p.log)
-	}
+	expect.Never(t, "the log", p.log.String(), "panic")
 }
 
 // Each row is there once, is complete, and names tests that exist.
@@ -142,16 +139,14 @@ func TestPeersAreAnswered(t *testing.T) {
 		t.Errorf("the rows are\n%v, want each once and in this order:\n%v", ids, known)
 	}
 	for _, name := range []string{"internal/test/e2e TestNothing", "internal/front/osb TestVersionHeader/Nothing",
-		"internal/nowhere TestPeers",
-		"internal/front/osb"} {
+		"internal/nowhere TestPeers", "internal/front/osb"} {
 		if exists(name) {
 			t.Errorf("%q was found: the test proves nothing", name)
 		}
 	}
 }
 
-// finder tells which tests there are. A case is one if the test's function, or
-// that of a suite, has its name as a literal.
+// finder tells which tests there are. A case is one if the test's function, or that of a suite, has its name as a literal.
 func finder(t *testing.T) func(name string) bool {
 	t.Helper()
 	folders := map[string]map[string]*ast.FuncDecl{}
@@ -161,15 +156,9 @@ func finder(t *testing.T) func(name string) bool {
 		}
 		found := map[string]*ast.FuncDecl{}
 		folders[folder] = found
-		files, err := filepath.Glob(filepath.Join("..", "..", "..", filepath.FromSlash(folder), "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := expect.Get(filepath.Glob(filepath.Join("..", "..", "..", filepath.FromSlash(folder), "*_test.go")))(t)
 		for _, file := range files {
-			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := expect.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
 			for _, d := range f.Decls {
 				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") {
 					found[fn.Name.Name] = fn
@@ -218,10 +207,7 @@ func TestPeersPage(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", id, cell.Replace(d.wrong), cell.Replace(d.right))
 	}
 	table.WriteString("\n")
-	page, err := os.ReadFile(peersPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Get(os.ReadFile(peersPage))(t)
 	head, rest, begins := strings.Cut(string(page), peersBegin)
 	_, tail, ends := strings.Cut(rest, peersEnd)
 	if !begins || !ends {
@@ -229,9 +215,7 @@ func TestPeersPage(t *testing.T) {
 	}
 	want := head + peersBegin + table.String() + peersEnd + tail
 	if *update {
-		if err := os.WriteFile(peersPage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(peersPage, []byte(want), 0o644))
 	}
 	if got, err := os.ReadFile(peersPage); err != nil || string(got) != want {
 		t.Errorf("docs/other-brokers.md is not up to date (%v): run go test ./internal/test/e2e -run TestPeersPage -update", err)
@@ -256,8 +240,7 @@ func asks(cases ...httpCase) func(r *runOf) {
 // another is a run with other ids at the same broker.
 func (r *runOf) another() *runOf { return newRun(r.T, r.base, r.values) }
 
-// refused is a request whose answer is an error with this code, and nothing
-// beside it.
+// refused is a request whose answer is an error with this code, and nothing beside it.
 func refused(method, path, body string, status int, code string) httpCase {
 	return httpCase{rule: "the refusal", method: method, path: path, body: body, status: status,
 		has: []string{`error="` + code + `"`, "description"}, only: true}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // longshore runs a command to its end, and gives its output and exit status.
@@ -21,16 +23,10 @@ func longshore(t testing.TB, args ...string) (out string, status int) {
 
 func login(t testing.TB, url, username, password string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v2/catalog", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := expect.Get(http.NewRequestWithContext(t.Context(), "GET", url+"/v2/catalog", nil))(t)
 	request.SetBasicAuth(username, password)
 	request.Header.Set("X-Broker-API-Version", "2.17")
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := expect.Get(client.Do(request))(t)
 	_ = response.Body.Close()
 	return response.StatusCode
 }
@@ -52,9 +48,7 @@ func TestPlatforms(t *testing.T) {
 	const spread = 90 * time.Second
 	password := do(`password +(\S+)`, "platform", "add", "korifi", "--path", "/korifi", "--offering", "demo/sync")
 	waitFor(t, spread, "the platform to be let in", func() bool { return login(t, p.url+"/korifi", "korifi", password) == 200 })
-	if got := login(t, p.url, "korifi", password); got != 404 {
-		t.Errorf("at the root it is answered %d", got)
-	}
+	expect.Same(t, "at the root it is answered", 404, login(t, p.url, "korifi", password))
 	list := do(`(?s).*`, "platform", "list")
 	if !strings.Contains(list, "korifi") || !strings.Contains(list, "demo/sync") || strings.Contains(list, password) {
 		t.Errorf("the list:\n%s", list)
@@ -68,15 +62,11 @@ func TestPlatforms(t *testing.T) {
 	})
 	p.kill()
 	p = start(t, data)
-	if got := login(t, p.url+"/korifi", "korifi", next); got != 200 {
-		t.Errorf("after a restart it is answered %d", got)
-	}
+	expect.Same(t, "after a restart it is answered", 200, login(t, p.url+"/korifi", "korifi", next))
 	do(`refused`, "platform", "remove", "korifi")
 	p.kill()
 	p = start(t, data)
-	if got := login(t, p.url+"/korifi", "korifi", next); got != 401 {
-		t.Errorf("after its removal it is answered %d", got)
-	}
+	expect.Same(t, "after its removal it is answered", 401, login(t, p.url+"/korifi", "korifi", next))
 
 	for name, tc := range map[string]struct {
 		args   []string
@@ -132,9 +122,7 @@ func TestRotateOfTheEnvironmentsPassword(t *testing.T) {
 	}
 	last := rotate(`Every earlier password is refused, in a minute`, "--overlap", "0s")
 	waitFor(t, spread, "the last password to be known", func() bool { return login(t, p.url, username, last) == 200 })
-	if got := login(t, p.url, username, next); got != 401 {
-		t.Errorf("without an overlap the one before is answered %d", got)
-	}
+	expect.Same(t, "without an overlap the one before is answered", 401, login(t, p.url, username, next))
 	p.kill()
 	code, out := run(t, append(credentials(), "LONGSHORE_PASSWORD=never-valid-71c2"), "serve", "--listen", "127.0.0.1:0",
 		"--data", data)
@@ -169,9 +157,7 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 	}()
 	waitFor(t, settleLimit, "a guess to be held up",
 		func() bool { return strings.Contains(p.log.String(), "failed logins are slowed down") })
-	if got := login(t, p.url, username, password); got != 200 {
-		t.Errorf("meanwhile a good login is answered %d", got)
-	}
+	expect.Same(t, "meanwhile a good login is answered", 200, login(t, p.url, username, password))
 	if code := p.stop(t, interrupt); code != 0 {
 		t.Errorf("with a guess that waits, the program ended with status %d:\n%s", code, p.log)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -40,10 +41,7 @@ type own struct {
 // startOwn starts one. As root, its data lie where another user may be let pass.
 func startOwn(t *testing.T, bin string) *own {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "longshore-e2e-data-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := expect.Get(os.MkdirTemp("", "longshore-e2e-data-"))(t)
 	o := &own{data: filepath.Join(dir, "data"), env: credentials(pgserver.EnvBin + "=" + bin)}
 	t.Cleanup(func() {
 		if pid := o.cluster(t).PID(); pid != 0 {
@@ -51,9 +49,7 @@ func startOwn(t *testing.T, bin string) *own {
 		}
 		_ = os.RemoveAll(dir)
 	})
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Chmod(dir, 0o711))
 	o.again(t)
 	return o
 }
@@ -68,16 +64,12 @@ func (o *own) again(t *testing.T) {
 // interrupt is Ctrl-C, which reaches the broker and all that belongs to its terminal.
 func (o *own) interrupt(t *testing.T) {
 	t.Helper()
-	if err := syscall.Kill(-o.cmd.Process.Pid, syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Kill(-o.cmd.Process.Pid, syscall.SIGINT))
 	<-o.ended
 	if code := o.cmd.ProcessState.ExitCode(); code != 0 || strings.Contains(o.log.String(), "level=ERROR") {
 		t.Errorf("the broker ended with %d:\n%s", code, o.log)
 	}
-	if pid := o.cluster(t).PID(); pid != 0 {
-		t.Errorf("its server runs on, process %d", pid)
-	}
+	expect.Same(t, "its server runs on, process", 0, o.cluster(t).PID())
 }
 
 // cluster is the server, as its superuser knows it.
@@ -96,9 +88,7 @@ func (o *own) provision(t *testing.T, id string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, servicePostgres, planSmall)
 	must(t, o.url, "PUT", instancePath(id)+"?accepts_incomplete=true", body, http.StatusCreated, http.StatusAccepted)
-	if state := settled(t, o.url, instancePath(id)); state != "succeeded" {
-		t.Fatalf("the provision has %s:\n%s", state, o.log)
-	}
+	o.succeeds(t, instancePath(id))
 }
 
 // bind gives the binding's uri.
@@ -133,14 +123,10 @@ func sql(t *testing.T, uri, statement string) (answer string, err error) {
 	return answer, err
 }
 
-// tellsWhose asks for the owner of what a database's application and its administrator
-// see.
+// tellsWhose asks for the owner of what a database's application and its administrator see.
 func (o *own) tellsWhose(t *testing.T, uri, instance, binding string) {
 	t.Helper()
-	seen, err := sql(t, uri, "SELECT current_database() || ' ' || session_user || ' ' || current_user")
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := expect.Get(sql(t, uri, "SELECT current_database() || ' ' || session_user || ' ' || current_user"))(t)
 	names := strings.Fields(seen)
 	names = append(names, "lsr"+strings.TrimPrefix(names[2], "lso")) // the readers' role
 	for n, name := range names {
@@ -179,9 +165,7 @@ func TestOwnPostgres(t *testing.T) {
 	}
 	o.provision(t, "first")
 	uri := o.bind(t, "first", "one")
-	if _, err := sql(t, uri, "CREATE TABLE kept AS SELECT 'kept' AS v"); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(sql(t, uri, "CREATE TABLE kept AS SELECT 'kept' AS v"))(t)
 	o.holds(t, uri)
 	o.tellsWhose(t, uri, "first", "one")
 	gone := o.bind(t, "first", "two")
@@ -203,13 +187,10 @@ func TestOwnPostgres(t *testing.T) {
 	o.holds(t, uri) // it lives on
 	o.again(t)
 	o.holds(t, o.bind(t, "first", "three"))
-	if pid := o.cluster(t).PID(); pid != server {
-		t.Errorf("process %d was not taken over: there is %d", server, pid)
-	}
+	expect.Same(t, fmt.Sprintf("process %d was not taken over: there is", server), server, o.cluster(t).PID())
 	o.interrupt(t)
 
-	// Without PostgreSQL, whoever has instances still sees them, and what is asked of
-	// them waits.
+	// Without PostgreSQL, whoever has instances still sees them, and what is asked of them waits.
 	o.env = credentials(pgserver.EnvBin + "=" + t.TempDir())
 	o.again(t)
 	if !o.offers(t) || !strings.Contains(o.log.String(), "make postgres") {
@@ -221,9 +202,7 @@ func TestOwnPostgres(t *testing.T) {
 	o.interrupt(t)
 	o.env = credentials(pgserver.EnvBin + "=" + pgtest.Programs(t, "17"))
 	o.again(t)
-	if state := settled(t, o.url, path); state != "succeeded" {
-		t.Errorf("what waited has %s", state)
-	}
+	expect.Same(t, "what waited has", "succeeded", settled(t, o.url, path))
 	o.interrupt(t)
 }
 

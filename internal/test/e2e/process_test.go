@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testserver"
 )
 
@@ -46,10 +47,7 @@ func TestMain(m *testing.M) {
 // linker from leaving out what nobody calls: the program was 74 MB then.
 func TestTheProgramIsSmall(t *testing.T) {
 	const most = 32e6
-	info, err := os.Stat(binary)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := expect.Get(os.Stat(binary))(t)
 	if info.Size() > most {
 		t.Errorf("the program has %d bytes, over %d", info.Size(), int(most))
 	}
@@ -77,9 +75,8 @@ type process struct {
 	ended    chan struct{}
 }
 
-// sources lists the folders that the program is built of. The go command keeps
-// a test's result until what the test is made of, or has read, changes: without
-// this, a program that has changed would be passed unseen.
+// sources lists the folders that the program is built of. The go command keeps a test's result until what the test is made
+// of, or has read, changes: without this, a program that has changed would be passed unseen.
 var sources = sync.OnceValue(func() error {
 	var errs []error
 	for _, folder := range []string{"cmd", "internal", "offerings"} {
@@ -120,9 +117,7 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{cmd: cmd, out: &testserver.Output{}, log: &testserver.Output{}, ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("starting the broker: %v", err)
-	}
+	expect.OK(t, p.cmd.Start(), "starting the broker")
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.ended)
@@ -153,9 +148,7 @@ func (p *process) kill() {
 // stop sends a signal and gives the exit status.
 func (p *process) stop(t testing.TB, signal os.Signal) int {
 	t.Helper()
-	if err := p.cmd.Process.Signal(signal); err != nil {
-		t.Fatalf("signalling the broker: %v", err)
-	}
+	expect.OK(t, p.cmd.Process.Signal(signal), "signalling the broker")
 	select {
 	case <-p.ended:
 	case <-time.After(settleLimit):
@@ -196,8 +189,7 @@ var client = &http.Client{
 	Transport:     &http.Transport{DisableKeepAlives: true}, // the broker is killed under it
 }
 
-// send makes one request with good credentials. An error means that no answer
-// came.
+// send makes one request with good credentials. An error means that no answer came.
 func send(base, method, path, body string) (answer, error) {
 	request, err := http.NewRequest(method, base+path, strings.NewReader(body))
 	if err != nil {
@@ -224,10 +216,7 @@ func send(base, method, path, body string) (answer, error) {
 // must sends, and requires one of the statuses.
 func must(t testing.TB, base, method, path, body string, statuses ...int) answer {
 	t.Helper()
-	a, err := send(base, method, path, body)
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
+	a := expect.Get(send(base, method, path, body))(t, method, path)
 	for _, s := range statuses {
 		if a.status == s {
 			return a
@@ -246,8 +235,7 @@ func provisionBody(plan, parameters string) string {
 
 func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }
 
-// settled polls until the latest operation has ended, and gives its state;
-// "gone" for 410.
+// settled polls until the latest operation has ended, and gives its state; "gone" for 410.
 func settled(t testing.TB, base, path string) string {
 	t.Helper()
 	state := ""
@@ -263,6 +251,14 @@ func settled(t testing.TB, base, path string) string {
 		return state != "in progress"
 	})
 	return state
+}
+
+// succeeds requires that the latest operation comes to a good end.
+func (p *process) succeeds(t testing.TB, path string) {
+	t.Helper()
+	if state := settled(t, p.url, path); state != "succeeded" {
+		t.Fatalf("the last operation of %s has %s:\n%s", path, state, p.log)
+	}
 }
 
 // begun reports whether the demo has answered a step of the latest operation.

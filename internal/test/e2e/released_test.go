@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // released has what each release wrote: a data folder that it left when it was killed amid operations,
@@ -56,19 +58,15 @@ func release(t *testing.T, to string) {
 	must(t, p.url, "PUT", instancePath("creating")+async, provisionBody(planAsync, `{}`), 202)
 	p.kill()
 	given, err := json.MarshalIndent(bound.body["credentials"], "", "  ")
-	if err := errors.Join(err, os.MkdirAll(to, 0o755), packed(data, filepath.Join(to, "folder.tar.gz")),
-		os.WriteFile(filepath.Join(to, "credentials.json"), given, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, os.MkdirAll(to, 0o755), packed(data, filepath.Join(to, "folder.tar.gz")),
+		os.WriteFile(filepath.Join(to, "credentials.json"), given, 0o644)))
 }
 
 func bindBody(plan string) string { return `{"service_id":"` + service + `","plan_id":"` + plan + `"}` }
 
 func goOn(t *testing.T, folder string) {
 	data := t.TempDir()
-	if err := unpacked(filepath.Join(folder, "folder.tar.gz"), data); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, unpacked(filepath.Join(folder, "folder.tar.gz"), data))
 	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	ids := []string{"ready", "failed", "deleted", "deleting", "creating"}
 	over := make(chan struct{})
@@ -96,15 +94,11 @@ func goOn(t *testing.T, folder string) {
 		must(t, p.url, "GET", instancePath(id), "", 404)
 	}
 	for id, want := range map[string]string{"creating": "succeeded", "failed": "failed"} {
-		if state := settled(t, p.url, instancePath(id)); state != want {
-			t.Errorf("%s ended %q, want %q", id, state, want)
-		}
+		expect.Same(t, id+" ended", want, settled(t, p.url, instancePath(id)))
 	}
 	var given any
 	raw, err := os.ReadFile(filepath.Join(folder, "credentials.json"))
-	if err := errors.Join(err, json.Unmarshal(raw, &given)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, json.Unmarshal(raw, &given)))
 	binding := instancePath("ready") + "/service_bindings/b"
 	if a := must(t, p.url, "GET", binding, "", 200); !reflect.DeepEqual(a.body["credentials"], given) {
 		t.Errorf("the binding has other credentials than the release gave: %s", a.raw)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/servicestest"
 	"github.com/longshore/longshore/internal/test/testserver"
 )
@@ -27,24 +28,19 @@ import (
 // overTLS is the address of a gateway to an AWS, over TLS to policies.
 func overTLS(t *testing.T, to string) string {
 	t.Helper()
-	handler, err := testserver.OverTLS(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := expect.Get(testserver.OverTLS(to))(t)
 	gateway := httptest.NewServer(handler)
 	t.Cleanup(gateway.Close)
 	return gateway.URL
 }
 
-// awsRuns are the commands of a broker with AWS services: an account is prepared for
-// its data folder, and then it serves.
+// awsRuns are the commands of a broker with AWS services: an account is prepared for its data folder, and then it serves.
 func awsRuns(t *testing.T, endpoint, own string) *process {
 	t.Helper()
 	data := t.TempDir()
 	env := credentials("AWS_ENDPOINT_URL="+endpoint, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test",
-		"AWS_SECRET_ACCESS_KEY=test",
-		"AWS_EC2_METADATA_DISABLED=true",
-		"AWS_CONFIG_FILE="+filepath.Join(data, "none"), "AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(data, "none"))
+		"AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE="+filepath.Join(data, "none"),
+		"AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(data, "none"))
 	flags := []string{"--data", data}
 	if own != "" {
 		flags = append(flags, "--offerings", own)
@@ -178,17 +174,14 @@ func comesToBeRefused(t *testing.T, what string, use func() error) {
 	})
 }
 
-// Each plan of the eight services, of the one of an operator's own that
-// docs/cloudformation.md explains, and of the one that the program writes, on an AWS that does what policies say, by one broker
-// at once: what is handed out opens its own and nothing else, opens nothing after the
-// unbind, and nothing is left but what a plan retains.
+// Each plan of the eight services, of the one of an operator's own that docs/cloudformation.md explains, and of the one that
+// the program writes, on an AWS that does what policies say, by one broker at once: what is handed out opens its own and
+// nothing else, opens nothing after the unbind, and nothing is left but what a plan retains.
 func TestServices(t *testing.T) {
 	direct := emulator.Enforcing(t)
 	a := account{direct: direct, endpoint: overTLS(t, *direct.BaseEndpoint), kept: &sync.Map{}}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../../docs/examples")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(dir, os.DirFS("../../../docs/examples")))
 	if out, err := command(nil, "catalog", "new", "--cloudformation", servicestest.Written().Offering,
 		dir).CombinedOutput(); err != nil {
 		t.Fatalf("writing an offering: %v\n%s", err, out)
@@ -224,10 +217,7 @@ type account struct {
 // lists names what there is, except for what stays.
 func (a account) lists(t *testing.T) []string {
 	t.Helper()
-	all, err := servicestest.Listing(t.Context(), a.direct, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := expect.Get(servicestest.Listing(t.Context(), a.direct, ""))(t)
 	return slices.DeleteFunc(all, func(line string) (stayed bool) {
 		kind, name, _ := strings.Cut(line, " ")
 		a.kept.Range(func(of, _ any) bool {
@@ -253,8 +243,7 @@ type life struct {
 	plan    servicestest.Plan
 }
 
-// lives orders one instance without parameters, which is updated, and another with all
-// that there are.
+// lives orders one instance without parameters, which is updated, and another with all that there are.
 func (l life) lives() {
 	l.Helper()
 	t, id := l.T, l.service.Offering+"-"+l.plan.Name
@@ -270,9 +259,7 @@ func (l life) lives() {
 	mine.do("PATCH", mine.path, `,"parameters":`+l.plan.Changed)
 	l.has(got, l.plan.Changed, slices.Concat(l.plan.Unseen, l.plan.Unchanged))
 	for _, with := range both {
-		if err := l.use(l.account.endpoint, with); err != nil {
-			t.Fatalf("the credentials are of no use: %v", err)
-		}
+		expect.OK(t, l.use(l.account.endpoint, with), "the credentials are of no use")
 	}
 	l.isRefused(got, others)
 	open := servicestest.Config(l.account.endpoint, got)
@@ -300,8 +287,7 @@ func (l life) use(at string, with map[string]string) error {
 	return l.plan.Use(ctx, servicestest.Config(at, with), with)
 }
 
-// sees compares what an account shows of an instance to its parameters, and names
-// those that are so.
+// sees compares what an account shows of an instance to its parameters, and names those that are so.
 func (l life) sees(got map[string]string, parameters string) (so map[string]bool, seen map[string]any) {
 	l.Helper()
 	var want map[string]any

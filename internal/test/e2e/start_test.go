@@ -10,10 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// run runs the program to its end, and gives its exit status and all that it
-// printed.
+// run runs the program to its end, and gives its exit status and all that it printed.
 func run(t *testing.T, env []string, args ...string) (int, string) {
 	t.Helper()
 	cmd := command(env, args...)
@@ -33,15 +34,10 @@ func run(t *testing.T, env []string, args ...string) (int, string) {
 }
 
 func TestCommandLine(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	taken := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = taken.Close() }()
 	broken := t.TempDir()
-	if err := os.WriteFile(filepath.Join(broken, "offering.yaml"), []byte("id: x\nname: mine\nplanz: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(broken, "offering.yaml"), []byte("id: x\nname: mine\nplanz: []\n"), 0o600))
 	data := t.TempDir()
 	cases := map[string]struct {
 		env  []string
@@ -77,14 +73,8 @@ func TestCommandLine(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			code, out := run(t, tc.env, tc.args...)
-			if code != tc.code {
-				t.Errorf("exit status %d, want %d", code, tc.code)
-			}
-			for _, want := range tc.want {
-				if !strings.Contains(out, want) {
-					t.Errorf("%q is not in what it says", want)
-				}
-			}
+			expect.Same(t, "exit status", tc.code, code)
+			expect.Says(t, "what is printed", out, tc.want...)
 			if strings.Contains(out, "panic") || t.Failed() {
 				t.Errorf("it said:\n%s", out)
 			}
@@ -106,8 +96,7 @@ func TestDataFolderIsLocked(t *testing.T) {
 	must(t, p.url, "PUT", instancePath("i"), provisionBody(planSync, `{}`), 201)
 }
 
-// A damaged data folder is refused with a message, never repaired by
-// guessing, and never begun anew.
+// A damaged data folder is refused with a message, never repaired by guessing, and never begun anew.
 func TestDamagedDataFolder(t *testing.T) {
 	whole := t.TempDir()
 	p := start(t, whole, credentials()...)
@@ -160,20 +149,14 @@ func TestDamagedDataFolder(t *testing.T) {
 	for name, damage := range cases {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
-				t.Fatal(err)
-			}
-			if err := damage(dir); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.CopyFS(dir, os.DirFS(whole)))
+			expect.OK(t, damage(dir))
 			before := listing(t, dir)
 			code, out := run(t, credentials(), "serve", "--listen", "127.0.0.1:0", "--data", dir)
 			if code != 1 || !strings.Contains(out, dir) || strings.Contains(out, "panic") || strings.Contains(out, "goroutine") {
 				t.Errorf("exit status %d:\n%s", code, out)
 			}
-			if !strings.Contains(out, "restore") {
-				t.Errorf("it does not say what to do:\n%s", out)
-			}
+			expect.Says(t, "what is printed", out, "restore")
 			if after := listing(t, dir); after != before {
 				t.Errorf("the folder was changed: before\n%safter\n%s", before, after)
 			}
@@ -187,9 +170,7 @@ func TestDamagedDataFolder(t *testing.T) {
 // A folder of somebody else is not taken.
 func TestForeignFolderIsRefused(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("mine"), 0o600))
 	code, out := run(t, credentials(), "serve", "--listen", "127.0.0.1:0", "--data", dir)
 	if code != 1 || !strings.Contains(out, "thesis.txt") || !strings.Contains(out, "--data") {
 		t.Errorf("exit status %d:\n%s", code, out)
@@ -214,18 +195,12 @@ func copyFile(from, to string) error {
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := expect.Get(os.ReadDir(dir))(t)
 	for _, e := range entries {
 		if e.IsDir() || e.Name() == "lock" {
 			continue
 		}
-		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := expect.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t)
 		out.WriteString(e.Name() + " " + strings.ToValidUTF8(string(raw[:min(len(raw), 64)]), "?") + "\n")
 	}
 	return out.String()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
@@ -16,24 +17,16 @@ import (
 // handle is what an operator hands on for what is to be had back.
 var handle = regexp.MustCompile(`[\w-]+@[\w-]+`)
 
-// keeping writes the shipped offering of a provider as an operator's own, whose plan retains
-// what is deleted.
+// keeping writes the shipped offering of a provider as an operator's own, whose plan retains what is deleted.
 func keeping(t *testing.T, dir, name string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../../offerings", name, "offering.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Get(os.ReadFile(filepath.Join("../../../offerings", name, "offering.yaml")))(t)
 	ids := regexp.MustCompile(`(?m)^(id: |- id: )[0-9a-f]{4}`)
 	changed := ids.ReplaceAllString(strings.NewReplacer("name: "+name+"\n", "name: kept-"+name+"\n", "on_delete: drop",
 		"retain_days: 7").
 		Replace(string(text)), "${1}0e2e")
-	if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name, "offering.yaml"), []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, name, "offering.yaml"), []byte(changed), 0o600))
 }
 
 // An order in the same space, with what the operator gives, gets a deleted instance back; any other
@@ -78,18 +71,14 @@ func TestUndelete(t *testing.T) {
 			db := databaseOf(t, c["uri"])
 			for _, statement := range []string{"CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)",
 				"CREATE VIEW v AS SELECT a FROM t"} {
-				if _, err := db.ExecContext(t.Context(), statement); err != nil {
-					t.Fatalf("%s: %v", statement, err)
-				}
+				expect.Get(db.ExecContext(t.Context(), statement))(t, statement)
 			}
 		}, func(c map[string]string) error {
 			return databaseOf(t, c["uri"]).QueryRowContext(t.Context(), "SELECT a FROM v WHERE a = 7").Scan(new(int))
 		}},
 		"valkey": {"shared", func(c map[string]string) {
 			app := keysOf(t, c["uri"])
-			if err := app.Do(t.Context(), app.B().Set().Key(c["prefix"]+"k").Value("v").Build()).Error(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, app.Do(t.Context(), app.B().Set().Key(c["prefix"]+"k").Value("v").Build()).Error())
 		}, func(c map[string]string) error {
 			app := keysOf(t, c["uri"])
 			return app.Do(t.Context(), app.B().Get().Key(c["prefix"]+"k").Build()).Error()

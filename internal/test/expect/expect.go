@@ -1,37 +1,66 @@
-// Package expect says in one line what a test asks for: that nothing failed, or that two values are the same.
+// Package expect says in one line what a test asks for: that nothing failed, or that a value is the wanted one.
 package expect
 
 import (
 	"errors"
-	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// OK ends the test at an error.
-func OK(t testing.TB, err error) {
+// OK ends the test at an error. The words, if there are any, name the call or the case.
+func OK(t testing.TB, err error, words ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(append(words, err)...)
 	}
 }
 
-// Err is the error of a call that gives a value too.
+// Get passes on the value of a call, and ends the test at its error: expect.Get(os.ReadFile(path))(t).
+func Get[T any](got T, err error) func(t testing.TB, words ...any) T {
+	return func(t testing.TB, words ...any) T {
+		t.Helper()
+		OK(t, err, words...)
+		return got
+	}
+}
+
+// Err returns the error of a call that returns a value, too.
 func Err(_ any, err error) error { return err }
 
-// Fails reports an error that is not of the wanted kind, and the test goes on. The words say what fails.
-func Fails(t testing.TB, want, got error, words string, args ...any) {
+// Fails reports an error that is not of the wanted kind, and the test goes on. The text what names the call.
+func Fails(t testing.TB, what string, want, got error) {
 	t.Helper()
 	if !errors.Is(got, want) {
-		t.Errorf("%s: got error %v, want %v", fmt.Sprintf(words, args...), got, want)
+		t.Errorf("%s: got error %v, want %v", what, got, want)
 	}
 }
 
-// Same reports in what a value differs from what is wanted, and the test goes on. The words say what the value is.
-func Same[T any](t testing.TB, want, got T, words string, args ...any) {
+// Same reports how a value differs from the wanted one, and the test goes on. The text what names the value.
+func Same[T any](t testing.TB, what string, want, got T, options ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", fmt.Sprintf(words, args...), diff)
+	if diff := cmp.Diff(want, got, options...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Says reports each part that a text lacks, and the test goes on.
+func Says(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s: want %q in:\n%s", what, part, text)
+		}
+	}
+}
+
+// Never reports each part that a text has and must not have, and the test goes on.
+func Never(t testing.TB, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s: want no %q in:\n%s", what, part, text)
+		}
 	}
 }

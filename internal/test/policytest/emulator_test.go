@@ -57,7 +57,7 @@ func (a account) as(t *testing.T, name string, policy, boundary iampolicy.Docume
 		expect.OK(t, err)
 		user.PermissionsBoundary = p.Policy.Arn
 	}
-	expect.OK(t, expect.Err(root.CreateUser(t.Context(), user)))
+	expect.Get(root.CreateUser(t.Context(), user))(t)
 	_, err := root.PutUserPolicy(t.Context(),
 		&iam.PutUserPolicyInput{UserName: user.UserName, PolicyName: aws.String("p"), PolicyDocument: text(policy)})
 	expect.OK(t, err)

@@ -1,6 +1,7 @@
 package policytest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -113,7 +114,7 @@ func TestAllows(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			expect.Same(t, test.want, policytest.Allows(get, test.policies, test.boundaries...), "%s: allowed", test.reason)
+			expect.Same(t, fmt.Sprintf("%s: allowed", test.reason), test.want, policytest.Allows(get, test.policies, test.boundaries...))
 		})
 	}
 }

@@ -73,7 +73,7 @@ func TestManyIdenticalRequests(t *testing.T) {
 					a.cloud.hold(false)
 					a.one(all, permitted && what != "DeleteOfNothing")
 					a.rests(on)
-					expect.Same(t, tc.made, a.cloud.made, "things that were made")
+					expect.Same(t, "things that were made", tc.made, a.cloud.made)
 				})
 			}
 		}

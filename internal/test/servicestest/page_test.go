@@ -46,7 +46,7 @@ func TestPageIsCurrent(t *testing.T) {
 	}
 	got, err := os.ReadFile(page)
 	expect.OK(t, err)
-	expect.Same(t, want, string(got), "docs/catalog.md is not what `go test ./internal/test/servicestest -update` makes")
+	expect.Same(t, "docs/catalog.md is not what `go test ./internal/test/servicestest -update` makes", want, string(got))
 }
 
 func write(t *testing.T) string {
@@ -114,7 +114,7 @@ func shownOf(t *testing.T, metadata json.RawMessage) (s shown) {
 
 func section(t *testing.T, b *strings.Builder, o catalog.Offering, s servicestest.Service) {
 	t.Helper()
-	expect.Same(t, s.Moves, o.PlanUpdateable, "%s: a move is tried", o.Name)
+	expect.Same(t, fmt.Sprintf("%s: a move is tried", o.Name), s.Moves, o.PlanUpdateable)
 	settings := make([]plan.Settings, len(o.Plans))
 	for i, p := range o.Plans {
 		var err error
@@ -178,8 +178,9 @@ func tried(t *testing.T, s servicestest.Service, tried servicestest.Plan, p cata
 	} {
 		var values map[string]any
 		expect.OK(t, json.Unmarshal([]byte(given), &values))
-		expect.Same(t, slices.Sorted(maps.Keys(members(t, schema))), slices.Sorted(maps.Keys(values)),
-			"%s: parameters that are there, and that are tried", at)
+		expect.Same(t, fmt.Sprintf(
+			"%s: parameters that are there, and that are tried", at), slices.Sorted(maps.Keys(members(t, schema))), slices.Sorted(maps.Keys(values)))
+
 	}
 	if tried.OnDelete != m.OnDelete || tried.Role != (m.Principal == plan.Role) {
 		t.Errorf("%s: it is tried as %q, role %v", at, tried.OnDelete, tried.Role)

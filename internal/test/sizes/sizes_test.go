@@ -32,5 +32,5 @@ func (x T) f() { // this one has code
 		Tokens:    2 + 8 + 4 + 1, // package a; func (x T) f() {; _ = and a text; }
 		Functions: []sizes.Function{{Name: "f", Lines: 6}},
 	}
-	expect.Same(t, want, got, "the file was measured as something else")
+	expect.Same(t, "the file was measured as something else", want, got)
 }

@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -140,7 +141,7 @@ func TestFaulty(t *testing.T) {
 			m := newMemory("", false)
 			s := test.wrap(m)
 			for i, sort := range []string{"1", "2", "3", "1"} {
-				expect.Fails(t, test.want.errs[i], s.Commit(t.Context(), change(sort)), "%s\ncommit %d", test.reason, i+1)
+				expect.Fails(t, fmt.Sprintf("%s\ncommit %d", test.reason, i+1), test.want.errs[i], s.Commit(t.Context(), change(sort)))
 			}
 			stored := map[string]bool{}
 			for k := range m.dump() {
@@ -150,7 +151,7 @@ func TestFaulty(t *testing.T) {
 			for _, sort := range test.want.stored {
 				want[sort] = true
 			}
-			expect.Same(t, want, stored, "%s\nstored", test.reason)
+			expect.Same(t, fmt.Sprintf("%s\nstored", test.reason), want, stored)
 		})
 	}
 }
