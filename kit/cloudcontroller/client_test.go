@@ -13,13 +13,11 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
-// A script is a broker that answers by list, the last answer again and again,
-// on a clock that only sleeping moves.
+// A script is a broker that answers by list, the last answer again and again, on a clock that only sleeping moves.
 type script struct {
 	mu      sync.Mutex
 	answers []string // "STATUS BODY", with "Retry-After=N " before the body; "-" for none
@@ -108,9 +106,7 @@ func (s *script) ready(t *testing.T, change func(*cloudcontroller.Client)) *clou
 	}
 	rest := s.answers
 	s.answers = []string{"201 {}"}
-	if err := provision(c); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, provision(c))
 	s.answers, s.asked, s.bodies, s.at = rest, nil, nil, nil
 	return c
 }
@@ -139,9 +135,8 @@ func TestOrphanTable(t *testing.T) {
 	}{
 		"1": {"200 is success", "200 {}", 17, "ok", "ok", "ok", "ok"},
 		"2": {"a malformed 200 is a failure, and nothing was made now", "200 {", 17, no, no, no, no},
-		"2a": {"so is one whose members are of the wrong type", `200 {"dashboard_url":1,"credentials":[],"operation":false}`,
-			17, no, no, no,
-			no},
+		"2a": {"so is one whose members are of the wrong type", `200 {"dashboard_url":1,"credentials":[],"operation":false}`, 17,
+			no, no, no, no},
 		"3": {"201 is success for what makes something", "201 {}", 17, "ok", no, "ok", yes},
 		"4": {"a malformed 201 may have made something", "201 []", 17, yes, no, yes, yes},
 		"6": {"a malformed 202 may have begun something", "202 null", 17, yes, no, yes, no},
@@ -194,8 +189,7 @@ func TestOrphanTable(t *testing.T) {
 	}
 }
 
-// A bind that is answered later by a broker of a version that does not know
-// of that (row 7), and one without permission.
+// A bind that is answered later by a broker of a version that does not know of that (row 7), and one without permission.
 func TestUnexpected202(t *testing.T) {
 	for name, change := range map[string]func(*cloudcontroller.Client){
 		"Old":         func(c *cloudcontroller.Client) { c.APIVersion = 13 },
@@ -222,9 +216,7 @@ func TestMitigationSchedule(t *testing.T) {
 			t.Errorf("request %d: %s %s as %q", n, r.Method, r.URL, r.Header.Get("X-Broker-API-Originating-Identity"))
 		}
 	}
-	if diff := cmp.Diff([]int{0, 2, 6, 14, 30, 62, 126, 254, 510, 1022, 2046}, minutes); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.Same(t, "minutes of the tries", []int{0, 2, 6, 14, 30, 62, 126, 254, 510, 1022, 2046}, minutes)
 	if left := c.Instances(); len(left) != 1 || left[0].State != cloudcontroller.GivenUp {
 		t.Errorf("the operator does not see it: %v %v", left, err)
 	}
@@ -296,19 +288,15 @@ func TestPollIntervals(t *testing.T) {
 		want    []int // seconds of each poll
 	}{
 		"Default": {"each minute, the first at once",
-			[]string{"202 {}", "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`}, nil,
-			[]int{0, 60, 120}},
+			[]string{"202 {}", "200 " + wait, "200 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 60, 120}},
 		"Clamped": {"not more often than the platform wants",
-			[]string{"202 {}", "200 Retry-After=5 " + wait, `200 {"state":"succeeded"}`},
-			nil, []int{0, 60}},
+			[]string{"202 {}", "200 Retry-After=5 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 60}},
 		"Asked": {"as the broker says", []string{"202 {}", "200 Retry-After=300 " + wait, `200 {"state":"succeeded"}`}, nil,
 			[]int{0, 300}},
 		"Day": {"not less often than each day",
-			[]string{"202 {}", "200 Retry-After=999999999 " + wait, `200 {"state":"succeeded"}`},
-			nil, []int{0, 86400}},
-		"Date": {"a date is as nothing", []string{"202 {}", "200 Retry-After=Tue,01Jan2030 " + wait,
-			`200 {"state":"succeeded"}`}, nil,
-			[]int{0, 60}},
+			[]string{"202 {}", "200 Retry-After=999999999 " + wait, `200 {"state":"succeeded"}`}, nil, []int{0, 86400}},
+		"Date": {"a date is as nothing", []string{"202 {}", "200 Retry-After=Tue,01Jan2030 " + wait, `200 {"state":"succeeded"}`},
+			nil, []int{0, 60}},
 		"AfterAPause": {"the first after what the 202 says", []string{"202 Retry-After=90 {}", `200 {"state":"succeeded"}`},
 			func(c *cloudcontroller.Client) { c.PollAfterPause = true }, []int{90}},
 		"Backoff": {"less and less often", []string{"202 {}", "200 " + wait, "200 " + wait, "200 " + wait,
@@ -321,16 +309,12 @@ func TestPollIntervals(t *testing.T) {
 			if tc.change != nil {
 				tc.change(c)
 			}
-			if err := provision(c); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, provision(c))
 			var got []int
 			for _, at := range s.at[1:] {
 				got = append(got, int(at/time.Second))
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
-			}
+			expect.Same(t, tc.reason, tc.want, got)
 		})
 	}
 	s := &script{answers: []string{`202 {"operation":"a b&c"}`, "200 " + wait, `200 {"state":"succeeded"}`}}
@@ -363,9 +347,7 @@ func TestPollLimits(t *testing.T) {
 			}
 			if tc.known {
 				s.answers = append([]string{catalog}, s.answers...)
-				if _, err := c.Catalog(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				expect.Get(c.Catalog(t.Context()))(t)
 				s.asked = nil
 			}
 			c.KeepOrphans = true

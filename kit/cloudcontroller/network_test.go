@@ -21,8 +21,7 @@ import (
 type network struct {
 	broker http.Handler
 	faults map[int]fault
-	// outage is a time during which nothing gets through, from its first
-	// faulty exchange on.
+	// outage is a time during which nothing gets through, from its first faulty exchange on.
 	outage time.Duration
 
 	mu      sync.Mutex
@@ -107,8 +106,7 @@ func (n *network) alone(ctx context.Context, p parcel) <-chan *http.Response {
 	return answer
 }
 
-// pass is a network without faults: a platform that does not wait any longer
-// is gone for the broker, too.
+// pass is a network without faults: a platform that does not wait any longer is gone for the broker, too.
 func (n *network) pass(p parcel) (*http.Response, error) {
 	select {
 	case response := <-n.alone(p.Context(), p):

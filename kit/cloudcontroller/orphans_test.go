@@ -14,20 +14,19 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
-// A user is what is done with one instance: made, changed, bound, unbound and
-// deleted, as far as each comes.
+// A user is what is done with one instance: made, changed, bound, unbound and deleted, as far as each comes.
 type user struct {
 	plan       string
 	parameters map[string]any
 	minor      int
 	// synchronous users' requests may not be answered later.
 	synchronous bool
-	// hurry is when the instance is deleted although its making may not be
-	// over; zero after everything.
+	// hurry is when the instance is deleted although its making may not be over; zero after everything.
 	hurry time.Duration
 	slow  slowness
 }
@@ -119,9 +118,7 @@ func play(t *testing.T, h history) (o outcome) {
 						e.Said, e.Decided))
 			}
 		})
-		if _, err := c.Catalog(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.Get(c.Catalog(t.Context()))(t)
 		o.wrong = append(o.wrong, u.live(w, c)...)
 		n.rest()
 		time.Sleep(soon) // what was accepted comes to its end
@@ -142,8 +139,7 @@ const (
 	bindingID  = "b"
 )
 
-// live is all that a user does. It says where the platform is wrong about
-// what there is.
+// live is all that a user does. It says where the platform is wrong about what there is.
 func (u user) live(w *world, c *cloudcontroller.Client) (wrong []string) {
 	ctx := context.Background()
 	serviceID, planID := testkit.PlanIDs(u.plan)
@@ -197,8 +193,7 @@ func (u user) use(w *world, c *cloudcontroller.Client) (wrong []string) {
 	return wrong
 }
 
-// remains says what is not as it should be when all is over: everything gone,
-// on both sides, and by the platform's doing.
+// remains says what is not as it should be when all is over: everything gone, on both sides, and by the platform's doing.
 func (w *world) remains(c *cloudcontroller.Client) (wrong []string) {
 	for _, i := range c.Instances() {
 		wrong = append(wrong, fmt.Sprintf("the platform believes in %s: %s", i.ID, i.State))
@@ -250,8 +245,7 @@ func (s *tally) holds(t *testing.T, h history) {
 	}
 }
 
-// positions are the exchanges that differ: of several polls in a row, the
-// first and the last.
+// positions are the exchanges that differ: of several polls in a row, the first and the last.
 func positions(seen []parcel) (out []int) {
 	for n, p := range seen {
 		if n > 0 && n+1 < len(seen) && p.polls() && seen[n-1].polls() && seen[n+1].polls() {
@@ -269,8 +263,7 @@ var (
 	outages = []time.Duration{10 * time.Minute, 3 * time.Hour, 33 * time.Hour}
 )
 
-// histories are all that may happen to a user, if so much happens to it
-// without a fault.
+// histories are all that may happen to a user, if so much happens to it without a fault.
 func histories(name string, seen []parcel) []history {
 	out := []history{{user: name}}
 	for _, at := range positions(seen) {
@@ -293,9 +286,8 @@ func histories(name string, seen []parcel) []history {
 	return out
 }
 
-// chosen are the histories that are played: each one if HISTORIES=all, which
-// takes minutes; else each single fault of one user, and of all else one in so
-// many. That is prime, so that every fault and every position has its turn.
+// chosen are the histories that are played: each one if HISTORIES=all, which takes minutes; else each single fault of one
+// user, and of all else one in so many. That is prime, so that every fault and every position has its turn.
 func chosen(all []history) (out []history) {
 	const oneIn = 97
 	for n, h := range all {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
@@ -24,15 +25,12 @@ func (s *script) known(t *testing.T, requires string) *cloudcontroller.Client {
 	return s.ready(t, func(c *cloudcontroller.Client) {
 		rest := s.answers
 		s.answers = []string{strings.ReplaceAll(catalogOf, "%REQUIRES%", requires)}
-		if _, err := c.Catalog(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.Get(c.Catalog(t.Context()))(t)
 		s.answers = rest
 	})
 }
 
-// The platform refuses some requests by itself, without asking the broker (SIM-05, SIM-06, SIM-07,
-// SIM-11).
+// The platform refuses some requests by itself, without asking the broker (SIM-05, SIM-06, SIM-07, SIM-11).
 func TestRefusedByThePlatform(t *testing.T) {
 	s := &script{answers: []string{"200 {}"}}
 	c := s.known(t, "[]")
@@ -69,24 +67,14 @@ func refused(err error, why string) bool {
 	return errors.As(err, &r) && strings.Contains(r.Why, why)
 }
 
-// Requests carry all that Cloud Controller sends (SIM-15, SIM-19), and deletions come in its order
-// (SIM-20).
+// Requests carry all that Cloud Controller sends (SIM-15, SIM-19), and deletions come in its order (SIM-20).
 func TestRequests(t *testing.T) {
 	s := &script{answers: []string{"200 {}"}}
 	c := s.known(t, "[]")
-	if err := asks["bind"](c); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Deprovision(t.Context(), "i"); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"PUT i/service_bindings/b", "DELETE i/service_bindings/b", "DELETE i"},
-		s.requests()); diff != "" {
-		t.Errorf("SIM-20: -want +got:\n%s", diff)
-	}
-	if !strings.Contains(s.bodies[0], `"app_guid":"a","bind_resource":{"app_guid":"a"}`) {
-		t.Errorf("SIM-15: %s", s.bodies[0])
-	}
+	expect.OK(t, asks["bind"](c))
+	expect.OK(t, c.Deprovision(t.Context(), "i"))
+	expect.Same(t, "SIM-20", []string{"PUT i/service_bindings/b", "DELETE i/service_bindings/b", "DELETE i"}, s.requests())
+	expect.Says(t, "SIM-15", s.bodies[0], `"app_guid":"a","bind_resource":{"app_guid":"a"}`)
 	seen := map[string]bool{}
 	for _, r := range s.asked {
 		user, password, _ := r.BasicAuth()
@@ -137,8 +125,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// An asynchronous bind is ready once it has been fetched; one that cannot be
-// is an orphan (POLL-01, POLL-10).
+// An asynchronous bind is ready once it has been fetched; one that cannot be is an orphan (POLL-01, POLL-10).
 func TestBindingsAreFetched(t *testing.T) {
 	for answer, fine := range map[string]bool{`200 {"credentials":{}}`: true, "404 {}": false, "200 x": false, "-": false} {
 		s := &script{answers: []string{"202 {}", `200 {"state":"succeeded"}`, answer, "200 {}"}}
@@ -154,8 +141,7 @@ func TestBindingsAreFetched(t *testing.T) {
 	}
 }
 
-// The plan that the platform remembers is the one that an update has come to
-// (POLL-09).
+// The plan that the platform remembers is the one that an update has come to (POLL-09).
 func TestPlanAfterUpdate(t *testing.T) {
 	for answer, want := range map[string]string{`200 {"state":"succeeded"}`: "other", `200 {"state":"failed"}`: "p"} {
 		s := &script{answers: []string{"202 {}", answer}}
@@ -201,8 +187,7 @@ func TestKeepingWhatHasNotEnded(t *testing.T) {
 	}
 }
 
-// A deletion overtakes the making of an instance: nobody asks any more how that
-// ends, nor deletes it once more.
+// A deletion overtakes the making of an instance: nobody asks any more how that ends, nor deletes it once more.
 func TestDeletionOvertakesCreation(t *testing.T) {
 	for name, then := range map[string]string{"Running": `200 {"state":"in progress"}`, "Failed": `200 {"state":"failed"}`} {
 		s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, "200 {}", then}}
@@ -211,14 +196,11 @@ func TestDeletionOvertakesCreation(t *testing.T) {
 		if err := provision(c); err == nil || len(c.Instances()) != 0 {
 			t.Errorf("%s: %v %+v", name, err, c.Instances())
 		}
-		if diff := cmp.Diff([]string{"PUT i", "GET i/last_operation", "DELETE i"}, s.requests()); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
-		}
+		expect.Same(t, name, []string{"PUT i", "GET i/last_operation", "DELETE i"}, s.requests())
 	}
 }
 
-// A request that was overtaken while it was sent is not an orphan: the deletion
-// that overtook it is somebody's.
+// A request that was overtaken while it was sent is not an orphan: the deletion that overtook it is somebody's.
 func TestDeletionOvertakesAPoll(t *testing.T) {
 	s := &script{answers: []string{"202 {}", `200 {"state":"failed"}`, "410 {}"}}
 	c := s.client()
@@ -238,8 +220,7 @@ func TestDeletionOvertakesAPoll(t *testing.T) {
 	}
 }
 
-// A platform that is ended waits for the answer that is under way, and what it
-// was about to delete can be deleted later.
+// A platform that is ended waits for the answer that is under way, and what it was about to delete can be deleted later.
 func TestInterruption(t *testing.T) {
 	s := &script{answers: []string{"202 {}", `200 {"state":"in progress"}`, "200 {}"}}
 	c := s.ready(t, nil)
@@ -310,17 +291,9 @@ func TestSecretsAreLeftOut(t *testing.T) {
 	if err := c.Unbind(t.Context(), "i", "b"); err == nil || strings.Contains(err.Error(), secret) {
 		told.WriteString("error: " + err.Error())
 	}
-	for _, text := range []string{secret, "the-password", "parameter-value"} {
-		if strings.Contains(told.String(), text) {
-			t.Errorf("%q is told:\n%s", text, &told)
-		}
-	}
-	if !strings.Contains(told.String(), "(left out)") {
-		t.Errorf("nothing was left out:\n%s", &told)
-	}
-	if out := c.Credential.String(); strings.Contains(out, "the-password") {
-		t.Error(out)
-	}
+	expect.Never(t, "what is told", told.String(), secret, "the-password", "parameter-value")
+	expect.Says(t, "what is told", told.String(), "(left out)")
+	expect.Never(t, "the credential", c.Credential.String(), "the-password")
 }
 
 // The error tells what the broker said, or that it said nothing (SIM-18).

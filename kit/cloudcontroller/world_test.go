@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/internal/work/inprocess"
@@ -25,8 +26,7 @@ import (
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
-// A world is the whole broker in a bubble of time: its clock stands still while
-// anything is done, and jumps when all wait.
+// A world is the whole broker in a bubble of time: its clock stands still while anything is done, and jumps when all wait.
 type world struct {
 	*testing.T
 	http.Handler
@@ -55,10 +55,7 @@ func now() time.Time { return time.Now().UTC() }
 func newWorld(t *testing.T, slow slowness, f flaw) *world {
 	t.Helper()
 	dir := t.TempDir()
-	records, err := bolt.Open(filepath.Join(dir, "records"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	records := expect.Get(bolt.Open(filepath.Join(dir, "records")))(t)
 	t.Cleanup(func() { _ = records.Close() })
 	things := cloudtest.NewCloud(now)
 	w := &world{T: t, things: things}

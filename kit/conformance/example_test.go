@@ -55,8 +55,7 @@ func tiny() http.Handler {
 	})
 }
 
-// Any broker's own tests can ask it what its version of the specification asks,
-// or a part of that.
+// Any broker's own tests can ask it what its version of the specification asks, or a part of that.
 func ExampleRun() {
 	server := httptest.NewServer(tiny())
 	defer server.Close()

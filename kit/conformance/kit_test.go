@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 	"github.com/longshore/longshore/kit/conformance/report"
 )
@@ -48,10 +49,7 @@ func TestCasesAreNamed(t *testing.T) {
 
 // The page says how many cases there are of each version, and how firm they are.
 func TestThePageCountsTheCases(t *testing.T) {
-	page, err := os.ReadFile("../../docs/conformance-kit.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Get(os.ReadFile("../../docs/conformance-kit.md"))(t)
 	counts := map[int][3]int{}
 	for _, c := range conformance.Cases() {
 		for _, of := range []int{max(c.Since, 10), 0} { // 0 counts all
@@ -88,12 +86,9 @@ func TestOnePlanBelowABasePath(t *testing.T) {
 	defer server.Close()
 	target := targetOf(server)
 	target.URL += "/brokers/one/"
-	result, err := conformance.Run(context.Background(), target, conformance.Options{
+	result := expect.Get(conformance.Run(context.Background(), target, conformance.Options{
 		Now: time.Now, Parallel: 8, Service: "demo", Plan: "sync", Level: conformance.Must, Only: only(t),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if !result.Conforms() {
 		for _, r := range result.Results {
 			if r.Outcome == conformance.Failed || r.Outcome == conformance.Blocked {
@@ -112,9 +107,7 @@ func TestOnePlanBelowABasePath(t *testing.T) {
 		"PROV-10": "asynchronously", "BIND-34": "volume_mount", "ROT-01": "binding_rotatable",
 		"PROV-21/equal": "maintenance_info",
 	} {
-		if !strings.Contains(reasons[id], reason) {
-			t.Errorf("%s is not applicable because %q, which does not tell of %q", id, reasons[id], reason)
-		}
+		expect.Says(t, id, reasons[id], reason)
 	}
 }
 
@@ -184,19 +177,14 @@ func TestWhatIsLeftBehindIsTold(t *testing.T) {
 		})
 	}))
 	defer server.Close()
-	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
+	result := expect.Get(conformance.Run(context.Background(), targetOf(server), conformance.Options{
 		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^PROV-01 "), OperationTimeout: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if len(result.Left) == 0 || result.Conforms() {
 		t.Errorf("nothing is told to be left behind: %+v", result)
 	}
 	for _, left := range result.Left {
-		if !strings.Contains(left, "/v2/service_instances/") || !strings.Contains(left, "500") {
-			t.Errorf("left behind: %q", left)
-		}
+		expect.Says(t, "what is left", left, "/v2/service_instances/", "500")
 	}
 }
 
@@ -213,11 +201,8 @@ func TestABrokerThatMakesNothing(t *testing.T) {
 		broker.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	result, err := conformance.Run(context.Background(), targetOf(server),
-		conformance.Options{Now: time.Now, Only: regexp.MustCompile("^(PROV-0|CAT-0)")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	result := expect.Get(conformance.Run(context.Background(), targetOf(server),
+		conformance.Options{Now: time.Now, Only: regexp.MustCompile("^(PROV-0|CAT-0)")}))(t)
 	if result.Conforms() || result.Count(conformance.Blocked) == 0 || result.Count(conformance.Passed) == 0 {
 		t.Errorf("passed %d, failed %d, blocked %d", result.Count(conformance.Passed), result.Count(conformance.Failed),
 			result.Count(conformance.Blocked))
@@ -306,21 +291,16 @@ func TestReportsTellNoSecrets(t *testing.T) {
 		})
 	}))
 	defer server.Close()
-	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
+	result := expect.Get(conformance.Run(context.Background(), targetOf(server), conformance.Options{
 		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(BIND|ERR|AUTH|UNB|GETB)"),
 		OperationTimeout: time.Second,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if result.Count(conformance.Failed) < 30 {
 		t.Errorf("only %d failed", result.Count(conformance.Failed))
 	}
 	for name, write := range report.Formats {
 		var out strings.Builder
-		if err := write(&out, result); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, write(&out, result))
 		for _, secret := range secrets {
 			if secret != "" && secret != "<nil>" && strings.Contains(out.String(), secret) {
 				t.Errorf("%s tells a secret", name)
@@ -340,12 +320,9 @@ func TestMissingDescriptionsAreReportedOnce(t *testing.T) {
 		})
 	}))
 	defer server.Close()
-	result, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
+	result := expect.Get(conformance.Run(context.Background(), targetOf(server), conformance.Options{
 		Now: time.Now, Parallel: 8, Only: regexp.MustCompile("^(HDR|AUTH|ERR|INP-0|PROV-1|BIND-0|UNB-0|DEPR-0)"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	var failed []string
 	for _, r := range result.Results {
 		if r.Outcome == conformance.Failed {
@@ -376,12 +353,9 @@ func TestOrdinaryWordsAreNoSecrets(t *testing.T) {
 	defer server.Close()
 	target := targetOf(server)
 	target.Password = word
-	result, err := conformance.Run(context.Background(), target, conformance.Options{
+	result := expect.Get(conformance.Run(context.Background(), target, conformance.Options{
 		Now: time.Now, Service: "demo", Plan: "sync", Only: regexp.MustCompile("^(ERR-13|AUTH-02/user) "),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, r := range result.Results {
 		switch {
 		case r.ID == "ERR-13" && (r.Outcome != conformance.Passed || !strings.Contains(r.Reason, "not checked")):
@@ -442,11 +416,8 @@ func TestBrokersThatAnswerAnything(t *testing.T) {
 			defer server.Close()
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
-			result, err := conformance.Run(ctx, targetOf(server),
-				conformance.Options{Now: time.Now, Parallel: 16, OperationTimeout: 100 * time.Millisecond})
-			if err != nil {
-				t.Fatal(err)
-			}
+			result := expect.Get(conformance.Run(ctx, targetOf(server),
+				conformance.Options{Now: time.Now, Parallel: 16, OperationTimeout: 100 * time.Millisecond}))(t)
 			if result.Conforms() || result.Interrupted {
 				t.Errorf("conforms %v, interrupted %v in %v", result.Conforms(), result.Interrupted, result.Duration)
 			}
@@ -454,8 +425,7 @@ func TestBrokersThatAnswerAnything(t *testing.T) {
 	}
 }
 
-// A connection that was kept, and that is closed when the next request comes, is
-// no silence of the broker.
+// A connection that was kept, and that is closed when the next request comes, is no silence of the broker.
 func TestAKeptConnectionThatIsClosedIsNoSilence(t *testing.T) {
 	type answered struct{} // of a connection: whether it was
 	broker := open(t).Handler
@@ -474,10 +444,7 @@ func TestAKeptConnectionThatIsClosedIsNoSilence(t *testing.T) {
 	defer server.Close()
 	options := conformance.Options{Now: time.Now, Parallel: 4, OperationTimeout: 5 * time.Minute,
 		Only: regexp.MustCompile(`^(PROV|DEPR)-0`)}
-	report, err := conformance.Run(t.Context(), targetOf(server), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := expect.Get(conformance.Run(t.Context(), targetOf(server), options))(t)
 	if closed.Load() == 0 {
 		t.Fatal("no connection was kept: the test proves nothing")
 	}

@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
@@ -87,20 +86,16 @@ func (l *lawful) change(q *http.Request, r *reply) {
 	}
 }
 
-// An answer that a document permits fails no MUST, in each version that is asked for; a
-// recommendation is reported as one.
+// An answer that a document permits fails no MUST, in each version that is asked for; a recommendation is reported as one.
 func TestWhatIsPermittedIsNoFailure(t *testing.T) {
 	for _, minor := range []int{17, 14, 12, 9} {
 		t.Run(fmt.Sprintf("2.%d", minor), func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			server := httptest.NewServer(&lawful{broker: open(t).Handler, minor: minor, told: map[string]bool{}})
 			defer server.Close()
-			report, err := conformance.Run(context.Background(), targetOf(server), conformance.Options{
+			report := expect.Get(conformance.Run(context.Background(), targetOf(server), conformance.Options{
 				Now: time.Now, Minor: minor, Parallel: 8, OperationTimeout: 20 * time.Second, Only: only(t),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			found := map[string]conformance.Result{}
 			for _, r := range report.Results {
 				found[r.ID] = r
@@ -121,8 +116,7 @@ func TestWhatIsPermittedIsNoFailure(t *testing.T) {
 	}
 }
 
-// weaker wants what is permitted to be reported at its own level, and what the
-// version does not have to be not applicable.
+// weaker wants what is permitted to be reported at its own level, and what the version does not have to be not applicable.
 func weaker(t *testing.T, found map[string]conformance.Result, minor int) {
 	t.Helper()
 	if r := found["ERR-02/description"]; r.Outcome != conformance.Failed || r.Level != conformance.Recommended {
@@ -165,12 +159,8 @@ func TestADeletionThatWasSlowOnce(t *testing.T) {
 func passes(t *testing.T, server *httptest.Server, parallel int, ids string) {
 	t.Helper()
 	asked := regexp.MustCompile(ids)
-	report, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{
-		Now: time.Now, Parallel: parallel, OperationTimeout: 5 * time.Minute, Only: asked,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := expect.Get(conformance.Run(t.Context(), targetOf(server),
+		conformance.Options{Now: time.Now, Parallel: parallel, OperationTimeout: 5 * time.Minute, Only: asked}))(t)
 	for _, r := range report.Results {
 		if asked.MatchString(r.ID+" ") && r.Outcome != conformance.Passed {
 			t.Errorf("%s %s (%s): %s %v", r.ID, r.Outcome, r.Plan, r.Reason, r.Failures)
@@ -178,8 +168,7 @@ func passes(t *testing.T, server *httptest.Server, parallel int, ids string) {
 	}
 }
 
-// An operation may end before the request arrives that is about a running one: on a slow machine
-// the kit asks anew.
+// An operation may end before the request arrives that is about a running one: on a slow machine the kit asks anew.
 func TestRequestsThatComeTooLate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asked, path, poll string // the cases, the path of a DELETE that is held up, and what polls from there
@@ -221,8 +210,7 @@ func TestRequestsThatComeTooLate(t *testing.T) {
 	}
 }
 
-// A plan may take orders with any parameters and refuse to change them later,
-// while it can be changed for another plan.
+// A plan may take orders with any parameters and refuse to change them later, while it can be changed for another plan.
 func TestAPlanWhoseParametersStay(t *testing.T) {
 	broker := open(t).Handler
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -236,12 +224,9 @@ func TestAPlanWhoseParametersStay(t *testing.T) {
 		broker.ServeHTTP(w, q)
 	}))
 	defer server.Close()
-	report, err := conformance.Run(t.Context(), targetOf(server), conformance.Options{
+	report := expect.Get(conformance.Run(t.Context(), targetOf(server), conformance.Options{
 		Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Minute, Only: regexp.MustCompile("^UPD-0[127] "),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	found := map[string]conformance.Outcome{}
 	for _, r := range report.Results {
 		found[r.ID] = r.Outcome
@@ -249,7 +234,5 @@ func TestAPlanWhoseParametersStay(t *testing.T) {
 	want := map[string]conformance.Outcome{
 		"UPD-01": conformance.Passed, "UPD-02": conformance.Passed, "UPD-07": conformance.NotApplicable,
 	}
-	if diff := cmp.Diff(want, found); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "results", want, found)
 }

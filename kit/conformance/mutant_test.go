@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
-// A reply is an answer of our broker on its way to the kit. body is what raw
-// holds; a mutant changes either.
+// A reply is an answer of our broker on its way to the kit. body is what raw holds; a mutant changes either.
 type reply struct {
 	status int
 	header http.Header
@@ -503,8 +503,7 @@ func broken(broker http.Handler, w http.ResponseWriter, q *http.Request, m match
 	_, _ = w.Write(r.raw)
 }
 
-// The kit finds each of many brokers with one thing broken, by the case that is
-// about it.
+// The kit finds each of many brokers with one thing broken, by the case that is about it.
 func TestMutantsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs the kit against each of many brokers")
@@ -514,10 +513,7 @@ func TestMutantsAreFound(t *testing.T) {
 	defer whole.Close()
 	target := conformance.Target{URL: whole.URL, Username: username, Password: password}
 	options := conformance.Options{Now: time.Now, Parallel: 8, OperationTimeout: 5 * time.Second}
-	known, err := conformance.Learn(context.Background(), target, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	known := expect.Get(conformance.Learn(context.Background(), target, options))(t)
 	// They mostly wait: many at a time, whatever the number of processors.
 	var all sync.WaitGroup
 	limit := make(chan struct{}, 24)
@@ -539,10 +535,7 @@ func TestMutantsAreFound(t *testing.T) {
 				target, options := target, options
 				target.URL, options.Known = server.URL, known
 				options.Only = regexp.MustCompile("^" + regexp.QuoteMeta(m.found) + " ")
-				report, err := conformance.Run(context.Background(), target, options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				report := expect.Get(conformance.Run(context.Background(), target, options))(t)
 				if len(report.Results) != 1 {
 					t.Fatalf("%s chose %d cases", m.found, len(report.Results))
 				}

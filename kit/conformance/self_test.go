@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/embedded"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 	"github.com/longshore/longshore/kit/conformance"
 )
@@ -19,8 +20,7 @@ import (
 const (
 	username = "platform"
 	password = "kit-password-5c1e"
-	// demoDelay is how long the demo's operations take: long enough to be asked
-	// about while they run.
+	// demoDelay is how long the demo's operations take: long enough to be asked about while they run.
 	demoDelay = "400ms"
 )
 
@@ -32,9 +32,7 @@ func open(t *testing.T) *embedded.Broker {
 	t.Helper()
 	broker, err := embedded.Open(embedded.Settings{Data: t.TempDir(), Username: username, Password: password, Getenv: delayed},
 		testkit.Shipped(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatalf("opening the broker: %v", err)
-	}
+	expect.OK(t, err, "opening the broker")
 	t.Cleanup(broker.Close)
 	return broker
 }
@@ -52,10 +50,7 @@ func TestOurBrokerConforms(t *testing.T) {
 
 func conforms(t *testing.T, target conformance.Target, options conformance.Options) {
 	t.Helper()
-	report, err := conformance.Run(context.Background(), target, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := expect.Get(conformance.Run(context.Background(), target, options))(t)
 	for _, r := range report.Results {
 		switch r.Outcome {
 		case conformance.Failed, conformance.Blocked:

@@ -72,8 +72,7 @@ func after(line string) string {
 	return text
 }
 
-// Each sentence that is printed for a version stands verbatim in the version's own
-// document.
+// Each sentence that is printed for a version stands verbatim in the version's own document.
 func TestSentencesStandInTheirDocuments(t *testing.T) {
 	lines := printed()
 	if *documents != "" {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Each case has its sentence, or says that there is none; what binds is quoted,
-// and for no version by two sentences.
+// Each case has its sentence, or says that there is none; what binds is quoted, and for no version by two sentences.
 func TestEachCaseHasItsSource(t *testing.T) {
 	used := map[string]bool{}
 	for _, c := range Cases() {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 	"github.com/longshore/longshore/kit/conformance/report"
 )
@@ -80,11 +81,7 @@ func (s *strange) checked(t *testing.T, o conformance.Options) conformance.Repor
 	if o.Only == nil {
 		o.Only = only(t)
 	}
-	result, err := conformance.Run(context.Background(), targetOf(server), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return expect.Get(conformance.Run(context.Background(), targetOf(server), o))(t)
 }
 
 // paths are those of what is told to be left behind.
@@ -123,8 +120,7 @@ func saysWrong(t *testing.T, r conformance.Result) {
 	t.Errorf("%s [%s] %s: %s %s %v", r.ID, r.Level, r.Outcome, r.Title, r.Reason, r.Failures)
 }
 
-// The kit asks a broker without an update endpoint for no update, and finds fault with a
-// catalog that promises updates.
+// The kit asks a broker without an update endpoint for no update, and finds fault with a catalog that promises updates.
 func TestABrokerWithoutUpdates(t *testing.T) {
 	for name, status := range map[string]int{
 		"NotFound": http.StatusNotFound, "MethodNotAllowed": http.StatusMethodNotAllowed,
@@ -168,8 +164,7 @@ func TestABrokerWithoutUpdates(t *testing.T) {
 // usual are the paths that each broker serves.
 var usual = regexp.MustCompile(`^/v2/service_instances/[a-z0-9-]+(/service_bindings/[a-z0-9-]+)?(/last_operation)?$`)
 
-// A router in front of a broker says nothing of the broker: what it answers in
-// its place fails no case, and removes nothing.
+// A router in front of a broker says nothing of the broker: what it answers in its place fails no case, and removes nothing.
 func TestABrokerBehindARouter(t *testing.T) {
 	statuses := []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusNotFound}
 	var requests, lost atomic.Int64
@@ -197,8 +192,7 @@ func TestABrokerBehindARouter(t *testing.T) {
 	broker.tellsWhatIsThere(t, result)
 }
 
-// A router's answer to a deletion is no removal: the kit lists the instances that are
-// still there, and no others.
+// A router's answer to a deletion is no removal: the kit lists the instances that are still there, and no others.
 func TestWhatARouterAnswersRemovesNothing(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter) bool{
 		"NotFound":   func(w http.ResponseWriter) bool { return page(w, http.StatusNotFound) },
@@ -227,8 +221,7 @@ func TestWhatARouterAnswersRemovesNothing(t *testing.T) {
 	}
 }
 
-// An answer that breaks off in its midst blocks the case, and fails none; what
-// was made is removed, or told.
+// An answer that breaks off in its midst blocks the case, and fails none; what was made is removed, or told.
 func TestABrokerThatDropsConnections(t *testing.T) {
 	var requests atomic.Int64
 	var broker strange
@@ -270,9 +263,8 @@ func TestABrokerThatProvisionsNothing(t *testing.T) {
 	result := broker.checked(t, conformance.Options{Service: "demo", Plan: "sync"})
 	found := outcomes(result)
 	for _, id := range []string{
-		"AUTH-01/provision", "AUTH-01/deprovision", "AUTH-01/bind", "AUTH-07", "HDR-09/unbind", "CAT-01", "DEPR-03",
-		"DEPR-11", "GETI-02", "LOP-09", "ORB-01", "ORB-02", "UNB-02/instance", "GETB-02/instance",
-		"INP-16/post-instance", "INP-18",
+		"AUTH-01/provision", "AUTH-01/deprovision", "AUTH-01/bind", "AUTH-07", "HDR-09/unbind", "CAT-01", "DEPR-03", "DEPR-11",
+		"GETI-02", "LOP-09", "ORB-01", "ORB-02", "UNB-02/instance", "GETB-02/instance", "INP-16/post-instance", "INP-18",
 	} {
 		if r := found[id]; r.Outcome != conformance.Passed {
 			saysWrong(t, r)
@@ -317,9 +309,7 @@ func TestABrokerThatTakesAnyPassword(t *testing.T) {
 				t.Fatalf("the hazards are %+v", result.Hazards)
 			}
 			var out strings.Builder
-			if err := report.Text(&out, result); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, report.Text(&out, result))
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 			if line := lines[len(lines)-4]; !strings.HasPrefix(line, "Hazard ["+want.level.String()+"]") {
 				t.Errorf("the closing lines do not tell: %q", lines[len(lines)-5:])
@@ -369,10 +359,6 @@ func TestAFaultIsToldByItsOwnRule(t *testing.T) {
 		"BIND-04/plan_id": conformance.Failed, "ORB-02/refused": conformance.NotApplicable, "BIND-38": conformance.NotApplicable,
 		"DEPR-03": conformance.Failed, "PROV-19": conformance.Passed,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("outcomes (-want +got):\n%s", diff)
-	}
-	if reason := outcomes(result)["AUTH-07"].Reason; !strings.Contains(reason, "what never was") {
-		t.Errorf("AUTH-07 does not say what it did not check: %q", reason)
-	}
+	expect.Same(t, "outcomes", want, got)
+	expect.Says(t, "AUTH-07", outcomes(result)["AUTH-07"].Reason, "what never was")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 	"github.com/longshore/longshore/kit/conformance/report"
 )
@@ -28,8 +29,7 @@ func sample() conformance.Report {
 				Section: "Platform to Service Broker Authentication", Sentence: "it is RECOMMENDED that …"}}},
 		Results: []conformance.Result{
 			{ID: "HDR-01", Section: "version header", Title: "version 2.9 is served", Level: conformance.Must, Since: 9,
-				Outcome: conformance.Passed, Duration: 4 * time.Millisecond,
-				Reason: "something that could not be looked at"},
+				Outcome: conformance.Passed, Duration: 4 * time.Millisecond, Reason: "something that could not be looked at"},
 			{ID: "PROV-08/space", Section: "provision", Title: "another request for a ready instance conflicts: space",
 				Level: conformance.Must,
 				Since: 9, Plan: "db/small",
@@ -40,17 +40,14 @@ func sample() conformance.Report {
 					Got: `200 {"dashboard_url":"https://d.example.com/?a=1&b=<2>"}`,
 				}}},
 			{ID: "PROV-10", Section: "provision", Title: "an identical request while provisioning is answered 202",
-				Level: conformance.Must,
-				Since: 12, Outcome: conformance.NotApplicable,
+				Level: conformance.Must, Since: 12, Outcome: conformance.NotApplicable,
 				Reason: "the broker does not offer a plan that is provisioned asynchronously"},
-			{ID: "LOP-01", Section: "last operation", Title: "a running operation is in progress",
-				Level: conformance.Must, Since: 9,
-				Outcome: conformance.NotApplicable,
-				Reason:  "the broker does not offer a plan that is provisioned asynchronously"},
-			{ID: "BIND-02", Section: "bind", Title: "an identical request gives the same credentials",
-				Level: conformance.Should, Since: 9,
-				Plan:    "db/small",
-				Outcome: conformance.Blocked, Reason: "a binding of a ready instance: PUT was answered 500"},
+			{ID: "LOP-01", Section: "last operation", Title: "a running operation is in progress", Level: conformance.Must,
+				Since: 9, Outcome: conformance.NotApplicable,
+				Reason: "the broker does not offer a plan that is provisioned asynchronously"},
+			{ID: "BIND-02", Section: "bind", Title: "an identical request gives the same credentials", Level: conformance.Should,
+				Since: 9, Plan: "db/small", Outcome: conformance.Blocked,
+				Reason: "a binding of a ready instance: PUT was answered 500"},
 		},
 	}
 }
@@ -58,9 +55,7 @@ func sample() conformance.Report {
 func written(t *testing.T, format string, r conformance.Report) string {
 	t.Helper()
 	var out strings.Builder
-	if err := report.Formats[format](&out, r); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, report.Formats[format](&out, r))
 	return out.String()
 }
 
@@ -73,17 +68,10 @@ func TestGolden(t *testing.T) {
 				path := filepath.Join("testdata", name+"."+format)
 				got := written(t, format, r)
 				if *update {
-					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, os.WriteFile(path, []byte(got), 0o644))
 				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
+				want := expect.Get(os.ReadFile(path))(t)
+				expect.Same(t, "the report", string(want), got)
 			})
 		}
 	}
@@ -106,9 +94,7 @@ func TestJUnitIsXML(t *testing.T) {
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	if err := xml.Unmarshal([]byte(written(t, "junit", sample())), &parsed); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, xml.Unmarshal([]byte(written(t, "junit", sample())), &parsed))
 	if parsed.Tests != 6 || parsed.Failures != 1 || parsed.Errors != 2 || parsed.Skipped != 2 {
 		t.Errorf("counts: %+v", parsed)
 	}
@@ -139,15 +125,11 @@ func TestJSONHoldsAll(t *testing.T) {
 			Failures                                []conformance.Failure
 		}
 	}
-	if err := json.Unmarshal([]byte(written(t, "json", sample())), &parsed); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(written(t, "json", sample())), &parsed))
 	if parsed.Version != "2.17" || parsed.Conforms || len(parsed.Left) != 1 {
 		t.Errorf("got %+v", parsed)
 	}
-	if diff := cmp.Diff(map[string]int{"passed": 1, "failed": 1, "blocked": 1, "not_applicable": 2}, parsed.Totals); diff != "" {
-		t.Errorf("totals -want +got:\n%s", diff)
-	}
+	expect.Same(t, "totals", map[string]int{"passed": 1, "failed": 1, "blocked": 1, "not_applicable": 2}, parsed.Totals)
 	for n, want := range sample().Results {
 		got := parsed.Cases[n]
 		if got.ID != want.ID || got.Outcome != want.Outcome.String() || got.Level != want.Level.String() ||
