@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/embedded"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -32,12 +33,9 @@ func called(t *testing.T, env map[string]string, args ...string) (status int, ou
 
 func serving(t *testing.T, around func(http.Handler) http.Handler) string {
 	t.Helper()
-	broker, err := embedded.Open(embedded.Settings{Data: t.TempDir(), Username: checkUser,
+	broker := expect.Get(embedded.Open(embedded.Settings{Data: t.TempDir(), Username: checkUser,
 		Password: checkPassword, Getenv: quickly},
-		testkit.Shipped(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+		testkit.Shipped(), slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(broker.Close)
 	server := httptest.NewServer(around(broker.Handler))
 	t.Cleanup(server.Close)
@@ -99,9 +97,7 @@ func TestCheckExitStatus(t *testing.T) {
 			if status != c.status || !strings.Contains(diagnostics, c.says) {
 				t.Errorf("exit status %d, want %d with %q:\n%s%s", status, c.status, c.says, out, diagnostics)
 			}
-			if strings.Contains(out+diagnostics, checkPassword) {
-				t.Errorf("the password was printed")
-			}
+			expect.Never(t, "what is printed", out+diagnostics, checkPassword)
 		})
 	}
 	if status, _, diagnostics := called(t, nil, "check", good); status != 2 || !strings.Contains(diagnostics, app.EnvPassword) {
@@ -117,9 +113,7 @@ func TestCheckWritesReports(t *testing.T) {
 		"text":  func([]byte) error { return nil },
 	} {
 		path := filepath.Join(t.TempDir(), "report")
-		if err := os.WriteFile(path, []byte(strings.Repeat("what was there before ", 1000)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(strings.Repeat("what was there before ", 1000)), 0o600))
 		status, out, diagnostics := called(t, environment, "check", url, "--only", "^HDR-01", "--output",
 			format, "--report", path)
 		content, err := os.ReadFile(path)

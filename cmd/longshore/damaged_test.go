@@ -1,16 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/app/embedded"
+	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 // One damaged record of the reaper's hides no other one, whether the broker runs or not: it
@@ -25,10 +34,7 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 		t.Fatal(rows, err)
 	}
 	b.stop()
-	s, err := bolt.Open(filepath.Join(b.dir, "longshore.db"), bolt.MustExist())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := expect.Get(bolt.Open(filepath.Join(b.dir, "longshore.db"), bolt.MustExist()))(t)
 	ended := time.Now().Add(time.Hour) // else the reaper ends it
 	records, key := ledger.New(s, func() string { return "w" }), lifecycle.Key{Platform: rows[0].Platform, Instance: "i"}
 	kept := lifecycle.Record{Key: key.Former("1"), State: lifecycle.Quarantined, Incarnation: "1", Provider: "demo", Due: ended,
@@ -38,22 +44,16 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 	enclosed.Kept = &lifecycle.Kept{Name: "enclosed", Since: time.Now(), Until: ended}
 	changes := []ledger.Change{ledger.Put(kept), ledger.Put(enclosed),
 		ledger.PutReport(ledger.Report{Started: time.Now(), Ended: ended, Swept: &ledger.Swept{Redriven: 7}}, "1")}
-	if err := records.Commit(t.Context(), changes...); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, records.Commit(t.Context(), changes...))
 	for sort, partition := range map[string]string{"FORMER#a#": "I#p#a", "FORMER#z#": "I#p#z",
 		"REPORT#a": ledger.ReaperPartition} {
 		r := store.Record{Key: store.Key{Partition: partition, Sort: sort}, Writer: "w", Schema: 1, Body: []byte("no JSON")}
 		if partition != ledger.ReaperPartition {
 			r.Due = ended
 		}
-		if err := s.Commit(t.Context(), store.Put(r)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, s.Commit(t.Context(), store.Put(r)))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Close())
 	for _, runs := range []bool{false, true} {
 		if runs {
 			b.start()
@@ -65,5 +65,167 @@ func TestListsGoAroundADamagedRecord(t *testing.T) {
 		} {
 			has(t, b.operate(2, strings.Fields(command)...), wants...)
 		}
+	}
+}
+
+// spoilRecord changes a byte of each value in the records' file that stands under a key which ends with the text.
+func (b *bench) spoilRecord(text string) {
+	b.Helper()
+	path := filepath.Join(b.dir, "longshore.db")
+	raw, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(raw, []byte(text)) {
+		b.Fatalf("%q is not in %s: %v", text, path, err)
+	}
+	for at := 0; ; {
+		next := bytes.Index(raw[at:], []byte(text))
+		if next < 0 {
+			break
+		}
+		at += next + len(text)
+		// Behind the head; else it is a key that names a page.
+		if times, version := raw[at+16], raw[at+17]; times < 4 && version != 0 {
+			raw[at] ^= 1
+		}
+	}
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// One damaged record of many costs no other: lists go around it and name it, whether a broker runs or not, and a rebuild
+// keeps all that is whole. Nothing else is left of the demo's instances to derive the rest from.
+func TestOneDamagedRecord(t *testing.T) {
+	b := newBench(t)
+	const many = 12
+	path := func(n int) string {
+		return fmt.Sprintf("/v2/service_instances/many-%02d/service_bindings/bound-%02d", n, n)
+	}
+	bind := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"note":%q}}`, b.service, b.plans["sync"], secretText)
+	given := map[int]string{}
+	for n := range many {
+		b.provision(fmt.Sprintf("many-%02d", n), "sync", 0, 201)
+		given[n] = b.send("PUT", path(n), bind, 201)
+	}
+	b.stop()
+	b.spoilRecord("#many-07INSTANCE")
+	b.spoilRecord("#many-03BINDING#bound-03")
+
+	lists := func() {
+		t.Helper()
+		said := b.operate(2, "instances")
+		has(t, said, "many-06 ", "many-08 ", "many-11 ", `record "INSTANCE" of "I#`, "#many-07")
+		expect.Never(t, "the list", said, "\nmany-07 ")
+		has(t, b.operate(2, "bindings", "-o", "json"), `"bound-02"`, `"bound-04"`, `"BINDING#bound-03"`)
+	}
+	lists()
+	b.start() // the rest is served
+	lists()
+	b.send("GET", "/v2/service_instances/many-06", "", 200)
+	b.stop()
+
+	said := b.operate(0, "rebuild", "--yes")
+	has(t, said, "0 instances and 0 bindings have a record again", "These were damaged.", "#many-07", ".lost-")
+	if left, err := filepath.Glob(filepath.Join(b.dir, "longshore.db.lost-*")); err != nil || len(left) != 1 {
+		t.Errorf("set aside: %v %v", left, err)
+	}
+	has(t, b.operate(0, "fsck"), "nothing is damaged")
+	b.start()
+	for n := range many {
+		switch instance := fmt.Sprintf("/v2/service_instances/many-%02d", n); n {
+		case 3:
+			b.send("PUT", path(n), bind, 201)
+			continue
+		case 7:
+			b.send("GET", instance, "", 404)
+			continue
+		default:
+			expect.Says(t, fmt.Sprintf("the parameters of instance %d", n), b.send("GET", instance, "", 200), secretText)
+		}
+		if again := b.send("PUT", path(n), bind, 200); again != given[n] {
+			t.Errorf("%s: the credentials are %s, and were %s", path(n), again, given[n])
+		}
+	}
+}
+
+// A broker starts although what runs on one record cannot go on.
+func TestADamagedOperation(t *testing.T) {
+	b := newBench(t)
+	b.provision("slow-1", "async", 3600, 202)
+	slow := b.provision("slow-2", "async", 3600, 202)
+	b.stop()
+	b.spoilRecord("#slow-1INSTANCE")
+	b.start()
+	has(t, b.operate(2, "operations", "--state", "running", "-o", "wide"), slow, "#slow-1")
+	b.send("GET", "/v2/service_instances/slow-1/last_operation", "", 500)
+	b.send("GET", "/v2/service_instances/slow-2/last_operation", "", 200)
+}
+
+// No command opens a folder whose key is lost with another key, and each says what to do.
+// With the right key nothing was lost; without it, rebuild keeps what needs no key.
+func TestALostKey(t *testing.T) {
+	for name, lose := range map[string]func(path string, key []byte) error{
+		"Missing":  func(path string, _ []byte) error { return os.Remove(path) },
+		"CutShort": func(path string, key []byte) error { return os.WriteFile(path, key[:7], 0o600) },
+		"Empty":    func(path string, _ []byte) error { return os.WriteFile(path, nil, 0o600) },
+		"OneBit": func(path string, key []byte) error {
+			return os.WriteFile(path, append([]byte{key[0] ^ 1}, key[1:]...), 0o600)
+		},
+		"OfAnother": func(path string, key []byte) error { return os.WriteFile(path, make([]byte, len(key)), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.provision("ready-1", "sync", 0, 201)
+			binding := "/v2/service_instances/ready-1/service_bindings/bound-1"
+			bind := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"parameters":{"note":%q}}`, b.service, b.plans["sync"], secretText)
+			credentials := b.send("PUT", binding, bind, 201)
+			slow := b.provision("slow-1", "async", 3600, 202)
+			b.stop()
+			path := filepath.Join(b.dir, "vault.key")
+			key := expect.Get(os.ReadFile(path))(t)
+			expect.OK(t, lose(path, key))
+
+			for _, args := range [][]string{
+				{"instances"}, {"bindings"}, {"operations"}, {"instances", "--watch"}, {"retry", slow},
+				{"settle", slow, "--failed", "No.", "--yes"}, {"reaper", "report"}, {"reaper", "resume"},
+			} {
+				has(t, b.operate(1, args...), "restore vault.key from a backup", "longshore rebuild --yes")
+			}
+			var refused *advice.Error
+			settings := embedded.Settings{Data: b.dir, Username: checkUser, Password: checkPassword}
+			if _, err := embedded.Open(settings, testkit.Demo(), slog.New(slog.DiscardHandler)); !errors.As(err, &refused) {
+				t.Fatalf("the broker starts: %v", err)
+			}
+			has(t, refused.Error(), "restore vault.key from a backup", "longshore rebuild --yes")
+
+			expect.OK(t, os.WriteFile(path, key, 0o600))
+			b.start()
+			if again := b.send("PUT", binding, bind, 200); again != credentials {
+				t.Errorf("with the right key, the credentials are %s, and were %s", again, credentials)
+			}
+			b.stop()
+
+			expect.OK(t, lose(path, key))
+			has(t, b.operate(0, "rebuild", "--yes"), "0 instances and 0 bindings have a record again",
+				"parameters of these:\n  ready-1\n  slow-1\n",
+				"rotate these, or unbind and bind again:\n  ready-1/bound-1\n", "has failed:\n  slow-1\n")
+			if made, err := os.ReadFile(path); err != nil || string(made) == string(key) || len(made) != len(key) {
+				t.Errorf("the key is not a new one: %v", err)
+			}
+			b.start()
+			b.send("GET", "/v2/service_instances/ready-1", "", 200)
+			for _, said := range []string{b.send("GET", binding, "", 422), b.send("PUT", binding, bind, 422)} {
+				has(t, said, "credentials of this service binding were lost")
+			}
+			if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation?operation="+slow, "",
+				200); !strings.Contains(poll, `"failed"`) {
+				t.Errorf("what could not go on: %s", poll)
+			}
+			b.send("PUT", binding+"-next", bind, 201)
+			hints := "?service_id=" + b.service + "&plan_id=" + b.plans["sync"]
+			for _, path := range []string{binding, binding + "-next", "/v2/service_instances/ready-1"} {
+				b.send("DELETE", path+hints, "", 200)
+			}
+			b.send("DELETE", "/v2/service_instances/slow-1"+hints+"&accepts_incomplete=true", "", 202)
+		})
 	}
 }

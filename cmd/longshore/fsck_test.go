@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestFsck(t *testing.T) {
@@ -27,25 +29,19 @@ func TestFsck(t *testing.T) {
 				at += next + len(text)
 				raw[at] ^= 1
 			}
-			if err := os.WriteFile(path, raw, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(path, raw, 0o600))
 		}
 	}
 	remove := func(name string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			t.Helper()
-			if err := os.Remove(filepath.Join(dir, name)); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Remove(filepath.Join(dir, name)))
 		}
 	}
 	write := func(name, text string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			t.Helper()
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
 	}
 	tests := map[string]struct {
@@ -54,9 +50,8 @@ func TestFsck(t *testing.T) {
 		says   []string // on either output
 	}{
 		"Sound": {func(*testing.T, string) {}, 0, []string{"nothing is damaged: ", " records"}},
-		"Record": {spoil("longshore.db", `"state":"`), 1, []string{
-			"damaged: longshore.db: ", "does not match its checksum", "restore the folder from a backup",
-		}},
+		"Record": {spoil("longshore.db", `"state":"`), 1,
+			[]string{"damaged: longshore.db: ", "does not match its checksum", "restore the folder from a backup"}},
 		"RecordsGone": {remove("longshore.db"), 1, []string{"damaged: longshore.db: ", "restore the folder"}},
 		"Key":         {spoil("vault.key", ""), 1, []string{"damaged: vault.key: ", "restore the folder"}},
 		"KeyGone":     {remove("vault.key"), 1, []string{"damaged: vault.key: "}},
@@ -87,11 +82,7 @@ func TestFsck(t *testing.T) {
 			if status != test.status {
 				t.Errorf("exit status %d, want %d: %s%s", status, test.status, out, diagnostics)
 			}
-			for _, want := range test.says {
-				if !strings.Contains(out+diagnostics, want) {
-					t.Errorf("%q is not said: %s%s", want, out, diagnostics)
-				}
-			}
+			expect.Says(t, "what is printed", out+diagnostics, test.says...)
 			if after, _ := os.ReadFile(filepath.Join(b.dir, "longshore.db")); !bytes.Equal(before, after) {
 				t.Error("the records were changed")
 			}

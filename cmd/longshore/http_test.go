@@ -13,19 +13,16 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// limit ends a test that hangs. It is shorter than the time after which the
-// server gives up a body by itself.
+// limit ends a test that hangs. It is shorter than the time after which the server gives up a body by itself.
 const limit = 30 * time.Second
 
 // httpOf serves a handler as the embedded broker is served.
 func httpOf(t *testing.T, handler http.Handler, most int, seen func(net.Conn, http.ConnState)) (address string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	server := newHTTPServer(t.Context(), handler, slog.New(slog.DiscardHandler))
 	server.ConnState = seen
 	ended := make(chan error, 1)
@@ -51,21 +48,13 @@ func TestBodiesAreNotReadBeforeTheLogin(t *testing.T) {
 		for who, credentials := range map[string]string{"Nobody": "", "Guesser": "Authorization: Basic Y2Y6d3Jvbmc=\r\n"} {
 			t.Run(name+who, func(t *testing.T) {
 				c, err := net.Dial("tcp", address)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, err)
 				defer func() { _ = c.Close() }()
 				_ = c.SetDeadline(time.Now().Add(limit))
-				_, err = fmt.Fprintf(c, "PUT /v2/service_instances/i HTTP/1.1\r\nHost: b\r\n"+
-					"X-Broker-API-Version: 2.17\r\n%s%s\r\n", head, credentials)
-				if err != nil {
-					t.Fatal(err)
-				}
+				expect.Get(fmt.Fprintf(c, "PUT /v2/service_instances/i HTTP/1.1\r\nHost: b\r\n"+
+					"X-Broker-API-Version: 2.17\r\n%s%s\r\n", head, credentials))(t)
 				in := bufio.NewReader(c)
-				answer, err := http.ReadResponse(in, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				answer := expect.Get(http.ReadResponse(in, nil))(t)
 				if answer.StatusCode != 401 || !answer.Close {
 					t.Errorf("it is answered %d, with the connection closed: %v", answer.StatusCode, answer.Close)
 				}
@@ -77,8 +66,7 @@ func TestBodiesAreNotReadBeforeTheLogin(t *testing.T) {
 	}
 }
 
-// No more connections than the bound are open at a time, and whoever waits gets
-// his turn.
+// No more connections than the bound are open at a time, and whoever waits gets his turn.
 func TestConnectionsAreBounded(t *testing.T) {
 	const most, clients = 3, 24
 	var mu sync.Mutex
@@ -120,9 +108,7 @@ func TestShortPasswordsAreWarnedOf(t *testing.T) {
 	dir := t.TempDir()
 	s := mustStart(t, dir, "cf", "elevenchars")
 	has(t, s.log.String(), "level=WARN", "fewer than 12 characters", "platform=default", "longshore platform rotate default")
-	if strings.Contains(s.log.String(), "elevenchars") {
-		t.Errorf("it is told:\n%s", s.log)
-	}
+	expect.Never(t, "the log", s.log.String(), "elevenchars")
 	s.stop()
 	say(t, dir, "password", "add", "korifi")
 	say(t, dir, ": ", "rotate", "default", "--now", "--overlap", "0s")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/longshore/longshore/internal/app"
 	counted "github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testserver"
 )
 
@@ -34,8 +35,7 @@ func find(t *testing.T, s *testserver.Output, pattern string) string {
 	return ""
 }
 
-// serveWith runs `longshore serve` until the test ends or stop is called, which gives the exit
-// status.
+// serveWith runs `longshore serve` until the test ends or stop is called, which gives the exit status.
 func serveWith(t *testing.T, args ...string) (out, log *testserver.Output, stop func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -55,16 +55,11 @@ func serveWith(t *testing.T, args ...string) (out, log *testserver.Output, stop 
 }
 
 // asked sends a request on a connection of its own.
-func asked(
-	t *testing.T, method, url, body string, authority []byte,
-) (status int, said string, _ http.Header, _ error) {
+func asked(t *testing.T, method, url, body string, authority []byte) (status int, said string, _ http.Header, _ error) {
 	t.Helper()
 	trusted := x509.NewCertPool()
 	trusted.AppendCertsFromPEM(authority)
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	if strings.Contains(url, "/v2/") {
 		r.SetBasicAuth(checkUser, checkPassword)
 		r.Header.Set("X-Broker-API-Version", "2.17")
@@ -82,9 +77,7 @@ func asked(
 func write(t *testing.T, path string, content []byte, mode os.FileMode, changed time.Time) {
 	t.Helper()
 	err := errors.Join(os.WriteFile(path, content, 0o600), os.Chmod(path, mode), os.Chtimes(path, changed, changed))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 }
 
 // A certificate is renewed while the broker serves: one that cannot be used leaves the old one, and
@@ -92,9 +85,7 @@ func write(t *testing.T, path string, content []byte, mode os.FileMode, changed 
 func TestServeForMonitoringAndOverTLS(t *testing.T) {
 	first, errFirst := testserver.NewCertificates()
 	second, errSecond := testserver.NewCertificates()
-	if err := errors.Join(errFirst, errSecond); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(errFirst, errSecond))
 	dir, at := t.TempDir(), time.Now().Add(-time.Hour)
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	write(t, cert, first.Server, 0o644, at)
@@ -125,9 +116,7 @@ func TestServeForMonitoringAndOverTLS(t *testing.T) {
 	must(201, "PUT", url+"/v2/service_instances/i", `{"service_id":"`+ids[1]+`","plan_id":"`+ids[2]+
 		`","organization_guid":"o","space_guid":"s"}`, first.Authority)
 	text, header := must(200, "GET", monitoring, "", nil)
-	if header.Get("Content-Type") != counted.ContentType {
-		t.Errorf("metrics are %q", header.Get("Content-Type"))
-	}
+	expect.Same(t, "metrics are", counted.ContentType, header.Get("Content-Type"))
 	counts(t, text, map[string]float64{
 		`longshore_accepted_total{"kind": "provision"}`:                                                 1,
 		`longshore_settled_total{"kind": "provision", "result": "succeeded"}`:                           1,
@@ -156,8 +145,7 @@ func TestServeForMonitoringAndOverTLS(t *testing.T) {
 	}
 }
 
-// counts requires that a reader of OpenMetrics, which is strict, finds these samples and some of the
-// process.
+// counts requires that a reader of OpenMetrics, which is strict, finds these samples and some of the process.
 func counts(t *testing.T, text string, want map[string]float64) {
 	t.Helper()
 	python := repository + "/.tools/clients-2/python/bin/python3"

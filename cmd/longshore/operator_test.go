@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
@@ -44,9 +45,7 @@ func newBench(t *testing.T) *bench {
 			Plans    []struct{ ID, Name string }
 		}
 	}
-	if err := json.Unmarshal([]byte(b.send("GET", "/v2/catalog", "", 200)), &catalog); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(b.send("GET", "/v2/catalog", "", 200)), &catalog))
 	for _, s := range catalog.Services {
 		if s.Name == "demo" {
 			b.service = s.ID
@@ -97,8 +96,7 @@ func (b *bench) provision(id, plan string, delay int, want int) (operation strin
 	var answer struct{ Operation string }
 	body := b.send("PUT", "/v2/service_instances/"+id+"?accepts_incomplete=true", fmt.Sprintf(
 		`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"delay_seconds":%d,"note":%q}}`,
-		b.service,
-		b.plans[plan], delay, secretText), want)
+		b.service, b.plans[plan], delay, secretText), want)
 	if err := json.Unmarshal([]byte(body), &answer); err != nil {
 		b.Fatal(err)
 	}
@@ -120,11 +118,7 @@ func (b *bench) operate(want int, args ...string) string {
 
 func has(t *testing.T, text string, wants ...string) {
 	t.Helper()
-	for _, want := range wants {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in:\n%s", want, text)
-		}
-	}
+	expect.Says(t, "what is printed", text, wants...)
 }
 
 // An operator sees the same whether the broker runs or not.
@@ -142,9 +136,7 @@ func TestOperatorsSee(t *testing.T) {
 		}
 		list := b.operate(0, "instances")
 		has(t, list, "INSTANCE", "slow-1    creating  demo      async", "ready-1   ready     demo      sync", "s ago\n")
-		if strings.Contains(list, "gone-1") {
-			t.Errorf("what is deleted is listed:\n%s", list)
-		}
+		expect.Never(t, "the list", list, "gone-1")
 		has(t, b.operate(0, "instances", "--state", "deleted"), "gone-1")
 		has(t, b.operate(0, "instances", "--plan", "sync"), "ready-1")
 		if only := b.operate(0, "instances", "--state", "running"); strings.Contains(only, "ready-1") ||
@@ -237,8 +229,7 @@ func TestRebuildOnAFolder(t *testing.T) {
 	b.send("GET", "/v2/service_instances/ready-1", "", 200)
 }
 
-// A rebuild that may have missed something says so, and not as one of the things
-// that it cannot derive.
+// A rebuild that may have missed something says so, and not as one of the things that it cannot derive.
 func TestRebuildWithoutRest(t *testing.T) {
 	var out strings.Builder
 	err := printRebuilt(&out, operator.Rebuilt{Restless: 10, Unknown: []string{"thing-1: no offering has its plan"}})
@@ -268,9 +259,7 @@ func TestRebuildOfLostRecords(t *testing.T) {
 			b := newBench(t)
 			b.provision("ready-1", "sync", 0, 201)
 			b.stop()
-			if err := lose(filepath.Join(b.dir, "longshore.db")); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, lose(filepath.Join(b.dir, "longshore.db")))
 			has(t, b.operate(1, "instances"), "restore the folder from a backup", "longshore rebuild")
 			has(t, b.operate(0, "rebuild", "--yes"), "0 instances and 0 bindings have a record again")
 			left, err := filepath.Glob(filepath.Join(b.dir, "longshore.db.lost-*"))
@@ -292,9 +281,7 @@ func TestOperatorsActOnAFolderAtRest(t *testing.T) {
 	has(t, b.operate(0, "retry", token), "goes on when the broker is started")
 	has(t, b.operate(0, "settle", token, "--failed", "No.", "--yes"), "create failed")
 	b.start()
-	if poll := b.send("GET", "/v2/service_instances/slow-1/last_operation", "", 200); !strings.Contains(poll, "No.") {
-		t.Errorf("the platform is told %s", poll)
-	}
+	expect.Says(t, "what the platform is told", b.send("GET", "/v2/service_instances/slow-1/last_operation", "", 200), "No.")
 }
 
 // Where no broker runs, no page can be shown, whatever the providers' settings are: none is set up to say so.
@@ -330,8 +317,7 @@ func TestReaperReport(t *testing.T) {
 	}
 	has(t, b.operate(0, "reaper", "resume"), "goes on")
 	has(t, b.operate(0, "reaper", "quarantine"), "Nothing is in quarantine.")
-	has(t, b.operate(1, "reaper", "release", "thing"), `nothing in quarantine is called "thing"`,
-		"longshore reaper quarantine")
+	has(t, b.operate(1, "reaper", "release", "thing"), `nothing in quarantine is called "thing"`, "longshore reaper quarantine")
 	has(t, b.operate(1, "reaper", "delete", "thing"), "say --yes")
 	has(t, b.operate(1, "reaper", "delete", "thing", "--yes"), `nothing in quarantine is called "thing"`)
 	has(t, b.operate(0, "retained"), "Nothing is retained.")

@@ -6,18 +6,15 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Every flag of serve, and every variable that its help names, is on the page of settings.
 func TestSettingsPageIsComplete(t *testing.T) {
-	page, err := os.ReadFile(repository + "/docs/settings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Get(os.ReadFile(repository + "/docs/settings.md"))(t)
 	serve, _, err := described().Find([]string{"serve"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	names := regexp.MustCompile(`LONGSHORE_[A-Z_]+`).FindAllString(serve.Long, -1)
 	serve.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "help" {
@@ -36,10 +33,7 @@ func TestSettingsPageIsComplete(t *testing.T) {
 
 // The service unit that a page shows starts the program by a command line that is judged.
 func TestTheServiceUnitIsJudged(t *testing.T) {
-	page, err := os.ReadFile(repository + "/docs/one-machine.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Get(os.ReadFile(repository + "/docs/one-machine.md"))(t)
 	unit := regexp.MustCompile("(?ms)^```ini\n.*?^```$").FindString(string(page))
 	if units := inText("page", unit); len(units) != 1 || !units[0].whole {
 		t.Errorf("the page's unit starts the program by %v", units)

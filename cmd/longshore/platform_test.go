@@ -16,48 +16,45 @@ import (
 	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/testkit"
 )
 
-// A started is an embedded broker that was started over a folder, and what it
-// logged at that.
+// A started is an embedded broker that was started over a folder, and what it logged at that.
 type started struct {
 	*testing.T
 	broker *embedded.Broker
 	log    *strings.Builder
 }
 
-// startIn starts a broker with what the environment says who logs in, both
-// empty for nothing, and stops it with the test.
+// startIn starts a broker with what the environment says who logs in, both empty for nothing, and stops it with the test.
 func startIn(t *testing.T, dir, username, password string) (*started, error) {
+	t.Helper()
+	return startAs(t, embedded.Settings{Data: dir, Username: username, Password: password})
+}
+
+func startAs(t *testing.T, as embedded.Settings) (*started, error) {
 	t.Helper()
 	s := &started{t, nil, &strings.Builder{}}
 	var err error
-	s.broker, err = embedded.Open(embedded.Settings{Data: dir, Username: username, Password: password}, testkit.Demo(),
-		slog.New(slog.NewTextHandler(s.log, nil)))
+	s.broker, err = embedded.Open(as, testkit.Demo(), slog.New(slog.NewTextHandler(s.log, nil)))
 	if err == nil {
 		t.Cleanup(s.stop)
 	}
 	return s, err
 }
 
-// startAt starts a broker that browsers reach at an origin, for a platform that logs in as cf.
-func startAt(t *testing.T, dir, origin string) (*started, error) {
+// startedOnce is a folder on which a broker of the platform cf was started.
+func startedOnce(t *testing.T) (dir string) {
 	t.Helper()
-	s := &started{t, nil, &strings.Builder{}}
-	var err error
-	s.broker, err = embedded.Open(embedded.Settings{Data: dir, Username: "cf", Password: first, Origin: origin}, testkit.Demo(),
-		slog.New(slog.NewTextHandler(s.log, nil)))
-	return s, err
+	dir = t.TempDir()
+	mustStart(t, dir, "cf", first).stop()
+	return dir
 }
 
 func mustStart(t *testing.T, dir, username, password string) *started {
 	t.Helper()
-	s, err := startIn(t, dir, username, password)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return expect.Get(startIn(t, dir, username, password))(t)
 }
 
 func (s *started) stop() {
@@ -80,8 +77,7 @@ func (s *started) lets(path, username, password string, want int) {
 	}
 }
 
-// say calls a platform command on a folder, and gives what the pattern finds in
-// what it says.
+// say calls a platform command on a folder, and gives what the pattern finds in what it says.
 func say(t *testing.T, dir, pattern string, args ...string) string {
 	t.Helper()
 	status, out, diagnostics := called(t, nil, append(append([]string{"platform"}, args...), "--data", dir)...)
@@ -99,14 +95,10 @@ func edit(t *testing.T, dir string, change func(file map[string]any)) {
 	t.Helper()
 	raw, err := os.ReadFile(credentialsOf(dir))
 	file := map[string]any{}
-	if err := errors.Join(err, json.Unmarshal(raw, &file)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, json.Unmarshal(raw, &file)))
 	change(file)
 	raw, err = json.Marshal(file)
-	if err := errors.Join(err, os.WriteFile(credentialsOf(dir), raw, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, os.WriteFile(credentialsOf(dir), raw, 0o600)))
 }
 
 const first, other = "the-first-password", "quite-another-password"
@@ -122,16 +114,13 @@ func refuses(t *testing.T, dir, username, password, setting string, wants ...str
 		t.Fatalf("the start ended with %v", err)
 	}
 	has(t, err.Error(), append(wants, "unset both")...)
-	if strings.Contains(err.Error()+s.log.String(), first) || strings.Contains(err.Error()+s.log.String(), other) {
-		t.Errorf("a password is told: %v\n%s", err, s.log)
-	}
+	expect.Never(t, "what is told", err.Error()+s.log.String(), first, other)
 	if after, _ := os.ReadFile(credentialsOf(dir)); string(after) != string(before) {
 		t.Errorf("the folder was changed:\n%s", after)
 	}
 }
 
-// AUTH-01: the environment gives a new folder its first credential; afterwards
-// it must agree with the folder.
+// AUTH-01: the environment gives a new folder its first credential; afterwards it must agree with the folder.
 func TestEnvironmentGivesTheFirstCredentialAlone(t *testing.T) {
 	dir := t.TempDir()
 	s := mustStart(t, dir, "cf", first)
@@ -147,12 +136,9 @@ func TestEnvironmentGivesTheFirstCredentialAlone(t *testing.T) {
 	refuses(t, dir, "korifi", first, app.EnvUsername, `logs in as "cf"`, "platform rotate default")
 }
 
-// AUTH-08: what rotate prints is true of the broker, also where the environment
-// still names the old password.
+// AUTH-08: what rotate prints is true of the broker, also where the environment still names the old password.
 func TestRotateOfTheDefaultPlatform(t *testing.T) {
-	dir := t.TempDir()
-	s := mustStart(t, dir, "cf", first)
-	s.stop()
+	dir := startedOnce(t)
 	said := say(t, dir, `(?s).*`, "rotate", "default", "--now", "--overlap", "2m")
 	next := regexp.MustCompile(`: (\S+)\n`).FindStringSubmatch(said)[1]
 	end, err := time.Parse(time.RFC3339, regexp.MustCompile(`valid until (\S+):`).FindStringSubmatch(said)[1])
@@ -162,7 +148,7 @@ func TestRotateOfTheDefaultPlatform(t *testing.T) {
 	has(t, say(t, dir, `(?s).*`, "list", "-o", "wide"), "cf", end.Format(time.RFC3339))
 
 	// In the overlap a start with the old one goes on, and says so.
-	s = mustStart(t, dir, "cf", first)
+	s := mustStart(t, dir, "cf", first)
 	s.lets("", "cf", first, 200)
 	s.lets("", "cf", next, 200)
 	has(t, s.log.String(), "level=WARN", app.EnvPassword, "old password", end.Format("2006-01-02T15:04:05"))
@@ -186,29 +172,24 @@ func TestRotateOfTheDefaultPlatform(t *testing.T) {
 
 // A rotation without an overlap ends every earlier password at once.
 func TestRotateWithoutAnOverlap(t *testing.T) {
-	dir := t.TempDir()
-	s := mustStart(t, dir, "cf", first)
-	s.stop()
+	dir := startedOnce(t)
 	second := say(t, dir, `: (\S+)\nThe old password is valid until`, "rotate", "default", "--now", "--overlap", "1h")
 	next := say(t, dir, `: (\S+)\nEvery earlier password is refused, in a minute at the latest`, "rotate", "default",
 		"--now", "--overlap", "0s")
 	refuses(t, dir, "cf", first, app.EnvPassword)
-	s = mustStart(t, dir, "", "")
+	s := mustStart(t, dir, "", "")
 	s.lets("", "cf", first, 401)
 	s.lets("", "cf", second, 401)
 	s.lets("", "cf", next, 200)
 }
 
-// An overlap that is over when the new password is shown is refused, before
-// anything is changed.
+// An overlap that is over when the new password is shown is refused, before anything is changed.
 func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
 	if minOverlap <= platforms.Spread {
 		t.Fatalf("an overlap of %v is taken, and after it some processes do not know of it for %v", minOverlap,
 			platforms.Spread-minOverlap)
 	}
-	dir := t.TempDir()
-	s := mustStart(t, dir, "cf", first)
-	s.stop()
+	dir := startedOnce(t)
 	for _, overlap := range []string{"1s", "65s", "1m59s", "-1h"} {
 		for _, now := range []bool{true, false} {
 			args := []string{"platform", "rotate", "default", "--data", dir, "--overlap", overlap}
@@ -226,9 +207,7 @@ func TestRotateRefusesAnOverlapShorterThanItsWait(t *testing.T) {
 
 // TestPlatformsAreAsTheCommandsSay proves that the broker does what add, remove and list say.
 func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
-	dir := t.TempDir()
-	s := mustStart(t, dir, "cf", first)
-	s.stop()
+	dir := startedOnce(t)
 	user := say(t, dir, `user +(\S+)`, "add", "korifi", "--path", "/korifi", "--offering", "demo/async")
 	again := func(what string, path, user, password string, want int) {
 		t.Helper()
@@ -237,9 +216,7 @@ func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 		s.lets("", "cf", first, 200)
 		s.stop()
 	}
-	if user != "korifi" {
-		t.Errorf("the user is %q", user)
-	}
+	expect.Same(t, "the user is", "korifi", user)
 	next := say(t, dir, `: (\S+)\n`, "rotate", "korifi", "--now")
 	again("rotated", "/korifi", "korifi", next, 200)
 	list := say(t, dir, `(?s).*`, "list")
@@ -263,24 +240,19 @@ func TestPlatformsAreAsTheCommandsSay(t *testing.T) {
 	// The default platform goes: who still sets its login is told.
 	say(t, dir, "Platform default is refused", "remove", "default")
 	refuses(t, dir, "cf", first, app.EnvUsername, "was removed", "longshore platform add default")
-	s = mustStart(t, dir, "", "")
+	s := mustStart(t, dir, "", "")
 	s.lets("", "cf", first, 401)
 	s.lets("", "korifi", password, 200)
 	s.stop()
 	user, password = say(t, dir, `user +(\S+)`, "add", "cf"), say(t, dir, `password +(\S+)`, "add", "default")
 	s = mustStart(t, dir, "default", password)
 	s.lets("", "default", password, 200)
-	if user != "cf" {
-		t.Errorf("the user name of a platform that was removed is not free again: %q", user)
-	}
+	expect.Same(t, "the user name of a platform that was removed is not free again", "cf", user)
 }
 
-// A platform of which the broker has lost all knowledge but its records gets
-// them back by its id, and nobody else does.
+// A platform of which the broker has lost all knowledge but its records gets them back by its id, and nobody else does.
 func TestPlatformAddWithItsID(t *testing.T) {
-	dir := t.TempDir()
-	s := mustStart(t, dir, "cf", first)
-	s.stop()
+	dir := startedOnce(t)
 	say(t, dir, "Platform korifi may", "add", "korifi")
 	id := say(t, dir, `korifi +(p-\S+)`, "list")
 	edit(t, dir, func(file map[string]any) { delete(file, "platforms") })
@@ -298,26 +270,22 @@ func TestPlatformAddWithItsID(t *testing.T) {
 	mustStart(t, dir, "", "").lets("", "korifi", password, 200)
 }
 
-// A platform that is named like the user of the environment is refused, and
-// nothing is blocked by it.
+// A platform that is named like the user of the environment is refused, and nothing is blocked by it.
 func TestPlatformAddOfTheEnvironmentsUser(t *testing.T) {
-	dir := t.TempDir()
-	s := mustStart(t, dir, "cf", first)
-	s.stop()
+	dir := startedOnce(t)
 	status, _, diagnostics := called(t, nil, "platform", "add", "cf", "--data", dir)
 	if status != 1 || !strings.Contains(diagnostics, `the user name "cf" is that of platform "default": choose another name`) {
 		t.Errorf("exit status %d: %s", status, diagnostics)
 	}
 	password := say(t, dir, `password +(\S+)`, "add", "cf-eu")
-	s = mustStart(t, dir, "cf", first)
+	s := mustStart(t, dir, "cf", first)
 	s.lets("", "cf", first, 200)
 	s.lets("", "cf-eu", password, 200)
 }
 
 // Logins that a later program wrote are not read, and not written over.
 func TestLoginsOfALaterVersion(t *testing.T) {
-	dir := t.TempDir()
-	mustStart(t, dir, "cf", first).stop()
+	dir := startedOnce(t)
 	edit(t, dir, func(file map[string]any) { file["format"] = 9 })
 	if _, err := startIn(t, dir, "cf", first); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("it starts: %v", err)
@@ -328,8 +296,7 @@ func TestLoginsOfALaterVersion(t *testing.T) {
 	}
 }
 
-// A password that was generated is shown, as nobody knows it; one that was set
-// is not.
+// A password that was generated is shown, as nobody knows it; one that was set is not.
 func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 	dir := t.TempDir()
 	show := func(username, password string) string {
@@ -342,9 +309,7 @@ func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 	for _, env := range [][2]string{{"cf", first}, {"", ""}} {
 		said := show(env[0], env[1])
 		has(t, said, "user      cf")
-		if strings.Contains(said, first) {
-			t.Errorf("it tells the password:\n%s", said)
-		}
+		expect.Never(t, "what is printed", said, first)
 	}
 	next := say(t, dir, `: (\S+)\n`, "rotate", "default", "--now")
 	has(t, show("", ""), "user      cf", "password  "+next, "cf:"+next)

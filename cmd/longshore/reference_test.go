@@ -16,9 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md")
@@ -32,17 +33,10 @@ const (
 func TestReferenceIsCurrent(t *testing.T) {
 	want := reference()
 	if *update {
-		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(referencePage, []byte(want), 0o644))
 	}
-	got, err := os.ReadFile(referencePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("docs/cli.md is not what `go test ./cmd/longshore -update` makes (-want +got):\n%s", diff)
-	}
+	got := expect.Get(os.ReadFile(referencePage))(t)
+	expect.Same(t, "docs/cli.md is not what `go test ./cmd/longshore -update` makes", want, string(got))
 }
 
 func reference() string {
@@ -112,8 +106,7 @@ In a shell, ` + "`source <(longshore completion bash)`" +
 	return b.String()
 }
 
-// A mention is a command line in a text: whole in a block of code, or named in
-// a sentence, where arguments may be missing.
+// A mention is a command line in a text: whole in a block of code, or named in a sentence, where arguments may be missing.
 type mention struct {
 	where, line string
 	whole       bool
@@ -156,10 +149,7 @@ func inText(name, text string) (found []mention) {
 func inCode(t *testing.T, path string) (found []mention) {
 	t.Helper()
 	files := token.NewFileSet()
-	f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := expect.Get(parser.ParseFile(files, path, nil, parser.SkipObjectResolution))(t)
 	ast.Inspect(f, func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 			text, _ := strconv.Unquote(literal.Value)
@@ -228,24 +218,15 @@ func TestDocumentedCommandLinesExist(t *testing.T) {
 	var all []mention
 	var pages []string
 	for _, folder := range []string{"", "/docs", "/docs/decisions"} {
-		found, err := filepath.Glob(repository + folder + "/*.md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := expect.Get(filepath.Glob(repository + folder + "/*.md"))(t)
 		pages = append(pages, found...)
 	}
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := expect.Get(os.ReadFile(page))(t)
 		all = append(all, inText(page, string(text))...)
 	}
 	for _, script := range []string{"Makefile", ".ci/run"} {
-		text, err := os.ReadFile(filepath.Join(repository, script))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := expect.Get(os.ReadFile(filepath.Join(repository, script)))(t)
 		all = append(all, inText(script, "```\n"+string(text)+"\n```")...)
 	}
 	for _, folder := range []string{"cmd", "internal", "infra", "functions"} {
@@ -255,9 +236,7 @@ func TestDocumentedCommandLinesExist(t *testing.T) {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 	whole, named := 0, 0
 	for _, m := range all {
@@ -289,9 +268,7 @@ func TestMentionsAreJudged(t *testing.T) {
 	}
 	want := []string{"frobnicate", "serve --fast", "platform rename", "retry   # a token is missing",
 		"check    --lst", "try URL URL"}
-	if diff := cmp.Diff(want, bad); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.Same(t, "what does not parse", want, bad)
 }
 
 // short is a duration without the parts of it that are zero.

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/app/embedded"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/records/vault"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // clientOf is the dashboard client that the default platform is to make for an offering.
@@ -40,10 +42,7 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 	dir := t.TempDir()
 	shown := func() catalog.DashboardClient {
 		t.Helper()
-		s, err := startAt(t, dir, "https://broker.example.com")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := expect.Get(startAs(t, embedded.Settings{Data: dir, Username: "cf", Password: first, Origin: "https://broker.example.com"}))(t)
 		defer s.stop()
 		s.lets("", "cf", first, 200)
 		return s.clientOf(first)
@@ -61,9 +60,7 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 	login := filepath.Join(t.TempDir(), "login.json")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(login, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(login, []byte(text), 0o600))
 	}
 	const whole = `{"issuer":"https://login.example.com","client_id":"x","client_secret":"canary-7f",` +
 		`"rules":[{"claim":"g","value":"v",`
@@ -101,9 +98,7 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 
 	// A client that was made by hand is none that the platform makes.
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("canary-8a\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(secret, []byte("canary-8a\n"), 0o600))
 	say(t, dir, "", "signon", "default", "--host", "a.example.com", "--client", "by-hand", "--secret-file", secret)
 	if c := shown(); c.ID != "" {
 		t.Errorf("beside a client that was made by hand it is to make %q", c.ID)
@@ -113,11 +108,7 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 	if c := shown(); c.ID == "" || c.ID == made.ID {
 		t.Errorf("switched off and on again, the client is %q", c.ID)
 	}
-	if err := os.Remove(filepath.Join(dir, "vault.key")); err != nil {
-		t.Fatal(err)
-	}
-	if err := vault.CreateKeyFile(filepath.Join(dir, "vault.key")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Remove(filepath.Join(dir, "vault.key")))
+	expect.OK(t, vault.CreateKeyFile(filepath.Join(dir, "vault.key")))
 	has(t, say(t, dir, `(?s).*`, "list"), "default")
 }

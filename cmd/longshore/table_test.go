@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/operator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // filled is a row with a value in each column, as long as real ones are.
@@ -39,9 +40,7 @@ func judge[T any](t *testing.T, name string, of table[T], rows []T) {
 	}
 	members, wide := printed(view{output: "json"}), printed(view{output: "wide"})
 	for _, c := range of.all() {
-		if !strings.Contains(members, fmt.Sprintf("%q: ", c.name)) {
-			t.Errorf("%s: JSON has no member %q", name, c.name)
-		}
+		expect.Says(t, name, members, fmt.Sprintf("%q: ", c.name))
 	}
 	first := fmt.Sprint(of.columns[0].of(rows[0]))
 	for _, line := range strings.Split(strings.TrimSpace(printed(view{output: "table", noHeaders: true})), "\n") {
@@ -69,8 +68,7 @@ func TestTablesFitAndUseTheWordsOfJSON(t *testing.T) {
 		strings.Repeat("u", 30), "/p", "everything, and more", time.Now(), time.Now()}})
 }
 
-// A limit keeps the newest however late they are read, and columns of numbers and times sort as
-// such.
+// A limit keeps the newest however late they are read, and columns of numbers and times sort as such.
 func TestOrders(t *testing.T) {
 	pages := 0
 	link := func(_ context.Context, _ string, in json.RawMessage) (json.RawMessage, error) {
@@ -104,8 +102,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// A filter leaves out what it does not choose, in each list, and a shell is told what could be
-// chosen while the broker runs.
+// A filter leaves out what it does not choose, in each list, and a shell is told what could be chosen while the broker runs.
 func TestFiltersAndCompletion(t *testing.T) {
 	b := newBench(t)
 	b.provision("ready-1", "sync", 0, 201)

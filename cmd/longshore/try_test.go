@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/cloudcontroller"
 )
 
@@ -28,8 +29,7 @@ func (u unhurried) WriteHeader(status int) {
 	u.ResponseWriter.WriteHeader(status)
 }
 
-// answering answers some requests otherwise than the broker, which never sees
-// them.
+// answering answers some requests otherwise than the broker, which never sees them.
 func answering(method, path string, status int, body string) func(http.Handler) http.Handler {
 	matches := regexp.MustCompile(path)
 	return func(broker http.Handler) http.Handler {
@@ -91,8 +91,7 @@ func TestTryExitStatus(t *testing.T) {
 			`the catalog has no plan "async" of a service "demo-other": it has demo/sync, demo/async,`},
 		"UnknownService": {good, []string{"--service", "nosuch"}, 2,
 			`the catalog has no service "nosuch": it has demo/sync, demo/async,`},
-		"NoServices": {serving(t, answering("GET", `/catalog$`, 200, `{"services":[]}`)), nil, 2,
-			"the catalog has no plans"},
+		"NoServices":    {serving(t, answering("GET", `/catalog$`, 200, `{"services":[]}`)), nil, 2, "the catalog has no plans"},
 		"OtherPath":     {good + "/x", nil, 2, "there is no broker at " + good + "/x, whose /v2/catalog is answered 404"},
 		"PathOfCatalog": {good + "/v2/catalog", nil, 2, "give the URL up to where /v2 begins"},
 		"Dead":          {"http://127.0.0.1:1", nil, 2, "does not answer"},
@@ -113,9 +112,7 @@ func TestTryExitStatus(t *testing.T) {
 			if status != c.status || !strings.Contains(out+diagnostics, c.says) {
 				t.Errorf("exit status %d, want %d with %q:\n%s%s", status, c.status, c.says, out, diagnostics)
 			}
-			if strings.Contains(out+diagnostics, checkPassword) || strings.Contains(out+diagnostics, "\x1b") {
-				t.Errorf("the password was printed, or a terminal's signs:\n%s%s", out, diagnostics)
-			}
+			expect.Never(t, "what is printed", out+diagnostics, checkPassword, "\x1b")
 		})
 	}
 	if status, _, diagnostics := called(t, nil, "try", good); status != 2 || !strings.Contains(diagnostics, app.EnvPassword) {
@@ -139,15 +136,9 @@ func TestTryWritesATranscript(t *testing.T) {
 	}
 	_, dashed, _ := called(t, environment, "try", url, "--service", "demo", "--plan", "sync", "--transcript", "-")
 	for name, text := range map[string]string{"file": string(content), "output": dashed} {
-		for _, want := range []string{"/v2/catalog", " plans of ", "PUT /v2/service_instances/", "201 after",
-			`{"credentials":"(left out)"}`, "DELETE /v2/"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: no %q in:\n%s", name, want, text)
-			}
-		}
-		if strings.Contains(text, "password\":") || strings.Contains(text, checkPassword) {
-			t.Errorf("%s: it tells a secret:\n%s", name, text)
-		}
+		expect.Says(t, name, text, "/v2/catalog", " plans of ", "PUT /v2/service_instances/", "201 after",
+			`{"credentials":"(left out)"}`, "DELETE /v2/")
+		expect.Never(t, name, text, "password\":", checkPassword)
 	}
 }
 
@@ -163,16 +154,10 @@ func TestTryKeeps(t *testing.T) {
 // fetched is the status of an instance.
 func fetched(t *testing.T, url, id string) int {
 	t.Helper()
-	r, err := http.NewRequest(http.MethodGet, url+"/v2/service_instances/"+id, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Get(http.NewRequest(http.MethodGet, url+"/v2/service_instances/"+id, nil))(t)
 	r.SetBasicAuth(checkUser, checkPassword)
 	r.Header.Set("X-Broker-API-Version", "2.17")
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := expect.Get(http.DefaultClient.Do(r))(t)
 	_ = response.Body.Close()
 	return response.StatusCode
 }
@@ -243,9 +228,7 @@ func TestTryShowsABarOnATerminal(t *testing.T) {
 		!strings.Contains(shown, clear+"[#################...] 7 of 7, ") || !strings.HasSuffix(shown, clear) {
 		t.Errorf("shown: %q", shown)
 	}
-	if strings.Contains(out.String(), "\x1b") {
-		t.Errorf("the output has a terminal's signs: %q", out)
-	}
+	expect.Never(t, "the output", out.String(), "\x1b")
 }
 
 // A catalog with several offerings: the first one, and of it what costs nothing.
