@@ -8,19 +8,15 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/offerings"
 )
 
 // shipped are the offerings of one provider; "" for all.
 func shipped(t *testing.T, of string) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.Open(offerings.Catalog)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := expect.Get(catalog.Open(offerings.Catalog))(t)
 	if of == "" {
 		return c
 	}
@@ -131,17 +127,12 @@ func TestShippedOfferings(t *testing.T) {
 	got := map[string]offering{}
 	for _, o := range shipped(t, "demo").Offerings() {
 		got[o.Name] = summary(o)
-		if o.Provider != "demo" {
-			t.Errorf("%s: want the provider demo, got %q", o.Name, o.Provider)
-		}
+		expect.Same(t, o.Name+": want the provider demo", "demo", o.Provider)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("shipped offerings: -want +got:\n%s", diff)
-	}
+	expect.Same(t, "shipped offerings", want, got)
 }
 
-// TestShippedOfferingsEverywhere asks for what the strictest platforms want,
-// beyond what catalogs may hold.
+// TestShippedOfferingsEverywhere asks for what the strictest platforms want, beyond what catalogs may hold.
 func TestShippedOfferingsEverywhere(t *testing.T) {
 	for _, o := range shipped(t, "").Offerings() {
 		for _, p := range o.Plans {
@@ -157,13 +148,8 @@ func TestShippedOfferingsEverywhere(t *testing.T) {
 				t.Errorf("%s/%s: early versions know no full stop in names (CAT-05)", o.Name, p.Name)
 			}
 		}
-		text, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "null") {
-			t.Errorf("%s: CAT-27: null in %s", o.Name, text)
-		}
+		text := expect.Get(json.Marshal(o))(t)
+		expect.Never(t, o.Name+": CAT-27", string(text), "null")
 		// Cloud Controller answers other drafts with "custom meta schemas are
 		// not supported", and the whole broker is not registered (CAT-21).
 		if n, m := strings.Count(string(text), `"$schema":`),
@@ -197,8 +183,7 @@ func TestShippedSchemas(t *testing.T) {
 			`{"delay_seconds":0.5,"fail":"unbind"}`, true},
 		"FailFlag": {"A boolean as well.", []string{"demo/async"}, `{"fail":true}`, true},
 		"FailUnknown": {"CAT-22: what it does not understand is refused before any work.",
-			[]string{"demo/async", "demo-syslog/default"},
-			`{"fail":"sometimes"}`, false},
+			[]string{"demo/async", "demo-syslog/default"}, `{"fail":"sometimes"}`, false},
 		"DelayNegative": {"Time runs forward.", []string{"demo/async", "demo-route/default"}, `{"delay_seconds":-1}`, false},
 		"DelayTooLong":  {"A day is the most.", []string{"demo/async"}, `{"delay_seconds":86401}`, false},
 		"Unknown": {"PROV-19: the strict plan refuses what it does not know.", []string{"demo/schema"},
@@ -220,8 +205,7 @@ func TestShippedSchemas(t *testing.T) {
 	}
 }
 
-// The schemas of a plan of databases take what users may ask for: neither more, which would fail
-// later, nor less.
+// The schemas of a plan of databases take what users may ask for: neither more, which would fail later, nor less.
 func TestPostgresSchemas(t *testing.T) {
 	c := shipped(t, "postgres")
 	o := c.Offerings()[0]
