@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/metrics"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // alarmsOf describes the alarms of a template, by their ids.
@@ -55,17 +56,11 @@ func TestAlarms(t *testing.T) {
 		"ReaperHalted": "Longshore Maximum of Halted >= 1 over 1, without data notBreaching Stack=Longshore",
 		"NoReaper":     "AWS/Lambda Minimum of Errors >= 1 over 2, without data breaching FunctionName=<ReaperFunction>",
 	}
-	if diff := cmp.Diff(want, watched(t, must(t, usual))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.Same(t, "alarms", want, watched(t, must(t, usual)))
 	// An alarm is billed: this one is there where it can ring.
 	want["Waiting"] = "Longshore Maximum of Trouble >= 1 over 2 of 6, without data notBreaching Stack=Longshore"
-	if diff := cmp.Diff(want, watched(t, must(t, hostedStack))); diff != "" {
-		t.Errorf("with a provider on servers, -want +got:\n%s", diff)
-	}
-	if metrics.Namespace != "Longshore" {
-		t.Errorf("the broker's own metrics are in %q", metrics.Namespace)
-	}
+	expect.Same(t, "with a provider on servers", want, watched(t, must(t, hostedStack)))
+	expect.Same(t, "the broker's own metrics are in", "Longshore", metrics.Namespace)
 }
 
 // periods is in how many periods something has to be seen.
@@ -90,10 +85,7 @@ func TestNoAlarmLatches(t *testing.T) {
 
 // Every alarm says where to read on, and there is something to read there.
 func TestEveryAlarmIsInTheRunbook(t *testing.T) {
-	raw, err := os.ReadFile("../" + runbook)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(os.ReadFile("../" + runbook))(t)
 	headings := map[string]bool{}
 	for line := range strings.Lines(string(raw)) {
 		if title, ok := strings.CutPrefix(line, "### "); ok {
@@ -108,18 +100,11 @@ func TestEveryAlarmIsInTheRunbook(t *testing.T) {
 	}
 }
 
-// toldOf lists what reaches the topic: alarms, and that an operator is warned of
-// nobody being told.
+// toldOf lists what reaches the topic: alarms, and that an operator is warned of nobody being told.
 func toldOf(t *testing.T, context map[string]any) (told []string, topic string, warnings []string) {
 	t.Helper()
-	stack, err := build(context)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := templateOf(stack)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stack := expect.Get(build(context))(t)
+	made := expect.Get(templateOf(stack))(t)
 	for id, p := range alarmsOf(t, made) {
 		if to := plain(p["AlarmActions"]); to != "" && to == plain(p["OKActions"]) {
 			told, topic = append(told, id), to
@@ -168,13 +153,9 @@ func TestAlarmsReachWhoIsChosen(t *testing.T) {
 	}
 }
 
-// A topic of the stack's own is written to by CloudWatch and by the rule, and
-// its subscriber is the address.
+// A topic of the stack's own is written to by CloudWatch and by the rule, and its subscriber is the address.
 func TestTheTopicOfAnAddress(t *testing.T) {
-	made, err := synthesized(map[string]any{ContextAlarmEmail: "ops@example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := expect.Get(synthesized(map[string]any{ContextAlarmEmail: "ops@example.com"}))(t)
 	if s := made.one(t, "AWS::SNS::Subscription", ""); s["Protocol"] != "email" || s["Endpoint"] != "ops@example.com" {
 		t.Errorf("who is written to: %s", plain(s))
 	}
@@ -184,27 +165,19 @@ func TestTheTopicOfAnAddress(t *testing.T) {
 			writers[plain(at(s, "Principal", "Service"))+" for "+plain(at(s, "Condition"))] = true
 		}
 	}
-	if d := cmp.Diff(map[string]bool{
+	expect.Same(t, "who may write", map[string]bool{
 		"cloudwatch.amazonaws.com for " + `{"StringEquals":{"aws:SourceAccount":{"Ref":"AWS::AccountId"}}}`: true,
 		"events.amazonaws.com for ": true,
-	}, writers); d != "" {
-		t.Errorf("who may write (-want +got):\n%s", d)
-	}
+	}, writers)
 }
 
-// Without the key nothing opens. Whoever plans its deletion has seven days or
-// more in which somebody else can say no.
+// Without the key nothing opens. Whoever plans its deletion has seven days or more in which somebody else can say no.
 func TestTheKeyIsWatched(t *testing.T) {
-	made, err := synthesized(map[string]any{ContextAlarmEmail: "ops@example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := expect.Get(synthesized(map[string]any{ContextAlarmEmail: "ops@example.com"}))(t)
 	pattern := made.one(t, "AWS::Events::Rule", "OperatorsKey")["EventPattern"]
 	got := []string{plain(at(pattern, "source")), plain(at(pattern, "detail", "eventName")),
 		plain(list(at(pattern, "detail", "resources", "ARN"))[0])}
-	if d := cmp.Diff([]string{"aws.kms", "DisableKey ScheduleKeyDeletion", theKey}, got); d != "" {
-		t.Errorf("what is told of (-want +got):\n%s", d)
-	}
+	expect.Same(t, "what is told of", []string{"aws.kms", "DisableKey ScheduleKeyDeletion", theKey}, got)
 }
 
 func TestADashboardIsMadeOnRequest(t *testing.T) {
@@ -213,12 +186,8 @@ func TestADashboardIsMadeOnRequest(t *testing.T) {
 	}
 	p := must(t, chosen).one(t, "AWS::CloudWatch::Dashboard", "")
 	body := plain(p["DashboardBody"])
-	for _, name := range []string{metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue, "Errors",
-		"Throttles", "Duration"} {
-		if !strings.Contains(body, name) {
-			t.Errorf("the dashboard does not show %s", name)
-		}
-	}
+	expect.Says(t, "the dashboard", body, metrics.Accepted, metrics.Settled, metrics.Answered, metrics.PastDue, "Errors",
+		"Throttles", "Duration")
 	if p["DashboardName"] != "Other" {
 		t.Errorf("the dashboard is called %s", plain(p["DashboardName"]))
 	}

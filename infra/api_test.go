@@ -2,14 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/front/gateway"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestTheGatewayGivesEverythingToTheFunction(t *testing.T) {
@@ -23,7 +23,7 @@ func TestTheGatewayGivesEverythingToTheFunction(t *testing.T) {
 	for _, id := range made.of("AWS::ApiGateway::Method") {
 		p := made.Resources[id].Properties
 		places = append(places, plain(p["ResourceId"]))
-		if d := cmp.Diff(map[string]string{
+		expect.Same(t, fmt.Sprintf("method %q", id), map[string]string{
 			// The function authenticates.
 			"Method": "ANY", "Authorization": "NONE", "APIKey": "", "Type": "AWS_PROXY", "By": "POST",
 			"To": "arn:<AWS::Partition>:apigateway:<AWS::Region>:lambda:path/2015-03-31/functions/<ApiFunction.Arn>/invocations",
@@ -31,14 +31,10 @@ func TestTheGatewayGivesEverythingToTheFunction(t *testing.T) {
 			"Method": plain(p["HttpMethod"]), "Authorization": plain(p["AuthorizationType"]),
 			"APIKey": plain(p["ApiKeyRequired"]), "Type": plain(at(p, "Integration", "Type")),
 			"By": plain(at(p, "Integration", "IntegrationHttpMethod")), "To": plain(at(p, "Integration", "Uri")),
-		}); d != "" {
-			t.Errorf("method %q (-want +got):\n%s", id, d)
-		}
+		})
 	}
 	slices.Sort(places)
-	if d := cmp.Diff([]string{"<APIREST.RootResourceId>", "<" + unhashed(resource) + ">"}, places); d != "" {
-		t.Errorf("where there are methods (-want +got):\n%s", d)
-	}
+	expect.Same(t, "where there are methods", []string{"<APIREST.RootResourceId>", "<" + unhashed(resource) + ">"}, places)
 }
 
 func TestTheAPIIsARegionalRESTAPI(t *testing.T) {
@@ -68,12 +64,10 @@ func TestTheStageIsThrottledAndSaysNothing(t *testing.T) {
 	}
 	for name, test := range tests {
 		stage := must(t, variants[name]).one(t, "AWS::ApiGateway::Stage", "")
-		if d := cmp.Diff(any([]any{map[string]any{
+		expect.Same(t, fmt.Sprintf("%s: %s", name, test.reason), any([]any{map[string]any{
 			"HttpMethod": "*", "ResourcePath": "/*", "ThrottlingRateLimit": test.rate, "ThrottlingBurstLimit": test.burst,
 			"DataTraceEnabled": false, "LoggingLevel": "OFF", "MetricsEnabled": false,
-		}}), stage["MethodSettings"]); d != "" {
-			t.Errorf("%s: %s (-want +got):\n%s", name, test.reason, d)
-		}
+		}}), stage["MethodSettings"])
 		// A trace shows how long what took, and nothing of what was said.
 		if stage["TracingEnabled"] != (name == "Chosen") || stage["AccessLogSetting"] != nil ||
 			stage["CacheClusterEnabled"] != nil {
@@ -92,14 +86,9 @@ func TestTheStageSaysWhatStandsBeforeThePaths(t *testing.T) {
 		"/restapis/{api}/prod/_x": "/restapis/<APIREST>/prod/_x",
 		"/{api}/{api}":            "/<APIREST>/<APIREST>",
 	} {
-		made, err := synthesized(map[string]any{ContextBasePath: path})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := expect.Get(synthesized(map[string]any{ContextBasePath: path}))(t)
 		stage := made.one(t, "AWS::ApiGateway::Stage", "")
-		if got := plain(at(stage, "Variables", gateway.BasePathVariable)); got != want {
-			t.Errorf("%s: the variable is %q, want %q", path, got, want)
-		}
+		expect.Same(t, path+": the variable is", want, plain(at(stage, "Variables", gateway.BasePathVariable)))
 	}
 }
 
@@ -111,9 +100,7 @@ func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 		p := made.Resources[id].Properties
 		kind := plain(p["ResponseType"])
 		kinds = append(kinds, kind)
-		if plain(p["RestApiId"]) != "<APIREST>" {
-			t.Errorf("%s is of API %s", kind, plain(p["RestApiId"]))
-		}
+		expect.Same(t, kind+" is of API", "<APIREST>", plain(p["RestApiId"]))
 		// An API's own status is what platforms have rules for.
 		if p["StatusCode"] != nil {
 			t.Errorf("%s has status %s", kind, plain(p["StatusCode"]))
@@ -126,9 +113,7 @@ func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 		if kind == "THROTTLED" {
 			want["gatewayresponse.header.Retry-After"] = "'5'"
 		}
-		if d := cmp.Diff(want, asMap(p["ResponseParameters"])); d != "" {
-			t.Errorf("headers of %s (-want +got):\n%s", kind, d)
-		}
+		expect.Same(t, "headers of "+kind, want, asMap(p["ResponseParameters"]))
 		templates := asMap(p["ResponseTemplates"])
 		text, _ := templates["application/json"].(string)
 		if len(templates) != 1 || text == "" {
@@ -150,9 +135,7 @@ func TestTheGatewayRefusesAsTheBrokerDoes(t *testing.T) {
 	}
 	slices.Sort(kinds)
 	// A refusal without an entry has the answer of its class.
-	if d := cmp.Diff([]string{"DEFAULT_4XX", "DEFAULT_5XX", "THROTTLED"}, kinds); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	expect.Same(t, "kinds of refusals", []string{"DEFAULT_4XX", "DEFAULT_5XX", "THROTTLED"}, kinds)
 }
 
 func TestWhoMayCall(t *testing.T) {
@@ -168,20 +151,14 @@ func TestWhoMayCall(t *testing.T) {
 		"Allow execute-api:Invoke on execute-api:/* by * ",
 		`Deny execute-api:Invoke on execute-api:/* by * {"NotIpAddress":{"aws:SourceIp":["192.0.2.0/24","2001:db8::/32"]}}`,
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	expect.Same(t, "who may call", want, got)
 }
 
-// A deployment keeps the policy of its time: another policy asks for another
-// deployment.
+// A deployment keeps the policy of its time: another policy asks for another deployment.
 func TestAnotherPolicyIsDeployed(t *testing.T) {
 	ids := map[string]bool{}
 	for _, cidrs := range []string{"192.0.2.0/24", "198.51.100.0/24"} {
-		made, err := synthesized(map[string]any{ContextAllowCIDRs: cidrs})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := expect.Get(synthesized(map[string]any{ContextAllowCIDRs: cidrs}))(t)
 		ids[made.id(t, "AWS::ApiGateway::Deployment", "")] = true
 	}
 	if len(ids) != 2 {
@@ -203,10 +180,7 @@ func TestAWebACLStandsBeforeTheStage(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			made, err := synthesized(map[string]any{ContextWebACL: test.acl, ContextPlatformRate: "7"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			made := expect.Get(synthesized(map[string]any{ContextWebACL: test.acl, ContextPlatformRate: "7"}))(t)
 			var got string
 			for _, id := range made.of("AWS::WAFv2::WebACLAssociation") {
 				p := made.Resources[id].Properties
@@ -222,8 +196,7 @@ func TestAWebACLStandsBeforeTheStage(t *testing.T) {
 	}
 }
 
-// The ACL that is built counts each login by itself, and answers as the broker
-// does.
+// The ACL that is built counts each login by itself, and answers as the broker does.
 func TestTheRateOfEachLogin(t *testing.T) {
 	acl := must(t, chosen).one(t, "AWS::WAFv2::WebACL", "")
 	rules := list(acl["Rules"])
@@ -232,12 +205,9 @@ func TestTheRateOfEachLogin(t *testing.T) {
 		len(rules), at(rate, "Limit"), at(rate, "EvaluationWindowSec"), at(rate, "AggregateKeyType"),
 		at(list(at(rate, "CustomKeys"))[0], "Header", "Name"), at(rules[0], "Action", "Block", "CustomResponse", "ResponseCode"),
 	}
-	if d := cmp.Diff([]any{1, 4.0 * 60, 60.0, "CUSTOM_KEYS", "authorization", 429.0}, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	expect.Same(t, "the rule of the firewall", []any{1, 4.0 * 60, 60.0, "CUSTOM_KEYS", "authorization", 429.0}, got)
 	body := plain(at(acl, "CustomResponseBodies",
-		plain(at(rules[0], "Action", "Block", "CustomResponse", "CustomResponseBodyKey")),
-		"Content"))
+		plain(at(rules[0], "Action", "Block", "CustomResponse", "CustomResponseBodyKey")), "Content"))
 	var said map[string]string
 	if err := json.Unmarshal([]byte(body), &said); err != nil || said["description"] == "" {
 		t.Errorf("it answers %q: %v", body, err)
@@ -270,10 +240,7 @@ func TestADomainOfOnesOwn(t *testing.T) {
 			if test.zone != "" {
 				context[ContextHostedZone] = test.zone
 			}
-			made, err := synthesized(context)
-			if err != nil {
-				t.Fatal(err)
-			}
+			made := expect.Get(synthesized(context))(t)
 			domain, mapping := made.one(t, "AWS::ApiGateway::DomainName", ""), made.one(t, "AWS::ApiGateway::BasePathMapping", "")
 			got := map[string]string{
 				"url": plain(made.Outputs[outputs.URL].Value), "target": plain(made.Outputs[outputs.DomainTarget].Value),
@@ -284,8 +251,7 @@ func TestADomainOfOnesOwn(t *testing.T) {
 			for _, id := range made.of("AWS::Route53::RecordSet") {
 				p := made.Resources[id].Properties
 				got["record"] += plain(p["HostedZoneId"]) + " " + plain(p["Name"]) + " " + plain(p["Type"]) + " " +
-					plain(at(p, "AliasTarget",
-						"DNSName"))
+					plain(at(p, "AliasTarget", "DNSName"))
 			}
 			want := map[string]string{
 				"url": test.url, "target": "<APIDomainName.RegionalDomainName>", "name": name, "certificate": certificate,
@@ -295,15 +261,12 @@ func TestADomainOfOnesOwn(t *testing.T) {
 			if test.zone != "" {
 				want["record"] = "Z1 " + name + " A <APIDomainName.RegionalDomainName>"
 			}
-			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("%s (-want +got):\n%s", test.reason, d)
-			}
+			expect.Same(t, test.reason, want, got)
 		})
 	}
 }
 
-// A deployment is a picture of the API as it is at that moment: what is made
-// after it is not served.
+// A deployment is a picture of the API as it is at that moment: what is made after it is not served.
 func TestTheDeploymentComesLast(t *testing.T) {
 	made := must(t, usual)
 	deployment := made.Resources[made.id(t, "AWS::ApiGateway::Deployment", "")]

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,19 +10,14 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/catalog"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// The catalog lies beside each function that reads it, and has the offerings that were asked
-// for.
+// The catalog lies beside each function that reads it, and has the offerings that were asked for.
 func TestWriteCatalog(t *testing.T) {
 	mine := t.TempDir()
-	repository, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := offeringfiles.New(mine, "mine"); err != nil {
-		t.Fatal(err)
-	}
+	repository := expect.Get(filepath.Abs(repository))(t)
+	expect.Get(offeringfiles.New(mine, "mine"))(t)
 	tests := map[string]struct {
 		reason    string
 		demo, own string
@@ -44,9 +40,7 @@ func TestWriteCatalog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := Settings{Code: t.TempDir(), Offerings: tc.own, Providers: providersWith(tc.demo)}
 			for _, function := range functionNames {
-				if err := os.Mkdir(filepath.Join(s.Code, function), 0o755); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.Mkdir(filepath.Join(s.Code, function), 0o755))
 			}
 			lacking, err := WriteCatalog(s)
 			if (lacking == "") != (tc.lacking == "") || !strings.Contains(lacking, tc.lacking) {
@@ -58,26 +52,16 @@ func TestWriteCatalog(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatalf("%s: %v", tc.reason, err)
-			}
+			expect.OK(t, err, tc.reason)
 			for _, function := range readers {
-				compiled, err := os.ReadFile(filepath.Join(s.Code, function, app.CatalogFile))
-				if err != nil {
-					t.Fatal(err)
-				}
-				c, err := catalog.Open(compiled)
-				if err != nil {
-					t.Fatal(err)
-				}
+				compiled := expect.Get(os.ReadFile(filepath.Join(s.Code, function, app.CatalogFile)))(t)
+				c := expect.Get(catalog.Open(compiled))(t)
 				all := c.Offerings()
 				if len(all) < len(tc.want) || tc.demo != Offered && len(all) > 0 {
 					t.Fatalf("%s: %s has %d offerings", tc.reason, function, len(all))
 				}
 				for i, want := range tc.want {
-					if all[i].Name != want {
-						t.Errorf("%s: %s has %s, want %s", tc.reason, function, all[i].Name, want)
-					}
+					expect.Same(t, fmt.Sprintf("%s: %s has", tc.reason, function), want, all[i].Name)
 				}
 			}
 		})
@@ -87,13 +71,8 @@ func TestWriteCatalog(t *testing.T) {
 // A stack without the demo does not wire it; one that has withdrawn it still does.
 func TestTheDemoOnRequest(t *testing.T) {
 	for state, want := range map[string]bool{Offered: true, Withdrawn: true, Off: false} {
-		made, err := synthesized(map[string]any{"demo": state})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := expect.Get(synthesized(map[string]any{"demo": state}))(t)
 		wired, _ := at(functions(t, made)[FunctionProvisioner], "Environment", "Variables", app.EnvProviders).(string)
-		if has := strings.Contains(wired, app.ProviderDemo); has != want {
-			t.Errorf("demo=%s: it has the demo: %t", state, has)
-		}
+		expect.Same(t, fmt.Sprintf("demo=%s: it has the demo", state), want, strings.Contains(wired, app.ProviderDemo))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var update = flag.Bool("update", false, "write the tables of docs/costs.md")
@@ -28,8 +29,7 @@ const (
 	hoursAMonth = 730
 	// sweepTime is that of a sweep that finds nothing: eight queries.
 	sweepTime = 0.05 // s
-	// requestTime is that of a request that waits for nobody, and stepTime that of
-	// a step beside the demo's delay.
+	// requestTime is that of a request that waits for nobody, and stepTime that of a step beside the demo's delay.
 	requestTime, stepTime = 0.05, 0.5 // s
 	// lineBytes is what one call of a function comes to in its log, AWS's own
 	// lines included, and sweepBytes that of a sweep with nothing to say.
@@ -49,14 +49,9 @@ type usage struct {
 
 func counted(t *testing.T) (sweep, inventory, life usage) {
 	t.Helper()
-	raw, err := os.ReadFile("../internal/app/deployed/testdata/usage.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(os.ReadFile("../internal/app/deployed/testdata/usage.json"))(t)
 	var all map[string]usage
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(raw, &all))
 	return all["sweep"], all["inventory"], all["life"]
 }
 
@@ -72,14 +67,9 @@ type serviceUsage struct {
 // services are the lives of AWS services, by how long they take.
 func services(t *testing.T) (minute, tenMinutes serviceUsage) {
 	t.Helper()
-	raw, err := os.ReadFile("../internal/provider/cloudformation/testdata/usage.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(os.ReadFile("../internal/provider/cloudformation/testdata/usage.json"))(t)
 	var all map[string]serviceUsage
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(raw, &all))
 	return all["minute"], all["ten_minutes"]
 }
 
@@ -194,12 +184,10 @@ func lifetime(t *testing.T, made template) []line {
 	provisioner := memory(t, made, FunctionProvisioner) * (steps*stepTime + float64(u.Delays)*delay)
 	return []line{
 		{"gateway", fmt.Sprintf("%g requests", requests), priceRequest.of(requests)},
-		{"API", fmt.Sprintf("%g calls of %g s, %d of which wait %g s for the provisioner (times assumed); %.2f GB-s",
-			requests, requestTime,
-			u.Waits, stepTime, api), priceCall.of(requests) + priceGBSecond.of(api)},
-		{"provisioner", fmt.Sprintf("%g calls of %g s (assumed), %d of which wait out the demo's delay of %g s; %.2f GB-s",
-			steps, stepTime,
-			u.Delays, delay, provisioner), priceCall.of(steps) + priceGBSecond.of(provisioner)},
+		{"API", fmt.Sprintf("%g calls of %g s, %d of which wait %g s for the provisioner (times assumed); %.2f GB-s", requests,
+			requestTime, u.Waits, stepTime, api), priceCall.of(requests) + priceGBSecond.of(api)},
+		{"provisioner", fmt.Sprintf("%g calls of %g s (assumed), %d of which wait out the demo's delay of %g s; %.2f GB-s", steps,
+			stepTime, u.Delays, delay, provisioner), priceCall.of(steps) + priceGBSecond.of(provisioner)},
 		{"Step Functions", fmt.Sprintf("%d transitions", u.Transitions), priceTransition.of(float64(u.Transitions))},
 		{"DynamoDB, reads", fmt.Sprintf("%g units", u.ReadUnits), priceRead.of(u.ReadUnits)},
 		{"DynamoDB, writes", fmt.Sprintf("%g units, those of the index among them", u.WriteUnits), priceWrite.of(u.WriteUnits)},
@@ -241,10 +229,7 @@ func options(t *testing.T, usual float64) string {
 	for _, name := range []string{ContextDashboard + "=true", ContextTracing + "=true", ContextWebACL + "=" + WebACLBuilt,
 		app.ProviderCloudFormation + "=" + Offered} {
 		key, value, _ := strings.Cut(name, "=")
-		made, err := synthesized(map[string]any{key: value})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := expect.Get(synthesized(map[string]any{key: value}))(t)
 		fmt.Fprintf(&b, "| `-c %s` | %.2f |\n", name, together(idle(t, made))-usual)
 	}
 	b.WriteString("\nThe last is an alarm, which any provider but the demo brings along.\n")
@@ -269,10 +254,7 @@ func TestCost(t *testing.T) {
 	if sum := together(life); sum > mostLife {
 		t.Errorf("an instance's life costs $%.6f, more than $%.6f", sum, mostLife)
 	}
-	was, err := os.ReadFile(guide)
-	if err != nil {
-		t.Fatal(err)
-	}
+	was := expect.Get(os.ReadFile(guide))(t)
 	now := was
 	for name, text := range map[string]string{
 		"prices": fmt.Sprintf("List prices of us-east-1 and arm64 as of %s, in US dollars, without taxes and without what is "+
@@ -295,7 +277,5 @@ func TestCost(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s is of another time: run this test with -update", guide)
 	}
-	if err := os.WriteFile(guide, now, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(guide, now, 0o644))
 }

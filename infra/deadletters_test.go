@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// The queue keeps dead letters for two weeks, and takes them from those alone who may send
-// them.
+// The queue keeps dead letters for two weeks, and takes them from those alone who may send them.
 func TestDeadLetters(t *testing.T) {
 	made := must(t, usual)
 	queue := made.one(t, "AWS::SQS::Queue", "")
@@ -37,9 +38,7 @@ func TestDeadLetters(t *testing.T) {
 		plain(at(rule, "EventPattern", "detail", "status")),
 		plain(list(at(rule, "EventPattern", "detail", "stateMachineArn"))[0]),
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("what is told of (-want +got):\n%s", d)
-	}
+	expect.Same(t, "what is told of", want, got)
 }
 
 func setOf(all []string) map[string]bool {

@@ -3,6 +3,7 @@ package main
 import (
 	"debug/elf"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -10,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // functions are the properties of each function, by its name.
@@ -49,12 +49,10 @@ func TestFunctionsAreMadeInOneWay(t *testing.T) {
 					"Runtime": p["Runtime"], "LoggingConfig": plain(at(p, "LoggingConfig", "LogFormat")) + " to " +
 						plain(at(p, "LoggingConfig", "LogGroup")),
 				}
-				if d := cmp.Diff(map[string]any{
+				expect.Same(t, fmt.Sprintf("%s: function %q", test.reason, function), map[string]any{
 					"Architectures": test.architecture, "Handler": "bootstrap", "Role": "<" + id + "Role.Arn>",
 					"Runtime": "provided.al2023", "LoggingConfig": "JSON to <" + id + "Log>",
-				}, got); d != "" {
-					t.Errorf("%s: function %q (-want +got):\n%s", test.reason, function, d)
-				}
+				}, got)
 				// Nothing else is there that a function could keep or be reached by.
 				for _, name := range []string{"VpcConfig", "Layers", "FileSystemConfigs", "FunctionName"} {
 					if p[name] != nil {
@@ -123,9 +121,7 @@ func TestConcurrencyIsReservedOnlyWhereItIsChosen(t *testing.T) {
 		for function, p := range functions(t, must(t, variant)) {
 			got[function] = p["ReservedConcurrentExecutions"]
 		}
-		if d := cmp.Diff(want[name], got); d != "" {
-			t.Errorf("%s (-want +got):\n%s", name, d)
-		}
+		expect.Same(t, name, want[name], got)
 	}
 }
 
@@ -165,8 +161,7 @@ func TestEnvironment(t *testing.T) {
 		}},
 		"ChosenReaper": {"it may be told to report only", chosen, FunctionReaper, map[string]string{
 			envAccount: account, app.EnvStack: "Other", app.EnvBroker: identity, app.EnvTable: table,
-			app.EnvStateMachine: machine, app.EnvProviders: "demo",
-			app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
+			app.EnvStateMachine: machine, app.EnvProviders: "demo", app.EnvDemoDelay: "250ms", app.EnvReaperDryRun: "true",
 		}},
 	}
 	for name, test := range tests {
@@ -176,9 +171,7 @@ func TestEnvironment(t *testing.T) {
 				"Variables")) {
 				got[variable] = plain(value)
 			}
-			if d := cmp.Diff(test.want, got); d != "" {
-				t.Errorf("%s (-want +got):\n%s", test.reason, d)
-			}
+			expect.Same(t, test.reason, test.want, got)
 		})
 	}
 }
@@ -227,9 +220,7 @@ func TestCheckCode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			code := t.TempDir()
 			for function, machine := range test.programs {
-				if err := writeProgram(filepath.Join(code, function), machine); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, writeProgram(filepath.Join(code, function), machine))
 			}
 			err := CheckCode(code, test.architecture)
 			if test.want == nil {
@@ -241,11 +232,7 @@ func TestCheckCode(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s: there is no error", test.reason)
 			}
-			for _, want := range test.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%s: %q is not in the error:\n%v", test.reason, want, err)
-				}
-			}
+			expect.Says(t, test.reason, err.Error(), test.want...)
 			for _, function := range functionNames {
 				if named := `"` + function + `"`; !slices.Contains(test.want, named) && strings.Contains(err.Error(), named) {
 					t.Errorf("%s: %s is blamed:\n%v", test.reason, named, err)

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/vault/kms"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A grant is one action on one resource.
@@ -81,8 +80,7 @@ const (
 	theStateMachine = "<WorkflowStateMachine>"
 	theProvisioner  = "<ProvisionerFunction.Arn>"
 
-	// The vault has encryption contexts of its own, and the password is read by way of Secrets
-	// Manager.
+	// The vault has encryption contexts of its own, and the password is read by way of Secrets Manager.
 	asVault = "kms:EncryptionContextKeys ForAllValues:StringEquals platform instance binding" +
 		" and kms:EncryptionContextKeys Null false"
 	throughSecret = "kms:EncryptionContext:SecretARN StringEquals " + theSecret +
@@ -164,15 +162,12 @@ func TestRolesMayDoOnlyThis(t *testing.T) {
 				got = append(got, g.String())
 			}
 			slices.Sort(got)
-			if d := cmp.Diff(slices.Sorted(slices.Values(test.want)), got); d != "" {
-				t.Errorf("%s (-want +got):\n%s", test.reason, d)
-			}
+			expect.Same(t, test.reason, slices.Sorted(slices.Values(test.want)), got)
 		})
 	}
 }
 
-// The table above says what roles may do. This says what they may never do,
-// whatever is added to it.
+// The table above says what roles may do. This says what they may never do, whatever is added to it.
 func TestRolesMayNeverDoThis(t *testing.T) {
 	tests := map[string]struct {
 		reason string
@@ -216,8 +211,7 @@ func TestRolesMayNeverDoThis(t *testing.T) {
 		"APIRemovesNothing": {
 			"it removes no record, and lists those of one instance alone", []string{"ApiFunctionRole"},
 			func(g grant) bool {
-				return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Scan",
-					"dynamodb:BatchWriteItem",
+				return slices.Contains([]string{"dynamodb:DeleteItem", "dynamodb:Scan", "dynamodb:BatchWriteItem",
 					"dynamodb:UpdateItem"}, g.action)
 			},
 		},
@@ -277,8 +271,7 @@ func TestTheVaultsNamesAreThese(t *testing.T) {
 func TestRolesHaveNothingBeside(t *testing.T) {
 	made := must(t, usual)
 	for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::RolePolicy", "AWS::IAM::ManagedPolicy", "AWS::IAM::User",
-		"AWS::IAM::Group",
-		"AWS::ApiGateway::Account"} {
+		"AWS::IAM::Group", "AWS::ApiGateway::Account"} {
 		if ids := made.of(kind); len(ids) > 0 {
 			t.Errorf("there are resources of type %q: %q", kind, ids)
 		}
@@ -289,9 +282,7 @@ func TestRolesHaveNothingBeside(t *testing.T) {
 			members = append(members, name)
 		}
 		slices.Sort(members)
-		if d := cmp.Diff([]string{"AssumeRolePolicyDocument", "Description", "Policies"}, members); d != "" {
-			t.Errorf("role %q is said by (-want +got):\n%s", id, d)
-		}
+		expect.Same(t, "role "+id+" is said by", []string{"AssumeRolePolicyDocument", "Description", "Policies"}, members)
 	}
 }
 
@@ -306,29 +297,23 @@ func TestWhoMayAct(t *testing.T) {
 		}
 	}
 	lambda := `sts:AssumeRole {"Service":"lambda.amazonaws.com"}`
-	if d := cmp.Diff(map[string]string{
+	expect.Same(t, "who takes which role", map[string]string{
 		"ApiFunctionRole": lambda, "ProvisionerFunctionRole": lambda, "ReaperFunctionRole": lambda,
 		// Otherwise a state machine of another account could be given it.
 		"WorkflowRole": `sts:AssumeRole {"Service":"states.amazonaws.com"} <AWS::AccountId>`,
-	}, trust); d != "" {
-		t.Errorf("who takes which role (-want +got):\n%s", d)
-	}
+	}, trust)
 
 	var calls []string
 	for _, id := range made.of("AWS::Lambda::Permission") {
 		p := made.Resources[id].Properties
 		calls = append(calls, fmt.Sprintf("%s by %s of %s", plain(p["FunctionName"]), plain(p["Principal"]),
 			plain(p["SourceArn"])))
-		if p["Action"] != "lambda:InvokeFunction" {
-			t.Errorf("permission %q is for %v", id, p["Action"])
-		}
+		expect.Same(t, fmt.Sprintf("permission %q is for", id), "lambda:InvokeFunction", p["Action"])
 	}
 	slices.Sort(calls)
 	gateway := "<ApiFunction.Arn> by apigateway.amazonaws.com of " +
 		"arn:<AWS::Partition>:execute-api:<AWS::Region>:<AWS::AccountId>:<APIREST>/<APIRESTDeploymentStageprod>/*/"
 	// The provisioner is called by who has the right in its own role.
-	if d := cmp.Diff([]string{gateway, gateway + "*", "<ReaperFunction.Arn> by events.amazonaws.com of <ScheduleRule.Arn>"},
-		calls); d != "" {
-		t.Errorf("who calls which function (-want +got):\n%s", d)
-	}
+	expect.Same(t, "who calls which function",
+		[]string{gateway, gateway + "*", "<ReaperFunction.Arn> by events.amazonaws.com of <ScheduleRule.Arn>"}, calls)
 }

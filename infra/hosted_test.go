@@ -7,12 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app/providers"
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/hosted/secrets"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 const (
@@ -21,13 +20,11 @@ const (
 	serverKey    = "arn:aws:kms:eu-central-1:111122223333:key/0a1b2c3d"
 )
 
-// hostedInside are choices with a provider on shared servers: two of them, whose
-// secrets are under a key of the operator's.
+// hostedInside are choices with a provider on shared servers: two of them, whose secrets are under a key of the operator's.
 var hostedInside = map[string]any{
 	"demo": "false", "postgres": "true", "postgres-secrets": "default=" + serverSecret + ", big=" + otherSecret,
-	"postgres-secret-key": serverKey,
-	ContextSubnets:        "subnet-0123456789abcdef0", ContextSecurityGroups: "sg-0123456789abcdef0",
-	ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators",
+	"postgres-secret-key": serverKey, ContextSubnets: "subnet-0123456789abcdef0",
+	ContextSecurityGroups: "sg-0123456789abcdef0", ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators",
 }
 
 var hostedStack = sync.OnceValues(func() (template, error) { return synthesized(hostedInside) })
@@ -57,9 +54,7 @@ func TestServersOfAStack(t *testing.T) {
 		slices.Sort(got[role])
 	}
 	maps.DeleteFunc(got, func(_ string, may []string) bool { return len(may) == 0 })
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("who may read them (-want +got):\n%s", d)
-	}
+	expect.Same(t, "who may read them", want, got)
 	secrets := "big=" + otherSecret + ",default=" + serverSecret
 	for function, told := range map[string]any{"Provisioner": secrets, "Reaper": secrets, "Calls": nil, "Api": nil} {
 		variables := at(made.one(t, "AWS::Lambda::Function", function+"Function"), "Environment", "Variables")
@@ -137,10 +132,7 @@ func TestPlansNameServersThatThereAre(t *testing.T) {
 		"default=" + serverSecret: {nil: false, "default": false, "big": true},
 		"big=" + serverSecret:     {nil: true, "big": false},
 	} {
-		parsed, err := secrets.Parse("context", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := expect.Get(secrets.Parse("context", text))(t)
 		s := Settings{Servers: map[string]Servers{"postgres": {Secrets: parsed}}}
 		for target, want := range bad {
 			if err := s.checkTargets(plans(target)); (err != nil) != want ||

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/jsii-runtime-go"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // dist stands in for the built functions.
@@ -25,11 +27,9 @@ var dist string
 // within is set in the process that the tests run in.
 const within = "LONGSHORE_TESTS_OF_INFRA"
 
-// The tests run in a process of their own. What jsii reads of the environment it
-// has read before TestMain begins; and jsii.Close, once Node.js has been
-// started, races with a goroutine of jsii that ends it as well. Within, it is
-// not called: Node.js ends with the process that it reads from, and what is
-// left in the temporary folder goes together with the folder.
+// The tests run in a process of their own. What jsii reads of the environment it has read before TestMain begins; and
+// jsii.Close, once Node.js has been started, races with a goroutine of jsii that ends it as well. Within, it is not called:
+// Node.js ends with the process that it reads from, and what is left in the temporary folder goes together with the folder.
 func TestMain(m *testing.M) {
 	if os.Getenv(within) == "" {
 		code, err := runWithin()
@@ -108,8 +108,7 @@ type resource struct {
 	DeletionPolicy, UpdateReplacePolicy string
 }
 
-// build makes a stack; the demo is its only provider unless the context says
-// otherwise.
+// build makes a stack; the demo is its only provider unless the context says otherwise.
 func build(context map[string]any) (awscdk.Stack, error) {
 	with := map[string]any{"demo": "true"}
 	maps.Copy(with, context)
@@ -146,9 +145,8 @@ var choices = map[string]any{
 	ContextLogDays: "7", ContextThrottleRate: "5", ContextThrottleBurst: "9", ContextPlatformRate: "4",
 	ContextCLICredentials: "true", FunctionAPI + ContextConcurrency: "20", FunctionReaper + ContextConcurrency: "1",
 	ContextKeyRotation: "2560", ContextAllowCIDRs: "192.0.2.0/24, 2001:db8::/32", ContextWebACL: WebACLBuilt,
-	ContextAlarmEmail: "ops@example.com",
-	ContextDomain:     "broker.example.com", ContextCertificate: "arn:aws:acm:eu-central-1:111122223333:certificate/c",
-	ContextHostedZone: "Z1",
+	ContextAlarmEmail: "ops@example.com", ContextDomain: "broker.example.com",
+	ContextCertificate: "arn:aws:acm:eu-central-1:111122223333:certificate/c", ContextHostedZone: "Z1",
 }
 
 // The variants are made once each: it takes seconds.
@@ -161,11 +159,7 @@ var variants = map[string]func() (template, error){"Usual": usual, "Chosen": cho
 
 func must(t *testing.T, variant func() (template, error)) template {
 	t.Helper()
-	out, err := variant()
-	if err != nil {
-		t.Fatalf("making the template: %v", err)
-	}
-	return out
+	return expect.Get(variant())(t, "making the template")
 }
 
 // of lists the ids of the resources of a type, in order.

@@ -12,15 +12,14 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // inspected makes a stack and has cdk-nag look at all of it.
 func inspected(t *testing.T, context map[string]any, props cdknag.NagPackProps) awscdk.Stack {
 	t.Helper()
-	stack, err := build(context)
-	if err != nil {
-		t.Fatalf("making the stack: %v", err)
-	}
+	stack := expect.Get(build(context))(t, "making the stack")
 	props.Reports = new(false)
 	awscdk.Aspects_Of(stack).Add(cdknag.NewAwsSolutionsChecks(&props), nil)
 	return stack
@@ -29,24 +28,19 @@ func inspected(t *testing.T, context map[string]any, props cdknag.NagPackProps) 
 // ruled is how cdk-nag begins: a rule and, of some rules, the finding.
 var ruled = regexp.MustCompile(`^(AwsSolutions-[A-Z0-9]+(\[.*?\])?): `)
 
-// findings are what is wrong, as "path rule" or "path rule[finding]", in
-// order. What is not of a rule, such as that one could not be checked, is
-// given as it is.
+// findings are what is wrong, as "path rule" or "path rule[finding]", in order. What is not of a rule, such as that one could
+// not be checked, is given as it is.
 func findings(t *testing.T, stack awscdk.Stack) []string {
 	t.Helper()
 	said, every, whatever := assertions.Annotations_FromStack(stack), new("*"), assertions.Match_AnyValue()
 	// The type that CDK gives them is deprecated, its JSON is not.
 	text, err := json.Marshal(slices.Concat(*said.FindError(every, whatever), *said.FindWarning(every, whatever)))
-	if err != nil {
-		t.Fatalf("encoding the messages: %v", err)
-	}
+	expect.OK(t, err, "encoding the messages")
 	var messages []struct {
 		ID    string
 		Entry struct{ Data any }
 	}
-	if err := json.Unmarshal(text, &messages); err != nil {
-		t.Fatalf("decoding the messages: %v", err)
-	}
+	expect.OK(t, json.Unmarshal(text, &messages), "decoding the messages")
 	var out []string
 	for _, m := range messages {
 		what := fmt.Sprint(m.Entry.Data)
@@ -87,8 +81,7 @@ func exceptions(t *testing.T, stack awscdk.Stack) []string {
 	return out
 }
 
-// Without the exceptions, cdk-nag finds exactly them: each finding has one, and none is about
-// something that was mended.
+// Without the exceptions, cdk-nag finds exactly them: each finding has one, and none is about something that was mended.
 func TestEveryFindingIsAnException(t *testing.T) {
 	told := map[string]any{ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators"} // else there is a warning
 	for name, context := range map[string]map[string]any{

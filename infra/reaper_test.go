@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestTheReaperIsCalledEachMinute(t *testing.T) {
@@ -26,9 +27,7 @@ func TestTheReaperIsCalledEachMinute(t *testing.T) {
 			if dead := plain(at(targets[0], "DeadLetterConfig", "Arn")); dead != "<DeadLettersQueue.Arn>" {
 				t.Errorf("calls that cannot be made are told to %q", dead)
 			}
-			if d := cmp.Diff(any(once), at(targets[0], "RetryPolicy")); d != "" {
-				t.Errorf("how the rule repeats a call (-want +got):\n%s", d)
-			}
+			expect.Same(t, "how the rule repeats a call", any(once), at(targets[0], "RetryPolicy"))
 			for _, function := range []string{"Reaper", "Provisioner"} { // which pages ask for facts
 				invoke := made.one(t, "AWS::Lambda::EventInvokeConfig", function)
 				if d := cmp.Diff(map[string]string{"Function": "<" + function + "Function>", "Qualifier": "$LATEST",

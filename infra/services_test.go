@@ -15,6 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
 )
 
@@ -35,17 +36,11 @@ func policyOf(t *testing.T, made template, role string) (d iampolicy.Document) {
 	t.Helper()
 	for _, p := range list(made.one(t, "AWS::IAM::Role", role)["Policies"]) {
 		raw, err := json.Marshal(at(p, "PolicyDocument"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		var doc any
-		if err := json.Unmarshal(raw, &doc); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(raw, &doc))
 		raw, err = json.Marshal(inPlace(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		one, err := iampolicy.Parse(raw)
 		if err != nil {
 			t.Fatalf("role %s: %v: %s", role, err, raw)
@@ -116,18 +111,13 @@ func TestWhoMakesServices(t *testing.T) {
 				got[function] = append(got[function], name)
 			}
 		}
-		raw, err := json.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := expect.Get(json.Marshal(d))(t)
 		const most = 10_240 // which IAM takes inside a role
 		if len(raw) > most*9/10 {
 			t.Errorf("%s has a policy of %d bytes, and %d is the end", function, len(raw), most)
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("who may do what (-want +got):\n%s", d)
-	}
+	expect.Same(t, "who may do what", want, got)
 	for _, g := range grantsOf(t, made, "ApiFunctionRole") {
 		if slices.Contains([]string{"iam", "cloudformation", "sts", "s3", "tag"}, g.service()) {
 			t.Errorf("the API may %s", g)
@@ -149,9 +139,7 @@ func TestTargetsOfAStack(t *testing.T) {
 
 func TestServicesSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "targets.json")
-	if err := os.WriteFile(file, []byte(awsTargets), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(file, []byte(awsTargets), 0o600))
 	role := []string{"arn:aws:iam::222233334444:role/longshore/broker"}
 	for name, test := range map[string]struct {
 		context map[string]any

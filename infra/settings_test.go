@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/app/providers"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func settingsOf(context map[string]any) (Settings, error) {
@@ -48,10 +47,8 @@ func TestReadSettings(t *testing.T) {
 		"Nothing": {"everything has a default", nil, usual()},
 		"Everything": {"the command line gives text", map[string]any{
 			"stack": "Other-2", "architecture": "x86_64", "code": "built", "demo": "withdrawn", "demo-delay": "1m30s",
-			"offerings": "mine",
-			"log-days":  "365", "throttle-rate": "1", "throttle-burst": "2000",
-			"tracing": "true", "cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0",
-			"reaper-concurrency": "1",
+			"offerings": "mine", "log-days": "365", "throttle-rate": "1", "throttle-burst": "2000", "tracing": "true",
+			"cli-credentials": "true", "api-concurrency": "20", "provisioner-concurrency": "0", "reaper-concurrency": "1",
 		}, Settings{
 			Stack: "Other-2", Architecture: "x86_64", LogDays: 365, Tracing: true, ThrottleRate: 1, ThrottleBurst: 2000,
 			PlatformRate: 1, KeyRotation: 365,
@@ -91,10 +88,7 @@ func TestReadSettings(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := settingsOf(test.context)
-			if d := cmp.Diff(test.want, got); err != nil || d != "" {
-				t.Errorf("%s: %v (-want +got):\n%s", test.reason, err, d)
-			}
+			expect.Same(t, test.reason, test.want, expect.Get(settingsOf(test.context))(t, test.reason))
 		})
 	}
 }
@@ -102,46 +96,29 @@ func TestReadSettings(t *testing.T) {
 // A value whose name is misspelt would be as if it were not given.
 func TestWhatNobodyReadsIsToldOf(t *testing.T) {
 	given := []string{"alarm-emial", "alarm-email", "stack", "aws:cdk:enable-path-metadata", "@aws-cdk/core:target", "domian"}
-	if d := cmp.Diff([]string{"alarm-emial", "domian"}, unknown(given)); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
-	stack, err := build(map[string]any{ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Same(t, "what nobody reads", []string{"alarm-emial", "domian"}, unknown(given))
+	stack := expect.Get(build(map[string]any{ContextAlarmTopic: "arn:aws:sns:eu-central-1:111122223333:operators"}))(t)
 	warnOfUnknown(stack, []string{"stack"})
 	if said := findings(t, stack); len(said) > 0 {
 		t.Errorf("without reason it is said that %q", said)
 	}
 	warnOfUnknown(stack, given)
-	if said := strings.Join(findings(t, stack), ""); !strings.Contains(said, "alarm-emial, domian. It knows: alarm-email, ") {
-		t.Errorf("it is said that %q", said)
-	}
+	expect.Says(t, "what is said", strings.Join(findings(t, stack), ""), "alarm-emial, domian. It knows: alarm-email, ")
 }
 
 // Every output of the stack is on the page that says what it deploys.
 func TestEveryOutputIsOnThePage(t *testing.T) {
-	page, err := os.ReadFile("../docs/aws.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := expect.Get(os.ReadFile("../docs/aws.md"))(t)
 	for name := range must(t, hostedStack).Outputs {
-		if !strings.Contains(string(page), "`"+name+"`") {
-			t.Errorf("docs/aws.md does not say what the output %s is", name)
-		}
+		expect.Says(t, "docs/aws.md", string(page), "`"+name+"`")
 	}
 }
 
 // Every setting is on the page of settings.
 func TestEveryContextValueIsInTheGuide(t *testing.T) {
-	guide, err := os.ReadFile("../docs/settings.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	guide := expect.Get(os.ReadFile("../docs/settings.md"))(t)
 	for _, name := range contextNames() {
-		if !strings.Contains(string(guide), "-c "+name+"=") {
-			t.Errorf("docs/settings.md does not say what -c %s= is", name)
-		}
+		expect.Says(t, "docs/settings.md", string(guide), "-c "+name+"=")
 	}
 }
 
@@ -171,8 +148,7 @@ func badSettings() map[string]badSetting {
 			[]string{`context demo is "maybe": give true, false, or withdrawn ` +
 				`to offer it no more and be able to delete what exists`}},
 		"Delay": {"a number says no unit", map[string]any{"demo-delay": "3"},
-			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "3" is not a duration ` +
-				`from 0s to 24h: give one such as 3s`}},
+			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "3" is not a duration ` + `from 0s to 24h: give one such as 3s`}},
 		"DelayBefore": {"time does not go back", map[string]any{"demo-delay": "-1s"},
 			[]string{`context demo-delay: LONGSHORE_DEMO_DELAY "-1s" is not a duration ` +
 				`from 0s to 24h: give one such as 3s`}},
@@ -292,10 +268,7 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s: there is no error", test.reason)
 			}
-			if d := cmp.Diff(slices.Sorted(slices.Values(test.want)),
-				slices.Sorted(strings.SplitSeq(err.Error(), "\n"))); d != "" {
-				t.Errorf("%s (-want +got):\n%s", test.reason, d)
-			}
+			expect.Same(t, test.reason, slices.Sorted(slices.Values(test.want)), slices.Sorted(strings.SplitSeq(err.Error(), "\n")))
 		})
 	}
 }

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // stackIdentity is the random part of the stack's id.
@@ -25,16 +24,12 @@ func TestOutputs(t *testing.T) {
 	}
 	delete(got, outputs.URL)
 	delete(got, outputs.Register) // of what follows
-	if d := cmp.Diff(map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>",
-		outputs.Table: "<StateTable>",
-		outputs.Key:   "<StateKey.Arn>", outputs.Broker: stackIdentity, outputs.StateMachine: "<WorkflowStateMachine>",
-		outputs.DeadLetters: "<DeadLettersQueue>"}, got); d != "" {
-		t.Errorf("outputs (-want +got):\n%s", d)
-	}
+	expect.Same(t, "outputs", map[string]string{outputs.API: "<APIREST>", outputs.Secret: "<SecretsPlatform.Id>",
+		outputs.Table: "<StateTable>", outputs.Key: "<StateKey.Arn>", outputs.Broker: stackIdentity,
+		outputs.StateMachine: "<WorkflowStateMachine>", outputs.DeadLetters: "<DeadLettersQueue>"}, got)
 }
 
-// The command is run as an operator would, with commands in the place of those
-// that it calls.
+// The command is run as an operator would, with commands in the place of those that it calls.
 func TestTheRegisterCommand(t *testing.T) {
 	made := must(t, usual)
 	value := func(name string) string {

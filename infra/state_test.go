@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -17,10 +18,10 @@ import (
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/dynamotest"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// A listener answers DynamoDB's calls as if all were well, and keeps what it
-// was asked.
+// A listener answers DynamoDB's calls as if all were well, and keeps what it was asked.
 type listener struct{ asked map[string]map[string]any }
 
 func (l *listener) Do(r *http.Request) (*http.Response, error) {
@@ -36,15 +37,12 @@ func (l *listener) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// tested is the table that the store's own tests run on, as CloudFormation
-// would describe it.
+// tested is the table that the store's own tests run on, as CloudFormation would describe it.
 func tested(t *testing.T) map[string]any {
 	t.Helper()
 	heard := &listener{asked: map[string]map[string]any{}}
 	client := dynamodb.New(dynamodb.Options{Region: "eu-central-1", HTTPClient: heard, Credentials: aws.AnonymousCredentials{}})
-	if err := dynamotest.CreateTable(t.Context(), client, "table"); err != nil {
-		t.Fatalf("creating the table: %v", err)
-	}
+	expect.OK(t, dynamotest.CreateTable(t.Context(), client, "table"), "creating the table")
 	table := heard.asked["CreateTable"]
 	delete(table, "TableName")
 	table["TimeToLiveSpecification"] = heard.asked["UpdateTimeToLive"]["TimeToLiveSpecification"]
@@ -60,8 +58,7 @@ func byName(attributes any) any {
 	return list
 }
 
-// The deployed table is the one that the store was tested on, and beyond that
-// only safer.
+// The deployed table is the one that the store was tested on, and beyond that only safer.
 func TestTheTableIsTheStores(t *testing.T) {
 	deployed, want := must(t, usual).one(t, "AWS::DynamoDB::Table", "State"), tested(t)
 	got := map[string]any{}
@@ -111,9 +108,7 @@ func TestWhatIsKeptIsSafe(t *testing.T) {
 				"Secret": {"nor is a secret", made.one(t, "AWS::SecretsManager::Secret", "")["Name"], nil},
 			}
 			for name, test := range tests {
-				if d := cmp.Diff(test.want, test.got); d != "" {
-					t.Errorf("%s: %s (-want +got):\n%s", name, test.reason, d)
-				}
+				expect.Same(t, fmt.Sprintf("%s: %s", name, test.reason), test.want, test.got)
 			}
 		})
 	}
@@ -162,9 +157,7 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 	const secret = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:SecretsPlatform1234-Ab/1+=.@_-AbC123"
 	const identity = "6b3f3b60-0c8a-11f0-9d1e-0a5f6d3c2b1a"
 	made, err := synthesized(map[string]any{ContextTable: table, ContextKey: key, ContextSecret: secret, ContextBroker: identity})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, kind := range []string{"AWS::DynamoDB::Table", "AWS::KMS::Key", "AWS::SecretsManager::Secret"} {
 		if ids := made.of(kind); len(ids) != 0 {
 			t.Errorf("the stack makes %q", ids)
@@ -172,12 +165,8 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 	}
 	for name, f := range functions(t, made) {
 		variables := asMap(at(f, "Environment", "Variables"))
-		if got := plain(variables[app.EnvTable]); got != table {
-			t.Errorf("function %q has table %q", name, got)
-		}
-		if got := plain(variables[app.EnvBroker]); got != identity {
-			t.Errorf("function %q is of the broker %q", name, got)
-		}
+		expect.Same(t, fmt.Sprintf("function %q has table", name), table, plain(variables[app.EnvTable]))
+		expect.Same(t, fmt.Sprintf("function %q is of the broker", name), identity, plain(variables[app.EnvBroker]))
 		if got := plain(variables[app.EnvKey]); got != key && name != FunctionReaper {
 			t.Errorf("function %q has key %q", name, got)
 		}
@@ -205,8 +194,6 @@ func TestFoundStateIsUsedAndNotOwned(t *testing.T) {
 	}
 	for name, want := range map[string]string{outputs.Table: table, outputs.Key: key, outputs.Secret: secret,
 		outputs.Broker: identity} {
-		if got := plain(made.Outputs[name].Value); got != want {
-			t.Errorf("the output %s is %q", name, got)
-		}
+		expect.Same(t, fmt.Sprintf("the output %s is", name), want, plain(made.Outputs[name].Value))
 	}
 }

@@ -7,10 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // inside are choices for which a provider is called inside a VPC. That executions
@@ -35,9 +34,7 @@ func TestTheFunctionInsideTheVPC(t *testing.T) {
 		"Code": usual["Code"], "Timeout": app.CallsTimeout.Seconds(), "TracingConfig": nil, "DeadLetterConfig": nil,
 	}
 	for name, want := range want {
-		if d := cmp.Diff(want, p[name]); d != "" {
-			t.Errorf("%s (-want +got):\n%s", name, d)
-		}
+		expect.Same(t, name, want, p[name])
 	}
 	environment := map[string]string{}
 	for name, value := range asMap(at(p, "Environment", "Variables")) {
@@ -46,9 +43,7 @@ func TestTheFunctionInsideTheVPC(t *testing.T) {
 	for _, name := range []string{app.EnvStack, app.EnvBroker, envAccount} { // of all functions
 		delete(environment, name)
 	}
-	if d := cmp.Diff(map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: "demo"}, environment); d != "" {
-		t.Errorf("what it is told (-want +got):\n%s", d)
-	}
+	expect.Same(t, "what it is told", map[string]string{app.EnvRole: app.RoleCalls, app.EnvInVPC: "demo"}, environment)
 	for name, function := range map[string]string{"provisioner": "ProvisionerFunction", "reaper": "ReaperFunction"} {
 		told := at(must(t, called).one(t, "AWS::Lambda::Function", function), "Environment", "Variables")
 		if plain(at(told, app.EnvCalls)) != "<CallsFunction.Arn>" || at(told, app.EnvInVPC) != "demo" ||
@@ -85,13 +80,11 @@ func noRights(t *testing.T, made template) {
 		"ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
 		"ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
 	}
-	if d := cmp.Diff(map[string][]string{
+	expect.Same(t, "what in the VPC is allowed", map[string][]string{
 		"Allow on <CallsFunctionLog.Arn> if ":                        {"logs:CreateLogStream", "logs:PutLogEvents"},
 		"Allow on * if ":                                             interfaces,
 		`Deny on * if {"Null":{"lambda:SourceFunctionArn":"false"}}`: interfaces,
-	}, may); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	}, may)
 }
 
 // The functions that drive providers may call it, and no other.
@@ -110,13 +103,9 @@ func TestWhoMayCallInsideTheVPC(t *testing.T) {
 		}
 	}
 	slices.Sort(callers)
-	if d := cmp.Diff([]string{"ProvisionerFunctionRole", "ReaperFunctionRole"}, callers); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	expect.Same(t, "roles of functions in the VPC", []string{"ProvisionerFunctionRole", "ReaperFunctionRole"}, callers)
 	for _, id := range made.of("AWS::Lambda::Permission") {
-		if name := plain(made.Resources[id].Properties["FunctionName"]); strings.Contains(name, "CallsFunction") {
-			t.Errorf("permission %q lets somebody else call it", id)
-		}
+		expect.Never(t, id, plain(made.Resources[id].Properties["FunctionName"]), "CallsFunction")
 	}
 }
 
@@ -125,9 +114,7 @@ func TestNoVPCUnlessAProviderNeedsOne(t *testing.T) {
 	for name, variant := range variants {
 		made := must(t, variant)
 		for id := range made.Resources {
-			if strings.Contains(id, "Calls") {
-				t.Errorf("%s: there is %q", name, id)
-			}
+			expect.Never(t, name, id, "Calls")
 		}
 		for function, p := range functions(t, made) {
 			if told := at(p, "Environment", "Variables"); at(told, app.EnvCalls) != nil || at(told, app.EnvInVPC) != nil {

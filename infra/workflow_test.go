@@ -5,8 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
@@ -16,15 +15,11 @@ func TestTheStateMachineIsTheWorkflows(t *testing.T) {
 	made := must(t, usual)
 	machine := made.one(t, "AWS::StepFunctions::StateMachine", "")
 	want := stepfunctions.Definition("<ProvisionerFunction.Arn>", stepLimit, executionLimit)
-	if d := cmp.Diff(want, plain(machine["DefinitionString"])); d != "" {
-		t.Errorf("definition (-want +got):\n%s", d)
-	}
+	expect.Same(t, "definition", want, plain(machine["DefinitionString"]))
 	if machine["StateMachineType"] != "STANDARD" {
 		t.Errorf("it is %v: only a standard one remembers the names of executions", machine["StateMachineType"])
 	}
-	if role := plain(machine["RoleArn"]); role != "<WorkflowRole.Arn>" {
-		t.Errorf("it acts as %s", role)
-	}
+	expect.Same(t, "it acts as", "<WorkflowRole.Arn>", plain(machine["RoleArn"]))
 	// A week is what stays within an execution's history.
 	if executionLimit > 7*24*time.Hour {
 		t.Errorf("an execution may take %v", executionLimit)
@@ -38,9 +33,7 @@ func TestNothingOfAnExecutionIsLogged(t *testing.T) {
 			if !slices.Contains([]string{"DefinitionString", "RoleArn", "StateMachineType", "TracingConfiguration"}, member) {
 				t.Errorf("%s: the state machine has %s: %s", name, member, plain(machine[member]))
 			}
-			if traced := at(machine, "TracingConfiguration", "Enabled") == true; traced != (name == "Chosen") {
-				t.Errorf("%s: it is traced: %v", name, traced)
-			}
+			expect.Same(t, name+": it is traced", name == "Chosen", at(machine, "TracingConfiguration", "Enabled") == true)
 		}
 	}
 }

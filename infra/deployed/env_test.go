@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Safe holds secrets by their ids.
@@ -59,18 +59,15 @@ func TestEnv(t *testing.T) {
 			"export BROKER_URL='http://h/abc123?a&b' BROKER_USERNAME='a b' BROKER_PASSWORD='it'\\''s $HOME'\n",
 		},
 		"More": {
-			"what else an operator keeps there is not our concern",
-			`{"username":"broker","password":"Pa55word","note":"x"}`, "http://h",
-			"export BROKER_URL=http://h BROKER_USERNAME=broker BROKER_PASSWORD=Pa55word\n",
+			"what else an operator keeps there is not our concern", `{"username":"broker","password":"Pa55word","note":"x"}`,
+			"http://h", "export BROKER_URL=http://h BROKER_USERNAME=broker BROKER_PASSWORD=Pa55word\n",
 		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := env(t.Context(), holding(test.content), said, test.url, &out)
-			if d := cmp.Diff(test.want, out.String()); err != nil || d != "" {
-				t.Errorf("%s: %v (-want +got):\n%s", test.reason, err, d)
-			}
+			expect.OK(t, env(t.Context(), holding(test.content), said, test.url, &out), test.reason)
+			expect.Same(t, test.reason, test.want, out.String())
 		})
 	}
 }
@@ -138,17 +135,12 @@ func TestShellsReadTheLineAsItIsMeant(t *testing.T) {
 			t.Run(shell+"/"+name, func(t *testing.T) {
 				var line bytes.Buffer
 				content := `{"username":` + jsonText(t, word) + `,"password":` + jsonText(t, word+"2") + `}`
-				if err := env(t.Context(), holding(content), said, "http://h/"+word, &line); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, env(t.Context(), holding(content), said, "http://h/"+word, &line))
 				command := exec.CommandContext(t.Context(), shell, "-c",
 					`eval "$1"; printf '%s\0' "$BROKER_URL" "$BROKER_USERNAME" "$BROKER_PASSWORD"; ls -A`, "shell", line.String())
 				command.Dir, command.Env = t.TempDir(), []string{"PATH=/usr/bin:/bin", "HOME=/nowhere"}
-				got, err := command.CombinedOutput()
 				want := "http://h/" + word + "\x00" + word + "\x00" + word + "2\x00"
-				if d := cmp.Diff(want, string(got)); err != nil || d != "" {
-					t.Errorf("%v (-want +got):\n%s", err, d)
-				}
+				expect.Same(t, "what the shell has", want, string(expect.Get(command.CombinedOutput())(t)))
 			})
 		}
 	}
@@ -172,9 +164,7 @@ func TestShellsTakeEveryCharacter(t *testing.T) {
 		command := exec.CommandContext(t.Context(), shell,
 			append([]string{"-c", `for line; do eval "$line"; done`, "shell"}, lines...)...)
 		command.Dir, command.Env = t.TempDir(), []string{"PATH=/usr/bin:/bin", "HOME=/nowhere"}
-		got, err := command.CombinedOutput()
-		if d := cmp.Diff(want, strings.Split(strings.TrimSuffix(string(got), "\x00"), "\x00")); err != nil || d != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", shell, err, d)
-		}
+		got := expect.Get(command.CombinedOutput())(t, shell)
+		expect.Same(t, shell, want, strings.Split(strings.TrimSuffix(string(got), "\x00"), "\x00"))
 	}
 }

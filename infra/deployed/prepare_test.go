@@ -7,17 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Context values are read as the CDK reads them.
 func TestContextOf(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cdk.json")
-	if err := os.WriteFile(file, []byte(`{"app":"x","context":{"cloudformation":true,"offerings":"mine"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(file, []byte(`{"app":"x","context":{"cloudformation":true,"offerings":"mine"}}`), 0o600))
 	for _, test := range map[string]struct {
 		reason string
 		file   string
@@ -31,21 +28,14 @@ func TestContextOf(t *testing.T) {
 			map[string]string{"cloudformation": "true", "offerings": "other", "stack": "S", "a": "b=c"}},
 		"Cut": {"a word too few", "gone.json", []string{"-c"}, map[string]string{}},
 	} {
-		got, err := contextOf(test.file, test.words)
-		if d := cmp.Diff(test.want, got); err != nil || d != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", test.reason, err, d)
-		}
+		expect.Same(t, test.reason, test.want, expect.Get(contextOf(test.file, test.words))(t, test.reason))
 	}
 }
 
-// A stack without AWS services leaves the account as it is; with them, a second time
-// changes nothing.
+// A stack without AWS services leaves the account as it is; with them, a second time changes nothing.
 func TestPrepare(t *testing.T) {
 	config := emulator.Config(t)
-	key, err := config.Credentials.Retrieve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := expect.Get(config.Credentials.Retrieve(t.Context()))(t)
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL": *config.BaseEndpoint, "AWS_REGION": config.Region, "AWS_EC2_METADATA_DISABLED": "true",
 		"AWS_PROFILE": "", "AWS_ACCESS_KEY_ID": key.AccessKeyID, "AWS_SECRET_ACCESS_KEY": key.SecretAccessKey,
@@ -58,10 +48,8 @@ func TestPrepare(t *testing.T) {
 		{"withdrawn", " 0 resources are new, 0 have changed", "\x00"},
 	} {
 		var out bytes.Buffer
-		if err := prepare(t.Context(), stack, map[string]string{"cloudformation": step.state}, &out,
-			&bytes.Buffer{}); err != nil {
-			t.Fatalf("%s: %v", step.state, err)
-		}
+		expect.OK(t, prepare(t.Context(), stack, map[string]string{"cloudformation": step.state}, &out,
+			&bytes.Buffer{}), step.state)
 		if !strings.Contains(out.String(), step.want) || strings.Contains(out.String(), step.never) {
 			t.Errorf("%s: it says %q, want %q", step.state, out.String(), step.want)
 		}

@@ -13,17 +13,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func jsonText(t *testing.T, s string) string {
 	t.Helper()
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Get(json.Marshal(s))(t)
 	return string(text)
 }
 
@@ -77,9 +74,7 @@ func TestOutputs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := outputs.Of(t.Context(), test.stacks, "Longshore")
-			if d := cmp.Diff(test.want, got); d != "" {
-				t.Errorf("%s (-want +got):\n%s", test.reason, d)
-			}
+			expect.Same(t, test.reason, test.want, got)
 			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("%s: error %v, want %q", test.reason, err, test.err)
 			}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/smithy-go"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/outputs"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // a cloud has one stack, with what it says and the template that it is of.
@@ -36,8 +36,7 @@ func (c cloud) GetTemplate(context.Context, *cloudformation.GetTemplateInput,
 	return &cloudformation.GetTemplateOutput{TemplateBody: &c.template}, nil
 }
 
-// deployedAs is a template with these resources, of a type and what becomes of
-// them, and the value of the output Broker.
+// deployedAs is a template with these resources, of a type and what becomes of them, and the value of the output Broker.
 func deployedAs(t *testing.T, broker any, resources map[string]string) string {
 	t.Helper()
 	made := map[string]any{"Function": map[string]string{"Type": "AWS::Lambda::Function"}}
@@ -50,10 +49,7 @@ func deployedAs(t *testing.T, broker any, resources map[string]string) string {
 
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
-	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(json.Marshal(v))(t)
 	return string(raw)
 }
 
@@ -69,8 +65,7 @@ var ownState = map[string]string{"AWS::DynamoDB::Table": "Retain", "AWS::KMS::Ke
 
 const takenOver = "-c table=records -c key=arn:aws:kms:eu-central-1:111122223333:key/k -c secret=secret-arn"
 
-// A stack that took over a state is deployed with it again, whether or not
-// whoever deploys remembers.
+// A stack that took over a state is deployed with it again, whether or not whoever deploys remembers.
 func TestStateIsNotForgotten(t *testing.T) {
 	own := map[string]any{"Fn::Select": []any{2, "x"}} // the stack's own id
 	tests := map[string]struct {
@@ -92,10 +87,8 @@ func TestStateIsNotForgotten(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var out, diagnostics bytes.Buffer
-			err := state(t.Context(), cloud{test.stacks, test.template}, "S", &out, &diagnostics)
-			if d := cmp.Diff(test.want, out.String()); err != nil || d != "" {
-				t.Errorf("%s: %v (-want +got):\n%s", test.reason, err, d)
-			}
+			expect.OK(t, state(t.Context(), cloud{test.stacks, test.template}, "S", &out, &diagnostics), test.reason)
+			expect.Same(t, test.reason, test.want, out.String())
 			if (diagnostics.Len() > 0) != (test.want != "") {
 				t.Errorf("%s: whoever deploys is told %q", test.reason, diagnostics.String())
 			}
@@ -124,8 +117,7 @@ func (a awayStacks) GetTemplate(context.Context, *cloudformation.GetTemplateInpu
 	return &cloudformation.GetTemplateOutput{TemplateBody: new("{}")}, a.err
 }
 
-// Kept prints what the next deployment takes, and names the parts that the removal would
-// delete.
+// Kept prints what the next deployment takes, and names the parts that the removal would delete.
 func TestKeptSaysHowToGoOn(t *testing.T) {
 	unkept := maps.Clone(ownState)
 	unkept["AWS::SecretsManager::Secret"] = ""
