@@ -24,6 +24,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/records/store/dynamo"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A cloud is the stack seen from the other side, where faults are made.
@@ -44,8 +45,7 @@ func newCloud(t *testing.T) *cloud {
 	cfg := emulator.Config(t)
 	c := &cloud{
 		lambda: lambda.NewFromConfig(cfg), sfn: sfn.NewFromConfig(cfg), sqs: sqs.NewFromConfig(cfg),
-		dynamo:   dynamodb.NewFromConfig(cfg),
-		endpoint: *cfg.BaseEndpoint, functions: map[string]string{},
+		dynamo: dynamodb.NewFromConfig(cfg), endpoint: *cfg.BaseEndpoint, functions: map[string]string{},
 	}
 	stack := cmp.Or(os.Getenv("STACK"), "Longshore")
 	found, err := cloudformation.NewFromConfig(cfg).DescribeStackResources(t.Context(),
@@ -87,8 +87,7 @@ func (c *cloud) environment(t *testing.T, function string) map[string]string {
 	return out.Environment.Variables
 }
 
-// with changes a function's settings, and gives what undoes that. A timeout of
-// zero leaves it as it is.
+// with changes a function's settings, and gives what undoes that. A timeout of zero leaves it as it is.
 func (c *cloud) with(t *testing.T, function string, timeout time.Duration, change map[string]string) (undo func()) {
 	t.Helper()
 	name := c.functions[function]
@@ -132,8 +131,7 @@ func (c *cloud) records() *dynamo.Store {
 	return dynamo.New(c.dynamo, c.table, dynamo.Options{})
 }
 
-// execution is the state of the execution that first drove an operation; empty
-// if there is none.
+// execution is the state of the execution that first drove an operation; empty if there is none.
 func (c *cloud) execution(t *testing.T, operation string) string {
 	t.Helper()
 	out, err := c.sfn.DescribeExecution(t.Context(),
@@ -165,10 +163,7 @@ func (c *cloud) waits(t *testing.T, operation string) bool {
 
 func (c *cloud) executionARN(t *testing.T, operation string) string {
 	t.Helper()
-	token, err := lifecycle.ParseToken(operation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := expect.Get(lifecycle.ParseToken(operation))(t)
 	return strings.Replace(c.machine, ":stateMachine:", ":execution:", 1) + ":" + token.Operation + "-1"
 }
 

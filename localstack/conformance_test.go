@@ -10,16 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/servicestest"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
-// emulatorFaults are the cases that an emulator answers wrongly by itself, by
-// what its URLs look like.
+// emulatorFaults are the cases that an emulator answers wrongly by itself, by what its URLs look like.
 var emulatorFaults = map[string]map[string]string{
-	"/_user_request_": {
-		"INP-11/slash": "MiniStack decodes %2F in a path, after which it is another path",
-	},
+	"/_user_request_": {"INP-11/slash": "MiniStack decodes %2F in a path, after which it is another path"},
 }
 
 // The deployed broker keeps to the API, rule by rule. AWS services are left to
@@ -28,20 +26,14 @@ var emulatorFaults = map[string]map[string]string{
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	only, err := regexp.Compile(os.Getenv("LONGSHORE_CHECK_ONLY"))
-	if err != nil {
-		t.Fatalf("LONGSHORE_CHECK_ONLY: %v", err)
-	}
+	only := expect.Get(regexp.Compile(os.Getenv("LONGSHORE_CHECK_ONLY")))(t, "LONGSHORE_CHECK_ONLY")
 	var services []string
 	for _, s := range append(servicestest.Services(), servicestest.Own()) {
 		services = append(services, s.Offering)
 	}
 	options := conformance.Options{Now: time.Now, Only: only, OperationTimeout: settleLimit, Without: services}
-	report, err := conformance.Run(context.WithoutCancel(t.Context()),
-		conformance.Target{URL: p.url, Username: p.username, Password: p.password}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := expect.Get(conformance.Run(context.WithoutCancel(t.Context()),
+		conformance.Target{URL: p.url, Username: p.username, Password: p.password}, options))(t)
 	faults := map[string]string{}
 	for suffix, cases := range emulatorFaults {
 		if strings.HasSuffix(p.url, suffix) {

@@ -22,13 +22,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
 	"github.com/longshore/longshore/internal/app"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/work/stepfunctions"
 )
 
-// TestFaults breaks the deployed broker in the middle of its work. Each fault
-// is made while nothing else is; then, side by side, every operation has to
-// come to its end by what the broker does itself, its schedule included, and a
-// deletion after it.
+// TestFaults breaks the deployed broker in the middle of its work. Each fault is made while nothing else is; then, side by
+// side, every operation has to come to its end by what the broker does itself, its schedule included, and a deletion after
+// it.
 func TestFaults(t *testing.T) {
 	faults := []struct {
 		name string
@@ -76,29 +76,22 @@ func accepted(t *testing.T, p platform, instance string, seconds float64) (opera
 	return p.call(t, "PUT", instancePath(instance)+"?accepts_incomplete=true", body, 202).text("operation")
 }
 
-// The intent is durable before the start: it is a 202 all the same, and the
-// rule has the reaper start it.
+// The intent is durable before the start: it is a 202 all the same, and the rule has the reaper start it.
 func startFails(t *testing.T, p platform, c *cloud, instance string) string {
 	undo := c.with(t, "api", 0, map[string]string{app.EnvStateMachine: c.machine + "-is-not-there"})
 	operation := accepted(t, p, instance, 1)
 	undo()
-	if state := c.execution(t, operation); state != "" {
-		t.Errorf("the execution has started: it is %s", state)
-	}
+	expect.Same(t, "the execution has started: it is", "", c.execution(t, operation))
 	return operation
 }
 
 // The provisioner has its answer, and its time is over before it can record it.
 func killed(t *testing.T, p platform, c *cloud, instance string) string {
-	target, err := url.Parse(c.endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := expect.Get(url.Parse(c.endpoint))(t)
 	if os.Getenv("EMULATOR") == "docker" {
 		t.Skip("functions run in containers, from where this process cannot be reached")
 	}
-	// In front of what the provisioner calls: once it has its lease, nothing is
-	// written any more.
+	// In front of what the provisioner calls: once it has its lease, nothing is written any more.
 	var leased atomic.Bool
 	var withheld atomic.Int32
 	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
@@ -122,8 +115,7 @@ func killed(t *testing.T, p platform, c *cloud, instance string) string {
 		}
 	}))
 	t.Cleanup(front.Close)
-	undo := c.with(t, "provisioner", 10*time.Second,
-		map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": front.URL})
+	undo := c.with(t, "provisioner", 10*time.Second, map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": front.URL})
 	operation := accepted(t, p, instance, 1)
 	eventually(t, "the provisioner has been killed, and the execution has ended", 5*time.Minute, func() bool {
 		return c.execution(t, operation) == "FAILED"
@@ -151,9 +143,7 @@ func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 			t.Log(err)
 			return true
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return strings.Contains(strings.Join(told, "\n"), c.executionARN(t, operation))
 	})
 	return operation
@@ -162,10 +152,7 @@ func aborted(t *testing.T, p platform, c *cloud, instance string) string {
 // AWS delivers at least once.
 func deliveredTwice(t *testing.T, p platform, c *cloud, instance string) string {
 	operation := accepted(t, p, instance, 3)
-	input, err := json.Marshal(stepfunctions.Input{Token: operation, Attempt: 1, Until: time.Now().Add(time.Minute)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := expect.Get(json.Marshal(stepfunctions.Input{Token: operation, Attempt: 1, Until: time.Now().Add(time.Minute)}))(t)
 	answers := make(chan error)
 	for range 3 {
 		go func() {
@@ -185,16 +172,13 @@ func deliveredTwice(t *testing.T, p platform, c *cloud, instance string) string 
 	return operation
 }
 
-// The whole stack is deployed again, with another setting, and then with the
-// one that it had.
+// The whole stack is deployed again, with another setting, and then with the one that it had.
 func deployed(t *testing.T, p platform, c *cloud, instance string) string {
 	operation := accepted(t, p, instance, 12)
 	was := c.environment(t, "provisioner")[app.EnvDemoDelay]
 	other := "1100ms"
 	deploy(t, other)
-	if got := c.environment(t, "provisioner")[app.EnvDemoDelay]; got != other {
-		t.Errorf("the deployment changed nothing: the delay is %q, want %q", got, other)
-	}
+	expect.Same(t, "the deployment changed nothing: the delay is", other, c.environment(t, "provisioner")[app.EnvDemoDelay])
 	deploy(t, was)
 	return operation
 }

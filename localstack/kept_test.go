@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// script runs a command line of bash in this folder for a stack, and gives what
-// it prints.
+// script runs a command line of bash in this folder for a stack, and gives what it prints.
 func script(ctx context.Context, t *testing.T, stack, line, more string) string {
 	t.Helper()
 	c := exec.CommandContext(ctx, "bash", "-euc", line)
@@ -82,9 +82,8 @@ func (p platform) deletes(t *testing.T, instance, binding string) {
 	p.call(t, "GET", path, "", 404)
 }
 
-// A stack that goes on with what one that was removed has left knows every
-// platform, instance and binding again: by the secret that was kept, and where
-// that is lost by the platforms' ids.
+// A stack that goes on with what one that was removed has left knows every platform, instance and binding again: by the
+// secret that was kept, and where that is lost by the platforms' ids.
 func TestANewStackGoesOnWithWhatWasKept(t *testing.T) {
 	t.Parallel()
 	stack := id("Kept")
@@ -99,9 +98,7 @@ func TestANewStackGoesOnWithWhatWasKept(t *testing.T) {
 	ofFirst, ofSecond := first.bound(t, "i", "b-1"), second.bound(t, "i", "b-2")
 
 	kept, err := exec.CommandContext(t.Context(), "go", "run", "-C", "../infra", "./deployed", "kept", "--stack", stack).Output()
-	if err != nil {
-		t.Fatalf("what stays is not said: %v", err)
-	}
+	expect.OK(t, err, "what stays is not said")
 	goOn := said(t, string(kept), `CONTEXT="([^"]+)"`)
 	script(t.Context(), t, stack, "bash destroy.sh", "")
 
@@ -119,9 +116,8 @@ func TestANewStackGoesOnWithWhatWasKept(t *testing.T) {
 	first.deletes(t, "i", "b-1")
 	second.knows(t, "i", "b-2", ofSecond)
 
-	// The secret is lost: there is another one, with a new login. On AWS its name
-	// ends with what CloudFormation chooses at random; MiniStack chooses the same
-	// again, and puts it in the place of the one that was kept.
+	// The secret is lost: there is another one, with a new login. On AWS its name ends with what CloudFormation chooses at
+	// random; MiniStack chooses the same again, and puts it in the place of the one that was kept.
 	withoutSecret, _, _ := strings.Cut(goOn, " -c secret=")
 	script(t.Context(), t, stack, "bash deploy.sh", withoutSecret)
 	other := brokerOf(t, stack)

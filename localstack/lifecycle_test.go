@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	a := p.call(t, "GET", "/v2/catalog", "", 200)
-	if !strings.Contains(a.raw, service) || !strings.Contains(a.raw, planAsync) {
-		t.Errorf("the demo is not offered: %s", a.raw)
-	}
+	expect.Says(t, "the catalog", a.raw, service, planAsync)
 	if kind := a.header.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
 		t.Errorf("content type %q", kind)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/servicestest"
 )
 
@@ -20,10 +21,7 @@ import (
 // enforced or not: a bucket is made, bound, used with what was handed out, and removed.
 func TestRunBesideTheEmulator(t *testing.T) {
 	t.Parallel()
-	told, err := exec.CommandContext(t.Context(), "bash", "-c", `eval "$(bash local.sh)"; env -0`).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	told := expect.Get(exec.CommandContext(t.Context(), "bash", "-c", `eval "$(bash local.sh)"; env -0`).Output())(t)
 	env := strings.Split(string(bytes.TrimRight(told, "\x00")), "\x00")
 	if !slices.Contains(env, "LONGSHORE_AWS=true") {
 		t.Fatalf("local.sh does not know that an emulator runs: %v", env)
@@ -66,13 +64,8 @@ func startedBeside(t *testing.T, env []string) platform {
 	serve := longshore("serve", "--listen", "127.0.0.1:0")
 	var log bytes.Buffer
 	serve.Stderr = &log
-	out, err := serve.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := serve.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := expect.Get(serve.StdoutPipe())(t)
+	expect.OK(t, serve.Start())
 	t.Cleanup(func() {
 		_ = serve.Process.Kill() // it may have ended
 		_ = serve.Wait()

@@ -19,10 +19,10 @@ import (
 	"github.com/longshore/longshore/internal/records/vault"
 	"github.com/longshore/longshore/internal/records/vault/kms"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// An operator sees an operation that takes its time, drives it again, ends
-// it by his word, and has what it left removed.
+// An operator sees an operation that takes its time, drives it again, ends it by his word, and has what it left removed.
 func TestOperators(t *testing.T) {
 	t.Parallel()
 	p, c := newPlatform(t), newCloud(t)
@@ -70,16 +70,11 @@ func TestRebuild(t *testing.T) {
 	records := c.records()
 	lost := 0
 	for cursor := ""; ; {
-		page, err := records.Scan(t.Context(), cursor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := expect.Get(records.Scan(t.Context(), cursor))(t)
 		for _, r := range page.Records {
 			if strings.Contains(r.Partition, instance) || strings.Contains(r.Partition, binding) {
 				lost++
-				if err := records.Commit(t.Context(), store.Delete(r.Key, r.Version)); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, records.Commit(t.Context(), store.Delete(r.Key, r.Version)))
 			}
 		}
 		if cursor = page.Next; cursor == "" {
@@ -95,9 +90,7 @@ func TestRebuild(t *testing.T) {
 	if !strings.Contains(out, instance+"/"+binding) {
 		t.Fatalf("the binding is not to be rotated:\n%s", out)
 	}
-	if got := n.call(t, "GET", path, "", 200).text("plan_id"); got != plan {
-		t.Errorf("the instance is of plan %q", got)
-	}
+	expect.Same(t, "the instance is of plan", plan, n.call(t, "GET", path, "", 200).text("plan_id"))
 	if a := n.call(t, "GET", path+"/service_bindings/"+binding, "", 422); !strings.Contains(a.text("description"), "rotate it") {
 		t.Errorf("a binding without its credentials: %s", a.raw)
 	}
@@ -106,9 +99,8 @@ func TestRebuild(t *testing.T) {
 	n.call(t, "GET", path, "", 404)
 }
 
-// A rebuild gives up the members that a lost key sealed, and nothing else: the
-// records of an instance and of a binding hold what another key of KMS has
-// sealed. Nothing else runs meanwhile: another rebuild would give it up as well.
+// A rebuild gives up the members that a lost key sealed, and nothing else: the records of an instance and of a binding hold
+// what another key of KMS has sealed. Nothing else runs meanwhile: another rebuild would give it up as well.
 func TestRebuildWithALostKey(t *testing.T) {
 	p, c := newPlatform(t), newCloud(t)
 	instance, binding := id("rekeyed"), id("b")
@@ -119,10 +111,7 @@ func TestRebuildWithALostKey(t *testing.T) {
 	p.call(t, "PUT", path+"/service_bindings/"+kept, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, planSync), 201)
 
 	client := awskms.NewFromConfig(emulator.Config(t))
-	made, err := client.CreateKey(t.Context(), &awskms.CreateKeyInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := expect.Get(client.CreateKey(t.Context(), &awskms.CreateKeyInput{}))(t)
 	lost := kms.New(client, *made.KeyMetadata.Arn)
 	records := ledger.New(c.records(), func() string { return id("test") })
 	key := lifecycle.Key{Platform: "default", Instance: instance, Binding: binding}
@@ -130,9 +119,7 @@ func TestRebuildWithALostKey(t *testing.T) {
 	if err == nil {
 		b.Grant, err = lost.Seal(t.Context(), vault.Label{Key: key, Member: vault.Grant}, []byte(`{}`))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	i, err := records.Record(t.Context(), key.InstanceKey(), time.Now())
 	if err == nil {
 		i.Attributes.Parameters, err = lost.Seal(t.Context(), vault.Label{Key: i.Key, Member: vault.Parameters}, []byte(`{}`))
@@ -140,9 +127,7 @@ func TestRebuildWithALostKey(t *testing.T) {
 	if err == nil {
 		err = records.Commit(t.Context(), ledger.Put(b), ledger.Put(i))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	p.call(t, "GET", path+"/service_bindings/"+binding, "", 500)
 
 	out := longshore(t, "rebuild", "--yes")
@@ -171,28 +156,20 @@ func TestAFailedSweepIsToldOf(t *testing.T) {
 	c := newCloud(t)
 	function := c.functions["reaper"]
 	made, err := c.lambda.GetFunctionConfiguration(t.Context(), &lambda.GetFunctionConfigurationInput{FunctionName: &function})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if made.DeadLetterConfig == nil {
 		// The stack says so, which infra's own tests hold; MiniStack drops it.
 		t.Log("the emulator gives functions no dead letters")
 		return
 	}
 	letters := func() int {
-		told, err := messages(t.Context(), c.sqs, c.letters)
-		if err != nil {
-			t.Fatal(err)
-		}
+		told := expect.Get(messages(t.Context(), c.sqs, c.letters))(t)
 		return len(told)
 	}
 	before := letters()
 	undo := c.with(t, "reaper", 0, map[string]string{app.EnvTable: c.table + "-is-not-there"})
-	if _, err := c.lambda.Invoke(t.Context(), &lambda.InvokeInput{
-		FunctionName: &function, InvocationType: types.InvocationTypeEvent, Payload: []byte("{}"),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(c.lambda.Invoke(t.Context(),
+		&lambda.InvokeInput{FunctionName: &function, InvocationType: types.InvocationTypeEvent, Payload: []byte("{}")}))(t)
 	eventually(t, "a dead letter tells of the sweep", 5*time.Minute, func() bool { return letters() > before })
 	undo()
 	out, err := c.lambda.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: &function, Payload: []byte("{}")})

@@ -18,8 +18,7 @@ type visitor struct {
 	session          *http.Cookie
 }
 
-// visit opens a page by the link that a command of the operator prints. Neither the link nor the session is in a
-// log.
+// visit opens a page by the link that a command of the operator prints. Neither the link nor the session is in a log.
 func (p platform) visit(t *testing.T, command ...string) *visitor {
 	t.Helper()
 	link, err := url.Parse(strings.TrimSpace(longshore(t, command...)))
@@ -151,10 +150,9 @@ func TestTheConsole(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"overview": "Totals", "instances?organization=of-" + instance: instance,
-		"instance?platform=default&id=" + instance: "Whose, and where",
-		"operations": "Operations", "upgrades": "Upgrades", "quarantine": "Quarantine", "retained": "Retained",
-		"offerings": "demo", "costs": "No price", "platforms": "default", "style.css": "--accent",
-		"act?do=retry&token=none": "There is no such operation",
+		"instance?platform=default&id=" + instance: "Whose, and where", "operations": "Operations", "upgrades": "Upgrades",
+		"quarantine": "Quarantine", "retained": "Retained", "offerings": "demo", "costs": "No price", "platforms": "default",
+		"style.css": "--accent", "act?do=retry&token=none": "There is no such operation",
 	} {
 		status, page := v.see("/console/" + path)
 		if !strings.Contains(page, want) || strings.Contains(page, "Not everything can be read") {

@@ -1,8 +1,7 @@
 //go:build deployed
 
-// Package localstack_test tests a broker that is deployed, by what a platform
-// sees of it: the real functions behind API Gateway, driven by Step Functions.
-// `make localstack-test` runs it; it needs BROKER_URL, BROKER_USERNAME and
+// Package localstack_test tests a broker that is deployed, by what a platform sees of it: the real functions behind API
+// Gateway, driven by Step Functions. `make localstack-test` runs it; it needs BROKER_URL, BROKER_USERNAME and
 // BROKER_PASSWORD, and fails without them.
 package localstack_test
 
@@ -17,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The ids of the demo's offerings never change once published.
@@ -25,8 +26,7 @@ const (
 	planSync  = "d574c774-74a4-427c-9694-41484f478244"
 	planAsync = "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"
 
-	// settleLimit is generous: an execution that fails at its start waits for
-	// the reaper's next minute.
+	// settleLimit is generous: an execution that fails at its start waits for the reaper's next minute.
 	settleLimit = 10 * time.Minute
 	pollEvery   = 250 * time.Millisecond
 	callLimit   = 35 * time.Second // the gateway's own is 29 s
@@ -59,31 +59,20 @@ func (a answer) text(name string) string {
 	return s
 }
 
-// call sends a request whose path is escaped already. Every answer must be
-// JSON, an error with a description.
+// call sends a request whose path is escaped already. Every answer must be JSON, an error with a description.
 func (p platform) call(t *testing.T, method, path, body string, want int) answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := expect.Get(http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body)))(t)
 	request.SetBasicAuth(p.username, p.password)
 	request.Header.Set("X-Broker-API-Version", "2.17")
 	request.Header.Set("Content-Type", "application/json")
-	// Not sent: it has the client send again what met a kept connection that the
-	// emulator closed meanwhile.
+	// Not sent: it has the client send again what met a kept connection that the emulator closed meanwhile.
 	request.Header["X-Idempotency-Key"] = []string{}
 	client := http.Client{Timeout: callLimit,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Do(request)
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
+	response := expect.Get(client.Do(request))(t, method, path)
 	defer func() { _ = response.Body.Close() }()
-	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
+	raw := expect.Get(io.ReadAll(response.Body))(t, method, path)
 	a := answer{status: response.StatusCode, header: response.Header, raw: string(raw)}
 	if err := json.Unmarshal(raw, &a.body); err != nil {
 		t.Fatalf("%s %s: %d with %q, which is no JSON object", method, path, a.status, raw)
@@ -104,8 +93,7 @@ func hints(plan string) string { return "service_id=" + service + "&plan_id=" + 
 
 func provision(plan string) string {
 	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"note":%q}}`,
-		service, plan,
-		canary)
+		service, plan, canary)
 }
 
 // settled polls the operation as a platform does; a deletion ends as gone.
@@ -123,16 +111,10 @@ func (p platform) settled(t *testing.T, path, operation string) string {
 
 func (p platform) poll(t *testing.T, path string) answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := expect.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+path, nil))(t)
 	request.SetBasicAuth(p.username, p.password)
 	request.Header.Set("X-Broker-API-Version", "2.17")
-	response, err := (&http.Client{Timeout: callLimit}).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := expect.Get((&http.Client{Timeout: callLimit}).Do(request))(t)
 	defer func() { _ = response.Body.Close() }()
 	a := answer{status: response.StatusCode}
 	if err := json.NewDecoder(response.Body).Decode(&a.body); err != nil || a.status != http.StatusOK &&

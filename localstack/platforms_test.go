@@ -4,6 +4,7 @@ package localstack_test
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // program is the command line, which make has built.
@@ -48,23 +50,16 @@ func said(t *testing.T, out, pattern string) string {
 // login is the status of a request for the catalog.
 func (p platform) login(t *testing.T) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v2/catalog", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := expect.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/v2/catalog", nil))(t)
 	request.SetBasicAuth(p.username, p.password)
 	request.Header.Set("X-Broker-API-Version", "2.17")
-	response, err := (&http.Client{Timeout: callLimit}).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := expect.Get((&http.Client{Timeout: callLimit}).Do(request))(t)
 	_, _ = io.Copy(io.Discard, response.Body)
 	_ = response.Body.Close()
 	return response.StatusCode
 }
 
-// A second platform comes, is apart from the first, changes its password under
-// load without a refusal, and goes.
+// A second platform comes, is apart from the first, changes its password under load without a refusal, and goes.
 func TestPlatforms(t *testing.T) {
 	t.Parallel()
 	first := newPlatform(t)
@@ -92,13 +87,9 @@ func TestPlatforms(t *testing.T) {
 	second.call(t, "GET", instance, "", 404)
 	accepted := second.call(t, "PUT", instance+"?accepts_incomplete=true", provision(planAsync), 202)
 	where := accepted.header.Get("Location")
-	if !strings.Contains(where, "/"+name+"/operations/") {
-		t.Errorf("NFR-04: Location %q", where)
-	}
+	expect.Says(t, "NFR-04: Location", where, "/"+name+"/operations/")
 	first.call(t, "GET", "/operations/"+accepted.text("operation"), "", 404)
-	if state := second.settled(t, instance, accepted.text("operation")); state != "succeeded" {
-		t.Errorf("provisioning ended %q", state)
-	}
+	expect.Same(t, "provisioning ended", "succeeded", second.settled(t, instance, accepted.text("operation")))
 	second.settled(t, instance, second.call(t, "DELETE", instance+"?accepts_incomplete=true&"+hints(planAsync), "",
 		202).text("operation"))
 	first.call(t, "GET", instance, "", 200)
@@ -124,9 +115,7 @@ func TestPlatforms(t *testing.T) {
 	rotated.password = said(t, longshore(t, "platform", "rotate", name, "--overlap", "1h"), `: (\S+)\n`)
 	keep("a new password", rotated.password)
 	for range 20 {
-		if got := rotated.login(t); got != 200 {
-			t.Errorf("the new password is answered %d", got)
-		}
+		expect.Same(t, "the new password is answered", 200, rotated.login(t))
 	}
 	close(stop)
 	load.Wait()
@@ -136,7 +125,5 @@ func TestPlatforms(t *testing.T) {
 
 	longshore(t, "platform", "remove", name)
 	time.Sleep(platforms.Spread)
-	if got := rotated.login(t); got != 401 {
-		t.Errorf("%v after its removal it is answered %d", platforms.Spread, got)
-	}
+	expect.Same(t, fmt.Sprintf("%v after its removal it is answered", platforms.Spread), 401, rotated.login(t))
 }

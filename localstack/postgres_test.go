@@ -18,12 +18,12 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
-// reaches reports whether the emulator's functions reach a server on this machine's
-// loopback: MiniStack runs them as processes beside it. What Docker runs does not,
-// and what an external emulator does is not known.
+// reaches reports whether the emulator's functions reach a server on this machine's loopback: MiniStack runs them as
+// processes beside it. What Docker runs does not, and what an external emulator does is not known.
 func reaches(t *testing.T) bool {
 	t.Helper()
 	base := script(t.Context(), t, "", `source lib.sh; base_path`, "")
@@ -34,17 +34,10 @@ func reaches(t *testing.T) bool {
 func serverSecret(t *testing.T, client *secretsmanager.Client, a hosted.Access) (arn string) {
 	t.Helper()
 	keep("the password of the broker's login", a.Password)
-	raw, err := json.Marshal(map[string]any{"engine": "postgres", "host": a.Host, "port": a.Port, "username": a.User,
-		"password": a.Password, "dbname": a.Database, "sslmode": a.TLS})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String(emulator.Name("server")), SecretString: aws.String(string(raw)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(json.Marshal(map[string]any{"engine": "postgres", "host": a.Host, "port": a.Port, "username": a.User,
+		"password": a.Password, "dbname": a.Database, "sslmode": a.TLS}))(t)
+	made := expect.Get(client.CreateSecret(t.Context(),
+		&secretsmanager.CreateSecretInput{Name: aws.String(emulator.Name("server")), SecretString: aws.String(string(raw))}))(t)
 	t.Cleanup(func() {
 		_, _ = client.DeleteSecret(context.Background(), &secretsmanager.DeleteSecretInput{SecretId: made.ARN,
 			ForceDeleteWithoutRecovery: aws.Bool(true)})
@@ -52,11 +45,9 @@ func serverSecret(t *testing.T, client *secretsmanager.Client, a hosted.Access) 
 	return *made.ARN
 }
 
-// A broker that is deployed with a PostgreSQL server: the function inside the VPC,
-// which has no rights, makes databases and logins on it that work, and removes them;
-// an operator's command lists them by the same way. Where functions do not reach the
-// server, nothing is shown: LocalStack deploys no function into a subnet that does not
-// exist.
+// A broker that is deployed with a PostgreSQL server: the function inside the VPC, which has no rights, makes databases and
+// logins on it that work, and removes them; an operator's command lists them by the same way. Where functions do not reach
+// the server, nothing is shown: LocalStack deploys no function into a subnet that does not exist.
 func TestPostgresOfAStack(t *testing.T) {
 	t.Parallel()
 	if !reaches(t) {
@@ -89,9 +80,7 @@ func TestPostgresOfAStack(t *testing.T) {
 	}
 
 	// A command of the operator's sees what the function inside lists.
-	if said := longshoreOn(t, stack, "rebuild", "--yes"); !strings.Contains(said, "; 2 had one.") {
-		t.Errorf("of what exists, an operator is told: %s", said)
-	}
+	expect.Says(t, "of what exists, an operator is told", longshoreOn(t, stack, "rebuild", "--yes"), "; 2 had one.")
 
 	query := "?service_id=" + service + "&plan_id=" + plan
 	p.call(t, "DELETE", binding+query, "", 200)
@@ -138,9 +127,7 @@ func (p platform) planOf(t *testing.T, offering, name string) (service, plan str
 			Plans    []struct{ ID, Name string }
 		}
 	}
-	if err := json.Unmarshal([]byte(p.call(t, "GET", "/v2/catalog", "", 200).raw), &catalog); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(p.call(t, "GET", "/v2/catalog", "", 200).raw), &catalog))
 	for _, s := range catalog.Services {
 		for _, one := range s.Plans {
 			if s.Name == offering && one.Name == name {

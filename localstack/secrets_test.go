@@ -61,9 +61,8 @@ func keepCredentials(v any) {
 	}
 }
 
-// TestMain looks, when all is done, into everything that the stack has written
-// down for others to read. After a failure it prints what the functions logged as
-// errors: the emulator takes its logs with it.
+// TestMain looks, when all is done, into everything that the stack has written down for others to read. After a failure it
+// prints what the functions logged as errors: the emulator takes its logs with it.
 func TestMain(m *testing.M) {
 	keep("the platform's password", os.Getenv("BROKER_PASSWORD"))
 	code := m.Run()
@@ -142,8 +141,7 @@ func nothingIsTold(ctx context.Context) (logged []string, _ error) {
 	return w.logged, errors.Join(append(w.errs, err)...)
 }
 
-// logGroups are the stack's, and those that functions write to where an
-// emulator does not let them write to the stack's.
+// logGroups are the stack's, and those that functions write to where an emulator does not let them write to the stack's.
 func logGroups(ctx context.Context, client *cloudformation.Client, stack string) (groups []string, _ error) {
 	found, err := client.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: &stack})
 	if err != nil {
@@ -236,8 +234,7 @@ func (w *watch) letters(ctx context.Context, client *sqs.Client, queue string) e
 	return err
 }
 
-// errOnlyTLS: the queue's policy refuses whoever comes without TLS, as these
-// tests do, and the emulator enforces it.
+// errOnlyTLS: the queue's policy refuses whoever comes without TLS, as these tests do, and the emulator enforces it.
 var errOnlyTLS = errors.New("dead letters can be read by TLS only")
 
 // messages are what the queue holds, without taking it. Each is seen once.

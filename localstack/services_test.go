@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/servicestest"
 	"github.com/longshore/longshore/internal/test/testserver"
 )
@@ -39,9 +40,7 @@ func newTenant(t *testing.T) tenant {
 		scope: plan.ScopeOf(cmp.Or(os.Getenv("STACK"), "Longshore"))}
 	n.broker = newCloud(t).environment(t, "provisioner")[app.EnvBroker]
 	gateway, err := testserver.OverTLS(*n.config.BaseEndpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	server := httptest.NewServer(gateway)
 	t.Cleanup(server.Close)
 	n.endpoint = server.URL
@@ -53,10 +52,9 @@ func newTenant(t *testing.T) tenant {
 	return n
 }
 
-// Each service that ships, and the one of an operator's own, lives by the deployed
-// broker: made, bound, used with what was handed out, and deleted, so that nothing of it
-// is left. Where policies do what they say, what was handed out opens nothing after the
-// unbind, and nothing without TLS if that is asked.
+// Each service that ships, and the one of an operator's own, lives by the deployed broker: made, bound, used with what was
+// handed out, and deleted, so that nothing of it is left. Where policies do what they say, what was handed out opens nothing
+// after the unbind, and nothing without TLS if that is asked.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
@@ -132,10 +130,7 @@ func (p platform) ends(t *testing.T, method, path, query, body string) (operatio
 	if state := p.settled(t, path, accepted.text("operation")); state != want {
 		t.Fatalf("%s %s ended %q", method, path, state)
 	}
-	token, err := lifecycle.ParseToken(accepted.text("operation"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	token := expect.Get(lifecycle.ParseToken(accepted.text("operation")))(t)
 	return token.Operation
 }
 
@@ -150,11 +145,8 @@ func (n tenant) stackName(of provider.Tags) string {
 func (n tenant) made(t *testing.T, tags provider.Tags) {
 	t.Helper()
 	name := n.stackName(tags)
-	found, err := cfn.NewFromConfig(n.config).DescribeStackResources(t.Context(),
-		&cfn.DescribeStackResourcesInput{StackName: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := expect.Get(cfn.NewFromConfig(n.config).DescribeStackResources(t.Context(),
+		&cfn.DescribeStackResourcesInput{StackName: &name}))(t)
 	if len(found.StackResources) == 0 {
 		t.Error("the stack holds nothing")
 	}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Requests that no client library would send.
@@ -36,9 +38,8 @@ func TestOddRequests(t *testing.T) {
 		"EncodedHash": {"nor an encoded number sign a fragment", "GET", "/v2/service_instances/a%23b", []int{404}},
 		"EncodedSlash": {"an encoded slash divides nothing", "GET", "/v2%2Fcatalog",
 			[]int{200, 404}}, // 200 where it arrives decoded
-		"DoubleSlash": {"an empty segment", "GET", "//v2/catalog",
-			[]int{200, 404}}, // LocalStack makes one slash of two
-		"Dots": {"a path that climbs", "GET", "/v2/../v2/catalog", []int{200, 301, 307, 308, 400, 404}},
+		"DoubleSlash": {"an empty segment", "GET", "//v2/catalog", []int{200, 404}}, // LocalStack makes one slash of two
+		"Dots":        {"a path that climbs", "GET", "/v2/../v2/catalog", []int{200, 301, 307, 308, 400, 404}},
 		"LongPath": {"a path of 4000 characters", "GET",
 			"/v2/service_instances/" + strings.Repeat("a", 4000), []int{400, 404}},
 		"UnknownRoute":  {"a path that the API does not have", "GET", "/v2/nothing", []int{404}},
@@ -70,29 +71,19 @@ func TestOddRequests(t *testing.T) {
 // raw sends a request as it stands, on a connection of its own.
 func (p platform) raw(t *testing.T, method, path string) (status int, kind string, body []byte) {
 	t.Helper()
-	base, err := url.Parse(p.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := expect.Get(url.Parse(p.url))(t)
 	if base.Scheme != "http" {
 		t.Fatalf("%s: requests are written to plain connections, as emulators have them", p.url)
 	}
-	conn, err := net.DialTimeout("tcp", base.Host, callLimit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := expect.Get(net.DialTimeout("tcp", base.Host, callLimit))(t)
 	defer func() { _ = conn.Close() }()
 	_ = conn.SetDeadline(time.Now().Add(callLimit))
 	login := base64.StdEncoding.EncodeToString([]byte(p.username + ":" + p.password))
-	if _, err := fmt.Fprintf(conn,
+	expect.Get(fmt.Fprintf(conn,
 		"%s %s%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Basic %s\r\nX-Broker-API-Version: 2.17\r\nConnection: close\r\n\r\n",
-		method, base.Path, path, base.Host, login); err != nil {
-		t.Fatal(err)
-	}
+		method, base.Path, path, base.Host, login))(t)
 	response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
-	if err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
-	}
+	expect.OK(t, err, method, path)
 	defer func() { _ = response.Body.Close() }()
 	if body, err = io.ReadAll(response.Body); err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
@@ -129,9 +120,8 @@ func TestEncodedPaths(t *testing.T) {
 	p := newPlatform(t)
 	cases := map[string]struct {
 		id string
-		// decoded is the answer where paths arrive decoded, as MiniStack hands
-		// them over: what was sent cannot be told any more, and is refused. AWS
-		// and LocalStack hand them over as they were sent.
+		// decoded is the answer where paths arrive decoded, as MiniStack hands them over: what was sent cannot be told any
+		// more, and is refused. AWS and LocalStack hand them over as they were sent.
 		decoded int
 	}{
 		"Space":        {"a b", 0},
