@@ -1,5 +1,4 @@
-// Package signon signs people on to the pages by real logins: dex for OpenID Connect, and UAA with a small
-// Cloud Controller.
+// Package signon signs people on to the pages by real logins: dex for OpenID Connect, and UAA with a small Cloud Controller.
 package signon
 
 import (
