@@ -18,6 +18,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/outputs"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Put the zips and the template into a bucket, create the stack from there as docs/release.md
@@ -26,18 +27,14 @@ func TestTheTemplateDeploys(t *testing.T) {
 	r, config := made(t), emulator.Config(t)
 	files := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	bucket := emulator.Name("release")
-	if _, err := files.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(files.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}))(t)
 	put := func(key, name string) {
 		t.Helper()
 		content, err := os.ReadFile(filepath.Join(r.out, name))
 		if err == nil {
 			_, err = files.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(content)})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	}
 	const prefix, template = "longshore/", "longshore_" + version + "_template.json"
 	arch := lambdaArch[here.arch]
@@ -50,44 +47,27 @@ func TestTheTemplateDeploys(t *testing.T) {
 	parameter := func(name, value string) types.Parameter {
 		return types.Parameter{ParameterKey: &name, ParameterValue: &value}
 	}
-	_, err := stacks.CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &stack,
+	expect.Get(stacks.CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &stack,
 		TemplateURL:  aws.String(*config.BaseEndpoint + "/" + bucket + "/" + prefix + template),
 		Capabilities: []types.Capability{types.CapabilityCapabilityIam},
 		Parameters: []types.Parameter{parameter("CodeBucket", bucket), parameter("CodePrefix", prefix),
 			parameter("Architecture", arch)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := cfn.NewStackCreateCompleteWaiter(stacks).WaitForOutput(t.Context(),
-		&cfn.DescribeStacksInput{StackName: &stack}, 5*time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
+	made := expect.Get(cfn.NewStackCreateCompleteWaiter(stacks).WaitForOutput(t.Context(),
+		&cfn.DescribeStacksInput{StackName: &stack}, 5*time.Minute))(t)
 	said := map[string]string{}
 	for _, o := range made.Stacks[0].Outputs {
 		said[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
 	}
-	secret, err := secretsmanager.NewFromConfig(config).GetSecretValue(t.Context(),
-		&secretsmanager.GetSecretValueInput{SecretId: aws.String(said[outputs.Secret])})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := expect.Get(secretsmanager.NewFromConfig(config).GetSecretValue(t.Context(),
+		&secretsmanager.GetSecretValueInput{SecretId: aws.String(said[outputs.Secret])}))(t)
 	var login struct{ Username, Password string }
-	if err := json.Unmarshal([]byte(aws.ToString(secret.SecretString)), &login); err != nil {
-		t.Fatal(err)
-	}
-	ask, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
-		*config.BaseEndpoint+"/restapis/"+said[outputs.API]+"/prod/_user_request_/v2/catalog", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal([]byte(aws.ToString(secret.SecretString)), &login))
+	ask := expect.Get(http.NewRequestWithContext(t.Context(), http.MethodGet,
+		*config.BaseEndpoint+"/restapis/"+said[outputs.API]+"/prod/_user_request_/v2/catalog", nil))(t)
 	ask.SetBasicAuth(login.Username, login.Password)
 	ask.Header.Set("X-Broker-API-Version", "2.17")
-	answer, err := http.DefaultClient.Do(ask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := expect.Get(http.DefaultClient.Do(ask))(t)
 	defer func() { _ = answer.Body.Close() }()
 	var catalog struct{ Services []struct{ Name string } }
 	if err := json.NewDecoder(answer.Body).Decode(&catalog); err != nil || answer.StatusCode != http.StatusOK {

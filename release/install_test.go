@@ -14,15 +14,14 @@ import (
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // install runs the script as a pipe from curl does, and returns what it says.
 func install(t *testing.T, url string, env ...string) (string, error) {
 	t.Helper()
-	script, err := os.Open("../install.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := expect.Get(os.Open("../install.sh"))(t)
 	defer script.Close()
 	c := exec.Command("sh")
 	c.Stdin, c.Env = script, append([]string{"PATH=" + os.Getenv("PATH"), "LONGSHORE_URL=" + url}, env...)
@@ -67,9 +66,7 @@ func TestInstallRefuses(t *testing.T) {
 			files := map[string][]byte{archive: bytes.Clone(good[archive]), sums: good[sums]}
 			test.change(files)
 			for file, content := range files {
-				if err := os.WriteFile(filepath.Join(dir, file), content, 0o644); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, os.WriteFile(filepath.Join(dir, file), content, 0o644))
 			}
 			server := httptest.NewServer(http.FileServer(http.Dir(dir)))
 			defer server.Close()
@@ -88,13 +85,8 @@ func TestInstallRefuses(t *testing.T) {
 func proxy(t *testing.T, path, root string) *httptest.Server {
 	t.Helper()
 	var archive bytes.Buffer
-	if err := zip.CreateFromDir(&archive, module.Version{Path: path, Version: version}, root); err != nil {
-		t.Fatal(err)
-	}
-	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, zip.CreateFromDir(&archive, module.Version{Path: path, Version: version}, root))
+	mod := expect.Get(os.ReadFile(filepath.Join(root, "go.mod")))(t)
 	served := http.NewServeMux()
 	for name, content := range map[string]string{
 		"list": version + "\n", version + ".mod": string(mod), version + ".zip": archive.String(),
@@ -114,18 +106,13 @@ func proxy(t *testing.T, path, root string) *httptest.Server {
 func TestGoInstall(t *testing.T) {
 	const path = "github.com/longshore/longshore"
 	server := proxy(t, path, made(t).root)
-	settings, err := output(t.Context(), "", nil, goCommand(), "env", "GOMODCACHE", "GOPROXY")
-	if err != nil {
-		t.Fatal(err)
-	}
+	settings := expect.Get(output(t.Context(), "", nil, goCommand(), "env", "GOMODCACHE", "GOPROXY"))(t)
 	cache, others, _ := strings.Cut(settings, "\n")
 	dir := t.TempDir()
 	env := append([]string{"GOBIN=" + filepath.Join(dir, "bin"), "GOMODCACHE=" + filepath.Join(dir, "modules"), "GOSUMDB=off",
 		"GOPROXY=" + server.URL + ",file://" + cache + "/cache/download," + others}, here.environment()...)
 	env = append(env, "GOFLAGS=-mod=mod -modcacherw -trimpath")
-	if _, err := output(t.Context(), dir, env, goCommand(), "install", path+"/cmd/longshore@"+version); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(output(t.Context(), dir, env, goCommand(), "install", path+"/cmd/longshore@"+version))(t)
 	said, err := output(t.Context(), dir, nil, filepath.Join(dir, "bin/longshore"), "version")
 	if err != nil || said != "longshore version v0.1.0" {
 		t.Errorf("the program says %q, %v", said, err)

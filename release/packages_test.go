@@ -16,6 +16,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // listed reads an archive: mode, owner and name of each file. Every file is of the release's time.
@@ -27,9 +29,7 @@ func listed(t *testing.T, archive io.Reader) (files []string, read map[string][]
 		if errors.Is(err, io.EOF) {
 			return files, read
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if !h.ModTime.Equal(at) {
 			t.Errorf("%s is of %v", h.Name, h.ModTime)
 		}
@@ -42,26 +42,16 @@ func listed(t *testing.T, archive io.Reader) (files []string, read map[string][]
 
 // The image starts the program as a user without rights, and holds nothing that it does not need.
 func TestImage(t *testing.T) {
-	archive, err := os.Open(filepath.Join(made(t).out, "longshore_v0.1.0_oci.tar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	archive := expect.Get(os.Open(filepath.Join(made(t).out, "longshore_v0.1.0_oci.tar")))(t)
 	defer archive.Close()
 	_, blobs := listed(t, archive)
 	dir := t.TempDir()
 	for name, content := range blobs {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
 	image := imageFrom(t, dir)
-	config, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := expect.Get(image.ConfigFile())(t)
 	c := config.Config
 	_, volume := c.Volumes["/data"]
 	if c.User != "65532:65532" || !volume || !slices.Equal(c.Entrypoint, []string{"/longshore"}) ||
@@ -72,10 +62,7 @@ func TestImage(t *testing.T) {
 	if err != nil || len(layers) != 1 {
 		t.Fatalf("%d layers, %v", len(layers), err)
 	}
-	content, err := layers[0].Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := expect.Get(layers[0].Uncompressed())(t)
 	files, read := listed(t, content)
 	want := []string{"drwx------ n data/", "-rw-r--r--  etc/ssl/certs/ca-certificates.crt", "-rw-r--r--  licenses/LICENSE",
 		"-rw-r--r--  licenses/THIRD-PARTY-LICENSES", "-rwxr-xr-x  longshore"}
@@ -90,19 +77,13 @@ func TestImage(t *testing.T) {
 // imageFrom is the image for this machine in the index that a layout names by the version.
 func imageFrom(t *testing.T, dir string) v1.Image {
 	t.Helper()
-	outer, err := layout.ImageIndexFromPath(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	outer := expect.Get(layout.ImageIndexFromPath(dir))(t)
 	names, err := outer.IndexManifest()
 	if err != nil || len(names.Manifests) != 1 ||
 		names.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != version {
 		t.Fatalf("the layout names %+v, %v", names, err)
 	}
-	index, err := outer.ImageIndex(names.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := expect.Get(outer.ImageIndex(names.Manifests[0].Digest))(t)
 	if err := validate.Index(index); err != nil {
 		t.Error(err)
 	}
@@ -110,19 +91,12 @@ func imageFrom(t *testing.T, dir string) v1.Image {
 	if err != nil || len(images.Manifests) != 1 || images.Manifests[0].Platform.Architecture != here.arch {
 		t.Fatalf("the index names %+v, %v", images, err)
 	}
-	image, err := index.Image(images.Manifests[0].Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return image
+	return expect.Get(index.Image(images.Manifests[0].Digest))(t)
 }
 
 // AWS Lambda starts what is called bootstrap, if it may be executed.
 func TestZip(t *testing.T) {
-	r, err := zip.OpenReader(filepath.Join(made(t).out, "longshore-api_v0.1.0_"+lambdaArch[here.arch]+".zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := expect.Get(zip.OpenReader(filepath.Join(made(t).out, "longshore-api_v0.1.0_"+lambdaArch[here.arch]+".zip")))(t)
 	defer r.Close()
 	for i, want := range []os.FileMode{0o755, 0o644} { // the program and its catalog
 		if f := r.File[i]; f.Mode() != want || !f.Modified.Equal(at) {
@@ -137,30 +111,14 @@ func TestDebianPackage(t *testing.T) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		t.Skip("there is no dpkg-deb")
 	}
-	info, err := output(t.Context(), "", nil, "dpkg-deb", "--info", deb)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{"Package: longshore", "Version: 0.1.0\n", "Architecture: " + here.arch, "postinst", "prerm",
-		"conffiles"} {
-		if !strings.Contains(info, part) {
-			t.Errorf("the package does not say %q:\n%s", part, info)
-		}
-	}
-	list, err := output(t.Context(), "", nil, "dpkg-deb", "--contents", deb)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{"-rwxr-xr-x 0/0", "./usr/bin/longshore\n", "./usr/lib/systemd/system/longshore.service\n",
-		"./usr/share/doc/longshore/copyright\n", "-rw------- 0/0"} {
-		if !strings.Contains(list+"\n", part) {
-			t.Errorf("the package does not have %q:\n%s", part, list)
-		}
-	}
+	info := expect.Get(output(t.Context(), "", nil, "dpkg-deb", "--info", deb))(t)
+	expect.Says(t, "the package", info, "Package: longshore", "Version: 0.1.0\n", "Architecture: "+here.arch, "postinst", "prerm",
+		"conffiles")
+	list := expect.Get(output(t.Context(), "", nil, "dpkg-deb", "--contents", deb))(t)
+	expect.Says(t, "what the package holds", list+"\n", "-rwxr-xr-x 0/0", "./usr/bin/longshore\n",
+		"./usr/lib/systemd/system/longshore.service\n", "./usr/share/doc/longshore/copyright\n", "-rw------- 0/0")
 	root := t.TempDir()
-	if _, err := output(t.Context(), "", nil, "dpkg-deb", "--extract", deb, root); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(output(t.Context(), "", nil, "dpkg-deb", "--extract", deb, root))(t)
 	said, err := output(t.Context(), "", nil, filepath.Join(root, "usr/bin/longshore"), "version")
 	if err != nil || said != "longshore version v0.1.0" {
 		t.Errorf("the program says %q, %v", said, err)
@@ -170,13 +128,8 @@ func TestDebianPackage(t *testing.T) {
 	}
 	// The program is not installed here.
 	path := filepath.Join(root, "usr/lib/systemd/system/longshore.service")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("/usr/bin/longshore"), []byte("/bin/true")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Get(os.ReadFile(path))(t)
+	expect.OK(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("/usr/bin/longshore"), []byte("/bin/true")), 0o644))
 	if said, err := exec.Command("systemd-analyze", "verify", "--man=no", path).CombinedOutput(); err != nil || len(said) > 0 {
 		t.Errorf("the unit: %v\n%s", err, said)
 	}
@@ -185,8 +138,6 @@ func TestDebianPackage(t *testing.T) {
 // To Debian, a version that is tried before the release comes before it.
 func TestDebianVersions(t *testing.T) {
 	for version, want := range map[string]string{"v1.2.3": "1.2.3", "v1.2.3-rc.1": "1.2.3~rc.1", "v1.2.3-a-b": "1.2.3~a-b"} {
-		if got := debianVersion(version); got != want {
-			t.Errorf("%s is %s, want %s", version, got, want)
-		}
+		expect.Same(t, version+" is", want, debianVersion(version))
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // here is what this machine can start; the tests build no more than that.
@@ -87,19 +89,13 @@ func made(t *testing.T) release {
 	if testing.Short() {
 		t.Skip("it builds programs")
 	}
-	r, err := first()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return expect.Get(first())(t)
 }
 
 func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	found := map[string][]byte{}
 	for _, e := range entries {
 		if found[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
@@ -112,10 +108,7 @@ func contents(t *testing.T, dir string) map[string][]byte {
 // Two folders with the same sources make the same bytes.
 func TestReleasesAreReproducible(t *testing.T) {
 	one := contents(t, made(t).out)
-	second, err := built("a-second-folder")
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := expect.Get(built("a-second-folder"))(t)
 	two := contents(t, second.out)
 	lambda := lambdaArch[here.arch]
 	want := []string{"SHA256SUMS", "THIRD-PARTY-LICENSES", "install.sh"}
@@ -142,10 +135,7 @@ func TestReleasesAreReproducible(t *testing.T) {
 // TestPartsAreListed proves that THIRD-PARTY-LICENSES names every module that a list of parts names.
 func TestPartsAreListed(t *testing.T) {
 	r := made(t)
-	third, err := os.ReadFile(filepath.Join(r.out, "THIRD-PARTY-LICENSES"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	third := expect.Get(os.ReadFile(filepath.Join(r.out, "THIRD-PARTY-LICENSES")))(t)
 	lists, err := filepath.Glob(filepath.Join(r.out, "*.cdx.json"))
 	if err != nil || len(lists) != 1+len(functions) {
 		t.Fatalf("%q, %v: want a list for each program", lists, err)
@@ -159,13 +149,8 @@ func TestPartsAreListed(t *testing.T) {
 			}
 			Components []struct{ Name, Version string }
 		}
-		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(raw, &list); err != nil {
-			t.Fatal(err)
-		}
+		raw := expect.Get(os.ReadFile(name))(t)
+		expect.OK(t, json.Unmarshal(raw, &list))
 		if list.SerialNumber+list.Metadata.Timestamp != "" || list.Metadata.Component.Version != version {
 			t.Errorf("%s: of version %q, serial number %q, at %q", name, list.Metadata.Component.Version, list.SerialNumber,
 				list.Metadata.Timestamp)
@@ -195,12 +180,8 @@ func TestModulesWithoutLicenceAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			top := t.TempDir()
 			dir := filepath.Join(top, "package")
-			if err := os.Mkdir(dir, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, test.file), []byte("text"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Mkdir(dir, 0o755))
+			expect.OK(t, os.WriteFile(filepath.Join(dir, test.file), []byte("text"), 0o644))
 			texts := map[string]map[string]bool{}
 			if err := collect(texts, "example.com/m v1.0.0", top, dir); (err != nil) != test.refused {
 				t.Errorf("%s: %v", test.reason, err)
@@ -242,9 +223,7 @@ func TestSourcesAreChecked(t *testing.T) {
 	if err := checkSources(t.Context(), dir, version); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "more"), nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "more"), nil, 0o644))
 	refused("not committed", "-version", version)
 	refused("KEY: ", "-version", version, "-draft", "-key", "none")
 	refused("SOURCE_DATE_EPOCH", "-version", version, "-draft")
@@ -269,30 +248,14 @@ func TestSumsAreSigned(t *testing.T) {
 	}
 	dir := t.TempDir()
 	key := filepath.Join(t.TempDir(), "key")
-	if _, err := output(t.Context(), dir, nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key); err != nil {
-		t.Fatal(err)
-	}
-	public, err := os.ReadFile(key + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(output(t.Context(), dir, nil, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key))(t)
+	public := expect.Get(os.ReadFile(key + ".pub"))(t)
 	signers := filepath.Join(t.TempDir(), "signers")
-	if err := os.WriteFile(signers, append([]byte("release@longshore "), public...), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeSums(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := sign(t.Context(), dir, key); err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile("../docs/release.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(signers, append([]byte("release@longshore "), public...), 0o644))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "file"), []byte("content"), 0o644))
+	expect.OK(t, writeSums(dir))
+	expect.OK(t, sign(t.Context(), dir, key))
+	page := expect.Get(os.ReadFile("../docs/release.md"))(t)
 	_, command, _ := strings.Cut(string(page), "```sh\nssh-keygen -Y verify")
 	command, _, _ = strings.Cut(command, "```")
 	verify := func() error {
@@ -303,9 +266,7 @@ func TestSumsAreSigned(t *testing.T) {
 	if err := verify(); err != nil || command == "" {
 		t.Errorf("verifying by %q: %v", command, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, sums), []byte("another"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, sums), []byte("another"), 0o644))
 	if verify() == nil {
 		t.Error("a changed list of checksums is verified")
 	}
@@ -315,10 +276,7 @@ func TestSumsAreSigned(t *testing.T) {
 // it, and no asset of the CDK's is.
 func TestTemplateTakesTheZips(t *testing.T) {
 	r := made(t)
-	raw, err := os.ReadFile(filepath.Join(r.out, "longshore_v0.1.0_template.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(os.ReadFile(filepath.Join(r.out, "longshore_v0.1.0_template.json")))(t)
 	var all struct {
 		Parameters map[string]any
 		Resources  map[string]struct {
@@ -331,9 +289,7 @@ func TestTemplateTakesTheZips(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(raw, &all))
 	for _, ref := range regexp.MustCompile(`"Ref": "([A-Za-z0-9]+)"`).FindAllStringSubmatch(string(raw), -1) {
 		if all.Parameters[ref[1]] == nil && all.Resources[ref[1]].Type == "" {
 			t.Errorf("the template names %s, which it does not have", ref[1])
@@ -350,10 +306,7 @@ func TestTemplateTakesTheZips(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(r.out, key)); err != nil || is.Properties.Code.S3Bucket["Ref"] != "CodeBucket" {
 			t.Errorf("%s takes %v of %v: %v", id, key, is.Properties.Code.S3Bucket, err)
 		}
-		packed, err := zip.OpenReader(filepath.Join(r.out, key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		packed := expect.Get(zip.OpenReader(filepath.Join(r.out, key)))(t)
 		names := []string{}
 		for _, f := range packed.File {
 			names = append(names, f.Name)
