@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 const queueTemplate = `{"Resources":{"Queue":{"Type":"AWS::SQS::Queue"}},
@@ -30,32 +31,27 @@ func (r *real) bound(b *provider.Binding, verb func(context.Context, provider.Bi
 	r.t.Helper()
 	in := b.Instance
 	var grant *provider.Grant
-	if f := r.run(&in, func(ctx context.Context, _ provider.Instance) (provider.Status, error) {
+	r.must(&in, func(ctx context.Context, _ provider.Instance) (provider.Status, error) {
 		st, err := verb(ctx, *b)
 		if st.State != nil {
 			b.State = *st.State
 		}
 		grant, st.State = st.Grant, nil
 		return st, err
-	}); f != nil {
-		r.t.Fatal(f)
-	}
+	})
 	return grant
 }
 
-// A binding of an instance does what its plan says, what the plan says anew after an
-// update, and nothing after the unbind.
+// A binding of an instance does what its plan says, what the plan says anew after an update, and nothing after the unbind.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	config := emulator.Enforcing(t)
 	r := newReal(t, Options{Config: config})
 	r.bucket(config, "000000000000")
-	if _, err := iam.NewFromConfig(config).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
+	expect.Get(iam.NewFromConfig(config).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
 		PolicyName: aws.String(r.scope.Boundary("jobs", config.Region)), Path: aws.String(r.scope.FixedPath()),
 		PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	m := plan.Settings{
 		Offering: "jobs", Template: r.template(queueTemplate), Resources: map[string]string{"Queue": kindQueue},
 		OnDelete:    plan.Empty,
@@ -83,17 +79,13 @@ func TestBound(t *testing.T) {
 	u := r.next(in, operation.Update)
 	m.Policy = sending("sqs:ReceiveMessage")
 	u.Snapshot = snapshotOf(m)
-	if f := r.run(&u, r.Update); f != nil {
-		t.Fatal(f)
-	}
+	r.must(&u, r.Update)
 	may("updated", false, true)
 	b.Instance.Operation, b.Instance.Snapshot, b.Instance.State = r.operation(operation.Unbind), u.Snapshot, u.State
 	r.bound(&b, r.Unbind)
 	may("unbound", false, false)
 	d := r.next(u, operation.Deprovision)
-	if f := r.run(&d, r.Deprovision); f != nil {
-		t.Fatal(f)
-	}
+	r.must(&d, r.Deprovision)
 	if page, _, err := r.List(t.Context(), ""); err != nil || len(page) > 0 {
 		t.Errorf("there is still %+v, error %v", page, err)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/vault/kms"
+	"github.com/longshore/longshore/internal/test/expect"
 	inmemory "github.com/longshore/longshore/internal/test/memory"
 	"github.com/longshore/longshore/internal/test/principaltest"
 	"github.com/longshore/longshore/internal/test/providertest"
@@ -32,13 +33,11 @@ import (
 
 var update = flag.Bool("update", false, "write what is counted to testdata/usage.json, from which docs/costs.md is computed")
 
-// usage is what AWS bills for: what infra has a price for. Calls of CloudFormation,
-// IAM and STS are free.
+// usage is what AWS bills for: what infra has a price for. Calls of CloudFormation, IAM and STS are free.
 type usage struct {
 	// Requests are the platform's.
 	Requests int
-	// Calls are those of the provisioner, Seconds the time within them, Looks the
-	// steps of operations.
+	// Calls are those of the provisioner, Seconds the time within them, Looks the steps of operations.
 	Calls, Looks int
 	Seconds      float64
 	// Transitions are states of Step Functions that were entered.
@@ -55,8 +54,7 @@ type metered struct {
 	items map[store.Key]store.Record
 }
 
-// size is about what an item has; the names and keys of its attributes come to less
-// than extra bytes.
+// size is about what an item has; the names and keys of its attributes come to less than extra bytes.
 func size(r store.Record) float64 {
 	const extra = 250
 	return float64(len(r.Body) + extra)
@@ -126,8 +124,7 @@ type life struct {
 	longer time.Duration // than any operation took
 }
 
-// lookTakes is assumed: a look asks AWS two or three times. InvocationTime is the
-// provisioner's on AWS.
+// lookTakes is assumed: a look asks AWS two or three times. InvocationTime is the provisioner's on AWS.
 const lookTakes, invocationTime = 500 * time.Millisecond, time.Minute
 
 func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
@@ -147,8 +144,7 @@ func newLife(t *testing.T, f func(now func() time.Time) *fake) (*life, *fake) {
 	}
 	l.kit = testkit.New(testkit.Options{
 		Store: metered{inmemory.New(), &l.used, map[store.Key]store.Record{}}, Vault: kms.New(keyring{&l.used}, "key"),
-		Now:         l.clock.Now,
-		CallTimeout: wired.DefaultCallTimeout, HardTimeout: invocationTime,
+		Now: l.clock.Now, CallTimeout: wired.DefaultCallTimeout, HardTimeout: invocationTime,
 		Providers: map[string]provider.Provider{"demo": planned{made}},
 	})
 	return l, stood
@@ -180,13 +176,10 @@ func (l *life) asks(q func(ctx context.Context, b *broker.Broker, c broker.Calle
 func (l *life) polls(key lifecycle.Key) {
 	l.Helper()
 	l.used.Requests++
-	if _, err := l.kit.Ledger().Record(l.Context(), key, l.clock.Now()); err != nil {
-		l.Fatal(err)
-	}
+	expect.Get(l.kit.Ledger().Record(l.Context(), key, l.clock.Now()))(l)
 }
 
-// settles drives an operation as Step Functions and the provisioner do, while the
-// platform asks once a minute.
+// settles drives an operation as Step Functions and the provisioner do, while the platform asks once a minute.
 func (l *life) settles(r broker.Result) {
 	l.Helper()
 	began, asked := l.clock.Now(), l.clock.Now()
@@ -229,8 +222,7 @@ func (l *life) settles(r broker.Result) {
 	}
 }
 
-// wholeLife is provision, bind, unbind and deprovision, of which the first and the last
-// settle within a time.
+// wholeLife is provision, bind, unbind and deprovision, of which the first and the last settle within a time.
 func wholeLife(t *testing.T, within time.Duration) usage {
 	t.Helper()
 	l, cloud := newLife(t, newFake)
@@ -268,22 +260,14 @@ func wholeLife(t *testing.T, within time.Duration) usage {
 // TestUsage counts the calls of one instance's life: docs/costs.md computes its price from them.
 func TestUsage(t *testing.T) {
 	const file = "testdata/usage.json"
-	raw, err := json.MarshalIndent(map[string]usage{
+	raw := expect.Get(json.MarshalIndent(map[string]usage{
 		"minute": wholeLife(t, time.Minute), "ten_minutes": wholeLife(t, 10*time.Minute),
-	}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, "", "  "))(t)
 	raw = append(raw, '\n')
 	if *update {
-		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(file, raw, 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(file, raw, 0o644)))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := expect.Get(os.ReadFile(file))(t)
 	if d := cmp.Diff(string(want), string(raw)); d != "" {
 		t.Errorf("%s is of another time: run this test with -update, and then ./infra with -update (-file +counted):\n%s", file,
 			d)

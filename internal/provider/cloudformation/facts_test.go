@@ -5,11 +5,10 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
@@ -21,23 +20,14 @@ func TestFactsOfAStack(t *testing.T) {
 		Operation: provider.Operation{ID: "first", Kind: operation.Provision, Started: h.Clock.Now()},
 		Target:    provider.Target{Name: plan.DefaultTarget},
 	}
-	if _, f := providertest.Drive(t, h.Clock, func(ctx context.Context) (provider.Status, error) {
+	providertest.Must(t, h.Clock, func(ctx context.Context) (provider.Status, error) {
 		st, err := h.Provider.Provision(ctx, in)
-		if st.Target != nil {
-			in.Target = *st.Target
-		}
-		if st.State != nil {
-			in.State = *st.State
-		}
+		providertest.Keep(&in, st, err)
 		return st, err
-	}); f != nil {
-		t.Fatal(f)
-	}
+	})
 	p := h.Provider.(planned)
 	s, _, err := p.begin(t.Context(), withPlan(in))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	made := s.cloud.(fakeClient).fake.account(here).stacks[0]
 	console := "https://eu-central-1.console.aws.amazon.com/cloudformation/home?region=eu-central-1#/stacks/stackinfo?stackId=" +
 		url.QueryEscape(made.id)
@@ -51,11 +41,8 @@ func TestFactsOfAStack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			made.outputs = tc.outputs
-			got, err := p.Describe(t.Context(), in)
 			want := provider.Facts{Region: "eu-central-1", Address: tc.address, Console: console}
-			if diff := cmp.Diff(want, got); err != nil || diff != "" {
-				t.Errorf("facts (-want +got), error %v:\n%s", err, diff)
-			}
+			expect.Same(t, "facts", want, expect.Get(p.Describe(t.Context(), in))(t))
 		})
 	}
 }

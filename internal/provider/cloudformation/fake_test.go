@@ -17,8 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
-// A fake is CloudFormation in memory, of several accounts. It works while the clock
-// goes on, and refuses what AWS refuses.
+// A fake is CloudFormation in memory, of several accounts. It works while the clock goes on, and refuses what AWS refuses.
 type fake struct {
 	now func() time.Time
 	// takes is how long each part of an operation takes.
@@ -323,8 +322,7 @@ func (c fakeClient) send(ctx context.Context, o order) error {
 	return c.do(ctx, string(o.verb), func(a *fakeAccount) error {
 		return map[verb]func(*fakeAccount, order) error{
 			callCreate: c.fake.create, callUpdate: c.fake.change, callRetain: c.fake.change, callDelete: c.fake.remove,
-			callCancel:   c.fake.cancel,
-			callContinue: c.fake.goOn,
+			callCancel: c.fake.cancel, callContinue: c.fake.goOn,
 		}[o.verb](a, o)
 	})
 }

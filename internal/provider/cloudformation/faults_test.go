@@ -16,6 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
@@ -51,8 +52,7 @@ func (b *bench) instance(kind operation.Kind) provider.Instance {
 	b.ops++
 	op := provider.Operation{ID: fmt.Sprintf("operation-%d", b.ops), Kind: kind, Started: b.clock.Now()}
 	return provider.Instance{Broker: "broker-1", Platform: "p", ID: "i", Incarnation: "operation-1", PlanID: "plan-1",
-		Operation: op,
-		Settings:  map[string]any{}, Snapshot: snapshotWith(nil), Parameters: json.RawMessage(`{"note":"one"}`)}
+		Operation: op, Settings: map[string]any{}, Snapshot: snapshotWith(nil), Parameters: json.RawMessage(`{"note":"one"}`)}
 }
 
 // drive makes a verb's steps as a worker does.
@@ -66,25 +66,26 @@ func (b *bench) drive(in *provider.Instance) (seen []provider.Status, failure *p
 		if f, ok := errors.AsType[*provider.Failure](err); ok && f.State != nil {
 			in.State = *f.State
 		}
-		if err == nil && st.State != nil {
-			in.State = *st.State
-		}
-		if err == nil && st.Target != nil {
-			in.Target = *st.Target
-		}
+		providertest.Keep(in, st, err)
 		seen = append(seen, st)
 		return st, err
 	})
 	return seen, failure
 }
 
+// must makes them to a good end.
+func (b *bench) must(in *provider.Instance) {
+	b.t.Helper()
+	if _, f := b.drive(in); f != nil {
+		b.t.Fatal(f)
+	}
+}
+
 // ready is an instance that stands, for the next operation.
 func (b *bench) ready(kind operation.Kind) provider.Instance {
 	b.t.Helper()
 	in := b.instance(operation.Provision)
-	if _, f := b.drive(&in); f != nil {
-		b.t.Fatal(f)
-	}
+	b.must(&in)
 	next := b.instance(kind)
 	next.State, next.Target, next.Former = in.State, in.Target, in.Snapshot
 	b.calls = nil
@@ -129,11 +130,7 @@ func TestProgress(t *testing.T) {
 		percent = st.Percent
 	}
 	told := strings.Join(all, "\n")
-	for _, want := range []string{"0 of 1 resources complete, Bucket in progress", "1 of 1 resources complete"} {
-		if !strings.Contains(told, want) {
-			t.Errorf("nobody is told %q:\n%s", want, told)
-		}
-	}
+	expect.Says(t, "what is told", told, "0 of 1 resources complete, Bucket in progress", "1 of 1 resources complete")
 }
 
 // A refusal of AWS that is final fails the operation, with words for the user and others for
@@ -200,9 +197,7 @@ func TestRoom(t *testing.T) {
 		if full := f != nil; full != (n == 5) {
 			t.Errorf("instance %d: %v", n, f)
 		}
-		if warned := strings.Contains(b.log.String(), "nearly"); warned != (n >= 4) {
-			t.Errorf("instance %d: warned %v", n, warned)
-		}
+		expect.Same(t, fmt.Sprintf("instance %d: warned", n), n >= 4, strings.Contains(b.log.String(), "nearly"))
 	}
 }
 
@@ -212,9 +207,7 @@ func TestServiceRole(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(operation.Deprovision)
 	want := b.Scope.ServiceRoleARN(plan.Location{Partition: "aws", Account: here, Region: "eu-central-1"}, "s3")
-	if got := b.stack().role; got != want {
-		t.Errorf("made with %q, want %q", got, want)
-	}
+	expect.Same(t, "made with", want, b.stack().role)
 	in.Snapshot, in.State = nil, provider.State{}
 	if _, f := b.drive(&in); f != nil {
 		t.Error(f)
@@ -229,9 +222,7 @@ func TestExisting(t *testing.T) {
 		Exports: map[string]string{"Url": "my-queue"}, Tag: "team=a", Type: "sqs:queue"}}
 	in := b.instance(operation.Provision)
 	in.Snapshot = snapshotOf(m)
-	if _, f := b.drive(&in); f != nil {
-		t.Fatal(f)
-	}
+	b.must(&in)
 	s := &step{p: b.Provider, m: m, in: in}
 	var err error
 	if s.site, err = b.reach(t.Context(), plan.DefaultTarget); err != nil {
@@ -297,14 +288,11 @@ func TestTargetsChosen(t *testing.T) {
 		"both": {Platform: "p", PlanID: "b"}, "plan": {Platform: "q", PlanID: "a"}, "platform": {Platform: "q", PlanID: "b"},
 		plan.DefaultTarget: {Platform: "p"}, "setting": {Settings: map[string]any{"target": "setting"}},
 	} {
-		if got := targets.Choose(in); got != want {
-			t.Errorf("%+v goes to %q, want %q", in, got, want)
-		}
+		expect.Same(t, fmt.Sprintf("%+v goes to", in), want, targets.Choose(in))
 	}
 }
 
-// A failure is explained by the first resource that failed in this very operation, and
-// by the stack itself if none says why.
+// A failure is explained by the first resource that failed in this very operation, and by the stack itself if none says why.
 func TestReasons(t *testing.T) {
 	start, end := whole(updateInProgress), whole(updateRollbackFailed)
 	old := []event{whole(createInProgress), part(createFailed, "is not empty"), whole(rollbackComplete)}
@@ -361,8 +349,7 @@ func TestProtected(t *testing.T) {
 	}
 }
 
-// After a failure of CloudFormation, the operation goes on as far as it can, and the next one
-// begins where it ended.
+// After a failure of CloudFormation, the operation goes on as far as it can, and the next one begins where it ended.
 func TestGoesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind         operation.Kind
@@ -424,8 +411,7 @@ func (b *bench) changes() string {
 	return strings.Join(made, " ")
 }
 
-// A deletion during an update has the update end first; one during a creation does not
-// wait.
+// A deletion during an update has the update end first; one during a creation does not wait.
 func TestOvertakes(t *testing.T) {
 	for kind, want := range map[operation.Kind]string{operation.Update: "cancel delete", operation.Provision: "delete"} {
 		b := newBench(t)
@@ -436,16 +422,8 @@ func TestOvertakes(t *testing.T) {
 			in.Parameters = json.RawMessage(`{"note":"two"}`)
 		}
 		for b.stack() == nil || !busy(b.stack().status) {
-			st, err := verb(t.Context(), in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if st.State != nil {
-				in.State = *st.State
-			}
-			if st.Target != nil {
-				in.Target = *st.Target
-			}
+			st := expect.Get(verb(t.Context(), in))(t)
+			providertest.Keep(&in, st, nil)
 		}
 		d := b.instance(operation.Deprovision)
 		d.State, d.Target = in.State, in.Target
@@ -463,9 +441,7 @@ func TestFormerKeepsItsRule(t *testing.T) {
 	former := b.instance(operation.Provision)
 	former.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`,
 		1))
-	if _, f := b.drive(&former); f != nil {
-		t.Fatal(f)
-	}
+	b.must(&former)
 	for _, kind := range []operation.Kind{operation.Provision, operation.Deprovision} {
 		anew := b.instance(kind)
 		anew.Incarnation, anew.Unfinished = "of another life", kind == operation.Deprovision
@@ -487,14 +463,10 @@ func TestRetainsWhatSomebodyDeleted(t *testing.T) {
 	b := newBench(t)
 	in := b.instance(operation.Provision)
 	in.Snapshot = json.RawMessage(strings.Replace(string(snapshotWith(nil)), `"on_delete":"empty"`, `"on_delete":"retain"`, 1))
-	if _, f := b.drive(&in); f != nil {
-		t.Fatal(f)
-	}
+	b.must(&in)
 	stuck := b.stack()
 	stuck.items = 1
-	if err := b.fake.remove(b.fake.account(here), order{id: stuck.id, token: "by hand"}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.fake.remove(b.fake.account(here), order{id: stuck.id, token: "by hand"}))
 	b.clock.Advance(time.Hour)
 	d := b.instance(operation.Deprovision)
 	d.State, d.Target, d.Snapshot = in.State, in.Target, in.Snapshot
@@ -539,8 +511,7 @@ func TestUpdatesEndInTime(t *testing.T) {
 	}
 }
 
-// An update whose operation has waited for its target longer than an update may take
-// has all of that time still.
+// An update whose operation has waited for its target longer than an update may take has all of that time still.
 func TestAnUpdateThatHasWaitedHasItsTime(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(operation.Update)

@@ -30,6 +30,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/faulttest"
 )
 
@@ -51,9 +52,7 @@ func (r *real) probing() plan.Settings {
 func (r *real) made(m plan.Settings, parameters string) provider.Instance {
 	r.t.Helper()
 	in := r.instance(m, parameters)
-	if f := r.run(&in, r.Provision); f != nil {
-		r.t.Fatal(f)
-	}
+	r.must(&in, r.Provision)
 	return in
 }
 
@@ -61,16 +60,13 @@ func (r *real) made(m plan.Settings, parameters string) provider.Instance {
 func (r *real) gone(in provider.Instance) {
 	r.t.Helper()
 	d := r.next(in, operation.Deprovision)
-	if f := r.run(&d, r.Deprovision); f != nil {
-		r.t.Fatal(f)
-	}
+	r.must(&d, r.Deprovision)
 	if s := r.stack(in); s != nil {
 		r.t.Errorf("deprovisioned, and there is still %s", s.status)
 	}
 }
 
-// A failed creation says why in words for a developer, and leaves nothing; its
-// repetition says the same.
+// A failed creation says why in words for a developer, and leaves nothing; its repetition says the same.
 func TestCreateFails(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
@@ -202,34 +198,27 @@ func TestReviewGivesWay(t *testing.T) {
 	m := bucketPlan(r)
 	in := r.instance(m, `{"note":"one"}`)
 	o := order{labels: labelsOf(in, m, r.scope)}
-	if _, err := cfn.NewFromConfig(r.config).CreateChangeSet(t.Context(), &cfn.CreateChangeSetInput{
+	expect.Get(cfn.NewFromConfig(r.config).CreateChangeSet(t.Context(), &cfn.CreateChangeSetInput{
 		ChangeSetName: aws.String("planned"), StackName: aws.String(nameIn(r.scope, in)), Tags: o.tags(),
-		ChangeSetType: cfntypes.ChangeSetTypeCreate, TemplateBody: aws.String(bucketTemplate)}); err != nil {
-		t.Fatal(err)
-	}
+		ChangeSetType: cfntypes.ChangeSetTypeCreate, TemplateBody: aws.String(bucketTemplate)}))(t)
 	if s := r.stack(in); s == nil || s.status != reviewInProgress {
 		t.Fatalf("planned: %+v", s)
 	}
-	if f := r.run(&in, r.Provision); f != nil {
-		t.Fatal(f)
-	}
+	r.must(&in, r.Provision)
 	if s := r.stack(in); s == nil || s.status != createComplete || s.outputs["Note"] != "one" {
 		t.Errorf("provisioned: %+v", s)
 	}
 	r.gone(in)
 }
 
-// Two lives of an id have stacks of their own; one whose record is gone is found by its
-// name.
+// Two lives of an id have stacks of their own; one whose record is gone is found by its name.
 func TestTwoLives(t *testing.T) {
 	t.Parallel()
 	r := newReal(t, Options{})
 	in := r.made(bucketPlan(r), `{}`)
 	anew := r.instance(bucketPlan(r), `{}`)
 	anew.ID = in.ID
-	if f := r.run(&anew, r.Provision); f != nil {
-		t.Fatal(f)
-	}
+	r.must(&anew, r.Provision)
 	if s := r.stack(anew); s == nil || s.tags != provider.TagsOf(anew) {
 		t.Errorf("there is %+v", s)
 	}
@@ -253,9 +242,7 @@ func TestRules(t *testing.T) {
 	in := r.made(m, `{}`)
 	stood := r.stack(in)
 	bucket := aws.String(stood.outputs["BucketName"])
-	if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: aws.String("a")}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: aws.String("a")}))(t)
 	d := r.next(in, operation.Deprovision)
 	if f, ok := errors.AsType[*provider.Failure](r.Refuses(t.Context(), d)); !ok || !f.Untouched {
 		t.Errorf("before anything is touched, deleting what is not empty is answered %+v", f)
@@ -293,9 +280,7 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	stood := r.stack(r.made(bucketPlan(r), `{}`))
 	bucket := aws.String(stood.outputs["BucketName"])
 	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
-	if _, err := c.DeleteBucketTagging(t.Context(), &s3.DeleteBucketTaggingInput{Bucket: bucket}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(c.DeleteBucketTagging(t.Context(), &s3.DeleteBucketTaggingInput{Bucket: bucket}))(t)
 	var said strings.Builder
 	o := Options{Config: r.config, Log: slog.New(slog.NewTextHandler(&said, nil))}
 	a, _ := openAWS(o, plan.Target{})
@@ -313,13 +298,9 @@ func TestMarksWhatHasLostItsTags(t *testing.T) {
 	if said.Len() > 0 {
 		t.Errorf("the log says %s", said.String())
 	}
-	if _, err := c.DeleteBucket(t.Context(), &s3.DeleteBucketInput{Bucket: bucket}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(c.DeleteBucket(t.Context(), &s3.DeleteBucketInput{Bucket: bucket}))(t)
 	spare()
-	if !strings.Contains(said.String(), "has no mark") || !strings.Contains(said.String(), *bucket) {
-		t.Errorf("the log does not say what has no mark: %s", said.String())
-	}
+	expect.Says(t, "the log", said.String(), "has no mark", *bucket)
 }
 
 // A stack that was deleted by hand and got stuck leaves the resources that are to be retained:
@@ -340,14 +321,9 @@ func TestSparesWhatIsLeft(t *testing.T) {
 	for _, l := range label.Write(stood.tags) {
 		kept.Tags = append(kept.Tags, dynamotypes.Tag{Key: &l.Name, Value: &l.Value})
 	}
-	table, err := c.CreateTable(t.Context(), kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := expect.Get(c.CreateTable(t.Context(), kept))(t)
 	stacks := cfn.NewFromConfig(r.config)
-	if _, err := stacks.DeleteStack(t.Context(), &cfn.DeleteStackInput{StackName: &stood.id}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(stacks.DeleteStack(t.Context(), &cfn.DeleteStackInput{StackName: &stood.id}))(t)
 	for r.stack(in).status != deleteFailed {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -366,8 +342,7 @@ func TestSparesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// Every call of each verb is throttled once, or loses its answer: there is one stack,
-// and then none.
+// Every call of each verb is throttled once, or loses its answer: there is one stack, and then none.
 func TestFaultsOfAWS(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []faulttest.Fault{faulttest.Throttled, faulttest.Lost} {
@@ -380,9 +355,7 @@ func TestFaultsOfAWS(t *testing.T) {
 				in := r.made(bucketPlan(r), `{"note":"one"}`)
 				u := r.next(in, operation.Update)
 				u.Parameters = []byte(`{"note":"two"}`)
-				if f := r.run(&u, r.Update); f != nil {
-					t.Fatal(f)
-				}
+				r.must(&u, r.Update)
 				if s := r.stack(in); s.outputs["Note"] != "two" {
 					t.Errorf("%s at call %d: updated to %v", fault, n, s.outputs)
 				}
@@ -396,8 +369,7 @@ func TestFaultsOfAWS(t *testing.T) {
 	}
 }
 
-// A second account is reached by a role with an external id; what stands in the first
-// is not there.
+// A second account is reached by a role with an external id; what stands in the first is not there.
 func TestSecondAccount(t *testing.T) {
 	t.Parallel()
 	const account = "222222222222"
@@ -408,9 +380,7 @@ func TestSecondAccount(t *testing.T) {
 		RoleName: aws.String(emulator.Name("access")), AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[
 {"Effect":"Allow","Principal":{"AWS":"*"},"Action":"sts:AssumeRole","Condition":{"StringEquals":{"sts:ExternalId":"secret"}}}]}`),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	other := plan.Target{Account: account, Role: aws.ToString(role.Role.Arn), ExternalID: "secret"}
 	counted := &faulttest.Plan{}
 	r := newReal(t, Options{Config: counted.Into(config), Targets: plan.Targets{Targets: map[string]plan.Target{"other": other},
@@ -453,9 +423,7 @@ func (r *real) sweep() (all []provider.Holding) {
 	r.t.Helper()
 	for cursor, again := "", true; again; again = cursor != "" {
 		page, next, err := r.List(r.t.Context(), cursor)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		expect.OK(r.t, err)
 		all, cursor = append(all, page...), next
 	}
 	return all
@@ -483,19 +451,15 @@ func TestNoSecretsByValues(t *testing.T) {
 	name, secret := emulator.Name("secret"), emulator.Name("canary")
 	c := ssm.NewFromConfig(r.config)
 	kept := &ssm.PutParameterInput{Name: &name, Value: &secret, Type: ssmtypes.ParameterTypeString}
-	if _, err := c.PutParameter(t.Context(), kept); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(c.PutParameter(t.Context(), kept))(t)
 	m := plan.Settings{Offering: "a", Template: r.template(joinedTemplate), Parameters: map[string]plan.Source{
 		"A": {Parameter: "a"}, "B": {Context: "instance_name"}}}
 	whole := "{{resolve:ssm:" + name + "}}"
 	for _, values := range [][2]string{{whole, "-"}, {"-", whole}, {whole[:1], whole[1:]}, {whole[:9], whole[9:]}} {
 		stack := emulator.Name("attack")
 		o := order{parameters: []parameter{{name: "A", value: values[0]}, {name: "B", value: values[1]}}}
-		if _, err := cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{
-			StackName: &stack, TemplateBody: aws.String(joinedTemplate), Parameters: o.values()}); err != nil {
-			t.Fatal(err)
-		}
+		expect.Get(cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{
+			StackName: &stack, TemplateBody: aws.String(joinedTemplate), Parameters: o.values()}))(t)
 		if !r.tells(stack, secret) {
 			t.Errorf("the attack %q does not work here: the test shows nothing", values)
 		}
@@ -544,9 +508,7 @@ func TestLongTemplate(t *testing.T) {
 	former.Template = "another"
 	u.Former = snapshotOf(former)
 	u.Parameters = []byte(`{"note":"two"}`)
-	if f := r.run(&u, r.Update); f != nil {
-		t.Fatal(f)
-	}
+	r.must(&u, r.Update)
 	if s := r.stack(in); s.outputs["Note"] != "two" {
 		t.Errorf("updated to %v", s.outputs)
 	}
@@ -573,21 +535,13 @@ func TestHolds(t *testing.T) {
 	}
 	q, d := sqs.NewFromConfig(r.config), dynamodb.NewFromConfig(r.config)
 	queue, table := aws.String(s.outputs["Queue"]), aws.String(s.outputs["Table"])
-	if _, err := q.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("a")}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(q.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: queue, MessageBody: aws.String("a")}))(t)
 	refused("Queue holds messages")
-	if _, err := q.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: queue}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(q.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: queue}))(t)
 	item := map[string]dynamotypes.AttributeValue{"id": &dynamotypes.AttributeValueMemberS{Value: "a"}}
-	if _, err := d.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: item}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(d.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: item}))(t)
 	refused("Table holds items")
-	if _, err := d.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: table, Key: item}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(d.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: table, Key: item}))(t)
 	r.gone(in)
 }
 
@@ -613,9 +567,7 @@ func TestLeftovers(t *testing.T) {
 		_, err = e.PutTargets(t.Context(), &events.PutTargetsInput{EventBusName: bus, Rule: name, Targets: []eventtypes.Target{
 			{Id: name, Arn: aws.String("arn:aws:sqs:us-east-1:000000000000:any")}}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	at, _ := openAWS(Options{Config: r.config}, plan.Target{})
 	for n, done := 0, false; !done; n++ {
 		if done, err = at.empty(t.Context(), s.id); err != nil || n > 10 {
@@ -636,24 +588,17 @@ func TestFindsExisting(t *testing.T) {
 	r := newReal(t, Options{})
 	name := emulator.Name("existing")
 	q := sqs.NewFromConfig(r.config)
-	if _, err := q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name,
-		Tags: map[string]string{"team": name}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &name,
+	expect.Get(q.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Tags: map[string]string{"team": name}}))(t)
+	expect.Get(cfn.NewFromConfig(r.config).CreateStack(t.Context(), &cfn.CreateStackInput{StackName: &name,
 		TemplateBody: aws.String(
 			`{"Resources":{"T":{"Type":"AWS::SNS::Topic"}},"Outputs":{"Arn":{"Value":{"Ref":"T"},"Export":{"Name":"` + name +
-				`"}}}}`)}); err != nil {
-		t.Fatal(err)
-	}
+				`"}}}}`)}))(t)
 	in := r.instance(plan.Settings{Existing: &plan.Existing{
 		Exports: map[string]string{"Topic": name}, Tag: "team=" + name, Type: "sqs:queue"}}, "")
 	var values map[string]string
 	for begun := time.Now(); time.Since(begun) < 2*time.Second && values == nil; {
 		s, learnt, err := r.begin(t.Context(), in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		if s == nil {
 			in.Target = *learnt.Target
 			continue

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var own = provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "one"}
@@ -78,9 +78,7 @@ func TestEveryStatus(t *testing.T) {
 		}
 		got := [3]string{at(string(status)).provision().text(), at(string(status)).update().text(),
 			at(string(status)).deprovision().text()}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", status, diff)
-		}
+		expect.Same(t, fmt.Sprintf("%q", status), want, got)
 		foreign := at(string(status))
 		if foreign.stack == nil {
 			continue
@@ -190,9 +188,7 @@ func TestNext(t *testing.T) {
 			}).deprovision(),
 			"record delete"},
 	} {
-		if got := c.got.text(); got != c.want {
-			t.Errorf("%s: %s: got %q, want %q", name, c.reason, got, c.want)
-		}
+		expect.Same(t, name+": "+c.reason, c.want, c.got.text())
 	}
 }
 
@@ -200,9 +196,8 @@ func TestTokens(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range []work{
 		{Operation: "op", Call: call{Verb: callCreate, Number: 1}}, {Operation: "op", Call: call{Verb: callCreate, Number: 11}},
-		{Operation: "op", Call: call{Verb: callUpdate, Number: 1}},
-		{Operation: "op1", Call: call{Verb: callCreate, Number: 1}}, {Operation: "ö/.+\n",
-			Call: call{Verb: callCreate, Number: 1}},
+		{Operation: "op", Call: call{Verb: callUpdate, Number: 1}}, {Operation: "op1", Call: call{Verb: callCreate, Number: 1}},
+		{Operation: "ö/.+\n", Call: call{Verb: callCreate, Number: 1}},
 	} {
 		token := w.token()
 		if seen[token] || len(token) > 128 || plan.Clean(token) != token {

@@ -15,6 +15,8 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // A real is a provider over an emulated AWS, with a catalog of templates.
@@ -50,9 +52,7 @@ func (r *real) bucket(config aws.Config, account string) {
 	r.t.Helper()
 	name := r.scope.Bucket(account, config.Region)
 	c := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
-	if _, err := c.CreateBucket(r.t.Context(), &s3.CreateBucketInput{Bucket: &name}); err != nil {
-		r.t.Fatal(err)
-	}
+	expect.Get(c.CreateBucket(r.t.Context(), &s3.CreateBucketInput{Bucket: &name}))(r.t)
 }
 
 // template keeps one in the catalog and gives its digest.
@@ -72,8 +72,7 @@ func (r *real) instance(m plan.Settings, parameters string) provider.Instance {
 	op := r.operation(operation.Provision)
 	return provider.Instance{
 		Broker: r.Broker, Platform: "platform-1", ID: emulator.Name("instance"), Incarnation: op.ID, ServiceID: "service-1",
-		PlanID:    "plan-1",
-		Operation: op, Parameters: json.RawMessage(parameters), Snapshot: snapshotOf(m),
+		PlanID: "plan-1", Operation: op, Parameters: json.RawMessage(parameters), Snapshot: snapshotOf(m),
 		Place: provider.Place{Organization: "org", Space: "space", InstanceName: "my instance"},
 	}
 }
@@ -87,13 +86,20 @@ func snapshotOf(m plan.Settings) json.RawMessage {
 // limit is how long an emulated operation may take.
 const limit = time.Minute
 
-// run drives a verb to its end, and records what it answers in the instance. Until
-// gives up earlier; nil for never.
+// run drives a verb to its end, and records what it answers in the instance. Until gives up earlier; nil for never.
 func (r *real) run(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status,
 	error)) *provider.Failure {
 	r.t.Helper()
 	_, f := r.until(in, verb, nil)
 	return f
+}
+
+// must drives a verb to its good end.
+func (r *real) must(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status, error)) {
+	r.t.Helper()
+	if f := r.run(in, verb); f != nil {
+		r.t.Fatal(f)
+	}
 }
 
 func (r *real) until(in *provider.Instance, verb func(context.Context, provider.Instance) (provider.Status, error),
@@ -110,12 +116,7 @@ func (r *real) until(in *provider.Instance, verb func(context.Context, provider.
 		}
 		if err == nil {
 			seen = append(seen, st)
-			if st.State != nil {
-				in.State = *st.State
-			}
-			if st.Target != nil {
-				in.Target = *st.Target
-			}
+			providertest.Keep(in, st, nil)
 			if st.Done {
 				return seen, nil
 			}
@@ -155,35 +156,25 @@ func bucketPlan(r *real) plan.Settings {
 func (r *real) stack(in provider.Instance) *stack {
 	r.t.Helper()
 	s, _ := openAWS(Options{Config: emulator.Config(r.t)}, plan.Target{}) // its calls do not fail
-	found, err := s.look(r.t.Context(), nameIn(r.scope, in))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return found
+	return expect.Get(s.look(r.t.Context(), nameIn(r.scope, in)))(r.t)
 }
 
 // A bucket is made, updated, and removed with the versions that it holds.
 func TestBucket(t *testing.T) {
 	r := newReal(t, Options{})
 	in := r.instance(bucketPlan(r), `{"note":"one","days":3}`)
-	if f := r.run(&in, r.Provision); f != nil {
-		t.Fatal(f)
-	}
+	r.must(&in, r.Provision)
 	s := r.stack(in)
 	if s == nil || s.outputs["Note"] != "one" || s.outputs["Days"] != "3" || s.tags != provider.TagsOf(in) {
 		t.Fatalf("provisioned: %+v", s)
 	}
 	c := s3.NewFromConfig(r.config, func(o *s3.Options) { o.UsePathStyle = true })
 	for range 2 {
-		if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(s.outputs["BucketName"]),
-			Key: aws.String("a")}); err != nil {
-			t.Fatal(err)
-		}
+		expect.Get(c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(s.outputs["BucketName"]),
+			Key: aws.String("a")}))(t)
 	}
 	d := r.next(in, operation.Deprovision)
-	if f := r.run(&d, r.Deprovision); f != nil {
-		t.Fatal(f)
-	}
+	r.must(&d, r.Deprovision)
 	if s := r.stack(in); s != nil {
 		t.Errorf("deprovisioned, and there is still %+v", s)
 	}

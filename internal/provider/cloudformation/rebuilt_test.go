@@ -19,21 +19,17 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// A stack whose record was derived again may have any template: an update brings it to the
-// plan's.
+// A stack whose record was derived again may have any template: an update brings it to the plan's.
 func TestUpdateOfARebuiltRecord(t *testing.T) {
 	b := newBench(t)
 	in := b.ready(operation.Update)
 	b.stack().body = "an earlier version"
 	in.Former = nil
-	if _, f := b.drive(&in); f != nil {
-		t.Fatal(f)
-	}
-	if got := b.stack().body; got != suiteTemplate {
-		t.Errorf("its template is %q", got)
-	}
+	b.must(&in)
+	expect.Same(t, "its template is", suiteTemplate, b.stack().body)
 }
 
 // A stack that was protected by hand is not emptied, though its deletion was to empty it.
@@ -50,8 +46,7 @@ func TestProtectedKeepsWhatItHolds(t *testing.T) {
 	}
 }
 
-// An instance does not leave its stack behind for a plan of what exists already, nor
-// the other way.
+// An instance does not leave its stack behind for a plan of what exists already, nor the other way.
 func TestMovesToWhatExists(t *testing.T) {
 	existing := snapshotOf(plan.Settings{Format: plan.Format, Existing: &plan.Existing{Exports: map[string]string{"Url": "u"}}})
 	for name, c := range map[string]struct{ former, next json.RawMessage }{
@@ -80,10 +75,7 @@ func TestTroubleOfPrincipals(t *testing.T) {
 	}
 	binding := provider.Binding{Instance: in, ID: "b", Incarnation: "one", Secret: make([]byte, 32)}
 	held := provider.Holding{Name: "x", Tags: provider.Tags{Broker: "broker-1", Binding: "b"}, Target: in.Target}
-	principals, err := b.reach(t.Context(), plan.DefaultTarget)
-	if err != nil {
-		t.Fatal(err)
-	}
+	principals := expect.Get(b.reach(t.Context(), plan.DefaultTarget))(t)
 	s := &step{site: principals, p: b.Provider, in: in}
 	for name, call := range map[string]func(context.Context) error{
 		"Bind":    func(ctx context.Context) error { _, err := b.Bind(ctx, binding); return err },

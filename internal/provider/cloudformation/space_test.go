@@ -7,8 +7,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 )
 
-// The space of the order counts for the instance's whole life, and is recorded before
-// anything is made.
+// The space of the order counts for the instance's whole life, and is recorded before anything is made.
 func TestTheSpaceOfTheOrderCounts(t *testing.T) {
 	b := newBench(t)
 	in := b.instance(operation.Provision)
@@ -37,8 +36,7 @@ func TestTheSpaceOfTheOrderCounts(t *testing.T) {
 	}
 }
 
-// Where the state is lost, each operation finds the stack that there is, whatever the
-// platform says of the place by now.
+// Where the state is lost, each operation finds the stack that there is, whatever the platform says of the place by now.
 func TestStacksWithoutState(t *testing.T) {
 	for _, kind := range []operation.Kind{operation.Provision, operation.Update, operation.Deprovision} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -46,18 +44,14 @@ func TestStacksWithoutState(t *testing.T) {
 			for range suitePage + 1 { // more than a page of others
 				other := b.instance(operation.Provision)
 				other.ID = other.Operation.ID
-				if _, f := b.drive(&other); f != nil {
-					t.Fatal(f)
-				}
+				b.must(&other)
 			}
 			in := b.ready(kind)
 			if kind == operation.Provision {
 				in.Operation.ID, in.Former = in.Incarnation, nil
 			}
 			in.State, in.Place = provider.State{}, provider.Place{Organization: "moved", Space: "moved"}
-			if _, f := b.drive(&in); f != nil {
-				t.Fatal(f)
-			}
+			b.must(&in)
 			stands := b.stack() != nil
 			if all := b.fake.account(here).stacks; len(all) != suitePage+2 || stands == (kind == operation.Deprovision) {
 				t.Errorf("there are %d stacks, and the instance's is there: %v", len(all), stands)

@@ -12,7 +12,9 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/crashtest"
 	"github.com/longshore/longshore/internal/test/providertest"
+	"github.com/longshore/longshore/internal/test/testkit"
 )
 
 const (
@@ -21,8 +23,7 @@ const (
 	suiteTemplate   = `{"Resources":{"Bucket":{"Type":"AWS::S3::Bucket"}}}`
 )
 
-// A planned provider gets a snapshot that follows from the plan's settings, as it has
-// one from the catalog.
+// A planned provider gets a snapshot that follows from the plan's settings, as it has one from the catalog.
 type planned struct{ *Provider }
 
 func snapshotWith(settings map[string]any) json.RawMessage {
@@ -125,10 +126,9 @@ func factory(mutant string, emulated bool) providertest.Factory {
 				return p, p
 			},
 			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
-			Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-			Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
-			Plant:      func(_ testing.TB, at, owner provider.Tags) { f.plant(p.Scope, at, owner) },
-			Look:       func(_ testing.TB, at provider.Tags) string { return f.describe(p.Scope, at) },
+			Parameters: providertest.Note, Fail: providertest.FailBySetting,
+			Plant: func(_ testing.TB, at, owner provider.Tags) { f.plant(p.Scope, at, owner) },
+			Look:  func(_ testing.TB, at provider.Tags) string { return f.describe(p.Scope, at) },
 			Opens: func(_ testing.TB, g *provider.Grant) bool {
 				key, _ := g.Credentials["access_key_id"].(string)
 				secret, _ := g.Credentials["secret_access_key"].(string)
@@ -207,8 +207,7 @@ func (f *fake) secrets(at provider.Tags) (n int) {
 	return n
 }
 
-// The suite over CloudFormation in memory; in the subprocesses of TestMutants it is
-// not sound.
+// The suite over CloudFormation in memory; in the subprocesses of TestMutants it is not sound.
 func TestSound(t *testing.T) {
 	providertest.Run(t, factory(os.Getenv(providertest.MutantVariable), false))
 }
@@ -286,3 +285,35 @@ func (m mutant) list(ctx context.Context, asked func(string) bool, cursor string
 	}
 	return page, next, err
 }
+
+// histories are a subject over CloudFormation in memory.
+func histories() crashtest.Subject {
+	type onFake struct {
+		planned
+		fake *fake
+	}
+	return crashtest.Subject{
+		Name: "cloudformation", Settings: map[string]any{"size": "small"}, Others: map[string]any{"size": "large"},
+		Sparse: 401,
+		Opens: func(p provider.Provider, g *provider.Grant) (bool, error) {
+			key, _ := g.Credentials["access_key_id"].(string)
+			secret, _ := g.Credentials["secret_access_key"].(string)
+			return fakeClient{fake: p.(onFake).fake}.opens(key, secret), nil
+		},
+		New: func(now func() time.Time, effect crashtest.Effect) (provider.Provider, provider.Inventory) {
+			f := newFake(now)
+			f.takes = 200 * time.Millisecond
+			p := onFake{planned{f.over(testkit.Identity, here, func(_ context.Context, name string, do func() error) error {
+				if name == "look" || name == "list" || name == "identify" { // reading is no effect
+					return do()
+				}
+				return effect(name, do)
+			})}, f}
+			return p, p
+		},
+	}
+}
+
+// Whole histories of a platform and a broker, with processes that die between any two
+// calls that change something, and within one.
+func TestHistories(t *testing.T) { crashtest.Run(t, histories(), 60) }

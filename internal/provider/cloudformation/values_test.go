@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestValues(t *testing.T) {
@@ -75,10 +76,7 @@ func TestValues(t *testing.T) {
 	} {
 		in := provider.Instance{Parameters: json.RawMessage(c.given),
 			Place: provider.Place{Space: "the space", InstanceName: "{{resolve:ssm:x}}\x01\n é", Organization: "x" + letters}}
-		i, err := inputsOf(in, plan.Target{Subnets: []string{"s-1", "s-2"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := expect.Get(inputsOf(in, plan.Target{Subnets: []string{"s-1", "s-2"}}))(t)
 		out, err := i.passed(plan.Settings{Parameters: map[string]plan.Source{"P": c.source}}, false, nil)
 		var refused refusal
 		got := "-"
@@ -92,9 +90,7 @@ func TestValues(t *testing.T) {
 		case len(out) > 0:
 			got = out[0].value
 		}
-		if got != c.want {
-			t.Errorf("%s: %s: got %q, want %q", name, c.reason, got, c.want)
-		}
+		expect.Same(t, name+": "+c.reason, c.want, got)
 	}
 }
 
@@ -149,10 +145,7 @@ func TestUpdatedValues(t *testing.T) {
 		"NewParameters": {false, map[string]bool{}, []parameter{
 			{name: "Fixed", value: "4"}, {name: "Given", value: "new"}, {name: "Space", value: "renamed"}}},
 	} {
-		got, err := i.passed(m, c.same, c.has)
-		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {
-			t.Errorf("%s: error %v (-want +got):\n%s", name, err, diff)
-		}
+		expect.Same(t, name, c.want, expect.Get(i.passed(m, c.same, c.has))(t, name), cmp.AllowUnexported(parameter{}))
 	}
 }
 
@@ -161,9 +154,7 @@ func TestRemovedValues(t *testing.T) {
 	never := "0"
 	m := plan.Settings{Parameters: map[string]plan.Source{"Days": {Parameter: "days", Value: &never},
 		"Note": {Parameter: "note"}}}
-	got, err := inputs{}.passed(m, true, map[string]bool{"Days": true, "Note": true})
+	got := expect.Get(inputs{}.passed(m, true, map[string]bool{"Days": true, "Note": true}))(t)
 	want := []parameter{{name: "Days", value: "0"}} // the other is the template's own again
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(parameter{})); err != nil || diff != "" {
-		t.Errorf("error %v (-want +got):\n%s", err, diff)
-	}
+	expect.Same(t, "what is passed", want, got, cmp.AllowUnexported(parameter{}))
 }

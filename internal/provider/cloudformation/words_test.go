@@ -1,8 +1,9 @@
 package cloudformation
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A developer is told what to do. The reasons are as CloudFormation and the services word
@@ -32,8 +33,6 @@ func TestWords(t *testing.T) {
 		"User is not authorized: invalid parameter":            denied,
 	} {
 		got := words(event{logical: "Queue", kind: "AWS::SQS::Queue", status: "CREATE_FAILED", reason: reason})
-		if !strings.Contains(got, want) {
-			t.Errorf("%s\nis told as %s\nwant %s", reason, got, want)
-		}
+		expect.Says(t, reason, got, want)
 	}
 }

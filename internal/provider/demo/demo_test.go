@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/longshore/longshore/internal/base/advice"
@@ -19,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/base/provider/grants"
 	"github.com/longshore/longshore/internal/provider/demo"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
@@ -116,16 +116,20 @@ func (s *stand) step(in provider.Instance, b *provider.Binding) providertest.Ste
 // must drives a step to a good end.
 func (s *stand) must(t *testing.T, step providertest.Step) provider.Status {
 	t.Helper()
-	st, f := providertest.Drive(t, s.clock, step)
-	if f != nil {
-		t.Fatalf("failed: %s", f.Message)
-	}
-	return st
+	return providertest.Must(t, s.clock, step)
 }
 
-// prepared makes what an operation of the kind needs, without delays, and
-// gives the arguments of that operation with these parameters and settings. A
-// deletion is given no parameters: they are those of what it deletes.
+// ready is a stand with an instance that was made with these parameters.
+func ready(t *testing.T, parameters string) (*stand, provider.Instance) {
+	t.Helper()
+	s := newStand(t)
+	in := s.instance(parameters)
+	s.must(t, s.step(in, nil))
+	return s, in
+}
+
+// prepared makes what an operation of the kind needs, without delays, and gives the arguments of that operation with these
+// parameters and settings. A deletion is given no parameters: they are those of what it deletes.
 func (s *stand) prepared(t *testing.T, kind operation.Kind, parameters string,
 	settings map[string]any) (provider.Instance, *provider.Binding) {
 	t.Helper()
@@ -161,9 +165,7 @@ func (s *stand) prepared(t *testing.T, kind operation.Kind, parameters string,
 	}
 }
 
-var kinds = []operation.Kind{
-	operation.Provision, operation.Update, operation.Deprovision, operation.Bind, operation.Unbind,
-}
+var kinds = []operation.Kind{operation.Provision, operation.Update, operation.Deprovision, operation.Bind, operation.Unbind}
 
 func TestDelays(t *testing.T) {
 	cases := map[string]struct {
@@ -194,16 +196,13 @@ func TestDelays(t *testing.T) {
 				in.Operation.Synchronous = c.synchronous
 				began := s.clock.Now()
 				s.must(t, s.step(in, b))
-				if took := s.clock.Now().Sub(began); took != c.want {
-					t.Errorf("%s: took %v, want %v", c.reason, took, c.want)
-				}
+				expect.Same(t, c.reason+": took", c.want, s.clock.Now().Sub(began))
 			})
 		}
 	}
 }
 
-// The end is fixed when the operation begins: repetitions do not move it, and each
-// step says how far the work has come.
+// The end is fixed when the operation begins: repetitions do not move it, and each step says how far the work has come.
 func TestProgress(t *testing.T) {
 	s := newStand(t)
 	in := s.instance(`{"delay_seconds":20}`)
@@ -213,7 +212,7 @@ func TestProgress(t *testing.T) {
 		After       time.Duration
 		Done        bool
 	}
-	steps := []struct {
+	for i, c := range []struct {
 		advance time.Duration
 		want    look
 	}{
@@ -225,32 +224,22 @@ func TestProgress(t *testing.T) {
 		{-time.Hour, look{0, "Creating the instance, about 20s left", 10 * time.Second, false}},
 		{time.Hour + 10*time.Millisecond, look{100, "The instance is ready.", 0, true}},
 		{time.Hour, look{100, "The instance is ready.", 0, true}},
-	}
-	for i, c := range steps {
+	} {
 		s.clock.Advance(c.advance)
-		st, err := s.Provision(t.Context(), in)
-		if err != nil {
-			t.Fatalf("step %d: %v", i, err)
-		}
-		if diff := cmp.Diff(c.want, look{st.Percent, st.Description, st.After, st.Done}); diff != "" {
-			t.Errorf("step %d (-want +got):\n%s", i, diff)
-		}
+		st := expect.Get(s.Provision(t.Context(), in))(t, "step", i)
+		expect.Same(t, fmt.Sprintf("step %d", i), c.want, look{st.Percent, st.Description, st.After, st.Done})
 	}
 }
 
 // Each operation has a delay of its own, and one that is repeated goes on.
 func TestEachOperationHasItsOwnDelay(t *testing.T) {
-	s := newStand(t)
-	in := s.instance("")
-	s.must(t, s.step(in, nil))
+	s, in := ready(t, "")
 	first := s.as(in, operation.Update)
 	for _, op := range []provider.Instance{first, s.as(in, operation.Update), s.as(in, operation.Deprovision)} {
 		op.Operation.Started = s.clock.Now()
 		began := s.clock.Now()
 		s.must(t, s.step(op, nil))
-		if took := s.clock.Now().Sub(began); took != delay {
-			t.Errorf("%s took %v, want %v", op.Operation.Kind, took, delay)
-		}
+		expect.Same(t, string(op.Operation.Kind)+" took", delay, s.clock.Now().Sub(began))
 		if op.Operation.Kind == operation.Update {
 			if st, err := s.Update(t.Context(), first); err != nil || !st.Done {
 				t.Errorf("an update repeated after it ended: done %v, error %v", st.Done, err)
@@ -260,20 +249,15 @@ func TestEachOperationHasItsOwnDelay(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	all := func(v any) map[operation.Kind]any {
-		m := map[operation.Kind]any{}
-		for _, k := range kinds {
-			m[k] = v
-		}
-		return m
-	}
-	named := func(setting func(operation.Kind) any) map[operation.Kind]any {
+	each := func(setting func(operation.Kind) any) map[operation.Kind]any {
 		m := map[operation.Kind]any{}
 		for _, k := range kinds {
 			m[k] = setting(k)
 		}
 		return m
 	}
+	all := func(v any) map[operation.Kind]any { return each(func(operation.Kind) any { return v }) }
+	named := each(func(k operation.Kind) any { return string(k) })
 	cases := map[string]struct {
 		reason     string
 		parameters map[operation.Kind]any // the parameter "fail"
@@ -281,18 +265,15 @@ func TestFailures(t *testing.T) {
 		fails      []operation.Kind
 	}{
 		"Nothing": {reason: "nothing fails unasked"},
-		"True": {
-			reason:     "true is for the operation that it is given to, which a deletion never is",
-			parameters: all(true),
-			fails:      []operation.Kind{operation.Provision, operation.Update, operation.Bind},
-		},
+		"True": {reason: "true is for the operation that it is given to, which a deletion never is", parameters: all(true),
+			fails: []operation.Kind{operation.Provision, operation.Update, operation.Bind}},
 		"False":  {reason: "false asks for nothing", parameters: all(false)},
-		"Named":  {reason: "a kind by its name", parameters: named(func(k operation.Kind) any { return string(k) }), fails: kinds},
+		"Named":  {reason: "a kind by its name", parameters: named, fails: kinds},
 		"Update": {reason: "another kind by its name does not count", parameters: all("update"), fails: []operation.Kind{operation.Update}},
 		"Plan": {reason: "the plan's list", settings: all([]any{"bind", "deprovision"}),
 			fails: []operation.Kind{operation.Bind, operation.Deprovision}},
 		"PlanList":  {reason: "a list of strings", settings: all([]string{"unbind"}), fails: []operation.Kind{operation.Unbind}},
-		"PlanOne":   {reason: "one kind alone", settings: named(func(k operation.Kind) any { return string(k) }), fails: kinds},
+		"PlanOne":   {reason: "one kind alone", settings: named, fails: kinds},
 		"PlanEmpty": {reason: "no kind at all", settings: all([]any{})},
 		"PlanStays": {reason: "the user cannot take the plan's back", settings: all([]any{"bind"}), parameters: all(false),
 			fails: []operation.Kind{operation.Bind}},
@@ -303,11 +284,7 @@ func TestFailures(t *testing.T) {
 				s := newStand(t)
 				parameters, settings := "", map[string]any{}
 				if v, ok := c.parameters[kind]; ok {
-					body, err := json.Marshal(map[string]any{"fail": v})
-					if err != nil {
-						t.Fatal(err)
-					}
-					parameters = string(body)
+					parameters = string(expect.Get(json.Marshal(map[string]any{"fail": v}))(t))
 				}
 				if v, ok := c.settings[kind]; ok {
 					settings["fail"] = v
@@ -324,16 +301,12 @@ func TestFailures(t *testing.T) {
 				if f == nil {
 					return
 				}
-				if !strings.Contains(f.Message, "failed this "+string(kind)) || !strings.Contains(f.Message, `"fail"`) {
-					t.Errorf("the message does not help: %s", f.Message)
-				}
+				expect.Says(t, "the message", f.Message, "failed this "+string(kind), `"fail"`)
 				flags := map[operation.Kind][2]*bool{
 					operation.Update:      {new(true), new(true)},
 					operation.Deprovision: {new(true), nil},
 				}[kind]
-				if diff := cmp.Diff(flags, [2]*bool{f.InstanceUsable, f.UpdateRepeatable}); diff != "" {
-					t.Errorf("usable, repeatable (-want +got):\n%s", diff)
-				}
+				expect.Same(t, "usable, repeatable", flags, [2]*bool{f.InstanceUsable, f.UpdateRepeatable})
 			})
 		}
 	}
@@ -381,9 +354,7 @@ func TestDeletionFailsOnce(t *testing.T) {
 func TestDeletionOvertakesFailingDeletion(t *testing.T) {
 	s := newStand(t)
 	first, _ := s.prepared(t, operation.Deprovision, `{"fail":"deprovision"}`, nil)
-	if _, err := s.step(first, nil)(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(s.step(first, nil)(t.Context()))(t)
 	s.must(t, s.step(s.as(first, operation.Deprovision), nil))
 }
 
@@ -420,9 +391,7 @@ func TestRefusedParameters(t *testing.T) {
 				if f == nil || !strings.Contains(f.Message, c.names) {
 					t.Fatalf("%s: failure %v, want one that names %s", c.reason, f, c.names)
 				}
-				if strings.Contains(f.Message, canary) {
-					t.Error("the message repeats a value")
-				}
+				expect.Never(t, "the message", f.Message, canary)
 				if !s.clock.Now().Equal(began) {
 					t.Error("it took time")
 				}
@@ -478,15 +447,11 @@ func TestGrants(t *testing.T) {
 			b := s.binding(in, "binding-1", "")
 			b.AppGUID, b.Route = c.app, c.route
 			got := s.must(t, s.step(b.Instance, &b)).Grant
-			if diff := cmp.Diff(c.want, *got, cmpopts.IgnoreFields(provider.Grant{}, "Credentials")); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
-			}
+			expect.Same(t, c.reason, c.want, *got, cmpopts.IgnoreFields(provider.Grant{}, "Credentials"))
 			if got.Credentials == nil {
 				t.Error("credentials are not an object")
 			}
-			if plain := len(got.Credentials) > 0; plain != c.plain {
-				t.Errorf("%s: has credentials: %v, want %v", c.reason, plain, c.plain)
-			}
+			expect.Same(t, c.reason+": has credentials", c.plain, len(got.Credentials) > 0)
 		})
 	}
 }
@@ -512,26 +477,15 @@ func TestCredentialsExpire(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
-	s := newStand(t)
-	in := s.instance("")
-	s.must(t, s.step(in, nil))
+	s, in := ready(t, "")
 	b := s.binding(in, "binding-1", "")
 	grant := s.must(t, s.step(b.Instance, &b)).Grant
 	instance := provider.Name("longshore-demo", "instance", provider.TagsOf(in))
 	binding := provider.Name("longshore-demo", "binding", provider.BindingTagsOf(b))
 	password, _ := grant.Credentials["password"].(string)
-	if len(password) != 32 {
-		t.Errorf("the password has %d characters, want 32", len(password))
-	}
-	want := map[string]any{
-		"username": binding,
-		"password": password,
-		"instance": instance,
-		"uri":      fmt.Sprintf("demo://%s:%s@%s.demo.longshore.example/", binding, password, instance),
-	}
-	if diff := cmp.Diff(want, grant.Credentials); diff != "" {
-		t.Errorf("credentials (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "characters of the password", 32, len(password))
+	expect.Same(t, "credentials", map[string]any{"username": binding, "password": password, "instance": instance,
+		"uri": fmt.Sprintf("demo://%s:%s@%s.demo.longshore.example/", binding, password, instance)}, grant.Credentials)
 	// A second binding with the same secret has another password all the same.
 	other := s.binding(in, "binding-2", "")
 	if s.must(t, s.step(other.Instance, &other)).Grant.Credentials["password"] == password {
@@ -564,9 +518,7 @@ func TestWhatIsKept(t *testing.T) {
 	} {
 		s := newStand(t)
 		s.must(t, s.step(s.instance(parameters), nil))
-		if got := string(s.states[""].Data); got != want {
-			t.Errorf("of %s is kept %q, want %q", parameters, got, want)
-		}
+		expect.Same(t, fmt.Sprintf("of %s is kept", parameters), want, string(s.states[""].Data))
 	}
 }
 
@@ -585,9 +537,7 @@ func TestWhatIsAskedOfADeletionIsRemembered(t *testing.T) {
 	}
 	for name, c := range steps {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t)
-			in := s.instance(`{"delay_seconds":30}`)
-			s.must(t, s.step(in, nil))
+			s, in := ready(t, `{"delay_seconds":30}`)
 			if c.update != "" {
 				up := s.as(in, operation.Update)
 				up.Parameters = json.RawMessage(c.update)
@@ -597,9 +547,7 @@ func TestWhatIsAskedOfADeletionIsRemembered(t *testing.T) {
 			gone.Parameters = nil
 			began := s.clock.Now()
 			s.must(t, s.step(gone, nil))
-			if took := s.clock.Now().Sub(began); took != c.want {
-				t.Errorf("%s: the deletion took %v, want %v", c.reason, took, c.want)
-			}
+			expect.Same(t, c.reason+": the deletion took", c.want, s.clock.Now().Sub(began))
 		})
 	}
 }
@@ -611,9 +559,7 @@ func TestAStateThatIsNotUnderstood(t *testing.T) {
 		"Damaged": {Format: 1, Data: []byte(`{"password":"canary`)}, "Later": {Format: 2, Data: []byte(`{}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t)
-			in := s.instance(`{"delay_seconds":0}`)
-			s.must(t, s.step(in, nil))
+			s, in := ready(t, `{"delay_seconds":0}`)
 			b := s.binding(in, "binding-1", "")
 			b.State = state
 			_, err := s.Bind(t.Context(), b)

@@ -13,10 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 var (
@@ -32,15 +31,9 @@ var (
 // newAuthority is a certificate that signs itself, in PEM.
 func newAuthority(t *testing.T) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := expect.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := expect.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
@@ -48,9 +41,7 @@ func TestURLs(t *testing.T) {
 	t.Parallel()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	certificate := newAuthority(t)
-	if err := os.WriteFile(ca, []byte(certificate), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(ca, []byte(certificate), 0o600))
 	base := hosted.Access{Host: "h", Port: 1, User: "u", Password: "p", Database: "u", TLS: hosted.TLSVerify}
 	with := func(change func(a *hosted.Access)) hosted.Access {
 		a := base
@@ -79,18 +70,13 @@ func TestURLs(t *testing.T) {
 		"engines://u:p@h":                                  with(func(a *hosted.Access) { a.TLS = hosted.TLSVerify }),
 		"engine://u:p@h?sslmode=require&sslrootcert=" + ca: with(func(a *hosted.Access) { a.TLS, a.CA = hosted.TLSVerify, certificate }),
 	} {
-		got, err := hosted.ParseURL("--engine", raw, withDatabases)
-		if d := cmp.Diff(want, got); err != nil || d != "" {
-			t.Errorf("%s: %v -want +got:\n%s", raw, err, d)
-		}
+		expect.Same(t, raw, want, expect.Get(hosted.ParseURL("--engine", raw, withDatabases))(t, raw))
 	}
 	got, err := hosted.ParseURL("--cache", "cache://u:p@h/", withoutDatabases)
 	if err != nil || got.Database != "" || got.Port != 2 {
 		t.Errorf("without databases: %s %v", got.Address(), err)
 	}
-	if got.TLS != hosted.TLSVerify {
-		t.Errorf("an engine that verifies: %q", got.TLS)
-	}
+	expect.Same(t, "an engine that verifies", hosted.TLSVerify, got.TLS)
 	got, err = hosted.ParseSecret("secret", []byte(`{"host":"h","username":"u","password":"p"}`), withoutDatabases)
 	if err != nil || got.TLS != hosted.TLSVerify {
 		t.Errorf("a secret of an engine that verifies: %q %v", got.TLS, err)
@@ -101,9 +87,7 @@ func TestURLs(t *testing.T) {
 func TestURLsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "no.pem")
-	if err := os.WriteFile(file, []byte("none"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(file, []byte("none"), 0o600))
 	for raw, says := range map[string]string{
 		"engine://u:canary/@h":                                   "%40 for @",
 		"engine://u:canary#@h":                                   "%40 for @",
@@ -161,10 +145,7 @@ func TestSecrets(t *testing.T) {
 		`{"host":"h","username":"u","password":"p","ca":"` + strings.ReplaceAll(certificate, "\n", `\n`) + `"}`: {
 			Host: "h", Port: 1, User: "u", Password: "p", Database: "u", TLS: hosted.TLSVerify, CA: certificate},
 	} {
-		got, err := hosted.ParseSecret("secret", []byte(raw), withDatabases)
-		if d := cmp.Diff(want, got); err != nil || d != "" {
-			t.Errorf("%s: %v -want +got:\n%s", raw, err, d)
-		}
+		expect.Same(t, raw, want, expect.Get(hosted.ParseSecret("secret", []byte(raw), withDatabases))(t, raw))
 	}
 	for raw, says := range map[string]string{
 		`canary`: "as RDS writes it",

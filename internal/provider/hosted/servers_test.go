@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // A counted server says what it is told to, and counts.
@@ -141,10 +140,7 @@ func TestServersAreKept(t *testing.T) {
 		one := &counted{said: hosted.Said{Identity: "id"}}
 		s, opened := newServers(one, pool)
 		for range 2 {
-			at, err := s.At(t.Context(), provider.Target{Name: "t", Identity: "id"}, target.Epoch{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			at := expect.Get(s.At(t.Context(), provider.Target{Name: "t", Identity: "id"}, target.Epoch{}))(t)
 			at.Leave()
 		}
 		closed := one.closed
@@ -202,8 +198,7 @@ func TestLaterTellsWhy(t *testing.T) {
 	}
 }
 
-// A server is advanced from where it is seen to be, or not at all: it says where it is
-// then.
+// A server is advanced from where it is seen to be, or not at all: it says where it is then.
 func TestAdvance(t *testing.T) {
 	t.Parallel()
 	at := func(count int64, mark string) target.Epoch {
@@ -262,9 +257,7 @@ func TestListOfTargets(t *testing.T) {
 		}
 		cursor = next
 	}
-	if d := gocmp.Diff([][]string{{"1", "2", "3", "4"}, {"b/"}}, [][]string{names, faults}); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
+	expect.Same(t, "names and faults", [][]string{{"1", "2", "3", "4"}, {"b/"}}, [][]string{names, faults})
 	if listed, next, err := p.List(t.Context(), "c/9"); len(listed) != 1 || next != "" || err != nil {
 		t.Errorf("after a target that has left the settings it lists %v, %q: %v", listed, next, err)
 	}

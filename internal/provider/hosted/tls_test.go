@@ -7,8 +7,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// An access that says nothing of TLS is verified, whoever made it; one that says what
-// there is not is refused.
+// An access that says nothing of TLS is verified, whoever made it; one that says what there is not is refused.
 func TestTLSIsVerifiedUnlessToldOtherwise(t *testing.T) {
 	t.Parallel()
 	var a hosted.Access

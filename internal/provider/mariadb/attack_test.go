@@ -14,12 +14,12 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
@@ -76,11 +76,7 @@ func (b *bench) binding(in provider.Instance, id, parameters string) provider.Bi
 // must drives a step to its good end.
 func must[T any](b *bench, step func(context.Context, T) (provider.Status, error), of T) provider.Status {
 	b.t.Helper()
-	st, f := providertest.Drive(b.t, b.clock, func(ctx context.Context) (provider.Status, error) { return step(ctx, of) })
-	if f != nil {
-		b.t.Fatalf("it failed: %s", f.Message)
-	}
-	return st
+	return providertest.Must(b.t, b.clock, func(ctx context.Context) (provider.Status, error) { return step(ctx, of) })
 }
 
 // provisioned makes an instance that the test removes in the end.
@@ -133,9 +129,7 @@ func exec(t testing.TB, db interface {
 }, statements ...string) {
 	t.Helper()
 	for _, statement := range statements {
-		if _, err := db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		expect.Get(db.ExecContext(t.Context(), statement))(t, statement)
 	}
 }
 
@@ -148,14 +142,10 @@ func TestABindingMayNot(t *testing.T) {
 	exec(t, victim, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
 	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
 	c, err := victim.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer func() { _ = c.Close() }()
 	var session int
-	if err := c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&session); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&session))
 	name, login := fmt.Sprint(other["name"]), fmt.Sprint(other["username"])
 	self := fmt.Sprint(own["username"]) + "@'%'"
 	_, err = db.ExecContext(t.Context(), "SELECT 1 INTO OUTFILE '/tmp/longshore-attack'")
@@ -211,9 +201,7 @@ func TestABindingMayNot(t *testing.T) {
 	}
 	want := [3]string{"information_schema," + fmt.Sprint(own["name"]), fmt.Sprintf("'%v'@'%%'", own["username"]),
 		fmt.Sprint(own["username"])}
-	if diff := cmp.Diff(want, [3]string{databases, users, sessions}); diff != "" {
-		t.Errorf("what a binding sees of databases, users and sessions (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "what a binding sees of databases, users and sessions", want, [3]string{databases, users, sessions})
 }
 
 // A session that is open when its binding ends, with a transaction and whatever it
@@ -226,10 +214,7 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "SET PASSWORD = PASSWORD('of its own')")
 	credentials["password"] = "of its own"
 	changed := dial(t, credentials, nil)
-	tx, err := changed.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatalf("with the changed password: %v", err)
-	}
+	tx := expect.Get(changed.BeginTx(t.Context(), nil))(t, "with the changed password")
 	exec(t, tx, "INSERT INTO t VALUES (1)", "PREPARE s FROM 'SELECT 1'", "SET @mine = 'kept'")
 	must(b, b.p.Unbind, binding)
 	if _, err := tx.ExecContext(t.Context(), "EXECUTE s"); err == nil {
@@ -242,13 +227,10 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 	if err := stays.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
 		t.Errorf("the other binding sees %d rows, error %v, want none of the open transaction", n, err)
 	}
-	if left := b.look(provider.BindingTagsOf(binding)); left != "" {
-		t.Errorf("left of the binding: %s", left)
-	}
+	expect.Same(t, "left of the binding", "", b.look(provider.BindingTagsOf(binding)))
 }
 
-// A binding that has changed its password is given the one on record, when it is
-// bound again by the same operation.
+// A binding that has changed its password is given the one on record, when it is bound again by the same operation.
 func TestTheRecordedPasswordComesBack(t *testing.T) {
 	b := newBench(t)
 	binding, _, db := b.bound(b.provisioned("i"), "b", "")
@@ -314,9 +296,7 @@ func (b *bench) held() (all []provider.Holding) {
 	b.t.Helper()
 	for cursor := ""; ; {
 		page, next, err := b.p.List(b.t.Context(), cursor)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		expect.OK(b.t, err)
 		all = append(all, page...)
 		if cursor = next; next == "" {
 			return all
@@ -336,9 +316,7 @@ func TestEventsStop(t *testing.T) {
 		"CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO INSERT INTO t VALUES ()")
 	count := func() (n int) {
 		t.Helper()
-		if err := successor.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, successor.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&n))
 		return n
 	}
 	until(t, "the event runs", func() bool { return count() > 0 })
@@ -347,9 +325,7 @@ func TestEventsStop(t *testing.T) {
 	if got := b.text(enabled, credentials["name"]); got != "" {
 		t.Errorf("events of %s may run", got)
 	}
-	if left := b.look(provider.BindingTagsOf(binding)); left != "" {
-		t.Errorf("an event keeps the account: %s", left)
-	}
+	expect.Same(t, "an event keeps the account", "", b.look(provider.BindingTagsOf(binding)))
 	before := count()
 	exec(t, successor, "ALTER EVENT e ENABLE")
 	if got, want := b.text(enabled, credentials["name"]), fmt.Sprintf("%v@%%", other["username"]); got != want {
@@ -380,9 +356,7 @@ func TestEventsInQuarantine(t *testing.T) {
 	until(t, "the events run", func() bool { return rows("t") != "0" && rows("u") != "0" })
 	for kind, tags := range map[string]provider.Tags{"Binding": provider.BindingTagsOf(binding), "Instance": provider.TagsOf(in)} {
 		holding := provider.Holding{Tags: tags, Target: b.target}
-		if err := b.p.Quarantine(t.Context(), holding); err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
+		expect.OK(t, b.p.Quarantine(t.Context(), holding), kind)
 		last, before, others := fired(), rows("t"), rows("u")
 		for range 2 {
 			until(t, kind+": the event is due again", func() bool { return fired() != last })
@@ -398,9 +372,7 @@ func TestEventsInQuarantine(t *testing.T) {
 		if n := b.text(running, credentials["username"]); n != "0" {
 			t.Errorf("%s: in quarantine %s events run", kind, n)
 		}
-		if err := b.p.Release(t.Context(), holding); err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
+		expect.OK(t, b.p.Release(t.Context(), holding), kind)
 		until(t, kind+": the event runs again", func() bool { return rows("t") != before })
 	}
 }
@@ -418,8 +390,7 @@ func until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Rights outlive a database: those that somebody else has on it would open the next
-// one of its name.
+// Rights outlive a database: those that somebody else has on it would open the next one of its name.
 func TestRightsEndWithTheDatabase(t *testing.T) {
 	b := newBench(t)
 	in := b.provisioned("i")
@@ -428,10 +399,9 @@ func TestRightsEndWithTheDatabase(t *testing.T) {
 	name, who := fmt.Sprint(credentials["name"]), "x"+strings.ToLower(rand.Text()[:12])
 	for _, statement := range []string{
 		"CREATE USER " + who + "@'%' IDENTIFIED BY 'x'", "CREATE ROLE " + who + "role",
-		"GRANT SELECT ON " + name + ".* TO " + who + "@'%' WITH GRANT OPTION", "GRANT SELECT ON " + name + ".* TO " + who +
-			"role",
-		"GRANT SELECT, INSERT (a) ON " + name + ".t TO " + who + "@'%'", "GRANT EXECUTE ON PROCEDURE " + name + ".p TO " + who +
-			"@'%'",
+		"GRANT SELECT ON " + name + ".* TO " + who + "@'%' WITH GRANT OPTION",
+		"GRANT SELECT ON " + name + ".* TO " + who + "role", "GRANT SELECT, INSERT (a) ON " + name + ".t TO " + who + "@'%'",
+		"GRANT EXECUTE ON PROCEDURE " + name + ".p TO " + who + "@'%'",
 	} {
 		b.server.Root(t, statement)
 	}
@@ -467,9 +437,7 @@ func TestLocksDelay(t *testing.T) {
 	_, _, other := b.bound(in, "other", "")
 	exec(t, db, "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=InnoDB", "CREATE VIEW v AS SELECT * FROM t")
 	c, err := other.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	exec(t, c, "LOCK TABLES t WRITE, v WRITE")
 	must(b, b.p.Unbind, binding)
 	exec(t, c, "UNLOCK TABLES")
@@ -501,10 +469,7 @@ func TestOneWorksAtATime(t *testing.T) {
 	b := newBench(t)
 	in := b.provisioned("i")
 	lock := mariadb.LockName(b.target.Identity, in)
-	c, err := b.server.Administrator().Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := expect.Get(b.server.Administrator().Conn(t.Context()))(t)
 	defer func() { _ = c.Close() }()
 	exec(t, c, "DO GET_LOCK('"+lock+"', 0)")
 	binding := b.binding(in, "b", "")
@@ -513,9 +478,7 @@ func TestOneWorksAtATime(t *testing.T) {
 	}
 	exec(t, c, "DO RELEASE_LOCK('"+lock+"')")
 	must(b, b.p.Bind, binding)
-	if strings.Contains(lock, b.target.Identity) {
-		t.Error("the lock's name tells the server's identity")
-	}
+	expect.Never(t, "the lock's name", lock, b.target.Identity)
 }
 
 // The server's logs, processes and tables have no password.
@@ -539,8 +502,7 @@ func TestNoPasswordIsSeen(t *testing.T) {
 	}
 }
 
-// With TLS, users are told what the certificate is verified by, and get in no other
-// way.
+// With TLS, users are told what the certificate is verified by, and get in no other way.
 func TestTLS(t *testing.T) {
 	b := newBench(t, func(a *hosted.Access) { *a = mariadbTLS(t, *a) })
 	in := b.provisioned("i")
@@ -555,9 +517,7 @@ func TestTLS(t *testing.T) {
 	db := dial(t, credentials, verified(t, credentials))
 	exec(t, db, "CREATE TABLE t (a INT)")
 	want := []string{"ca", "database", "host", "jdbcUrl", "name", "password", "port", "sslmode", "type", "uri", "username"}
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(credentials))); diff != "" {
-		t.Errorf("the credentials have (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "the credentials have", want, slices.Sorted(maps.Keys(credentials)))
 	if credentials["type"] != "mysql" || credentials["database"] != credentials["name"] {
 		t.Errorf("it is of the type %v, for the database %v", credentials["type"], credentials["database"])
 	}
@@ -624,9 +584,8 @@ func TestReadOnly(t *testing.T) {
 	}
 	exec(t, reader, "SELECT a FROM t FOR UPDATE") // MariaDB asks for no right to lock what is read, as the guide says
 	for statement, want := range map[string]uint16{
-		"INSERT INTO t VALUES (1)": 1142, "DROP TABLE t": 1142, "CREATE TABLE u (a INT)": 1142, "CALL p()": 1370, "LOCK " +
-			"TABLES t READ": 1044,
-		"CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1": 1044,
+		"INSERT INTO t VALUES (1)": 1142, "DROP TABLE t": 1142, "CREATE TABLE u (a INT)": 1142, "CALL p()": 1370,
+		"LOCK " + "TABLES t READ": 1044, "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 1": 1044,
 	} {
 		if _, err := reader.ExecContext(t.Context(), statement); number(t, err) != want {
 			t.Errorf("%s: %v, want %d", statement, err, want)
@@ -644,16 +603,13 @@ func TestADroppedDatabaseComesBack(t *testing.T) {
 	exec(t, db, "DROP DATABASE "+fmt.Sprint(credentials["name"]))
 	b.bound(in, "c", "")
 	got := b.text("SELECT default_collation_name FROM information_schema.schemata WHERE schema_name = ?", credentials["name"])
-	if got != "utf8mb4_bin" {
-		t.Errorf("its collation is %q", got)
-	}
+	expect.Same(t, "its collation is", "utf8mb4_bin", got)
 	must(b, b.p.Deprovision, in)
 	odd := b.instance("odd")
 	for _, name := range []string{"latin1_bin", "no_such", "x; DROP DATABASE mysql"} {
 		odd.Parameters, _ = json.Marshal(map[string]string{"collation": name})
 		_, f := providertest.Drive(t, b.clock, func(ctx context.Context) (provider.Status, error) {
-			return b.p.Provision(ctx,
-				odd)
+			return b.p.Provision(ctx, odd)
 		})
 		if f == nil || !strings.Contains(f.Message, "collation") {
 			t.Errorf("collation %q: %v, want a failure that says so", name, f)

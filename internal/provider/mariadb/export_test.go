@@ -91,16 +91,14 @@ func Prepare(ctx context.Context, p *Provider) error {
 	return err
 }
 
-// StatementTime has the statements of providers that are opened from now on end after so
-// many seconds, until the test ends.
+// StatementTime has the statements of providers that are opened from now on end after so many seconds, until the test ends.
 func StatementTime(t testing.TB, seconds string) {
 	was := session["max_statement_time"]
 	session["max_statement_time"] = seconds
 	t.Cleanup(func() { session["max_statement_time"] = was })
 }
 
-// Defines tells whether a look that a querier answers finds that something runs as an
-// account that is locked, or not yet.
+// Defines tells whether a look that a querier answers finds that something runs as an account that is locked, or not yet.
 func Defines(ctx context.Context, q querier, locked bool) (bool, error) {
 	l := login{name: "a", exists: true}
 	if locked {

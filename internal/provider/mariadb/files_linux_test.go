@@ -10,19 +10,16 @@ import (
 	"unsafe"
 
 	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // withoutFiles has the server's program open no file more than it has.
 func (b *bench) withoutFiles() {
 	b.t.Helper()
-	raw, err := os.ReadFile(b.text("SELECT @@pid_file"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	raw := expect.Get(os.ReadFile(b.text("SELECT @@pid_file")))(b.t)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(raw)))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	expect.OK(b.t, err)
 	unused := 0
 	for err == nil {
 		if _, err = os.Lstat(fmt.Sprintf("/proc/%d/fd/%d", pid, unused)); err == nil {
@@ -36,18 +33,14 @@ func (b *bench) withoutFiles() {
 	}
 }
 
-// One tenant holds all files that the server may open. What the server then says is not
-// there is not taken for gone; the operator learns what to do; and the end of the
-// tenant's binding frees them.
+// One tenant holds all files that the server may open. What the server then says is not there is not taken for gone; the
+// operator learns what to do; and the end of the tenant's binding frees them.
 func TestOpenFiles(t *testing.T) {
 	b := newKeepingBench(t, "--table-open-cache=10")
 	in := b.instance("attacker")
 	must(b, b.p.Provision, in)
 	binding, _, db := b.bound(in, "b", "")
-	c, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := expect.Get(db.Conn(t.Context()))(t)
 	var locks []string
 	for i := range 60 {
 		exec(t, c, fmt.Sprintf("CREATE TABLE t%d (a INT) ENGINE=MyISAM", i))
@@ -61,14 +54,12 @@ func TestOpenFiles(t *testing.T) {
 	if len(page) > 0 {
 		t.Fatal("the files are not used up")
 	}
-	troubled(t, "an inventory of a server without files", target.Full, err)
+	providertest.Troubled(t, "an inventory of a server without files", target.Full, err)
 	_, _, err = b.p.Survey(t.Context(), b.target.Name)
-	troubled(t, "a look at a server without files", target.Full, err)
+	providertest.Troubled(t, "a look at a server without files", target.Full, err)
 	_, err = b.p.Provision(t.Context(), b.instance("neighbour"))
-	troubled(t, "an operation on a server without files", target.Full, err)
-	if !strings.Contains(err.Error(), "open_files_limit") {
-		t.Errorf("the operator reads %v", err)
-	}
+	providertest.Troubled(t, "an operation on a server without files", target.Full, err)
+	expect.Says(t, "what the operator reads", err.Error(), "open_files_limit")
 	must(b, b.p.Unbind, binding)
 	b.live(binding)
 	must(b, b.p.Deprovision, in)

@@ -1,7 +1,6 @@
 package mariadb_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -19,35 +18,6 @@ func newOwnBench(t testing.TB, s *mariadbtest.Server) *bench {
 	return benchOf(w)
 }
 
-// at is where the server is now.
-func (b *bench) at() target.Epoch {
-	b.t.Helper()
-	target, at, err := b.p.Survey(b.t.Context(), b.target.Name)
-	if err != nil || target != b.target {
-		b.t.Fatalf("it says that it is %v: %v", target, err)
-	}
-	return at
-}
-
-// raise has the server be at a later epoch, as the worker does after a step.
-func (b *bench) raise() {
-	b.t.Helper()
-	now := b.at()
-	next := target.Epoch{Count: now.Count + 1, Mark: now.Mark + "+"}
-	if at, err := b.p.Advance(b.t.Context(), b.target, now, next); err != nil || at != next || b.at() != next {
-		b.t.Fatalf("it is raised to %v, want %v: %v", at, next, err)
-	}
-}
-
-// troubled requires that a step meets a trouble of the kind.
-func troubled(t testing.TB, what, kind string, err error) {
-	t.Helper()
-	trouble, ok := errors.AsType[*target.Trouble](err)
-	if !ok || trouble.Kind != kind || trouble.Message == "" {
-		t.Errorf("%s: %v, want the trouble %q", what, err, kind)
-	}
-}
-
 // A server whose folder is put back as it was has the account of a binding that was
 // removed since. Nothing is changed on it until each such account is locked.
 func TestRestored(t *testing.T) {
@@ -58,8 +28,7 @@ func TestRestored(t *testing.T) {
 	gone, stays := must(b, b.p.Bind, removed).Grant, must(b, b.p.Bind, kept).Grant
 	restore := b.server.Copied(t)
 	must(b, b.p.Unbind, removed)
-	b.raise()
-	known := b.at()
+	known := providertest.Raise(t, b.p, b.target)
 	restore()
 	if !opens(t, gone) {
 		t.Fatal("the restored server lacks the account, so that nothing is shown")
@@ -69,32 +38,12 @@ func TestRestored(t *testing.T) {
 	if err != nil || len(page) != 3 {
 		t.Fatalf("it lists %+v: %v", page, err)
 	}
-	for what, step := range map[string]func() error{
-		"Provision":   func() error { _, err := b.p.Provision(t.Context(), in); return err },
-		"Update":      func() error { _, err := b.p.Update(t.Context(), in); return err },
-		"Deprovision": func() error { _, err := b.p.Deprovision(t.Context(), in); return err },
-		"Bind":        func() error { _, err := b.p.Bind(t.Context(), b.binding(in, "next", "")); return err },
-		"Unbind":      func() error { _, err := b.p.Unbind(t.Context(), kept); return err },
-		"Quarantine":  func() error { h := page[0]; h.Epoch = known; return b.p.Quarantine(t.Context(), h) },
-		"Adopt": func() error {
-			h := page[0]
-			h.Epoch = known
-			return b.p.Adopt(t.Context(), h, provider.TagsOf(in))
-		},
-	} {
-		troubled(t, what, target.Restored, step())
-	}
-	now := b.at()
-	if now.Follows(known) {
-		t.Fatalf("it is at %v, and has been at %v", now, known)
-	}
-	next := target.Epoch{Count: known.Count + 1, Mark: "next"}
-	if at, err := b.p.Advance(t.Context(), b.target, known, next); err != nil || at != now {
-		t.Errorf("it goes on from where it is not, as %v: %v", at, err)
-	}
-	if at, err := b.p.Advance(t.Context(), b.target, now, next); err != nil || at != next || b.at() != next {
-		t.Errorf("it goes on as %v, and is at %v: %v", at, b.at(), err)
-	}
+	providertest.RefusesAll(t, b.p, in, b.binding(in, "next", ""), kept)
+	first := page[0]
+	first.Epoch = known
+	providertest.Troubled(t, "Quarantine", target.Restored, b.p.Quarantine(t.Context(), first))
+	providertest.Troubled(t, "Adopt", target.Restored, b.p.Adopt(t.Context(), first, provider.TagsOf(in)))
+	next := providertest.GoesOn(t, b.p, b.target, known)
 	for _, h := range page {
 		if h.Epoch = next; h.Tags.Binding == "removed" {
 			if err := b.p.Quarantine(t.Context(), h); err != nil {
@@ -108,8 +57,7 @@ func TestRestored(t *testing.T) {
 	must(b, b.p.Bind, b.binding(in, "next", ""))
 }
 
-// An account that a backup caught when it was open already, and not on record as ready, is
-// locked like any other.
+// An account that a backup caught when it was open already, and not on record as ready, is locked like any other.
 func TestOpenAccountsAreLocked(t *testing.T) {
 	b := newBench(t)
 	in := b.provisioned("i")
@@ -134,8 +82,7 @@ func TestOpenAccountsAreLocked(t *testing.T) {
 	}
 }
 
-// A database of the broker's of a version before the first release is refused with one
-// sentence.
+// A database of the broker's of a version before the first release is refused with one sentence.
 func TestAnOldDatabaseIsRefused(t *testing.T) {
 	b := newOwnBench(t, mariadbtest.Start(t))
 	b.server.Root(t, "ALTER TABLE "+b.access.Database+".brokers DROP epoch")

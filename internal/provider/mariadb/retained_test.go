@@ -6,16 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
@@ -23,10 +21,7 @@ import (
 func newKeeper(t testing.TB) *bench {
 	t.Helper()
 	b := newBench(t)
-	snapshot, err := mariadb.Check(check.Plan{Settings: map[string]any{"retain_days": 7}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snapshot := expect.Get(mariadb.Check(check.Plan{Settings: map[string]any{"retain_days": 7}}))(t)
 	b.plan = string(snapshot)
 	return b
 }
@@ -85,16 +80,13 @@ func (b *bench) undeleted(in provider.Instance, h provider.Holding, id string) p
 
 func count(t testing.TB, db *sql.DB, query string) (n int) {
 	t.Helper()
-	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	expect.OK(t, db.QueryRowContext(t.Context(), query).Scan(&n), query)
 	return n
 }
 
-// A retained instance opens to nobody: not to an open session, a changed password, an
-// event, or the rights of others. The next instance of the id, and the
-// next binding, have nothing of it, and what runs as a binding works again when it is
-// given back.
+// A retained instance opens to nobody: not to an open session, a changed password, an event, or the rights of others. The
+// next instance of the id, and the next binding, have nothing of it, and what runs as a binding works again when it is given
+// back.
 func TestDeletedDatabasesAreRetained(t *testing.T) {
 	b := newKeeper(t)
 	in := b.instance("i")
@@ -108,10 +100,7 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	_, stays, left := b.bound(in, "left", "") // the broker has lost it
 	exec(t, left, "SET PASSWORD = PASSWORD('of its own')")
 	stays["password"] = "of its own"
-	session, err := dial(t, stays, nil).Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := expect.Get(dial(t, stays, nil).Conn(t.Context()))(t)
 	must(b, b.p.Unbind, gone)
 	held := b.retained(in)
 	if _, err := session.ExecContext(t.Context(), "SELECT * FROM t"); err == nil {
@@ -151,9 +140,7 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	}
 	_, _, again := b.bound(back, "b", "")
 	exec(t, again, "CALL p()", "INSERT INTO t VALUES (3)")
-	if n := count(t, again, "SELECT SUM(a) FROM v"); n != 6 {
-		t.Errorf("given back, the view gives %d, want 6", n)
-	}
+	expect.Same(t, "given back, the view gives", 6, count(t, again, "SELECT SUM(a) FROM v"))
 	if _, err := b.p.Deprovision(t.Context(), in); !isFailure(err) { // late, and not its own any more
 		t.Errorf("a deletion that came late: %v", err)
 	}
@@ -167,9 +154,7 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	}
 	anew.Unfinished = true
 	must(b, b.p.Deprovision, anew)
-	if left := b.held(); len(left) != 0 {
-		t.Errorf("in the end it lists %+v", left)
-	}
+	expect.Same(t, "what it lists in the end", nil, b.held())
 }
 
 // A process may die after any call of a retention, an adoption or a removal: in the end the data are in the right
@@ -250,9 +235,7 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 		t.Errorf("what is gone is given back: %v", err)
 	}
 	must(b, b.p.Deprovision, back)
-	if left := b.held(); len(left) != 0 {
-		t.Errorf("in the end it lists %+v", left)
-	}
+	expect.Same(t, "what it lists in the end", nil, b.held())
 }
 
 // A life that is over and retained is not begun again by a call that comes late, nor by
@@ -275,9 +258,7 @@ func TestLateCallsLeaveWhatIsRetained(t *testing.T) {
 			t.Errorf("%s: %v, want a failure", what, err)
 		}
 	}
-	if diff := cmp.Diff([]provider.Holding{held}, b.held()); diff != "" {
-		t.Errorf("what is retained (-before +after):\n%s", diff)
-	}
+	expect.Same(t, "what is retained, before and after", []provider.Holding{held}, b.held())
 	must(b, b.p.Deprovision, in)
 	must(b, b.p.Deprovision, in)
 }
@@ -299,8 +280,6 @@ func TestCheckOfDeletion(t *testing.T) {
 		"Never":  {map[string]any{"retain_days": 0}, "retain_days"},
 	} {
 		got, err := mariadb.Check(check.Plan{Settings: tc.settings})
-		if said := string(got) + fmt.Sprint(err); !strings.Contains(said, tc.want) {
-			t.Errorf("%s: %s, want %s", name, said, tc.want)
-		}
+		expect.Says(t, name, string(got)+fmt.Sprint(err), tc.want)
 	}
 }

@@ -20,7 +20,9 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // newKeepingBench is a bench on a server of its own, with these settings, whose plan
@@ -60,19 +62,16 @@ func (b *bench) live(attacker provider.Binding) {
 	must(b, b.p.Deprovision, again)
 }
 
-// Prepared statements are counted for the whole server. One tenant prepares as many as
-// there may be, and everybody's operations go on, the end of its own binding too. The
-// broker's values reach the server as they are, whatever letters it takes its clients to
-// write in.
+// Prepared statements are counted for the whole server. One tenant prepares as many as there may be, and everybody's
+// operations go on, the end of its own binding too. The broker's values reach the server as they are, whatever letters it
+// takes its clients to write in.
 func TestPreparedStatements(t *testing.T) {
 	b := newKeepingBench(t, "--max-prepared-stmt-count=100", "--skip-character-set-client-handshake", "--character-set-server=gbk")
 	in := b.instance("attacker")
 	must(b, b.p.Provision, in)
 	binding, _, db := b.bound(in, "b", "")
 	c, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for n := 0; number(t, err) == 0 && n < 200; n++ {
 		_, err = c.ExecContext(t.Context(), fmt.Sprintf("PREPARE s%d FROM 'SELECT 1'", n))
 	}
@@ -83,9 +82,8 @@ func TestPreparedStatements(t *testing.T) {
 	must(b, b.p.Deprovision, in)
 }
 
-// One tenant holds all connections that the server has. The broker has one that it kept,
-// and the one that the server reserves; where it has neither, the operator is told what
-// to do.
+// One tenant holds all connections that the server has. The broker has one that it kept, and the one that the server
+// reserves; where it has neither, the operator is told what to do.
 func TestConnections(t *testing.T) {
 	b := newKeepingBench(t, "--max-connections=10", "--wait-timeout=1")
 	in := b.instance("attacker")
@@ -97,9 +95,7 @@ func TestConnections(t *testing.T) {
 	})
 	t.Cleanup(lambda.Close)
 	watch, err := b.server.Administrator().Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer func() { _ = watch.Close() }()
 	exec(t, watch, "SET wait_timeout = 1000")
 	for err == nil {
@@ -127,7 +123,7 @@ func TestConnections(t *testing.T) {
 		return err == nil
 	})
 	_, err = lambda.Unbind(t.Context(), binding)
-	troubled(t, "without a connection", target.Connections, err)
+	providertest.Troubled(t, "without a connection", target.Connections, err)
 	must(b, b.p.Unbind, binding)
 	until(t, "the broker gets in", func() bool {
 		_, _, err := lambda.Survey(t.Context(), b.target.Name)
@@ -135,8 +131,7 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// A drop that waits longer than other statements may take goes on: one that is cut off
-// has dropped nothing.
+// A drop that waits longer than other statements may take goes on: one that is cut off has dropped nothing.
 func TestDropsTakeTheirTime(t *testing.T) {
 	mariadb.StatementTime(t, "1")
 	b := newBench(t)
@@ -145,9 +140,7 @@ func TestDropsTakeTheirTime(t *testing.T) {
 	_, credentials, db := b.bound(in, "b", "")
 	exec(t, db, "CREATE TABLE t (a INT)")
 	holder, err := b.server.Administrator().Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer func() { _ = holder.Close() }()
 	waits := "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ? AND info LIKE '%DROP DATABASE%' AND time_ms > 1200"
 	for try := 0; ; try++ {
@@ -224,10 +217,7 @@ func TestFoldersOfOthers(t *testing.T) {
 			b := newOwnBench(t, tc.server)
 			in := b.provisioned("i")
 			_, _, db := b.bound(in, "b", "")
-			folder, err := os.MkdirTemp("", "lso")
-			if err != nil {
-				t.Fatal(err)
-			}
+			folder := expect.Get(os.MkdirTemp("", "lso"))(t)
 			defer func() { _ = os.RemoveAll(folder) }()
 			for i, engine := range []string{"MyISAM", "Aria", "InnoDB"} {
 				exec(t, db, fmt.Sprintf("CREATE TABLE t%d (a INT) ENGINE=%s DATA DIRECTORY='%s'", i, engine, folder))
@@ -246,5 +236,32 @@ func TestFoldersOfOthers(t *testing.T) {
 				t.Errorf("at the start the log says %q", said.String())
 			}
 		})
+	}
+}
+
+// Facts tell what is in use of a tenant's own database; each binding adds its limit of connections.
+func TestFactsAreOfOneInstance(t *testing.T) {
+	b := newBench(t)
+	mine, theirs := b.provisioned("mine"), b.provisioned("theirs")
+	facts := func(in provider.Instance) provider.Facts {
+		t.Helper()
+		f, err := b.p.Describe(t.Context(), in)
+		if err != nil || f.Size == nil || f.Connections == nil || !strings.HasPrefix(f.Engine, "MariaDB 1") ||
+			strings.Contains(f.Engine, "-") || f.Address == "" {
+			t.Fatalf("facts %+v, error %v", f, err)
+		}
+		return f
+	}
+	_, _, one := b.bound(mine, "one", "")
+	_, _, two := b.bound(mine, "two", "")
+	exec(t, one, "CREATE TABLE big (t LONGTEXT) ENGINE=MyISAM", "INSERT INTO big VALUES (REPEAT('x', 2000000))",
+		"CREATE TABLE processlist (user TEXT)", "CREATE TABLE tables (table_schema TEXT)")
+	exec(t, two, "SELECT 1")
+	if f := facts(mine); *f.Size < 2_000_000 || *f.Connections != 2 || f.ConnectionLimit != 10 {
+		t.Errorf("it holds 2 MB, and two bindings have a session: size %d, connections %d of %d", *f.Size, *f.Connections,
+			f.ConnectionLimit)
+	}
+	if f := facts(theirs); *f.Size != 0 || *f.Connections != 0 || f.ConnectionLimit != 0 {
+		t.Errorf("an empty database without bindings: size %d, connections %d of %d", *f.Size, *f.Connections, f.ConnectionLimit)
 	}
 }

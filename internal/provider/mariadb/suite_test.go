@@ -1,7 +1,6 @@
 package mariadb_test
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,16 +14,15 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/mariadb"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
 
-// The suite runs over the real server, without the cases in which every call goes
-// wrong in every way: they take a minute.
+// The suite runs over the real server, without the cases in which every call goes wrong in every way: they take a minute.
 func TestSound(t *testing.T) {
 	providertest.RunOnce(t, factory, "Faults", "LateCalls")
 }
@@ -32,8 +30,7 @@ func TestSound(t *testing.T) {
 // The race detector watches two callers.
 func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory) }
 
-// Every call to the server goes wrong once, as when the process is killed: it is the
-// real one that it leaves half done.
+// Every call to the server goes wrong once, as when the process is killed: it is the real one that it leaves half done.
 func TestKilled(t *testing.T) {
 	providertest.RunFaults(t, factory, providertest.Killed)
 }
@@ -72,9 +69,7 @@ func newWorld(t testing.TB) *world {
 		t: t, server: mariadbtest.Start(t), access: loginOf(t, 0), clock: newClock(),
 		calls: &providertest.Calls{}, broker: "broker-" + rand.Text(),
 	}
-	if err := mariadb.Prepare(t.Context(), w.open(w.broker, w.access)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, mariadb.Prepare(t.Context(), w.open(w.broker, w.access)))
 	return w
 }
 
@@ -92,9 +87,7 @@ func (w *world) open(broker string, access hosted.Access) *mariadb.Provider {
 func (w *world) text(query string, args ...any) string {
 	w.t.Helper()
 	var text sql.NullString
-	if err := w.server.Administrator().QueryRow(query, args...).Scan(&text); err != nil {
-		w.t.Fatalf("%s: %v", query, err)
-	}
+	expect.OK(w.t, w.server.Administrator().QueryRow(query, args...).Scan(&text), query)
 	return text.String
 }
 
@@ -140,10 +133,7 @@ func dial(t testing.TB, credentials map[string]any, change func(*mysql.Config)) 
 	if change != nil {
 		change(config)
 	}
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := expect.Get(mysql.NewConnector(config))(t)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -170,58 +160,10 @@ func opens(t testing.TB, g *provider.Grant) bool {
 	if err == nil {
 		err = json.Unmarshal(raw, &kept)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	db := dial(t, kept.Credentials, nil)
 	defer func() { _ = db.Close() }()
 	return db.PingContext(t.Context()) == nil
-}
-
-// failing is a provider whose operations fail for good where their settings say so:
-// a real server refuses none of its own accord.
-type failing struct{ provider.Provider }
-
-func fails(in provider.Instance) error {
-	if in.Settings["fail"] == string(in.Operation.Kind) {
-		return provider.Failf("The plan has this operation fail.")
-	}
-	return nil
-}
-
-func (f failing) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if err := fails(in); err != nil {
-		return provider.Status{}, err
-	}
-	return f.Provider.Provision(ctx, in)
-}
-
-func (f failing) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if err := fails(in); err != nil {
-		return provider.Status{}, err
-	}
-	return f.Provider.Update(ctx, in)
-}
-
-func (f failing) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if err := fails(in); err != nil {
-		return provider.Status{}, err
-	}
-	return f.Provider.Deprovision(ctx, in)
-}
-
-func (f failing) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	if err := fails(b.Instance); err != nil {
-		return provider.Status{}, err
-	}
-	return f.Provider.Bind(ctx, b)
-}
-
-func (f failing) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	if err := fails(b.Instance); err != nil {
-		return provider.Status{}, err
-	}
-	return f.Provider.Unbind(ctx, b)
 }
 
 // factory makes harnesses over the real server.
@@ -229,18 +171,17 @@ func factory(t *testing.T) *providertest.Harness {
 	w := newWorld(t)
 	p := w.open(w.broker, w.access)
 	return &providertest.Harness{
-		Provider: failing{p}, Inventory: p, Broker: w.broker, Clock: w.clock,
+		Provider: providertest.Failing{Provider: p}, Inventory: p, Broker: w.broker, Clock: w.clock,
 		Elsewhere: func(t testing.TB) (provider.Provider, provider.Inventory) {
 			p := w.open(w.broker, loginOf(t, 1))
-			return failing{p}, p
+			return providertest.Failing{Provider: p}, p
 		},
 		Target:    provider.Target{Name: hosted.DefaultTarget},
 		ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
-		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-		Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
-		Plant:      func(_ testing.TB, at, owner provider.Tags) { w.plant(at, owner) },
-		Look:       func(_ testing.TB, at provider.Tags) string { return strings.TrimSpace(w.look(at)) },
-		Opens:      opens,
+		Parameters: providertest.Note, Fail: providertest.FailBySetting,
+		Plant: func(_ testing.TB, at, owner provider.Tags) { w.plant(at, owner) },
+		Look:  func(_ testing.TB, at provider.Tags) string { return strings.TrimSpace(w.look(at)) },
+		Opens: opens,
 		Secrets: func(_ testing.TB, at provider.Tags) int {
 			if w.text(`SELECT COUNT(*) FROM mysql.global_priv WHERE user = ?
 				AND NOT JSON_VALUE(priv, '$.account_locked')`, nameOf(at)) == "0" {
@@ -251,7 +192,7 @@ func factory(t *testing.T) *providertest.Harness {
 		Falter: w.calls.Arm,
 		Open: func(_ testing.TB, broker string) (provider.Provider, provider.Inventory) {
 			p := w.open(broker, w.access)
-			return failing{p}, p
+			return providertest.Failing{Provider: p}, p
 		},
 		PageSize: smallPage,
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -58,11 +59,7 @@ func (r *raid) take(d *desk, id, parameters string) held {
 // session logs in with a binding.
 func (r *raid) session(h held) *pgx.Conn {
 	r.t.Helper()
-	c, err := connect(r.t, h.grant)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return c
+	return expect.Get(connect(r.t, h.grant))(r.t)
 }
 
 // codeOf is what a server refuses with; empty for no error.
@@ -118,8 +115,7 @@ var attacks = []string{
 	`SELECT pg_promote()`, `CREATE ACCESS METHOD x TYPE TABLE HANDLER heap_tableam_handler`,
 }
 
-// A binding can do nothing to anybody else, nor to the server. What is refused to it
-// is not refused to a superuser.
+// A binding can do nothing to anybody else, nor to the server. What is refused to it is not refused to a superuser.
 func TestABindingIsRefused(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		r := newRaid(t, s)
@@ -144,9 +140,7 @@ func TestABindingIsRefused(t *testing.T) {
 					}
 				}
 			}
-			if _, err := root.Exec(t.Context(), "BEGIN"); err != nil {
-				t.Fatal(err)
-			}
+			expect.Get(root.Exec(t.Context(), "BEGIN"))(t)
 			if strings.Contains(attack, "PID_THEIRS") {
 				text = strings.ReplaceAll(text, fmt.Sprint(victim.PgConn().PID()), "0")
 			}
@@ -176,10 +170,7 @@ func TestABindingOpensItsOwnDatabase(t *testing.T) {
 			_, _ = c.Exec(t.Context(), fmt.Sprintf(text, mine.database, theirs.login, theirs.database, mine.login))
 		}
 		reach := func(h held, database string) string {
-			u, err := url.Parse(h.grant.Credentials["uri"].(string))
-			if err != nil {
-				t.Fatal(err)
-			}
+			u := expect.Get(url.Parse(h.grant.Credentials["uri"].(string)))(t)
 			u.Path = "/" + database
 			c, err := pgx.Connect(t.Context(), u.String())
 			if err == nil {
@@ -189,18 +180,12 @@ func TestABindingOpensItsOwnDatabase(t *testing.T) {
 			return codeOf(err)
 		}
 		for _, database := range []string{theirs.database, "postgres", "template1", r.broker} {
-			if got := reach(mine, database); got != denied {
-				t.Errorf("a connection to %s: %q, want it denied", database, got)
-			}
+			expect.Same(t, "a connection to "+database, denied, reach(mine, database))
 		}
 		for _, h := range []held{mine, theirs} {
-			if got := reach(h, h.database); got != "" {
-				t.Errorf("a connection to one's own database: %q", got)
-			}
+			expect.Same(t, "a connection to one's own database", "", reach(h, h.database))
 		}
-		if got := reach(theirs, mine.database); got != denied {
-			t.Errorf("another one's login was let in: %q", got)
-		}
+		expect.Same(t, "another one's login was let in", denied, reach(theirs, mine.database))
 		var public, super bool
 		err := s.Connect("postgres").QueryRow(t.Context(), `SELECT has_database_privilege('public', $1, 'CONNECT'),
 			(SELECT rolsuper OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = $2)`, mine.database, r.broker).Scan(&public, &super)
@@ -231,8 +216,7 @@ func TestQueriesAreHidden(t *testing.T) {
 	})
 }
 
-// legacy is what a binding leaves behind that would have it stay, as the owner role and,
-// after SET ROLE NONE, as itself.
+// legacy is what a binding leaves behind that would have it stay, as the owner role and, after SET ROLE NONE, as itself.
 var legacy = []string{
 	`CREATE TABLE PREFIX_t (a serial PRIMARY KEY, b text)`, `INSERT INTO PREFIX_t (b) VALUES ('kept')`,
 	`CREATE VIEW PREFIX_v AS SELECT * FROM PREFIX_t`, `CREATE MATERIALIZED VIEW PREFIX_m AS SELECT * FROM PREFIX_t`,
@@ -275,8 +259,7 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 			}
 		}
 		exec(t, sessions[2], `SET ROLE NONE`, `ALTER ROLE CURRENT_USER PASSWORD 'changed'`,
-			`ALTER ROLE CURRENT_USER IN DATABASE `+mine.database+` RESET role`,
-			`BEGIN`, `LOCK TABLE self_v IN ACCESS SHARE MODE`)
+			`ALTER ROLE CURRENT_USER IN DATABASE `+mine.database+` RESET role`, `BEGIN`, `LOCK TABLE self_v IN ACCESS SHARE MODE`)
 		r.unbind("mine")
 		for _, c := range sessions {
 			if _, err := c.Exec(t.Context(), "SELECT 1"); err == nil {
@@ -327,16 +310,13 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 	})
 }
 
-// A session that has been let in and has not begun yet is seen by nobody. It does not
-// outlive the unbind.
+// A session that has been let in and has not begun yet is seen by nobody. It does not outlive the unbind.
 func TestASessionThatBeginsDoesNotOutliveAnUnbind(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		r := newRaid(t, s)
 		mine := r.take(r.desk, "mine", "")
 		u, err := url.Parse(mine.grant.Credentials["uri"].(string))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		q := u.Query()
 		q.Set("options", "-c post_auth_delay=3") // any user may ask for it, up to half an hour
 		u.RawQuery = q.Encode()
@@ -354,9 +334,7 @@ func TestASessionThatBeginsDoesNotOutliveAnUnbind(t *testing.T) {
 		for deadline := time.Now().Add(20 * time.Second); !starting && time.Now().Before(deadline); {
 			err := root.QueryRow(t.Context(), `SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_database'::regclass
 				AND objid = (SELECT oid FROM pg_database WHERE datname = $1)`, mine.database).Scan(&starting)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 		}
 		if !starting {
 			t.Fatal("no session begins: the test proves nothing")
@@ -412,9 +390,8 @@ func TestNothingPlantedRunsAsTheBroker(t *testing.T) {
 			`CREATE FUNCTION spring(how text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN
 			   INSERT INTO public.caught VALUES (session_user, how); RETURN true; END $$`, `GRANT ALL ON FUNCTION spring TO PUBLIC`)
 		for _, types := range [][2]string{
-			{"name", "text"}, {"name", "varchar"}, {"name", "name"}, {"text", "text"}, {"oid", "oid"},
-			{"name", "unknown"}, {"text", "name"},
-			{"regclass", "oid"},
+			{"name", "text"}, {"name", "varchar"}, {"name", "name"}, {"text", "text"}, {"oid", "oid"}, {"name", "unknown"},
+			{"text", "name"}, {"regclass", "oid"},
 		} {
 			left, right := types[0], types[1]
 			if right == "unknown" {
@@ -446,13 +423,9 @@ func TestNothingPlantedRunsAsTheBroker(t *testing.T) {
 			root := s.Connect(mine.database)
 			defer end(root)
 			rows, err := root.Query(t.Context(), `SELECT how FROM public.caught WHERE who = $1`, r.broker)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			all, err = pgx.CollectRows(rows, pgx.RowTo[string])
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			return all
 		}
 		r.take(r.desk, "another", "")
@@ -484,18 +457,14 @@ func TestNothingPlantedRunsAsTheBroker(t *testing.T) {
 	})
 }
 
-// careless is a session of the broker's login that looks for names where a tenant may
-// put them.
+// careless is a session of the broker's login that looks for names where a tenant may put them.
 func (r *raid) careless(database string) *pgx.Conn {
 	r.t.Helper()
 	a := r.access
 	u := url.URL{Scheme: "postgresql", User: url.UserPassword(r.broker, a.Password), Path: "/" + database}
 	u.Host = fmt.Sprintf("%s:%d", a.Host, a.Port)
 	u.RawQuery = url.Values{"sslmode": {"disable"}, "options": {"-c search_path=public,pg_catalog"}}.Encode()
-	c, err := pgx.Connect(r.t.Context(), u.String())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := expect.Get(pgx.Connect(r.t.Context(), u.String()))(r.t)
 	r.t.Cleanup(func() { end(c) })
 	return c
 }
@@ -507,9 +476,7 @@ func TestNoPasswordReachesTheServer(t *testing.T) {
 		mine := r.take(r.desk, "mine", "")
 		r.session(mine)
 		text := s.Log()
-		if strings.Contains(text, mine.grant.Credentials["password"].(string)) {
-			t.Error("the server's log has a password")
-		}
+		expect.Never(t, "the server's log", text, mine.grant.Credentials["password"].(string))
 		if !strings.Contains(text, `CREATE ROLE `+mine.login+` LOGIN PASSWORD ''SCRAM-SHA-256$`) {
 			t.Error("the server's log has no statement that sets one: the test proves nothing")
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // However many restores are asked for at once, some run and the others wait for them.
@@ -16,9 +17,7 @@ func TestCopiesAreBounded(t *testing.T) {
 	t.Cleanup(c.close)
 	until := func(ctx context.Context, _ *copying) error { <-ctx.Done(); return ctx.Err() }
 	for n := range mostCopies {
-		if _, err := c.begin(fmt.Sprint(n), until); err != nil {
-			t.Fatal(err)
-		}
+		expect.Get(c.begin(fmt.Sprint(n), until))(t)
 	}
 	if _, err := c.begin("0", until); !errors.Is(err, errSaving) {
 		t.Errorf("the same copy twice: %v", err)

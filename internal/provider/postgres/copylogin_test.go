@@ -10,11 +10,11 @@ import (
 
 	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
-// A transaction that was prepared by a copy's login, and that locks its role, does not
-// keep the login.
+// A transaction that was prepared by a copy's login, and that locks its role, does not keep the login.
 func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 	t.Parallel()
 	for _, version := range pgtest.Versions {
@@ -22,44 +22,29 @@ func TestPreparedTransactionsHoldUpNoEndOfACopy(t *testing.T) {
 			t.Parallel()
 			s := pgtest.Start(t, version)
 			access := s.Access()
-			d, err := openSQL(access, 0, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := expect.Get(openSQL(access, 0, slog.New(slog.DiscardHandler)))(t)
 			defer d.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			broker, owner := access.User, "lsoprepared"+access.User
-			if _, err := d.Identify(ctx, broker, true); err != nil {
-				t.Fatal(err)
-			}
-			if err := d.with(ctx, func(c sqlSession) error {
+			expect.Get(d.Identify(ctx, broker, true))(t)
+			expect.OK(t, d.with(ctx, func(c sqlSession) error {
 				w := work{sqlSession: c, names: names{broker: broker, keeper: keeperFor(broker, owner)}}
 				return w.keep(owner, "CREATE ROLE %1$I NOLOGIN", owner)
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			side := pgcopy.Side{Database: access.Database, Owner: owner, Login: "lscw" + access.User}
 			login, err := admitCopy(ctx, d, broker, side, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			cfg := d.cfg.Copy()
 			super := s.Connect("postgres")
 			_, err = super.Exec(ctx, "GRANT CONNECT ON DATABASE "+access.Database+" TO "+owner)
 			_ = super.Close(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			cfg.User, cfg.Password = login.Login, login.Password
 			c, err := pgx.ConnectConfig(ctx, cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.PgConn().Exec(ctx, "BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION 'other "+login.Login+"'").
-				ReadAll(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
+			expect.Get(c.PgConn().Exec(ctx, "BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION 'other "+login.Login+"'").
+				ReadAll())(t)
 			if _, err := c.PgConn().Exec(ctx, "BEGIN; ALTER ROLE "+login.Login+" PASSWORD 'known'; PREPARE TRANSACTION 'it''s "+login.Login+"'").
 				ReadAll(); err != nil {
 				t.Fatal(err)

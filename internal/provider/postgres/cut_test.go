@@ -14,6 +14,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -30,10 +31,7 @@ type cut struct {
 // newCut is a way of the broker's alone: users have the server's own address.
 func newCut(t *testing.T, a hosted.Access) (*cut, hosted.Access) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	c := &cut{to: net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), open: map[net.Conn]bool{}}
 	go func() {
@@ -49,8 +47,7 @@ func newCut(t *testing.T, a hosted.Access) (*cut, hosted.Access) {
 	return c, a
 }
 
-// after has the way end with the nth message from now; whole mends it, and tells whether
-// it had ended.
+// after has the way end with the nth message from now; whole mends it, and tells whether it had ended.
 func (c *cut) after(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,10 +20,9 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
-// A Fake is a PostgreSQL server in memory, as the provider sees one: it keeps roles,
-// databases and what hangs on them, and refuses what PostgreSQL refuses, by its codes.
-// TestFakeIsAsReal holds it to a real one. It shows neither the sessions nor the
-// prepared transactions of tenants, which delay a real one's changes.
+// A Fake is a PostgreSQL server in memory, as the provider sees one: it keeps roles, databases and what hangs on them, and
+// refuses what PostgreSQL refuses, by its codes. TestFakeIsAsReal holds it to a real one. It shows neither the sessions nor
+// the prepared transactions of tenants, which delay a real one's changes.
 type Fake struct {
 	// Effect is called around each change and each look, by its name.
 	Effect func(ctx context.Context, name string, do func() error) error
@@ -122,8 +121,7 @@ func (f *Fake) Look(ctx context.Context, t provider.Tags) (now seen, err error) 
 	return now, err
 }
 
-// seen is what stands, in the words of the real server's look: of a login that is
-// open, nothing that hangs on it is told.
+// seen is what stands, in the words of the real server's look: of a login that is open, nothing that hangs on it is told.
 func (f *Fake) seen(n names) (now seen) {
 	if r := f.roles[n.owner]; r != nil {
 		now.owner.thing = r.thing
@@ -145,8 +143,7 @@ func (f *Fake) seen(n names) (now seen) {
 	return now
 }
 
-// Do makes an act in its parts: whoever makes it may die between two. Meanwhile nobody
-// else works at the same name.
+// Do makes an act in its parts: whoever makes it may die between two. Meanwhile nobody else works at the same name.
 func (f *Fake) Do(ctx context.Context, t provider.Tags, was seen, a any) error {
 	n := namesOf(t)
 	return f.Effect(ctx, fmt.Sprintf("%T of %+v", a, n), func() error {

@@ -2,14 +2,11 @@ package postgres_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
@@ -41,8 +38,7 @@ func overFake(t *testing.T) *providertest.Harness {
 			return p, p
 		},
 		Clock: clock, ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
-		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-		Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+		Parameters: providertest.Note, Fail: providertest.FailBySetting,
 		Plant: func(_ testing.TB, at, owner provider.Tags) {
 			_, name, login := namesAt(at)
 			comment := ""
@@ -135,6 +131,5 @@ func histories() crashtest.Subject {
 	}
 }
 
-// Whole histories of a platform and a broker, with processes that die between any two
-// changes of the server, and within one.
+// Whole histories of a platform and a broker, with processes that die between any two changes of the server, and within one.
 func TestHistories(t *testing.T) { crashtest.Run(t, histories(), 150) }

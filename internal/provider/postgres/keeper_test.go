@@ -12,7 +12,9 @@ import (
 
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // holdings are all memberships by which the server walks from the broker's login, but for
@@ -105,7 +107,7 @@ func TestAKeeperThatLacksARight(t *testing.T) {
 	exec(t, super, "ALTER ROLE "+keeper+" NOCREATEROLE")
 	b := r.binding("b", "")
 	_, err := r.p.Bind(t.Context(), b)
-	troubled(t, "a bind", target.Rights, err)
+	providertest.Troubled(t, "a bind", target.Rights, err)
 	if err != nil && !strings.Contains(err.Error(), "rds_password") {
 		t.Errorf("it is explained by %v", err)
 	}
@@ -125,9 +127,7 @@ func TestAKeepersFunctionIsMadeAgain(t *testing.T) {
 		if strings.Contains(got, "{=") || strings.Contains(got, ",=") || !strings.HasSuffix(got, "true") {
 			t.Errorf("it opens to %s", got)
 		}
-		if got := value[string](t, root, holdings, r.broker); got != "" {
-			t.Errorf("the broker's login is a member of %s", got)
-		}
+		expect.Same(t, "the broker's login is a member of", "", value[string](t, root, holdings, r.broker))
 	})
 }
 
@@ -160,9 +160,7 @@ func TestReadersAtOnce(t *testing.T) {
 	for i := range 4 {
 		exec(t, login(t, d.bind(fmt.Sprint("reader-", i), `{"role":"read_only"}`)), `SELECT * FROM t`)
 	}
-	if got := value[string](t, s.Connect("postgres"), holdings, access.User); got != "" {
-		t.Errorf("the broker's login is a member of %s", got)
-	}
+	expect.Same(t, "the broker's login is a member of", "", value[string](t, s.Connect("postgres"), holdings, access.User))
 }
 
 // A tenant reaches no keeper: not by SET ROLE, nor by the function, even where the
@@ -176,15 +174,9 @@ func TestTenantsReachNoKeeper(t *testing.T) {
 		root := s.Connect(r.access.Database)
 		function := value[string](t, root, `SELECT oid::regproc::text FROM pg_proc WHERE proname = $1`, keeper)
 		exec(t, root, `GRANT CONNECT ON DATABASE `+r.access.Database+` TO PUBLIC`)
-		u, err := url.Parse(mine.grant.Credentials["uri"].(string))
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := expect.Get(url.Parse(mine.grant.Credentials["uri"].(string)))(t)
 		u.Path = "/" + r.access.Database
-		c, err := pgx.Connect(t.Context(), u.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := expect.Get(pgx.Connect(t.Context(), u.String()))(t)
 		defer end(c)
 		call := `SELECT ` + function + `('ALTER ROLE ` + mine.login + ` CREATEROLE')`
 		refused(t, c, "42501", call)

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
@@ -36,8 +36,7 @@ func (c *calls) act(t *testing.T, a any, stale bool) {
 		}
 	}
 	code, err := "done", hosted.ErrGoesOn
-	// On a busy machine a step does not wait for a DROP, and the session of the act before
-	// still holds its lock for a moment.
+	// On a busy machine a step does not wait for a DROP, and the session of the act before still holds its lock for a moment.
 	for tries := 20; errors.Is(err, hosted.ErrGoesOn) || errors.Is(err, hosted.ErrChanged) && tries > 0; tries-- {
 		err = c.Do(t.Context(), c.tags, was, a)
 	}
@@ -54,9 +53,7 @@ func (c *calls) act(t *testing.T, a any, stale bool) {
 	for tries := 100; err == nil && now.login.sessions > 0 && tries > 0; tries-- {
 		now, err = c.Look(t.Context(), c.tags)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, of := range []*thing{&now.owner.thing, &now.database.thing, &now.login.thing} {
 		of.id = min(of.id, 1) // whether there is one
 	}
@@ -79,12 +76,11 @@ func TestFakeIsAsReal(t *testing.T) {
 			limit: -1},
 			createLogin{label: label("d"), readOnly: true}, openLogin{label: label("e"), verifier: "x", readOnly: true},
 			lockLogin{label: label("f")}, dropLogin{}, emptyLogin{}, dropLogin{}, dropDatabase{}, dropOwner{}},
-		"Retained": {relabel{label("a"), label("b"), true, true}, createOwner{label("c")}, relabel{label("d"), label("e"), true,
-			true},
-			createDatabase{limit: 5}, relabel{label("f"), label("g"), false, false}, openDatabase{label("h")},
-			configure{label: label("i"), limit: 7}, createLogin{label: label("j")}, relabel{label("k"), label("l"), true, true},
-			relabel{label("m"), label("n"), true, true}, relabel{label("o"), label("p"), false,
-				false}, dropLogin{}, dropDatabase{},
+		"Retained": {relabel{label("a"), label("b"), true, true}, createOwner{label("c")},
+			relabel{label("d"), label("e"), true, true}, createDatabase{limit: 5}, relabel{label("f"), label("g"), false, false},
+			openDatabase{label("h")}, configure{label: label("i"), limit: 7}, createLogin{label: label("j")},
+			relabel{label("k"), label("l"), true, true}, relabel{label("m"), label("n"), true, true},
+			relabel{label("o"), label("p"), false, false}, dropLogin{}, dropDatabase{},
 			relabel{label("q"), label("r"), true, false}, dropOwner{}},
 		"OutOfOrder": {dropOwner{}, dropDatabase{}, dropLogin{}, openDatabase{label("a")}, createLogin{label: label("b")},
 			createOwner{label("c")},
@@ -94,16 +90,11 @@ func TestFakeIsAsReal(t *testing.T) {
 	for name, life := range lives {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			real, err := openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			real := expect.Get(openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler)))(t)
 			t.Cleanup(real.Close)
 			tags := provider.Tags{Broker: "fake-" + name + fmt.Sprint(time.Now().UnixNano()), Platform: "p", Instance: "i",
 				Binding: "b"}
-			if _, err := real.Identify(t.Context(), tags.Broker, true); err != nil {
-				t.Fatal(err)
-			}
+			expect.Get(real.Identify(t.Context(), tags.Broker, true))(t)
 			on := []*calls{{server: real, tags: tags}, {server: NewFake("fake", time.Now), tags: tags}}
 			for _, c := range on {
 				for i, a := range life {
@@ -113,9 +104,7 @@ func TestFakeIsAsReal(t *testing.T) {
 					}
 				}
 			}
-			if d := cmp.Diff(on[0].said, on[1].said); d != "" {
-				t.Errorf("-real +fake:\n%s", d)
-			}
+			expect.Same(t, "what the real one and the fake say", on[0].said, on[1].said)
 		})
 	}
 }
@@ -123,10 +112,7 @@ func TestFakeIsAsReal(t *testing.T) {
 // Epochs of both go on alike.
 func TestFakesEpochsAreAsReal(t *testing.T) {
 	t.Parallel()
-	real, err := openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := expect.Get(openSQL(pgtest.Start(t, "17").Access(), 0, slog.New(slog.DiscardHandler)))(t)
 	t.Cleanup(real.Close)
 	for _, s := range []server{real, NewFake("fake", time.Now)} {
 		none, err := s.Identify(t.Context(), "broker", false)
@@ -161,9 +147,7 @@ func TestOldServers(t *testing.T) {
 	for version, old := range map[string]bool{
 		"15.18": true, "9.6.24": true, "16.0": false, "17.11 (Debian 17.11-1)": false, "18beta1": false,
 	} {
-		if got := majorOf(version) < oldest; got != old {
-			t.Errorf("%s is taken for old: %v", version, got)
-		}
+		expect.Same(t, version+" is taken for old", old, majorOf(version) < oldest)
 	}
 	trouble, ok := errors.AsType[*target.Trouble](New(Options{}).Explain("default", errOld))
 	if !ok || trouble.Kind != target.Rights || !strings.Contains(trouble.Message, "PostgreSQL 16") {

@@ -13,24 +13,18 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
-// retainDesk is a desk whose plan retains what is deleted for a week, and an instance
-// of it with a table in which is one.
+// retainDesk is a desk whose plan retains what is deleted for a week, and an instance of it with a table in which is one.
 func retainDesk(t *testing.T, s *pgtest.Server) *desk {
 	t.Helper()
 	d := newDesk(t, s.Access(), func(o *postgres.Options) { o.Broker = t.Name() })
-	snapshot, err := postgres.Check(check.Plan{Settings: map[string]any{"retain_days": 7}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	snapshot := expect.Get(postgres.Check(check.Plan{Settings: map[string]any{"retain_days": 7}}))(t)
 	d.in.Snapshot = snapshot
 	d.provision()
-	c, err := connect(t, d.bind("b1", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := expect.Get(connect(t, d.bind("b1", "")))(t)
 	exec(t, c, "CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
 	return d
 }
@@ -82,10 +76,16 @@ func (d *desk) undelete(h provider.Holding, id, operation string) *desk {
 func (d *desk) held() []provider.Holding {
 	d.t.Helper()
 	held, _, err := d.p.List(d.t.Context(), "")
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	expect.OK(d.t, err)
 	return held
+}
+
+// holdsNothing requires that the inventory is empty in the end.
+func (d *desk) holdsNothing() {
+	d.t.Helper()
+	if held := d.held(); len(held) != 0 {
+		d.t.Errorf("in the end it lists %+v", held)
+	}
 }
 
 // life is the desk of another instance, or of another life, on the same server.
@@ -99,10 +99,7 @@ func (d *desk) life(id, begun string) *desk {
 // holds requires that the grant opens, and finds so many rows.
 func holds(t *testing.T, g *provider.Grant, want int) {
 	t.Helper()
-	c, err := connect(t, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := expect.Get(connect(t, g))(t)
 	var n int
 	if err := c.QueryRow(t.Context(), "SELECT count(*) FROM t").Scan(&n); err != nil || n != want {
 		t.Fatalf("%d rows, want %d: %v", n, want, err)
@@ -130,9 +127,7 @@ func TestRetainedDatabaseIsDropped(t *testing.T) {
 		t.Error("what is gone is given back")
 	}
 	back.deprovision()
-	if held := d.held(); len(held) != 0 {
-		t.Errorf("in the end it lists %+v", held)
-	}
+	d.holdsNothing()
 }
 
 // A retained instance is closed, and its id is free. Its removal leaves a later instance of the id alone.
@@ -140,18 +135,13 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)
 		left := d.bind("left", "")
-		session, err := connect(t, left)
-		if err != nil {
-			t.Fatal(err)
-		}
+		session := expect.Get(connect(t, left))(t)
 		d.unbind("b1")
 		d.retain()
 		if _, err := session.Exec(t.Context(), "SELECT 1"); err == nil {
 			t.Error("a session outlives the deletion")
 		}
-		if _, err := connect(t, left); err == nil {
-			t.Error("what is retained opens to a binding")
-		}
+		shut(t, "what is retained opens to a binding", left)
 		superuser, err := pgx.Connect(t.Context(), s.Superuser(hosted.Name("lsd", provider.TagsOf(d.in))))
 		if err == nil {
 			_ = superuser.Close(t.Context())
@@ -174,51 +164,37 @@ func TestDeletedDatabasesAreRetained(t *testing.T) {
 		if len(held) != 1 || held[0].Tags.Incarnation != "op-2" {
 			t.Fatalf("it lists %+v, want the instance that has the id now", held)
 		}
-		holdsNothing, err := connect(t, again.bind("b2", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		holdsNothing := expect.Get(connect(t, again.bind("b2", "")))(t)
 		exec(t, holdsNothing, "CREATE TABLE t (a int)")
 		again.unbind("b2")
 		again.deprovision()
-		if held := d.held(); len(held) != 0 {
-			t.Errorf("in the end it lists %+v", held)
-		}
+		d.holdsNothing()
 	})
 }
 
-// A retained database becomes another instance, with all of its content, also twice. Its former users do not get
-// in.
+// A retained database becomes another instance, with all of its content, also twice. Its former users do not get in.
 func TestRetainedDatabasesAreGivenBack(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d := retainDesk(t, s)
 		d.unbind("b1")
 		left, reads := d.bind("left", ""), d.bind("reads", `{"role":"read_only"}`)
-		shut := func(when string) {
+		stayOut := func(when string) {
 			t.Helper()
 			for _, g := range []*provider.Grant{left, reads} {
-				if _, err := connect(t, g); err == nil {
-					t.Errorf("%s, it opens to a binding of the deleted instance", when)
-				}
+				shut(t, when+", it opens to a binding of the deleted instance", g)
 			}
 		}
 		again := d.undelete(d.retain(), "new", "op-3")
-		shut("given back")
-		c, err := connect(t, again.bind("own", ""))
-		if err != nil {
-			t.Fatal(err)
-		}
+		stayOut("given back")
+		c := expect.Get(connect(t, again.bind("own", "")))(t)
 		if limit := value[int](t, c, "SELECT datconnlimit FROM pg_database WHERE datname = current_database()"); limit != -1 {
 			t.Errorf("it takes %d connections", limit)
 		}
 		again.unbind("own")
 		again = again.undelete(again.retain(), "newer", "op-4")
-		shut("given back once more")
+		stayOut("given back once more")
 		holds(t, again.bind("b2", ""), 1)
-		reader, err := connect(t, again.bind("b3", `{"role":"read_only"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		reader := expect.Get(connect(t, again.bind("b3", `{"role":"read_only"}`)))(t)
 		exec(t, reader, "SELECT * FROM t")
 		again.unbind("b2")
 		again.unbind("b3")
@@ -234,8 +210,6 @@ func TestRetainedDatabasesAreGivenBack(t *testing.T) {
 		}
 		again.in.Snapshot = nil
 		again.deprovision()
-		if held := d.held(); len(held) != 0 {
-			t.Errorf("in the end it lists %+v", held)
-		}
+		d.holdsNothing()
 	})
 }

@@ -17,17 +17,14 @@ import (
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
 	"github.com/longshore/longshore/internal/provider/postgres/pgcopy"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // programs are the server's own.
 func programs(t *testing.T, s *pgtest.Server) *pgcopy.Programs {
 	t.Helper()
-	found, err := pgcopy.Find(t.Context(), s.Bin())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return expect.Get(pgcopy.Find(t.Context(), s.Bin()))(t)
 }
 
 // copying gives a desk whose broker can copy.
@@ -59,8 +56,7 @@ func (d *desk) restored(id string) *desk {
 	return o
 }
 
-// An instance that was undeleted is restored from as any other is: its names derive from
-// its origin.
+// An instance that was undeleted is restored from as any other is: its names derive from its origin.
 func TestRestoreFromWhatWasUndeleted(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "17")
@@ -68,12 +64,8 @@ func TestRestoreFromWhatWasUndeleted(t *testing.T) {
 	d.exec(d.as("b1"), "CREATE TABLE t (a int)", "INSERT INTO t VALUES (7)")
 	d.unbind("b1")
 	o := d.undelete(d.retain(), "back", "op-back").restored("copy")
-	if f := o.restore(nil); f != nil {
-		t.Fatal(f.Message)
-	}
-	if n := value[int](t, o.as("b2"), "SELECT a FROM t"); n != 7 {
-		t.Errorf("restored, it has %d", n)
-	}
+	o.mustRestore(nil)
+	expect.Same(t, "restored, it has", 7, value[int](t, o.as("b2"), "SELECT a FROM t"))
 }
 
 // restore drives a restore to its end, as a worker does, or to where until says.
@@ -101,22 +93,24 @@ func (d *desk) restore(until func(provider.Status) bool) *provider.Failure {
 	}
 }
 
+// mustRestore is restore to a good end.
+func (d *desk) mustRestore(until func(provider.Status) bool) {
+	d.t.Helper()
+	if f := d.restore(until); f != nil {
+		d.t.Fatal(f.Message)
+	}
+}
+
 // as connects with a new binding.
 func (d *desk) as(id string) *pgx.Conn {
 	d.t.Helper()
-	c, err := connect(d.t, d.bind(id, ""))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return c
+	return expect.Get(connect(d.t, d.bind(id, "")))(d.t)
 }
 
 func (d *desk) exec(c *pgx.Conn, statements ...string) {
 	d.t.Helper()
 	for _, s := range statements {
-		if _, err := c.Exec(d.t.Context(), s); err != nil {
-			d.t.Fatalf("%s: %v", s, err)
-		}
+		expect.Get(c.Exec(d.t.Context(), s))(d.t, s)
 	}
 }
 
@@ -125,22 +119,14 @@ func texts(t *testing.T, s *pgtest.Server, database, query string, args ...any) 
 	t.Helper()
 	c := s.Connect(database)
 	defer func() { _ = c.Close(context.Background()) }() // no broker may end it
-	rows, err := c.Query(t.Context(), query, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
+	rows := expect.Get(c.Query(t.Context(), query, args...))(t)
+	return expect.Get(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 }
 
 func (d *desk) database() string { return hosted.Name("lsd", provider.TagsOf(d.in)) }
 func (d *desk) owner() string    { return hosted.Name("lso", provider.TagsOf(d.in)) }
 
-// foreigners are the owners of what users have made in a database, other than its
-// owner role.
+// foreigners are the owners of what users have made in a database, other than its owner role.
 func (d *desk) foreigners(s *pgtest.Server) []string {
 	return texts(d.t, s, d.database(), `SELECT DISTINCT pg_get_userbyid(o.owner)::text || ' owns ' || o.name FROM (
 SELECT relowner, relname, relnamespace FROM pg_class UNION ALL SELECT proowner, proname, pronamespace FROM pg_proc
@@ -173,20 +159,15 @@ func TestRestore(t *testing.T) {
 			"CREATE VIEW seen AS SELECT count(*) AS n FROM kept", "SELECT lo_from_bytea(0, 'large')",
 			"CREATE POLICY p ON kept TO "+c.Config().User+" USING (true)", "GRANT SELECT ON kept TO "+c.Config().User)
 		r := d.restored("j")
-		if f := r.restore(nil); f != nil {
-			t.Fatal(f.Message)
-		}
+		r.mustRestore(nil)
 		rc := r.as("rb")
 		var rows, seen, large, names int
 		err := rc.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM kept), (SELECT n FROM seen), (SELECT count(*) FROM pg_largeobject_metadata),
 (SELECT count(*) FROM pg_class WHERE relnamespace = 'mine'::regnamespace AND relname LIKE E'x\n%touch%')`).
 			Scan(&rows, &seen, &large, &names)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]int{1000, 1000, 1, 1}, []int{rows, seen, large, names}); diff != "" {
-			t.Errorf("rows, rows seen through the view, large objects and odd names (-want +got):\n%s", diff)
-		}
+		expect.OK(t, err)
+		expect.Same(t, "rows, rows seen through the view, large objects and odd names", []int{1000, 1000, 1, 1},
+			[]int{rows, seen, large, names})
 		r.exec(rc, "INSERT INTO kept (what) VALUES ('new')", "DROP VIEW seen", "DROP TABLE kept")
 		if wrong := append(r.foreigners(s), copyRoles(t, s, r)...); len(wrong) > 0 {
 			t.Errorf("what is not the owner's, and logins that are left: %q", wrong)
@@ -208,9 +189,7 @@ func TestARestoreDiesOnTheWay(t *testing.T) {
 	d.exec(c, "CREATE TABLE big AS SELECT g, repeat('x', 500) FROM generate_series(1, 60000) g")
 	r := d.restored("j")
 	began := func(st provider.Status) bool { return strings.Contains(st.Description, "copied") }
-	if f := r.restore(began); f != nil {
-		t.Fatal(f.Message)
-	}
+	r.mustRestore(began)
 	dead := r.p
 	dead.Close() // its copy ends somewhere
 	found := programs(t, s)
@@ -218,18 +197,14 @@ func TestARestoreDiesOnTheWay(t *testing.T) {
 		Broker: access.User, Accesses: hosted.Accesses{hosted.DefaultTarget: access}, Now: r.clock.Now,
 	}, Programs: found})
 	t.Cleanup(r.p.Close)
-	if f := r.restore(nil); f != nil {
-		t.Fatal(f.Message)
-	}
+	r.mustRestore(nil)
 	var n int
 	if err := r.as("rb").QueryRow(t.Context(), "SELECT count(*) FROM big").Scan(&n); err != nil || n != 60000 {
 		t.Errorf("begun again, the restore has %d rows, %v", n, err)
 	}
 	another := r.another("k")
 	another.in.Source = r.in.Source
-	if f := another.restore(began); f != nil {
-		t.Fatal(f.Message)
-	}
+	another.mustRestore(began)
 	another.deprovision()
 	if left := copyRoles(t, s, another); len(left) > 0 {
 		t.Errorf("a deletion in the middle has left %v", left)
@@ -329,9 +304,8 @@ var evilPlaces = []string{
 	"CREATE POLICY watches ON public.checked USING (public.evil())",
 }
 
-// No code of a tenant's that a copy runs has the broker's rights, wherever it hides.
-// The same code has them where the broker's own login restores, also under SET ROLE (for
-// which it has to be let): the attack is one.
+// No code of a tenant's that a copy runs has the broker's rights, wherever it hides. The same code has them where the
+// broker's own login restores, also under SET ROLE (for which it has to be let): the attack is one.
 func TestATenantsCodeInACopy(t *testing.T) {
 	everyVersion(t, func(t *testing.T, s *pgtest.Server) {
 		d, access := copying(t, s)
@@ -350,16 +324,10 @@ WHERE m.roleid = $1::regrole ORDER BY 1`, victim.owner())...)
 		}
 		before := authority()
 		var saved bytes.Buffer
-		if err := d.p.Dump(t.Context(), d.in, &saved); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, d.p.Dump(t.Context(), d.in, &saved))
 		r := d.restored("j")
-		if f := r.restore(nil); f != nil {
-			t.Fatal(f.Message)
-		}
-		if diff := cmp.Diff(before, authority()); diff != "" {
-			t.Errorf("a tenant's code in a backup or a restore has changed what others may do (-before +after):\n%s", diff)
-		}
+		r.mustRestore(nil)
+		expect.Same(t, "what others may do, before and after a tenant's code in a backup or a restore", before, authority())
 		if wrong := append(append(r.foreigners(s), copyRoles(t, s, r)...), copyRoles(t, s, d)...); len(wrong) > 0 {
 			t.Errorf("what is not the owner's, and logins that are left: %q", wrong)
 		}

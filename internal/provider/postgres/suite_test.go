@@ -12,10 +12,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -23,8 +23,7 @@ import (
 // suitePage is small, so that a sweep has several pages.
 const suitePage = 3
 
-// The suite over a real server, once: no step reads whether somebody waits. Its many
-// faults are made over the fake.
+// The suite over a real server, once: no step reads whether somebody waits. Its many faults are made over the fake.
 func TestSoundOnAServer(t *testing.T) {
 	providertest.RunOnce(t, onAServer, "Faults", "LateCalls", "InstanceStates", "BindingStates")
 }
@@ -72,10 +71,7 @@ func harness(t *testing.T, s, other *pgtest.Server) *providertest.Harness {
 			return p, p
 		},
 		Clock: w.clock, ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"connection_limit": 5},
-		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-		Fail: func(_ testing.TB, kind operation.Kind) map[string]any {
-			return map[string]any{"fail": string(kind)}
-		},
+		Parameters: providertest.Note, Fail: providertest.FailBySetting,
 		Plant: w.plant, Look: w.look, Opens: w.opens, Secrets: w.secrets, Falter: w.calls.Arm, PageSize: suitePage,
 		Open: func(t testing.TB, broker string) (provider.Provider, provider.Inventory) {
 			p := w.open(t, broker, w.access, &providertest.Calls{})
@@ -88,42 +84,39 @@ func harness(t *testing.T, s, other *pgtest.Server) *providertest.Harness {
 // given parameters that no database can have, or an instance that never was.
 type failing struct{ *postgres.Provider }
 
-func fails(in provider.Instance) bool { return in.Settings["fail"] == string(in.Operation.Kind) }
-
 var impossible = json.RawMessage(`{"extensions":["no-such-extension"],"role":"superuser"}`)
 
 func (f failing) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if fails(in) {
+	if providertest.Fails(in) {
 		in.Parameters = impossible
 	}
 	return f.Provider.Provision(ctx, in)
 }
 
 func (f failing) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if fails(in) {
+	if providertest.Fails(in) {
 		in.Parameters = impossible
 	}
 	return f.Provider.Update(ctx, in)
 }
 
 func (f failing) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	if fails(b.Instance) {
+	if providertest.Fails(b.Instance) {
 		b.Parameters = impossible
 	}
 	return f.Provider.Bind(ctx, b)
 }
 
-// A deletion fails only over what is not ours, which NotOurs tests: these two stand
-// for it.
+// A deletion fails only over what is not ours, which NotOurs tests: these two stand for it.
 func (f failing) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if fails(in) {
+	if providertest.Fails(in) {
 		return provider.Status{}, provider.Failf("asked to fail")
 	}
 	return f.Provider.Deprovision(ctx, in)
 }
 
 func (f failing) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	if fails(b.Instance) {
+	if providertest.Fails(b.Instance) {
 		return provider.Status{}, provider.Failf("asked to fail")
 	}
 	return f.Provider.Unbind(ctx, b)
@@ -140,11 +133,7 @@ func namesAt(at provider.Tags) (database, owner, login string) {
 
 func (w *world) super(t testing.TB) *pgx.Conn {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), w.server.Superuser("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return expect.Get(pgx.Connect(t.Context(), w.server.Superuser("postgres")))(t)
 }
 
 // plant makes a role as somebody else would, with a comment of that owner.
@@ -160,9 +149,7 @@ func (w *world) plant(t testing.TB, at, owner provider.Tags) {
 	if owner != (provider.Tags{}) {
 		text += "; COMMENT ON ROLE " + name + " IS '" + hosted.Label{Tags: owner, Created: w.clock.Now()}.Text() + "'"
 	}
-	if _, err := c.PgConn().Exec(t.Context(), text).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(c.PgConn().Exec(t.Context(), text).ReadAll())(t)
 }
 
 // look tells the labels of what stands, and the limits of the database.
@@ -180,9 +167,7 @@ SELECT 'role ' || coalesce(shobj_description(oid, 'pg_authid'), '-') AS one FROM
 UNION ALL SELECT 'database ' || datconnlimit || coalesce(shobj_description(oid, 'pg_database'), '-')
   FROM pg_database WHERE datname = $2) all_of`,
 		owner, database).Scan(&found)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return found
 }
 

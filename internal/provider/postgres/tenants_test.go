@@ -15,17 +15,14 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
 // login connects with a grant, and must.
 func login(t *testing.T, g *provider.Grant) *pgx.Conn {
 	t.Helper()
-	c, err := connect(t, g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return expect.Get(connect(t, g))(t)
 }
 
 func refused(t *testing.T, c *pgx.Conn, code, statement string) {
@@ -39,9 +36,7 @@ func refused(t *testing.T, c *pgx.Conn, code, statement string) {
 // value reads the one value of a query.
 func value[T any](t *testing.T, c *pgx.Conn, query string, args ...any) (v T) {
 	t.Helper()
-	if err := c.QueryRow(t.Context(), query, args...).Scan(&v); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	expect.OK(t, c.QueryRow(t.Context(), query, args...).Scan(&v), query)
 	return v
 }
 
@@ -70,9 +65,7 @@ func TestRoles(t *testing.T) {
 			refused(t, r, "42501", statement)
 		}
 		d.unbind("r")
-		if _, err := connect(t, reading); err == nil {
-			t.Error("a login that only read survives its unbind")
-		}
+		shut(t, "a login that only read survives its unbind", reading)
 	})
 }
 
@@ -130,9 +123,7 @@ func TestUnbindAtTheLimit(t *testing.T) {
 		}
 		super := s.Connect("postgres")
 		d.unbind("a")
-		if got := value[int](t, super, limit, name); got != 2 {
-			t.Errorf("after the unbind the limit is %d", got)
-		}
+		expect.Same(t, "after the unbind the limit is", 2, value[int](t, super, limit, name))
 		exec(t, super, "ALTER DATABASE "+name+" CONNECTION LIMIT -1")
 		d.unbind("never-was")
 		if got := value[int](t, super, limit, name); got != 2 {
@@ -141,8 +132,7 @@ func TestUnbindAtTheLimit(t *testing.T) {
 	})
 }
 
-// A lock of somebody else's delays an unbind and does not fail it. The login is out
-// at once.
+// A lock of somebody else's delays an unbind and does not fail it. The login is out at once.
 func TestUnbindWaitsForLocks(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "17")
@@ -158,9 +148,7 @@ func TestUnbindWaitsForLocks(t *testing.T) {
 	if _, failed := errors.AsType[*provider.Failure](err); failed || st.Done {
 		t.Errorf("behind a lock: done %v, error %v", st.Done, err)
 	}
-	if _, err := connect(t, grant); err == nil {
-		t.Error("behind a lock, the login is not out")
-	}
+	shut(t, "behind a lock, the login is not out", grant)
 	exec(t, other, "COMMIT")
 	d.unbind("a")
 }
@@ -176,10 +164,7 @@ func TestStrays(t *testing.T) {
 	a := login(t, grant)
 	owner := value[string](t, a, "SELECT current_user::text")
 	uri := strings.Replace(grant.Credentials["uri"].(string), "/"+grant.Credentials["name"].(string), "/anybodys", 1)
-	stray, err := pgx.Connect(t.Context(), uri)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stray := expect.Get(pgx.Connect(t.Context(), uri))(t)
 	defer func() { _ = stray.Close(context.Background()) }()
 	exec(t, stray, "SELECT lo_create(0)", "SET ROLE "+owner, "SELECT lo_create(0)")
 	d.unbind("a")
@@ -205,21 +190,15 @@ func TestQuarantineOfAnInstance(t *testing.T) {
 		for _, h := range held {
 			if h.Tags.Binding == "" {
 				for _, do := range []func(context.Context, provider.Holding) error{d.p.Quarantine, d.p.Quarantine} {
-					if err := do(t.Context(), h); err != nil {
-						t.Fatal(err)
-					}
+					expect.OK(t, do(t.Context(), h))
 				}
 				for i, g := range grants {
-					if _, err := connect(t, g); err == nil {
-						t.Errorf("login %d gets in", i)
-					}
+					shut(t, fmt.Sprintf("login %d gets in", i), g)
 					if _, err := sessions[i].Exec(t.Context(), "SELECT 1"); err == nil {
 						t.Errorf("session %d goes on", i)
 					}
 				}
-				if err := d.p.Release(t.Context(), h); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, d.p.Release(t.Context(), h))
 			}
 		}
 		for _, g := range grants {
@@ -247,9 +226,7 @@ func TestUpdate(t *testing.T) {
 			t.Fatal(f)
 		}
 		c := login(t, grant)
-		if got := value[string](t, c, "SHOW statement_timeout"); got != "0" {
-			t.Errorf("statements end after %s", got)
-		}
+		expect.Same(t, "statements end after", "0", value[string](t, c, "SHOW statement_timeout"))
 		if got := value[int](t, c, "SELECT datconnlimit FROM pg_database WHERE datname = current_database()"); got != 7 {
 			t.Errorf("%d connections", got)
 		}
@@ -273,10 +250,9 @@ func TestChoices(t *testing.T) {
 	t.Parallel()
 	s := pgtest.Start(t, "17")
 	for parameters, want := range map[string]bool{
-		`{"locale":"C"}`: true, `{"locale":"POSIX"}`: true, `{"locale":"pg_c_utf8"}`: true,
-		`{"locale":"xx_XX"}`: false, `{"locale":"C'; DROP ROLE x; --"}`: false, `{"locale":"default"}`: false,
-		`{"extensions":["citext"]}`: true, `{"extensions":["plpython3u"]}`: false, `{"extensions":["dblink"]}`: false,
-		`{"extensions":"citext"}`: false,
+		`{"locale":"C"}`: true, `{"locale":"POSIX"}`: true, `{"locale":"pg_c_utf8"}`: true, `{"locale":"xx_XX"}`: false,
+		`{"locale":"C'; DROP ROLE x; --"}`: false, `{"locale":"default"}`: false, `{"extensions":["citext"]}`: true,
+		`{"extensions":["plpython3u"]}`: false, `{"extensions":["dblink"]}`: false, `{"extensions":"citext"}`: false,
 	} {
 		t.Run(parameters, func(t *testing.T) {
 			d := newDesk(t, s.Access(), func(o *postgres.Options) {
@@ -365,8 +341,7 @@ func TestHygiene(t *testing.T) {
 	}
 }
 
-// The credentials are exactly those that are promised, and each way of writing them
-// leads in.
+// The credentials are exactly those that are promised, and each way of writing them leads in.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	s := pgtest.New(t, "17", pgtest.TLS())

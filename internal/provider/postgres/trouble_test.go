@@ -12,7 +12,9 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
+	"github.com/longshore/longshore/internal/test/providertest"
 )
 
 // a step is every verb, since each meets the same server.
@@ -66,7 +68,7 @@ func TestTroubles(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 				err := step(ctx)
 				cancel()
-				troubled(t, verb, tc.kind, err)
+				providertest.Troubled(t, verb, tc.kind, err)
 				if err != nil && strings.Contains(err.Error(), access.Password) {
 					t.Errorf("%s tells the password: %v", verb, err)
 				}
@@ -118,7 +120,7 @@ func TestTroublesOfOthers(t *testing.T) {
 			l := refusing(t, tc.code)
 			d := newDesk(t, hosted.Access{Host: "127.0.0.1", Port: l, User: "u", Password: "canary", TLS: hosted.TLSDisable}, nil)
 			_, err := d.p.Provision(t.Context(), d.in)
-			troubled(t, name, tc.kind, err)
+			providertest.Troubled(t, name, tc.kind, err)
 			if err != nil && strings.Contains(err.Error(), "canary") {
 				t.Errorf("it tells the password: %v", err)
 			}
@@ -129,10 +131,7 @@ func TestTroublesOfOthers(t *testing.T) {
 // refusing is a server that refuses each session by a code.
 func refusing(t *testing.T, code string) (port int) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {

@@ -15,8 +15,7 @@ import (
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
-// full has a binding fill the table of locks: a session of it that holds so many that
-// nobody else gets in.
+// full has a binding fill the table of locks: a session of it that holds so many that nobody else gets in.
 func (r *raid) full(h held) (pid uint32, goesOn func() bool) {
 	r.t.Helper()
 	c := r.session(h)

@@ -6,16 +6,24 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/front/platforms"
 	"github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/providertest/cloudtest"
+	"github.com/longshore/longshore/internal/test/testkit"
+	"github.com/longshore/longshore/internal/work/inprocess"
+	"github.com/longshore/longshore/kit/conformance"
 )
 
 // A network stands between the two functions.
@@ -94,10 +102,9 @@ func behind(factory providertest.Factory, faults bool) providertest.Factory {
 	}
 }
 
-// A provider that is called through another function passes the suite of all
-// providers: with faults of its own, and with those of the way to it. On the way
-// a whole step lands late, which here has no deadline: one that a worker has sent
-// is refused then, so a secret that the cloud chose is safe from it.
+// A provider that is called through another function passes the suite of all providers: with faults of its own, and with
+// those of the way to it. On the way a whole step lands late, which here has no deadline: one that a worker has sent is
+// refused then, so a secret that the cloud chose is safe from it.
 func TestConformance(t *testing.T) {
 	t.Run("FaultsInside", func(t *testing.T) { providertest.Run(t, behind(cloudtest.Factory("cloud", ""), false)) })
 	t.Run("FaultsOnTheWay", func(t *testing.T) { providertest.Run(t, behind(cloudtest.Factory("broker", ""), true)) })
@@ -106,4 +113,60 @@ func TestConformance(t *testing.T) {
 // The race detector needs the one case that has several callers.
 func TestTwoCallers(t *testing.T) {
 	providertest.RunTwoCallers(t, behind(cloudtest.Factory("cloud", ""), false))
+}
+
+// whole is a provider that does what the reference does, and no more.
+type whole struct {
+	provider.Provider
+	provider.Inventory
+	provider.Adopter
+}
+
+// A whole broker conforms whose provider is called through another function, also while Lambda refuses one call in twenty.
+func TestABrokerOverARemoteProvider(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 20 s, by the clock of the wall")
+	}
+	made := cloudtest.Demo(cloudtest.NewCloud(time.Now), time.Second)
+	inside := remote.NewHandler(map[string]remote.Open{"demo": func(json.RawMessage) (wired.Provider, error) {
+		return wired.Of(made), nil
+	}}, slog.New(slog.DiscardHandler))
+	var calls atomic.Int64
+	called := remote.New(invoke(func(ctx context.Context, in *lambda.InvokeInput) (*lambda.InvokeOutput, error) {
+		if calls.Add(1)%20 == 0 {
+			return nil, refusal()
+		}
+		out, err := inside.Invoke(ctx, in.Payload)
+		return &lambda.InvokeOutput{Payload: out}, err
+	}), remote.Options{Provider: "demo", Outside: wired.Of(made)})
+
+	kit := testkit.New(testkit.Options{
+		Now:             func() time.Time { return time.Now().UTC() },
+		Providers:       map[string]provider.Provider{"demo": whole{called.Provider, called.Inventory, called.Adopter}},
+		SynchronousWait: 15 * time.Second, CallTimeout: 20 * time.Second, Alone: true,
+	})
+	engine := inprocess.New(kit.Worker().Step, inprocess.Options{})
+	defer engine.Close()
+	kit.Engine = engine
+	server := httptest.NewServer(kit.Handler(kit.Broker(), testkit.Platforms{"u": {ID: platforms.Default}}))
+	defer server.Close()
+
+	target := conformance.Target{URL: server.URL, Username: "u", Password: testkit.Password}
+	result := expect.Get(conformance.Run(t.Context(), target,
+		conformance.Options{Now: time.Now, Parallel: 64, Service: "demo", Plan: "async-bind"}))(t)
+	passed := 0
+	for _, r := range result.Results {
+		switch r.Outcome {
+		case conformance.Failed, conformance.Blocked:
+			t.Errorf("%s %s: %s %v", r.ID, r.Outcome, r.Reason, r.Failures)
+		case conformance.Passed:
+			passed++
+		}
+	}
+	if left, _, err := made.List(t.Context(), ""); err != nil || len(left) > 0 || !result.Conforms() {
+		t.Errorf("%d things are left, error %v; it conforms: %v", len(left), err, result.Conforms())
+	}
+	if calls.Load() < 100 || passed < 200 {
+		t.Errorf("%d calls were made, and %d cases passed: it was not tried", calls.Load(), passed)
+	}
 }

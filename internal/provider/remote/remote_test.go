@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/remote"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // invoke is an Invoker in one function.
@@ -200,8 +201,7 @@ func filled[T any](t *testing.T) (v T) {
 	return v
 }
 
-// Every field of the contract arrives, in both directions: also one that is added
-// tomorrow.
+// Every field of the contract arrives, in both directions: also one that is added tomorrow.
 func TestEverythingTravels(t *testing.T) {
 	in, b, h := filled[provider.Instance](t), filled[provider.Binding](t), filled[provider.Holding](t)
 	status := filled[provider.Status](t)
@@ -231,52 +231,31 @@ func TestEverythingTravels(t *testing.T) {
 						in, b, h = filled[provider.Instance](t), filled[provider.Binding](t), filled[provider.Holding](t)
 					}()
 				}
-				got, err := c.step(call.wired, t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d := cmp.Diff([]any{verb, sent}, call.got); d != "" {
-					t.Errorf("what the provider inside is told: -want +got:\n%s", d)
-				}
-				if d := cmp.Diff(call.status, got); d != "" {
-					t.Errorf("what it answers: -want +got:\n%s", d)
-				}
+				got := expect.Get(c.step(call.wired, t.Context()))(t)
+				expect.Same(t, "what the provider inside is told", []any{verb, sent}, call.got)
+				expect.Same(t, "what it answers", call.status, got)
 			})
 		}
 	}
 	call := newCall()
 	call.page, call.next = filled[[]provider.Holding](t), "canary <next>"
 	page, next, err := call.wired.Inventory.List(t.Context(), "canary <cursor>")
-	if d := cmp.Diff([]any{call.page, call.next, nil}, []any{page, next, err}); d != "" {
-		t.Errorf("a page: -want +got:\n%s", d)
-	}
-	if d := cmp.Diff([]any{"list", "canary <cursor>"}, call.got); d != "" {
-		t.Errorf("what is asked for a page: -want +got:\n%s", d)
-	}
+	expect.Same(t, "a page", []any{call.page, call.next, nil}, []any{page, next, err})
+	expect.Same(t, "what is asked for a page", []any{"list", "canary <cursor>"}, call.got)
 	for verb, do := range map[string]func(provider.Quarantiner) error{
 		"quarantine": func(q provider.Quarantiner) error { return q.Quarantine(t.Context(), h) },
 		"release":    func(q provider.Quarantiner) error { return q.Release(t.Context(), h) },
 	} {
 		call = newCall()
-		if err := do(call.wired.Quarantiner); err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff([]any{verb, h}, call.got); d != "" {
-			t.Errorf("%s is told: -want +got:\n%s", verb, d)
-		}
+		expect.OK(t, do(call.wired.Quarantiner))
+		expect.Same(t, verb+" is told", []any{verb, h}, call.got)
 	}
 	call = newCall()
 	former := provider.Tags{Broker: "b", Platform: "p", Instance: "i", Incarnation: "n",
 		Origin: provider.Origin{Instance: "o", Incarnation: "m"}}
-	if err := call.wired.Adopter.Adopt(t.Context(), h, former); err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]any{"adopt", adoption{h, former}}, call.got); d != "" {
-		t.Errorf("adopt is told: -want +got:\n%s", d)
-	}
-	if strings.Contains(call.log.String(), "canary") {
-		t.Errorf("it is logged: %s", &call.log)
-	}
+	expect.OK(t, call.wired.Adopter.Adopt(t.Context(), h, former))
+	expect.Same(t, "adopt is told", []any{"adopt", adoption{h, former}}, call.got)
+	expect.Never(t, "the log", call.log.String(), "canary")
 }
 
 // A failure arrives whole, and ends the operation.
@@ -291,9 +270,7 @@ func TestFailuresTravel(t *testing.T) {
 		if !errors.As(err, &got) {
 			t.Fatalf("not a failure: %v", err)
 		}
-		if d := cmp.Diff(&want, got); d != "" {
-			t.Errorf("-want +got:\n%s", d)
-		}
+		expect.Same(t, "the failure", &want, got)
 		if c.log.Len() > 0 {
 			t.Errorf("logged: %s", &c.log)
 		}
@@ -309,9 +286,7 @@ func TestRefusesInside(t *testing.T) {
 	if err := refuses(c); err != nil {
 		t.Errorf("what is not refused: %v", err)
 	}
-	if d := cmp.Diff([]any{"refuses", in}, c.got); d != "" {
-		t.Errorf("what is asked: -want +got:\n%s", d)
-	}
+	expect.Same(t, "what is asked", []any{"refuses", in}, c.got)
 	want := &provider.Failure{Message: "it is not empty", InstanceUsable: new(true), Untouched: true}
 	c.err = want
 	got, ok := errors.AsType[*provider.Failure](refuses(c))
@@ -353,8 +328,7 @@ func TestAPageBesideAnError(t *testing.T) {
 	}
 }
 
-// The function inside is told how to reach the targets that a call names, and
-// none for the inventory, which is of all.
+// The function inside is told how to reach the targets that a call names, and none for the inventory, which is of all.
 func TestReach(t *testing.T) {
 	here, there := provider.Target{Name: "here", Identity: "1"}, provider.Target{Name: "there"}
 	restored := provider.Instance{Target: here, Source: &provider.Source{Target: there}}
@@ -366,15 +340,13 @@ func TestReach(t *testing.T) {
 	}{
 		"Step": {
 			func(w wired.Provider) error {
-				_, err := w.Provider.Provision(t.Context(),
-					ordered)
+				_, err := w.Provider.Provision(t.Context(), ordered)
 				return err
 			}, []provider.Target{here},
 		},
 		"Restore": {
 			func(w wired.Provider) error {
-				_, err := w.Provider.Provision(t.Context(),
-					restored)
+				_, err := w.Provider.Provision(t.Context(), restored)
 				return err
 			}, []provider.Target{here, there},
 		},
@@ -398,12 +370,8 @@ func TestReach(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCall()
-			if err := test.call(c.wired); err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(test.want, c.asked); d != "" {
-				t.Errorf("targets: -want +got:\n%s", d)
-			}
+			expect.OK(t, test.call(c.wired))
+			expect.Same(t, "targets", test.want, c.asked)
 			if string(c.reached) != `{"password":"canary"}` {
 				t.Errorf("the provider inside was opened with %s", c.reached)
 			}
@@ -527,9 +495,7 @@ func TestFaultsInside(t *testing.T) {
 			if !passing(err) || errors.Is(err, context.DeadlineExceeded) != test.unanswered {
 				t.Errorf("error %v", err)
 			}
-			if strings.Contains(err.Error(), "10.0.0.1") || strings.Contains(err.Error(), "canary") {
-				t.Errorf("the error tells of the inside: %v", err)
-			}
+			expect.Never(t, "the error", err.Error(), "10.0.0.1", "canary")
 			if log := c.log.String(); !strings.Contains(log, test.logged) || strings.Contains(log, "canary") {
 				t.Errorf("log: %s", log)
 			}
@@ -542,9 +508,7 @@ func TestDeadlines(t *testing.T) {
 	c := newCall()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	if _, err := c.wired.Provider.Provision(ctx, provider.Instance{}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(c.wired.Provider.Provision(ctx, provider.Instance{}))(t)
 	outside, _ := ctx.Deadline()
 	if inside, ok := c.ctx.Deadline(); !ok || !inside.Equal(outside.Add(-time.Second)) {
 		t.Errorf("the call inside ends at %v, the one outside at %v", inside, outside)
@@ -579,9 +543,7 @@ func TestUnknownCalls(t *testing.T) {
 			if err != nil || remote.Decode(out, &a) != nil || a.Fault == nil || a.Fault.Unanswered || p.got != nil {
 				t.Errorf("answer %s, error %v; the provider was told %v", out, err, p.got)
 			}
-			if strings.Contains(log.String()+string(out), "canary") {
-				t.Errorf("what was sent is repeated: %s %s", out, &log)
-			}
+			expect.Never(t, "what is answered and logged", log.String()+string(out), "canary")
 		})
 	}
 }
@@ -608,9 +570,7 @@ func TestReconciler(t *testing.T) {
 		t.Errorf("next %q, %v, -want +got:\n%s", next, err, d)
 	}
 	want := []any{"survey", "east", "advance", fmt.Sprint(target, epoch, was), "holdings", "east 1"}
-	if d := cmp.Diff(want, c.got); d != "" {
-		t.Errorf("told -want +got:\n%s", d)
-	}
+	expect.Same(t, "told", want, c.got)
 }
 
 // A trouble is logged where operators look, and once.
@@ -685,8 +645,7 @@ func TestTargetsAreProvenInside(t *testing.T) {
 	}
 }
 
-// No bytes whatever break the function inside, or have it answer what the client
-// does not take.
+// No bytes whatever break the function inside, or have it answer what the client does not take.
 func FuzzHandler(f *testing.F) {
 	for _, seed := range []string{
 		`{"version":1,"provider":"told","verb":"bind","binding":{"secret":"AA=="}}`,

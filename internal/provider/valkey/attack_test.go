@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/valkey"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
@@ -64,20 +65,14 @@ func (w *world) binding(instance, id string) provider.Binding {
 // drive makes the steps of an operation, and records what they answer.
 func (w *world) drive(in *provider.Instance, step func() (provider.Status, error)) provider.Status {
 	w.t.Helper()
-	st, f := providertest.Drive(w.t, w.clock, func(context.Context) (provider.Status, error) {
+	return providertest.Must(w.t, w.clock, func(context.Context) (provider.Status, error) {
 		st, err := step()
+		providertest.Keep(in, st, err)
 		if err == nil && st.Target != nil {
-			w.target, in.Target = *st.Target, *st.Target
-		}
-		if err == nil && st.State != nil {
-			in.State = *st.State
+			w.target = *st.Target
 		}
 		return st, err
 	})
-	if f != nil {
-		w.t.Fatal(f)
-	}
-	return st
 }
 
 func (w *world) provision(id string) {
@@ -113,15 +108,10 @@ func (w *world) unbind(instance, id string) {
 
 func (w *world) login(a app) *valkeytest.Session {
 	w.t.Helper()
-	s, err := w.server.Login(w.t, a.user, a.password)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return s
+	return expect.Get(w.server.Login(w.t, a.user, a.password))(w.t)
 }
 
-// refusedFor is the first word of what the server refused a command with; empty if
-// it did not.
+// refusedFor is the first word of what the server refused a command with; empty if it did not.
 func refusedFor(s *valkeytest.Session, command ...string) string {
 	_, err := s.Do(command...)
 	if a, ok := errors.AsType[valkeytest.Answer](err); ok {
@@ -144,24 +134,22 @@ var attacks = []string{
 	"BLMPOP 1 1 THEIRSlist LEFT", "BLPOP THEIRSlist 1", "SMOVE MINEset THEIRSset x", "LMOVE THEIRSlist MINElist LEFT LEFT",
 	"GEORADIUS MINEgeo 0 0 1 m STORE THEIRSkey2", "GEOSEARCHSTORE MINEgeo THEIRSgeo FROMLONLAT 0 0 BYRADIUS 1 m",
 	"XREAD STREAMS THEIRSstream 0", "XADD THEIRSstream * a b", "PFMERGE MINEhll THEIRShll", "MSETEX 1 THEIRSkey x",
-	"GETEX THEIRSkey PERSIST", "COPY MINEkey THEIRSkey2", "COPY THEIRSkey MINEkey2", "COPY MINEkey MINEkey2 DB 1", "MOVE " +
-		"MINEkey 1",
-	"SORT MINElist BY THEIRS* GET THEIRS*", "SORT_RO MINElist BY nosort GET THEIRSkey", "SORT MINElist STORE " +
-		"THEIRSkey2", "SCAN 0",
-	"SCAN 0 MATCH THEIRS*", "CLUSTERSCAN 0", "KEYS *", "RANDOMKEY", "DBSIZE", "SELECT 1", "SWAPDB 0 1", "FLUSHDB", "FLUSHALL",
-	"EVAL return 0", "EVAL_RO return 0", "SCRIPT FLUSH", "SCRIPT KILL", "FUNCTION LIST", "FUNCTION FLUSH", "FCALL f 0",
-	"PUBLISH THEIRSchannel x", "SPUBLISH THEIRSchannel x", "SUBSCRIBE THEIRSchannel", "SSUBSCRIBE THEIRSchannel", "PSUBSCRIBE *",
-	"PSUBSCRIBE THEIRS*", "PSUBSCRIBE {lsv*", "SUBSCRIBE __keyevent@0__:set", "PSUBSCRIBE __key*__:*", "PUBSUB CHANNELS",
-	"PUBSUB NUMSUB THEIRSchannel", "CLIENT LIST", "CLIENT KILL TYPE normal SKIPME yes", "CLIENT TRACKING ON BCAST",
-	"CLIENT TRACKING ON", "CLIENT PAUSE 1", "CLIENT UNBLOCK 1", "CLIENT NO-EVICT on", "ACL LIST", "ACL USERS", "ACL WHOAMI",
-	"ACL SETUSER MYSELF ~*", "ACL SAVE", "ACL GETUSER longshore", "CONFIG GET requirepass", "CONFIG SET maxmemory 1", "INFO",
-	"MONITOR", "SLOWLOG GET", "COMMANDLOG GET 1 slow", "LATENCY LATEST", "WAIT 0 0", "ROLE", "REPLICAOF no one",
-	"MIGRATE 127.0.0.1 1 MINEkey 0 1", "RESTORE MINEkey2 0 x", "SAVE", "BGSAVE", "SHUTDOWN NOSAVE", "MODULE LIST", "CLUSTER INFO",
-	"XREADGROUP GROUP STREAMS STREAMS STREAMS THEIRSstream >", "XREAD BLOCK 1 STREAMS MINEx THEIRSstream 0 0",
-	"ZRANGESTORE MINEz THEIRSz 0 1", "GEORADIUS MINEgeo 0 0 1 m STORE MINEx STORE THEIRSkey2",
-	"GEORADIUSBYMEMBER MINEgeo a 1 m STOREDIST THEIRSkey2", "SINTERCARD 2 MINEset THEIRSset LIMIT 1",
-	"MSETEX 2 MINEkey x THEIRSkey y", "DELIFEQ THEIRSkey secret", "BZMPOP 1 1 THEIRSz MIN", "PFMERGE THEIRSkey2", "LOLWUT",
-	"MEMORY STATS", "PSYNC ? -1", "OBJECT FREQ THEIRSkey",
+	"GETEX THEIRSkey PERSIST", "COPY MINEkey THEIRSkey2", "COPY THEIRSkey MINEkey2", "COPY MINEkey MINEkey2 DB 1",
+	"MOVE " + "MINEkey 1", "SORT MINElist BY THEIRS* GET THEIRS*", "SORT_RO MINElist BY nosort GET THEIRSkey",
+	"SORT MINElist STORE " + "THEIRSkey2", "SCAN 0", "SCAN 0 MATCH THEIRS*", "CLUSTERSCAN 0", "KEYS *", "RANDOMKEY", "DBSIZE",
+	"SELECT 1", "SWAPDB 0 1", "FLUSHDB", "FLUSHALL", "EVAL return 0", "EVAL_RO return 0", "SCRIPT FLUSH", "SCRIPT KILL",
+	"FUNCTION LIST", "FUNCTION FLUSH", "FCALL f 0", "PUBLISH THEIRSchannel x", "SPUBLISH THEIRSchannel x",
+	"SUBSCRIBE THEIRSchannel", "SSUBSCRIBE THEIRSchannel", "PSUBSCRIBE *", "PSUBSCRIBE THEIRS*", "PSUBSCRIBE {lsv*",
+	"SUBSCRIBE __keyevent@0__:set", "PSUBSCRIBE __key*__:*", "PUBSUB CHANNELS", "PUBSUB NUMSUB THEIRSchannel", "CLIENT LIST",
+	"CLIENT KILL TYPE normal SKIPME yes", "CLIENT TRACKING ON BCAST", "CLIENT TRACKING ON", "CLIENT PAUSE 1", "CLIENT UNBLOCK 1",
+	"CLIENT NO-EVICT on", "ACL LIST", "ACL USERS", "ACL WHOAMI", "ACL SETUSER MYSELF ~*", "ACL SAVE", "ACL GETUSER longshore",
+	"CONFIG GET requirepass", "CONFIG SET maxmemory 1", "INFO", "MONITOR", "SLOWLOG GET", "COMMANDLOG GET 1 slow",
+	"LATENCY LATEST", "WAIT 0 0", "ROLE", "REPLICAOF no one", "MIGRATE 127.0.0.1 1 MINEkey 0 1", "RESTORE MINEkey2 0 x", "SAVE",
+	"BGSAVE", "SHUTDOWN NOSAVE", "MODULE LIST", "CLUSTER INFO", "XREADGROUP GROUP STREAMS STREAMS STREAMS THEIRSstream >",
+	"XREAD BLOCK 1 STREAMS MINEx THEIRSstream 0 0", "ZRANGESTORE MINEz THEIRSz 0 1",
+	"GEORADIUS MINEgeo 0 0 1 m STORE MINEx STORE THEIRSkey2", "GEORADIUSBYMEMBER MINEgeo a 1 m STOREDIST THEIRSkey2",
+	"SINTERCARD 2 MINEset THEIRSset LIMIT 1", "MSETEX 2 MINEkey x THEIRSkey y", "DELIFEQ THEIRSkey secret",
+	"BZMPOP 1 1 THEIRSz MIN", "PFMERGE THEIRSkey2", "LOLWUT", "MEMORY STATS", "PSYNC ? -1", "OBJECT FREQ THEIRSkey",
 }
 
 // An app reaches nothing but what begins with its prefix. Each attack is one that
@@ -191,16 +179,12 @@ func TestAnAppReachesNothingElse(t *testing.T) {
 		}
 		session := w.login(mine)
 		must(t, session, "SET", mine.prefix+"key", "1")
-		if got := refusedFor(session, words...); got != "NOPERM" {
-			t.Errorf("%s: answered %q, want NOPERM", attack, got)
-		}
+		expect.Same(t, attack+": answered", "NOPERM", refusedFor(session, words...))
 		if dryRun(root, "weak", words) != "OK" {
 			t.Errorf("%s is refused to everybody: the attack proves nothing", attack)
 		}
 	}
-	if got := must(t, victim, "GET", theirs.prefix+"key"); got != "secret" {
-		t.Errorf("the victim's key holds %v", got)
-	}
+	expect.Same(t, "the victim's key holds", "secret", must(t, victim, "GET", theirs.prefix+"key"))
 	if after := must(t, root, "ACL", "LIST"); fmt.Sprint(after) != fmt.Sprint(before) {
 		t.Error("an attack changed the users")
 	}
@@ -215,8 +199,7 @@ var keyless = []string{
 	"command", "command|count", "command|docs", "command|getkeys", "command|getkeysandflags", "command|help", "command|info", "command|list",
 }
 
-// Each command that an app may give refuses the keys of others, wherever among its
-// words they stand.
+// Each command that an app may give refuses the keys of others, wherever among its words they stand.
 func TestNoCommandTakesTheKeysOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
@@ -279,14 +262,12 @@ func TestWhatAppsNeed(t *testing.T) {
 	key := a.prefix + "k"
 	for _, command := range [][]string{
 		{"SELECT", "0"}, {"SET", key, "1", "EX", "100"}, {"INCR", key}, {"HSET", key + "h", "f", "v"}, {"LPUSH", key + "l", "x"},
-		{"SADD", key + "s", "x"}, {"ZADD", key + "z", "1", "x"}, {"XADD", key + "x", "*", "f", "v"}, {"XGROUP", "CREATE", key +
-			"x", "g", "0"},
-		{"XREADGROUP", "GROUP", "g", "c", "STREAMS", key + "x", ">"}, {"PFADD", key + "p", "x"}, {"PFCOUNT", key + "p", key +
-			"q"},
-		{"SETBIT", key + "b", "1", "1"},
-		{"RENAME", key + "s", key + "t"}, {"TTL", key}, {"CLIENT", "SETNAME", "app"}, {"CLIENT", "SETINFO", "LIB-NAME",
-			"x"}, {"CLIENT", "ID"},
-		{"COMMAND", "COUNT"}, {"MULTI"}, {"SET", key, "2"}, {"EXEC"}, {"PUBLISH", a.prefix + "c", "x"}, {"BLPOP", key + "l", "1"},
+		{"SADD", key + "s", "x"}, {"ZADD", key + "z", "1", "x"}, {"XADD", key + "x", "*", "f", "v"},
+		{"XGROUP", "CREATE", key + "x", "g", "0"}, {"XREADGROUP", "GROUP", "g", "c", "STREAMS", key + "x", ">"},
+		{"PFADD", key + "p", "x"}, {"PFCOUNT", key + "p", key + "q"}, {"SETBIT", key + "b", "1", "1"},
+		{"RENAME", key + "s", key + "t"}, {"TTL", key}, {"CLIENT", "SETNAME", "app"}, {"CLIENT", "SETINFO", "LIB-NAME", "x"},
+		{"CLIENT", "ID"}, {"COMMAND", "COUNT"}, {"MULTI"}, {"SET", key, "2"}, {"EXEC"}, {"PUBLISH", a.prefix + "c", "x"},
+		{"BLPOP", key + "l", "1"},
 	} {
 		must(t, writer, command...)
 	}
@@ -299,14 +280,11 @@ func TestWhatAppsNeed(t *testing.T) {
 		t.Errorf("heard %v (error %v)", heard, err)
 	}
 	for _, command := range [][]string{
-		{"SET", key, "x"}, {"GETDEL", key}, {"GETEX", key, "PERSIST"}, {"DEL", key}, {"EXPIRE", key, "1"}, {"PUBLISH", a.prefix +
-			"c", "x"},
-		{"XREADGROUP", "GROUP", "g", "c", "STREAMS", key + "x", ">"}, {"SUNIONSTORE", key + "u", key + "t"}, {"RENAME", key, key +
-			"2"},
+		{"SET", key, "x"}, {"GETDEL", key}, {"GETEX", key, "PERSIST"}, {"DEL", key}, {"EXPIRE", key, "1"},
+		{"PUBLISH", a.prefix + "c", "x"}, {"XREADGROUP", "GROUP", "g", "c", "STREAMS", key + "x", ">"},
+		{"SUNIONSTORE", key + "u", key + "t"}, {"RENAME", key, key + "2"},
 	} {
-		if got := refusedFor(reads, command...); got != "NOPERM" {
-			t.Errorf("a binding that only reads: %v answered %q", command, got)
-		}
+		expect.Same(t, fmt.Sprintf("a binding that only reads: %v answered", command), "NOPERM", refusedFor(reads, command...))
 	}
 	w.unbind("i", "a") // the successor's login goes on
 	if must(t, w.login(b), "GET", key) != "2" {
@@ -344,9 +322,7 @@ func TestAnUnbindEndsSessions(t *testing.T) {
 			must(t, sessions["listens"], "SUBSCRIBE", a.prefix+"c")
 			must(t, sessions["in a transaction"], "MULTI")
 			must(t, sessions["in a transaction"], "SET", key, "queued")
-			if err := sessions["waits"].Send("BLPOP", a.prefix+"list", "0"); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, sessions["waits"].Send("BLPOP", a.prefix+"list", "0"))
 			w.turnedOff(a, sessions["idle"])
 			stop := w.knock(a)
 			end(w)
@@ -363,9 +339,7 @@ func TestAnUnbindEndsSessions(t *testing.T) {
 				}
 			}
 			root := w.server.Root(t)
-			if list := must(t, root, "CLIENT", "LIST").(string); strings.Contains(list, "user="+a.user+" ") {
-				t.Errorf("the server has sessions of the user: %s", list)
-			}
+			expect.Never(t, "the server's sessions", must(t, root, "CLIENT", "LIST").(string), "user="+a.user+" ")
 			if _, err := w.server.Login(t, a.user, a.password); err == nil {
 				t.Error("the password still opens")
 			}
@@ -414,9 +388,7 @@ func (w *world) quarantine(binding string) {
 	if binding != "" {
 		tags = provider.BindingTagsOf(w.binding("i", binding))
 	}
-	if err := w.p.Quarantine(w.t.Context(), provider.Holding{Tags: tags, Target: w.target}); err != nil {
-		w.t.Fatal(err)
-	}
+	expect.OK(w.t, w.p.Quarantine(w.t.Context(), provider.Holding{Tags: tags, Target: w.target}))
 }
 
 // A binding that is in quarantine by itself stays so when its instance is released.
@@ -431,9 +403,7 @@ func TestReleasesAreApart(t *testing.T) {
 	if _, err := w.p.Bind(t.Context(), in); err == nil {
 		t.Error("an instance in quarantine was bound")
 	}
-	if err := w.p.Release(t.Context(), provider.Holding{Tags: provider.TagsOf(w.instance("i")), Target: w.target}); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, w.p.Release(t.Context(), provider.Holding{Tags: provider.TagsOf(w.instance("i")), Target: w.target}))
 	if _, err := w.server.Login(t, a.user, a.password); err == nil {
 		t.Error("released with its instance: want the binding still in quarantine")
 	}
@@ -499,16 +469,11 @@ func TestNoPasswordIsOnTheServer(t *testing.T) {
 	}
 	must(t, root, "ECHO", "the end")
 	for !strings.Contains(all["MONITOR"], "the end") {
-		line, err := monitor.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := expect.Get(monitor.Read())(t)
 		all["MONITOR"] += fmt.Sprintln(line)
 	}
 	for where, text := range all {
-		if strings.Contains(text, a.password) {
-			t.Errorf("%s has the password", where)
-		}
+		expect.Never(t, where, text, a.password)
 	}
 	for _, where := range []string{"the file", "ACL LIST", "SLOWLOG", "MONITOR"} {
 		sees := map[string]string{"SLOWLOG": "SETUSER", "MONITOR": "hello"}[where]
@@ -518,8 +483,7 @@ func TestNoPasswordIsOnTheServer(t *testing.T) {
 	}
 }
 
-// Nothing is made on a server that is not as it has to be; the operation waits, and
-// the operator reads what to do.
+// Nothing is made on a server that is not as it has to be; the operation waits, and the operator reads what to do.
 func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 	t.Parallel()
 	sound := valkeytest.New(t)
@@ -585,8 +549,7 @@ func TestServersThatAreNotAsTheyHaveToBe(t *testing.T) {
 	}
 }
 
-// A server that was killed has all of its users again; one that is full goes on to
-// bind, unbind and delete.
+// A server that was killed has all of its users again; one that is full goes on to bind, unbind and delete.
 func TestRestartsAndFullServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t, "maxmemory-policy noeviction"))
@@ -600,9 +563,7 @@ func TestRestartsAndFullServers(t *testing.T) {
 	}
 	must(t, s, "SET", kept.prefix+"key", "x")
 	must(t, w.server.Root(t), "CONFIG", "SET", "maxmemory", "1")
-	if got := refusedFor(s, "SET", kept.prefix+"other", "x"); got != "OOM" {
-		t.Errorf("the server is not full: %q", got)
-	}
+	expect.Same(t, "the server is not full", "OOM", refusedFor(s, "SET", kept.prefix+"other", "x"))
 	w.login(w.bind("i", "another", ""))
 	w.unbind("i", "kept")
 	w.deprovision("i")
@@ -611,8 +572,7 @@ func TestRestartsAndFullServers(t *testing.T) {
 	}
 }
 
-// Pages of several servers follow one another; one that cannot be reached is an
-// error, and the others are listed.
+// Pages of several servers follow one another; one that cannot be reached is an error, and the others are listed.
 func TestListingSeveralServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.Start(t, "one"))

@@ -67,8 +67,7 @@ func (f *faulty) do(ctx context.Context, command ...string) (m valkey.ValkeyMess
 	return m, err
 }
 
-// AdvanceBlindly has the server be at an epoch, as a caller does who looked before others
-// raised it.
+// AdvanceBlindly has the server be at an epoch, as a caller does who looked before others raised it.
 func AdvanceBlindly(ctx context.Context, p *Provider, t provider.Target, to target.Epoch) (target.Epoch, error) {
 	at, err := p.Reach(t)
 	if err != nil {

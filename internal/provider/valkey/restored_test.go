@@ -5,34 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/valkey"
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
 // at is where the server is now.
 func (w *world) at() target.Epoch {
 	w.t.Helper()
-	target, at, err := w.p.Survey(w.t.Context(), hosted.DefaultTarget)
-	if err != nil || target != w.target {
-		w.t.Fatalf("it says that it is %v: %v", target, err)
-	}
-	return at
+	return providertest.At(w.t, w.p, w.target)
 }
 
-// raise has the server be at a later epoch, as the worker does after a step.
-func (w *world) raise() {
+// raise has the server be at a later epoch.
+func (w *world) raise() target.Epoch {
 	w.t.Helper()
-	now := w.at()
-	next := target.Epoch{Count: now.Count + 1, Mark: "m" + strconv.FormatInt(now.Count, 10)}
-	if at, err := w.p.Advance(w.t.Context(), w.target, now, next); err != nil || at != next || w.at() != next {
-		w.t.Fatalf("it is raised to %v, and is at %v, want %v: %v", at, w.at(), next, err)
-	}
+	return providertest.Raise(w.t, w.p, w.target)
 }
 
 // A server whose file of users is put back as it was has the user of a binding that was
@@ -44,8 +37,7 @@ func TestRestored(t *testing.T) {
 	removed, kept := w.bind("i", "removed", ""), w.bind("i", "kept", "")
 	file := w.server.Kept(t)
 	w.unbind("i", "removed")
-	w.raise()
-	known := w.at()
+	known := w.raise()
 	w.server.PutBack(t, file)
 	w.login(removed) // else nothing is shown
 	in, b := w.instance("i"), w.binding("i", "kept")
@@ -56,31 +48,10 @@ func TestRestored(t *testing.T) {
 	}
 	first := page[0]
 	first.Epoch = known
-	for what, step := range map[string]func() error{
-		"Provision":   func() error { _, err := w.p.Provision(t.Context(), in); return err },
-		"Update":      func() error { _, err := w.p.Update(t.Context(), in); return err },
-		"Deprovision": func() error { _, err := w.p.Deprovision(t.Context(), in); return err },
-		"Bind":        func() error { _, err := w.p.Bind(t.Context(), b); return err },
-		"Unbind":      func() error { _, err := w.p.Unbind(t.Context(), b); return err },
-		"Adopt":       func() error { return w.p.Adopt(t.Context(), first, first.Tags) },
-		"Quarantine":  func() error { return w.p.Quarantine(t.Context(), first) },
-	} {
-		err := step()
-		if trouble, ok := errors.AsType[*target.Trouble](err); !ok || trouble.Kind != target.Restored {
-			t.Errorf("%s: %v, want the trouble %q", what, err, target.Restored)
-		}
-	}
-	now := w.at()
-	if now.Follows(known) {
-		t.Fatalf("it is at %v, and has been at %v", now, known)
-	}
-	next := target.Epoch{Count: known.Count + 1, Mark: "next"}
-	if at, err := w.p.Advance(t.Context(), w.target, known, next); err != nil || at != now {
-		t.Errorf("it goes on from where it is not, as %v: %v", at, err)
-	}
-	if at, err := w.p.Advance(t.Context(), w.target, now, next); err != nil || at != next || w.at() != next {
-		t.Errorf("it goes on as %v, and is at %v: %v", at, w.at(), err)
-	}
+	providertest.RefusesAll(t, w.p, in, b, b)
+	providertest.Troubled(t, "Adopt", target.Restored, w.p.Adopt(t.Context(), first, first.Tags))
+	providertest.Troubled(t, "Quarantine", target.Restored, w.p.Quarantine(t.Context(), first))
+	next := providertest.GoesOn(t, w.p, w.target, known)
 	for _, h := range page {
 		if h.Epoch = next; h.Tags.Binding == "removed" {
 			if err := w.p.Quarantine(t.Context(), h); err != nil {
@@ -117,8 +88,7 @@ func TestRestoredForOneOfTwoBrokers(t *testing.T) {
 	removed := w.bind("i", "removed", "")
 	file := s.Kept(t)
 	w.unbind("i", "removed")
-	w.raise()
-	known := w.at()
+	known := w.raise()
 	s.PutBack(t, file)
 	w.login(removed) // else nothing is shown
 	for _, id := range []string{"a", "b", "c"} {
@@ -137,8 +107,7 @@ func TestEpochsOfTwoAtOnce(t *testing.T) {
 	w := newWorld(t, valkeytest.New(t))
 	w.provision("i")
 	w.raise()
-	w.raise()
-	at := w.at()
+	at := w.raise()
 	name := func(count int64, mark string) string {
 		return fmt.Sprintf("longshore.%s.%d.%s", hosted.Name("", provider.Tags{Broker: w.broker}), count, mark)
 	}
@@ -153,9 +122,7 @@ func TestEpochsOfTwoAtOnce(t *testing.T) {
 	if got, err := valkey.AdvanceBlindly(t.Context(), w.p, w.target, ours); err != nil || got != theirs {
 		t.Errorf("of two, this one has it be at %v, want %v: %v", got, theirs, err)
 	}
-	if got := w.at(); got != theirs {
-		t.Errorf("it is at %v, want %v", got, theirs)
-	}
+	expect.Same(t, "it is at", theirs, w.at())
 	must(t, w.server.Root(t), "ACL", "SETUSER", name(at.Count+1, "ours"), "reset", "off")
 	if got := w.at(); got == theirs || got.Mark == "ours" || got.Count != theirs.Count {
 		t.Errorf("with two marks it is at %v", got)

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/valkey"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
@@ -17,10 +18,7 @@ import (
 // keeping is the instance of a plan that retains what is deleted for a week.
 func (w *world) keeping(id string) provider.Instance {
 	w.t.Helper()
-	snapshot, err := valkey.Check(check.Plan{Settings: map[string]any{"retain_days": 7}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	snapshot := expect.Get(valkey.Check(check.Plan{Settings: map[string]any{"retain_days": 7}}))(w.t)
 	in := w.instance(id)
 	in.Snapshot = snapshot
 	return in
@@ -30,9 +28,7 @@ func (w *world) keeping(id string) provider.Instance {
 func (w *world) retain(in provider.Instance) provider.Holding {
 	w.t.Helper()
 	h := provider.Holding{Tags: provider.TagsOf(in), Target: w.target, RetainedUntil: w.clock.Now().Add(7 * 24 * time.Hour)}
-	if err := w.p.Quarantine(w.t.Context(), h); err != nil {
-		w.t.Fatal(err)
-	}
+	expect.OK(w.t, w.p.Quarantine(w.t.Context(), h))
 	for _, listed := range w.held() {
 		if listed.Tags == h.Tags && listed.RetainedUntil.Equal(h.RetainedUntil) {
 			return listed
@@ -66,12 +62,8 @@ func (w *world) undelete(h provider.Holding, id string) provider.Instance {
 	w.t.Helper()
 	in, former := w.back(h, id), h.Tags
 	h.Tags = provider.TagsOf(in)
-	if err := w.p.Adopt(w.t.Context(), h, former); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := w.p.Release(w.t.Context(), h); err != nil {
-		w.t.Fatal(err)
-	}
+	expect.OK(w.t, w.p.Adopt(w.t.Context(), h, former))
+	expect.OK(w.t, w.p.Release(w.t.Context(), h))
 	w.drive(&in, func() (provider.Status, error) { return w.p.Provision(w.t.Context(), in) })
 	return in
 }
@@ -202,9 +194,8 @@ func TestRetainingIsKilled(t *testing.T) {
 	}
 }
 
-// Keys that were given back are an instance's, also where a label of who had them comes
-// late: they neither go with that one, nor does it open them; and they go with whoever is
-// the last.
+// Keys that were given back are an instance's, also where a label of who had them comes late: they neither go with that one,
+// nor does it open them; and they go with whoever is the last.
 func TestLateLabelsLeaveWhatWasGivenBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
 	"github.com/longshore/longshore/internal/provider/hosted"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
 
@@ -57,8 +59,7 @@ func TestConnections(t *testing.T) {
 	w.deprovision("theirs")
 }
 
-// The connection that is kept opens itself anew when it was cut, and ends with the
-// provider.
+// The connection that is kept opens itself anew when it was cut, and ends with the provider.
 func TestTheKeptConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, valkeytest.New(t))
@@ -89,9 +90,8 @@ func TestTheKeptConnection(t *testing.T) {
 	}
 }
 
-// One tenant asks for much and reads none of it: the answers fill the server's memory, so
-// that nobody can write. Its unbind frees them. Where the server bounds the memory of
-// clients, it ends that session itself.
+// One tenant asks for much and reads none of it: the answers fill the server's memory, so that nobody can write. Its unbind
+// frees them. Where the server bounds the memory of clients, it ends that session itself.
 func TestAnswersThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -127,9 +127,41 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 			for n := 0; got == "OOM" && n < 10000; n++ { // the server frees what was the session's when it comes to it
 				got = refusedFor(session, "SET", neighbour.prefix+"k", "v")
 			}
-			if got != "" {
-				t.Errorf("after the unbind a neighbour's write answered %q", got)
-			}
+			expect.Same(t, "after the unbind a neighbour's write answered", "", got)
 		})
+	}
+}
+
+// Facts count the sessions of a tenant's own bindings, whatever names another tenant gives its
+// sessions; a login that may not list clients tells the rest.
+func TestFactsAreOfOneInstance(t *testing.T) {
+	w := newWorld(t, valkeytest.New(t))
+	w.provision("mine")
+	w.provision("theirs")
+	facts := func(id string) provider.Facts {
+		t.Helper()
+		f, err := w.p.Describe(t.Context(), w.instance(id))
+		if err != nil || !strings.HasPrefix(f.Engine, "Valkey 9.") || f.Address == "" {
+			t.Fatalf("facts %+v, error %v", f, err)
+		}
+		return f
+	}
+	one, two := w.bind("mine", "one", ""), w.bind("theirs", "two", "")
+	w.login(one)
+	w.login(one)
+	stranger := w.login(two)
+	for _, name := range []string{"user=" + one.user, "x\tuser=" + one.user} {
+		_, _ = stranger.Do("CLIENT", "SETNAME", name) // refused, or counted for nobody
+	}
+	if f := facts("mine"); f.Connections == nil || *f.Connections != 2 {
+		t.Errorf("two sessions of its bindings: %v", f.Connections)
+	}
+	if f := facts("theirs"); f.Connections == nil || *f.Connections != 1 {
+		t.Errorf("one session of its bindings: %v", f.Connections)
+	}
+	root := w.server.Root(t)
+	expect.Get(root.Do("ACL", "SETUSER", w.server.Access().User, "-client|list"))(t)
+	if f := facts("mine"); f.Connections != nil {
+		t.Errorf("connections %d, which nobody may count", *f.Connections)
 	}
 }

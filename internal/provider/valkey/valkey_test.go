@@ -1,9 +1,7 @@
 package valkey_test
 
 import (
-	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore/longshore/internal/base/operation"
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/valkey"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/providertest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
 )
@@ -27,8 +25,7 @@ func TestSound(t *testing.T) {
 	providertest.RunOnce(t, factory(0))
 }
 
-// The race detector sees these: callers with connections of their own, and on one that
-// they share.
+// The race detector sees these: callers with connections of their own, and on one that they share.
 func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory(0)) }
 
 func TestTwoCallersOfOneConnection(t *testing.T) { providertest.RunTwoCallers(t, factory(8)) }
@@ -56,17 +53,14 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 		if through != nil {
 			p.Through(t, through)
 		}
-		return failing{p}, p
+		return failing{providertest.Failing{Provider: p, Late: true}, p}, p
 	}
 	root := s.Root(t)
 	h := &providertest.Harness{
 		Broker: broker, Clock: clock, PageSize: valkey.PageSize,
 		Target:    provider.Target{Name: hosted.DefaultTarget},
 		ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"fail": ""},
-		Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-		Fail: func(_ testing.TB, kind operation.Kind) map[string]any {
-			return map[string]any{"fail": string(kind)}
-		},
+		Parameters: providertest.Note, Fail: providertest.FailBySetting,
 		Plant: func(t testing.TB, at, owner provider.Tags) {
 			rules := []string{"ACL", "SETUSER", valkey.Name(at), "reset", "off", "~planted"}
 			if owner != (provider.Tags{}) {
@@ -91,11 +85,7 @@ func harness(t *testing.T, pool int) *providertest.Harness {
 // must makes a command that has to be answered without an error.
 func must(t testing.TB, s *valkeytest.Session, command ...string) any {
 	t.Helper()
-	answer, err := s.Do(command...)
-	if err != nil {
-		t.Fatalf("%s: %v", command[0], err)
-	}
-	return answer
+	return expect.Get(s.Do(command...))(t, command[0])
 }
 
 // users are the names of those that are there for the tags: none, or one.
@@ -141,57 +131,10 @@ func opens(t testing.TB, s *valkeytest.Server, g *provider.Grant) bool {
 	return must(t, session, "GET", key) == "value"
 }
 
-// failing is the provider with operations that fail for good: the real one knows
-// none that it could be asked for.
-type failing struct{ *valkey.Provider }
-
-func asked(in provider.Instance) error {
-	if in.Settings["fail"] == string(in.Operation.Kind) {
-		return provider.Failf("asked to fail")
-	}
-	return nil
-}
-
-func (f failing) Provision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	st, err := f.Provider.Provision(ctx, in)
-	return failed(st, err, in)
-}
-
-func (f failing) Update(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if err := asked(in); err != nil {
-		return provider.Status{}, err
-	}
-	return f.Provider.Update(ctx, in)
-}
-
-func (f failing) Deprovision(ctx context.Context, in provider.Instance) (provider.Status, error) {
-	if err := asked(in); err != nil {
-		return provider.Status{}, err
-	}
-	return f.Provider.Deprovision(ctx, in)
-}
-
-func (f failing) Bind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	st, err := f.Provider.Bind(ctx, b)
-	return failed(st, err, b.Instance)
-}
-
-func (f failing) Unbind(ctx context.Context, b provider.Binding) (provider.Status, error) {
-	if err := asked(b.Instance); err != nil {
-		return provider.Status{}, err
-	}
-	return f.Provider.Unbind(ctx, b)
-}
-
-// failed is a step that has done its work and then fails if it is asked to: what is
-// half made is to be found.
-func failed(st provider.Status, err error, in provider.Instance) (provider.Status, error) {
-	if err == nil && st.Done {
-		if err := asked(in); err != nil {
-			return provider.Status{}, err
-		}
-	}
-	return st, err
+// failing is the provider with operations that fail for good, and its facts.
+type failing struct {
+	providertest.Failing
+	provider.Describer
 }
 
 // The broker's login in the guide is the one that tests have.

@@ -2,6 +2,7 @@ package account_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // For an emulator three condition keys are left out, and nothing else differs.
@@ -34,51 +36,35 @@ func TestEmulatorsGetThreeConditionsLess(t *testing.T) {
 	if cmp.Equal(real, emulated) {
 		t.Fatal("nothing differs")
 	}
-	if d := cmp.Diff(without(real), emulated); d != "" {
-		t.Errorf("more differs than the keys %q:\n%s", account.UnknownKeys, d)
-	}
+	expect.Same(t, fmt.Sprintf("what differs more than the keys %q", account.UnknownKeys), without(real), emulated)
 	with := account.Options{Trust: &account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}, ExternalID: "x"}}
 	resources := func(emulated bool) map[string]account.Resource {
 		o := with
 		o.Emulated = emulated
-		all, err := account.Resources(scope, []account.Offering{queue(t)}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := expect.Get(account.Resources(scope, []account.Offering{queue(t)}, o))(t)
 		delete(all, "AccessRole") // which holds the rights
 		return all
 	}
-	if d := cmp.Diff(resources(false), resources(true)); d != "" {
-		t.Errorf("the resources differ (-real +emulated):\n%s", d)
-	}
+	expect.Same(t, "the resources, real and emulated", resources(false), resources(true))
 }
 
 // The resources that an instance may need outlive its offering and the stack that made them.
 func TestEverythingIsKept(t *testing.T) {
 	all, err := account.Resources(scope, []account.Offering{queue(t)},
 		account.Options{Trust: &account.Trust{Principals: []string{"arn:aws:iam::222233334444:role/broker"}, ExternalID: "x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var kinds []string
 	for id, r := range all {
 		kinds = append(kinds, r.Type)
 		if r.DeletionPolicy != "RetainExceptOnCreate" || r.UpdateReplacePolicy != "Retain" {
 			t.Errorf("%s goes with its template", id)
 		}
-		text, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "${Prefix}") || strings.Contains(string(text), place.Account) {
-			t.Errorf("%s has what is not of its place: %s", id, text)
-		}
+		text := expect.Get(json.Marshal(r))(t)
+		expect.Never(t, id, string(text), "${Prefix}", place.Account)
 	}
 	slices.Sort(kinds)
 	want := []string{"AWS::IAM::ManagedPolicy", "AWS::IAM::Role", "AWS::IAM::Role", "AWS::S3::Bucket", "AWS::S3::BucketPolicy"}
-	if d := cmp.Diff(want, kinds); d != "" {
-		t.Errorf("resources (-want +got):\n%s", d)
-	}
+	expect.Same(t, "resources", want, kinds)
 }
 
 // IAM refuses what is larger: it is said before anything is made.

@@ -1,12 +1,14 @@
 package account_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
 )
 
@@ -21,11 +23,7 @@ var place = plan.Location{Partition: "aws", Account: "111122223333", Region: "eu
 func queue(t testing.TB) account.Offering {
 	t.Helper()
 	read := func(text string) iampolicy.Document {
-		d, err := iampolicy.Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+		return expect.Get(iampolicy.Parse([]byte(text)))(t)
 	}
 	return account.Offering{
 		Name: "queue",
@@ -182,10 +180,7 @@ func TestTheBrokerMayDoNoMore(t *testing.T) {
 
 // A session that lists another account by its access role can change nothing there.
 func TestListingChangesNothing(t *testing.T) {
-	listing, err := iampolicy.Parse([]byte(account.Listing(scope)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listing := expect.Get(iampolicy.Parse([]byte(account.Listing(scope))))(t)
 	if n := len(account.Listing(scope)); n > 2048 {
 		t.Errorf("the policy has %d characters, and a session takes 2 048", n)
 	}
@@ -201,14 +196,11 @@ func TestListingChangesNothing(t *testing.T) {
 		{"what others' stacks give out", "cloudformation:DescribeStacks", "*", nil, false},
 		{"somebody's user", "iam:GetUser", principal("user/eve"), nil, false},
 	} {
-		if got := policytest.Allows(c.request(), rights, []iampolicy.Document{listing}); got != c.want {
-			t.Errorf("%s: allowed %v", c.reason, got)
-		}
+		expect.Same(t, c.reason+": allowed", c.want, policytest.Allows(c.request(), rights, []iampolicy.Document{listing}))
 	}
 }
 
-// Another broker's service roles are another's, although the scopes differ in letters
-// alone.
+// Another broker's service roles are another's, although the scopes differ in letters alone.
 func TestScopesAreApart(t *testing.T) {
 	rights := document(account.Rights(other, account.Options{}))
 	for name, c := range attacks {
@@ -256,32 +248,23 @@ func TestServiceRolesAreGuarded(t *testing.T) {
 	}
 }
 
-// A function of the operator's makes custom resources of many instances; no other of the
-// account is called.
+// A function of the operator's makes custom resources of many instances; no other of the account is called.
 func TestASharedFunctionIsCalled(t *testing.T) {
 	o := queue(t)
-	d, err := iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"lambda:InvokeFunction",
-		"Resource":"arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:maker"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := expect.Get(iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"lambda:InvokeFunction",
+		"Resource":"arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:maker"}]}`)))(t)
 	o.Permissions = append(o.Permissions, d)
 	rights := document(account.ServiceRights(scope, o))
 	for function, want := range map[string]bool{"maker": true, "payroll": false} {
 		r := policytest.Request{Action: "lambda:InvokeFunction", Resource: "arn:aws:lambda:eu-central-1:111122223333:function:" +
 			function}
-		if got := policytest.Allows(r, rights); got != want {
-			t.Errorf("%s: called %v", function, got)
-		}
+		expect.Same(t, function+": called", want, policytest.Allows(r, rights))
 	}
 }
 
 // A principal stays within its boundary, also with a policy that allows everything.
 func TestBindingsAreBounded(t *testing.T) {
-	bounds, err := account.Bounds(scope, queue(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bounds := expect.Get(account.Bounds(scope, queue(t)))(t)
 	anything := []iampolicy.Document{{Version: iampolicy.Version, Statement: []iampolicy.Statement{
 		{Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"}},
 	}}}
@@ -326,9 +309,7 @@ func TestFurtherRegions(t *testing.T) {
 		for region, want := range map[string]bool{place.Region: c.want, there: c.want, "sa-east-1": false} {
 			r := c.request()
 			r.Resource = strings.ReplaceAll(c.resource, place.Region, region)
-			if got := policytest.Allows(r, rights); got != want {
-				t.Errorf("%s in %s: allowed %v", c.reason, region, got)
-			}
+			expect.Same(t, fmt.Sprintf("%s in %s: allowed", c.reason, region), want, policytest.Allows(r, rights))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // input is how a call of AWS's SDK is written.
@@ -40,18 +41,12 @@ func TestRightsAreThoseOfTheCalls(t *testing.T) {
 		}
 	}
 	for _, folder := range []string{"..", "../principal"} {
-		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := expect.Get(filepath.Glob(filepath.Join(folder, "*.go")))(t)
 		for _, path := range files {
 			if strings.HasSuffix(path, "_test.go") {
 				continue
 			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := expect.Get(os.ReadFile(path))(t)
 			for _, m := range input.FindAllStringSubmatch(string(text), -1) {
 				action := cmp.Or(services[m[1]], m[1]) + ":" + m[2]
 				actions, special := named[action]

@@ -11,51 +11,35 @@ import (
 	eventtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
 )
 
 // shippedOffering is one that ships.
 func shippedOffering(t *testing.T, name string) account.Offering {
 	t.Helper()
-	all, err := offeringfiles.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	offerings, err := account.OfferingsOf(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := expect.Get(offeringfiles.Load(""))(t)
+	offerings := expect.Get(account.OfferingsOf(all))(t)
 	return offerings[slices.IndexFunc(offerings, func(o account.Offering) bool { return o.Name == name })]
 }
 
-// bindingOf is what a binding of an offering's first plan may do, filled as when it is
-// made.
+// bindingOf is what a binding of an offering's first plan may do, filled as when it is made.
 func bindingOf(t *testing.T, o account.Offering, s plan.Scope, p plan.Location, outputs map[string]string) []iampolicy.Document {
 	t.Helper()
-	raw, err := json.Marshal(o.Policies[0].Document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(json.Marshal(o.Policies[0].Document))(t)
 	values := map[string]string{plan.ValuePartition: p.Partition, plan.ValueAccount: p.Account, plan.ValueRegion: p.Region,
 		plan.ValuePrefix: s.Prefix(), plan.ValueSpacePrefix: s.SpacePrefix("space234")}
 	for name, value := range outputs {
 		values[name] = value
 	}
-	text, err := plan.FillPolicy(plan.User, raw, values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := iampolicy.Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Get(plan.FillPolicy(plan.User, raw, values))(t)
+	d := expect.Get(iampolicy.Parse([]byte(text)))(t)
 	return []iampolicy.Document{d}
 }
 
@@ -74,8 +58,7 @@ func subscribed(protocol, endpoint string) map[string][]string {
 	return map[string][]string{"sns:Protocol": {protocol}, "sns:Endpoint": {endpoint}}
 }
 
-// deputies are calls by which a binding would have another service act for it, on what
-// trusts that service.
+// deputies are calls by which a binding would have another service act for it, on what trusts that service.
 var deputies = map[string]call{
 	"Target":       {"a queue of the space", "events:PutTargets", rule, targets(near), true},
 	"TargetTopic":  {"a topic of the broker", "events:PutTargets", rule, targets(topic), false},
@@ -116,10 +99,7 @@ var everything = []iampolicy.Document{{Version: iampolicy.Version, Statement: []
 func TestNoDeputies(t *testing.T) {
 	for _, name := range []string{"eventbridge", "sns"} {
 		o := shippedOffering(t, name)
-		bounds, err := account.Bounds(scope, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bounds := expect.Get(account.Bounds(scope, o))(t)
 		policy := bindingOf(t, o, scope, place, map[string]string{
 			"TopicArn": topic, "EventBusName": "longshore-abcdefgh-i-space234-x-bus",
 			"EventBusArn": "arn:aws:events:eu-central-1:111122223333:event-bus/b",
@@ -161,33 +141,24 @@ func TestDeputiesOfOtherSpaces(t *testing.T) {
 // instance's own, and a text that takes no stars asks nothing.
 func TestBoundariesKeepConditions(t *testing.T) {
 	o := queue(t)
-	d, err := iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[{
+	d := expect.Get(iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[{
 		"Effect":"Allow","Action":"sqs:SendMessage","Resource":"${QueueArn}",
 		"Condition":{
 			"StringEquals":{"aws:ResourceTag/a":"b","aws:ResourceTag/own":"${QueueName}"},
 			"StringNotLike":{"aws:ResourceTag/c":"${QueueName}*"},
 			"ForAllValues:ArnLike":{"aws:SourceArn":"arn:${AWS::Partition}:sns:*:*:${Prefix}${QueueName}"},
-			"Null":{"aws:SourceArn":"false"}}}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+			"Null":{"aws:SourceArn":"false"}}}]}`)))(t)
 	o.Policies = []account.Policy{{Document: d}}
-	bounds, err := account.Bounds(scope, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bounds := expect.Get(account.Bounds(scope, o))(t)
 	want := iampolicy.Condition{
 		"StringEquals":         {"aws:ResourceTag/a": {"b"}},
 		"ForAllValues:ArnLike": {"aws:SourceArn": {"arn:${AWS::Partition}:sns:*:*:longshore-abcdefgh-*"}},
 		"Null":                 {"aws:SourceArn": {"false"}},
 	}
-	if diff := cmp.Diff(want, bounds[0].Condition); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	expect.Same(t, "what the boundary asks", want, bounds[0].Condition)
 }
 
-// The tag that lets the service role of keys at one goes onto new ones, and onto none
-// that somebody has given a name.
+// The tag that lets the service role of keys at one goes onto new ones, and onto none that somebody has given a name.
 func TestTagsOfKeys(t *testing.T) {
 	rights := document(account.ServiceRights(scope, shippedOffering(t, "kms")))
 	const key = "arn:aws:kms:eu-central-1:111122223333:key/1"
@@ -216,25 +187,16 @@ func TestTagsOfKeys(t *testing.T) {
 	}
 }
 
-// An emulator knows none of the keys by which subscriptions and targets are bounded, and
-// refuses what asks for them. Without them in the policy it takes each attack: then the
-// boundary, which keeps them, is what refuses it.
+// An emulator knows none of the keys by which subscriptions and targets are bounded, and refuses what asks for them. Without
+// them in the policy it takes each attack: then the boundary, which keeps them, is what refuses it.
 func TestDeputiesOnAnEmulator(t *testing.T) {
 	p := prepare(t)
 	topics, buses := sns.NewFromConfig(p.root), eventbridge.NewFromConfig(p.root)
-	topic, err := topics.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String(string(p.scope) + "-i-topic")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := expect.Get(topics.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String(string(p.scope) + "-i-topic")}))(t)
 	bus := aws.String(string(p.scope) + "-i-bus")
-	made, err := buses.CreateEventBus(t.Context(), &eventbridge.CreateEventBusInput{Name: bus})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := buses.PutRule(t.Context(), &eventbridge.PutRuleInput{Name: aws.String("r"), EventBusName: bus,
-		EventPattern: aws.String(`{"source":["a"]}`)}); err != nil {
-		t.Fatal(err)
-	}
+	made := expect.Get(buses.CreateEventBus(t.Context(), &eventbridge.CreateEventBusInput{Name: bus}))(t)
+	expect.Get(buses.PutRule(t.Context(), &eventbridge.PutRuleInput{Name: aws.String("r"), EventBusName: bus,
+		EventPattern: aws.String(`{"source":["a"]}`)}))(t)
 	outputs := map[string]string{"TopicArn": *topic.TopicArn, "EventBusName": *bus, "EventBusArn": *made.EventBusArn}
 	type binding struct{ topics, rules aws.Config }
 	as := func(kind string, bounded bool, policy func(account.Offering) []iampolicy.Statement) (b binding) {
@@ -264,12 +226,8 @@ func TestDeputiesOnAnEmulator(t *testing.T) {
 
 // deputies tries to have SNS and EventBridge act on what is somebody else's.
 func (p prepared) deputies(t *testing.T, byTopic, byRule aws.Config, topic, bus string, taken bool) {
-	mine, err := sns.NewFromConfig(p.root).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic,
-		Protocol: aws.String("email"),
-		Endpoint: aws.String("a@example.com"), ReturnSubscriptionArn: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine := expect.Get(sns.NewFromConfig(p.root).Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic,
+		Protocol: aws.String("email"), Endpoint: aws.String("a@example.com"), ReturnSubscriptionArn: true}))(t)
 	payroll := "arn:aws:sqs:" + p.place.Region + ":" + p.place.Account + ":payroll"
 	subscribe := func(protocol, endpoint string) try {
 		return try{"at the cost of others", taken, called(sns.NewFromConfig(byTopic).Subscribe,
@@ -291,15 +249,8 @@ func (p prepared) deputies(t *testing.T, byTopic, byRule aws.Config, topic, bus 
 // boundary makes the one of an offering, and gives its ARN.
 func (p prepared) boundary(t *testing.T, o account.Offering) *string {
 	t.Helper()
-	bounds, err := account.Bounds(p.scope, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := iam.NewFromConfig(p.root).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
-		PolicyName: aws.String(emulator.Name(o.Name)), PolicyDocument: p.text(t, bounds),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bounds := expect.Get(account.Bounds(p.scope, o))(t)
+	made := expect.Get(iam.NewFromConfig(p.root).CreatePolicy(t.Context(),
+		&iam.CreatePolicyInput{PolicyName: aws.String(emulator.Name(o.Name)), PolicyDocument: p.text(t, bounds)}))(t)
 	return made.Policy.Arn
 }

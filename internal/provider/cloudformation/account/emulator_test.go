@@ -24,10 +24,10 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// A prepared account is one that CloudFormation made of the template, on an emulator
-// that enforces policies.
+// A prepared account is one that CloudFormation made of the template, on an emulator that enforces policies.
 type prepared struct {
 	root  aws.Config
 	scope plan.Scope
@@ -37,10 +37,7 @@ type prepared struct {
 func prepare(t *testing.T) prepared {
 	t.Helper()
 	p := prepared{root: emulator.Enforcing(t), scope: plan.ScopeOf(emulator.Name("scope"))}
-	who, err := sts.NewFromConfig(p.root).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	who := expect.Get(sts.NewFromConfig(p.root).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{}))(t)
 	p.place = plan.Location{Partition: "aws", Account: *who.Account, Region: p.root.Region}
 	p.make(t, account.Options{})
 	return p
@@ -49,10 +46,7 @@ func prepare(t *testing.T) prepared {
 // make makes the account's stack.
 func (p prepared) make(t *testing.T, o account.Options) {
 	t.Helper()
-	body, err := account.Template(p.scope, []account.Offering{queue(t)}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := expect.Get(account.Template(p.scope, []account.Offering{queue(t)}, o))(t)
 	p.stack(t, string(p.scope)+"-account", string(body))
 }
 
@@ -79,9 +73,8 @@ func TestAnotherAccount(t *testing.T) {
 	stranger := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("stranger"))},
 		account.Rights(p.scope, account.Options{Emulated: true}))
 	take := func(as aws.Config, external *string) (*sts.AssumeRoleOutput, error) {
-		return sts.NewFromConfig(as).AssumeRole(t.Context(), &sts.AssumeRoleInput{
-			RoleArn: &role, RoleSessionName: aws.String("x"), ExternalId: external,
-		})
+		return sts.NewFromConfig(as).AssumeRole(t.Context(),
+			&sts.AssumeRoleInput{RoleArn: &role, RoleSessionName: aws.String("x"), ExternalId: external})
 	}
 	for reason, one := range map[string]struct {
 		as       aws.Config
@@ -94,10 +87,7 @@ func TestAnotherAccount(t *testing.T) {
 			t.Errorf("%s: %v, want a refusal", reason, err)
 		}
 	}
-	session, err := take(broker, aws.String("ours"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := expect.Get(take(broker, aws.String("ours")))(t)
 	there := p.root.Copy()
 	there.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		c := session.Credentials
@@ -115,13 +105,10 @@ func TestAnotherAccount(t *testing.T) {
 		"User": {"not under our names", false, called(iam.NewFromConfig(there).CreateUser,
 			&iam.CreateUserInput{UserName: aws.String("eve")})},
 	})
-	listing, err := sts.NewFromConfig(broker).AssumeRole(t.Context(), &sts.AssumeRoleInput{
+	listing := expect.Get(sts.NewFromConfig(broker).AssumeRole(t.Context(), &sts.AssumeRoleInput{
 		RoleArn: aws.String(p.scope.AccessARN(far.place)), RoleSessionName: aws.String("x"), ExternalId: aws.String("ours"),
 		Policy: aws.String(account.Listing(p.scope)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	session = listing
 	stacks = cloudformation.NewFromConfig(there)
 	attempt(t, map[string]try{
@@ -146,44 +133,27 @@ func (p prepared) stack(t *testing.T, name, body string) {
 	_, err := stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{
 		StackName: &name, TemplateBody: &body, Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	err = cloudformation.NewStackCreateCompleteWaiter(stacks, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 100*time.Millisecond, time.Second
 	}).Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: &name}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 }
 
 func (p prepared) text(t *testing.T, all []iampolicy.Statement) *string {
 	t.Helper()
-	raw, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(all, p.place)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(all, p.place)}))(t)
 	return aws.String(string(raw))
 }
 
-// as is the account as a new user sees it, who is made by somebody; the boundary may be
-// empty.
+// as is the account as a new user sees it, who is made by somebody; the boundary may be empty.
 func (p prepared) as(t *testing.T, by aws.Config, user iam.CreateUserInput, may []iampolicy.Statement) aws.Config {
 	t.Helper()
 	client := iam.NewFromConfig(by)
-	if _, err := client.CreateUser(t.Context(), &user); err != nil {
-		t.Fatal(err)
-	}
-	_, err := client.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{
-		UserName: user.UserName, PolicyName: aws.String("p"), PolicyDocument: p.text(t, may),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := client.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: user.UserName})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(client.CreateUser(t.Context(), &user))(t)
+	expect.Get(client.PutUserPolicy(t.Context(),
+		&iam.PutUserPolicyInput{UserName: user.UserName, PolicyName: aws.String("p"), PolicyDocument: p.text(t, may)}))(t)
+	key := expect.Get(client.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: user.UserName}))(t)
 	config := p.root.Copy()
 	config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: *key.AccessKey.AccessKeyId, SecretAccessKey: *key.AccessKey.SecretAccessKey}, nil
@@ -191,8 +161,7 @@ func (p prepared) as(t *testing.T, by aws.Config, user iam.CreateUserInput, may 
 	return config
 }
 
-// A try is a call that is allowed, or refused as forbidden. What is allowed may fail
-// otherwise, as of what is not there.
+// A try is a call that is allowed, or refused as forbidden. What is allowed may fail otherwise, as of what is not there.
 type try struct {
 	reason string
 	want   bool
@@ -242,9 +211,7 @@ func (p prepared) attackAsBroker(t *testing.T, broker aws.Config) {
 		return called(principals.CreateUser, &iam.CreateUserInput{UserName: &name, Path: &path, PermissionsBoundary: &bound})
 	}
 	own, template := string(p.scope)+"-b-own", p.scope.Bucket(p.place.Account, p.place.Region)
-	if err := user(own, p.scope.Path()+"a/b/")(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, user(own, p.scope.Path()+"a/b/")(t.Context()))
 	buckets := s3.NewFromConfig(broker, func(o *s3.Options) { o.UsePathStyle = true })
 	table := string(p.scope) + "-i-table"
 	scan := func(what dynamotypes.Select) func(context.Context) error {
@@ -307,10 +274,7 @@ func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
 		[]iampolicy.Statement{{Effect: iampolicy.EffectAllow, Action: iampolicy.Texts{"*"}, Resource: iampolicy.Texts{"*"}}})
 	root := sqs.NewFromConfig(p.root)
 	send := func(queue string) func(context.Context) error {
-		q, err := root.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &queue})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := expect.Get(root.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &queue}))(t)
 		return called(sqs.NewFromConfig(wide).SendMessage, &sqs.SendMessageInput{QueueUrl: q.QueueUrl,
 			MessageBody: aws.String("x")})
 	}
@@ -329,19 +293,15 @@ func (p prepared) attackAsBinding(t *testing.T, broker aws.Config) {
 	})
 }
 
-// An emulator has CloudFormation work with all rights: a user with those of the service
-// role shows what they are worth.
+// An emulator has CloudFormation work with all rights: a user with those of the service role shows what they are worth.
 func (p prepared) attackAsServiceRole(t *testing.T) {
 	service := p.as(t, p.root, iam.CreateUserInput{UserName: aws.String(emulator.Name("service"))},
 		account.ServiceRights(p.scope, queue(t)))
 	secrets, parameters, principals := secretsmanager.NewFromConfig(service), ssm.NewFromConfig(service),
 		iam.NewFromConfig(service)
 	secret := func(name string) func(context.Context) error {
-		_, err := secretsmanager.NewFromConfig(p.root).CreateSecret(t.Context(),
-			&secretsmanager.CreateSecretInput{Name: &name, SecretString: aws.String("x")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.Get(secretsmanager.NewFromConfig(p.root).CreateSecret(t.Context(),
+			&secretsmanager.CreateSecretInput{Name: &name, SecretString: aws.String("x")}))(t)
 		return called(secrets.GetSecretValue, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	}
 	attempt(t, map[string]try{

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // However many targets a broker has, its rights fit into policies that IAM takes, and all
@@ -45,9 +44,7 @@ func TestRightsInParts(t *testing.T) {
 				t.Errorf("%d targets: part %d has a Sid twice, which IAM refuses: %q", targets, i+1, sids)
 			}
 		}
-		if diff := cmp.Diff(said(all), said(got)); diff != "" {
-			t.Errorf("%d targets: the parts say something else: -want +got\n%s", targets, diff)
-		}
+		expect.Same(t, fmt.Sprintf("%d targets: the parts say something else", targets), said(all), said(got))
 	}
 }
 

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/app/offeringfiles"
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
 )
 
@@ -21,8 +20,7 @@ func strangers(service string) (arns []string) {
 	names := []string{"payroll", "longshore-zzzzzzzz-i-x", "longshore-abcdefghi-x"}
 	kinds := map[string]string{
 		"s3": "arn:aws:s3:::", "sqs": ":", "sns": ":", "dynamodb": ":table/", "kinesis": ":stream/", "kms": ":key/",
-		"events":         ":event-bus/",
-		"secretsmanager": ":secret:",
+		"events": ":event-bus/", "secretsmanager": ":secret:",
 	}
 	kind, known := kinds[service]
 	if !known {
@@ -47,22 +45,13 @@ var harmless = []string{"kinesis:DescribeLimits", "secretsmanager:GetRandomPassw
 // Offerings that ship reach nothing outside of the broker's prefix: neither CloudFormation for
 // them, nor the principals of their bindings, with any policy.
 func TestShippedOfferingsReachNoFurther(t *testing.T) {
-	all, err := offeringfiles.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	offerings, err := account.OfferingsOf(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := expect.Get(offeringfiles.Load(""))(t)
+	offerings := expect.Get(account.OfferingsOf(all))(t)
 	var names []string
 	for _, o := range offerings {
 		names = append(names, o.Name)
 		t.Run(o.Name, func(t *testing.T) {
-			bounds, err := account.Bounds(scope, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bounds := expect.Get(account.Bounds(scope, o))(t)
 			tried := reaches(t, "the service role", account.ServiceRights(scope, o))
 			tried += reaches(t, "a binding", bounds)
 			if tried < 10 {
@@ -72,13 +61,8 @@ func TestShippedOfferingsReachNoFurther(t *testing.T) {
 	}
 	slices.Sort(names)
 	want := []string{"dynamodb", "eventbridge", "kinesis", "kms", "s3", "secretsmanager", "sns", "sqs"}
-	if d := cmp.Diff(want, names); d != "" {
-		t.Errorf("offerings (-want +got):\n%s", d)
-	}
-	resources, err := account.Resources(scope, offerings, account.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Same(t, "offerings", want, names)
+	resources := expect.Get(account.Resources(scope, offerings, account.Options{}))(t)
 	for id, r := range resources {
 		if raw, err := json.Marshal(r); err != nil || len(raw) > 9000 {
 			t.Errorf("%s has %d bytes: %v", id, len(raw), err)
@@ -86,23 +70,13 @@ func TestShippedOfferingsReachNoFurther(t *testing.T) {
 	}
 }
 
-// A key has no name that says whose it is: its tags say which of two brokers in an
-// account may use, change or delete it, and no offering's own conditions are needed for
-// that.
+// A key has no name that says whose it is: its tags say which of two brokers in an account may use, change or delete it, and
+// no offering's own conditions are needed for that.
 func TestKeysOfAnotherBroker(t *testing.T) {
-	all, err := offeringfiles.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	offerings, err := account.OfferingsOf(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := expect.Get(offeringfiles.Load(""))(t)
+	offerings := expect.Get(account.OfferingsOf(all))(t)
 	keys := offerings[slices.IndexFunc(offerings, func(o account.Offering) bool { return o.Name == "kms" })]
-	bounds, err := account.Bounds(scope, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bounds := expect.Get(account.Bounds(scope, keys))(t)
 	tags := func(of plan.Scope) map[string][]string {
 		return map[string][]string{"aws:ResourceTag/longshore:offering": {"kms"}, "aws:ResourceTag/longshore:scope": {string(of)},
 			"aws:RequestTag/longshore:offering": {"kms"}}

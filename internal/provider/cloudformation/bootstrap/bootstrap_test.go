@@ -19,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/catalogtest"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/faulttest"
 )
 
@@ -29,10 +30,7 @@ func preparing(t *testing.T, scope plan.Scope, offered *catalog.Catalog) Options
 // An account is prepared once, for what is offered; what was offered once stays.
 func TestAnAccountIsPrepared(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := At(ctx, emulator.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := expect.Get(At(ctx, emulator.Config(t)))(t)
 	queues := map[string]string{"queues": "sqs:CreateQueue"}
 	two := map[string]string{"queues": "sqs:CreateQueue", "topics": "sqs:DeleteQueue"}
 	other := map[string]string{"queues": "sqs:TagQueue"}
@@ -63,10 +61,7 @@ func TestAnAccountIsPrepared(t *testing.T) {
 				t.Errorf("%s: found %v, %v, %v, lacks -want +got:\n%s", step.what, found, err, err2, diff)
 			}
 		}
-		did, err := at.prepare(ctx, preparing(t, scope, offered))
-		if err != nil {
-			t.Fatalf("%s: %v", step.what, err)
-		}
+		did := expect.Get(at.prepare(ctx, preparing(t, scope, offered)))(t, step.what)
 		if len(did.Made) != step.made || len(did.Changed) != step.changed || len(did.Kept) != step.kept {
 			t.Errorf("%s: %+v", step.what, did)
 		}
@@ -85,14 +80,9 @@ func isProtectedAgain(t *testing.T, at Session, scope plan.Scope, offered *catal
 	t.Helper()
 	ctx := t.Context()
 	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
-	if _, err := stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
-		StackName: stack, EnableTerminationProtection: aws.Bool(false),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := at.prepare(ctx, preparing(t, scope, offered)); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(stacks.UpdateTerminationProtection(ctx,
+		&cloudformation.UpdateTerminationProtectionInput{StackName: stack, EnableTerminationProtection: aws.Bool(false)}))(t)
+	expect.Get(at.prepare(ctx, preparing(t, scope, offered)))(t)
 	made, err := stacks.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: stack})
 	if err != nil || !aws.ToBool(made.Stacks[0].EnableTerminationProtection) {
 		t.Errorf("a run that ended before the stack was protected is not gone on with: %v", err)
@@ -102,10 +92,7 @@ func isProtectedAgain(t *testing.T, at Session, scope plan.Scope, offered *catal
 // A template that is too long for a call is read from the bucket that it begins with.
 func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := At(ctx, emulator.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := expect.Get(At(ctx, emulator.Config(t)))(t)
 	many := map[string]string{}
 	for i := range 20 {
 		many[fmt.Sprintf("queues-%d", i)] = "sqs:CreateQueue"
@@ -120,14 +107,11 @@ func TestALongTemplateIsReadFromItsBucket(t *testing.T) {
 	}
 }
 
-// A failed preparation names the resource and the reason, and removes what is in the way of
-// another try.
+// A failed preparation names the resource and the reason, and removes what is in the way of another try.
 func TestAFailedPreparationSaysWhy(t *testing.T) {
 	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
 	at, err := At(ctx, emulator.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	p := at.preparation(name, preparing(t, "", nil))
 	const bad = `{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
 		"ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:nowhere", "ServiceTimeout": 1}}}}`
@@ -152,24 +136,15 @@ func account2(cfg aws.Config) aws.Config {
 func TestAnotherAccountIsATarget(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
-	own, err := At(ctx, emulator.Enforcing(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := expect.Get(At(ctx, emulator.Enforcing(t)))(t)
 	there, err := At(ctx, account2(own.Config))
 	if err != nil || there.Account != "210987654321" {
 		t.Fatalf("the other account is %q, %v", there.Account, err)
 	}
 	o := preparing(t, scope, offered)
 	o.Target, o.Trust, o.Emulated = "production", []string{own.Account}, true
-	did, err := there.prepare(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	told, err := ParseTargets("TARGETS", did.Targets.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	did := expect.Get(there.prepare(ctx, o))(t)
+	told := expect.Get(ParseTargets("TARGETS", did.Targets.String()))(t)
 	target := told.Targets["production"]
 	reached, err := own.In(ctx, scope, target)
 	if err != nil || reached.Account != there.Account {
@@ -215,19 +190,10 @@ func TestAnotherAccountNeedsANameAndATrust(t *testing.T) {
 // A failed first try leaves nothing in the way of the next, although names are fixed.
 func TestAFailedPreparationLeavesNothing(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := At(ctx, emulator.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := expect.Get(At(ctx, emulator.Config(t)))(t)
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
-	offerings, err := account.OfferingsOf(offered)
-	if err != nil {
-		t.Fatal(err)
-	}
-	good, err := account.Template(scope, offerings, account.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	offerings := expect.Get(account.OfferingsOf(offered))(t)
+	good := expect.Get(account.Template(scope, offerings, account.Options{}))(t)
 	bad := strings.Replace(string(good), `"Resources": {`, `"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
 		"ServiceToken": "arn:aws:lambda:us-east-1:000000000000:function:nowhere", "ServiceTimeout": 1}},`, 1)
 	p := at.preparation(string(scope)+"-account", preparing(t, scope, nil))
@@ -239,23 +205,18 @@ func TestAFailedPreparationLeavesNothing(t *testing.T) {
 	}
 }
 
-// An account whose stack was deleted gets another one, which adopts the resources that the
-// first one kept and brings them up to date. Where CloudFormation adopts none, the error names
-// those that stand in the way.
+// An account whose stack was deleted gets another one, which adopts the resources that the first one kept and brings them up
+// to date. Where CloudFormation adopts none, the error names those that stand in the way.
 func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
 	at, err := At(ctx, emulator.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	prepare := func(action string) (Result, error) {
 		o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": action}))
 		o.Emulated = true // the emulator imports roles and buckets alone
 		return at.prepare(ctx, o)
 	}
-	if _, err := prepare("sqs:CreateQueue"); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(prepare("sqs:CreateQueue"))(t)
 	deleted(t, at, scope)
 
 	o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}))
@@ -270,9 +231,8 @@ func TestAnAccountWhoseStackIsGone(t *testing.T) {
 	if err != nil || len(did.Adopted) != 2 || len(did.Changed) != 2 || len(did.Made) != 1 {
 		t.Fatalf("%+v, %v", did, err)
 	}
-	policy, err := iam.NewFromConfig(at.Config).GetRolePolicy(ctx, &iam.GetRolePolicyInput{
-		RoleName: &role, PolicyName: aws.String("Permissions"),
-	})
+	policy, err := iam.NewFromConfig(at.Config).GetRolePolicy(ctx,
+		&iam.GetRolePolicyInput{RoleName: &role, PolicyName: aws.String("Permissions")})
 	if err != nil || !strings.Contains(aws.ToString(policy.PolicyDocument), "TagQueue") {
 		t.Errorf("the role that was adopted is as it was: %v", err)
 	}
@@ -286,14 +246,9 @@ func deleted(t *testing.T, at Session, scope plan.Scope) {
 	t.Helper()
 	ctx := t.Context()
 	stack, stacks := aws.String(string(scope)+"-account"), cloudformation.NewFromConfig(at.Config)
-	if _, err := stacks.UpdateTerminationProtection(ctx, &cloudformation.UpdateTerminationProtectionInput{
-		StackName: stack, EnableTerminationProtection: aws.Bool(false),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: stack}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(stacks.UpdateTerminationProtection(ctx,
+		&cloudformation.UpdateTerminationProtectionInput{StackName: stack, EnableTerminationProtection: aws.Bool(false)}))(t)
+	expect.Get(stacks.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: stack}))(t)
 	p := at.preparation(*stack, preparing(t, scope, nil))
 	if s, err := p.settled(ctx); err != nil || s != nil {
 		t.Fatalf("the stack is %+v, %v", s, err)
@@ -304,15 +259,10 @@ func deleted(t *testing.T, at Session, scope plan.Scope) {
 // there, and the one after that finds nothing to do.
 func TestAnAdoptionThatIsCutOffIsGoneOnWith(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
-	at, err := At(ctx, emulator.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := expect.Get(At(ctx, emulator.Config(t)))(t)
 	o := preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}))
 	o.Emulated = true
-	if _, err := at.prepare(ctx, o); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(at.prepare(ctx, o))(t)
 	for _, operation := range []string{"CreateChangeSet", "ExecuteChangeSet", "UpdateStack", "UpdateTerminationProtection"} {
 		deleted(t, at, scope)
 		cut := at
@@ -330,43 +280,32 @@ func TestAnAdoptionThatIsCutOffIsGoneOnWith(t *testing.T) {
 	}
 }
 
-// A role of the right name that stands where the broker itself may make roles is not
-// taken over.
+// A role of the right name that stands where the broker itself may make roles is not taken over.
 func TestAStrangersRoleIsNotAdopted(t *testing.T) {
 	ctx, scope := t.Context(), plan.ScopeOf(emulator.Name("broker"))
 	at, err := At(ctx, emulator.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	role := scope.ServiceRole("queues", at.Region)
-	if _, err := iam.NewFromConfig(at.Config).CreateRole(ctx, &iam.CreateRoleInput{
+	expect.Get(iam.NewFromConfig(at.Config).CreateRole(ctx, &iam.CreateRoleInput{
 		RoleName: &role, Path: aws.String(scope.Path()),
 		AssumeRolePolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[]}`),
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	_, err = at.prepare(ctx, preparing(t, scope, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})))
 	if err == nil || !strings.Contains(err.Error(), role) || !strings.Contains(err.Error(), scope.Path()) {
 		t.Errorf("prepared with %v", err)
 	}
 }
 
-// An update of the account's stack that could not be undone is undone by the next run,
-// which goes on from there.
+// An update of the account's stack that could not be undone is undone by the next run, which goes on from there.
 func TestAStuckRollbackIsGoneOnWith(t *testing.T) {
 	ctx, name := t.Context(), string(plan.ScopeOf(emulator.Name("broker")))+"-account"
-	at, err := At(ctx, emulator.Config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := expect.Get(At(ctx, emulator.Config(t)))(t)
 	p := at.preparation(name, preparing(t, "", nil))
 	template := func(do string) []byte {
 		return fmt.Appendf(nil, `{"Resources": {"Thing": {"Type": "Custom::Thing", "Properties": {
 			"ServiceToken": %q, "ServiceTimeout": "30", "Do": %q}}}}`, emulator.Probe(t), do)
 	}
-	if _, err := p.run(ctx, template("")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(p.run(ctx, template("")))(t)
 	if _, err := p.run(ctx, template("update=twice")); err == nil {
 		t.Fatal("an update succeeded that cannot")
 	}

@@ -4,17 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/account"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// Targets are read from JSON and from a file alike, and the broker's own account is
-// always among them.
+// Targets are read from JSON and from a file alike, and the broker's own account is always among them.
 func TestTargetsOfAWSAreRead(t *testing.T) {
 	const text = `{"targets": {
 	"default": {"vpc": "vpc-01234567", "subnets": ["subnet-01234567"], "cidrs": ["10.0.0.0/16", "2001:db8::/32"]},
@@ -35,10 +32,7 @@ func TestTargetsOfAWSAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, given := range map[string]string{"Text": text, "File": file, "OwnWords": want.String()} {
-		got, err := ParseTargets("TARGETS", given)
-		if diff := cmp.Diff(want, got); diff != "" || err != nil {
-			t.Errorf("%s: %v, -want +got:\n%s", what, err, diff)
-		}
+		expect.Same(t, what, want, expect.Get(ParseTargets("TARGETS", given))(t, what))
 	}
 	if got, err := ParseTargets("TARGETS", ""); err != nil || len(got.Targets) != 1 {
 		t.Errorf("without targets: %v, %v", got, err)
@@ -79,11 +73,7 @@ func TestWrongTargetsAreRefused(t *testing.T) {
 			if err == nil {
 				t.Fatal("taken")
 			}
-			for _, want := range c.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%v\nlacks %q", err, want)
-				}
-			}
+			expect.Says(t, "the error", err.Error(), c.want...)
 		})
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
 )
 
-// Parse refuses members that it does not know: one could be a condition that holds an attack
-// back.
+// Parse refuses members that it does not know: one could be a condition that holds an attack back.
 func TestParseRefuses(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"Operator": {

@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestFill(t *testing.T) {
@@ -33,9 +32,7 @@ func TestFill(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff([]string{"Name", "AWS::Region"}, plan.Names("${Name}${aws:x}${AWS::Region} ${open")); diff != "" {
-		t.Errorf("names (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "names", []string{"Name", "AWS::Region"}, plan.Names("${Name}${aws:x}${AWS::Region} ${open"))
 }
 
 func TestPlaceLabels(t *testing.T) {
@@ -44,7 +41,5 @@ func TestPlaceLabels(t *testing.T) {
 		{Name: plan.LabelOrganization, Value: "Müller - Söhne-"},
 		{Name: plan.LabelInstanceName, Value: "-aws:" + strings.Repeat("x", 124)},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "labels", want, got)
 }

@@ -1,11 +1,13 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func TestObjectURL(t *testing.T) {
@@ -19,9 +21,7 @@ func TestObjectURL(t *testing.T) {
 		"https://b.s3.cn-north-1.amazonaws.com.cn/k": {plan.Location{Partition: "aws-cn", Region: "cn-north-1"}, nil},
 		"http://localhost:4566/b/k":                  {plan.Location{Partition: "aws", Region: "us-east-1"}, &local},
 	} {
-		if got := c.at.ObjectURL(c.endpoint, "b", "k"); got != want {
-			t.Errorf("%+v: got %q, want %q", c.at, got, want)
-		}
+		expect.Same(t, fmt.Sprintf("%+v", c.at), want, c.at.ObjectURL(c.endpoint, "b", "k"))
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
 	"github.com/longshore/longshore/internal/test/emulator"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/faulttest"
 	"github.com/longshore/longshore/internal/test/principaltest"
 	"github.com/longshore/longshore/internal/test/providertest"
@@ -38,14 +38,11 @@ const accountID = "000000000000" // MiniStack's own
 func onAWS(t *testing.T, cfg aws.Config, m plan.Settings) *bench {
 	b := &bench{t: t, clock: providertest.NewClock(time.Now()), m: m}
 	boundary := emulator.Name("boundary")
-	made, err := iam.NewFromConfig(cfg).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
+	made := expect.Get(iam.NewFromConfig(cfg).CreatePolicy(t.Context(), &iam.CreatePolicyInput{
 		PolicyName: &boundary,
 		PolicyDocument: aws.String(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sqs:*","s3:*"],` +
 			`"Resource":"*"}]}`),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	b.Keeper = &principal.Keeper{
 		IAM: principal.NewIAM(cfg), Prover: principal.NewProver(cfg, time.Now), Scope: plan.ScopeOf(boundary), Broker: "broker-1",
 		Now: b.clock.Now, Log: slog.New(slog.NewTextHandler(&b.log, nil)), Reads: rate.NewLimiter(rate.Inf, 1),
@@ -59,9 +56,7 @@ func listing(t *testing.T, cfg aws.Config) (names []string) {
 	t.Helper()
 	for _, kind := range []plan.Principal{plan.User, plan.Role} {
 		page, _, err := principal.NewIAM(cfg).List(t.Context(), kind, "/", "", 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		for _, f := range page {
 			names = append(names, f.Name)
 		}
@@ -96,10 +91,7 @@ func queuePlan() plan.Settings {
 func newQueue(t *testing.T, cfg aws.Config) map[string]string {
 	t.Helper()
 	name := emulator.Name("queue")
-	out, err := sqs.NewFromConfig(cfg).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := expect.Get(sqs.NewFromConfig(cfg).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name}))(t)
 	return map[string]string{
 		"QueueUrl": *out.QueueUrl, "QueueArn": "arn:aws:sqs:" + cfg.Region + ":" + accountID + ":" + name,
 		plan.ValueRegion: cfg.Region, plan.ValuePartition: "aws",
@@ -122,14 +114,10 @@ func TestUsersOnMiniStack(t *testing.T) {
 	b.v = mine
 	of := b.binding("binding-1", "operation-1")
 	g := b.mustBind(&of)
-	if diff := cmp.Diff(mine["QueueUrl"], text(g, "queue_url")); diff != "" || text(g, "region") != cfg.Region {
-		t.Errorf("credentials (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "queue and region", [2]string{mine["QueueUrl"], cfg.Region}, [2]string{text(g, "queue_url"), text(g, "region")})
 	check := func(when string, g *provider.Grant, queue map[string]string, want awserr.Class) {
 		t.Helper()
-		if got := send(t, cfg, g, queue["QueueUrl"]); got != want {
-			t.Errorf("%s: a message is %q, want %q", when, got, want)
-		}
+		expect.Same(t, when+": a message is", want, send(t, cfg, g, queue["QueueUrl"]))
 	}
 	check("bound", g, mine, awserr.None)
 	check("another's queue", g, theirs, awserr.Denied)
@@ -138,13 +126,9 @@ func TestUsersOnMiniStack(t *testing.T) {
 	if err != nil || len(page) != 1 || next != "role" || page[0].Tags != provider.BindingTagsOf(of) {
 		t.Fatalf("inventory %+v, next %q, error %v", page, next, err)
 	}
-	if err := b.Quarantine(t.Context(), page[0]); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.Quarantine(t.Context(), page[0]))
 	check("in quarantine", g, mine, awserr.Login)
-	if err := b.Release(t.Context(), page[0]); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.Release(t.Context(), page[0]))
 	check("released", g, mine, awserr.None)
 
 	b.v = theirs
@@ -164,12 +148,8 @@ func TestUsersOnMiniStack(t *testing.T) {
 	check("bound anew, after the old one has ended", again, theirs, awserr.None)
 	b.unbindAWS(anew)
 	check("unbound", again, theirs, awserr.Login)
-	if diff := cmp.Diff(before, listing(t, cfg)); diff != "" {
-		t.Errorf("the account's users and roles (-before +after):\n%s", diff)
-	}
-	if logged := b.log.String(); strings.Contains(logged, text(g, "secret_access_key")) {
-		t.Error("the log tells a secret")
-	}
+	expect.Same(t, "the account's users and roles, before and after", before, listing(t, cfg))
+	expect.Never(t, "the log", b.log.String(), text(g, "secret_access_key"))
 }
 
 func (b *bench) unbindAWS(of provider.Binding) {
@@ -183,15 +163,12 @@ func (b *bench) unbindAWS(of provider.Binding) {
 	}
 }
 
-// A key is proved through the policy: as long as that does not allow the proof, the
-// key is not granted.
+// A key is proved through the policy: as long as that does not allow the proof, the key is not granted.
 func TestProofsGoThroughThePolicy(t *testing.T) {
 	cfg := emulator.Enforcing(t)
 	bucket := emulator.Name("bucket")
 	c := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
-	if _, err := c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(c.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket}))(t)
 	b := onAWS(t, cfg, plan.Settings{
 		Format: plan.Format, Offering: "s3", Credentials: map[string]string{"bucket": "${BucketName}"},
 		Policy: json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}]}`),
@@ -206,9 +183,7 @@ func TestProofsGoThroughThePolicy(t *testing.T) {
 		}
 		b.clock.Advance(time.Minute)
 	}
-	if !strings.Contains(b.log.String(), "AccessDenied") {
-		t.Errorf("the log does not say why:\n%s", b.log.String())
-	}
+	expect.Says(t, "the log", b.log.String(), "AccessDenied")
 	b.m.Policy = json.RawMessage(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:ListBucket",` +
 		`"Resource":"arn:aws:s3:::${BucketName}"}]}`)
 	if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
@@ -248,10 +223,7 @@ func TestRolesOnMiniStack(t *testing.T) {
 		return sqs.NewFromConfig(as(cfg, *out.Credentials.AccessKeyId, *out.Credentials.SecretAccessKey,
 			*out.Credentials.SessionToken)), nil
 	}
-	session, err := assume(text(g, "external_id"))
-	if err != nil {
-		t.Fatalf("assuming the role: %v", err)
-	}
+	session := expect.Get(assume(text(g, "external_id")))(t, "assuming the role")
 	check := func(when string, queue map[string]string, want ...awserr.Class) {
 		t.Helper()
 		url := queue["QueueUrl"]
@@ -266,26 +238,19 @@ func TestRolesOnMiniStack(t *testing.T) {
 		t.Errorf("assuming the role with another external id: %v", err)
 	}
 	h := provider.Holding{Name: b.name(of), Tags: provider.BindingTagsOf(of)}
-	if err := b.Quarantine(t.Context(), h); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.Quarantine(t.Context(), h))
 	check("a session in quarantine", b.v, awserr.Denied)
-	if err := b.Release(t.Context(), h); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.Release(t.Context(), h))
 	check("released", b.v, awserr.None)
 	b.unbindAWS(of)
 	if _, err := assume(text(g, "external_id")); err == nil {
 		t.Error("the role can be assumed after the unbind")
 	}
 	check("a session after the unbind", b.v, awserr.Denied, awserr.Login)
-	if diff := cmp.Diff(before, listing(t, cfg)); diff != "" {
-		t.Errorf("the account's users and roles (-before +after):\n%s", diff)
-	}
+	expect.Same(t, "the account's users and roles, before and after", before, listing(t, cfg))
 }
 
-// Throttled or lost at every call of the SDK, a bind and an unbind come to one
-// principal with one key, and to none.
+// Throttled or lost at every call of the SDK, a bind and an unbind come to one principal with one key, and to none.
 func TestEveryCallOfIAMFails(t *testing.T) {
 	cfg := emulator.Config(t)
 	m := queuePlan()
@@ -323,23 +288,15 @@ func TestTheBrokersRightsSuffice(t *testing.T) {
 	m.Assume = []string{accountID}
 	b := onAWS(t, root, m)
 	b.v = newQueue(t, root)
-	rights, err := json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(
+	rights := expect.Get(json.Marshal(iampolicy.Document{Version: iampolicy.Version, Statement: account.Fill(
 		account.Rights(b.Scope, account.Options{Emulated: true}), plan.Location{Partition: "aws", Account: accountID,
-			Region: root.Region})})
-	if err != nil {
-		t.Fatal(err)
-	}
+			Region: root.Region})}))(t)
 	name := emulator.Name("broker")
 	asRoot := principal.NewIAM(root)
 	broker := principal.Wanted{Name: name, Path: "/", Boundary: "arn:aws:iam::aws:policy/AdministratorAccess"}
-	if err := errors.Join(asRoot.Create(t.Context(), plan.User, broker),
-		asRoot.PutPolicy(t.Context(), plan.User, name, "rights", string(rights))); err != nil {
-		t.Fatal(err)
-	}
-	key, err := asRoot.CreateKey(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(asRoot.Create(t.Context(), plan.User, broker),
+		asRoot.PutPolicy(t.Context(), plan.User, name, "rights", string(rights))))
+	key := expect.Get(asRoot.CreateKey(t.Context(), name))(t)
 	b.IAM = principal.NewIAM(as(root, key.ID, key.Secret, ""))
 	for n, kind := range []plan.Principal{plan.User, plan.Role} {
 		b.m.Principal = kind
@@ -358,9 +315,7 @@ func TestTheBrokersRightsSuffice(t *testing.T) {
 			t.Errorf("inventory: %v", err)
 		}
 		// An operator hangs another policy on it.
-		if err := asRoot.PutPolicy(t.Context(), kind, h.Name, "another", string(b.m.Policy)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, asRoot.PutPolicy(t.Context(), kind, h.Name, "another", string(b.m.Policy)))
 		hang(t, root, kind, h.Name)
 		b.unbindAWS(of)
 		if _, err := asRoot.Get(t.Context(), kind, h.Name); !awserr.Is(err, awserr.Absent) {
@@ -374,17 +329,13 @@ func hang(t *testing.T, cfg aws.Config, kind plan.Principal, name string) {
 	t.Helper()
 	c, policy := iam.NewFromConfig(cfg), aws.String("arn:aws:iam::aws:policy/ReadOnlyAccess")
 	if kind == plan.Role {
-		if _, err := c.AttachRolePolicy(t.Context(), &iam.AttachRolePolicyInput{RoleName: &name, PolicyArn: policy}); err != nil {
-			t.Fatal(err)
-		}
+		expect.Get(c.AttachRolePolicy(t.Context(), &iam.AttachRolePolicyInput{RoleName: &name, PolicyArn: policy}))(t)
 		return
 	}
 	_, attached := c.AttachUserPolicy(t.Context(), &iam.AttachUserPolicyInput{UserName: &name, PolicyArn: policy})
 	_, profile := c.CreateLoginProfile(t.Context(), &iam.CreateLoginProfileInput{UserName: &name,
 		Password: aws.String("Secret-1234567")})
-	if err := errors.Join(attached, profile); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(attached, profile))
 }
 
 // The SDK repeats what it may: never the making of a key.

@@ -11,6 +11,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/label"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/principaltest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -77,9 +78,7 @@ func TestTheFakeLearnsKeys(t *testing.T) {
 	c := fake.Client(&providertest.Calls{})
 	made := c.Create(ctx, plan.User, principal.Wanted{Name: "user", Path: "/", Boundary: "arn"})
 	key, err := c.CreateKey(ctx, "user")
-	if err := errors.Join(made, err); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(made, err))
 	for _, want := range []int{0, 4, 8} { // of eight tries
 		got := 0
 		for range 8 {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go"
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
 
 	"github.com/longshore/longshore/internal/base/operation"
@@ -20,6 +19,7 @@ import (
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/principaltest"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -111,28 +111,19 @@ func TestAKeyIsProvedBeforeItIsGranted(t *testing.T) {
 	for _, name := range []string{"access_key_id", "secret_access_key"} {
 		want[name] = g.Credentials[name]
 	}
-	if diff := cmp.Diff(want, g.Credentials); diff != "" {
-		t.Errorf("credentials (-want +got):\n%s", diff)
-	}
-	f, err := b.IAM.Get(t.Context(), plan.User, b.name(of))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.Same(t, "credentials", want, g.Credentials)
+	f := expect.Get(b.IAM.Get(t.Context(), plan.User, b.name(of)))(t)
 	tags := map[string]string{
 		"longshore:broker": "broker-1", "longshore:platform": "platform-1", "longshore:instance": "instance-1",
-		"longshore:binding":     "binding-1",
-		"longshore:incarnation": "operation-1", "longshore:of": of.Instance.Incarnation,
-		"longshore:organization": "Sales - more", "longshore:space": "space-1",
-		"longshore:instance-name": "my queue", "longshore:key": g.Credentials["access_key_id"].(string),
+		"longshore:binding": "binding-1", "longshore:incarnation": "operation-1", "longshore:of": of.Instance.Incarnation,
+		"longshore:organization": "Sales - more", "longshore:space": "space-1", "longshore:instance-name": "my queue",
+		"longshore:key": g.Credentials["access_key_id"].(string),
 	}
-	if diff := cmp.Diff(tags, f.Tags); diff != "" {
-		t.Errorf("tags (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "tags", tags, f.Tags)
 	b.mustUnbind(of)
 }
 
-// Three successes are a second apart, and in a row: steps that come quicker, and
-// refusals between, do not count.
+// Three successes are a second apart, and in a row: steps that come quicker, and refusals between, do not count.
 func TestProofsAreCounted(t *testing.T) {
 	b := newBench(t, plan.User)
 	of := b.binding("binding-1", "operation-1")
@@ -140,10 +131,7 @@ func TestProofsAreCounted(t *testing.T) {
 	asked := 0
 	b.Prover = proverFunc(func() bool { asked++; return says[asked-1] })
 	for range 50 {
-		st, err := b.step(&of)
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := expect.Get(b.step(&of))(t)
 		if st.Done {
 			break
 		}
@@ -166,8 +154,7 @@ func (f proverFunc) Prove(context.Context, principal.Key, *plan.Proof, map[strin
 	return f(), "403 AccessDenied", nil
 }
 
-// IAM's lists are late, and a user takes two keys only: a bind and an unbind come to
-// their end all the same.
+// IAM's lists are late, and a user takes two keys only: a bind and an unbind come to their end all the same.
 func TestListsAreLate(t *testing.T) {
 	for _, kind := range []plan.Principal{plan.User, plan.Role} {
 		b := newBench(t, kind)
@@ -215,9 +202,7 @@ func TestUnrecordedKeysAreRevoked(t *testing.T) {
 func TestALostKeyIsMadeAgain(t *testing.T) {
 	b := newBench(t, plan.User)
 	of := b.binding("binding-1", "operation-1")
-	if _, err := b.step(&of); err != nil {
-		t.Fatal(err)
-	}
+	expect.Get(b.step(&of))(t)
 	b.fake.DropKeys(b.name(of))
 	if g := b.mustBind(&of); !b.opens(g) {
 		t.Error("granted a key that does not open")
@@ -236,8 +221,7 @@ func TestWhatHangsOnAPrincipalGoes(t *testing.T) {
 	}
 }
 
-// A failure tells the user no more than to whom to turn, and the operator what to do;
-// nothing is left of it that opens.
+// A failure tells the user no more than to whom to turn, and the operator what to do; nothing is left of it that opens.
 func TestFailures(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
@@ -277,9 +261,7 @@ func TestFailures(t *testing.T) {
 			if f == nil || !strings.Contains(f.Message, "Tell the operator") || strings.Contains(f.Message, "arn:") {
 				t.Fatalf("%s: failure %v", tc.reason, f)
 			}
-			if !strings.Contains(b.log.String(), tc.logs) {
-				t.Errorf("the log does not say %q:\n%s", tc.logs, b.log.String())
-			}
+			expect.Says(t, "the log", b.log.String(), tc.logs)
 			if n := b.fake.Secrets(scope.Path()); n > 0 {
 				t.Errorf("failed, and %d secrets are there", n)
 			}
@@ -300,9 +282,7 @@ func TestABoundaryIsWaitedFor(t *testing.T) {
 		}
 		b.clock.Advance(time.Minute)
 	}
-	if !strings.Contains(b.log.String(), "boundary") {
-		t.Errorf("the log does not speak of a boundary:\n%s", b.log.String())
-	}
+	expect.Says(t, "the log", b.log.String(), "boundary")
 	b.IAM = iam
 	b.mustBind(&of)
 }
@@ -368,10 +348,7 @@ func TestRewrite(t *testing.T) {
 		b.v["Arn"] = "arn:aws:x:::other"
 		steps := 1
 		for ; steps < 10; steps++ {
-			done, err := b.Rewrite(t.Context(), made[0].Instance, b.m, b.v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			done := expect.Get(b.Rewrite(t.Context(), made[0].Instance, b.m, b.v))(t)
 			if done {
 				break
 			}
@@ -379,18 +356,13 @@ func TestRewrite(t *testing.T) {
 		if steps != 2 {
 			t.Errorf("rewritten in %d steps, want 2", steps)
 		}
-		want, err := plan.FillPolicy(kind, b.m.Policy, b.v)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := expect.Get(plan.FillPolicy(kind, b.m.Policy, b.v))(t)
 		for _, of := range made {
 			if got, err := b.IAM.Policy(t.Context(), kind, b.name(of), "longshore"); err != nil || got != want {
 				t.Errorf("the policy is %q (error %v), want %q", got, err, want)
 			}
 		}
-		if diff := cmp.Diff(before, b.fake.Look(path)); diff != "" {
-			t.Errorf("what is not ours was changed (-before +after):\n%s", diff)
-		}
+		expect.Same(t, "what is not ours, before and after", before, b.fake.Look(path))
 		b.IAM = failing{b.IAM, "PutPolicy", said("AccessDenied")}
 		if done, err := b.Rewrite(t.Context(), made[0].Instance, b.m, b.v); err != nil || !done {
 			t.Errorf("repeated, a rewrite still writes: done %v, error %v", done, err)
@@ -413,20 +385,14 @@ func TestRolesHaveExternalIDs(t *testing.T) {
 	if first["access_key_id"] != nil || one.State.Format != 0 {
 		t.Error("a role has a secret")
 	}
-	f, err := b.IAM.Get(t.Context(), plan.Role, b.name(one))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := expect.Get(b.IAM.Get(t.Context(), plan.Role, b.name(one)))(t)
 	want := fmt.Sprintf(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sts:AssumeRole",`+
 		`"Principal":{"AWS":["arn:aws:iam::123456789012:root"]},"Condition":{"StringEquals":{"sts:ExternalId":"%s"}}}]}`,
 		first["external_id"])
-	if diff := cmp.Diff(want, f.Trust); diff != "" {
-		t.Errorf("trust (-want +got):\n%s", diff)
-	}
+	expect.Same(t, "trust", want, f.Trust)
 }
 
-// Who may assume the roles of an instance is what its plan says now; the external ids
-// stay.
+// Who may assume the roles of an instance is what its plan says now; the external ids stay.
 func TestRewriteOfTrust(t *testing.T) {
 	b := newBench(t, plan.Role)
 	of := b.binding("binding-1", "operation-1")
@@ -436,10 +402,7 @@ func TestRewriteOfTrust(t *testing.T) {
 		if done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v); err != nil || !done {
 			t.Fatalf("rewrite: done %v, error %v", done, err)
 		}
-		f, err := b.IAM.Get(t.Context(), plan.Role, b.name(of))
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := expect.Get(b.IAM.Get(t.Context(), plan.Role, b.name(of)))(t)
 		if !strings.Contains(f.Trust, `"AWS":["arn:aws:iam::210987654321:root","arn:aws:iam::123456789012:role/app"]`) ||
 			!strings.Contains(f.Trust, `"sts:ExternalId":"`+id+`"`) {
 			t.Errorf("trust %s", f.Trust)
@@ -450,9 +413,7 @@ func TestRewriteOfTrust(t *testing.T) {
 		t.Error("a role may be assumed by anybody")
 	}
 	b.m.Assume = []string{"123456789012"}
-	if err := b.IAM.SetTrust(t.Context(), b.name(of), `{"Statement":[]}`); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.IAM.SetTrust(t.Context(), b.name(of), `{"Statement":[]}`))
 	done, err := b.Rewrite(t.Context(), of.Instance, b.m, b.v)
 	if err != nil || !done || !strings.Contains(b.log.String(), "somebody has changed") {
 		t.Errorf("rewrite of what somebody has changed: done %v, error %v", done, err)
@@ -469,9 +430,7 @@ func TestQuarantineRemembers(t *testing.T) {
 	if err != nil || len(keys) != 2 {
 		t.Fatalf("keys %v, error %v", keys, err)
 	}
-	if err := b.IAM.SetKey(t.Context(), b.name(of), keys[1].ID, false); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.IAM.SetKey(t.Context(), b.name(of), keys[1].ID, false))
 	keys[1].Active = false
 	page, _, err := b.List(t.Context(), "")
 	if err != nil || len(page) != 1 {
@@ -487,10 +446,7 @@ func TestQuarantineRemembers(t *testing.T) {
 			t.Fatalf("release: error %v, opens %v", err, b.opens(g))
 		}
 	}
-	after, err := b.IAM.Keys(t.Context(), b.name(of))
-	if diff := cmp.Diff(keys, after); diff != "" || err != nil {
-		t.Errorf("keys, error %v (-before +after):\n%s", err, diff)
-	}
+	expect.Same(t, "keys, before and after", keys, expect.Get(b.IAM.Keys(t.Context(), b.name(of)))(t))
 }
 
 // Each call of a rewrite, a quarantine and a release goes wrong once, in each way:
@@ -544,10 +500,7 @@ func TestLateKeysAreFound(t *testing.T) {
 	b := newBench(t, plan.User)
 	of := b.binding("binding-1", "operation-1")
 	granted := b.mustBind(&of)
-	late, err := b.IAM.CreateKey(t.Context(), b.name(of))
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := expect.Get(b.IAM.CreateKey(t.Context(), b.name(of)))(t)
 	list := func() int {
 		if _, _, err := b.List(t.Context(), ""); err != nil {
 			t.Fatal(err)
@@ -622,10 +575,7 @@ func lateKeysThatCannotBeRead(t *testing.T) {
 	b := newBench(t, plan.User)
 	of := b.binding("binding-1", "operation-1")
 	b.mustBind(&of)
-	late, err := b.IAM.CreateKey(t.Context(), b.name(of))
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := expect.Get(b.IAM.CreateKey(t.Context(), b.name(of)))(t)
 	b.clock.Advance(15 * time.Minute)
 	denying := &withoutKeys{IAM: b.IAM, denied: true}
 	b.IAM = denying
@@ -639,7 +589,5 @@ func lateKeysThatCannotBeRead(t *testing.T) {
 		}
 		denying.denied = false
 	}
-	if !strings.Contains(b.log.String(), "cannot be read") {
-		t.Error("nobody is told that keys cannot be read")
-	}
+	expect.Says(t, "the log", b.log.String(), "cannot be read")
 }

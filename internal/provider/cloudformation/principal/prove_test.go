@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/principal"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 type httpFunc func(*http.Request) (*http.Response, error)
@@ -38,9 +39,7 @@ func asked(t *testing.T, proof *plan.Proof, values map[string]string, status int
 	now := func() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 	key := principal.Key{ID: "AKIA1", Secret: "the secret"}
 	ok, said, err := principal.NewProver(cfg, now).Prove(t.Context(), key, proof, values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return text, ok, said
 }
 

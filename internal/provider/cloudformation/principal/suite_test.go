@@ -294,8 +294,7 @@ func factory(kind plan.Principal, mutant string) providertest.Factory {
 				return p, p
 			},
 			ServiceID: "service-1", PlanID: "plan-1", Settings: map[string]any{"size": "small"},
-			Parameters: func(canary string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"note":%q}`, canary)) },
-			Fail:       func(_ testing.TB, kind operation.Kind) map[string]any { return map[string]any{"fail": string(kind)} },
+			Parameters: providertest.Note, Fail: providertest.FailBySetting,
 			Plant: func(_ testing.TB, at, owner provider.Tags) {
 				if at.Binding != "" {
 					w.accounts["east"].iam.Plant(cmp.Or(kind, plan.User), scope.Binding(at), scope.BindingPath(at), owner)
@@ -349,8 +348,7 @@ func TestTwoCallers(t *testing.T) { providertest.RunTwoCallers(t, factory(plan.U
 
 func TestRolesAreSound(t *testing.T) { providertest.RunOnce(t, factory(plan.Role, "")) }
 
-// mutated is a client with a fault, which stands for a Keeper that does without what
-// the client does.
+// mutated is a client with a fault, which stands for a Keeper that does without what the client does.
 type mutated struct {
 	*principaltest.Client
 	mutant string

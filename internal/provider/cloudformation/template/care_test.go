@@ -8,8 +8,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 )
 
-// The check warns of settings that a careful engineer would not leave, and of none in a
-// template that is right.
+// The check warns of settings that a careful engineer would not leave, and of none in a template that is right.
 func TestCare(t *testing.T) {
 	const denied = `  Policy:
     Type: AWS::SQS::QueuePolicy

@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // sourced is a plan whose parameters are from there.
@@ -21,8 +20,7 @@ func sourced(t *testing.T, parameters object, more ...wrong) plan.Settings {
 	return settingsOf(t, checked)
 }
 
-// A parameter is fixed if it reaches a property that cannot change in place, by any way, and
-// only then.
+// A parameter is fixed if it reaches a property that cannot change in place, by any way, and only then.
 func TestFixed(t *testing.T) {
 	users := object{"Days": object{"parameter": "retention_days"}, "Fifo": object{"parameter": "fifo", "value": "false"}}
 	const table = "  T:\n    Type: AWS::DynamoDB::Table\n    Properties:\n      "
@@ -47,8 +45,7 @@ func TestFixed(t *testing.T) {
 			with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true")}, []string{"fifo"}},
 		"OfAnother": {[]wrong{more(table + "ImportSourceSpecification: !GetAtt Queue.Arn\n"), tables}, []string{"fifo"}},
 		"OfCustom": {[]wrong{more(table + "ImportSourceSpecification: !GetAtt C.X\n  C: {Type: Custom::C, " +
-			"Properties: {ServiceToken: x, ServiceTimeout: 60," +
-			" X: !Ref Days}}\n"), tables}, []string{"fifo", "retention_days"}},
+			"Properties: {ServiceToken: x, ServiceTimeout: 60, X: !Ref Days}}\n"), tables}, []string{"fifo", "retention_days"}},
 		"HoldsNothing": {[]wrong{with("template.yaml", "!If [IsFifo, true, !Ref AWS::NoValue]", "true"),
 			more("  A: {Type: AWS::KMS::Alias, Properties: {AliasName: !Sub \"alias/${AWS::StackName}\", TargetKeyId: " +
 				"!Ref Days}}\n"),
@@ -56,9 +53,7 @@ func TestFixed(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, sourced(t, users, c.more...).Fixed); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			expect.Same(t, "what stays fixed", c.want, sourced(t, users, c.more...).Fixed)
 		})
 	}
 }
@@ -93,8 +88,7 @@ func TestMoves(t *testing.T) {
 		"OtherLogicalID":   {of(false, more(another)), of(false, more(strings.Replace(another, "Dead", "Gone", 1))), false},
 		"UsersToOperators": {open, standard, false},
 		"AnotherDefault":   {open, opposite, false},
-		"AnotherCondition": {of(false, more(strings.Replace(another, "Queue,", "Queue, Condition: IsFifo,", 1))), standard,
-			true},
+		"AnotherCondition": {of(false, more(strings.Replace(another, "Queue,", "Queue, Condition: IsFifo,", 1))), standard, true},
 		"WithThatCondition": {of(true, more(strings.Replace(another, "Queue,", "Queue, Condition: IsFifo,", 1))), of(true),
 			false},
 	}

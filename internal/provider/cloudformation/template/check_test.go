@@ -11,12 +11,11 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 const queueTemplate = `AWSTemplateFormatVersion: "2010-09-09"
@@ -74,15 +73,8 @@ func queue() check.Plan {
 // settingsOf checks a plan that is right.
 func settingsOf(t *testing.T, checked check.Plan) plan.Settings {
 	t.Helper()
-	snapshot, err := template.Check(checked)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := plan.Parse(snapshot)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	snapshot := expect.Get(template.Check(checked))(t)
+	return expect.Get(plan.Parse(snapshot))(t)
 }
 
 func TestSettings(t *testing.T) {
@@ -97,23 +89,15 @@ func TestSettings(t *testing.T) {
 	want := plan.Settings{
 		Change: check.Change{Accepts: []string{"retention_days"}, Shape: got.Shape},
 		Format: plan.Format, Offering: "sqs", Template: got.Template, Permissions: got.Permissions,
-		Resources: map[string]string{"Queue": "AWS::SQS::Queue"},
-		Parameters: map[string]plan.Source{
-			"Days": {Parameter: "retention_days", Value: &four}, "Fifo": {Value: &no},
-		},
+		Resources:   map[string]string{"Queue": "AWS::SQS::Queue"},
+		Parameters:  map[string]plan.Source{"Days": {Parameter: "retention_days", Value: &four}, "Fifo": {Value: &no}},
 		Credentials: map[string]string{"queue_url": "${QueueUrl}", "queue_arn": "${QueueArn}"},
 		Policy:      got.Policy, Principal: plan.User, Proof: &plan.Proof{Service: "sqs", Body: "{}"}, OnDelete: plan.Empty,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	expect.Same(t, "settings", want, got)
 	const asJSON = `"FifoQueue":{"Fn::If":["IsFifo",true,{"Ref":"AWS::NoValue"}]},"MessageRetentionPeriod":{"Ref":"Days"}`
-	if !strings.Contains(kept[got.Template], asJSON) {
-		t.Errorf("the template is kept as %s", kept[got.Template])
-	}
-	if !strings.Contains(kept[got.Permissions], `"Version":"2012-10-17"`) {
-		t.Errorf("the permissions are kept as %s", kept[got.Permissions])
-	}
+	expect.Says(t, "the template that is kept", kept[got.Template], asJSON)
+	expect.Says(t, "the permissions that are kept", kept[got.Permissions], `"Version":"2012-10-17"`)
 }
 
 // A template has the same digest as JSON, and in another order.
@@ -166,25 +150,13 @@ func TestGoldenSettings(t *testing.T) {
 	const golden = "testdata/settings.json"
 	checked := queue()
 	user(t, &checked)
-	snapshot, err := template.Check(checked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	snapshot := expect.Get(template.Check(checked))(t)
 	var got bytes.Buffer
-	if err := json.Indent(&got, snapshot, "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Indent(&got, snapshot, "", "  "))
 	got.WriteByte('\n')
 	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(golden, got.Bytes(), 0o600))
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	want := expect.Get(os.ReadFile(golden))(t)
+	expect.Same(t, "the snapshot", string(want), got.String())
 }

@@ -1,6 +1,10 @@
 package template
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
+)
 
 // JSON Schema says which patterns all read alike.
 func TestCommonPatterns(t *testing.T) {
@@ -10,8 +14,6 @@ func TestCommonPatterns(t *testing.T) {
 		"[a&&b]": false, "[[:alpha:]]": false, "a.b": false,
 		`\p{L}`: false, "a++": false, "a{,3}": false, "a{1,2000}": false, "(a": false, "[a": false, `\\(?i)`: false, "a{": false,
 	} {
-		if got := common(pattern); got != want {
-			t.Errorf("%s: %v", pattern, got)
-		}
+		expect.Same(t, pattern, want, common(pattern))
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/base/provider/check"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // existing is a plan of a queue that is there already.
@@ -16,15 +15,13 @@ func existing(names object) check.Plan {
 	return check.Plan{
 		Offering: "shared", Plan: "queue", ServiceID: "s", PlanID: "p", Bindable: true,
 		Settings: object{
-			"existing": names, "credentials": object{"queue_url": "${Url}"},
-			"proof": object{"service": "sqs", "body": "{}"},
+			"existing": names, "credentials": object{"queue_url": "${Url}"}, "proof": object{"service": "sqs", "body": "{}"},
 		},
 		Files: fstest.MapFS{"policy.json": {Data: []byte(strings.Replace(queuePolicy, "QueueArn", "Arn", 1))}},
 	}
 }
 
-// A plan of what exists has neither template nor permissions, and a binding's texts
-// have the values that name it.
+// A plan of what exists has neither template nor permissions, and a binding's texts have the values that name it.
 func TestExisting(t *testing.T) {
 	got := settingsOf(t, existing(object{"exports": object{"Url": "my-url", "Arn": "my-arn"}}))
 	want := plan.Settings{
@@ -33,9 +30,7 @@ func TestExisting(t *testing.T) {
 		Principal: plan.User, Proof: &plan.Proof{Service: "sqs", Body: "{}"},
 		Existing: &plan.Existing{Exports: map[string]string{"Url": "my-url", "Arn": "my-arn"}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	expect.Same(t, "settings", want, got)
 
 	made := settingsOf(t, queue()).Change
 	if to := got.Change; made.To(to) || to.To(made) || !to.To(want.Change) {

@@ -9,6 +9,7 @@ import (
 	"github.com/longshore/longshore/internal/base/limits"
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // FuzzCheck requires that no template makes Check panic, hang, or be silent: it gives
@@ -40,16 +41,13 @@ func FuzzCheck(f *testing.F) {
 			case err != nil && strings.TrimSpace(err.Error()) == "":
 				t.Fatal("it is refused without a word")
 			case err == nil && len(snapshot) <= limits.Snapshot:
-				if _, err := plan.Parse(snapshot); err != nil {
-					t.Fatal(err)
-				}
+				expect.Get(plan.Parse(snapshot))(t)
 			}
 		}
 	})
 }
 
-// Names that refer to one another, each to the one before twice, take no time that
-// doubles with each.
+// Names that refer to one another, each to the one before twice, take no time that doubles with each.
 func TestManyReferences(t *testing.T) {
 	var all strings.Builder
 	all.WriteString("  R0: {Type: AWS::SQS::Queue}\n")
@@ -70,8 +68,6 @@ func TestManyReferences(t *testing.T) {
 func BenchmarkCheck(b *testing.B) {
 	checked := queue()
 	for b.Loop() {
-		if _, err := template.Check(checked); err != nil {
-			b.Fatal(err)
-		}
+		expect.Get(template.Check(checked))(b)
 	}
 }

@@ -129,8 +129,7 @@ func exported(name string) wrong {
 	return with("template.yaml", "QueueUrl: {", "QueueUrl: {Export: {Name: "+name+"}, ")
 }
 
-// A warning that the operator knows is not said again, and its silence goes when the
-// warning has gone.
+// A warning that the operator knows is not said again, and its silence goes when the warning has gone.
 func TestSilencedWarnings(t *testing.T) {
 	warned := func(silences ...any) (got []string) {
 		checked := queue()

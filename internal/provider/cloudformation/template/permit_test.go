@@ -5,9 +5,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/longshore/longshore/internal/provider/cloudformation/template"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 const scant = `{"Version": "2012-10-17", "Statement": [
@@ -24,8 +23,7 @@ const scant = `{"Version": "2012-10-17", "Statement": [
 ]}
 `
 
-// Add puts the calls of CloudFormation beside others of their service, and changes nothing
-// else of the file.
+// Add puts the calls of CloudFormation beside others of their service, and changes nothing else of the file.
 func TestPermit(t *testing.T) {
 	checked := queue()
 	checked.Folder = "mine/sqs"
@@ -33,17 +31,13 @@ func TestPermit(t *testing.T) {
 	more("  S: {Type: AWS::SNS::Topic}\n  T: {Type: AWS::SQS::QueuePolicy}\n")(t, &checked)
 	all := template.Permits{}
 	for range 2 { // plans share the file
-		if err := all.Add(checked); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, all.Add(checked))
 	}
 	got := all["mine/sqs/permissions.json"]
 	want := strings.Replace(scant, `"sqs:CreateQueue", "sqs:DeleteQueue"`, `"sqs:CreateQueue", "sqs:DeleteQueue",
       "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SetQueueAttributes", "sqs:TagQueue", "sqs:UntagQueue"`, 1)
 	want = strings.Replace(want, `"Action": "sqs:ListQueues"`, `"Action": ["sqs:ListQueues", "sqs:ListQueueTags"]`, 1)
-	if diff := cmp.Diff(want, string(got.Text)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	expect.Same(t, "the permissions", want, string(got.Text))
 	if len(got.Added) != 6 || len(got.Left) == 0 || strings.Contains(strings.Join(got.Left, " "), "sqs:") {
 		t.Errorf("added %q, left %q", got.Added, got.Left)
 	}
@@ -56,9 +50,7 @@ func TestPermitLeaves(t *testing.T) {
 		do(t, &checked)
 	}
 	all := template.Permits{}
-	if err := all.Add(checked); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, all.Add(checked))
 	got := all["permissions.json"]
 	if len(got.Added) != 0 || !strings.Contains(strings.Join(got.Left, " "), "iam:TagRole") {
 		t.Errorf("added %q, left %q", got.Added, got.Left)
@@ -67,9 +59,7 @@ func TestPermitLeaves(t *testing.T) {
 	checked = queue()
 	checked.Files.(fstest.MapFS)["rights.yaml"] = &fstest.MapFile{Data: []byte(scant)}
 	checked.Settings["permissions"] = "rights.yaml"
-	if err := all.Add(checked); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, all.Add(checked))
 	if got := all["rights.yaml"]; len(got.Added) != 0 || len(got.Left) != 6 {
 		t.Errorf("added %q, left %q", got.Added, got.Left)
 	}

@@ -50,9 +50,8 @@ type refusal struct {
 type wrong = func(*testing.T, *check.Plan)
 
 // user lets users set the template's Fifo.
-var user = setting("parameters", object{
-	"Days": object{"parameter": "retention_days", "value": "4"}, "Fifo": object{"parameter": "fifo", "value": "false"},
-})
+var user = setting("parameters",
+	object{"Days": object{"parameter": "retention_days", "value": "4"}, "Fifo": object{"parameter": "fifo", "value": "false"}})
 
 var ofTemplates = map[string]refusal{
 	"NoTemplate": {[]wrong{setting("template", "gone.yaml")}, "gone.yaml: the file cannot be read"},
@@ -216,8 +215,7 @@ var ofPlans = map[string]refusal{
 		"permissions.json:1: nothing allows CloudFormation to make and remove AWS::S3::Bucket"},
 	"NotAction": {[]wrong{with("policy.json", `"Action"`, `"NotAction": "sqs:DeleteQueue", "Action"`)},
 		"policy.json:2: NotAction is nothing that a statement here may have"},
-	"PolicyVersion": {[]wrong{with("policy.json", "2012-10-17", "2008-10-17")},
-		"policy.json:1: the policy has not the version"},
+	"PolicyVersion":  {[]wrong{with("policy.json", "2012-10-17", "2008-10-17")}, "policy.json:1: the policy has not the version"},
 	"PolicyWildcard": {[]wrong{with("policy.json", `"sqs:SendMessage"`, `"*"`)}, `policy.json:2: "*" allows everything`},
 	"PolicyEverything": {[]wrong{with("policy.json", `"${QueueArn}"`, `"*"`)},
 		"policy.json:2: sqs:SendMessage is allowed on everything"},
@@ -285,9 +283,8 @@ func days(kind, bound string) wrong {
 
 // narrowed gives the parameter of retention_days keywords of the plan's own.
 func narrowed(keywords object) wrong {
-	return setting("parameters", object{
-		"Days": object{"parameter": "retention_days", "schema": keywords}, "Fifo": object{"value": "false"},
-	})
+	return setting("parameters",
+		object{"Days": object{"parameter": "retention_days", "schema": keywords}, "Fifo": object{"value": "false"}})
 }
 
 // rights adds actions to what CloudFormation may do.

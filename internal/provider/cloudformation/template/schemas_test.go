@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The data is whole, in order, and says what a careful reader of AWS's pages knows.
@@ -36,9 +38,7 @@ func TestSchemas(t *testing.T) {
 			"sqs:UntagQueue"},
 		remove: []string{"sqs:DeleteQueue", "sqs:GetQueueAttributes"},
 	}
-	if diff := cmp.Diff(want, queue, cmp.AllowUnexported(schema{})); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	expect.Same(t, "the schema of a queue", want, queue, cmp.AllowUnexported(schema{}))
 
 	for kind, want := range map[string]map[string]bool{
 		"AWS::S3::Bucket":             {"BucketName": false, "BucketNamePrefix": false},
@@ -51,9 +51,7 @@ func TestSchemas(t *testing.T) {
 		"AWS::SecretsManager::Secret": {"Name": false},
 	} {
 		s, _ := schemaOf(kind)
-		if diff := cmp.Diff(want, s.names); diff != "" {
-			t.Errorf("names of %s: -want +got\n%s", kind, diff)
-		}
+		expect.Same(t, "names of "+kind, want, s.names)
 	}
 	if _, known := schemaOf("AWS::SQS::Quene"); known {
 		t.Error("what is no type is known")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/base/provider/check"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // describedBy is what a plan tells of what users may set.
@@ -57,17 +58,9 @@ func TestBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := describedBy(t, c.do...)
-			got, err := json.Marshal(all.Properties["retention_days"])
-			if err != nil {
-				t.Fatal(err)
-			}
-			want, err := json.Marshal(c.want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			got := expect.Get(json.Marshal(all.Properties["retention_days"]))(t)
+			want := expect.Get(json.Marshal(c.want))(t)
+			expect.Same(t, "the parameter's schema", string(want), string(got))
 		})
 	}
 }
@@ -82,9 +75,7 @@ func TestRequiredAndFixed(t *testing.T) {
 	}
 	got = describedBy(t, setting("parameters", object{"Days": object{"parameter": "days", "fixed": true},
 		"Fifo": object{"value": "true"}}))
-	if diff := cmp.Diff([]string{"days"}, got.Fixed); diff != "" {
-		t.Errorf("what the plan keeps as it is: -want +got\n%s", diff)
-	}
+	expect.Same(t, "what the plan keeps as it is", []string{"days"}, got.Fixed)
 	got = describedBy(t, func(_ *testing.T, c *check.Plan) {
 		describe := c.Describe
 		*c = existing(object{"exports": object{"Url": "u", "Arn": "a"}})

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/provider/postgres/pgconfig"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // Variables that are for psql change nothing of how the broker connects.
@@ -19,15 +20,10 @@ func TestNothingComesFromTheEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	want, err := pgconfig.New("h", 7, "d", "u")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := expect.Get(pgconfig.New("h", 7, "d", "u"))(t)
 	if c := want.ConnConfig; c.Host != "h" || c.Port != 7 || c.Database != "d" || c.User != "u" || c.Password != "" ||
 		c.ConnectTimeout != pgconfig.Timeout || c.TLSConfig != nil || len(c.Fallbacks) != 0 || c.ValidateConnect != nil {
 		t.Errorf("it connects as %+v", c.Config)
@@ -45,10 +41,7 @@ func TestNothingComesFromTheEnvironment(t *testing.T) {
 			if v[0] == "PGSERVICE" {
 				t.Setenv("PGSERVICEFILE", services)
 			}
-			got, err := pgconfig.New("h", 7, "d", "u")
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := expect.Get(pgconfig.New("h", 7, "d", "u"))(t)
 			if d := cmp.Diff(want.ConnConfig.Config, got.ConnConfig.Config, cmpopts.IgnoreUnexported(pgconn.Config{}, pgx.ConnConfig{}),
 				cmp.FilterPath(func(p cmp.Path) bool { return p.Last().Type().Kind().String() == "func" }, cmp.Ignore())); d != "" {
 				t.Errorf("-without +with it:\n%s", d)

@@ -25,17 +25,14 @@ import (
 
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/pgtest"
 )
 
-// dataFolder is one that the server's user may be let into. A test's own lies in one
-// for root alone.
+// dataFolder is one that the server's user may be let into. A test's own lies in one for root alone.
 func dataFolder(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "longshore-data-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := expect.Get(os.MkdirTemp("", "longshore-data-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return filepath.Join(dir, "postgres")
 }
@@ -62,19 +59,14 @@ func options(t *testing.T, dir string) pgserver.Options {
 
 func open(t *testing.T, o pgserver.Options) *pgserver.Server {
 	t.Helper()
-	s, err := pgserver.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := expect.Get(pgserver.Open(t.Context(), o))(t)
 	t.Cleanup(func() { _ = s.Close() }) // again, where the test has come to its end
 	return s
 }
 
 func closed(t *testing.T, s *pgserver.Server) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, s.Close())
 }
 
 func query(t *testing.T, a hosted.Access, sql string) (answer string, err error) {
@@ -122,9 +114,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("it is reached at %s, with TLS %s", a.Host, a.TLS)
 	}
 	hides(t, dir, a.Password)
-	if err := keep(t, s, "kept"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, keep(t, s, "kept"))
 	first := s.Cluster().PID()
 	closed(t, s)
 	// The system may not have forgotten the process yet.
@@ -132,9 +122,7 @@ func TestLife(t *testing.T) {
 
 	t.Run("PortTaken", func(t *testing.T) {
 		l, err := net.Listen("tcp", net.JoinHostPort(a.Host, strconv.Itoa(a.Port)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		defer func() { _ = l.Close() }()
 		_, err = pgserver.Open(t.Context(), o)
 		holder := fmt.Sprintf("process %d (", os.Getpid())
@@ -154,9 +142,7 @@ func TestLife(t *testing.T) {
 	t.Run("Crash", func(t *testing.T) {
 		again := open(t, o)
 		before := again.Cluster().PID()
-		if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, syscall.Kill(before, syscall.SIGKILL))
 		eventually(t, "the server to be started again", func() bool {
 			got, err := query(t, a, "SELECT v FROM kept")
 			return err == nil && got == "kept" && again.Cluster().PID() != before
@@ -187,8 +173,7 @@ func keep(t *testing.T, s *pgserver.Server, value string) error {
 	return err
 }
 
-// hides makes sure that a password stands in no log and in no command line, and that
-// who may read it is its owner alone.
+// hides makes sure that a password stands in no log and in no command line, and that who may read it is its owner alone.
 func hides(t *testing.T, dir, password string) {
 	t.Helper()
 	seen := 0
@@ -220,26 +205,21 @@ func hides(t *testing.T, dir, password string) {
 	}
 }
 
-// stale has the server's own note name a process that has nothing to do with it, as
-// after the machine went down.
+// stale has the server's own note name a process that has nothing to do with it, as after the machine went down.
 func stale(t *testing.T, c pgserver.Cluster) {
 	t.Helper()
 	other := exec.CommandContext(t.Context(), "sleep", "60")
 	if c.Account.IsOther() {
 		other.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.Account.UID, Gid: c.Account.GID}}
 	}
-	if err := other.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, other.Start())
 	t.Cleanup(func() {
 		_ = other.Process.Kill()
 		_ = other.Wait()
 	})
 	path := filepath.Join(c.Data, "postmaster.pid")
 	note := fmt.Sprintf("%d\n%s\n1700000000\n%d\n%s\n127.0.0.1\n  1 1\nready   \n", other.Process.Pid, c.Data, c.Port, c.Sockets)
-	if err := errors.Join(os.WriteFile(path, []byte(note), 0o600), c.Account.Give(path)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.WriteFile(path, []byte(note), 0o600), c.Account.Give(path)))
 }
 
 // The test starts itself again, as a broker that only has a server.
@@ -277,10 +257,7 @@ type holder struct {
 // hold starts one under an account.
 func hold(t *testing.T, dir string, account pgserver.Account) holder {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := expect.Get(os.Executable())(t)
 	h := holder{cmd: exec.CommandContext(t.Context(), program, "-test.run=^TestHolder$", "-test.v", "-test.timeout=2m")}
 	if account.IsOther() {
 		h.cmd.Args[0] = copyOf(t, program)
@@ -296,9 +273,7 @@ func hold(t *testing.T, dir string, account pgserver.Account) holder {
 	if err == nil {
 		err = h.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { h.kill() })
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -325,42 +300,26 @@ func (h holder) kill() {
 // copyOf is a copy of a program that every user can run.
 func copyOf(t *testing.T, program string) string {
 	t.Helper()
-	raw, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(os.ReadFile(program))(t)
 	f, err := os.CreateTemp("", "longshore-program-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = os.Remove(f.Name()) })
 	_, err = f.Write(raw)
-	if err := errors.Join(err, f.Chmod(0o755), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(err, f.Chmod(0o755), f.Close()))
 	return f.Name()
 }
 
-// After kill -9 of the broker, its server lives on, and the next start takes it
-// over, sessions and all.
+// After kill -9 of the broker, its server lives on, and the next start takes it over, sessions and all.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	dir := dataFolder(t)
 	h := hold(t, dir, pgserver.Account{})
-	c, err := pgserver.Attach(t.Context(), options(t, dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := c.Connect(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := expect.Get(pgserver.Attach(t.Context(), options(t, dir)))(t)
+	session := expect.Get(c.Connect(t.Context(), ""))(t)
 	defer func() { _ = session.Close(context.Background()) }()
 	h.kill()
 	s := open(t, options(t, dir))
-	if got := s.Cluster().PID(); got != h.pid {
-		t.Errorf("process %d was not taken over: there is %d", h.pid, got)
-	}
+	expect.Same(t, fmt.Sprintf("process %d was not taken over: there is", h.pid), h.pid, s.Cluster().PID())
 	if err := session.Ping(t.Context()); err != nil {
 		t.Errorf("a session has ended: %v", err)
 	}
@@ -375,9 +334,7 @@ func TestTakeOver(t *testing.T) {
 func hangs(t *testing.T, o pgserver.Options) {
 	h := hold(t, o.Dir, pgserver.Account{})
 	h.kill()
-	if err := syscall.Kill(h.pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, syscall.Kill(h.pid, syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(h.pid, syscall.SIGKILL) }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -395,11 +352,7 @@ func refused(t *testing.T, o pgserver.Options, parts ...string) {
 		closed(t, s)
 		t.Fatalf("it was started; want %q", parts)
 	}
-	for _, part := range parts {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%v\nlacks %q", err, part)
-		}
-	}
+	expect.Says(t, "the error", err.Error(), parts...)
 }
 
 // The data choose the version of the programs, and nothing is touched without them.
@@ -432,9 +385,7 @@ func fake(t *testing.T, version string) string {
 		script = "#!/bin/sh\necho 'error while loading shared libraries: libxml2.so.2'\nexit 127\n"
 	}
 	for _, name := range []string{"postgres", "initdb"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	}
 	return dir
 }
@@ -450,14 +401,10 @@ case "$*" in
 *) echo 'initdb: error: invalid locale name'; exit 1;;
 esac
 `
-	if err := os.WriteFile(filepath.Join(dir, "initdb"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "initdb"), []byte(script), 0o755))
 	// The server's user reaches them beside the data.
 	bin := filepath.Join(filepath.Dir(data), "bin")
-	if err := errors.Join(os.CopyFS(bin, os.DirFS(dir)), os.Chmod(bin, 0o755), os.Chmod(filepath.Dir(data), 0o711)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.CopyFS(bin, os.DirFS(dir)), os.Chmod(bin, 0o755), os.Chmod(filepath.Dir(data), 0o711)))
 	o := options(t, data)
 	o.Getenv = settings(pgserver.EnvBin, bin)
 	_, err := pgserver.Open(t.Context(), o)
@@ -485,9 +432,7 @@ func TestFind(t *testing.T) {
 func TestLongPath(t *testing.T) {
 	t.Parallel()
 	parent := filepath.Join(filepath.Dir(dataFolder(t)), strings.Repeat("long", 25))
-	if err := errors.Join(os.Mkdir(parent, 0o700), os.Chmod(filepath.Dir(parent), 0o711)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Mkdir(parent, 0o700), os.Chmod(filepath.Dir(parent), 0o711)))
 	o := options(t, filepath.Join(parent, "postgres"))
 	s := open(t, o)
 	sockets := s.Cluster().Sockets
@@ -496,9 +441,7 @@ func TestLongPath(t *testing.T) {
 		t.Fatalf("the sockets are in %s: %v", sockets, err)
 	}
 	closed(t, s)
-	if err := errors.Join(os.RemoveAll(sockets), os.Mkdir(sockets, 0o777), os.Chmod(sockets, 0o777)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.RemoveAll(sockets), os.Mkdir(sockets, 0o777), os.Chmod(sockets, 0o777)))
 	defer func() { _ = os.RemoveAll(sockets) }()
 	again := open(t, o)
 	if got := again.Cluster().Sockets; got == sockets {
@@ -515,9 +458,7 @@ func TestRoot(t *testing.T) {
 		return // TestOtherThanRoot shows the other way
 	}
 	hidden := filepath.Join(t.TempDir(), "data")
-	if err := os.Mkdir(hidden, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(hidden, 0o700))
 	refused(t, options(t, filepath.Join(hidden, "postgres")), "chmod o+x", "--data")
 
 	o := options(t, dataFolder(t))
@@ -532,23 +473,16 @@ func TestRoot(t *testing.T) {
 // A user other than root runs the server as themselves.
 func TestOtherThanRoot(t *testing.T) {
 	t.Parallel()
-	account, err := pgserver.FindAccount("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	account := expect.Get(pgserver.FindAccount(""))(t)
 	dir := dataFolder(t)
 	if account.IsOther() {
-		if err := account.Give(filepath.Dir(dir)); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, account.Give(filepath.Dir(dir)))
 	}
 	h := hold(t, dir, account)
 	if account.IsOther() {
 		refused(t, options(t, dir), "other than root", "as that user")
 	}
-	if err := h.in.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, h.in.Close())
 	if err := h.cmd.Wait(); err != nil {
 		t.Errorf("the server's end: %v", err)
 	}

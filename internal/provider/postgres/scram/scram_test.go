@@ -4,14 +4,13 @@ import (
 	"encoding/base64"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 // The example is RFC 7677's: its password and salt, and what follows of them.
 func TestVerifier(t *testing.T) {
-	salt, err := base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ==")
-	if err != nil {
-		t.Fatal(err)
-	}
+	salt := expect.Get(base64.StdEncoding.DecodeString("W22ZaJ0SNY7soEsUEjb6gQ=="))(t)
 	got, err := verifier("pencil", salt)
 	const want = "SCRAM-SHA-256$4096:W22ZaJ0SNY7soEsUEjb6gQ==$" +
 		"WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU="
