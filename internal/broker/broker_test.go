@@ -240,7 +240,7 @@ func TestOneTokenForIdenticalRequests(t *testing.T) {
 			t.Errorf("%+v, the first was given %+v", r, results[0])
 		}
 	}
-	expect.Same(t, 1, d.started, "executions that were started")
+	expect.Same(t, "executions that were started", 1, d.started)
 }
 
 // A deletion of what does not exist is remembered: a PUT that was received
@@ -438,7 +438,7 @@ func TestBindingIDsAreUnique(t *testing.T) {
 			t.Errorf("answered %v", err)
 		}
 	}
-	expect.Same(t, 1, len(won), "instances that the id was given to")
+	expect.Same(t, "instances that the id was given to", 1, len(won))
 }
 
 func TestUpdates(t *testing.T) {
@@ -452,7 +452,7 @@ func TestUpdates(t *testing.T) {
 		return d.Update(ctx, q)
 	}
 	refused(t, lifecycle.NotFound, expect.Err(patch(d.caller(true), "", `{"a":1}`)), "UPD-19")
-	expect.OK(t, expect.Err(d.put("async", d.caller(false), `{"a":1}`)))
+	expect.Get(d.put("async", d.caller(false), `{"a":1}`))(t)
 	for name, parameters := range map[string]string{"Nothing": "", "Same": `{"a":1.0}`, "Empty": `{}`} {
 		if r, err := patch(d.caller(true), "async", parameters); err != nil || r.Effect != broker.Done {
 			t.Errorf("UPD-13 %s: %+v %v", name, r, err)
@@ -483,7 +483,7 @@ func TestUpdates(t *testing.T) {
 func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
 	d := newDesk(t)
 	ctx, c := context.Background(), d.caller(true)
-	expect.OK(t, expect.Err(d.put("sync", c, `{"size":"small","colour":"red"}`)))
+	expect.Get(d.put("sync", c, `{"size":"small","colour":"red"}`))(t)
 	patch := func(plan, parameters string) error {
 		q := broker.UpdateRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids[plan]}
 		if parameters != "" {
@@ -517,7 +517,7 @@ func TestPlanChangesKeepNothingThatTheNewPlanForbids(t *testing.T) {
 func TestNullRemovesAParameter(t *testing.T) {
 	d := newDesk(t)
 	ctx := context.Background()
-	expect.OK(t, expect.Err(d.put("async", d.caller(false), `{"a":1,"b":{"c":null}}`)))
+	expect.Get(d.put("async", d.caller(false), `{"a":1,"b":{"c":null}}`))(t)
 	patch := func(parameters string) (broker.Result, error) {
 		return d.Update(ctx, broker.UpdateRequest{Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"],
 			Parameters: json.RawMessage(parameters)})
@@ -545,7 +545,7 @@ func TestNullRemovesAParameter(t *testing.T) {
 // others (BIND-02, IDEM-09).
 func TestCredentials(t *testing.T) {
 	d := newDesk(t)
-	expect.OK(t, expect.Err(d.put("sync", d.caller(false), "")))
+	expect.Get(d.put("sync", d.caller(false), ""))(t)
 	first, err := d.bind("i", "b", "sync", d.caller(false))
 	if err != nil || first.Effect != broker.Created || len(first.Grant.Credentials) == 0 {
 		t.Fatalf("%+v %v", first.Effect, err)

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,7 @@ var kinds = map[string]kind{
 	},
 	"Binding": {
 		lifecycle.Key{Platform: "p", Instance: "i", Binding: "b"},
-		func(d *desk) { expect.OK(d.T, expect.Err(d.put("async-bind", d.caller(false), ""))) },
+		func(d *desk) { expect.Get(d.put("async-bind", d.caller(false), ""))(d.T) },
 		func(d *desk, c broker.Caller) (broker.Result, error) {
 			r, err := d.bind("i", "b", "async-bind", c)
 			return r.Result, err
@@ -81,7 +82,7 @@ func (d *desk) stays(when string, k kind, token lifecycle.Token) {
 			d.Errorf("PROV-30: %s, the same request is answered %+v %v, want the token %v", when, r, err, token)
 		}
 	}
-	expect.Same(d.T, started, d.started, "PROV-30: %s, what a repetition started", when)
+	expect.Same(d.T, fmt.Sprintf("PROV-30: %s, what a repetition started", when), started, d.started)
 	if _, err := k.other(d, d.caller(true)); reason(err) != lifecycle.Conflict {
 		d.Errorf("PROV-08: %s, another request is answered %v", when, err)
 	}
@@ -187,7 +188,7 @@ func TestARepetitionWithoutPermissionBeginsAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			if name != "Instance" {
-				expect.OK(t, expect.Err(provision(d, d.caller(false))))
+				expect.Get(provision(d, d.caller(false)))(t)
 			}
 			first, err := put(d, d.caller(true))
 			if err != nil || first.Effect != broker.Accepted {
@@ -270,7 +271,7 @@ func TestWhatWasPromisedIsNotUndone(t *testing.T) {
 				q := broker.ProvisionRequest{
 					Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["either"], PlanID: d.ids[plan], OrganizationGUID: "o", SpaceGUID: "s",
 				}
-				expect.OK(t, expect.Err(d.Provision(t.Context(), q)))
+				expect.Get(d.Provision(t.Context(), q))(t)
 				put = func(d *desk, c broker.Caller) (broker.Result, error) {
 					q := broker.BindRequest{Caller: c, InstanceID: "i", BindingID: "b", ServiceID: d.ids["either"], PlanID: d.ids[plan]}
 					r, err := d.Bind(t.Context(), q)
@@ -363,7 +364,7 @@ func TestAFailedBindGoesWithItsInstance(t *testing.T) {
 	d.fail(first.Token)
 	d.settle(d.reclaim(k.key))
 	d.stays("on the instance", k, first.Token)
-	expect.OK(t, expect.Err(d.delete(d.caller(false))))
+	expect.Get(d.delete(d.caller(false)))(t)
 	refused(t, lifecycle.NotFound, expect.Err(k.put(d, d.caller(true))), "BIND-06")
 	k.before(d)
 	d.begins("on the next instance", k, first.Token)

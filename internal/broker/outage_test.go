@@ -60,7 +60,7 @@ func TestWorkGoesOnWithoutItsClient(t *testing.T) {
 	d.finishing = hangUp
 	q := broker.ProvisionRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"],
 		OrganizationGUID: "o", SpaceGUID: "s"}
-	expect.Fails(t, context.Canceled, expect.Err(d.Provision(ctx, q)), "answered")
+	expect.Fails(t, "answered", context.Canceled, expect.Err(d.Provision(ctx, q)))
 	i, err := d.records.Record(context.Background(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now())
 	if err != nil || i.State != lifecycle.Creating || !i.InProgress() {
 		t.Errorf("the instance is %s, want it being created; %v", i.State, err)
@@ -136,11 +136,12 @@ func TestAnOutageIsNotTheUsersFault(t *testing.T) {
 			for calls := 0; ; calls++ {
 				d := newDesk(t)
 				if !tc.fresh {
-					expect.OK(t, expect.Err(d.put("sync", d.caller(false), "")))
-					expect.OK(t, expect.Err(d.Update(ctx,
+					expect.Get(d.put("sync", d.caller(false), ""))(t)
+					expect.Get(d.Update(ctx,
 						broker.UpdateRequest{Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"],
-							Parameters: json.RawMessage(`{"a":1}`)})))
-					expect.OK(t, expect.Err(d.bind("i", "b", "sync", d.caller(false))))
+							Parameters: json.RawMessage(`{"a":1}`)}))(t)
+
+					expect.Get(d.bind("i", "b", "sync", d.caller(false)))(t)
 				}
 				o := d.Options
 				broken := &outage{Records: d.records, left: calls}
@@ -178,7 +179,7 @@ func (mute) Seal(ctx context.Context, _ vault.Label, _ []byte) ([]byte, error) {
 // then, and leaves the time that the records need.
 func TestADeletionDoesNotWaitForTheVault(t *testing.T) {
 	d := newDesk(t)
-	expect.OK(t, expect.Err(d.put("sync", d.caller(false), "")))
+	expect.Get(d.put("sync", d.caller(false), ""))(t)
 	o := d.Options
 	o.Vault, o.RecordsTimeout = mute{o.Vault}, 500*time.Millisecond
 	c := d.caller(true)

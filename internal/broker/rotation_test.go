@@ -21,7 +21,7 @@ func (d *desk) rotate(id, predecessor string) (broker.BindResult, error) {
 func rotatable(t *testing.T, plan string) *desk {
 	t.Helper()
 	d := newDesk(t)
-	expect.OK(t, expect.Err(d.put(plan, d.caller(false), "")))
+	expect.Get(d.put(plan, d.caller(false), ""))(t)
 	_, err := d.Bind(t.Context(), broker.BindRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a",
 		ServiceID: d.ids["demo"], PlanID: d.ids[plan], AppGUID: "app", Parameters: json.RawMessage(`{"delay_seconds":0}`)})
 	expect.OK(t, err)
@@ -57,8 +57,9 @@ func TestRotation(t *testing.T) {
 	}
 	refused(t, lifecycle.Conflict, expect.Err(d.rotate("b", "other")), "ROT-07")
 	// A successor can be rotated too, and after its predecessor has gone.
-	expect.OK(t, expect.Err(d.Delete(t.Context(),
-		broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"})))
+	expect.Get(d.Delete(t.Context(),
+		broker.DeleteRequest{Caller: d.caller(false), InstanceID: "i", BindingID: "a", ServiceID: "x", PlanID: "y"}))(t)
+
 	if again, err := d.rotate("b", "a"); err != nil || again.Effect != broker.Done {
 		t.Errorf("ROT-07: %v %v", again.Effect, err)
 	}

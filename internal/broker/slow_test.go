@@ -80,7 +80,7 @@ func TestAHangingEngineIsNoError(t *testing.T) {
 				}
 				select {
 				case token := <-engine.started:
-					expect.Same(t, r.Token, token, "started")
+					expect.Same(t, "started", r.Token, token)
 				default:
 					t.Error("nothing was asked of the engine")
 				}
@@ -197,7 +197,7 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 			d := newDesk(t)
 			o := short(d)
 			o.Records = ledger.New(&stuck{Store: d.store}, d.id)
-			expect.Fails(t, context.DeadlineExceeded, ask(t.Context(), d, broker.New(o)), "the error")
+			expect.Fails(t, "the error", context.DeadlineExceeded, ask(t.Context(), d, broker.New(o)))
 		})
 	}
 }
@@ -235,7 +235,7 @@ func TestADeletionThatEndsLate(t *testing.T) {
 			q := broker.ProvisionRequest{
 				Caller: d.caller(false), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"], OrganizationGUID: "o", SpaceGUID: "s",
 			}
-			expect.OK(t, expect.Err(d.Provision(t.Context(), q)))
+			expect.Get(d.Provision(t.Context(), q))(t)
 			records := &late{Records: d.records}
 			d.finishing = func() { records.waited = true } // and it still runs
 			records.change = func() {

@@ -39,7 +39,7 @@ func (d *desk) edit(change func(*lifecycle.Record)) {
 func newSource(t *testing.T) *desk {
 	t.Helper()
 	d := newDesk(t)
-	expect.OK(t, expect.Err(d.put("sync", d.caller(false), "")))
+	expect.Get(d.put("sync", d.caller(false), ""))(t)
 	d.edit(func(r *lifecycle.Record) { r.Made.Target = lifecycle.Target{Name: "east", Identity: "account"} })
 	return d
 }
@@ -58,7 +58,7 @@ func TestRestore(t *testing.T) {
 	if diff := cmp.Diff(want, r.Operation.Source); err != nil || diff != "" || r.Made.Target != source.Made.Target {
 		t.Errorf("%v, target %v: -want +got\n%s", err, r.Made.Target, diff)
 	}
-	expect.OK(t, expect.Err(d.delete(d.caller(false))))
+	expect.Get(d.delete(d.caller(false)))(t)
 	if r, err := d.restore(nil); err != nil || r.Effect != broker.Done {
 		t.Errorf("the request is repeated without the source: %+v %v", r, err)
 	}

@@ -88,9 +88,10 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 		})
 	}
 	d, r := keep(t, nil)
-	expect.OK(t, expect.Err(d.restore(func(q *broker.ProvisionRequest) {
+	expect.Get(d.restore(func(q *broker.ProvisionRequest) {
 		q.Parameters, q.AcceptsIncomplete = json.RawMessage(`{"restore_from":"i@first"}`), true
-	})))
+	}))(t)
+
 	i, err := d.records.Record(t.Context(), restoredKey, d.now())
 	expect.OK(t, err)
 	state, err := d.Vault.Open(t.Context(), vault.Label{Key: restoredKey, Member: vault.State}, i.Made.State)
@@ -113,5 +114,5 @@ func TestWhoMayHaveWhatIsKept(t *testing.T) {
 
 func same[T any](t *testing.T, what string, want, got T) {
 	t.Helper()
-	expect.Same(t, want, got, "%s", what)
+	expect.Same(t, what, want, got)
 }

@@ -105,7 +105,7 @@ func TestUpdatesStayInPlace(t *testing.T) {
 			d.means("maintenance", version{"1.0.0", oldPlan})
 			d.means("async", version{"", otherShape})
 			d.means("sync", version{"", strings.Replace(newPlan, "new", "of sync", 1)})
-			expect.OK(t, expect.Err(d.put("maintenance", d.caller(false), `{"a":1,"b":1}`)))
+			expect.Get(d.put("maintenance", d.caller(false), `{"a":1,"b":1}`))(t)
 			d.means("maintenance", tc.is)
 			before := d.instance()
 			err := d.patch(tc.patch)
@@ -124,7 +124,7 @@ func TestUpdatesStayInPlace(t *testing.T) {
 				refusal.InstanceUsable == nil || !*refusal.InstanceUsable || refusal.UpdateRepeatable == nil || *refusal.UpdateRepeatable {
 				t.Errorf("%s: %v, want it to say %q", tc.reason, err, tc.says)
 			}
-			expect.Same(t, before.Version, after.Version, "a refusal changed the record")
+			expect.Same(t, "a refusal changed the record", before.Version, after.Version)
 		})
 	}
 }
@@ -134,7 +134,7 @@ func TestUpdatesStayInPlace(t *testing.T) {
 func TestUpdatesKeepTheInstancesOwnVersion(t *testing.T) {
 	d := newDesk(t)
 	d.means("maintenance", version{"1.0.0", oldPlan})
-	expect.OK(t, expect.Err(d.put("maintenance", d.caller(false), `{"a":1}`)))
+	expect.Get(d.put("maintenance", d.caller(false), `{"a":1}`))(t)
 	d.means("maintenance", version{"1.1.0", newPlan})
 	for _, step := range []struct {
 		patch patch
@@ -161,19 +161,19 @@ func TestUpdatesKeepTheInstancesOwnVersion(t *testing.T) {
 func TestUpdatesOfWhatHasNoSnapshot(t *testing.T) {
 	d := newDesk(t)
 	d.means("maintenance", version{"1.0.0", ""})
-	expect.OK(t, expect.Err(d.put("maintenance", d.caller(false), `{"b":1}`)))
+	expect.Get(d.put("maintenance", d.caller(false), `{"b":1}`))(t)
 	d.means("maintenance", version{"1.0.0", oldPlan})
 	if err := d.patch(patch{parameters: `{"a":2}`}); err != nil {
 		t.Error(err)
 	}
-	expect.Same(t, oldPlan, string(d.instance().Attributes.Snapshot), "it means")
+	expect.Same(t, "it means", oldPlan, string(d.instance().Attributes.Snapshot))
 }
 
 // A pending upgrade blocks nothing else.
 func TestPendingUpgradesBlockNoBinding(t *testing.T) {
 	d := newDesk(t)
 	d.means("maintenance", version{"1.0.0", oldPlan})
-	expect.OK(t, expect.Err(d.put("maintenance", d.caller(false), "")))
+	expect.Get(d.put("maintenance", d.caller(false), ""))(t)
 	d.means("maintenance", version{"2.0.0", otherShape})
 	c := d.caller(false)
 	if r, err := d.bind("i", "b", "maintenance", c); err != nil || r.Effect != broker.Created {

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestLookups(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o, p, ok := c.Plan(tc.service, tc.plan)
-			expect.Same(t, tc.want, found{o.Name, p.Name, ok}, "%s\nPlan(%q, %q)", tc.reason, tc.service, tc.plan)
+			expect.Same(t, fmt.Sprintf("%s\nPlan(%q, %q)", tc.reason, tc.service, tc.plan), tc.want, found{o.Name, p.Name, ok})
 		})
 	}
 
@@ -52,7 +53,7 @@ func TestLookups(t *testing.T) {
 
 	offerings := c.Offerings()
 	offerings[0].Name = "changed"
-	expect.Same(t, "one", c.Offerings()[0].Name, "Offerings(): a caller's change must not reach the catalog")
+	expect.Same(t, "Offerings(): a caller's change must not reach the catalog", "one", c.Offerings()[0].Name)
 }
 
 func TestPlanOverridesOffering(t *testing.T) {
@@ -71,9 +72,10 @@ func TestPlanOverridesOffering(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := catalog.Offering{Bindable: tc.offering, PlanUpdateable: tc.offering}
-			expect.Same(t, tc.want, o.PlanBindable(catalog.Plan{Bindable: tc.plan}), "%s\nPlanBindable(...)", tc.reason)
-			expect.Same(t, tc.want, o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}),
-				"%s\nPlanIsUpdateable(...)", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s\nPlanBindable(...)", tc.reason), tc.want, o.PlanBindable(catalog.Plan{Bindable: tc.plan}))
+			expect.Same(t, fmt.Sprintf(
+				"%s\nPlanIsUpdateable(...)", tc.reason), tc.want, o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}))
+
 		})
 	}
 }
@@ -137,12 +139,12 @@ func TestView(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			v, err := catalog.NewView(offerings, tc.names)
-			expect.Same(t, tc.want, named(v), "%s", tc.reason)
+			expect.Same(t, tc.reason, tc.want, named(v))
 			if (err != nil) != (tc.unknown != "") || err != nil && !strings.Contains(err.Error(), tc.unknown) {
 				t.Errorf("%s: error %v, want one about %q", tc.reason, err, tc.unknown)
 			}
 		})
 	}
-	expect.Same(t, "first/a first/b second/a", named(nil), "without a view")
-	expect.Same(t, 2, len(offerings[0].Plans), "plans of the catalog itself")
+	expect.Same(t, "without a view", "first/a first/b second/a", named(nil))
+	expect.Same(t, "plans of the catalog itself", 2, len(offerings[0].Plans))
 }

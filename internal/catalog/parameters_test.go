@@ -233,7 +233,7 @@ func TestCheck(t *testing.T) {
 			c := with(t, tc.draft, tc.schema)
 			for _, verb := range []catalog.Verb{catalog.Create, catalog.Update, catalog.Bind} {
 				err := c.Check(verb, "o", "p", json.RawMessage(tc.params))
-				expect.Same(t, tc.want, violationsOf(t, err), "%s\nCheck(%s, ...)", tc.reason, verb)
+				expect.Same(t, fmt.Sprintf("%s\nCheck(%s, ...)", tc.reason, verb), tc.want, violationsOf(t, err))
 			}
 		})
 	}
@@ -293,7 +293,7 @@ func TestCheckPicksTheSchema(t *testing.T) {
 			got := refused{Create: c.Check(catalog.Create, tc.service, tc.plan, nil) != nil,
 				Update: c.Check(catalog.Update, tc.service, tc.plan, nil) != nil,
 				Bind:   c.Check(catalog.Bind, tc.service, tc.plan, nil) != nil}
-			expect.Same(t, tc.want, got, "%s\nCheck...(nil)", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s\nCheck...(nil)", tc.reason), tc.want, got)
 			if c.Check(catalog.Bind, tc.service, tc.plan, json.RawMessage(`5`)) == nil {
 				t.Errorf("%s\nCheck(bind, 5): the form is checked even without a schema", tc.reason)
 			}
@@ -368,7 +368,7 @@ func TestCheckResult(t *testing.T) {
 				"demo", "bindable": true, "plans": [{"id": "p", "name": "small", "description": "d"` + schemas + `}]}`})
 			expect.OK(t, err)
 			err = c.CheckResult("o", "p", json.RawMessage(tc.result), json.RawMessage(tc.given))
-			expect.Same(t, tc.want, violationsOf(t, err), "%s\nCheckResult(...)", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s\nCheckResult(...)", tc.reason), tc.want, violationsOf(t, err))
 		})
 	}
 }

@@ -243,9 +243,9 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 			}{"before": {received.Add(-1), ce}, "at once": {received, ce}, "after": {received.Add(3 * time.Millisecond), begin}} {
 				for _, same := range []bool{true, false} {
 					a, err := onPut(p.instance, same, true, put.received, at(8))
-					expect.Same(t, put.want, outcome(t, a, err), "%s: a PUT of the instance, received %s", tc.reason, when)
+					expect.Same(t, fmt.Sprintf("%s: a PUT of the instance, received %s", tc.reason, when), put.want, outcome(t, a, err))
 					a, err = onPut(p.binding, same, true, put.received, at(8))
-					expect.Same(t, put.want, outcome(t, a, err), "%s: a PUT of the binding, received %s", tc.reason, when)
+					expect.Same(t, fmt.Sprintf("%s: a PUT of the binding, received %s", tc.reason, when), put.want, outcome(t, a, err))
 				}
 			}
 		})

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -252,7 +253,7 @@ func TestOvertaking(t *testing.T) {
 		same(t, "the first look is remembered", before, c)
 		for when, want := range map[int]bool{126: false, 134: false, 135: true, 600: true} {
 			again, proven := c.AbsenceSeen("delete", sec(when), nil)
-			expect.Same(t, want, proven, "a look after %d s proves the absence", when-125)
+			expect.Same(t, fmt.Sprintf("a look after %d s proves the absence", when-125), want, proven)
 			same(t, "when the first look was stays", before, again)
 		}
 		if _, proven := c.AbsenceSeen("delete", sec(135).Add(-1), nil); proven {
@@ -318,7 +319,7 @@ func TestCurrent(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			expect.Same(t, tc.want, c.Current(tc.operation, tc.attempt), "%s: current", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s: current", tc.reason), tc.want, c.Current(tc.operation, tc.attempt))
 		})
 	}
 	for _, phase := range []lifecycle.Phase{lifecycle.Succeeded, lifecycle.Failed} {
@@ -331,8 +332,8 @@ func TestCurrent(t *testing.T) {
 	if (lifecycle.Record{}).Current("", 0) || (lifecycle.Record{}).InProgress() {
 		t.Error("no operation is current")
 	}
-	expect.Same(t, lifecycle.Token{Operation: "op", Key: instanceKey}, c.Token(), "its token")
-	expect.Same(t, lifecycle.Token{}, (lifecycle.Record{Key: instanceKey}).Token(), "without an operation the token")
+	expect.Same(t, "its token", lifecycle.Token{Operation: "op", Key: instanceKey}, c.Token())
+	expect.Same(t, "without an operation the token", lifecycle.Token{}, (lifecycle.Record{Key: instanceKey}).Token())
 }
 
 // How looks, faults and attempts are recorded: the due time changes only when

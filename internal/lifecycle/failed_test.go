@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -176,10 +177,11 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 						want = tc.waiting
 					}
 					a, err := onPut(p.instance, same, permitted, at(60), at(60))
-					expect.Same(t, want, outcome(t, a, err),
-						"%s: an instance, same %v, permitted %v", tc.reason, same, permitted)
+					expect.Same(t, fmt.Sprintf(
+						"%s: an instance, same %v, permitted %v", tc.reason, same, permitted), want, outcome(t, a, err))
+
 					a, err = onPut(p.binding, same, permitted, at(60), at(60))
-					expect.Same(t, want, outcome(t, a, err), "%s: a binding, same %v, permitted %v", tc.reason, same, permitted)
+					expect.Same(t, fmt.Sprintf("%s: a binding, same %v, permitted %v", tc.reason, same, permitted), want, outcome(t, a, err))
 				}
 			}
 			for _, c := range []lifecycle.Record{p.instance, p.binding} {

@@ -176,7 +176,7 @@ func copied(v reflect.Value) reflect.Value {
 // same fails the test unless got is want.
 func same[T any](t *testing.T, reason string, want, got T) {
 	t.Helper()
-	expect.Same(t, want, got, "%s", reason)
+	expect.Same(t, reason, want, got)
 }
 
 // name is the state as tables have it.

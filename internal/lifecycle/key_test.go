@@ -144,7 +144,7 @@ func FuzzParseToken(f *testing.F) {
 		if err != nil {
 			return
 		}
-		expect.Same(t, s, token.String(), "what the token reads as")
+		expect.Same(t, "what the token reads as", s, token.String())
 		if strings.Trim(s, unreserved) != "" {
 			t.Errorf("%q has characters that no token has", s)
 		}

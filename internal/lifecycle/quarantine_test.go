@@ -33,7 +33,7 @@ func TestExplains(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.record.Explains(lifecycle.Thing{Incarnation: tc.incarnation, Created: deleted.Add(tc.created)})
-			expect.Same(t, tc.want, got, "%s", tc.reason)
+			expect.Same(t, tc.reason, tc.want, got)
 		})
 	}
 }

@@ -79,8 +79,8 @@ func TestSameParameters(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			a, b := json.RawMessage(tc.a), json.RawMessage(tc.b)
-			expect.Same(t, tc.want, lifecycle.SameParameters(a, b), "PROV-09: %s", tc.reason)
-			expect.Same(t, tc.want, lifecycle.SameParameters(b, a), "PROV-09: %s, the other way", tc.reason)
+			expect.Same(t, fmt.Sprintf("PROV-09: %s", tc.reason), tc.want, lifecycle.SameParameters(a, b))
+			expect.Same(t, fmt.Sprintf("PROV-09: %s, the other way", tc.reason), tc.want, lifecycle.SameParameters(b, a))
 		})
 	}
 	if !lifecycle.SameParameters(nil, nil) {
@@ -168,7 +168,7 @@ func TestMergeParameters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			current, given := json.RawMessage(tc.current), json.RawMessage(tc.given)
 			got := lifecycle.MergeParameters(current, given)
-			expect.Same(t, tc.want, string(got), "UPD-08: %s", tc.reason)
+			expect.Same(t, fmt.Sprintf("UPD-08: %s", tc.reason), tc.want, string(got))
 			if string(current) != tc.current || string(given) != tc.given {
 				t.Errorf("%s: it changed %s or %s", tc.reason, current, given)
 			}

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"testing"
@@ -523,7 +524,7 @@ func TestTombstonesKeepNothingElse(t *testing.T) {
 	r, err := filled(bindings, lifecycle.Unbind).Remove(at(2), at(1))
 	expect.OK(t, err)
 	for name, record := range map[string]any{"Instance": i, "Unbound": b, "Removed": r} {
-		expect.Same(t, []string(nil), leftovers(record), "%s: fields that a tombstone should not keep", name)
+		expect.Same(t, fmt.Sprintf("%s: fields that a tombstone should not keep", name), []string(nil), leftovers(record))
 	}
 }
 
@@ -546,7 +547,7 @@ func TestForgotten(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			expect.Same(t, tc.want, tc.course.Forgotten(tc.now), "%s: forgotten", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s: forgotten", tc.reason), tc.want, tc.course.Forgotten(tc.now))
 		})
 	}
 	if lifecycle.Retention < 34*time.Hour || lifecycle.Retention < 7*24*time.Hour || lifecycle.ReclaimAfter < 34*time.Hour {
@@ -559,6 +560,6 @@ func TestKinds(t *testing.T) {
 		lifecycle.Provision: false, lifecycle.Update: false, lifecycle.Deprovision: true, lifecycle.Bind: false, lifecycle.Unbind: true,
 	}
 	for kind, want := range tests {
-		expect.Same(t, want, kind.Deletes(), "kind %q deletes", kind)
+		expect.Same(t, fmt.Sprintf("kind %q deletes", kind), want, kind.Deletes())
 	}
 }

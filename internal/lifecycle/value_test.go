@@ -95,7 +95,7 @@ func TestAskerIsZero(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			expect.Same(t, tc.want, tc.asker.IsZero(), "zero")
+			expect.Same(t, "zero", tc.want, tc.asker.IsZero())
 			body, err := json.Marshal(lifecycle.Operation{Asker: tc.asker})
 			expect.OK(t, err)
 			if strings.Contains(string(body), "asker") == tc.want {
@@ -164,7 +164,7 @@ func TestReasons(t *testing.T) {
 			t.Errorf("reason %d is the %dth", r, n)
 		}
 	}
-	expect.Same(t, lifecycle.Internal, (&lifecycle.Refusal{}).Reason, "a refusal without a reason")
+	expect.Same(t, "a refusal without a reason", lifecycle.Internal, (&lifecycle.Refusal{}).Reason)
 }
 
 // LOP-20: the failure of what took too long says what can be done.
@@ -264,7 +264,7 @@ func TestEnded(t *testing.T) {
 	want := &lifecycle.Entry{Key: running.Key, Incarnation: "op", ID: "op", Kind: lifecycle.Provision,
 		Phase: lifecycle.Failed, Description: "No room.", Started: at(0), Ended: at(5), PlanID: "small",
 		Parameters: []string{"size"}}
-	expect.Same(t, want, failed.Ended(running), "of a failure")
+	expect.Same(t, "of a failure", want, failed.Ended(running))
 	if looked := running.Looked(at(1), lifecycle.Look{}); looked.Ended(running) != nil {
 		t.Error("a running operation has an entry")
 	}

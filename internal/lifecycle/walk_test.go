@@ -153,7 +153,7 @@ func (w *walker) look() {
 	w.unchanged(before)
 	w.lost(what, before, c)
 	w.record = c
-	expect.Same(w, before.State, c.State, "%s: the state", what)
+	expect.Same(w, fmt.Sprintf("%s: the state", what), before.State, c.State)
 	w.check(what)
 }
 

@@ -169,7 +169,7 @@ func TestForget(t *testing.T) {
 	if is := s.tells("ann"); is != left || s.tells("bob") != bob {
 		t.Errorf("of the one is left %+v, and of the other %+v", is, s.tells("bob"))
 	}
-	expect.Same(t, before, s.rest(), "what else there is")
+	expect.Same(t, "what else there is", before, s.rest())
 	if did, err := s.console.Forget(t.Context(), "ann"); err != nil || did != left {
 		t.Errorf("a repetition: %+v %v", did, err)
 	}

@@ -148,10 +148,13 @@ func TestUpgrades(t *testing.T) {
 		expect.OK(t, err)
 		got = append(got, operator.Row{Instance: u.Instance, Plan: u.Plan, IsAt: u.IsAt, PlanIsAt: u.PlanIsAt, Edited: u.Edited})
 	}
-	expect.Same(t, []operator.Row{
-		{Instance: "edited", Plan: "sync", Edited: true},
-		{Instance: "behind", Plan: "maintenance", IsAt: "2.0.0", PlanIsAt: "3.0.0"},
-	}, got, "the list")
+	expect.Same(t,
+
+		"the list", []operator.Row{
+			{Instance: "edited", Plan: "sync", Edited: true},
+			{Instance: "behind", Plan: "maintenance", IsAt: "2.0.0", PlanIsAt: "3.0.0"},
+		}, got)
+
 }
 
 // A link leads to the instance that was named, on the platform that has it, and the pages

@@ -35,11 +35,12 @@ func knowing(t *testing.T) *site {
 func (s *site) ordered(id string) {
 	s.Helper()
 	service, plan := s.plan("sync")
-	expect.OK(s, expect.Err(s.broker.Provision(s.Context(), broker.ProvisionRequest{
+	expect.Get(s.broker.Provision(s.Context(), broker.ProvisionRequest{
 		Caller: s.caller(), InstanceID: id, ServiceID: service, PlanID: plan, OrganizationGUID: "o-1", SpaceGUID: "s-1",
 		Context: []byte(`{"platform":"cloudfoundry","instance_name":"orders-db","organization_guid":"o-1","space_guid":"s-1",` +
 			`"organization_name":"shop","space_name":"live"}`),
-	})))
+	}))(s)
+
 }
 
 // Lists are narrowed to an organization and a space by id and by name, which stand in the record of the instance.
@@ -135,7 +136,7 @@ func TestAPlatformIsKnownByNameAndID(t *testing.T) {
 				t.Errorf("it says %v", err)
 			}
 			for _, r := range rows {
-				expect.Same(t, "korifi", r.PlatformName, "the platform is called")
+				expect.Same(t, "the platform is called", "korifi", r.PlatformName)
 			}
 		})
 	}

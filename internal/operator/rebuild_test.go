@@ -110,9 +110,10 @@ func (s *site) provision(id, plan string) {
 	service, planID := s.plan(plan)
 	c := s.caller()
 	c.AcceptsIncomplete = s.stalled
-	expect.OK(s, expect.Err(s.broker.Provision(s.Context(), broker.ProvisionRequest{
+	expect.Get(s.broker.Provision(s.Context(), broker.ProvisionRequest{
 		Caller: c, InstanceID: id, ServiceID: service, PlanID: planID, OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(`{"a":1}`),
-	})))
+	}))(s)
+
 }
 
 func (s *site) bind(instance, id, plan, predecessor string) error {
@@ -394,7 +395,7 @@ func lostKey(t *testing.T) *site {
 	s.provision("binds", "async-bind")
 	s.stalled = true
 	s.provision("begun", "async")
-	expect.OK(t, expect.Err(s.broker.Bind(t.Context(), s.asked())))
+	expect.Get(s.broker.Bind(t.Context(), s.asked()))(t)
 	s.stalled = false
 	s.sealsWith(local(t, 1))
 	s.provision("new", "sync")
@@ -466,7 +467,7 @@ func (s *site) rebuilds() {
 			s.Errorf("deleting %s: %v", id, err)
 		}
 	}
-	expect.Same(s, 0, len(s.things.Things()), "things that are left")
+	expect.Same(s, "things that are left", 0, len(s.things.Things()))
 }
 
 // With the vault's key lost and another in its place, records keep all that is

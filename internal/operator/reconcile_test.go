@@ -220,7 +220,7 @@ func TestReconcile(t *testing.T) {
 				}
 				all[0].Trouble = ""
 				want.Done = meant && want.Locked != nil
-				expect.Same(t, want, all[0], "meant %v", meant)
+				expect.Same(t, fmt.Sprintf("meant %v", meant), want, all[0])
 				switch {
 				case !meant && fmt.Sprint(h.server) != fmt.Sprint(before):
 					t.Errorf("a look has changed the server to %+v", h.server)
@@ -298,7 +298,7 @@ func TestRestoredServersAreNotListed(t *testing.T) {
 	if _, err := s.console.Rebuild(t.Context()); err == nil {
 		t.Error("a rebuild goes by what a restored server lacks")
 	}
-	expect.OK(t, expect.Err(s.console.Reconcile(t.Context(), operator.Scope{Meant: true})))
+	expect.Get(s.console.Reconcile(t.Context(), operator.Scope{Meant: true}))(t)
 	if page, _, err := guarded.List(t.Context(), ""); len(page) != 1 || err != nil {
 		t.Errorf("afterwards: %v %v", page, err)
 	}

@@ -3,11 +3,12 @@ package operator_test
 import (
 	"context"
 	"errors"
-	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/testkit"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/testkit"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/broker"
@@ -165,7 +166,7 @@ func TestRecreateNeedsWhatIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, _, failed := failing(t, binding)
 			s.sealsWith(local(t, 1)) // whose provider has room
-			expect.OK(t, expect.Err(s.console.Rebuild(t.Context())))
+			expect.Get(s.console.Rebuild(t.Context()))(t)
 			if row, err := s.console.Recreate(t.Context(), failed.String()); !refused(err) {
 				t.Errorf("it was tried again: %+v %v", row, err)
 			}
@@ -199,9 +200,10 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 			order := func(id, parameters string) {
 				c := s.caller()
 				c.AcceptsIncomplete = true
-				expect.OK(t, expect.Err(s.broker.Provision(t.Context(), broker.ProvisionRequest{Caller: c, InstanceID: id,
+				expect.Get(s.broker.Provision(t.Context(), broker.ProvisionRequest{Caller: c, InstanceID: id,
 					ServiceID: service, PlanID: plan,
-					OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters)})))
+					OrganizationGUID: "o", SpaceGUID: "s", Parameters: []byte(parameters)}))(t)
+
 			}
 			f.noRoom = false
 			order("from", `{}`)
@@ -213,7 +215,7 @@ func TestRecreateMakesNothingEmptyThatWasToBeRestored(t *testing.T) {
 				t.Fatal(r.State)
 			}
 			if removed {
-				expect.OK(t, expect.Err(s.console.Retry(t.Context(), r.Token().String())))
+				expect.Get(s.console.Retry(t.Context(), r.Token().String()))(t)
 			}
 			if row, err := s.console.Recreate(t.Context(), r.Token().String()); !refused(err) || !strings.Contains(err.Error(),
 				"restored") {
@@ -231,7 +233,7 @@ func TestRecreateInATarget(t *testing.T) {
 	was := s.record(key)
 	was.Made.Target = lifecycle.Target{Name: "east", Identity: "account"}
 	expect.OK(t, s.ledger.Commit(t.Context(), ledger.Put(was)))
-	expect.OK(t, expect.Err(s.console.Recreate(t.Context(), failed.String())))
+	expect.Get(s.console.Recreate(t.Context(), failed.String()))(t)
 	is := s.record(key)
 	if is.Incarnation == was.Incarnation || is.Made.Target != was.Made.Target {
 		t.Fatalf("%+v", is)

@@ -1,6 +1,7 @@
 package adapters
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -12,7 +13,7 @@ import (
 
 // Each provider of a stack has an adapter, and each one on shared servers can be opened.
 func TestEachProviderHasAnAdapter(t *testing.T) {
-	expect.Same(t, providers.Names(), slices.Sorted(maps.Keys(rows())), "providers")
+	expect.Same(t, "providers", providers.Names(), slices.Sorted(maps.Keys(rows())))
 	servers := providers.Servers()
 	for name, r := range rows() {
 		if _, shared := servers[name]; shared != (r.open != nil) {
@@ -35,7 +36,7 @@ func TestOutsideAProviderCanDoWhatItCanInside(t *testing.T) {
 	outside := wired.Of(providers.Outside{})
 	for name := range providers.Servers() {
 		inside := Open(name, Options{})
-		expect.Same(t, abilities(inside), abilities(outside), "%s: abilities, inside and outside", name)
+		expect.Same(t, fmt.Sprintf("%s: abilities, inside and outside", name), abilities(inside), abilities(outside))
 		if inside.CallTimeout != outside.CallTimeout || inside.Targets != nil {
 			t.Errorf("%s has times, or targets, that a function outside does not know: %+v", name, inside)
 		}

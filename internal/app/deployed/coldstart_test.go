@@ -21,7 +21,7 @@ func TestColdStartsWithoutSettings(t *testing.T) {
 		t.Run(function, func(t *testing.T) {
 			binary, source := filepath.Join(t.TempDir(), "bootstrap"), "../../../functions/"+function
 			// The go command keeps the result of a test for the files that the test has read.
-			expect.OK(t, expect.Err(os.ReadDir(source)))
+			expect.Get(os.ReadDir(source))(t)
 			build := exec.Command("go", "build", "-tags", "lambda.norpc", "-o", binary, source)
 			if out, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("building: %v\n%s", err, out)
@@ -58,5 +58,5 @@ func checkClients(t *testing.T, binary string, want []string) {
 		has[string(found[1])] = true
 	}
 	want = slices.Sorted(slices.Values(append(want, "signin", "sso", "ssooidc", "sts")))
-	expect.Same(t, want, slices.Sorted(maps.Keys(has)), "clients")
+	expect.Same(t, "clients", want, slices.Sorted(maps.Keys(has)))
 }

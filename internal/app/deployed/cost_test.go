@@ -53,7 +53,7 @@ func TestWhatRequestsCost(t *testing.T) {
 		`"context":{"platform":"cloudfoundry","instance_name":"name"}}`, service, plan)
 	ids := "service_id=" + service + "&plan_id=" + plan
 	// The hour's inventory is taken here.
-	expect.OK(t, expect.Err(f.sweep(t.Context())))
+	expect.Get(f.sweep(t.Context()))(t)
 	counted.taken()
 
 	var operation string
@@ -94,7 +94,7 @@ func TestWhatRequestsCost(t *testing.T) {
 	}
 	for _, s := range steps {
 		s.do()
-		expect.Same(t, s.want, counted.taken(), "%s", s.what)
+		expect.Same(t, s.what, s.want, counted.taken())
 	}
 	f.drive()
 }

@@ -223,7 +223,7 @@ func (f *together) facts(instance string, want ...string) {
 			f.Errorf("the page lacks %q: %d %s", text, second.StatusCode, second.Body)
 		}
 	}
-	expect.Same(f, invoked, f.here.invoked, "calls after a second look within a minute")
+	expect.Same(f, "calls after a second look within a minute", invoked, f.here.invoked)
 }
 
 // drive does what the state machine does, and counts the steps that left
@@ -302,7 +302,7 @@ func TestWhatIsCounted(t *testing.T) {
 	f.call("PUT", "/v2/service_instances/other", "accepts_incomplete=true", put(`{"fail":true}`), 202)
 	f.drive()
 	f.call("GET", "/v2/nothing", "", "", 404)
-	expect.OK(t, expect.Err(f.sweep(t.Context())))
+	expect.Get(f.sweep(t.Context()))(t)
 	got := map[string]int{}
 	for line := range strings.Lines(f.counts.String()) {
 		var m map[string]any

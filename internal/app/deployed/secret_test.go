@@ -64,7 +64,7 @@ func TestPlatformsOfAStack(t *testing.T) {
 		expect.OK(t, secret.Change(context.WithoutCancel(t.Context()), rotate("third")))
 		return r.Rotate(platforms.Default, "lost", clock, 0)
 	})
-	expect.Fails(t, platforms.ErrChanging, err, "of two changes at once the second ended with")
+	expect.Fails(t, "of two changes at once the second ended with", platforms.ErrChanging, err)
 	clock = clock.Add(time.Minute)
 	lets("third", true)
 	lets("lost", false)

@@ -65,9 +65,10 @@ func TestPostgresThroughAVPC(t *testing.T) {
 	rotated := access
 	rotated.Password = access.Password + "rotated"
 	server.Exec("", "ALTER ROLE "+access.User+" PASSWORD '"+rotated.Password+"'")
-	expect.OK(t, expect.Err(client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
+	expect.Get(client.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
 		SecretId: secret.ARN, SecretString: secretOf(t, rotated),
-	})))
+	}))(t)
+
 	called := f.here.called
 	f.call("DELETE", path, ids, "", 202)
 	f.drive()

@@ -196,7 +196,7 @@ func TestUsage(t *testing.T) {
 	cfg.HTTPClient = m
 	f := newTogether(t, cfg)
 	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
-	sweep := func() { expect.OK(t, expect.Err(f.sweep(t.Context()))) }
+	sweep := func() { expect.Get(f.sweep(t.Context()))(t) }
 	got := map[string]usage{}
 	m.taken()
 	sweep() // with the inventory of each hour

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http/httptest"
@@ -109,7 +110,7 @@ func TestABackupOfAllRestores(t *testing.T) {
 			t.Fatalf("%s: the restored folder: %v %v", name, checked.Problems, err)
 		}
 		e := begun(t, restored)
-		expect.Same(t, want, asked(t, e, "PUT", binding, ids), "%s: the binding of the restored folder", name)
+		expect.Same(t, fmt.Sprintf("%s: the binding of the restored folder", name), want, asked(t, e, "PUT", binding, ids))
 		asked(t, e, "DELETE", binding+"?service_id="+service+"&plan_id="+plan, "")
 		asked(t, e, "DELETE", "/v2/service_instances/i?service_id="+service+"&plan_id="+plan, "")
 		e.Close()
@@ -128,7 +129,7 @@ func TestWhatABackupLeavesIsRemoved(t *testing.T) {
 	expect.OK(t, errors.Join(err, os.WriteFile(filepath.Join(dir, ".backup-2"), nil, 0o600)))
 	begun(t, dir).Close()
 	for _, name := range []string{".backup-1", ".backup-2"} {
-		expect.Fails(t, os.ErrNotExist, expect.Err(os.Lstat(filepath.Join(dir, name))), "%s", name)
+		expect.Fails(t, name, os.ErrNotExist, expect.Err(os.Lstat(filepath.Join(dir, name))))
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "longshore.db")); err != nil {
 		t.Error(err)

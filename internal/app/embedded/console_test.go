@@ -53,5 +53,5 @@ func TestCommandsRefuseAnOldFolder(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	expect.Same(t, before, contents(t, dir), "the folder")
+	expect.Same(t, "the folder", before, contents(t, dir))
 }

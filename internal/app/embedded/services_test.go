@@ -109,7 +109,7 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 	}
 	offered := catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"})
 	broker := emulator.Name("broker")
-	expect.OK(t, expect.Err(bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(broker), offered))))
+	expect.Get(bootstrap.Run(t.Context(), preparing(t, plan.ScopeOf(broker), offered)))(t)
 	for name, tc := range map[string]struct {
 		reason       string
 		refused      int32
@@ -149,5 +149,5 @@ func TestARefusedStartIsTriedAgain(t *testing.T) {
 
 // Both shapes have the same providers.
 func TestTheEmbeddedBrokerHasEachProvider(t *testing.T) {
-	expect.Same(t, providers.Names(), slices.Sorted(maps.Keys(rows())), "providers")
+	expect.Same(t, "providers", providers.Names(), slices.Sorted(maps.Keys(rows())))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -250,7 +251,7 @@ func TestTheRateOfAPlatformEmbedded(t *testing.T) {
 			last = w.Code
 		}
 		e.Close()
-		expect.Same(t, want, last, "%s=%q: the last of 20 requests is answered", app.EnvPlatformRate, text)
+		expect.Same(t, fmt.Sprintf("%s=%q: the last of 20 requests is answered", app.EnvPlatformRate, text), want, last)
 	}
 	for _, text := range []string{"-1", "1.5", "many", "100001"} {
 		environment := map[string]string{app.EnvPlatformRate: text}
@@ -282,7 +283,7 @@ func TestABackupWaitsForStepsAndHoldsThemBack(t *testing.T) {
 	for done.Load() < 8*500 {
 		_ = q.hold(func() error {
 			for range 10 {
-				expect.Same(t, 0, under.Load(), "steps under way while all is held still")
+				expect.Same(t, "steps under way while all is held still", 0, under.Load())
 				runtime.Gosched()
 			}
 			return nil

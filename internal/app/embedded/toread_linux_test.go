@@ -79,7 +79,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			for _, row := range page.Items {
 				ids = append(ids, row.Instance)
 			}
-			expect.Same(t, "two one", strings.Join(ids, " "), "it lists")
+			expect.Same(t, "it lists", "two one", strings.Join(ids, " "))
 			_, err = operator.Resume.Ask(t.Context(), console, operator.None{})
 			if err == nil || !strings.Contains(err.Error(), "allow its folder to be written") {
 				t.Errorf("changing it: %v", err)
@@ -88,7 +88,7 @@ func TestAFolderThatCannotBeWritten(t *testing.T) {
 			if _, err := folder.Open(dir, inputs); err == nil || !strings.Contains(err.Error(), "allow it to be written") {
 				t.Errorf("a broker starts on it: %v", err)
 			}
-			expect.Same(t, before, contents(t, dir), "the folder")
+			expect.Same(t, "the folder", before, contents(t, dir))
 		})
 	}
 }

@@ -24,7 +24,7 @@ import (
 func TestNew(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"cache", "123"} {
-		expect.OK(t, expect.Err(offeringfiles.New(dir, name)))
+		expect.Get(offeringfiles.New(dir, name))(t)
 	}
 	c, err := offeringfiles.Load(dir)
 	expect.OK(t, err)
@@ -37,7 +37,7 @@ func TestNew(t *testing.T) {
 			}
 		}
 	}
-	expect.Same(t, 2, found, "of the two, found")
+	expect.Same(t, "of the two, found", 2, found)
 
 	mine := filepath.Join(dir, "cache", compile.OfferingFile)
 	expect.OK(t, os.WriteFile(mine, []byte("mine"), 0o600))

@@ -57,7 +57,7 @@ func TestRulesOfTargetsNamePlans(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	got := TargetsOf(targets, catalogtest.AWS(t, map[string]string{"queues": "sqs:CreateQueue"}), log)
 	want := []plan.TargetRule{{Plan: "plan-of-queues", Target: "other"}, {Platform: "p-1", Target: "default"}}
-	expect.Same(t, want, got.Rules, "rules")
+	expect.Same(t, "rules", want, got.Rules)
 	if !strings.Contains(said.String(), "queues/gone") || got.Targets["other"].Region != "eu-west-1" {
 		t.Errorf("%+v; the log says %s", got, said.String())
 	}

@@ -18,7 +18,7 @@ func TestError(t *testing.T) {
 		"a/offering.yaml:3: no name; give one": {File: "a/offering.yaml", Line: 3, What: "no name", Remedy: "give one"},
 		"a: the folder is empty; fill it":      {File: "a", What: "the folder is empty", Remedy: "fill it"},
 	} {
-		expect.Same(t, want, err.Error(), "the error")
+		expect.Same(t, "the error", want, err.Error())
 		if errors.Is(err, fs.ErrNotExist) != (err.Cause != nil) {
 			t.Errorf("%q: its cause is not found, or invented", want)
 		}

@@ -64,7 +64,7 @@ func TestOfWhatTheSDKNames(t *testing.T) {
 			&dynamodb.InternalServerError{}, &kms.DependencyTimeoutException{}},
 	} {
 		for _, err := range all {
-			expect.Same(t, want, awserr.Of(fmt.Errorf("operation: %w", err)), "%T (%s)", err, err.ErrorCode())
+			expect.Same(t, fmt.Sprintf("%T (%s)", err, err.ErrorCode()), want, awserr.Of(fmt.Errorf("operation: %w", err)))
 		}
 	}
 }
@@ -138,6 +138,6 @@ func TestOf(t *testing.T) {
 		{said("Forbidden", ""), awserr.Denied},
 		{said("ServiceFailure", ""), awserr.Passing},
 	} {
-		expect.Same(t, tc.want, awserr.Of(tc.err), "%v", tc.err)
+		expect.Same(t, fmt.Sprintf("%v", tc.err), tc.want, awserr.Of(tc.err))
 	}
 }

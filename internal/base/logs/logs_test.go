@@ -54,7 +54,7 @@ msg=still request_identity=r1 operation=o2
 msg=all platform=p instance=i binding=b request_identity=r2 operation=o4
 msg=without
 `
-	expect.Same(t, want, out.String(), "what was written")
+	expect.Same(t, "what was written", want, out.String())
 }
 
 const canary = "canary-3b1f"

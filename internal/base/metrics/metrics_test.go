@@ -66,5 +66,5 @@ func TestLinesAreWhole(t *testing.T) {
 			t.Fatalf("line %q", line)
 		}
 	}
-	expect.Same(t, 800, len(lines), "lines")
+	expect.Same(t, "lines", 800, len(lines))
 }

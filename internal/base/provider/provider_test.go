@@ -43,7 +43,7 @@ func TestNameIsGolden(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := provider.Name(c.prefix, c.role, c.tags)
-			expect.Same(t, c.want, got, "name")
+			expect.Same(t, "name", c.want, got)
 			if !regexp.MustCompile(`^[a-z0-9-]{1,63}$`).MatchString(got) {
 				t.Errorf("name %q cannot be a host name", got)
 			}
@@ -108,12 +108,12 @@ func TestTags(t *testing.T) {
 	in := provider.Instance{Platform: "platform", ID: "instance", Incarnation: "creation"}
 	b := provider.Binding{Instance: in, ID: "binding", Incarnation: "bind"}
 	want := provider.Tags{Platform: "platform", Instance: "instance", Incarnation: "creation"}
-	expect.Same(t, want, provider.TagsOf(in), "tags of an instance")
+	expect.Same(t, "tags of an instance", want, provider.TagsOf(in))
 	whole := provider.Tags{Platform: "platform", Instance: "instance", Binding: "binding", Incarnation: "bind", Of: "creation"}
-	expect.Same(t, whole, provider.BindingTagsOf(b), "tags of a binding")
+	expect.Same(t, "tags of a binding", whole, provider.BindingTagsOf(b))
 
-	expect.Same(t, provider.TagsOf(in), whole.OfInstance(), "tags of a binding's instance")
-	expect.Same(t, provider.TagsOf(in), provider.TagsOf(in).OfInstance(), "tags of an instance's instance")
+	expect.Same(t, "tags of a binding's instance", provider.TagsOf(in), whole.OfInstance())
+	expect.Same(t, "tags of an instance's instance", provider.TagsOf(in), provider.TagsOf(in).OfInstance())
 }
 
 func TestGrantIsRedacted(t *testing.T) {
@@ -154,7 +154,7 @@ func TestGrantIsRedacted(t *testing.T) {
 		}
 	}
 	var none *provider.Grant
-	expect.Same(t, "<nil>", fmt.Sprintf("%v", none), "no grant is shown as")
+	expect.Same(t, "no grant is shown as", "<nil>", fmt.Sprintf("%v", none))
 }
 
 // safe requires that the canary is in text in none of its forms.
@@ -197,6 +197,6 @@ func TestFailf(t *testing.T) {
 	if !ok {
 		t.Fatalf("%v is no failure", err)
 	}
-	expect.Same(t, &provider.Failure{Message: "no volume of size 3"}, f, "failure")
-	expect.Same(t, f.Message, f.Error(), "error")
+	expect.Same(t, "failure", &provider.Failure{Message: "no volume of size 3"}, f)
+	expect.Same(t, "error", f.Message, f.Error())
 }

@@ -17,5 +17,5 @@ func TestMap(t *testing.T) {
 			break
 		}
 	}
-	expect.Same(t, "a1 b2 c3 ", said, "the walk")
+	expect.Same(t, "the walk", "a1 b2 c3 ", said)
 }

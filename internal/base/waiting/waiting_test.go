@@ -22,6 +22,6 @@ func TestFor(t *testing.T) {
 		"Ended":  {"a context that has ended is not waited for", ended, time.Hour, context.Canceled},
 		"Both":   {"of a context that has ended nothing goes on, however short the wait", ended, 0, context.Canceled},
 	} {
-		t.Run(name, func(t *testing.T) { expect.Fails(t, tc.want, waiting.For(tc.ctx, tc.d), "%s", tc.reason) })
+		t.Run(name, func(t *testing.T) { expect.Fails(t, tc.reason, tc.want, waiting.For(tc.ctx, tc.d)) })
 	}
 }

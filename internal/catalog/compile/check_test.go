@@ -50,7 +50,7 @@ func TestProviderChecks(t *testing.T) {
 			_, err := compile.Load(o, compile.Source{Name: "mine",
 				FS: folder(map[string]string{"a/offering.yaml": text, "a/template.yaml": "x"})})
 			want := []found{tc.want}
-			expect.Same(t, want, problemsOf(t, tc.reason, err, want), "%s", tc.reason)
+			expect.Same(t, tc.reason, want, problemsOf(t, tc.reason, err, want))
 		})
 	}
 }

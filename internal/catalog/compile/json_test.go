@@ -113,7 +113,7 @@ plans:
 			}
 			got, err := json.Marshal(c.Offerings()[0])
 			expect.OK(t, err)
-			expect.Same(t, tc.want, string(got), "%s\nJSON", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s\nJSON", tc.reason), tc.want, string(got))
 		})
 	}
 }

@@ -79,7 +79,7 @@ func TestLoadRefuses(t *testing.T) {
 				if c != nil {
 					t.Errorf("%s\nLoad(...): want no catalog", tc.reason)
 				}
-				expect.Same(t, tc.want, problemsOf(t, tc.reason, err, tc.want), "%s\nLoad(...)", tc.reason)
+				expect.Same(t, fmt.Sprintf("%s\nLoad(...)", tc.reason), tc.want, problemsOf(t, tc.reason, err, tc.want))
 			})
 		}
 	}

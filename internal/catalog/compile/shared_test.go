@@ -34,7 +34,7 @@ func TestShared(t *testing.T) {
 		{"size": map[string]any{"min": 1.0, "max": 2.0}, "note": "x"},
 		{"size": map[string]any{"min": 1.0, "max": 9.0}, "more": nil},
 	}
-	expect.Same(t, want, []map[string]any{small.Settings, large.Settings}, "settings")
+	expect.Same(t, "settings", want, []map[string]any{small.Settings, large.Settings})
 }
 
 // A problem of what plans share has the line where it stands, and is told once.
@@ -63,7 +63,7 @@ func TestSharedProblems(t *testing.T) {
 			{"mine/a/offering.yaml", 18, "plans[1].settings.size.max is too much"}}},
 	} {
 		_, err := compile.Load(o, source(c.text))
-		expect.Same(t, c.want, problemsOf(t, about, err, c.want), "%s", about)
+		expect.Same(t, about, c.want, problemsOf(t, about, err, c.want))
 	}
 }
 
@@ -80,7 +80,7 @@ func TestLock(t *testing.T) {
 	refused := func(about string, err error, file string, line int, says string) {
 		t.Helper()
 		want := []found{{file, line, says}}
-		expect.Same(t, want, problemsOf(t, about, err, want), "%s", about)
+		expect.Same(t, about, want, problemsOf(t, about, err, want))
 	}
 	_, err := compile.Load(o, mine())
 	refused("no lock", err, "mine/a/offering.yaml", 11, "has the version 1.0.0, which offering.lock does not have")
@@ -97,7 +97,7 @@ func TestLock(t *testing.T) {
 	}
 	lock()
 	const want = "{\n  \"plan-1\": {\n    \"version\": \"1.0.0\",\n    \"digest\": \"one\"\n  }\n}\n"
-	expect.Same(t, want, files["a/offering.lock"], "the lock")
+	expect.Same(t, "the lock", want, files["a/offering.lock"])
 	if _, err := compile.Load(o, mine()); err != nil {
 		t.Errorf("locked: %v", err)
 	}

@@ -1,6 +1,7 @@
 package compile_test
 
 import (
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
@@ -74,7 +75,7 @@ func TestLoadSources(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := compile.Load(known, tc.sources...)
-			expect.Same(t, tc.want, problemsOf(t, tc.reason, err, tc.want), "%s\nLoad(...)", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s\nLoad(...)", tc.reason), tc.want, problemsOf(t, tc.reason, err, tc.want))
 		})
 	}
 }

@@ -70,7 +70,7 @@ func TestSuite(t *testing.T) {
 			v, err := schema.Parse(trial.value)
 			expect.OK(t, err)
 			judged++
-			expect.Same(t, trial.valid, (len(s.Judge(v, nil)) == 0), "%s %s, %s: valid", draft, about, trial.about)
+			expect.Same(t, fmt.Sprintf("%s %s, %s: valid", draft, about, trial.about), trial.valid, (len(s.Judge(v, nil)) == 0))
 		}
 	}
 	if judged < 4500 || refused > 200 {

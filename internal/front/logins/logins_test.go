@@ -114,7 +114,7 @@ func TestGuessesAtOnceAreBounded(t *testing.T) {
 	}
 	var waiting sync.WaitGroup
 	for range maxWaiting {
-		waiting.Go(func() { expect.Same(t, 401, w.login(here, "wrong").Code, "after its wait a guess is answered") })
+		waiting.Go(func() { expect.Same(t, "after its wait a guess is answered", 401, w.login(here, "wrong").Code) })
 		if d := <-asleep; d <= 0 || d > maxDelay {
 			t.Errorf("it waits %v", d)
 		}
@@ -126,10 +126,10 @@ func TestGuessesAtOnceAreBounded(t *testing.T) {
 		got.Header().Get("Content-Length") != fmt.Sprint(got.Body.Len()) || got.Header().Get("Connection") != "close" {
 		t.Errorf("one too many is answered %d %v %q, %v", got.Code, got.Header(), got.Body, err)
 	}
-	expect.Same(t, 200, w.login(here, "right").Code, "while they wait, the right password is answered")
+	expect.Same(t, "while they wait, the right password is answered", 200, w.login(here, "right").Code)
 	close(wake)
 	waiting.Wait()
-	expect.Same(t, 0, len(w.places), "places that stay taken")
+	expect.Same(t, "places that stay taken", 0, len(w.places))
 	w.now = w.now.Add(maxDelay + burst*every)
 	w.Sleep = func(_ context.Context, d time.Duration) { t.Errorf("a minute later a failed login waits %v", d) }
 	w.login(here, "wrong")
@@ -159,7 +159,7 @@ func TestAddressesAreBounded(t *testing.T) {
 		}
 		w.login(fmt.Sprintf("[2001:db8:%x:%x::1]:1", n/65536, n%65536), "wrong")
 	}
-	expect.Same(t, maxAddresses, len(w.addresses), "addresses that are known")
+	expect.Same(t, "addresses that are known", maxAddresses, len(w.addresses))
 	if w.slept == 0 {
 		t.Error("those that are not known are not slowed down")
 	}
@@ -169,7 +169,7 @@ func TestAddressesAreBounded(t *testing.T) {
 	}
 	w.now = w.now.Add(burst * every)
 	w.login(here, "wrong")
-	expect.Same(t, 1, len(w.addresses), "addresses that are known when all have recovered")
+	expect.Same(t, "addresses that are known when all have recovered", 1, len(w.addresses))
 }
 
 func TestAddresses(t *testing.T) {
@@ -178,6 +178,6 @@ func TestAddresses(t *testing.T) {
 		"[2001:db8:1:2:3:4:5:6]:80": "2001:db8:1:2::/64", "[fe80::1%eth0]:80": "fe80::/64",
 		"@": "invalid Prefix", "": "invalid Prefix",
 	} {
-		expect.Same(t, want, address(remote).String(), "%q", remote)
+		expect.Same(t, fmt.Sprintf("%q", remote), want, address(remote).String())
 	}
 }

@@ -187,8 +187,8 @@ func TestReasonsBecomeStatusAndCode(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := ask(t, &stub{err: tc.err}, "PUT", "/v2/service_instances/i", provisionBody)
-			expect.Same(t, tc.status, w.Code, "%s: status", tc.reason)
-			expect.Same(t, tc.want, bodyOf(t, w), "%s: body", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s: status", tc.reason), tc.status, w.Code)
+			expect.Same(t, fmt.Sprintf("%s: body", tc.reason), tc.want, bodyOf(t, w))
 		})
 	}
 }
@@ -210,7 +210,7 @@ func TestAPanicIsAnInternalErrorWithoutInternals(t *testing.T) {
 	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
-	expect.Same(t, "r-1", w.Header().Get("X-Broker-API-Request-Identity"), "the request identity of a 500 (RID-01)")
+	expect.Same(t, "the request identity of a 500 (RID-01)", "r-1", w.Header().Get("X-Broker-API-Request-Identity"))
 	if !strings.Contains(log.String(), "error-id-1") || strings.Contains(log.String(), "a secret of the stub") {
 		t.Errorf("the log tells the panic's value, or does not hold the id that the client was told: %s", log.String())
 	}
@@ -293,7 +293,7 @@ func TestEvaluationOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &stub{err: lifecycle.Refuse(lifecycle.NotFound, "m")}
 			w := ask(t, b, tc.method, tc.path, tc.body, tc.headers...)
-			expect.Same(t, tc.status, w.Code, "status of %s", w.Body)
+			expect.Same(t, fmt.Sprintf("status of %s", w.Body), tc.status, w.Code)
 			bodyOf(t, w)
 		})
 	}
@@ -309,9 +309,9 @@ func TestAcceptedCarriesWhereAndWhen(t *testing.T) {
 		t.Fatalf("status %d: %s", w.Code, w.Body)
 	}
 	want := map[string]any{"operation": token.String()}
-	expect.Same(t, want, bodyOf(t, w), "body")
-	expect.Same(t, "/operations/"+token.String(), w.Header().Get("Location"), "FAC-01: Location")
-	expect.Same(t, "2", w.Header().Get("Retry-After"), "Retry-After, in seconds rounded up")
+	expect.Same(t, "body", want, bodyOf(t, w))
+	expect.Same(t, "FAC-01: Location", "/operations/"+token.String(), w.Header().Get("Location"))
+	expect.Same(t, "Retry-After, in seconds rounded up", "2", w.Header().Get("Retry-After"))
 	if q := b.asked.(broker.DeleteRequest); q.InstanceID != "a/b" || !q.AcceptsIncomplete || q.Platform != "platform-1" {
 		t.Errorf("INP-11: the broker was asked %+v", q)
 	}
@@ -366,7 +366,7 @@ func TestFacade(t *testing.T) {
 				t.Errorf("%s: status %d, Location %q; want %d, %q", tc.reason, w.Code, w.Header().Get("Location"),
 					tc.status, tc.location)
 			}
-			expect.Same(t, "no-store", w.Header().Get("Cache-Control"), "FAC-14: Cache-Control")
+			expect.Same(t, "FAC-14: Cache-Control", "no-store", w.Header().Get("Cache-Control"))
 			status, _ := bodyOf(t, w)["status"].(map[string]any)
 			if status["state"] != tc.state {
 				t.Errorf("state %q, want %q", status["state"], tc.state)
@@ -445,7 +445,7 @@ func TestRotationIsGated(t *testing.T) {
 			}
 			q, _ := b.asked.(broker.BindRequest)
 			got := broker.BindRequest{Predecessor: q.Predecessor, ServiceID: q.ServiceID, PlanID: q.PlanID}
-			expect.Same(t, tc.want, got, "%s", tc.reason)
+			expect.Same(t, tc.reason, tc.want, got)
 		})
 	}
 }
@@ -484,9 +484,9 @@ func TestGrantsAreShownAsTheVersionKnowsThem(t *testing.T) {
 			for _, effect := range []broker.Effect{broker.Created, broker.Done} { // BIND-35: also on 200
 				s := newServer(t, &stub{grant: grant, result: broker.Result{Effect: effect}}, io.Discard)
 				w := send(t, s, "PUT", path, `{"service_id":"s","plan_id":"p"}`, "X-Broker-API-Version", tc.version)
-				expect.Same(t, tc.want, bodyOf(t, w), "PUT")
+				expect.Same(t, "PUT", tc.want, bodyOf(t, w))
 				w = send(t, s, "GET", path, "", "X-Broker-API-Version", tc.version)
-				expect.Same(t, tc.want, bodyOf(t, w), "GETB-04: GET")
+				expect.Same(t, "GETB-04: GET", tc.want, bodyOf(t, w))
 			}
 		})
 	}
@@ -513,12 +513,12 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 		t.Errorf("CAT-30: %d with a body of %d bytes", w.Code, w.Body.Len())
 	}
 	for _, sent := range []string{"*", "W/" + tag, `"other", W/"more" , ` + tag} {
-		expect.Same(t, 304, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent).Code, "CAT-30: status for %s", sent)
+		expect.Same(t, fmt.Sprintf("CAT-30: status for %s", sent), 304, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent).Code)
 	}
-	expect.Same(t, 200, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`).Code,
-		"CAT-30: status for other tags")
-	expect.Same(t, 200, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9").Code,
-		"CAT-30: status for another representation")
+	expect.Same(t, "CAT-30: status for other tags", 200, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`).Code)
+
+	expect.Same(t, "CAT-30: status for another representation", 200, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9").Code)
+
 }
 
 // CAT-15: a platform that takes a plan without a word for one that is not
@@ -542,7 +542,7 @@ func TestEveryPlanSaysWhetherItIsBindable(t *testing.T) {
 				got[plan.(map[string]any)["id"].(string)] = plan.(map[string]any)["bindable"]
 			}
 		}
-		expect.Same(t, want, got, "%s: bindable", version)
+		expect.Same(t, fmt.Sprintf("%s: bindable", version), want, got)
 	}
 }
 
@@ -606,14 +606,15 @@ func TestOnlyTheCatalogIsKept(t *testing.T) {
 	s := newServer(t, &stub{grant: &provider.Grant{}}, io.Discard)
 	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
 	for _, headers := range [][]string{nil, {"If-None-Match", tag}} {
-		expect.Same(t, "no-cache", send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control"),
-			"%v: Cache-Control", headers)
+		expect.Same(t, fmt.Sprintf(
+			"%v: Cache-Control", headers), "no-cache", send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control"))
+
 	}
 	for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope"} {
-		expect.Same(t, "no-store", send(t, s, "GET", path, "").Header().Get("Cache-Control"), "%s: Cache-Control", path)
+		expect.Same(t, fmt.Sprintf("%s: Cache-Control", path), "no-store", send(t, s, "GET", path, "").Header().Get("Cache-Control"))
 	}
-	expect.Same(t, "no-store", send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"),
-		"a refusal: Cache-Control")
+	expect.Same(t, "a refusal: Cache-Control", "no-store", send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"))
+
 }
 
 // INP-11: what clients and proxies take out of a path is no identifier.
@@ -813,7 +814,7 @@ func TestWhatCannotBeEncodedIsAnInternalError(t *testing.T) {
 				if diff := cmp.Diff(map[string]any{"description": internalAnswer}, bodyOf(t, w)); w.Code != 500 || diff != "" {
 					t.Errorf("%d, body (-want +got):\n%s", w.Code, diff)
 				}
-				expect.Same(t, "r-1", w.Header().Get("X-Broker-API-Request-Identity"), "RID-01: the request identity")
+				expect.Same(t, "RID-01: the request identity", "r-1", w.Header().Get("X-Broker-API-Request-Identity"))
 				if strings.Contains(w.Body.String()+log.String(), canary) || !strings.Contains(log.String(), "error-id-1") {
 					t.Errorf("answered %s, logged %s", w.Body, log.String())
 				}
@@ -837,7 +838,7 @@ func TestRequestIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{"/v2/catalog", "/v2/nope", "/v2/service_instances/i"} {
 				w := ask(t, &stub{}, "GET", path, "", "X-Broker-API-Request-Identity", tc.sent)
-				expect.Same(t, tc.want, w.Header().Get("X-Broker-API-Request-Identity"), "%s: %s echoed", tc.reason, path)
+				expect.Same(t, fmt.Sprintf("%s: %s echoed", tc.reason, path), tc.want, w.Header().Get("X-Broker-API-Request-Identity"))
 			}
 		})
 	}
@@ -864,7 +865,7 @@ func TestOriginatingIdentity(t *testing.T) {
 			if w.Code != http.StatusCreated {
 				t.Fatalf("%s: status %d: %s", tc.reason, w.Code, w.Body)
 			}
-			expect.Same(t, tc.want, string(b.asked.(broker.ProvisionRequest).Identity), "%s: kept", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s: kept", tc.reason), tc.want, string(b.asked.(broker.ProvisionRequest).Identity))
 		})
 	}
 }

@@ -2,6 +2,7 @@ package osb_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http/httptest"
@@ -92,7 +93,7 @@ func TestPathsOfPlatforms(t *testing.T) {
 					tc.status, tc.location)
 			}
 			q, asked := b.asked.(broker.ProvisionRequest)
-			expect.Same(t, tc.status == 202, asked, "%s: the broker was asked", tc.reason)
+			expect.Same(t, fmt.Sprintf("%s: the broker was asked", tc.reason), tc.status == 202, asked)
 			if want := map[string]string{"root": "p-root", "eu": "p-eu"}[tc.user]; asked && q.Platform != want {
 				t.Errorf("%s: for platform %q, want %q", tc.reason, q.Platform, want)
 			}
@@ -130,10 +131,10 @@ func TestPlatformsSeeTheirPartOfTheCatalog(t *testing.T) {
 				got = append(got, o.Name+"/"+p.Name)
 			}
 		}
-		expect.Same(t, want, strings.Join(got, " "), "%s sees", user)
+		expect.Same(t, fmt.Sprintf("%s sees", user), want, strings.Join(got, " "))
 		etags[w.Header().Get("Etag")] = true
 	}
-	expect.Same(t, 3, len(etags), "CAT-30: etags of three catalogs")
+	expect.Same(t, "CAT-30: etags of three catalogs", 3, len(etags))
 	// The broker is told as well.
 	as(t, s, "narrow", "PUT", "/v2/service_instances/i",
 		`{"service_id":"2","plan_id":"2a","organization_guid":"o","space_guid":"s"}`)

@@ -87,8 +87,8 @@ func TestTheConsoleNeedsItsSession(t *testing.T) {
 		d.sees(d.console(page), http.StatusOK, "Reads only")
 	}
 	d.sees(d.page(own), http.StatusUnauthorized)
-	expect.Same(t, "/console/overview", d.ask("GET", "/console", nil).Header().Get("Location"),
-		"the console's own address leads to")
+	expect.Same(t, "the console's own address leads to", "/console/overview", d.ask("GET", "/console", nil).Header().Get("Location"))
+
 	late := d.linkTo(acts, "late")
 	d.now = d.now.Add(pages.LinkTime)
 	d.sees(d.exchange(late), http.StatusForbidden)
@@ -118,7 +118,7 @@ func TestOnlyAnActingSessionActs(t *testing.T) {
 	d.sees(d.ask("POST", "/console/act", form), http.StatusForbidden, "longshore console --act")
 	d.signInTo(acts)
 	w := d.ask("POST", "/console/act", form, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
-	expect.Same(t, http.StatusForbidden, w.Code, "another site's form is answered")
+	expect.Same(t, "another site's form is answered", http.StatusForbidden, w.Code)
 	d.sees(d.console("operations"), http.StatusOK, "act?do=retry", "act?do=settle")
 	d.sees(d.console("act?"+form.Encode()), http.StatusOK, "End this operation as failed?", "Why it may hurt",
 		"The disk is full.")
@@ -250,7 +250,7 @@ func TestConsoleStaysSmall(t *testing.T) {
 		next, _, _ = strings.Cut(next, `"`)
 		at = strings.ReplaceAll(next, "&amp;", "&")
 	}
-	expect.Same(t, 60, len(seen), "operations on three pages")
+	expect.Same(t, "operations on three pages", 60, len(seen))
 }
 
 // Markup in any name, text or parameter is shown as text, and no page has a platform's secret.

@@ -100,7 +100,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	d.sees(w, http.StatusServiceUnavailable, "cannot be shown now")
 	d.lacks(w.Body.String(), "canary")
 	to.err = lifecycle.Refuse(lifecycle.OperationFailed, "It has no room.")
-	expect.Same(t, http.StatusSeeOther, give(), "an upgrade that fails at once is answered")
+	expect.Same(t, "an upgrade that fails at once is answered", http.StatusSeeOther, give())
 }
 
 // A session that reads, another instance's session, and another site's page order nothing.

@@ -152,7 +152,7 @@ func (d *desk) page(k lifecycle.Key) *httptest.ResponseRecorder {
 // sees requires a page that has all of the texts.
 func (d *desk) sees(w *httptest.ResponseRecorder, status int, texts ...string) {
 	d.Helper()
-	expect.Same(d, status, w.Code, "status")
+	expect.Same(d, "status", status, w.Code)
 	for _, text := range texts {
 		if !strings.Contains(w.Body.String(), text) {
 			d.Errorf("the page lacks %q:\n%s", text, w.Body)
@@ -194,7 +194,7 @@ func TestTheDataKeyIsShared(t *testing.T) {
 	link := d.link(own, "one")
 	d.keys = &pages.Keys{Table: datakey.New(d.records, d.vault)}
 	d.server.Keys = d.keys
-	expect.Same(t, http.StatusSeeOther, d.exchange(link).Code, "a link of another process is answered")
+	expect.Same(t, "a link of another process is answered", http.StatusSeeOther, d.exchange(link).Code)
 	other, err := vault.NewLocal(bytes.Repeat([]byte("z"), 32))
 	expect.OK(t, err)
 	d.data = datakey.New(d.records, other)
@@ -271,7 +271,7 @@ func TestAnotherSite(t *testing.T) {
 			t.Errorf("%s: headers %v", path, h)
 		}
 	}
-	expect.Same(t, "no-store", d.page(own).Header().Get("Cache-Control"), "Cache-Control of a page")
+	expect.Same(t, "Cache-Control of a page", "no-store", d.page(own).Header().Get("Cache-Control"))
 }
 
 // A browser that says nothing but the origin of a form has it taken where that is the broker's, also behind a proxy that
@@ -287,7 +287,7 @@ func TestTheOriginOfAForm(t *testing.T) {
 	} {
 		w := d.ask("POST", "/dashboard/enter", url.Values{"link": {d.link(own, origin)}},
 			func(r *http.Request) { r.Header.Set("Origin", origin) })
-		expect.Same(t, want, w.Code, "a form of %s is answered", origin)
+		expect.Same(t, fmt.Sprintf("a form of %s is answered", origin), want, w.Code)
 	}
 }
 

@@ -2,6 +2,7 @@ package platforms_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -36,7 +37,7 @@ func two(t *testing.T) platforms.Registry {
 func TestDocuments(t *testing.T) {
 	r, err := platforms.Decode([]byte(`{"username":"broker","password":"first"}`))
 	expect.OK(t, err)
-	expect.Same(t, one(login("broker", "first")), r, "the registry")
+	expect.Same(t, "the registry", one(login("broker", "first")), r)
 	many, err := two(t).Rotate("cf-eu", "third", epoch, time.Hour)
 	expect.OK(t, err)
 	raw, err := many.Encode()
@@ -46,7 +47,7 @@ func TestDocuments(t *testing.T) {
 	}
 	again, err := platforms.Decode(raw)
 	expect.OK(t, err)
-	expect.Same(t, many, again, "the registry")
+	expect.Same(t, "the registry", many, again)
 }
 
 func TestDamagedDocuments(t *testing.T) {
@@ -98,7 +99,7 @@ func TestAddIsRefused(t *testing.T) {
 		if _, err := r.Add(tc.p, "p-2", epoch); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want one about %q", name, err, tc.want)
 		}
-		expect.Same(t, two(t), r, "%s: the registry", name)
+		expect.Same(t, fmt.Sprintf("%s: the registry", name), two(t), r)
 	}
 }
 

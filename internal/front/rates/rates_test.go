@@ -19,13 +19,13 @@ func TestEachPlatformHasItsOwn(t *testing.T) {
 		}
 		return n
 	}
-	expect.Same(t, 10, passed("greedy", 1000), "of 1000 at once pass")
-	expect.Same(t, 10, passed("other", 10), "of 10 beside it pass")
-	expect.Same(t, 200*time.Millisecond, l.Take("greedy"), "there is room in")
+	expect.Same(t, "of 1000 at once pass", 10, passed("greedy", 1000))
+	expect.Same(t, "of 10 beside it pass", 10, passed("other", 10))
+	expect.Same(t, "there is room in", 200*time.Millisecond, l.Take("greedy"))
 	now = now.Add(200 * time.Millisecond)
-	expect.Same(t, 1, passed("greedy", 10), "after a fifth of a second, what was refused being not counted, pass")
+	expect.Same(t, "after a fifth of a second, what was refused being not counted, pass", 1, passed("greedy", 10))
 	now = now.Add(time.Hour)
-	expect.Same(t, 10, passed("greedy", 1000), "after an hour pass at once")
+	expect.Same(t, "after an hour pass at once", 10, passed("greedy", 1000))
 }
 
 func TestNoLimit(t *testing.T) {

@@ -27,10 +27,10 @@ func TestTheClockNeverGoesBack(t *testing.T) {
 		{"nothing passes", 0, 0, 8*time.Hour + 3*time.Second},
 	} {
 		wall, passed = wall.Add(tc.wall), passed+tc.later
-		expect.Same(t, tc.want, c.Now().Sub(start), "%s", tc.what)
+		expect.Same(t, tc.what, tc.want, c.Now().Sub(start))
 	}
-	expect.Same(t, 0, c.notBefore(wall.Add(-time.Second)), "how far it is behind what was recorded before")
-	expect.Same(t, time.Hour, c.notBefore(wall.Add(time.Hour)), "how far it is behind")
+	expect.Same(t, "how far it is behind what was recorded before", 0, c.notBefore(wall.Add(-time.Second)))
+	expect.Same(t, "how far it is behind", time.Hour, c.notBefore(wall.Add(time.Hour)))
 	passed += time.Minute
 	if want := wall.Add(time.Hour + time.Minute); !c.Now().Equal(want) {
 		t.Errorf("after a restart with a clock that was set back: %v, want %v", c.Now(), want)

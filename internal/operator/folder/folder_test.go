@@ -119,7 +119,7 @@ func refused(t *testing.T, dir string, says ...string) {
 			t.Errorf("it does not say %q: %v", want, err)
 		}
 	}
-	expect.Same(t, before, contents(t, dir), "the folder")
+	expect.Same(t, "the folder", before, contents(t, dir))
 }
 
 // contents are a folder's files.
@@ -166,7 +166,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	flip(t, dir)
 	refused(t, dir)
 	flip(t, dir)
-	expect.Same(t, 6, opens(t, dir), "sealed values that open")
+	expect.Same(t, "sealed values that open", 6, opens(t, dir))
 }
 
 // A folder that a version before the first release wrote is refused with one sentence,
@@ -189,7 +189,7 @@ func TestAnOldFolderIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	expect.Same(t, before, contents(t, dir), "the folder")
+	expect.Same(t, "the folder", before, contents(t, dir))
 }
 
 // otherCheck puts another key's check value into the folder's marker.
@@ -219,7 +219,7 @@ func TestAnotherCheckValue(t *testing.T) {
 	if len(found.Parameters) != 1 || len(found.Rotate) != 1 || found.Rotate[0] != "three/b" {
 		t.Errorf("%+v", found)
 	}
-	expect.Same(t, 6, opens(t, dir), "sealed values that open")
+	expect.Same(t, "sealed values that open", 6, opens(t, dir))
 }
 
 // A key that cannot be read now is not lost: no rebuild replaces it.
@@ -232,7 +232,7 @@ func TestAKeyThatCannotBeRead(t *testing.T) {
 		t.Error("a rebuild goes on without the key")
 	}
 	expect.OK(t, errors.Join(os.Remove(key), os.Rename(key+".kept", key)))
-	expect.Same(t, 6, opens(t, dir), "sealed values that open")
+	expect.Same(t, "sealed values that open", 6, opens(t, dir))
 }
 
 // Where the sealed values cannot be counted, the key is not blamed: no message tells the operator
@@ -309,7 +309,7 @@ func TestReplacingAKeyDiesAnywhere(t *testing.T) {
 			die(t, dir)
 			refused(t, dir)
 			rebuilt(t, dir)
-			expect.Same(t, 0, opens(t, dir), "sealed values that open")
+			expect.Same(t, "sealed values that open", 0, opens(t, dir))
 			aside, err := filepath.Glob(filepath.Join(dir, fileKey+".lost-*"))
 			if err != nil || len(aside) == 0 {
 				t.Errorf("the former key was not set aside: %v", err)
@@ -336,10 +336,10 @@ func TestTheBrokersIdentity(t *testing.T) {
 	if other := identity(filled(t), false); other == was {
 		t.Error("two brokers have one identity")
 	}
-	expect.Same(t, was, identity(dir, false), "the identity at the next start")
+	expect.Same(t, "the identity at the next start", was, identity(dir, false))
 	for _, lost := range []string{fileRecords, fileKey} {
 		expect.OK(t, os.Remove(filepath.Join(dir, lost)))
-		expect.Same(t, was, identity(dir, true), "the identity without %s", lost)
+		expect.Same(t, fmt.Sprintf("the identity without %s", lost), was, identity(dir, true))
 	}
 }
 
@@ -407,7 +407,7 @@ func TestAFolderOfALaterVersion(t *testing.T) {
 				!strings.Contains(err.Error(), "was written by a newer version") {
 				t.Errorf("checking it: %v", err)
 			}
-			expect.Same(t, before, contents(t, dir), "the folder")
+			expect.Same(t, "the folder", before, contents(t, dir))
 		})
 	}
 }

@@ -30,7 +30,7 @@ func listening(t *testing.T, link operator.Link, save socket.Save) (path string)
 	}
 	t.Cleanup(func() {
 		s.Close()
-		expect.Fails(t, os.ErrNotExist, expect.Err(os.Lstat(path)), "the socket is left")
+		expect.Fails(t, "the socket is left", os.ErrNotExist, expect.Err(os.Lstat(path)))
 		_ = os.RemoveAll(dir)
 	})
 	return path
@@ -74,8 +74,8 @@ func TestOutcomesPass(t *testing.T) {
 			for _, fault := range operator.Faults(err) {
 				got = append(got, fault.Error())
 			}
-			expect.Same(t, tc.want, got, "%s", tc.reason)
-			expect.Same(t, tc.refuse, errors.As(err, new(*operator.Refusal)), "%s: refused", tc.reason)
+			expect.Same(t, tc.reason, tc.want, got)
+			expect.Same(t, fmt.Sprintf("%s: refused", tc.reason), tc.refuse, errors.As(err, new(*operator.Refusal)))
 		})
 	}
 }

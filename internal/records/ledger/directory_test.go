@@ -104,7 +104,7 @@ func TestTargetsInUse(t *testing.T) {
 			at = *next
 			got = append(got, at)
 		}
-		expect.Same(t, want, got, "elsewhere %v", elsewhere)
+		expect.Same(t, fmt.Sprintf("elsewhere %v", elsewhere), want, got)
 	}
 	if got, err := l.TargetUse(t.Context(), use("demo", "west", "4")); err != nil || got.Version != 1 {
 		t.Errorf("%+v %v", got, err)

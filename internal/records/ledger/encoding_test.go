@@ -72,7 +72,7 @@ func TestWhatANewerProgramWroteIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect.Same(t, `{"a":"<&>"}`, string(i.Attributes.Context), "a platform's object")
+	expect.Same(t, "a platform's object", `{"a":"<&>"}`, string(i.Attributes.Context))
 	// A replaced operation takes its unknown members along.
 	next, _, err := i.BeginDelete(lifecycle.Start{ID: "operation-000000000002", Now: epoch, Received: epoch, Timeout: time.Hour})
 	expect.OK(t, err)

@@ -40,7 +40,7 @@ func TestARecordThatChangedIsDecodedAgain(t *testing.T) {
 		return i
 	}
 	first := read()
-	expect.Same(t, first, read(), "read twice")
+	expect.Same(t, "read twice", first, read())
 	// Another process changes it.
 	i, err := other.Record(t.Context(), instance, epoch)
 	expect.OK(t, err)
@@ -147,7 +147,7 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 	l := over(large{})
 	before, most := heap(), int64(0)
 	for n := range 400 { // 96 MB
-		expect.OK(t, expect.Err(l.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch)))
+		expect.Get(l.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch))(t)
 		if n%20 == 0 {
 			most = max(most, heap()-before)
 		}
@@ -155,7 +155,7 @@ func TestWhatIsRememberedIsBoundInBytes(t *testing.T) {
 	few := over(small{})
 	between := heap()
 	for n := range 20_000 {
-		expect.OK(t, expect.Err(few.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch)))
+		expect.Get(few.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: fmt.Sprint(n)}, epoch))(t)
 	}
 	t.Logf("after 400 records of 240 KB: %d KB; after 20000 small ones: %d KB", most/1000, (heap()-between)/1000)
 	if bound := int64(20_000_000); most > bound || heap()-between > bound {

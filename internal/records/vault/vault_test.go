@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,26 +57,26 @@ func TestSealedValuesOpenWhereTheyWereSealedFor(t *testing.T) {
 		"Binding": label("p", "ab", "", vault.Grant),
 		"Member":  label("p", "ab", "c", vault.Secret), "Shifted": label("p", "a", "bc", vault.Grant),
 	} {
-		expect.Fails(t, vault.ErrSealed, expect.Err(v.Open(ctx, other, sealed)), "it opened for another %s", name)
+		expect.Fails(t, fmt.Sprintf("it opened for another %s", name), vault.ErrSealed, expect.Err(v.Open(ctx, other, sealed)))
 	}
 	for n := range sealed {
 		broken := bytes.Clone(sealed)
 		broken[n] ^= 1
-		expect.Fails(t, vault.ErrSealed, expect.Err(v.Open(ctx, at, broken)), "it opened with byte %d changed", n)
-		expect.Fails(t, vault.ErrSealed, expect.Err(v.Open(ctx, at, sealed[:n])), "it opened when cut at %d", n)
+		expect.Fails(t, fmt.Sprintf("it opened with byte %d changed", n), vault.ErrSealed, expect.Err(v.Open(ctx, at, broken)))
+		expect.Fails(t, fmt.Sprintf("it opened when cut at %d", n), vault.ErrSealed, expect.Err(v.Open(ctx, at, sealed[:n])))
 	}
 }
 
 func TestKeyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "vault.key")
-	expect.Fails(t, fs.ErrNotExist, expect.Err(vault.ReadKeyFile(path)), "reading a missing key")
+	expect.Fails(t, "reading a missing key", fs.ErrNotExist, expect.Err(vault.ReadKeyFile(path)))
 	expect.OK(t, vault.CreateKeyFile(path))
 	before, err := os.ReadFile(path)
 	expect.OK(t, err)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v: %v", info.Mode(), err)
 	}
-	expect.Fails(t, fs.ErrExist, vault.CreateKeyFile(path), "a key was made over another")
+	expect.Fails(t, "a key was made over another", fs.ErrExist, vault.CreateKeyFile(path))
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the key was changed: %v", err)
 	}
@@ -133,7 +134,7 @@ func TestSealedMembersAreNamed(t *testing.T) {
 		"Instance": {&i, func() []vault.Value { return vault.Of(i) }},
 		"Binding":  {&b, func() []vault.Value { return vault.Of(b) }},
 	} {
-		expect.Same(t, 0, len(c.named()), "%s: values of one that holds nothing", name)
+		expect.Same(t, fmt.Sprintf("%s: values of one that holds nothing", name), 0, len(c.named()))
 		// Names and who asked may be lost, and are not among them.
 		if filled := seal(reflect.ValueOf(c.record).Elem()); filled == 0 || len(c.named()) != filled {
 			t.Errorf("%s: %d sealed members, %d named", name, filled, len(c.named()))

@@ -73,11 +73,11 @@ func TestClose(t *testing.T) {
 	}
 	close(leave)
 	<-closed // the hour's pause was given up
-	expect.Same(t, 1, steps.Load(), "steps")
-	expect.Fails(t, inprocess.ErrClosed, e.Inquire(context.Background(), workflow.Inquiry{}), "asked after the end")
-	expect.Fails(t, inprocess.ErrClosed, e.Start(context.Background(), ref("B")), "started after the end")
-	expect.Fails(t, inprocess.ErrClosed, e.Finish(context.Background(), ref("B")), "finished after the end")
-	expect.Fails(t, inprocess.ErrClosed, e.Resume([]workflow.Ref{ref("B")}), "resumed after the end")
+	expect.Same(t, "steps", 1, steps.Load())
+	expect.Fails(t, "asked after the end", inprocess.ErrClosed, e.Inquire(context.Background(), workflow.Inquiry{}))
+	expect.Fails(t, "started after the end", inprocess.ErrClosed, e.Start(context.Background(), ref("B")))
+	expect.Fails(t, "finished after the end", inprocess.ErrClosed, e.Finish(context.Background(), ref("B")))
+	expect.Fails(t, "resumed after the end", inprocess.ErrClosed, e.Resume([]workflow.Ref{ref("B")}))
 }
 
 // A pause that ends while the engine is closed is followed by no step, and Close waits until it is known.
@@ -98,7 +98,7 @@ func TestCloseAtTheEndOfAPause(t *testing.T) {
 	expect.OK(t, e.Start(context.Background(), ref("A")))
 	<-paused
 	e.Close()
-	expect.Same(t, 1, steps.Load(), "steps")
+	expect.Same(t, "steps", 1, steps.Load())
 }
 
 // Executions that pause have no goroutines.

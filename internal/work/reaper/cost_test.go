@@ -67,7 +67,7 @@ func TestASweepCostsWhatIsUnsettled(t *testing.T) {
 
 	sweep := func() (calls, read int) {
 		m.calls, m.records = 0, 0
-		expect.OK(t, expect.Err(s.reaper(started).Sweep(t.Context())))
+		expect.Get(s.reaper(started).Sweep(t.Context()))(t)
 		return m.calls, m.records
 	}
 	// Three operations that nothing drives, and then as many ready instances
@@ -140,7 +140,7 @@ func TestSweepsThatAreCutOffComeToEverything(t *testing.T) {
 		}
 		cancel()
 	}
-	expect.Same(t, stuck, len(driven), "operations that were ever driven again")
+	expect.Same(t, "operations that were ever driven again", stuck, len(driven))
 }
 
 // Expired records that wait for the table's own expiry cost a sweep nothing.

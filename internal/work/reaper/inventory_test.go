@@ -222,7 +222,7 @@ func TestAThingOfAFormerLife(t *testing.T) {
 			expect.OK(t, err)
 			s.commit(ledger.Put(next))
 			s.pass()
-			expect.Same(t, fmt.Sprint(tc.want), fmt.Sprint(s.pass()), "what it counted")
+			expect.Same(t, "what it counted", fmt.Sprint(tc.want), fmt.Sprint(s.pass()))
 			if is := s.state("i"); is.State != lifecycle.Ready || is.Incarnation != "next" {
 				t.Errorf("what has the id now is %+v", is)
 			}
@@ -256,7 +256,7 @@ func TestWhatIsNoOrphan(t *testing.T) {
 			s.things = tc.things(s)
 			for range 4 {
 				got := s.pass()
-				expect.Same(t, fmt.Sprint(tc.want), fmt.Sprint(got), "%s", tc.reason)
+				expect.Same(t, tc.reason, fmt.Sprint(tc.want), fmt.Sprint(got))
 			}
 		})
 	}
@@ -393,7 +393,7 @@ func TestANewTable(t *testing.T) {
 		t.Errorf("nobody knows yet whether all is in it: %+v %v", id, err)
 	}
 	s.things = s.things[:1]
-	expect.Same(t, "", s.pass().Halted, "halted")
+	expect.Same(t, "halted", "", s.pass().Halted)
 	if id, err := s.records.Identity(t.Context()); err != nil || id.Deployment != ours.Deployment || id.Broker != ours.Broker {
 		t.Errorf("%+v %v", id, err)
 	}
@@ -469,7 +469,7 @@ func TestAQuarantineLosesToAPlatform(t *testing.T) {
 	if r := s.run(t.Context()); r.Quarantined != 0 || len(s.started) != 0 {
 		t.Errorf("%+v", r)
 	}
-	expect.Same(t, lifecycle.Creating, s.state("stray-000").State, "the platform's instance")
+	expect.Same(t, "the platform's instance", lifecycle.Creating, s.state("stray-000").State)
 }
 
 // A table that was restored to an earlier time knows nothing of what was made
@@ -547,7 +547,7 @@ func TestResumeBesideARun(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	expect.Fails(t, ledger.ErrConflict, reaper.Resume(short, &contended{s.records, math.MaxInt}, ours, s.now), "the error")
+	expect.Fails(t, "the error", ledger.ErrConflict, reaper.Resume(short, &contended{s.records, math.MaxInt}, ours, s.now))
 }
 
 // Another broker's things are nothing to this one, whatever their ids.

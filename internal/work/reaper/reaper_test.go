@@ -135,7 +135,7 @@ func TestAnEmptySweepWritesNothing(t *testing.T) {
 	s := newScene(t)
 	s.overdue("a") // not yet
 	s.sweep(reaper.Report{}, started)
-	expect.Same(t, 0, s.records.commits.Load(), "commits")
+	expect.Same(t, "commits", 0, s.records.commits.Load())
 }
 
 func TestWithoutALeaseNothingIsDone(t *testing.T) {

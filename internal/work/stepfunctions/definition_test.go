@@ -95,11 +95,11 @@ func TestEveryState(t *testing.T) {
 		left = append(left, s.nexts()...)
 	}
 	all := slices.Sorted(maps.Keys(m.States))
-	expect.Same(t, all, slices.Sorted(maps.Keys(reached)), "states that are reached")
+	expect.Same(t, "states that are reached", all, slices.Sorted(maps.Keys(reached)))
 	want := slices.Sorted(slices.Values([]string{
 		stepfunctions.StateStep, stepfunctions.StatePending, stepfunctions.StateWait, stepfunctions.StateAbandoned,
 	}))
-	expect.Same(t, want, all, "states")
+	expect.Same(t, "states", want, all)
 
 	ends := map[string]bool{}
 	for range all { // as often as an end may take to be seen from the start
@@ -171,8 +171,8 @@ func (m machine) returnsWithoutWait(from string) bool {
 
 func TestTimeouts(t *testing.T) {
 	m := parse(t, stepfunctions.Definition(provisioner, 90*time.Second+1, 8*24*time.Hour))
-	expect.Same(t, 91, m.States[m.StartAt].TimeoutSeconds, "seconds of a step")
-	expect.Same(t, 8*24*60*60, m.TimeoutSeconds, "seconds of an execution")
+	expect.Same(t, "seconds of a step", 91, m.States[m.StartAt].TimeoutSeconds)
+	expect.Same(t, "seconds of an execution", 8*24*60*60, m.TimeoutSeconds)
 	// Deployed code gives a placeholder, which must come through as it is.
 	const placeholder = "${Token[TOKEN.42]}&<>"
 	if d := stepfunctions.Definition(placeholder, time.Second, time.Second); !strings.Contains(d, `"`+placeholder+`"`) {
@@ -311,11 +311,11 @@ func TestWalk(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path, sent, waits := newMachine(t).run(t, `{"token":"T.p.i","attempt":3}`, test.answers...)
-			expect.Same(t, test.path, path, "%s: path", test.reason)
-			expect.Same(t, test.waits, waits, "%s: waits", test.reason)
-			expect.Same(t, test.calls, len(sent), "%s: calls", test.reason)
+			expect.Same(t, fmt.Sprintf("%s: path", test.reason), test.path, path)
+			expect.Same(t, fmt.Sprintf("%s: waits", test.reason), test.waits, waits)
+			expect.Same(t, fmt.Sprintf("%s: calls", test.reason), test.calls, len(sent))
 			for _, payload := range sent {
-				expect.Same(t, map[string]any{"token": "T.p.i", "attempt": 3.0}, payload, "%s: the input", test.reason)
+				expect.Same(t, fmt.Sprintf("%s: the input", test.reason), map[string]any{"token": "T.p.i", "attempt": 3.0}, payload)
 			}
 		})
 	}

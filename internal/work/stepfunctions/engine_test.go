@@ -220,8 +220,8 @@ func TestExecutions(t *testing.T) {
 	for attempt, test := range tests {
 		expect.OK(t, e.Start(t.Context(), ref(attempt)))
 		status, states := d.history(t, ref(attempt).Name())
-		expect.Same(t, test.status, status, "%s: status", test.reason)
-		expect.Same(t, test.states, states, "%s: states", test.reason)
+		expect.Same(t, fmt.Sprintf("%s: status", test.reason), test.status, status)
+		expect.Same(t, fmt.Sprintf("%s: states", test.reason), test.states, states)
 		// A name is used once, also after its execution has ended.
 		mu.Lock()
 		before := steps[attempt]
@@ -230,7 +230,7 @@ func TestExecutions(t *testing.T) {
 			t.Errorf("starting what has ended: %v", err)
 		}
 		mu.Lock()
-		expect.Same(t, before, steps[attempt], "attempt %d: its steps", attempt)
+		expect.Same(t, fmt.Sprintf("attempt %d: its steps", attempt), before, steps[attempt])
 		mu.Unlock()
 	}
 }
@@ -289,7 +289,7 @@ func TestStart(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := &cloud{start: func(context.Context, int) error { return test.err }}
-			expect.Fails(t, test.want, c.engine(stepfunctions.Options{}).Start(t.Context(), ref(7)), "%s", test.reason)
+			expect.Fails(t, test.reason, test.want, c.engine(stepfunctions.Options{}).Start(t.Context(), ref(7)))
 			if len(c.started) != 1 || len(c.invoked) != 0 {
 				t.Fatalf("%d executions started, want 1, and %d functions invoked, want none", len(c.started), len(c.invoked))
 			}
@@ -489,7 +489,7 @@ func TestALateHandOverLeavesTimeToAnswer(t *testing.T) {
 		cancel()
 		return nil, ctx.Err()
 	}
-	expect.Fails(t, context.DeadlineExceeded, c.engine(stepfunctions.Options{}).Finish(ctx, ref(1)), "the error")
+	expect.Fails(t, "the error", context.DeadlineExceeded, c.engine(stepfunctions.Options{}).Finish(ctx, ref(1)))
 	if left > workflow.HandOver {
 		t.Errorf("handing over may take %v, of which it has %v", left, workflow.HandOver)
 	}

@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"github.com/longshore/longshore/internal/test/expect"
-	"github.com/longshore/longshore/internal/test/testkit"
 	"log/slog"
 	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
+	"github.com/longshore/longshore/internal/test/testkit"
 
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/base/provider"
@@ -184,7 +185,7 @@ func TestAStepThatIsNotCurrentDoesNothing(t *testing.T) {
 			t.Errorf("%s: %+v %v", name, outcome, err)
 		}
 	}
-	expect.Same(t, before, w.instance().Version, "CONC-09: the version")
+	expect.Same(t, "CONC-09: the version", before, w.instance().Version)
 }
 
 // The step's own context ends in the middle of the call: the call's deadline
@@ -261,7 +262,7 @@ func TestALostCallIsLookedForTwice(t *testing.T) {
 	if steps > 40 {
 		t.Errorf("%d steps, more than waiting is worth", steps)
 	}
-	expect.Same(t, lifecycle.Deleted, w.instance().State, "state")
+	expect.Same(t, "state", lifecycle.Deleted, w.instance().State)
 }
 
 // A bind that is in the middle of its call when its instance is deleted
@@ -279,7 +280,7 @@ func TestABindDoesNotOutliveItsInstance(t *testing.T) {
 	if b = w.recorded(bindingKey); b.State != lifecycle.Deleted {
 		t.Errorf("the deletion left the binding %q", b.State)
 	}
-	expect.Same(t, 0, w.held(), "things that are left")
+	expect.Same(t, "things that are left", 0, w.held())
 }
 
 type lateBind struct {
@@ -340,7 +341,7 @@ func TestAStartThatFailsIsMadeUpFor(t *testing.T) {
 		t.Errorf("started %v", w.started)
 	}
 	w.rest()
-	expect.Same(t, lifecycle.Ready, w.instance().State, "state")
+	expect.Same(t, "state", lifecycle.Ready, w.instance().State)
 }
 
 type failingEngine struct{}
@@ -365,7 +366,7 @@ func TestSlowSynchronousWork(t *testing.T) {
 	if !errors.As(err, &refusal) || refusal.Reason != lifecycle.OperationFailed {
 		t.Errorf("answered %v", err)
 	}
-	expect.Same(t, lifecycle.Deleting, w.instance().State, "the creation went on: state")
+	expect.Same(t, "the creation went on: state", lifecycle.Deleting, w.instance().State)
 	w.rest()
 	if w.instance().State != lifecycle.Deleted || w.held() != 0 {
 		t.Errorf("left %q and %d things", w.instance().State, w.held())
@@ -418,7 +419,7 @@ func TestReaper(t *testing.T) {
 	if report, err := w.reaper().Sweep(context.Background()); err != nil || report != (reaper.Report{Swept: ledger.Swept{Overdue: 1}}) {
 		t.Errorf("past the deadline: %+v %v", report, err)
 	}
-	expect.Same(t, lifecycle.Creating, w.instance().State, "nobody has looked: state")
+	expect.Same(t, "nobody has looked: state", lifecycle.Creating, w.instance().State)
 	w.step(w.with(answers(provider.Status{}, provider.Failf("no room"))), workflow.Ref{Token: refs[0].Token, Attempt: 2})
 	if report, err := w.reaper().Sweep(context.Background()); err != nil || !report.Empty() {
 		t.Errorf("a failed creation is left alone for now: %+v %v", report, err)
@@ -428,7 +429,7 @@ func TestReaper(t *testing.T) {
 		t.Errorf("ORB-04: %+v %v", report, err)
 	}
 	w.rest()
-	expect.Same(t, lifecycle.Deleted, w.instance().State, "ORB-04: state")
+	expect.Same(t, "ORB-04: state", lifecycle.Deleted, w.instance().State)
 	w.clock = w.clock.Add(lifecycle.Retention)
 	report, err := w.reaper().Sweep(context.Background())
 	if err != nil || report.Dropped != 2 { // the tombstone, and the provision that the deletion replaced
@@ -508,7 +509,7 @@ func TestLinesNameTheOperationAndTheRequest(t *testing.T) {
 		w.step(steps, refOf(r, 1))
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-	expect.Same(t, 2, len(lines), "lines, of a fault and of an end")
+	expect.Same(t, "lines, of a fault and of an end", 2, len(lines))
 	for _, line := range lines {
 		if !strings.Contains(line, "operation="+r.Token.String()) || !strings.Contains(line, "request_identity=request-7") ||
 			strings.Contains(line, "canary") {

@@ -131,7 +131,7 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 			}
 			s := died()
 			for _, id := range []string{"second", "third"} {
-				expect.Same(t, "", s.provisions(s.process(&mortal{}), id), "%s: the only broker waits with %s", name, id)
+				expect.Same(t, fmt.Sprintf("%s: the only broker waits with %s", name, id), "", s.provisions(s.process(&mortal{}), id))
 			}
 			for order, swap := range map[string]bool{"OriginalFirst": false, "CopyFirst": true} {
 				first := died()
@@ -139,8 +139,9 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 				if swap {
 					first, second = second, first
 				}
-				expect.Same(t, "", first.provisions(first.process(&mortal{}), "third"),
-					"%s, %s: the first one waits", name, order)
+				expect.Same(t, fmt.Sprintf(
+					"%s, %s: the first one waits", name, order), "", first.provisions(first.process(&mortal{}), "third"))
+
 				made := len(first.server.made)
 				for range 2 { // and once more after a restart
 					why := second.provisions(second.process(&mortal{}), "fourth")
@@ -148,8 +149,9 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 						t.Errorf("%s, %s: the second one has made %v: %s", name, order, first.server.made, why)
 					}
 				}
-				expect.Same(t, "", first.provisions(first.process(&mortal{}), "fifth"),
-					"%s, %s: the first one waits for the second", name, order)
+				expect.Same(t, fmt.Sprintf(
+					"%s, %s: the first one waits for the second", name, order), "", first.provisions(first.process(&mortal{}), "fifth"))
+
 			}
 		}
 	}

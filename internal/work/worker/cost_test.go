@@ -3,9 +3,10 @@ package worker_test
 import (
 	"context"
 	"fmt"
-	"github.com/longshore/longshore/internal/test/expect"
 	"testing"
 	"time"
+
+	"github.com/longshore/longshore/internal/test/expect"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -130,5 +131,5 @@ func TestALongDeprovisionPassesDeadBindingsOnce(t *testing.T) {
 		outcome := w.step(w.with(answers(provider.Status{After: time.Minute}, nil)), ref)
 		w.clock = w.clock.Add(outcome.Wait)
 	}
-	expect.Same(t, 1, counted.records, "records of bindings that ten looks read")
+	expect.Same(t, "records of bindings that ten looks read", 1, counted.records)
 }

@@ -404,7 +404,7 @@ func (d deed) dies(t *testing.T, ends func(w *world, when string)) (total int) {
 				}
 				w.rest()
 				when := fmt.Sprintf("dying at effect %d (after: %v, alone: %v)", at, after, alone)
-				expect.Same(t, d.held, w.held(), "%s: things that exist", when)
+				expect.Same(t, fmt.Sprintf("%s: things that exist", when), d.held, w.held())
 				w.ended(d, when)
 				ends(w, when)
 				if survived {

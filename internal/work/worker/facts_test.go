@@ -85,7 +85,7 @@ func TestFacts(t *testing.T) {
 	inquire(q, 1, "rr")
 	want := ledger.Facts{Version: q.Version + 1, Key: q.Key, Incarnation: q.Incarnation, Asked: q.Asked, Answered: q.Asked,
 		Facts: provider.Facts{Region: "rr"}}
-	expect.Same(t, want, stored(), "facts")
+	expect.Same(t, "facts", want, stored())
 	inquire(q, 1, "rr") // Lambda delivers it twice
 	late := claim()
 	inquire(claim(), 1, "rrrr")

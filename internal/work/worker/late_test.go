@@ -20,7 +20,7 @@ import (
 func (w *world) lands(call func(p *cloudtest.Provider) (provider.Status, error)) {
 	w.Helper()
 	before := w.held()
-	expect.OK(w, expect.Err(call(w.demo())))
+	expect.Get(call(w.demo()))(w)
 	if w.held() != before+1 {
 		w.Fatal("the late call made nothing: the test would prove nothing")
 	}
@@ -69,7 +69,7 @@ func TestWhatComesLateIsRemoved(t *testing.T) {
 				len(after.Leases) != 0 {
 				t.Errorf("%d things exist, want %d; the tombstone is %+v", w.held(), held, after)
 			}
-			expect.Same(t, before.Operation, after.Operation, "LOP-19: the operation that platforms see")
+			expect.Same(t, "LOP-19: the operation that platforms see", before.Operation, after.Operation)
 		})
 	}
 }
@@ -162,7 +162,7 @@ func TestALateLookIsRepeated(t *testing.T) {
 				t.Errorf("the tombstone is %+v", c)
 			}
 			w.restForLong()
-			expect.Same(t, 0, w.held(), "things that came late")
+			expect.Same(t, "things that came late", 0, w.held())
 		})
 	}
 }

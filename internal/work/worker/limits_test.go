@@ -74,7 +74,7 @@ func TestAGrantThatIsTooLargeFailsTheBind(t *testing.T) {
 				t.Errorf("the binding is %q, with a grant: %v, leases: %v", b.State, b.Grant != nil, b.Leases)
 			}
 			done(unbind)(w)
-			expect.Same(t, 1, w.held(), "things that are left after the unbind")
+			expect.Same(t, "things that are left after the unbind", 1, w.held())
 		})
 	}
 }

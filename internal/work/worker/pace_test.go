@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ func TestPausesAreNeverShort(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{
 		-2 * time.Hour: 10 * time.Second, 0: 10 * time.Second, 30 * time.Minute: 35 * time.Second, time.Hour: maxPause,
 	} {
-		expect.Same(t, want, pause(age), "at an age of %v", age)
+		expect.Same(t, fmt.Sprintf("at an age of %v", age), want, pause(age))
 	}
 }
 
@@ -24,6 +25,6 @@ func TestALeaseIsNotLookedAtAllTheTime(t *testing.T) {
 	for age, want := range map[time.Duration]time.Duration{-time.Hour: time.Second, 0: raceWait, 4 * time.Second: 2 * time.Second,
 		time.Hour: maxLeasePause} {
 		now := began.Add(age)
-		expect.Same(t, want, leasePause(op, now.Add(time.Minute), now), "at an age of %v", age)
+		expect.Same(t, fmt.Sprintf("at an age of %v", age), want, leasePause(op, now.Add(time.Minute), now))
 	}
 }

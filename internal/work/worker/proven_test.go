@@ -41,7 +41,7 @@ func TestATargetIsProvenBeforeEachStep(t *testing.T) {
 	p := &located{account: "one"}
 	p.telling = telling{Provider: o.Providers["demo"].Provider, tell: func(in provider.Instance) (provider.Status, error) {
 		calls++
-		expect.Same(t, provider.Target{Name: "east", Identity: "one"}, in.Target, "a step is at")
+		expect.Same(t, "a step is at", provider.Target{Name: "east", Identity: "one"}, in.Target)
 		return provider.Status{Done: true}, nil
 	}}
 	o.Providers = testkit.AsDemo(p)

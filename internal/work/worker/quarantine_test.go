@@ -146,10 +146,10 @@ func TestAThingIsPutOutOfUseAndIntoUseAgain(t *testing.T) {
 	}
 	version := w.quarantine().Version
 	w.drive(t.Context(), ref) // delivered once more
-	expect.Same(t, version, w.quarantine().Version, "the version after a step that has nothing to do")
+	expect.Same(t, "the version after a step that has nothing to do", version, w.quarantine().Version)
 	back := w.released()
 	w.drive(t.Context(), ref) // the old execution
-	expect.Same(t, 1, w.locked(), "things out of use after a step of an older attempt")
+	expect.Same(t, "things out of use after a step of an older attempt", 1, w.locked())
 	w.drive(t.Context(), back)
 	if q := w.quarantine(); !q.IsReleased() || w.locked() != 0 {
 		t.Errorf("%+v, %d are out of use", q, w.locked())

@@ -87,7 +87,7 @@ func (s *secretive) granted() {
 	if !s.cloud.Opens(&g) {
 		s.Error("the binding is ready, and its grant is dead")
 	}
-	expect.Same(s, 1, s.cloud.Secrets(text("username")), "keys that are accepted")
+	expect.Same(s, "keys that are accepted", 1, s.cloud.Secrets(text("username")))
 	state, err := s.vault.Open(context.Background(), vault.Label{Key: bindingKey, Member: vault.State}, b.Made.State)
 	if err != nil || len(state) == 0 || text("password") == "" || bytes.Contains(state, []byte(text("password"))) {
 		s.Errorf("the state is lost, or holds the secret still: %v", err)

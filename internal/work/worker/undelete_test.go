@@ -201,10 +201,11 @@ func TestAProviderIsToldWhatToAdopt(t *testing.T) {
 	ref := refOf(w.must(undelete), 1)
 	var h provider.Holding
 	var former provider.Tags
-	expect.OK(t, expect.Err(w.keeping(keeper{adopt: func(is provider.Holding, was provider.Tags) error {
+	expect.Get(w.keeping(keeper{adopt: func(is provider.Holding, was provider.Tags) error {
 		h, former = is, was
 		return nil
-	}}).Step(t.Context(), ref)))
+	}}).Step(t.Context(), ref))(t)
+
 	was := provider.Tags{Broker: testkit.Identity, Platform: "p", Instance: "i", Incarnation: life.Incarnation}
 	if former.Owner() != was || h.Tags.Instance != "r" || h.Tags.Incarnation != w.restored().Incarnation ||
 		h.Tags.Origin != (provider.Origin{Instance: "i", Incarnation: life.Incarnation}) || h.State.Format != 3 {
@@ -228,7 +229,7 @@ func TestOneWins(t *testing.T) {
 		w := newWorld(t)
 		freed(w)
 		w.clock = w.kept()[0].Kept.Until
-		expect.OK(t, expect.Err(w.reaper().Sweep(t.Context())))
+		expect.Get(w.reaper().Sweep(t.Context()))(t)
 		if _, err := undelete(w, w.broker()); !isRefusal(err) {
 			t.Errorf("what is being deleted is given back: %v", err)
 		}
@@ -257,7 +258,7 @@ func TestOneWins(t *testing.T) {
 		begun, _, err := life.BeginDelete(lifecycle.Start{ID: "op", Now: w.clock})
 		expect.OK(t, err)
 		expect.OK(t, w.ledger().Commit(t.Context(), ledger.Put(begun)))
-		expect.Fails(t, ledger.ErrConflict, w.ledger().Commit(t.Context(), ledger.Delete(life)), "both win")
+		expect.Fails(t, "both win", ledger.ErrConflict, w.ledger().Commit(t.Context(), ledger.Delete(life)))
 	})
 }
 

@@ -75,5 +75,5 @@ func TestLabelsHoldTheWholeKey(t *testing.T) {
 		})
 	}
 	instance := provider.Tags{Platform: "p", Instance: "i", Incarnation: "o"}
-	expect.Same(t, 3, len(label.Write(instance)), "labels of what belongs to an instance")
+	expect.Same(t, "labels of what belongs to an instance", 3, len(label.Write(instance)))
 }

@@ -198,7 +198,7 @@ func TestPages(t *testing.T) {
 				return nil
 			})
 			expect.OK(t, err)
-			expect.Same(t, test.want, got, "%s", test.reason)
+			expect.Same(t, test.reason, test.want, got)
 		})
 	}
 }
@@ -237,7 +237,7 @@ func TestCursors(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			expect.Fails(t, store.ErrInvalid, expect.Err(test.read()), "%s", test.reason)
+			expect.Fails(t, test.reason, store.ErrInvalid, expect.Err(test.read()))
 		})
 	}
 }
@@ -260,7 +260,7 @@ func TestDueBefore1970(t *testing.T) {
 	for _, r := range page.Records {
 		got = append(got, r.Sort)
 	}
-	expect.Same(t, want, got, "the order is not that of time")
+	expect.Same(t, "the order is not that of time", want, got)
 }
 
 func TestContextOfAWaitingCommit(t *testing.T) {
@@ -271,12 +271,12 @@ func TestContextOfAWaitingCommit(t *testing.T) {
 	r := fixture("partition", "sort")
 	go func() { answer <- s.Commit(ctx, store.Put(r)) }()
 	cancel()
-	expect.Fails(t, context.Canceled, <-answer, "the error")
+	expect.Fails(t, "the error", context.Canceled, <-answer)
 	if err := s.Commit(t.Context(), store.Check(r.Key, 0)); err != nil {
 		t.Errorf("a commit that only checks waits for nobody: %v", err)
 	}
 	release()
-	expect.Fails(t, store.ErrNotFound, expect.Err(s.Get(t.Context(), r.Key)), "a commit that was cancelled happened")
+	expect.Fails(t, "a commit that was cancelled happened", store.ErrNotFound, expect.Err(s.Get(t.Context(), r.Key)))
 }
 
 func TestErrorsNameTheRecord(t *testing.T) {
@@ -383,8 +383,8 @@ func TestReread(t *testing.T) {
 			}
 		}
 	}
-	expect.Fails(t, store.ErrNotFound, expect.Err(s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1, "")),
-		"of no record")
+	expect.Fails(t, "of no record", store.ErrNotFound, expect.Err(s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1, "")))
+
 	expect.OK(t, s.Commit(t.Context(), store.Delete(r.Key, 1)))
 	if got, err := s.Reread(t.Context(), r.Key, 1, r.Writer); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("of a record that was deleted: %v, %v", got, err)

@@ -75,7 +75,7 @@ func TestCheckStopsChanges(t *testing.T) {
 		"a commit": s.Commit(t.Context(), store.Put(other)),
 		"a backup": s.Snapshot(newPath(t)),
 	} {
-		expect.Fails(t, bolt.ErrDamaged, err, "%s after the check", what)
+		expect.Fails(t, fmt.Sprintf("%s after the check", what), bolt.ErrDamaged, err)
 	}
 	if _, err := s.Get(t.Context(), kept.Key); err != nil {
 		t.Error(err)
@@ -151,7 +151,7 @@ func TestAFalseAbsence(t *testing.T) {
 				"a commit that makes it":                   s.Commit(t.Context(), store.Put(lost)),
 				"a commit that requires that it is absent": s.Commit(t.Context(), store.Check(lost.Key, 0)),
 			} {
-				expect.Fails(t, bolt.ErrDamaged, err, "%s", what)
+				expect.Fails(t, what, bolt.ErrDamaged, err)
 			}
 			if _, err := s.Get(t.Context(), store.Key{Partition: lost.Partition, Sort: "record 0032"}); err != nil {
 				t.Error(err)
@@ -182,7 +182,7 @@ func TestDamageInAGroup(t *testing.T) {
 		func() error { return s.Commit(t.Context(), store.Put(bad)) },
 		func() error { return s.Commit(t.Context(), store.Put(good)) })
 	release()
-	expect.Fails(t, bolt.ErrDamaged, <-answers[0], "the damaged one")
+	expect.Fails(t, "the damaged one", bolt.ErrDamaged, <-answers[0])
 	if err := <-answers[1]; err != nil {
 		t.Errorf("the other: %v", err)
 	}

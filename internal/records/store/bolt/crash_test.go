@@ -58,7 +58,7 @@ func TestKilled(t *testing.T) {
 				return nil
 			})
 			expect.OK(t, err)
-			expect.Same(t, made, records, "%s: records", partition)
+			expect.Same(t, fmt.Sprintf("%s: records", partition), made, records)
 		}
 		closeStore(t, s)
 	}

@@ -307,7 +307,7 @@ func TestDamagedWhileOpen(t *testing.T) {
 				got, err := contents(t.Context(), s)
 				if err != nil {
 					failed++
-					expect.Fails(t, bolt.ErrDamaged, err, "%s", test.reason)
+					expect.Fails(t, test.reason, bolt.ErrDamaged, err)
 				} else if d := cmp.Diff(sm.records, got, bodies); d != "" {
 					t.Errorf("%s: read without an error, but -want +got:\n%s", test.reason, d)
 				}
@@ -413,8 +413,9 @@ func TestDamagedContent(t *testing.T) {
 				names("Check", s.Commit(t.Context(), store.Check(bad.Key, 1)))
 			}
 			if test.due {
-				expect.Fails(t, bolt.ErrDamaged, expect.Err(s.Due(t.Context(), due.Add(time.Hour), "")),
-					"Due with a record that has lost %s", test.reason)
+				expect.Fails(t, fmt.Sprintf(
+					"Due with a record that has lost %s", test.reason), bolt.ErrDamaged, expect.Err(s.Due(t.Context(), due.Add(time.Hour), "")))
+
 			}
 			if _, err := s.Get(t.Context(), good.Key); err != nil {
 				t.Errorf("another record is not to be read any more: %v", err)

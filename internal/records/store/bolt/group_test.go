@@ -45,7 +45,7 @@ func TestWaitingCommitsShareATransaction(t *testing.T) {
 			t.Errorf("commit %d: %v", i, err)
 		}
 	}
-	expect.Same(t, 1, s.Transactions()-before, "transactions of 64 commits that waited")
+	expect.Same(t, "transactions of 64 commits that waited", 1, s.Transactions()-before)
 	if page, err := s.List(t.Context(), "partition", "", "", 0); err != nil || len(page.Records) != 64 {
 		t.Errorf("%d records are there: %v", len(page.Records), err)
 	}
@@ -71,10 +71,10 @@ func TestAGroupIsCheckedInOrder(t *testing.T) {
 		put(t.Context(), store.Put(b)),
 	)
 	cancel()
-	expect.Fails(t, context.Canceled, <-answers[3], "a commit whose context ended while it waited")
+	expect.Fails(t, "a commit whose context ended while it waited", context.Canceled, <-answers[3])
 	release()
 	for i, want := range map[int]error{0: nil, 1: store.ErrConflict, 2: nil, 4: nil} {
-		expect.Fails(t, want, <-answers[i], "commit %d", i)
+		expect.Fails(t, fmt.Sprintf("commit %d", i), want, <-answers[i])
 	}
 	for key, want := range map[store.Key]int64{a.Key: 2, b.Key: 1} {
 		if got, err := s.Get(t.Context(), key); err != nil || got.Version != want {
@@ -104,7 +104,7 @@ func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 	}
 	_ = s.Close() // its file is gone
 	again := open(t, path, bolt.MustExist())
-	expect.Fails(t, store.ErrNotFound, expect.Err(again.Get(t.Context(), r.Key)), "a commit that failed happened")
+	expect.Fails(t, "a commit that failed happened", store.ErrNotFound, expect.Err(again.Get(t.Context(), r.Key)))
 }
 
 // A group in which all is refused writes nothing.
@@ -121,7 +121,7 @@ func TestAGroupOfConflictsWritesNothing(t *testing.T) {
 			t.Errorf("got %v, want a conflict", err)
 		}
 	}
-	expect.Same(t, 0, s.Transactions()-before, "transactions")
+	expect.Same(t, "transactions", 0, s.Transactions()-before)
 }
 
 // A disk that hangs keeps nobody waiting whose context has ended.
@@ -168,9 +168,9 @@ func TestADiskThatFails(t *testing.T) {
 		"the next one":      s.Commit(t.Context(), store.Put(r)),
 		"a read":            func() error { _, err := s.Get(t.Context(), r.Key); return err }(),
 	} {
-		expect.Fails(t, bolt.ErrDiskFailed, err, "%s", call)
+		expect.Fails(t, call, bolt.ErrDiskFailed, err)
 	}
 	_ = s.Close() // its file is gone
-	expect.Fails(t, store.ErrNotFound, expect.Err(open(t, path, bolt.MustExist()).Get(t.Context(), r.Key)),
-		"after the next start")
+	expect.Fails(t, "after the next start", store.ErrNotFound, expect.Err(open(t, path, bolt.MustExist()).Get(t.Context(), r.Key)))
+
 }

@@ -23,7 +23,7 @@ func TestOpenMakesTheFile(t *testing.T) {
 	s := open(t, path)
 	info, err := os.Stat(path)
 	expect.OK(t, err)
-	expect.Same(t, 0o600, info.Mode(), "the file's mode")
+	expect.Same(t, "the file's mode", 0o600, info.Mode())
 	entries, err := os.ReadDir(filepath.Dir(path))
 	expect.OK(t, err)
 	if len(entries) != 1 {
@@ -40,7 +40,7 @@ func TestIdentity(t *testing.T) {
 	identity := s.Identity()
 	fill(t, s, 20)
 	closeStore(t, s)
-	expect.Same(t, identity, open(t, path).Identity(), "reopened, the identity")
+	expect.Same(t, "reopened, the identity", identity, open(t, path).Identity())
 	if got := open(t, newPath(t)).Identity(); got == identity {
 		t.Errorf("another file has the same identity %q", got)
 	}
@@ -171,7 +171,7 @@ func TestLockedByAnotherProcess(t *testing.T) {
 			if !holder.out.Scan() || holder.out.Text() != "open" {
 				t.Fatal("the other process has not opened the store")
 			}
-			expect.Fails(t, bolt.ErrLocked, expect.Err(bolt.Open(path)), "the error")
+			expect.Fails(t, "the error", bolt.ErrLocked, expect.Err(bolt.Open(path)))
 			expect.OK(t, end(holder))
 			_ = holder.Wait() // killed or not, it is gone
 			open(t, path, bolt.MustExist())
@@ -208,7 +208,7 @@ func TestFirstOpensTogether(t *testing.T) {
 		opening.Go(func() {
 			s, err := bolt.Open(path)
 			if err != nil {
-				expect.Fails(t, bolt.ErrLocked, err, "Open")
+				expect.Fails(t, "Open", bolt.ErrLocked, err)
 				return
 			}
 			r := fixture("partition", fmt.Sprint(i))
@@ -222,7 +222,7 @@ func TestFirstOpensTogether(t *testing.T) {
 		})
 	}
 	opening.Wait()
-	expect.Same(t, 1, len(identities), "files that were made")
+	expect.Same(t, "files that were made", 1, len(identities))
 	s := open(t, path, bolt.MustExist())
 	for _, k := range keys {
 		if _, err := s.Get(t.Context(), k); err != nil {

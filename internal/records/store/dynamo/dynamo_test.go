@@ -84,7 +84,7 @@ func TestCost(t *testing.T) {
 		if err := step.do(); !errors.Is(err, step.err) {
 			t.Fatalf("%s: got error %v, want %v", step.reason, err, step.err)
 		}
-		expect.Same(t, step.want, calls(s.count()), "%s: calls", step.reason)
+		expect.Same(t, fmt.Sprintf("%s: calls", step.reason), step.want, calls(s.count()))
 	}
 
 	s.count()
@@ -97,8 +97,8 @@ func TestCost(t *testing.T) {
 	if err != nil || filled == 0 || filled == dynamo.Shards {
 		t.Fatalf("%d shards hold what is due, want some but not all: %v", filled, err)
 	}
-	expect.Same(t, calls{"Query": dynamo.Shards, "BatchGetItem": filled}, calls(s.count()),
-		"what is due costs a query for each shard, and a read for each that is not empty")
+	expect.Same(t, "what is due costs a query for each shard, and a read for each that is not empty", calls{"Query": dynamo.Shards, "BatchGetItem": filled}, calls(s.count()))
+
 }
 
 // all reads a listing to its end.
@@ -138,7 +138,7 @@ func TestIndex(t *testing.T) {
 		}
 		got = append(got, names)
 	}
-	expect.Same(t, []map[string]bool{{"pk": true, "sk": true, "shard": true, "due": true}}, got, "index")
+	expect.Same(t, "index", []map[string]bool{{"pk": true, "sk": true, "shard": true, "due": true}}, got)
 	key := map[string]types.AttributeValue{
 		dynamo.AttributePartition: &types.AttributeValueMemberS{Value: r.Partition},
 		dynamo.AttributeSort:      &types.AttributeValueMemberS{Value: r.Sort},
@@ -212,7 +212,7 @@ func TestCursors(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s.count()
-			expect.Fails(t, store.ErrInvalid, expect.Err(test.read()), "%s", test.reason)
+			expect.Fails(t, test.reason, store.ErrInvalid, expect.Err(test.read()))
 			if calls := s.count(); len(calls) > 0 {
 				t.Errorf("%s: it was sent to DynamoDB: %v", test.reason, calls)
 			}
@@ -400,10 +400,10 @@ func TestTooLarge(t *testing.T) {
 		r.Body = bytes.Repeat([]byte{'b'}, store.MaxBody)
 		changes = append(changes, store.Put(r))
 	}
-	expect.Fails(t, store.ErrInvalid, s.Commit(t.Context(), changes...), "a commit of more than 4 MB")
+	expect.Fails(t, "a commit of more than 4 MB", store.ErrInvalid, s.Commit(t.Context(), changes...))
 	long := fixture("p", "long")
 	long.Body, long.Writer = bytes.Repeat([]byte{'b'}, store.MaxBody), strings.Repeat("w", 30_000)
-	expect.Fails(t, store.ErrInvalid, s.Commit(t.Context(), store.Put(long)), "an envelope that leaves the body no room")
+	expect.Fails(t, "an envelope that leaves the body no room", store.ErrInvalid, s.Commit(t.Context(), store.Put(long)))
 }
 
 func TestErrorsNameTheRecord(t *testing.T) {
@@ -437,7 +437,7 @@ func TestForeignItems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			with[dynamo.AttributePartition], with[dynamo.AttributeSort] = text("foreign"), text(name)
-			expect.OK(t, expect.Err(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: with})))
+			expect.Get(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: with}))(t)
 			_, err := s.Get(t.Context(), store.Key{Partition: "foreign", Sort: name})
 			if err == nil || errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), name) {
 				t.Errorf("got error %v, want one that names the record", err)
@@ -456,7 +456,7 @@ func TestItemsOfEarlierPrograms(t *testing.T) {
 		"account":               text("111122223333"), "region": text("eu-central-1"),
 	}
 	client := dynamodb.NewFromConfig(emulator.Config(t))
-	expect.OK(t, expect.Err(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: item})))
+	expect.Get(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &s.table, Item: item}))(t)
 	r, err := s.Get(t.Context(), store.Key{Partition: "p", Sort: "s"})
 	if err != nil || r.Writer != "w" || r.Version != 1 {
 		t.Fatalf("read %+v: %v", r, err)
@@ -492,5 +492,5 @@ func TestConsistentReads(t *testing.T) {
 	checkErr := s.Commit(t.Context(), store.Check(r.Key, 1))
 	expect.OK(t, errors.Join(getErr, listErr, dueErr, checkErr))
 	want := map[string]bool{"GetItem": true, "Query": true, "BatchGetItem": true, "Query of the index": false}
-	expect.Same(t, want, got, "which reads are consistent")
+	expect.Same(t, "which reads are consistent", want, got)
 }

@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"testing"
@@ -204,7 +205,7 @@ func TestFaults(t *testing.T) {
 			if d := cmp.Diff(test.want, got, cmp.AllowUnexported(came{})); d != "" {
 				t.Errorf("%s (error %v): -want +got:\n%s", test.reason, err, d)
 			}
-			expect.Same(t, got.calls-1, len(s.slept), "waits between %d tries", got.calls)
+			expect.Same(t, fmt.Sprintf("waits between %d tries", got.calls), got.calls-1, len(s.slept))
 		})
 	}
 }
@@ -248,12 +249,12 @@ func TestReadFaults(t *testing.T) {
 			if err := read(); err != nil {
 				t.Errorf("what passes has not passed: %v", err)
 			}
-			expect.Same(t, 5, s.count()[call], "calls")
+			expect.Same(t, "calls", 5, s.count()[call])
 			s.script(call, refused(bad, "AccessDeniedException", ""))
 			if err := read(); outcomeOf(err) != unknown || errors.Is(err, store.ErrNotFound) {
 				t.Errorf("what is forbidden: got error %v", err)
 			}
-			expect.Same(t, 1, s.count()[call], "tries of what is forbidden")
+			expect.Same(t, "tries of what is forbidden", 1, s.count()[call])
 			s.script(call, refused(bad, "ResourceNotFoundException", ""))
 			if err := read(); errors.Is(err, store.ErrNotFound) || err == nil {
 				t.Errorf("a table that is missing is taken for a record that is: %v", err)
@@ -274,7 +275,7 @@ func TestPauses(t *testing.T) {
 	for _, ms := range []int{10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000, 1000} {
 		want = append(want, time.Duration(ms)*time.Millisecond) // half of the longest
 	}
-	expect.Same(t, want, s.slept, "pauses")
+	expect.Same(t, "pauses", want, s.slept)
 }
 
 // The context ends the waiting, at once.
@@ -297,8 +298,8 @@ func TestContextEndsTheWaiting(t *testing.T) {
 			}})
 			s.script("PutItem", repeated(test.event, most)...)
 			err := plain.Commit(ctx, store.Put(fixture("p", "s")))
-			expect.Same(t, test.want, outcomeOf(err), "%s: the outcome of error %v", test.reason, err)
-			expect.Same(t, 1, s.count()["PutItem"], "%s: tries", test.reason)
+			expect.Same(t, fmt.Sprintf("%s: the outcome of error %v", test.reason, err), test.want, outcomeOf(err))
+			expect.Same(t, fmt.Sprintf("%s: tries", test.reason), 1, s.count()["PutItem"])
 		})
 	}
 	t.Run("Waiting", func(t *testing.T) {
@@ -308,8 +309,8 @@ func TestContextEndsTheWaiting(t *testing.T) {
 		refusals := repeated(refused(bad, "ThrottlingException", ""), most)
 		refusals[2] = refusals[2].then(cancel)
 		s.script("PutItem", refusals...)
-		expect.Same(t, unknown, outcomeOf(plain.Commit(ctx, store.Put(fixture("p", "s")))), "the outcome")
-		expect.Same(t, 3, s.count()["PutItem"], "tries, the context having ended in the third")
+		expect.Same(t, "the outcome", unknown, outcomeOf(plain.Commit(ctx, store.Put(fixture("p", "s")))))
+		expect.Same(t, "tries, the context having ended in the third", 3, s.count()["PutItem"])
 	})
 	t.Run("InTheCall", func(t *testing.T) {
 		s := newStand(t)

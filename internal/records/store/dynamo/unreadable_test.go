@@ -88,7 +88,7 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 			for _, r := range page.Records {
 				got = append(got, r.Sort)
 			}
-			expect.Same(t, test.want, got, "%s", test.reason)
+			expect.Same(t, test.reason, test.want, got)
 			if !errors.Is(err, store.ErrUnreadable) || !strings.Contains(err.Error(), `"b"`) {
 				t.Errorf("%s: the error is %v, want one that is %v and names the record", test.reason, err, store.ErrUnreadable)
 			}

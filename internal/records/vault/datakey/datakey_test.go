@@ -76,7 +76,7 @@ func TestNamesAndWhoAsked(t *testing.T) {
 			}
 		}
 	}
-	expect.Same(t, 1, by.opened, "times that the data key was opened")
+	expect.Same(t, "times that the data key was opened", 1, by.opened)
 	elsewhere := i
 	elsewhere.Key.Instance = "j"
 	if got, err := second.Names(ctx, elsewhere); err != nil || got != (lifecycle.Names{}) {
@@ -96,7 +96,7 @@ func TestAVaultThatHangs(t *testing.T) {
 	n := 0
 	records := ledger.New(memory.New(), func() string { n++; return fmt.Sprint(n) })
 	by, label := over(t, 1), vault.Label{Member: vault.Link}
-	expect.OK(t, expect.Err(datakey.New(records, by).Seal(t.Context(), label, []byte("x"))))
+	expect.Get(datakey.New(records, by).Seal(t.Context(), label, []byte("x")))(t)
 	by.hangs = true
 	v := datakey.New(records, by)
 	long, end := context.WithCancel(t.Context())
@@ -104,9 +104,9 @@ func TestAVaultThatHangs(t *testing.T) {
 	go func() { _, err := v.Seal(long, label, []byte("x")); waits <- err }()
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	expect.Fails(t, context.DeadlineExceeded, expect.Err(v.Seal(short, label, []byte("x"))), "the error")
+	expect.Fails(t, "the error", context.DeadlineExceeded, expect.Err(v.Seal(short, label, []byte("x"))))
 	end()
-	expect.Fails(t, context.Canceled, <-waits, "the error")
+	expect.Fails(t, "the error", context.Canceled, <-waits)
 	by.hangs = false
 	if _, err := v.Seal(t.Context(), label, []byte("x")); err != nil {
 		t.Errorf("%v", err)

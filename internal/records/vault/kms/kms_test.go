@@ -111,13 +111,13 @@ func TestCalls(t *testing.T) {
 	for _, at := range []vault.Label{label, ofInstance} {
 		sealed, err := v.Seal(t.Context(), at, []byte("canary"))
 		expect.OK(t, err)
-		expect.OK(t, expect.Err(v.Open(t.Context(), at, sealed)))
+		expect.Get(v.Open(t.Context(), at, sealed))(t)
 		if !bytes.HasPrefix(sealed, []byte{1}) {
 			t.Errorf("sealed in format %d, want 1", sealed[0])
 		}
 	}
-	expect.OK(t, expect.Err(v.Seal(t.Context(), label, nil)))
-	expect.OK(t, expect.Err(v.Open(t.Context(), label, nil)))
+	expect.Get(v.Seal(t.Context(), label, nil))(t)
+	expect.Get(v.Open(t.Context(), label, nil))(t)
 	if len(client.generated) != 2 || len(client.decrypted) != 2 {
 		t.Fatalf("%d data keys generated and %d decrypted, want 2 and 2", len(client.generated), len(client.decrypted))
 	}
@@ -126,7 +126,7 @@ func TestCalls(t *testing.T) {
 		if *g.KeyId != key || *d.KeyId != key {
 			t.Error("a call is for another key")
 		}
-		expect.Same(t, g.EncryptionContext, d.EncryptionContext, "the context that a value is opened for")
+		expect.Same(t, "the context that a value is opened for", g.EncryptionContext, d.EncryptionContext)
 		contexts = append(contexts, g.EncryptionContext)
 		for _, in := range []any{g, d} {
 			if body, err := json.Marshal(in); err != nil || strings.Contains(string(body), "canary") {
@@ -138,7 +138,7 @@ func TestCalls(t *testing.T) {
 		{"platform": "p", "instance": "i", "binding": "b"},
 		{"platform": "p", "instance": "i"},
 	}
-	expect.Same(t, want, contexts, "contexts")
+	expect.Same(t, "contexts", want, contexts)
 }
 
 // stub answers with errors that the emulator does not make.
@@ -196,11 +196,11 @@ func TestDisabledKey(t *testing.T) {
 	v := kms.New(client, key)
 	sealed, err := v.Seal(t.Context(), label, []byte("canary"))
 	expect.OK(t, err)
-	expect.OK(t, expect.Err(client.DisableKey(t.Context(), &awskms.DisableKeyInput{KeyId: &key})))
+	expect.Get(client.DisableKey(t.Context(), &awskms.DisableKeyInput{KeyId: &key}))(t)
 	if _, err := v.Open(t.Context(), label, sealed); err == nil || errors.Is(err, vault.ErrSealed) {
 		t.Errorf("with a disabled key: got error %v", err)
 	}
-	expect.OK(t, expect.Err(client.EnableKey(t.Context(), &awskms.EnableKeyInput{KeyId: &key})))
+	expect.Get(client.EnableKey(t.Context(), &awskms.EnableKeyInput{KeyId: &key}))(t)
 	if opened, err := v.Open(t.Context(), label, sealed); err != nil || string(opened) != "canary" {
 		t.Errorf("with the key enabled again: got error %v", err)
 	}
@@ -214,7 +214,7 @@ func TestOtherForms(t *testing.T) {
 		"NoKey":  append([]byte{1, 0, 0}, make([]byte, 100)...),
 		"CutKey": append([]byte{1, 0, 90}, make([]byte, 100)...), "HugeKey": append([]byte{1, 255, 255}, make([]byte, 70_000)...),
 	} {
-		expect.Fails(t, vault.ErrSealed, expect.Err(v.Open(t.Context(), label, other)), "%s", name)
+		expect.Fails(t, name, vault.ErrSealed, expect.Err(v.Open(t.Context(), label, other)))
 	}
 }
 
@@ -264,8 +264,8 @@ func TestTheFormIsGolden(t *testing.T) {
 		t.Errorf("got %q and error %v", got, err)
 	}
 	// KMS gives something that was never a data key of ours.
-	expect.Fails(t, vault.ErrSealed, expect.Err(kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed)),
-		"a short data key")
+	expect.Fails(t, "a short data key", vault.ErrSealed, expect.Err(kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed)))
+
 }
 
 // One request asks KMS once for all that it seals of a record, and once for all that
@@ -320,11 +320,11 @@ func TestTogether(t *testing.T) {
 				t.Errorf("sealed for %v, opened for %v: error %v", label, other, err)
 			}
 		}
-		expect.Fails(t, vault.ErrSealed, open(second, stranger, label, value), "another vault")
+		expect.Fails(t, "another vault", vault.ErrSealed, open(second, stranger, label, value))
 	}
 	client.generated, client.decrypted = nil, nil
 	// A key that was read from a record seals nothing.
-	expect.OK(t, expect.Err(v.Seal(second, at("", vault.State), []byte("canary"))))
+	expect.Get(v.Seal(second, at("", vault.State), []byte("canary")))(t)
 	calls("sealing after opening", 1, 0)
 	if err := open(t.Context(), v, at("", vault.Context), sealed[at("", vault.Context)]); err != nil {
 		t.Error(err)
