@@ -268,7 +268,8 @@ func TestEveryBadSettingIsNamed(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s: there is no error", test.reason)
 			}
-			expect.Same(t, test.reason, slices.Sorted(slices.Values(test.want)), slices.Sorted(strings.SplitSeq(err.Error(), "\n")))
+			expect.Same(t, test.reason, slices.Sorted(slices.Values(test.want)),
+				slices.Sorted(strings.SplitSeq(err.Error(), "\n")))
 		})
 	}
 }

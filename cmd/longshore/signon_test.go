@@ -42,7 +42,8 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 	dir := t.TempDir()
 	shown := func() catalog.DashboardClient {
 		t.Helper()
-		s := expect.Get(startAs(t, embedded.Settings{Data: dir, Username: "cf", Password: first, Origin: "https://broker.example.com"}))(t)
+		s := expect.Get(startAs(t, embedded.Settings{Data: dir, Username: "cf", Password: first,
+			Origin: "https://broker.example.com"}))(t)
 		defer s.stop()
 		s.lets("", "cf", first, 200)
 		return s.clientOf(first)

@@ -23,7 +23,8 @@ const (
 func outcome(t *testing.T, a lifecycle.Answer, err error) string {
 	t.Helper()
 	if err == nil {
-		known := map[lifecycle.Answer]string{lifecycle.Begin: begin, lifecycle.Join: join, lifecycle.Stays: stays, lifecycle.Exists: exists,
+		known := map[lifecycle.Answer]string{lifecycle.Begin: begin, lifecycle.Join: join, lifecycle.Stays: stays,
+			lifecycle.Exists:  exists,
 			lifecycle.Missing: missing}
 		if known[a] == "" {
 			t.Errorf("answer %d is none", a)
@@ -165,10 +166,12 @@ func TestBindingAnswers(t *testing.T) {
 		"BindFailed": {"UNB-11, GETB-02", []path{{create, failed}}, row{stays, conflict, begin, notFound}},
 		"Unbinding": {"UNB-06, GETB-03", []path{{create, remove}, {create, succeed, remove}, {create, remove, failed, remove}},
 			row{ce, conflict, join, ce}},
-		"UnbindFailed": {"UNB-03", []path{{create, remove, failed}, {create, succeed, remove, failed}}, row{cannot, conflict, begin, ok}},
+		"UnbindFailed": {"UNB-03", []path{{create, remove, failed}, {create, succeed, remove, failed}},
+			row{cannot, conflict, begin, ok}},
 		"Unbound": {
 			"UNB-03, GETB-02, IDEM-09",
-			[]path{{entombs}, {create, gone}, {create, succeed, gone}, {create, remove, failed, gone}, {create, failed, create, remove, succeed}},
+			[]path{{entombs}, {create, gone}, {create, succeed, gone}, {create, remove, failed, gone},
+				{create, failed, create, remove, succeed}},
 			row{begin, begin, missing, notFound},
 		},
 	}
@@ -185,7 +188,8 @@ func TestBindingAnswers(t *testing.T) {
 					return outcome(t, a, err)
 				}
 				deleted, err := onDelete(b, at(60), at(60))
-				got := row{PutSame: put(true), PutDifferent: put(false), Delete: outcome(t, deleted, err), Get: allowed(t, onGet(b))}
+				got := row{PutSame: put(true), PutDifferent: put(false), Delete: outcome(t, deleted, err),
+					Get: allowed(t, onGet(b))}
 				same(t, "IDEM-07: "+tc.reason, tc.want, got)
 				same(t, "CONC-02: a question changes nothing", before, b)
 			})
@@ -243,9 +247,11 @@ func TestADeletionOvertakesARequest(t *testing.T) {
 			}{"before": {received.Add(-1), ce}, "at once": {received, ce}, "after": {received.Add(3 * time.Millisecond), begin}} {
 				for _, same := range []bool{true, false} {
 					a, err := onPut(p.instance, same, true, put.received, at(8))
-					expect.Same(t, fmt.Sprintf("%s: a PUT of the instance, received %s", tc.reason, when), put.want, outcome(t, a, err))
+					expect.Same(t, fmt.Sprintf("%s: a PUT of the instance, received %s", tc.reason, when), put.want,
+						outcome(t, a, err))
 					a, err = onPut(p.binding, same, true, put.received, at(8))
-					expect.Same(t, fmt.Sprintf("%s: a PUT of the binding, received %s", tc.reason, when), put.want, outcome(t, a, err))
+					expect.Same(t, fmt.Sprintf("%s: a PUT of the binding, received %s", tc.reason, when), put.want,
+						outcome(t, a, err))
 				}
 			}
 		})

@@ -181,7 +181,8 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 						"%s: an instance, same %v, permitted %v", tc.reason, same, permitted), want, outcome(t, a, err))
 
 					a, err = onPut(p.binding, same, permitted, at(60), at(60))
-					expect.Same(t, fmt.Sprintf("%s: a binding, same %v, permitted %v", tc.reason, same, permitted), want, outcome(t, a, err))
+					expect.Same(t, fmt.Sprintf("%s: a binding, same %v, permitted %v", tc.reason, same, permitted), want,
+						outcome(t, a, err))
 				}
 			}
 			for _, c := range []lifecycle.Record{p.instance, p.binding} {
@@ -215,11 +216,13 @@ func (p *pair) seen() []string {
 func TestTombstonesOfWhatFailed(t *testing.T) {
 	p := newPair(t).create("one", false).fail().remove("two", true).succeed()
 	same(t, "the attributes", attributes("small"), p.instance.Attributes)
-	if b := p.binding; b.Secret != nil || b.Grant != nil || b.Attributes.Context != nil || b.Attributes.Parameters == nil || b.AppGUID == "" {
+	if b := p.binding; b.Secret != nil || b.Grant != nil || b.Attributes.Context != nil || b.Attributes.Parameters == nil ||
+		b.AppGUID == "" {
 		t.Errorf("the binding's tombstone is %+v", b)
 	}
 	p.entomb()
-	if a := p.instance.Attributes; a.Parameters != nil || a.Context != nil || a.OrganizationGUID != "" || p.instance.Failed != nil {
+	if a := p.instance.Attributes; a.Parameters != nil || a.Context != nil || a.OrganizationGUID != "" ||
+		p.instance.Failed != nil {
 		t.Errorf("after a DELETE, the instance's tombstone is %+v", p.instance)
 	}
 	if b := p.binding; b.Attributes.Parameters != nil || b.AppGUID != "" || b.Failed != nil {
@@ -267,7 +270,8 @@ func TestPromises(t *testing.T) {
 	before := deepCopy(p.instance)
 	p.instance.Promised()
 	same(t, "a promise changed the record that it was made from", before, p.instance)
-	if c := p.promised().instance; !c.Operation.Synchronous || c.Operation.Started != at(1) || c.Operation.Deadline != at(1).Add(time.Hour) {
+	if c := p.promised().instance; !c.Operation.Synchronous || c.Operation.Started != at(1) ||
+		c.Operation.Deadline != at(1).Add(time.Hour) {
 		t.Errorf("the operation became another: %+v", c.Operation)
 	}
 }

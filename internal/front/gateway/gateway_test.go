@@ -145,7 +145,8 @@ func TestRefusalsCarryTheRequestsIdentity(t *testing.T) {
 				HTTPMethod: "GET", Path: path, MultiValueHeaders: map[string][]string{"x-broker-api-request-identity": {sent}},
 			})
 			expect.OK(t, err)
-			expect.Same(t, fmt.Sprintf("%s with %q", path, sent), want, response.MultiValueHeaders["X-Broker-API-Request-Identity"])
+			expect.Same(t, fmt.Sprintf("%s with %q", path, sent), want,
+				response.MultiValueHeaders["X-Broker-API-Request-Identity"])
 		}
 	}
 }

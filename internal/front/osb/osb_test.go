@@ -513,11 +513,14 @@ func TestCatalogIsEncodedForTheVersion(t *testing.T) {
 		t.Errorf("CAT-30: %d with a body of %d bytes", w.Code, w.Body.Len())
 	}
 	for _, sent := range []string{"*", "W/" + tag, `"other", W/"more" , ` + tag} {
-		expect.Same(t, fmt.Sprintf("CAT-30: status for %s", sent), 304, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent).Code)
+		expect.Same(t, fmt.Sprintf("CAT-30: status for %s", sent), 304,
+			send(t, s, "GET", "/v2/catalog", "", "If-None-Match", sent).Code)
 	}
-	expect.Same(t, "CAT-30: status for other tags", 200, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`).Code)
+	expect.Same(t, "CAT-30: status for other tags", 200,
+		send(t, s, "GET", "/v2/catalog", "", "If-None-Match", `"other", W/"more"`).Code)
 
-	expect.Same(t, "CAT-30: status for another representation", 200, send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9").Code)
+	expect.Same(t, "CAT-30: status for another representation", 200,
+		send(t, s, "GET", "/v2/catalog", "", "If-None-Match", tag, "X-Broker-API-Version", "2.9").Code)
 
 }
 
@@ -606,14 +609,16 @@ func TestOnlyTheCatalogIsKept(t *testing.T) {
 	s := newServer(t, &stub{grant: &provider.Grant{}}, io.Discard)
 	tag := send(t, s, "GET", "/v2/catalog", "").Header().Get("ETag")
 	for _, headers := range [][]string{nil, {"If-None-Match", tag}} {
-		expect.Same(t, fmt.Sprintf(
-			"%v: Cache-Control", headers), "no-cache", send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control"))
+		got := send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control")
+		expect.Same(t, fmt.Sprintf("%v: Cache-Control", headers), "no-cache", got)
 
 	}
 	for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope"} {
-		expect.Same(t, fmt.Sprintf("%s: Cache-Control", path), "no-store", send(t, s, "GET", path, "").Header().Get("Cache-Control"))
+		expect.Same(t, fmt.Sprintf("%s: Cache-Control", path), "no-store",
+			send(t, s, "GET", path, "").Header().Get("Cache-Control"))
 	}
-	expect.Same(t, "a refusal: Cache-Control", "no-store", send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"))
+	expect.Same(t, "a refusal: Cache-Control", "no-store",
+		send(t, s, "GET", "/v2/catalog", "", "Authorization", "").Header().Get("Cache-Control"))
 
 }
 
@@ -838,7 +843,8 @@ func TestRequestIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{"/v2/catalog", "/v2/nope", "/v2/service_instances/i"} {
 				w := ask(t, &stub{}, "GET", path, "", "X-Broker-API-Request-Identity", tc.sent)
-				expect.Same(t, fmt.Sprintf("%s: %s echoed", tc.reason, path), tc.want, w.Header().Get("X-Broker-API-Request-Identity"))
+				expect.Same(t, fmt.Sprintf("%s: %s echoed", tc.reason, path), tc.want,
+					w.Header().Get("X-Broker-API-Request-Identity"))
 			}
 		})
 	}

@@ -87,7 +87,8 @@ func TestTheConsoleNeedsItsSession(t *testing.T) {
 		d.sees(d.console(page), http.StatusOK, "Reads only")
 	}
 	d.sees(d.page(own), http.StatusUnauthorized)
-	expect.Same(t, "the console's own address leads to", "/console/overview", d.ask("GET", "/console", nil).Header().Get("Location"))
+	expect.Same(t, "the console's own address leads to", "/console/overview",
+		d.ask("GET", "/console", nil).Header().Get("Location"))
 
 	late := d.linkTo(acts, "late")
 	d.now = d.now.Add(pages.LinkTime)

@@ -98,7 +98,8 @@ func TestValkey(t *testing.T) {
 		if v, err := app.Do(t.Context(), app.B().Get().Key(prefix+"k").Build()).ToString(); v != "v" || err != nil {
 			t.Errorf("read %q: %v", v, err)
 		}
-		if err := app.Do(t.Context(), app.B().Get().Key("k").Build()).Error(); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		if err := app.Do(t.Context(), app.B().Get().Key("k").Build()).Error(); err == nil ||
+			!strings.Contains(err.Error(), "NOPERM") {
 			t.Errorf("a key outside the prefix: %v", err)
 		}
 		return func() {

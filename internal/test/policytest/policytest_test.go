@@ -114,7 +114,8 @@ func TestAllows(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			expect.Same(t, fmt.Sprintf("%s: allowed", test.reason), test.want, policytest.Allows(get, test.policies, test.boundaries...))
+			expect.Same(t, fmt.Sprintf("%s: allowed", test.reason), test.want,
+				policytest.Allows(get, test.policies, test.boundaries...))
 		})
 	}
 }

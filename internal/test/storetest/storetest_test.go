@@ -141,7 +141,8 @@ func TestFaulty(t *testing.T) {
 			m := newMemory("", false)
 			s := test.wrap(m)
 			for i, sort := range []string{"1", "2", "3", "1"} {
-				expect.Fails(t, fmt.Sprintf("%s\ncommit %d", test.reason, i+1), test.want.errs[i], s.Commit(t.Context(), change(sort)))
+				expect.Fails(t, fmt.Sprintf("%s\ncommit %d", test.reason, i+1), test.want.errs[i],
+					s.Commit(t.Context(), change(sort)))
 			}
 			stored := map[string]bool{}
 			for k := range m.dump() {

@@ -123,7 +123,8 @@ func TestEveryState(t *testing.T) {
 				t.Errorf("task %q is not whole: %+v", name, s)
 			}
 			// States.ALL stands alone and last.
-			if last := s.Catch[len(s.Catch)-1]; !slices.Equal(last.ErrorEquals, []string{"States.ALL"}) || m.States[last.Next].Type != "Fail" {
+			if last := s.Catch[len(s.Catch)-1]; !slices.Equal(last.ErrorEquals, []string{"States.ALL"}) ||
+				m.States[last.Next].Type != "Fail" {
 				t.Errorf("task %q does not end with everything that is thrown: %+v", name, s.Catch)
 			}
 			for _, r := range s.Retry {
@@ -243,7 +244,8 @@ func (m machine) run(t *testing.T, input string, answers ...any) (path []string,
 				e, failed := answer.(thrown)
 				cause := ""
 				if pending, ok := answer.(stepfunctions.Pending); ok { // as Lambda tells of it
-					e, failed, cause = thrown(reflect.TypeOf(answer).Name()), true, fmt.Sprintf(`{"errorMessage":%q}`, pending.Error())
+					e, failed, cause = thrown(reflect.TypeOf(answer).Name()), true, fmt.Sprintf(`{"errorMessage":%q}`,
+						pending.Error())
 				}
 				if !failed {
 					break
@@ -302,9 +304,12 @@ func TestWalk(t *testing.T) {
 			"what is not goes on after the time that the step said", []any{again(10), again(300), settled},
 			[]string{step, pending, wait, step, pending, wait, step}, 3, []int{10, 300},
 		},
-		"Thrown":       {"what the step throws only ends the execution", []any{thrown("errorString")}, []string{step, abandoned}, 1, nil},
-		"ThrownLater":  {"also later", []any{again(1), thrown("Runtime.ExitError")}, []string{step, pending, wait, step, abandoned}, 2, []int{1}},
-		"TimedOut":     {"so does a step that does not answer", []any{thrown("States.Timeout")}, []string{step, abandoned}, 1, nil},
+		"Thrown": {"what the step throws only ends the execution", []any{thrown("errorString")}, []string{step, abandoned},
+			1, nil},
+		"ThrownLater": {"also later", []any{again(1), thrown("Runtime.ExitError")},
+			[]string{step, pending, wait, step, abandoned}, 2, []int{1}},
+		"TimedOut": {"so does a step that does not answer", []any{thrown("States.Timeout")}, []string{step, abandoned}, 1,
+			nil},
 		"Transient":    {"what is transient is tried again", []any{busy, busy, settled}, []string{step}, 3, nil},
 		"NotTransient": {"but not for ever", slices.Repeat([]any{busy}, 9), []string{step, abandoned}, 9, nil},
 	}
@@ -315,7 +320,8 @@ func TestWalk(t *testing.T) {
 			expect.Same(t, fmt.Sprintf("%s: waits", test.reason), test.waits, waits)
 			expect.Same(t, fmt.Sprintf("%s: calls", test.reason), test.calls, len(sent))
 			for _, payload := range sent {
-				expect.Same(t, fmt.Sprintf("%s: the input", test.reason), map[string]any{"token": "T.p.i", "attempt": 3.0}, payload)
+				expect.Same(t, fmt.Sprintf("%s: the input", test.reason), map[string]any{"token": "T.p.i", "attempt": 3.0},
+					payload)
 			}
 		})
 	}

@@ -81,7 +81,8 @@ func (s *site) copied() *site { o := *s; o.store = s.store.Clone(); return &o }
 // process is a broker that has just been started.
 func (s *site) process(m *mortal) *testkit.Kit {
 	*s.now = s.now.Add(time.Minute)
-	return testkit.New(testkit.Options{Store: mortalStore{s.store, m}, NewID: s.ids, Now: func() time.Time { return *s.now }, Alone: true,
+	return testkit.New(testkit.Options{Store: mortalStore{s.store, m}, NewID: s.ids, Now: func() time.Time { return *s.now },
+		Alone:     true,
 		Providers: map[string]provider.Provider{"demo": mortalServer{s.server, m}}})
 }
 
@@ -131,7 +132,8 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 			}
 			s := died()
 			for _, id := range []string{"second", "third"} {
-				expect.Same(t, fmt.Sprintf("%s: the only broker waits with %s", name, id), "", s.provisions(s.process(&mortal{}), id))
+				expect.Same(t, fmt.Sprintf("%s: the only broker waits with %s", name, id), "",
+					s.provisions(s.process(&mortal{}), id))
 			}
 			for order, swap := range map[string]bool{"OriginalFirst": false, "CopyFirst": true} {
 				first := died()
@@ -149,8 +151,8 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 						t.Errorf("%s, %s: the second one has made %v: %s", name, order, first.server.made, why)
 					}
 				}
-				expect.Same(t, fmt.Sprintf(
-					"%s, %s: the first one waits for the second", name, order), "", first.provisions(first.process(&mortal{}), "fifth"))
+				expect.Same(t, fmt.Sprintf("%s, %s: the first one waits for the second", name, order), "",
+					first.provisions(first.process(&mortal{}), "fifth"))
 
 			}
 		}
@@ -183,7 +185,8 @@ func TestWhatKeepsATargetFromBeingRaisedIsTakenAway(t *testing.T) {
 		unbound = false
 	}
 	s.server.fails, s.server.said.Mark = nil, "theirs"
-	if err := worker.Call(t.Context(), worker.New(k.WorkerOptions()), "demo", target, true, func() { unbound = true }); err == nil || unbound {
+	if err := worker.Call(t.Context(), worker.New(k.WorkerOptions()), "demo", target, true,
+		func() { unbound = true }); err == nil || unbound {
 		t.Errorf("on another broker's server: %v, unbound %v", err, unbound)
 	}
 }

@@ -66,7 +66,8 @@ func TestDeletionNeedsNoKey(t *testing.T) {
 			w.rest()
 			w.clock = w.clock.Add(lifecycle.ReclaimAfter)
 			w.rest()
-			expect.Same(t, fmt.Sprintf("%s: things that are left; the instance is %q", tc.reason, w.instance().State), tc.held, w.held())
+			expect.Same(t, fmt.Sprintf("%s: things that are left; the instance is %q", tc.reason, w.instance().State), tc.held,
+				w.held())
 			i := w.instance()
 			if tc.held == 0 && i.State != lifecycle.Deleted && i.State != lifecycle.Absent {
 				t.Errorf("%s: the instance is %q: %s", tc.reason, i.State, i.Operation.Description)

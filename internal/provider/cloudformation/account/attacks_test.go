@@ -29,7 +29,8 @@ func queue(t testing.TB) account.Offering {
 		Name: "queue",
 		// Too wide on purpose: what guards others must not hang on it.
 		Permissions: []iampolicy.Document{read(`{"Version":"2012-10-17","Statement":[
-			{"Effect":"Allow","Action":["sqs:*"],"Resource":"arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"},
+			{"Effect":"Allow","Action":["sqs:*"],
+				"Resource":"arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${Prefix}*"},
 			{"Effect":"Allow","Action":["iam:*","ssm:*","secretsmanager:*","sts:*","s3:*"],"Resource":"*"}]}`)},
 		Policies: []account.Policy{{Document: read(`{"Version":"2012-10-17","Statement":[
 			{"Effect":"Allow","Action":["sqs:SendMessage","sqs:ReceiveMessage"],"Resource":"${QueueArn}"}]}`)}},
@@ -251,8 +252,8 @@ func TestServiceRolesAreGuarded(t *testing.T) {
 // A function of the operator's makes custom resources of many instances; no other of the account is called.
 func TestASharedFunctionIsCalled(t *testing.T) {
 	o := queue(t)
-	d := expect.Get(iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"lambda:InvokeFunction",
-		"Resource":"arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:maker"}]}`)))(t)
+	d := expect.Get(iampolicy.Parse([]byte(`{"Version":"2012-10-17","Statement":[{"Effect":"Allow",
+		"Action":"lambda:InvokeFunction","Resource":"arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:maker"}]}`)))(t)
 	o.Permissions = append(o.Permissions, d)
 	rights := document(account.ServiceRights(scope, o))
 	for function, want := range map[string]bool{"maker": true, "payroll": false} {

@@ -114,7 +114,8 @@ func TestUsersOnMiniStack(t *testing.T) {
 	b.v = mine
 	of := b.binding("binding-1", "operation-1")
 	g := b.mustBind(&of)
-	expect.Same(t, "queue and region", [2]string{mine["QueueUrl"], cfg.Region}, [2]string{text(g, "queue_url"), text(g, "region")})
+	expect.Same(t, "queue and region", [2]string{mine["QueueUrl"], cfg.Region},
+		[2]string{text(g, "queue_url"), text(g, "region")})
 	check := func(when string, g *provider.Grant, queue map[string]string, want awserr.Class) {
 		t.Helper()
 		expect.Same(t, when+": a message is", want, send(t, cfg, g, queue["QueueUrl"]))

@@ -383,7 +383,8 @@ func TestReread(t *testing.T) {
 			}
 		}
 	}
-	expect.Fails(t, "of no record", store.ErrNotFound, expect.Err(s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1, "")))
+	expect.Fails(t, "of no record", store.ErrNotFound, expect.Err(s.Reread(t.Context(), store.Key{Partition: "p", Sort: "s"}, 1,
+		"")))
 
 	expect.OK(t, s.Commit(t.Context(), store.Delete(r.Key, 1)))
 	if got, err := s.Reread(t.Context(), r.Key, 1, r.Writer); !errors.Is(err, store.ErrNotFound) {

@@ -171,6 +171,7 @@ func TestADiskThatFails(t *testing.T) {
 		expect.Fails(t, call, bolt.ErrDiskFailed, err)
 	}
 	_ = s.Close() // its file is gone
-	expect.Fails(t, "after the next start", store.ErrNotFound, expect.Err(open(t, path, bolt.MustExist()).Get(t.Context(), r.Key)))
+	expect.Fails(t, "after the next start", store.ErrNotFound,
+		expect.Err(open(t, path, bolt.MustExist()).Get(t.Context(), r.Key)))
 
 }

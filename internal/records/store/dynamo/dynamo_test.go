@@ -97,7 +97,8 @@ func TestCost(t *testing.T) {
 	if err != nil || filled == 0 || filled == dynamo.Shards {
 		t.Fatalf("%d shards hold what is due, want some but not all: %v", filled, err)
 	}
-	expect.Same(t, "what is due costs a query for each shard, and a read for each that is not empty", calls{"Query": dynamo.Shards, "BatchGetItem": filled}, calls(s.count()))
+	expect.Same(t, "what is due costs a query for each shard, and a read for each that is not empty",
+		calls{"Query": dynamo.Shards, "BatchGetItem": filled}, calls(s.count()))
 
 }
 

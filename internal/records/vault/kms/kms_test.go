@@ -264,7 +264,8 @@ func TestTheFormIsGolden(t *testing.T) {
 		t.Errorf("got %q and error %v", got, err)
 	}
 	// KMS gives something that was never a data key of ours.
-	expect.Fails(t, "a short data key", vault.ErrSealed, expect.Err(kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed)))
+	expect.Fails(t, "a short data key", vault.ErrSealed,
+		expect.Err(kms.New(known{key: []byte("short")}, "key").Open(t.Context(), label, sealed)))
 
 }
 
