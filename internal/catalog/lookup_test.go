@@ -74,8 +74,8 @@ func TestPlanOverridesOffering(t *testing.T) {
 			o := catalog.Offering{Bindable: tc.offering, PlanUpdateable: tc.offering}
 			expect.Same(t, fmt.Sprintf("%s\nPlanBindable(...)", tc.reason), tc.want,
 				o.PlanBindable(catalog.Plan{Bindable: tc.plan}))
-			expect.Same(t, fmt.Sprintf(
-				"%s\nPlanIsUpdateable(...)", tc.reason), tc.want, o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}))
+			expect.Same(t, fmt.Sprintf("%s\nPlanIsUpdateable(...)", tc.reason), tc.want,
+				o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}))
 
 		})
 	}

@@ -177,8 +177,8 @@ func TestWhatFailedStaysFailed(t *testing.T) {
 						want = tc.waiting
 					}
 					a, err := onPut(p.instance, same, permitted, at(60), at(60))
-					expect.Same(t, fmt.Sprintf(
-						"%s: an instance, same %v, permitted %v", tc.reason, same, permitted), want, outcome(t, a, err))
+					expect.Same(t, fmt.Sprintf("%s: an instance, same %v, permitted %v", tc.reason, same, permitted), want,
+						outcome(t, a, err))
 
 					a, err = onPut(p.binding, same, permitted, at(60), at(60))
 					expect.Same(t, fmt.Sprintf("%s: a binding, same %v, permitted %v", tc.reason, same, permitted), want,

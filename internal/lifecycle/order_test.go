@@ -136,11 +136,11 @@ func TestTheOrderOfRequests(t *testing.T) {
 				Patch:  answered(onPatch(tc.is.instance, false, received, now)),
 				Bind:   allowed(t, onBind(tc.is.instance, received, now))}
 			same(t, tc.reason, tc.want, got)
-			expect.Same(t, fmt.Sprintf(
-				"%s: a PUT of the binding", tc.reason), tc.want.Put, answered(onPut(tc.is.binding, true, true, received, now)))
+			expect.Same(t, fmt.Sprintf("%s: a PUT of the binding", tc.reason), tc.want.Put,
+				answered(onPut(tc.is.binding, true, true, received, now)))
 
-			expect.Same(t, fmt.Sprintf(
-				"%s: a DELETE of the binding", tc.reason), tc.want.Delete, answered(onDelete(tc.is.binding, received, now)))
+			expect.Same(t, fmt.Sprintf("%s: a DELETE of the binding", tc.reason), tc.want.Delete,
+				answered(onDelete(tc.is.binding, received, now)))
 
 		})
 	}

@@ -178,8 +178,7 @@ func tried(t *testing.T, s servicestest.Service, tried servicestest.Plan, p cata
 	} {
 		var values map[string]any
 		expect.OK(t, json.Unmarshal([]byte(given), &values))
-		expect.Same(t, fmt.Sprintf(
-			"%s: parameters that are there, and that are tried", at), slices.Sorted(maps.Keys(members(t,
+		expect.Same(t, fmt.Sprintf("%s: parameters that are there, and that are tried", at), slices.Sorted(maps.Keys(members(t,
 			schema))), slices.Sorted(maps.Keys(values)))
 
 	}

@@ -141,8 +141,8 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 				if swap {
 					first, second = second, first
 				}
-				expect.Same(t, fmt.Sprintf(
-					"%s, %s: the first one waits", name, order), "", first.provisions(first.process(&mortal{}), "third"))
+				expect.Same(t, fmt.Sprintf("%s, %s: the first one waits", name, order), "",
+					first.provisions(first.process(&mortal{}), "third"))
 
 				made := len(first.server.made)
 				for range 2 { // and once more after a restart

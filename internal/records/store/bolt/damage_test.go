@@ -413,8 +413,8 @@ func TestDamagedContent(t *testing.T) {
 				names("Check", s.Commit(t.Context(), store.Check(bad.Key, 1)))
 			}
 			if test.due {
-				expect.Fails(t, fmt.Sprintf(
-					"Due with a record that has lost %s", test.reason), bolt.ErrDamaged, expect.Err(s.Due(t.Context(),
+				expect.Fails(t, fmt.Sprintf("Due with a record that has lost %s", test.reason), bolt.ErrDamaged,
+					expect.Err(s.Due(t.Context(),
 					due.Add(time.Hour), "")))
 
 			}
