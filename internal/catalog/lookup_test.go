@@ -76,7 +76,6 @@ func TestPlanOverridesOffering(t *testing.T) {
 				o.PlanBindable(catalog.Plan{Bindable: tc.plan}))
 			expect.Same(t, fmt.Sprintf("%s\nPlanIsUpdateable(...)", tc.reason), tc.want,
 				o.PlanIsUpdateable(catalog.Plan{PlanUpdateable: tc.plan}))
-
 		})
 	}
 }

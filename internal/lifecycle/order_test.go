@@ -141,7 +141,6 @@ func TestTheOrderOfRequests(t *testing.T) {
 
 			expect.Same(t, fmt.Sprintf("%s: a DELETE of the binding", tc.reason), tc.want.Delete,
 				answered(onDelete(tc.is.binding, received, now)))
-
 		})
 	}
 }

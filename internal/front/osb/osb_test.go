@@ -611,7 +611,6 @@ func TestOnlyTheCatalogIsKept(t *testing.T) {
 	for _, headers := range [][]string{nil, {"If-None-Match", tag}} {
 		got := send(t, s, "GET", "/v2/catalog", "", headers...).Header().Get("Cache-Control")
 		expect.Same(t, fmt.Sprintf("%v: Cache-Control", headers), "no-cache", got)
-
 	}
 	for _, path := range []string{"/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b", "/v2/nope"} {
 		expect.Same(t, fmt.Sprintf("%s: Cache-Control", path), "no-store",

@@ -178,9 +178,8 @@ func tried(t *testing.T, s servicestest.Service, tried servicestest.Plan, p cata
 	} {
 		var values map[string]any
 		expect.OK(t, json.Unmarshal([]byte(given), &values))
-		expect.Same(t, fmt.Sprintf("%s: parameters that are there, and that are tried", at), slices.Sorted(maps.Keys(members(t,
-			schema))), slices.Sorted(maps.Keys(values)))
-
+		expect.Same(t, fmt.Sprintf("%s: parameters that are there, and that are tried", at),
+			slices.Sorted(maps.Keys(members(t, schema))), slices.Sorted(maps.Keys(values)))
 	}
 	if tried.OnDelete != m.OnDelete || tried.Role != (m.Principal == plan.Role) {
 		t.Errorf("%s: it is tried as %q, role %v", at, tried.OnDelete, tried.Role)

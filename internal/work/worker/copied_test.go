@@ -153,7 +153,6 @@ func TestTheSecondOfTwoCopiesChangesNothing(t *testing.T) {
 				}
 				expect.Same(t, fmt.Sprintf("%s, %s: the first one waits for the second", name, order), "",
 					first.provisions(first.process(&mortal{}), "fifth"))
-
 			}
 		}
 	}

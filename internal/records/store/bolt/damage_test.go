@@ -414,9 +414,7 @@ func TestDamagedContent(t *testing.T) {
 			}
 			if test.due {
 				expect.Fails(t, fmt.Sprintf("Due with a record that has lost %s", test.reason), bolt.ErrDamaged,
-					expect.Err(s.Due(t.Context(),
-						due.Add(time.Hour), "")))
-
+					expect.Err(s.Due(t.Context(), due.Add(time.Hour), "")))
 			}
 			if _, err := s.Get(t.Context(), good.Key); err != nil {
 				t.Errorf("another record is not to be read any more: %v", err)
