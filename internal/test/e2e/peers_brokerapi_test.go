@@ -305,7 +305,7 @@ func brokerapiErrors() []defect {
 		},
 		{
 			id: "B25", rules: "HDR-07", wrong: "`2.17garbage` and `2.-5` are versions", right: "412: digits, a dot, digits",
-			tests: []string{"internal/front/osb TestVersionHeader/Garbage", "internal/front/osb TestVersionHeader/Negative"},
+			tests: []string{"internal/front/osb TestVersionHeader/2.17garbage", "internal/front/osb TestVersionHeader/2.-5"},
 			kit:   []string{"HDR-07/2.17garbage", "HDR-07/2.-9"},
 		},
 		{
