@@ -266,7 +266,8 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// The id of a binding stays unique, although the record of that alone was lost.
+// The id of a binding stays unique, although the record of that alone was lost, and others write
+// while it is mended.
 func TestRebuildOfAPointer(t *testing.T) {
 	s := newSite(t)
 	s.provision("one", "sync")
@@ -276,12 +277,30 @@ func TestRebuildOfAPointer(t *testing.T) {
 	r, err := s.store.Get(t.Context(), key)
 	expect.OK(t, err)
 	expect.OK(t, s.store.Commit(t.Context(), store.Delete(key, r.Version)))
+	others := &faster{Store: s.store, key: key, left: 2}
+	s.console.Records = ledger.New(others, s.id)
 	_, err = s.console.Rebuild(t.Context())
 	expect.OK(t, err)
+	expect.Same(t, "conflicts that are left", 0, others.left)
 	var refusal *lifecycle.Refusal
 	if err := s.bind("two", "b", "sync", ""); !errors.As(err, &refusal) || refusal.Reason != lifecycle.Conflict {
 		t.Errorf("the id is used twice: %v", err)
 	}
+}
+
+// faster is a store in which some of the next writes of a key meet a conflict.
+type faster struct {
+	store.Store
+	key  store.Key
+	left int
+}
+
+func (f *faster) Commit(ctx context.Context, changes ...store.Change) error {
+	if f.left > 0 && slices.ContainsFunc(changes, func(c store.Change) bool { return c.Record.Key == f.key }) {
+		f.left--
+		return store.ErrConflict
+	}
+	return f.Store.Commit(ctx, changes...)
 }
 
 // A table that was restored to an earlier time has records of what was deleted
