@@ -186,7 +186,8 @@ func TestFactsAreOfOneInstance(t *testing.T) {
 		if f := facts(d); *f.Size < 4_000_000 || *f.Connections != 2 {
 			t.Errorf("it holds 4 MB and has two sessions: size %d, connections %d", *f.Size, *f.Connections)
 		}
-		if f := facts(&other); *f.Size != *theirs.Size || *f.Connections != 0 {
+		// Autovacuum may add pages to either database.
+		if f := facts(&other); *f.Size > *theirs.Size+1_000_000 || *f.Connections != 0 {
 			t.Errorf("another one's facts: size %d, was %d, connections %d", *f.Size, *theirs.Size, *f.Connections)
 		}
 		end(b)
