@@ -216,8 +216,14 @@ func (k keywords) values(n *node) {
 	}
 	n.enum, _ = k.v["enum"].([]any)
 	if value, given := k.v["const"]; given {
-		n.never = n.enum != nil && !among(n.enum, value)
+		n.never = n.enum != nil && !slices.ContainsFunc(n.enum, func(v any) bool { return canonical(v) == canonical(value) })
 		n.enum = []any{value}
+	}
+	if n.enum != nil {
+		n.allowed = map[string]bool{}
+	}
+	for _, v := range n.enum {
+		n.allowed[canonical(v)] = true
 	}
 	if k.c.draft < 2019 { // later drafts treat it as an annotation
 		n.format, _ = k.v["format"].(string)

@@ -180,7 +180,7 @@ func (t *visit) plain() bool {
 		t.tell("has no value")
 	case n.types != nil && !slices.ContainsFunc(n.types, func(name string) bool { return isOf(t.v, name) }):
 		t.tell("must be %s", types(n.types))
-	case n.enum != nil && !among(n.enum, t.v):
+	case n.allowed != nil && !n.allowed[canonical(t.v)]:
 		t.tell("must be %s", values(n.enum))
 		if near := suggest.Nearest(text, texts(n.enum)); near != "" && t.open {
 			t.found[len(t.found)-1].Remedy = fmt.Sprintf("did you mean %q?", near)

@@ -94,8 +94,10 @@ type node struct {
 	never bool // the schema is false
 	about string
 
-	types         []string
-	enum          []any // the single value of a const
+	types []string
+	enum  []any // the single value of a const
+	// allowed has the values of enum, in canonical form: a long enum must not make a long list of items slow.
+	allowed       map[string]bool
 	format        string
 	pattern       *regexp.Regexp
 	bounds        []bound

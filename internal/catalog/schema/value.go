@@ -113,12 +113,6 @@ func canonical(v any) string {
 	return fmt.Sprint(v) // true, false or nil
 }
 
-// among reports whether a list holds a value that is equal as JSON.
-func among(list []any, v any) bool {
-	text := canonical(v)
-	return slices.ContainsFunc(list, func(item any) bool { return canonical(item) == text })
-}
-
 // twice finds two equal items; second is 0 if there are none.
 func twice(list []any) (first, second int) {
 	seen := map[string]int{}
