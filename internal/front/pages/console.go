@@ -144,13 +144,17 @@ func (v *visit) note(err error) {
 	}
 }
 
-// upTo reads a listing to its end, or until it has so many entries, and reports whether it read all.
-func upTo[T any](v *visit, most int, read func(cursor string) ([]T, string, error)) (all []T, whole bool) {
-	for cursor := ""; ; {
+// upTo counts the entries of a listing to its end, or until it has counted so many, and reports whether it
+// read all. It keeps one page at a time: a record may hold 100 KiB that a tenant has sent.
+func upTo[T any](v *visit, most int, read func(cursor string) ([]T, string, error), count func(T)) (whole bool) {
+	for counted, cursor := 0, ""; ; {
 		page, next, err := read(cursor)
 		v.note(err)
-		if all, cursor = append(all, page...), next; next == "" || len(all) >= most {
-			return all, next == ""
+		for _, one := range page {
+			count(one)
+		}
+		if counted, cursor = counted+len(page), next; next == "" || counted >= most {
+			return next == ""
 		}
 	}
 }

@@ -68,8 +68,7 @@ type bill struct {
 // all of them.
 func (v *visit) bills() (all []bill, whole bool) {
 	by := map[[3]string]*bill{}
-	existing, whole := upTo(v, mostCounted, v.existing)
-	for _, r := range existing {
+	whole = upTo(v, mostCounted, v.existing, func(r lifecycle.Record) {
 		key := [3]string{r.Key.Platform, r.Attributes.OrganizationGUID, r.Attributes.SpaceGUID}
 		if by[key] == nil {
 			by[key] = &bill{latest: r, prices: prices{}}
@@ -86,7 +85,7 @@ func (v *visit) bills() (all []bill, whole bool) {
 		for c, amount := range price {
 			b.prices[c] += amount
 		}
-	}
+	})
 	for _, key := range slices.SortedFunc(maps.Keys(by), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) }) {
 		all = append(all, *by[key])
 	}

@@ -59,11 +59,7 @@ type count struct {
 }
 
 func (v *visit) count() (c count) {
-	all, whole := upTo(v, mostLooked, v.due(soon))
-	if !whole {
-		c.more = "+"
-	}
-	for _, r := range all {
+	whole := upTo(v, mostLooked, v.due(soon), func(r lifecycle.Record) {
 		is := stuck(r, v.now)
 		switch {
 		case is:
@@ -76,6 +72,9 @@ func (v *visit) count() (c count) {
 		if (is || failedForGood(r)) && len(c.needs) < mostNeeds {
 			c.needs = append(c.needs, r)
 		}
+	})
+	if !whole {
+		c.more = "+"
 	}
 	return c
 }
