@@ -71,10 +71,10 @@ type Thing struct {
 	Name        string
 	Key         Key
 	Incarnation string
-	Of          string // the incarnation of the instance that a binding was made for; empty for an instance
-	Provider    string // the provider that made the thing
-	// Broker is the identity of the broker that made the thing; empty for a thing that was made
-	// before brokers had an identity.
+	// Of is the incarnation of the instance that a binding was made for; empty for an instance.
+	Of       string
+	Provider string // the provider that made the thing
+	// Broker is the identity of the broker that made the thing; empty if the label does not say.
 	Broker string
 	// Target is where the thing was made.
 	Target Target
