@@ -72,7 +72,7 @@ type failureBody struct {
 }
 
 // refusal turns an error into an answer. Any error but a Refusal is internal.
-func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at route) response {
+func (s *Server) refusal(ctx context.Context, err error, c *call) response {
 	var refused *lifecycle.Refusal
 	var own *headed
 	var headers []header
@@ -80,12 +80,12 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 		headers = []header{own.header}
 	}
 	switch {
-	case wentAway(r, err):
-		s.Log.InfoContext(ctx, "client went away before it was answered", "route", at.name)
+	case wentAway(c.Request, err):
+		s.Log.InfoContext(ctx, "client went away before it was answered", "route", c.at.name)
 		return response{status: statusClientWentAway}
 	case !errors.As(err, &refused) || refused.Reason == lifecycle.Internal:
 		id := s.NewID()
-		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", at.name, "error", err)
+		s.Log.ErrorContext(ctx, "internal error", "id", id, "route", c.at.name, "error", err)
 		refused = lifecycle.Refuse(lifecycle.Internal, "%s Try again; if it stays, tell the operator this id: %s",
 			internalSentence, id)
 	}
@@ -94,8 +94,8 @@ func (s *Server) refusal(ctx context.Context, err error, r *http.Request, at rou
 	if refused.Reason == lifecycle.ConcurrencyError {
 		headers = []header{{"Retry-After", seconds(concurrencyPause)}} // CONC-04
 	}
-	v, err := apiVersion(r.Header)
-	if refused.Reason == lifecycle.AsyncRequired && at.name == "binding" && err == nil && !v.knows(asynchronousBindings) {
+	v, err := apiVersion(c.Header)
+	if refused.Reason == lifecycle.AsyncRequired && c.at.name == "binding" && err == nil && !v.knows(asynchronousBindings) {
 		// The client may well permit asynchronous answers: it is its API version that is too old.
 		body.Description += fmt.Sprintf(" Bindings are made and removed asynchronously from version 2.%d of the API on.",
 			asynchronousBindings)

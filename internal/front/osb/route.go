@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -16,60 +15,62 @@ import (
 )
 
 // A route is a path of the API, in which each * is an identifier, with the handlers of its methods.
-// Requests are routed by their escaped path, so that an encoded slash stays inside its identifier
-// (INP-11), and paths are never cleaned or redirected, as the router of net/http would do (INP-19).
+// Requests are routed by the segments of their escaped path, so that an encoded slash stays inside its
+// identifier (INP-11), and paths are never cleaned or redirected, as the router of net/http would do
+// (INP-19).
 type route struct {
 	name    string // for the log, which must not show identifiers
-	path    string
+	path    []string
 	methods map[string]handler // always with a GET
 }
 
 const (
-	instancePath = "/v2/service_instances/*"
+	instancePath = "v2/service_instances/*"
 	bindingPath  = instancePath + "/service_bindings/*"
 	polled       = "/last_operation"
 )
 
 var routes = []route{
-	{"catalog", "/v2/catalog", map[string]handler{http.MethodGet: (*Server).getCatalog}},
-	{"instance", instancePath, map[string]handler{
+	{"catalog", strings.Split("v2/catalog", "/"), map[string]handler{http.MethodGet: (*Server).getCatalog}},
+	{"instance", strings.Split(instancePath, "/"), map[string]handler{
 		http.MethodPut: (*Server).provision, http.MethodPatch: (*Server).update,
 		http.MethodDelete: (*Server).deprovision, http.MethodGet: (*Server).getInstance,
 	}},
-	{"instance last operation", instancePath + polled, map[string]handler{http.MethodGet: (*Server).lastOperation}},
-	{"binding", bindingPath, map[string]handler{
+	{"instance last operation", strings.Split(instancePath+polled, "/"), map[string]handler{
+		http.MethodGet: (*Server).lastOperation,
+	}},
+	{"binding", strings.Split(bindingPath, "/"), map[string]handler{
 		http.MethodPut: (*Server).bind, http.MethodDelete: (*Server).delete, http.MethodGet: (*Server).getBinding,
 	}},
-	{"binding last operation", bindingPath + polled, map[string]handler{http.MethodGet: (*Server).lastOperation}},
-	{"operation", "/operations/*", map[string]handler{
+	{"binding last operation", strings.Split(bindingPath+polled, "/"), map[string]handler{
+		http.MethodGet: (*Server).lastOperation,
+	}},
+	{"operation", strings.Split("operations/*", "/"), map[string]handler{
 		http.MethodGet: (*Server).getOperation, http.MethodDelete: (*Server).cancelOperation,
 	}},
 }
 
-// find returns the route of a request; one without methods if no route matches.
-func find(r *http.Request) route {
+// find returns the route of a path; one without methods if no route matches.
+func find(path []string) route {
 	for _, known := range routes {
-		if ok, _ := path.Match(known.path, r.URL.EscapedPath()); ok { // the patterns are valid
+		if slices.EqualFunc(known.path, path, func(want, got string) bool { return want == "*" || want == got }) {
 			return known
 		}
 	}
 	return route{name: "unknown"}
 }
 
-// withoutPrefix strips a platform's own path from before the API's paths. Whether the prefix is
-// that platform's is checked once the platform has logged in.
-func withoutPrefix(r *http.Request) (prefix string, _ *http.Request) {
-	whole := r.URL.EscapedPath()
-	first, rest, _ := strings.Cut(strings.TrimPrefix(whole, "/"), "/")
-	next, _, _ := strings.Cut(rest, "/")
-	if first == "v2" || first == "operations" || next != "v2" && next != "operations" || platforms.CheckPath("/"+first) != nil {
-		return "", r
+// segments returns the escaped segments of a request's path, and the platform's own prefix that stood
+// before them. Whether the prefix is that platform's is checked once the platform has logged in.
+func segments(r *http.Request) (prefix string, path []string) {
+	path = strings.Split(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/")
+	if len(path) > 1 && !isRoot(path[0]) && isRoot(path[1]) && platforms.CheckPath("/"+path[0]) == nil {
+		return "/" + path[0], path[1:]
 	}
-	out := r.Clone(r.Context())
-	out.URL.RawPath = strings.TrimPrefix(whole, "/"+first)
-	out.URL.Path, _ = url.PathUnescape(out.URL.RawPath) // valid, since it is part of a valid path
-	return "/" + first, out
+	return "", path
 }
+
+func isRoot(segment string) bool { return segment == "v2" || segment == "operations" }
 
 // route returns the handler of the request, and decodes the identifiers in the path.
 func (s *Server) route(c *call) (handler, error) {
@@ -83,15 +84,15 @@ func (s *Server) route(c *call) (handler, error) {
 		return nil, &headed{lifecycle.Refuse(lifecycle.MethodNotAllowed,
 			"This path does not support the method; it supports %s.", allow), header{"Allow", allow}}
 	}
-	at, segments := 0, strings.Split(c.URL.EscapedPath(), "/")
-	for i, want := range strings.Split(c.at.path, "/") {
+	at := 0
+	for i, want := range c.at.path {
 		if want != "*" {
 			continue
 		}
-		if segments[i] == "" {
+		if c.path[i] == "" {
 			return nil, lifecycle.Refuse(lifecycle.NotFound, "The path has an empty identifier.")
 		}
-		id, err := url.PathUnescape(segments[i])
+		id, err := url.PathUnescape(c.path[i])
 		switch {
 		case err != nil || !utf8.ValidString(id):
 			return nil, malformed("An identifier in the path is not valid percent-encoded UTF-8 text.")

@@ -207,6 +207,7 @@ type call struct {
 	*http.Request
 	broker.Caller
 	at      route
+	path    []string  // the escaped segments of the path, after the platform's prefix
 	version version   // the API version that the client speaks
 	shown   *shown    // the part of the catalog that the platform may see
 	ids     [2]string // the identifiers of the path, each decoded once (INP-11)
@@ -225,17 +226,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		received = began
 	}
 	asked := r.Method
-	prefix, r := withoutPrefix(asGet(r))
+	r = asGet(r)
+	prefix, path := segments(r)
 	ctx := logs.Begin(r.Context())
 	id := RequestIdentity(r.Header)
 	logs.AddRequest(ctx, id)
-	at := find(r)
-	resp, err := s.answer(ctx, w, r, at, prefix, received)
+	c := &call{Request: r, at: find(path), path: path, Caller: broker.Caller{Received: received}, version: newest}
+	resp, err := s.answer(ctx, w, c, prefix)
 	if err == nil {
 		err = resp.encode()
 	}
 	if err != nil {
-		resp = s.refusal(ctx, err, r, at)
+		resp = s.refusal(ctx, err, c)
 		_ = resp.encode() // a refusal has only strings and flags, which can always be encoded
 	}
 	if id != "" {
@@ -243,7 +245,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	resp.write(w, prefix, asked != http.MethodHead)
 	s.Metrics.Count(metrics.Answered, metrics.DimensionClass, classes[resp.status/100])
-	s.Log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("method", asked), slog.String("route", at.name),
+	s.Log.LogAttrs(ctx, slog.LevelInfo, "request", slog.String("method", asked), slog.String("route", c.at.name),
 		slog.Int("status", resp.status), slog.Int64("milliseconds", s.Now().Sub(began).Milliseconds()))
 }
 
@@ -306,14 +308,13 @@ func (r *response) encode() error {
 	return nil
 }
 
-func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, at route, prefix string,
-	received time.Time) (resp response, err error) {
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, prefix string) (resp response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = logs.Panicked(ctx, s.Log, p, "route", at.name)
+			err = logs.Panicked(ctx, s.Log, p, "route", c.at.name)
 		}
 	}()
-	user, password, _ := r.BasicAuth()
+	user, password, _ := c.BasicAuth()
 	platform, ok := s.Platforms.Authenticate(user, password)
 	if !ok {
 		return response{}, errUnauthorized // the body is not read
@@ -323,23 +324,21 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return response{}, &headed{lifecycle.Refuse(lifecycle.TooManyRequests,
 			"This platform sends more requests than it may. Repeat this one later."), header{"Retry-After", seconds(wait)}}
 	}
-	if at := r.Header.Get(keptLocation); at != "" && platform.SignOn != nil && s.Located != nil {
+	if at := c.Header.Get(keptLocation); at != "" && platform.SignOn != nil && s.Located != nil {
 		s.Located(ctx, platform, at)
 	}
-	if r.ContentLength > limits.Body {
-		drain(w, r)
+	if c.ContentLength > limits.Body {
+		drain(w, c.Request)
 		return response{}, errTooLarge
 	}
 	if platform.Path != prefix {
 		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
-	c := &call{
-		Request: r, at: at, Caller: broker.Caller{Platform: platform.ID, Received: received}, version: newest,
-		shown: s.shownTo(ctx, platform),
-	}
+	c.Platform, c.shown = platform.ID, s.shownTo(ctx, platform)
 	c.View = c.shown.view
-	if underV2(r) {
-		if c.version, err = apiVersion(r.Header); err != nil {
+	underV2 := c.path[0] == "v2" // the status façade is not part of the API (FAC-07)
+	if underV2 {
+		if c.version, err = apiVersion(c.Header); err != nil {
 			return response{}, err
 		}
 	}
@@ -347,20 +346,13 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return response{}, err
 	}
-	if underV2(r) {
+	if underV2 {
 		logs.AddSubject(ctx, "", c.instanceID(), c.bindingID())
 	}
 	if err := s.parse(ctx, w, c); err != nil {
 		return response{}, err
 	}
 	return handle(s, ctx, c)
-}
-
-// underV2 reports whether the version header is required: everywhere but on the status façade,
-// which is not part of the API (FAC-07).
-func underV2(r *http.Request) bool {
-	path := r.URL.EscapedPath()
-	return path == "/v2" || strings.HasPrefix(path, "/v2/")
 }
 
 // location returns a path of the server. A gateway that keeps a part of the path to itself, such as
