@@ -115,7 +115,7 @@ const sessionsOf = `SELECT count(*) FROM pg_stat_activity WHERE usename = $1`
 // neither when the same step is repeated, nor when an unbind overtakes it.
 func TestAKilledBrokerLeavesNoRoleLent(t *testing.T) {
 	t.Parallel()
-	s := pgtest.Start(t, "17")
+	s := pgtest.New(t, "17") // others' locks hold up an unbind by seconds
 	way, access := newCut(t, s.Access())
 	d := newDesk(t, access, func(o *postgres.Options) { o.Pool = 1 })
 	d.in.Snapshot = []byte(`{"extensions":["citext"]}`)
