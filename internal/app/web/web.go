@@ -79,7 +79,7 @@ func New(o Options) http.Handler {
 // With returns a handler that serves the pages beside the API, and tells each the addresses of the other
 // that a sign-on needs. The API keeps the paths of a platform that is called dashboard or console.
 func With(a osb.Options, o pages.Options) http.Handler {
-	o.Samples, o.Broker = samples, a.Broker
+	o.Samples, o.Broker, o.Throttle = samples, a.Broker, a.Throttle
 	shown := pages.New(o)
 	a.Located = shown.Locate
 	a.Callback = o.SignOn.Callback

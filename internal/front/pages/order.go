@@ -130,9 +130,14 @@ func (v *view) back() g.Node {
 // here is the place that the history shows for an order given on a page.
 const here = "longshore page"
 
-// give has the broker carry out a person's order. The instance's page then shows the outcome,
-// including the reason of a failure.
+// give has the broker carry out a person's order, which counts as a request of the instance's platform.
+// The instance's page then shows the outcome, including the reason of a failure.
 func (s *Server) give(w http.ResponseWriter, r *http.Request, o order, v *view, person string) {
+	if s.Throttle.Take(v.record.Key.Platform) > 0 {
+		s.show(w, r, http.StatusTooManyRequests, message("Nothing was done", "The platform of this instance sends more "+
+			"requests than it may. Try again in a few seconds.", v.back()))
+		return
+	}
 	by := broker.Caller{Platform: v.record.Key.Platform, Received: v.now, AcceptsIncomplete: true,
 		Asker: lifecycle.Asker{IdentityPlatform: here}}
 	if person != "" { // under the member name that Cloud Foundry uses (OID-02)

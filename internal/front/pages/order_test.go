@@ -7,9 +7,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/front/pages"
+	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -101,6 +103,25 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	d.lacks(w.Body.String(), "canary")
 	to.err = lifecycle.Refuse(lifecycle.OperationFailed, "It has no room.")
 	expect.Same(t, "an upgrade that fails at once is answered", http.StatusSeeOther, give())
+}
+
+// Orders count with the requests of the instance's platform: a person who repeats one without end takes
+// nothing from other platforms.
+func TestOrdersCountAsRequests(t *testing.T) {
+	d, to := newDesk(t), &ordered{}
+	d.server.Broker = to
+	d.server.Throttle = rates.New(1, func() time.Time { return d.now })
+	d.put(d.ready())
+	d.signInTo(acting(own))
+	for range 2 {
+		d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusSeeOther)
+	}
+	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusTooManyRequests, "Nothing was done",
+		"in a few seconds")
+	expect.Same(t, "updates", 2, len(to.updates))
+	d.now = d.now.Add(time.Second)
+	d.sees(d.ask("POST", orderOf(own, "upgrade"), url.Values{}), http.StatusSeeOther)
+	expect.Same(t, "at other platforms, a wait of", 0, d.server.Throttle.Take("other"))
 }
 
 // A session that reads, another instance's session, and another site's page order nothing.

@@ -23,6 +23,7 @@ import (
 	"github.com/longshore/longshore/internal/base/logs"
 	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/front/rates"
 	"github.com/longshore/longshore/internal/lifecycle"
 	"github.com/longshore/longshore/internal/lifecycle/workflow"
 	"github.com/longshore/longshore/internal/records/ledger"
@@ -55,7 +56,9 @@ type Options struct {
 	Keys    *Keys
 	Console Console
 	Broker  Broker
-	SignOn  *SignOn // nil: sessions are opened by links alone
+	// Throttle counts orders with the requests of the instance's platform.
+	Throttle *rates.Limiter
+	SignOn   *SignOn // nil: sessions are opened by links alone
 	// Samples show how programs connect, by the name of the provider.
 	Samples map[string][]Sample
 	// Inquire has a provider asked for facts, and returns without waiting for them.
