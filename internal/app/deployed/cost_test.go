@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/longshore/longshore/internal/app"
 	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -46,7 +47,8 @@ func TestWhatRequestsCost(t *testing.T) {
 	cfg := emulator.Config(t)
 	counted := &calls{next: cfg.HTTPClient, seen: map[string]int{}}
 	cfg.HTTPClient = counted
-	f := newTogether(t, cfg)
+	// On a busy machine, too, the first step comes before the delay has passed.
+	f := newTogether(t, cfg, map[string]string{app.EnvDemoDelay: "3s"})
 	service, plan := planOf(t, f.call("GET", "/v2/catalog", "", "", 200), "async")
 	const path, binding = "/v2/service_instances/i", "/v2/service_instances/i/service_bindings/b"
 	provision := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":{"a":1},`+
