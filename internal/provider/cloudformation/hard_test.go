@@ -133,7 +133,7 @@ func TestUpdateIsStopped(t *testing.T) {
 	m.Resources = map[string]string{"Probe": "Custom::Probe", "Last": "Custom::Probe"}
 	in := r.made(m, `{}`)
 	u := r.next(in, operation.Update)
-	u.Parameters, u.PlanID = []byte(`{"do":"update=1"}`), "another"
+	u.Parameters, u.PlanID = []byte(`{"do":"update=4"}`), "another"
 	r.until(&u, r.Update, func() bool { return r.stack(in).status == updateInProgress })
 	if all := r.sweep(); len(all) != 1 {
 		t.Errorf("the inventory has %+v", all)
