@@ -20,9 +20,10 @@ type Names struct {
 func NamesIn(context json.RawMessage) (n Names) {
 	_ = json.Unmarshal(context, &n) // a platform's own object may have any members
 	for _, name := range []*string{&n.Namespace, &n.Space, &n.Organization, &n.Instance, &n.Platform} {
-		if encoded, _ := json.Marshal(n); len(encoded) > limits.Names {
-			*name = ""
+		if encoded, _ := json.Marshal(n); len(encoded) <= limits.Names {
+			break
 		}
+		*name = ""
 	}
 	return n
 }
