@@ -267,7 +267,7 @@ func everyOf(of string, look func(o object) string) test {
 			for _, o := range owners {
 				if problem := look(o); problem != "" {
 					name := text(o, "name")
-					return problem, fmt.Sprintf("in %q of %q: %.200s", name, text(service, "name"), encode(redacted(o)))
+					return problem, fmt.Sprintf("in %q of %q: %.200s", name, text(service, "name"), encode(a.secrets.redacted(o)))
 				}
 			}
 		}

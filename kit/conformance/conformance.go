@@ -288,6 +288,7 @@ func newRunner(target Target, o Options) (*runner, error) {
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	r := &runner{Options: o, target: target, base: base, client: client}
 	r.secrets.add(target.Password, true)
+	r.secrets.add(strings.TrimPrefix(login(target.Username, target.Password), "Basic "), true) // as the broker is told it
 	return r, nil
 }
 

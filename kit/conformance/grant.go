@@ -141,7 +141,7 @@ func unasked(s *scene, a response) (string, string) {
 // granted checks the first answer that had the binding's grant: a broker may return it only once.
 func granted(look test) func(s *scene) {
 	return func(s *scene) {
-		if wanted, got := look(s, response{status: http.StatusOK, body: s.grant}); wanted != "" {
+		if wanted, got := look(s, response{status: http.StatusOK, body: s.grant, secrets: &s.secrets}); wanted != "" {
 			s.fail(s.Rule(), "PUT or GET "+s.text(binding), wanted, got)
 		}
 	}

@@ -38,14 +38,17 @@ type response struct {
 	header http.Header
 	raw    []byte
 	body   object // nil if the body is not a JSON object
+
+	secrets *secrets // the ones that String leaves out
 }
 
-// String formats the answer for failures, without credentials.
+// String formats the answer for failures, without credentials. It hides secrets before it clips the text: half a
+// secret is secret, too.
 func (a response) String() string {
 	if a.body == nil {
-		return fmt.Sprintf("%d %.200q", a.status, a.raw)
+		return fmt.Sprintf("%d %.200q", a.status, a.secrets.hide(string(a.raw)))
 	}
-	return fmt.Sprintf("%d %.300s", a.status, encode(redacted(a.body)))
+	return fmt.Sprintf("%d %.300s", a.status, encode(a.secrets.redacted(a.body)))
 }
 
 func (a response) ofBinding() bool { return strings.Contains(a.path, "/service_bindings/") }
@@ -102,7 +105,7 @@ const maxAnswer = 16 << 20
 // It does not give up a request in flight when the run is interrupted: what the request makes could
 // not be removed with certainty.
 func (s *scene) exchange(q request) (response, bool) {
-	a := response{method: q.method}
+	a := response{method: q.method, secrets: &s.secrets}
 	if q.minor == 0 {
 		q.minor = s.Minor
 	}

@@ -13,8 +13,8 @@ import (
 
 const hidden = "(left out)"
 
-// redacted returns a value without its credentials.
-func redacted(v any) any {
+// redacted returns a value without its credentials, and without the secrets in its texts.
+func (k *secrets) redacted(v any) any {
 	switch v := v.(type) {
 	case object:
 		out := object{}
@@ -23,15 +23,17 @@ func redacted(v any) any {
 				out[name] = hidden
 				continue
 			}
-			out[name] = redacted(member)
+			out[name] = k.redacted(member)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = redacted(v[i])
+			out[i] = k.redacted(v[i])
 		}
 		return out
+	case string:
+		return k.hide(v)
 	default:
 		return v
 	}
@@ -94,6 +96,8 @@ func (k *secrets) add(secret string, grave bool) {
 			k.grave = append(k.grave, form)
 		}
 	}
+	// The longest first: otherwise a host, once hidden, would keep the URL that it is a part of from being found.
+	slices.SortFunc(k.known, func(a, b string) int { return len(b) - len(a) })
 }
 
 // unchecked notes that ERR-13 could not look for the platform's password.
@@ -130,8 +134,11 @@ func (k *secrets) texts(v any, name, said string) {
 	}
 }
 
-// hide replaces the secrets in a text.
+// hide replaces the secrets in a text. Nil knows none.
 func (k *secrets) hide(text string) string {
+	if k == nil {
+		return text
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, secret := range k.known {

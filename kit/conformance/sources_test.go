@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -94,6 +95,35 @@ func TestSecretsAreWholeWords(t *testing.T) {
 	} {
 		if tellable(secret) != want {
 			t.Errorf("%q can be told: %v", secret, !want)
+		}
+	}
+}
+
+// Half a secret is secret, too, and so is what stands beside a name that is hidden.
+func TestSecretsAreHiddenWhole(t *testing.T) {
+	const secret = "k7-long-secret"
+	r, err := newRunner(Target{URL: "http://broker.example.com", Username: "platform", Password: secret}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []object{{"host": "db.example.com"}, {"uri": "postgres://app:t4-only-in-the-uri@db.example.com/orders"}} {
+		r.secrets.learn(response{body: object{"credentials": c}})
+	}
+	for said, want := range map[string]string{
+		"as " + secret: "as (left out)",
+		"at postgres://app:t4-only-in-the-uri@db.example.com/orders": "at (left out)",
+		"Basic cGxhdGZvcm06azctbG9uZy1zZWNyZXQ=":                     "Basic (left out)",
+	} {
+		if got := r.secrets.hide(said); got != want {
+			t.Errorf("%q is shown as %q, not as %q", said, got, want)
+		}
+	}
+	for n := range 310 {
+		said := strings.Repeat("x", n) + " " + secret
+		for _, a := range []response{{raw: []byte(said)}, {body: object{"description": said}}} {
+			if a.secrets = &r.secrets; strings.Contains(a.String(), secret[:3]) {
+				t.Fatalf("a part of a secret is shown: %s", a)
+			}
 		}
 	}
 }
