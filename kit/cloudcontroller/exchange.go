@@ -144,6 +144,7 @@ func (c *Client) build(ctx context.Context, q request) (*http.Request, error) {
 		h.Set("X-Broker-API-Originating-Identity", platform+" "+base64.StdEncoding.EncodeToString(user))
 	}
 	c.secrets.add(c.Credential.Password)
+	c.secrets.add(strings.TrimPrefix(h.Get("Authorization"), "Basic ")) // as the broker is told it
 	return hr, nil
 }
 
