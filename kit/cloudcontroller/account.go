@@ -125,14 +125,7 @@ func (c *Client) state(t turn, s State) bool {
 }
 
 // gone removes the record: the platform believes that nothing is left.
-func (c *Client) gone(t turn) {
-	if !c.now(t, nil) {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.account, t.key)
-}
+func (c *Client) gone(t turn) { c.now(t, func(*Instance) { delete(c.account, t.key) }) }
 
 // Instances returns the instances that the platform believes to exist, or is not sure of, sorted by id.
 func (c *Client) Instances() []Instance {
