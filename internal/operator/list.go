@@ -315,17 +315,20 @@ func (q Query) chooses(r Row) bool {
 }
 
 // Instance returns the record of the only instance with this id. The platform, by id or name, is
-// needed if several platforms have such an instance.
-func (c *Console) Instance(ctx context.Context, platform, id string) (found lifecycle.Record, _ error) {
+// needed if several platforms have such an instance. No other instance's record is read.
+func (c *Console) Instance(ctx context.Context, platform, id string) (found lifecycle.Record, err error) {
+	if platform, err = platformID(c.known(ctx), platform); err != nil {
+		return found, err
+	}
 	var keys []lifecycle.Key
-	for r, err := range paging.All(ctx, func(ctx context.Context, after string) ([]Row, string, error) {
-		return c.List(ctx, Query{What: Instances, ID: id, Platform: platform, After: after})
+	for key, err := range paging.All(ctx, func(ctx context.Context, after string) ([]lifecycle.Key, string, error) {
+		return c.Records.Instances(ctx, platform, after, directoryPage)
 	}) {
 		if err != nil {
 			return found, err
 		}
-		if r.Instance == id && r.Life == "" {
-			keys = append(keys, lifecycle.Key{Platform: r.Platform, Instance: r.Instance})
+		if key.Instance == id && key.Life == "" {
+			keys = append(keys, key)
 		}
 	}
 	switch len(keys) {

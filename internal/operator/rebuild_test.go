@@ -586,6 +586,9 @@ func TestRebuildAroundARecordThatCannotBeRead(t *testing.T) {
 	if len(rows) != 1 || rows[0].Instance != "good" || !errors.Is(err, ledger.ErrUnreadable) || !strings.Contains(err.Error(), "I#p#bad") {
 		t.Errorf("it lists %+v and says: %v", rows, err)
 	}
+	if r, err := s.console.Instance(t.Context(), "", "good"); err != nil || r.Key.Instance != "good" {
+		t.Errorf("one that can be read is found as %+v: %v", r.Key, err)
+	}
 	listed, err := s.store.List(t.Context(), "DIRECTORY", "", "", 0)
 	for _, r := range listed.Records {
 		if strings.HasSuffix(r.Sort, "#good") {
