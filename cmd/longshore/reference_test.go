@@ -49,7 +49,7 @@ Flags stand before or after the arguments.
 
 The exit status is 0 when all went right, 1 when something failed, and 2 when the command line cannot be understood, or when ` +
 		"`check` and `try`" + `
-could not ask the broker, or when a list lacks what could not be read.
+could not ask the broker, ` + "`fsck`" + ` could check nothing, or a list lacks what could not be read.
 
 In a shell, ` + "`source <(longshore completion bash)`" +
 		` completes commands and flags; for other shells see [below](#longshore-completion).
