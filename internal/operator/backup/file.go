@@ -17,10 +17,16 @@ func File(path string, write func(io.Writer) error) (err error) {
 	fail := func(what, mend string, cause error) error {
 		return &advice.Error{Name: fmt.Sprintf("file %q", path), What: what, Remedy: mend, Cause: cause}
 	}
-	if _, err := os.Lstat(path); err == nil {
-		return fail("is there already", "name one that is not: no backup is written over", nil)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fail("cannot be written", "name one that can", err)
+	free := func() error {
+		if _, err := os.Lstat(path); err == nil {
+			return fail("is there already", "name one that is not: no backup is written over", nil)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fail("cannot be written", "name one that can", err)
+		}
+		return nil
+	}
+	if err := free(); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".backup-*") // mode 0600
 	if err != nil {
@@ -33,6 +39,9 @@ func File(path string, write func(io.Writer) error) (err error) {
 	}
 	if err := errors.Join(buffered.Flush(), f.Sync(), f.Close()); err != nil {
 		return fail("cannot be written to its end", "make room, or name one where there is some", err)
+	}
+	if err := free(); err != nil { // another one may have been written meanwhile: a backup takes long
+		return err
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
 		return fail("cannot be written", "name one that can", err)

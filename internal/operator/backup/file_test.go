@@ -40,6 +40,11 @@ func TestFileIsThereWholeOrNotAtAll(t *testing.T) {
 	if content, _ := os.ReadFile(path); !errors.As(err, &problem) || string(content) != "whole" {
 		t.Errorf("a second backup into the file: %v, and it holds %q", err, content)
 	}
+	meanwhile := filepath.Join(dir, "meanwhile")
+	err = backup.File(meanwhile, func(io.Writer) error { return os.WriteFile(meanwhile, []byte("the first"), 0o600) })
+	if content, _ := os.ReadFile(meanwhile); !errors.As(err, &problem) || string(content) != "the first" {
+		t.Errorf("a backup beside another one that ends first: %v, and the file holds %q", err, content)
+	}
 	if err := backup.File(filepath.Join(dir, "none", "saved"), func(io.Writer) error { return nil }); !errors.As(err, &problem) {
 		t.Errorf("a backup into a folder that is not there: %v", err)
 	}
