@@ -185,8 +185,8 @@ func (c Client) Backup(ctx context.Context, wish backup.Wish, to io.Writer) erro
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if _, err := io.Copy(to, response.Body); err != nil {
-		return fmt.Errorf("the running broker's answer was cut off: %w", err)
+	if _, err := io.Copy(to, answer{response.Body}); err != nil {
+		return err
 	}
 	var o outcome
 	text, err := strconv.Unquote(response.Trailer.Get(trailerEnd))
@@ -197,6 +197,18 @@ func (c Client) Backup(ctx context.Context, wish backup.Wish, to io.Writer) erro
 		return errors.New("the running broker's answer was cut off: look at its log")
 	}
 	return o.err()
+}
+
+// An answer says of each of its errors that the broker's part broke off: the copy may also fail to be written.
+type answer struct{ io.Reader }
+
+// Read implements io.Reader.
+func (a answer) Read(b []byte) (int, error) {
+	n, err := a.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("the running broker's answer was cut off: %w", err)
+	}
+	return n, err
 }
 
 func (c Client) post(ctx context.Context, path string, in []byte) (*http.Response, error) {

@@ -137,7 +137,18 @@ func TestBackupsStream(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "cut off") {
 		t.Errorf("broken off: %v", err)
 	}
+	err = client.Backup(t.Context(), backup.Wish{Instance: "one"}, full{})
+	if !errors.Is(err, errFull) || strings.Contains(err.Error(), "broker") {
+		t.Errorf("where nothing more can be written: %v", err)
+	}
 }
+
+var errFull = errors.New("no space left on device")
+
+// full is a file on a full disk.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
 
 // A reader says when it has got something.
 type reader struct {
