@@ -166,7 +166,7 @@ func (c *compiler) file(d *draft, files fs.FS, name string) bool {
 	for _, b := range broken {
 		d.bad[b.Member] = true
 	}
-	share(v)
+	d.share(v)
 	d.fill(v)
 	c.provider(d)
 	folder, err := fs.Sub(files, path.Dir(name))

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -14,11 +16,12 @@ var shared = []string{
 	"restore_parameter", "requires_app", "settings", "maintenance_info", "schemas",
 }
 
-// share gives each plan the members that the offering has for all plans.
-func share(v any) {
+// share gives each plan the members that the offering has for all plans. To a schema, 3600.0 is an integer; a deadline
+// written like that would be lost without a word, so it is a problem.
+func (d *draft) share(v any) {
 	offering, _ := v.(map[string]any)
 	plans, _ := offering["plans"].([]any)
-	for _, p := range plans {
+	for i, p := range plans {
 		plan, ok := p.(map[string]any)
 		if !ok {
 			continue // the problem is noted already
@@ -31,6 +34,13 @@ func share(v any) {
 				plan[name] = patched(of, own)
 			case common:
 				plan[name] = of
+			}
+		}
+		for _, name := range []string{"maximum_polling_duration", "typical_duration"} {
+			at := fmt.Sprintf("/plans/%d/%s", i, name)
+			n, given := plan[name].(json.Number)
+			if _, err := n.Int64(); given && err != nil && !d.bad[d.stands(at)] {
+				d.about(at, "has a fraction or an exponent", "write whole seconds in digits alone, such as 3600")
 			}
 		}
 	}
