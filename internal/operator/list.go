@@ -98,8 +98,8 @@ func operationOf(key lifecycle.Key, op *lifecycle.Operation) *Operation {
 // that state. List reads all records, unless the query names a token or asks for what is running.
 // The error says what could not be read; the rest is listed. An unknown platform is refused.
 func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, err error) {
-	known := c.known(ctx)
-	if q.Platform, err = platformID(known, q.Platform); err != nil {
+	known, err := c.platforms(ctx, &q)
+	if err != nil {
 		return nil, "", err
 	}
 	var found []Row
@@ -109,7 +109,7 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 	case q.State == stateRunning:
 		found, next, err = c.running(ctx, q)
 	case q.NewestFirst():
-		found, next, err = c.rows(ctx, c.existing(q.Platform), q, asItIs)
+		found, next, err = c.rows(ctx, known, c.existing(q.Platform), q, asItIs)
 	default:
 		found, next, err = c.scanned(ctx, q)
 	}
@@ -218,15 +218,13 @@ func (c *Console) existing(platform string) func(context.Context, string) ([]lif
 // asItIs adds nothing to a row.
 func asItIs(*Row, lifecycle.Record) {}
 
-// rows returns the rows that the query chooses from a page of records, and completes each of them.
+// rows returns the rows that the query chooses from a page of records, and completes each of them. Known and q come from
+// Console.platforms.
 func (c *Console) rows(
-	ctx context.Context, read func(context.Context, string) ([]lifecycle.Record, string, error), q Query,
+	ctx context.Context, known map[string]string, read func(context.Context, string) ([]lifecycle.Record, string, error), q Query,
 	complete func(*Row, lifecycle.Record),
 ) (all []Row, next string, err error) {
-	known, opens := c.known(ctx), true
-	if q.Platform, err = platformID(known, q.Platform); err != nil {
-		return nil, "", err
-	}
+	opens := true
 	page, next, err := read(ctx, q.After)
 	for _, r := range page {
 		row := c.row(r)

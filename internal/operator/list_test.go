@@ -113,6 +113,27 @@ func TestListsAreRead(t *testing.T) {
 	}
 }
 
+// Over a stack, the names of the platforms are read from a secret: once for a page.
+func TestAPageReadsTheNamesOfPlatformsOnce(t *testing.T) {
+	s := newSite(t)
+	s.provision("one", "sync")
+	read := 0
+	s.console.Platforms = func(context.Context) (map[string]string, error) {
+		read++
+		return map[string]string{s.caller().Platform: "cf"}, nil
+	}
+	for name, list := range map[string]func(context.Context, operator.Query) ([]operator.Row, string, error){
+		"List": s.console.List, "Upgrades": s.console.Upgrades, "Retained": s.console.Retained,
+		"Quarantined": s.console.Quarantined,
+	} {
+		read = 0
+		rows, _, err := list(t.Context(), operator.Query{What: operator.Instances, Platform: "cf"})
+		if err != nil || read != 1 || name == "List" && (len(rows) != 1 || rows[0].PlatformName != "cf") {
+			t.Errorf("%s reads them %d times, and lists %+v: %v", name, read, rows, err)
+		}
+	}
+}
+
 // TestUpgrades proves that an instance is listed exactly if an update by its platform, or a
 // newer version by the operator, would change it.
 func TestUpgrades(t *testing.T) {

@@ -12,7 +12,11 @@ import (
 // Quarantined reads one page of the orphans that are in quarantine, or were released from it, as
 // far as the query chooses them. The error says what could not be read; the rest is listed.
 func (c *Console) Quarantined(ctx context.Context, q Query) (all []Row, next string, err error) {
-	return c.rows(ctx, c.orphans, q, func(row *Row, _ lifecycle.Record) {
+	known, err := c.platforms(ctx, &q)
+	if err != nil {
+		return nil, "", err
+	}
+	return c.rows(ctx, known, c.orphans, q, func(row *Row, _ lifecycle.Record) {
 		if row.State == string(lifecycle.Ready) {
 			row.State = "released"
 		}

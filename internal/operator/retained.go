@@ -16,7 +16,11 @@ import (
 // Retained reads one page of the deleted instances whose data is kept, as far as the query chooses them, in
 // the order of the dates until which they are kept. The error says what could not be read; the rest is listed.
 func (c *Console) Retained(ctx context.Context, q Query) (all []Row, next string, err error) {
-	return c.rows(ctx, c.kept, q, asItIs)
+	known, err := c.platforms(ctx, &q)
+	if err != nil {
+		return nil, "", err
+	}
+	return c.rows(ctx, known, c.kept, q, asItIs)
 }
 
 // kept reads one page of the former lives that plans keep.

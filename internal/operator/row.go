@@ -158,6 +158,14 @@ func (c *Console) known(ctx context.Context) map[string]string {
 	return all
 }
 
+// platforms returns what known does, and puts the id of the query's platform in place of its name. Over a stack each call
+// reads a secret, so a page calls it once.
+func (c *Console) platforms(ctx context.Context, q *Query) (known map[string]string, err error) {
+	known = c.known(ctx)
+	q.Platform, err = platformID(known, q.Platform)
+	return known, err
+}
+
 // platformID returns the id of the platform with this id or name. It refuses an unknown one: an
 // empty list would suggest that the platform has nothing.
 func platformID(known map[string]string, given string) (id string, _ error) {

@@ -15,10 +15,11 @@ import (
 // empty at the end. It leaves out instances that are deleted or being deleted, and those whose plan has left the
 // catalog. The error says what could not be read; the rest is listed.
 func (c *Console) Upgrades(ctx context.Context, q Query) (all []Row, next string, err error) {
-	if q.Platform, err = platformID(c.known(ctx), q.Platform); err != nil {
+	known, err := c.platforms(ctx, &q)
+	if err != nil {
 		return nil, "", err
 	}
-	return c.rows(ctx, func(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
+	return c.rows(ctx, known, func(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
 		page, next, err := c.existing(q.Platform)(ctx, after)
 		return slices.DeleteFunc(page, func(r lifecycle.Record) bool { return !c.behind(r) }), next, err
 	}, q, func(row *Row, r lifecycle.Record) {
