@@ -332,6 +332,18 @@ func TestNearlyFull(t *testing.T) {
 	}
 }
 
+// No order is refused for want of the room that unbinding has made since the account was asked.
+func TestRoomIsMade(t *testing.T) {
+	b := newBench(t, plan.User)
+	b.fake.Quota = 3
+	b.fake.Plant(plan.User, "x", "/", provider.Tags{})
+	for n := range 5 {
+		of := b.binding(fmt.Sprint("binding-", n), fmt.Sprint("operation-", n))
+		b.mustBind(&of)
+		b.mustUnbind(of)
+	}
+}
+
 func TestRewrite(t *testing.T) {
 	for _, kind := range []plan.Principal{plan.User, plan.Role} {
 		b := newBench(t, kind)

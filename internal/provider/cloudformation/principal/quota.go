@@ -15,8 +15,10 @@ type usage struct {
 	at         time.Time
 }
 
+func (u usage) full() bool { return u.most > 0 && u.made >= u.most }
+
 const (
-	// usageFor is how long a usage is believed.
+	// usageFor is how long a usage is believed that leaves room.
 	usageFor = 10 * time.Minute
 	// nearlyFull is the used percentage of the quota from which an operator is warned.
 	nearlyFull = 80
@@ -28,21 +30,22 @@ func full() error {
 }
 
 // room fails if the account is full. It passes if the account does not say: then the creation will
-// tell.
+// tell. A usage counts what is made and not what is removed since the account was asked, so room asks
+// again before it fails.
 func (k *Keeper) room(ctx context.Context, kind plan.Principal) error {
 	u, _ := k.usage.Get(string(kind))
-	if now := k.Now(); now.After(u.at.Add(usageFor)) {
+	if now := k.Now(); u.full() || now.After(u.at.Add(usageFor)) {
 		made, most, err := k.IAM.Usage(ctx, kind)
 		if err != nil && !awserr.Is(err, awserr.Denied) {
 			return err
 		}
 		u = usage{made, most, now}
-		if most > 0 && made*100 >= most*nearlyFull {
+		if made*100 >= most*nearlyFull && made < most {
 			k.Log.Warn("the account is nearly full: ask AWS to raise its limit, or use another account", "kind", kind, "made",
 				made, "most", most)
 		}
 	}
-	if u.most > 0 && u.made >= u.most {
+	if u.full() {
 		k.Log.Error("the account is full: ask AWS to raise its limit, or use another account", "kind", kind, "made", u.made,
 			"most", u.most)
 		return full()
