@@ -201,6 +201,25 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// No order is refused for want of the room that a deletion, or a higher quota, has made a moment ago.
+func TestRoomIsMade(t *testing.T) {
+	b := newBench(t)
+	b.fake.room = 1
+	var all []provider.Instance
+	for n := range 3 {
+		in := b.instance(operation.Provision)
+		in.ID, in.Incarnation = fmt.Sprint("i", n), in.Operation.ID
+		all = append(all, in)
+	}
+	b.must(&all[0])
+	b.clock.Advance(roomTime)
+	if _, f := b.drive(&all[1]); f == nil {
+		t.Error("made in a full account")
+	}
+	b.fake.room = 2
+	b.must(&all[2])
+}
+
 // The rights of an offering's own service role are what a stack is made with, and its
 // rights alone; an orphan's are those that it was made with.
 func TestServiceRole(t *testing.T) {

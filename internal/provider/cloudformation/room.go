@@ -8,7 +8,7 @@ import (
 // warnAt is the used percentage of the quota from which the operator is warned.
 const warnAt = 80
 
-// roomTime is how long a count of stacks is believed.
+// roomTime is how long a count of stacks is believed that leaves room.
 const roomTime = 5 * time.Minute
 
 // A room says how much of an account's quota of stacks is used, in percent.
@@ -17,10 +17,11 @@ type room struct {
 	until   time.Time // the count is believed until then
 }
 
-// roomy refuses a new stack if the account is full, and warns before that.
+// roomy refuses a new stack if the account is full, and warns before that. It counts again before it
+// refuses: stacks may have been deleted, or the quota raised, since the last count.
 func (s *step) roomy(ctx context.Context) error {
 	counted, _ := s.p.rooms.Get(s.name)
-	if !s.p.Now().Before(counted.until) {
+	if counted.percent >= 100 || !s.p.Now().Before(counted.until) {
 		n, most, err := s.room(ctx)
 		if err != nil {
 			s.p.Log.WarnContext(ctx, "the stacks of a target are not counted", "target", s.name, "error", err)
