@@ -3,6 +3,7 @@ package cloudformation
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/longshore/longshore/internal/base/awserr"
 	"github.com/longshore/longshore/internal/base/provider/label"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 )
 
 // A resource is an existing resource of a stack: its logical id, its type and its physical id.
@@ -77,11 +79,41 @@ func (a *account) holds(ctx context.Context, id string) (string, error) {
 }
 
 func (a *account) bucketHolds(ctx context.Context, name string) (string, error) {
-	out, err := a.s3.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &name, MaxKeys: aws.Int32(1)})
-	if err != nil || len(out.Versions)+len(out.DeleteMarkers) == 0 {
+	all, err := a.versions(ctx, name, 1)
+	if err != nil || len(all) == 0 {
 		return "", err
 	}
 	return "objects, or versions of objects", nil
+}
+
+// versionsPage is how many versions S3 lists and removes in a call at most.
+const versionsPage = 1000
+
+// versions lists the first versions and delete markers of a bucket. Hazard: a key may have characters
+// that XML lacks, and an answer with such a key cannot be read. So S3 has to escape the keys.
+func (a *account) versions(ctx context.Context, bucket string, most int32) (all []s3types.ObjectIdentifier, err error) {
+	page, err := a.s3.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &bucket, MaxKeys: &most,
+		EncodingType: s3types.EncodingTypeUrl})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range page.Versions {
+		all = append(all, s3types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+	}
+	for _, m := range page.DeleteMarkers {
+		all = append(all, s3types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
+	}
+	if page.EncodingType != s3types.EncodingTypeUrl { // an emulator may not escape them
+		return all, nil
+	}
+	for i, v := range all {
+		key, err := url.QueryUnescape(aws.ToString(v.Key))
+		if err != nil {
+			return nil, err
+		}
+		all[i].Key = &key
+	}
+	return all, nil
 }
 
 func (a *account) queueHolds(ctx context.Context, url string) (string, error) {
@@ -131,39 +163,48 @@ func (a *account) empty(ctx context.Context, id string) (bool, error) {
 	return err == nil, err
 }
 
-// emptyPages is how many pages of versions one step removes at most; a page has a thousand
-// versions.
+// emptyPages is how many pages of versions one step removes at most.
 const emptyPages = 20
 
 // emptyBucket removes all versions and delete markers. If the process dies meanwhile, the next step
 // continues.
 func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err error) {
 	for range emptyPages {
-		page, err := a.s3.ListObjectVersions(ctx, &s3.ListObjectVersionsInput{Bucket: &name})
+		all, err := a.versions(ctx, name, versionsPage)
 		if err != nil {
 			return false, fmt.Errorf("listing what bucket %q holds: %w", name, err)
-		}
-		var all []s3types.ObjectIdentifier
-		for _, v := range page.Versions {
-			all = append(all, s3types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
-		}
-		for _, m := range page.DeleteMarkers {
-			all = append(all, s3types.ObjectIdentifier{Key: m.Key, VersionId: m.VersionId})
 		}
 		if len(all) == 0 {
 			return true, nil
 		}
-		out, err := a.s3.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &name,
-			Delete: &s3types.Delete{Objects: all, Quiet: new(true)}})
-		if err != nil {
+		if err := a.remove(ctx, name, all); err != nil {
 			return false, fmt.Errorf("emptying bucket %q: %w", name, err)
-		}
-		if len(out.Errors) > 0 {
-			return false, fmt.Errorf("emptying bucket %q: %w", name, &smithy.GenericAPIError{
-				Code: aws.ToString(out.Errors[0].Code), Message: aws.ToString(out.Errors[0].Message)})
 		}
 	}
 	return false, nil
+}
+
+// remove removes versions from a bucket: together, but one by one those whose keys XML cannot express.
+// The SDK would write another character in its place, and S3 would report success.
+func (a *account) remove(ctx context.Context, bucket string, all []s3types.ObjectIdentifier) error {
+	var together []s3types.ObjectIdentifier
+	for _, v := range all {
+		if !strings.ContainsFunc(aws.ToString(v.Key), plan.Unwritable) {
+			together = append(together, v)
+		} else if _, err := a.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: v.Key,
+			VersionId: v.VersionId}); err != nil {
+			return err
+		}
+	}
+	if together == nil {
+		return nil
+	}
+	out, err := a.s3.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket,
+		Delete: &s3types.Delete{Objects: together, Quiet: new(true)}})
+	if err == nil && len(out.Errors) > 0 {
+		err = &smithy.GenericAPIError{Code: aws.ToString(out.Errors[0].Code), Message: aws.ToString(out.Errors[0].Message)}
+	}
+	return err
 }
 
 func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, err error) {

@@ -1,0 +1,69 @@
+package cloudformation
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/longshore/longshore/internal/test/expect"
+)
+
+// oddBucket answers as S3 does, and no emulator: it writes a key as it is into its XML, also where XML has no such
+// character, unless it is asked to escape keys.
+type oddBucket map[string]bool
+
+func (b oddBucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.Query()
+	switch {
+	case r.Method == http.MethodDelete:
+		delete(b, strings.TrimPrefix(r.URL.Path, "/bucket/"))
+	case asked.Has("delete"):
+		var in struct {
+			Object []struct{ Key string }
+		}
+		if err := xml.NewDecoder(r.Body).Decode(&in); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		for _, o := range in.Object {
+			delete(b, o.Key)
+		}
+		_, _ = fmt.Fprint(w, `<DeleteResult/>`)
+	default:
+		_, _ = fmt.Fprintf(w, `<ListVersionsResult><EncodingType>%s</EncodingType>`, asked.Get("encoding-type"))
+		for key := range b {
+			said := url.QueryEscape(key)
+			if !asked.Has("encoding-type") {
+				said = ""
+				for _, letter := range key {
+					said += fmt.Sprintf("&#x%x;", letter)
+				}
+			}
+			_, _ = fmt.Fprintf(w, `<Version><Key>%s</Key><VersionId>1</VersionId></Version>`, said)
+		}
+		_, _ = fmt.Fprint(w, `</ListVersionsResult>`)
+	}
+}
+
+// Applications choose any keys, also with characters that XML lacks: their bucket is seen to be full, and is emptied.
+func TestKeysThatXMLLacks(t *testing.T) {
+	for _, key := range []string{"a b+c%20/d", "two\r\nlines", "\x01", "bell\a/é", "\uffff"} {
+		b := oddBucket{key: true, "plain": true}
+		server := httptest.NewServer(b)
+		t.Cleanup(server.Close)
+		a := account{s3: s3.NewFromConfig(aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL,
+			Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, func(o *s3.Options) { o.UsePathStyle = true })}
+		expect.Same(t, key, "objects, or versions of objects", expect.Get(a.bucketHolds(t.Context(), "bucket"))(t, key))
+		done, err := a.emptyBucket(t.Context(), "bucket")
+		if !done || err != nil || len(b) > 0 {
+			t.Errorf("%q: done %v, error %v, and left is %v", key, done, err, b)
+		}
+	}
+}
