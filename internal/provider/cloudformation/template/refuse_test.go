@@ -201,6 +201,8 @@ var ofPlans = map[string]refusal{
 	"WiderType": {[]wrong{narrowed(object{"type": "string"})}, "parameters.Days.schema.type allows what"},
 	"WiderValues": {[]wrong{days("Type: String", "AllowedValues: [a, b]"), narrowed(object{"enum": []any{"a", "c"}})},
 		"parameters.Days.schema.enum allows what"},
+	"NoValues": {[]wrong{days("Type: String", `AllowedValues: ["", b]`), narrowed(object{"enum": []any{"b", nil}})},
+		"parameters.Days.schema.enum allows what"},
 	"OtherPattern": {[]wrong{days("Type: String", "MaxLength: 9\n    AllowedPattern: \"a+\""), narrowed(object{"pattern": "a"})},
 		"parameters.Days.schema.pattern allows what"},
 	"Wildcard": {[]wrong{with("permissions.json", `"sqs:CreateQueue"`, `"sqs:CreateQueue", "sqs:*"`)},

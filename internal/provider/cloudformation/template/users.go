@@ -178,8 +178,9 @@ func narrow(property, own mapping, wrong func(keyword, what, mend string)) {
 			list, _ := v.([]any)
 			known, _ := was.([]any)
 			ok = !slices.ContainsFunc(list, func(v any) bool {
-				text, _ := plan.Text(v)
-				return !slices.ContainsFunc(known, func(k any) bool { known, _ := plan.Text(k); return known == text })
+				text, why := plan.Text(v)
+				same := func(k any) bool { known, _ := plan.Text(k); return known == text }
+				return why != "" || !slices.ContainsFunc(known, same)
 			})
 		case strings.HasPrefix(keyword, "min"):
 			ok = atLeast(v, was)
