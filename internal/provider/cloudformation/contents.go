@@ -134,7 +134,8 @@ func (a *account) queueHolds(ctx context.Context, url string) (string, error) {
 }
 
 func (a *account) tableHolds(ctx context.Context, name string) (string, error) {
-	out, err := a.dynamo.Scan(ctx, &dynamodb.ScanInput{TableName: &name, Limit: aws.Int32(1), Select: dynamotypes.SelectCount})
+	out, err := a.dynamo.Scan(ctx, &dynamodb.ScanInput{TableName: &name, Limit: aws.Int32(1), Select: dynamotypes.SelectCount,
+		ConsistentRead: new(true)}) // other reads may miss what was written a moment ago
 	if err != nil || out.Count == 0 {
 		return "", err
 	}
