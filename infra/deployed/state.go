@@ -58,7 +58,11 @@ func templateOf(ctx context.Context, client Stacks, stack string) (template, err
 	if err != nil {
 		return t, fmt.Errorf("reading the template of stack %q: %w", stack, err)
 	}
-	if err := json.Unmarshal([]byte(aws.ToString(out.TemplateBody)), &t); err != nil || len(t.Resources) == 0 {
+	err = json.Unmarshal([]byte(aws.ToString(out.TemplateBody)), &t)
+	if err == nil && len(t.Resources) == 0 {
+		err = errors.New("it has no resources")
+	}
+	if err != nil {
 		return t, fmt.Errorf("the template of stack %q is none that this program deploys: %w", stack, err)
 	}
 	return t, nil

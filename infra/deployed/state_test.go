@@ -99,9 +99,13 @@ func TestStateIsNotForgotten(t *testing.T) {
 	if err := state(t.Context(), awayStacks{away}, "S", &bytes.Buffer{}, &bytes.Buffer{}); !errors.Is(err, away) {
 		t.Errorf("error %v, want %v", err, away)
 	}
-	if err := state(t.Context(), cloud{stacks{"S": saidOf()}, "Resources: {}"}, "S", &bytes.Buffer{},
-		&bytes.Buffer{}); err == nil {
-		t.Error("a template that cannot be read is taken for one without a state")
+	for _, template := range []string{"Resources: {}", "{}"} {
+		err := state(t.Context(), cloud{stacks{"S": saidOf()}, template}, "S", &bytes.Buffer{}, &bytes.Buffer{})
+		if err == nil {
+			t.Errorf("%s: a template that cannot be read is taken for one without a state", template)
+		} else if strings.Contains(err.Error(), "%!") {
+			t.Errorf("%s: it is said by %q", template, err)
+		}
 	}
 }
 
