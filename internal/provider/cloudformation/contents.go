@@ -164,8 +164,12 @@ func (a *account) empty(ctx context.Context, id string) (bool, error) {
 	return err == nil, err
 }
 
-// emptyPages is how many pages of versions one step removes at most.
-const emptyPages = 20
+// emptyPages is how many pages of versions one step removes at most, and oneByOne how many versions in
+// calls of their own.
+const (
+	emptyPages = 20
+	oneByOne   = 200
+)
 
 // emptyBucket removes all versions and delete markers. If the process dies meanwhile, the next step
 // continues.
@@ -178,34 +182,44 @@ func (a *account) emptyBucket(ctx context.Context, name string) (done bool, err 
 		if len(all) == 0 {
 			return true, nil
 		}
-		if err := a.remove(ctx, name, all); err != nil {
+		slow, err := a.remove(ctx, name, all)
+		if err != nil {
 			return false, fmt.Errorf("emptying bucket %q: %w", name, err)
+		}
+		if slow {
+			break
 		}
 	}
 	return false, nil
 }
 
 // remove removes versions from a bucket: together, but one by one those whose keys XML cannot express.
-// The SDK would write another character in its place, and S3 would report success.
-func (a *account) remove(ctx context.Context, bucket string, all []s3types.ObjectIdentifier) error {
-	var together []s3types.ObjectIdentifier
+// The SDK would write another character in its place, and S3 would report success. If there were any of
+// these, it was slow, and some of them may be left.
+func (a *account) remove(ctx context.Context, bucket string, all []s3types.ObjectIdentifier) (slow bool, err error) {
+	var together, single []s3types.ObjectIdentifier
 	for _, v := range all {
-		if !strings.ContainsFunc(aws.ToString(v.Key), plan.Unwritable) {
+		if strings.ContainsFunc(aws.ToString(v.Key), plan.Unwritable) {
+			single = append(single, v)
+		} else {
 			together = append(together, v)
-		} else if _, err := a.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: v.Key,
-			VersionId: v.VersionId}); err != nil {
-			return err
+		}
+	}
+	for _, v := range single[:min(len(single), oneByOne)] {
+		_, err := a.s3.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &bucket, Key: v.Key, VersionId: v.VersionId})
+		if err != nil {
+			return true, err
 		}
 	}
 	if together == nil {
-		return nil
+		return true, nil
 	}
 	out, err := a.s3.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket,
 		Delete: &s3types.Delete{Objects: together, Quiet: new(true)}})
 	if err == nil && len(out.Errors) > 0 {
 		err = &smithy.GenericAPIError{Code: aws.ToString(out.Errors[0].Code), Message: aws.ToString(out.Errors[0].Message)}
 	}
-	return err
+	return single != nil, err
 }
 
 func (a *account) tagged(ctx context.Context, tag, of string) (arns []string, err error) {
