@@ -318,9 +318,10 @@ func (a *account) current(ctx context.Context, id string) ([]byte, error) {
 // key returns the key of a template in the bucket.
 func key(digest string) string { return "templates/" + digest + ".json" }
 
-func (a *account) save(ctx context.Context, bucket, digest string, body []byte) error {
+func (a *account) save(ctx context.Context, in bucket, digest string, body []byte) error {
 	_, err := a.s3.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &bucket, Key: new(key(digest)), Body: bytes.NewReader(body), ContentType: new("application/json"),
+		Bucket: &in.name, ExpectedBucketOwner: &in.owner, Key: new(key(digest)), Body: bytes.NewReader(body),
+		ContentType: new("application/json"),
 	})
 	if err != nil {
 		return fmt.Errorf("saving template %s: %w", digest, err)
@@ -328,8 +329,8 @@ func (a *account) save(ctx context.Context, bucket, digest string, body []byte) 
 	return nil
 }
 
-func (a *account) fetch(ctx context.Context, bucket, digest string) ([]byte, error) {
-	out, err := a.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: new(key(digest))})
+func (a *account) fetch(ctx context.Context, in bucket, digest string) ([]byte, error) {
+	out, err := a.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &in.name, ExpectedBucketOwner: &in.owner, Key: new(key(digest))})
 	if awserr.Is(err, awserr.Absent) {
 		return nil, nil
 	}

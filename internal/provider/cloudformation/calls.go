@@ -151,7 +151,7 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 			if awserr.Is(err, awserr.Absent) {
 				return &target.Trouble{Kind: target.Other, Target: s.name, Err: err, Message: fmt.Sprintf(
 					"it has no bucket %q for templates: run `longshore aws bootstrap` in that account, or deploy the stack anew",
-					s.bucket())}
+					s.bucket().name)}
 			}
 			return s.explain(ctx, err)
 		}
@@ -165,14 +165,16 @@ func (s *step) template(ctx context.Context, o *order, digest string) error {
 // CloudFormation reads it from the bucket.
 func (s *step) put(o *order, digest string, body []byte) {
 	if len(body) > inline {
-		o.url = s.who.ObjectURL(s.p.Config.BaseEndpoint, s.bucket(), key(digest))
+		o.url = s.who.ObjectURL(s.p.Config.BaseEndpoint, s.bucket().name, key(digest))
 	} else {
 		o.body = string(body)
 	}
 }
 
-// bucket returns the name of the bucket for templates.
-func (s *step) bucket() string { return s.p.Scope.Bucket(s.who.Account, s.who.Region) }
+// bucket returns the bucket for templates.
+func (s *step) bucket() bucket {
+	return bucket{s.p.Scope.Bucket(s.who.Account, s.who.Region), s.who.Account}
+}
 
 // fillRetention completes an update after which deleting the stack deletes no resource. Tags on all
 // resources say so.

@@ -57,11 +57,15 @@ type contents interface {
 	tagged(ctx context.Context, tag, of string) ([]string, error)
 }
 
-// templates keeps templates by their digests, in a bucket.
+// A bucket holds templates. Hazard: once it is deleted, another account may take its name, and CloudFormation
+// would make what that account's templates say. So each call names the owner.
+type bucket struct{ name, owner string }
+
+// templates keeps templates by their digests.
 type templates interface {
-	save(ctx context.Context, bucket, digest string, body []byte) error
+	save(ctx context.Context, in bucket, digest string, body []byte) error
 	// fetch returns nil if there is no such template.
-	fetch(ctx context.Context, bucket, digest string) ([]byte, error)
+	fetch(ctx context.Context, in bucket, digest string) ([]byte, error)
 	// current reads the template of a stack.
 	current(ctx context.Context, id string) ([]byte, error)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/longshore/longshore/internal/base/awserr"
+	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
@@ -89,6 +92,35 @@ func TestManyKeysThatXMLLacks(t *testing.T) {
 		expect.Same(t, "done", false, done)
 	}
 	expect.Same(t, "done", true, expect.Get(a.emptyBucket(t.Context(), "bucket"))(t))
+}
+
+// Templates are neither read from nor written to a bucket that another account has taken.
+func TestTemplatesOfAnotherAccount(t *testing.T) {
+	kept := map[string]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("X-Amz-Expected-Bucket-Owner") != "111111111111":
+			w.WriteHeader(http.StatusForbidden)
+		case r.Method == http.MethodPut:
+			body, _ := io.ReadAll(r.Body)
+			kept[r.URL.Path] = string(body)
+		default:
+			_, _ = io.WriteString(w, kept[r.URL.Path])
+		}
+	}))
+	t.Cleanup(server.Close)
+	a := account{s3: s3.NewFromConfig(aws.Config{Region: "eu-central-1", BaseEndpoint: &server.URL,
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")}, func(o *s3.Options) { o.UsePathStyle = true })}
+	ours, theirs := bucket{"templates", "111111111111"}, bucket{"templates", "222222222222"}
+	body := []byte("{}")
+	expect.OK(t, a.save(t.Context(), ours, plan.Digest(body), body))
+	expect.Same(t, "the template", "{}", string(expect.Get(a.fetch(t.Context(), ours, plan.Digest(body)))(t)))
+	if err := a.save(t.Context(), theirs, plan.Digest(body), body); !awserr.Is(err, awserr.Denied) {
+		t.Errorf("another account's bucket takes a template: %v", err)
+	}
+	if _, err := a.fetch(t.Context(), theirs, plan.Digest(body)); !awserr.Is(err, awserr.Denied) {
+		t.Errorf("a template of another account's bucket is read: %v", err)
+	}
 }
 
 // An item that was written a moment ago is seen: a plan that refuses would delete it otherwise.

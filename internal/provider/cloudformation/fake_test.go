@@ -411,11 +411,11 @@ func (c fakeClient) tagged(ctx context.Context, tag, of string) (arns []string, 
 	return arns, err
 }
 
-func (c fakeClient) save(ctx context.Context, _, digest string, body []byte) error {
+func (c fakeClient) save(ctx context.Context, _ bucket, digest string, body []byte) error {
 	return c.do(ctx, "save", func(a *fakeAccount) error { a.templates[digest] = body; return nil })
 }
 
-func (c fakeClient) fetch(ctx context.Context, _, digest string) (body []byte, err error) {
+func (c fakeClient) fetch(ctx context.Context, _ bucket, digest string) (body []byte, err error) {
 	err = c.do(ctx, "look", func(a *fakeAccount) error { body = a.templates[digest]; return nil })
 	return body, err
 }
