@@ -4,12 +4,16 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -228,6 +232,63 @@ func TestNothingOutlivesAnUnbind(t *testing.T) {
 		t.Errorf("the other binding sees %d rows, error %v, want none of the open transaction", n, err)
 	}
 	expect.Same(t, "left of the binding", "", b.look(provider.BindingTagsOf(binding)))
+}
+
+// Clients that give the name of a binding, in any case, and never log in neither stop a step nor keep an account, even
+// if they come back whenever they are cut off.
+func TestClientsThatDoNotLogIn(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	binding, credentials, _ := b.bound(in, "b", "")
+	name := fmt.Sprint(credentials["username"])
+	ctx, stop := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	t.Cleanup(func() { stop(); clients.Wait() })
+	for _, name := range []string{name, name, name, strings.ToUpper(name)} {
+		begun := make(chan bool, 1)
+		clients.Go(func() {
+			for ctx.Err() == nil {
+				beginLogin(ctx, fmt.Sprintf("%v:%v", credentials["host"], credentials["port"]), name, begun)
+			}
+		})
+		<-begun
+	}
+	must(b, b.p.Unbind, binding)
+	expect.Same(t, "left of the binding", "", b.look(provider.BindingTagsOf(binding)))
+}
+
+// beginLogin gives the server a name, says so once the server has asked for the password, and gives none until it is cut off.
+func beginLogin(ctx context.Context, address, name string, begun chan<- bool) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	packet := func() error {
+		var head [4]byte
+		_, err := io.ReadFull(c, head[:])
+		if err == nil {
+			_, err = io.CopyN(io.Discard, c, int64(head[0]))
+		}
+		return err
+	}
+	const capabilities = 1 | 1<<9 | 1<<15 | 1<<19 // long passwords, version 4.1, its passwords, and other kinds of them
+	answer := binary.LittleEndian.AppendUint32(nil, capabilities)
+	answer = binary.LittleEndian.AppendUint32(answer, 1<<24)
+	answer = append(answer, 45) // utf8mb4
+	answer = append(answer, make([]byte, 23)...)
+	answer = append(answer, name+"\x00\x00of no kind\x00"...)
+	if packet() != nil {
+		return
+	}
+	if _, err := c.Write(append([]byte{byte(len(answer)), 0, 0, 1}, answer...)); err == nil && packet() == nil {
+		select {
+		case begun <- true:
+		default:
+		}
+		_, _ = io.Copy(io.Discard, c)
+	}
 }
 
 // A binding that has changed its password is given the one on record, when it is bound again by the same operation.

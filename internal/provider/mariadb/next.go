@@ -171,7 +171,7 @@ func enforce(now seen, _ provider.Tags, _ hosted.Label) any {
 		switch shut := l.record.label.Locked != "" || now.instance.label.Locked != ""; {
 		case shut && (!l.locked || l.schedules):
 			return lockLogin{l.record, true}
-		case shut && l.sessions > 0:
+		case shut && l.clients > 0: // a client that began to log in before the lock may still get in
 			return endSessions{l.name}
 		case !shut && opens:
 			return unlockLogin{l.name, l.record.details.Role}

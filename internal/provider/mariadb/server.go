@@ -95,7 +95,8 @@ type login struct {
 	// schedules says that the account has the right to events, which the server runs even while the account
 	// is locked.
 	schedules bool
-	sessions  int
+	sessions  int // that have logged in
+	clients   int // sessions, and clients that have given the account's name and not logged in yet
 	// events names the account's events that may run. Defines says that something else runs as the account.
 	// Both are read only once the account is being removed.
 	events  []string

@@ -255,14 +255,16 @@ func (a lockLogin) do(j job) error {
 	return j.put(a.record.in(ended))
 }
 
-// It waits until the sessions are gone: they first roll back.
+// It waits until the sessions are gone: they first roll back. Clients that are logging in are cut off, too. It does
+// not wait for them: once the account is locked, no later one gets in, and anybody could have some at any time.
 func (a endSessions) do(j job) error {
 	for range 20 {
 		if err := j.run("KILL CONNECTION USER " + quoted(a.name)); err != nil {
 			return err
 		}
 		var n int
-		err := j.QueryRowContext(j.ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", a.name).Scan(&n)
+		err := j.QueryRowContext(j.ctx, "SELECT "+loggedIn+" FROM information_schema.processlist WHERE BINARY user = ?",
+			a.name).Scan(&n)
 		if err != nil || n == 0 {
 			return err
 		}
