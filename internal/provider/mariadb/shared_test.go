@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,6 +131,52 @@ func TestConnections(t *testing.T) {
 		_, _, err := lambda.Survey(t.Context(), b.target.Name)
 		return err == nil
 	})
+}
+
+// A server that falls silent when a step gives its lock back does not hold the step: it ends with its time.
+func TestASilentServerHoldsNoStep(t *testing.T) {
+	b := newBench(t)
+	server := net.JoinHostPort(b.access.Host, fmt.Sprint(b.access.Port))
+	l := expect.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	t.Cleanup(func() { _ = l.Close() })
+	ctx, expire := context.WithCancel(t.Context())
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = from.Close()
+				return
+			}
+			go func() { _, _ = io.Copy(from, to); _ = from.Close() }()
+			go func() {
+				defer func() { _ = to.Close() }()
+				for message := make([]byte, 64<<10); ; {
+					n, err := from.Read(message)
+					switch {
+					case err != nil:
+						return
+					case bytes.Contains(message[:n], []byte("RELEASE_LOCK")):
+						expire() // the time of the step is over, and nobody answers
+					default:
+						_, _ = to.Write(message[:n])
+					}
+				}
+			}()
+		}
+	}()
+	access := b.access
+	access.Port = l.Addr().(*net.TCPAddr).Port
+	in := b.instance("silent")
+	t.Cleanup(func() { _, _ = b.p.Deprovision(context.Background(), in) })
+	_, err := b.open(b.broker, access).Provision(ctx, in)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the step says %v", err)
+	}
+	must(b, b.p.Provision, in) // the lock is free
 }
 
 // A drop that waits longer than other statements may take goes on: one that is cut off has dropped nothing.

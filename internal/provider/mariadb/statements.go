@@ -76,7 +76,7 @@ func (s *sqlServer) Do(ctx context.Context, t provider.Tags, now seen, a any) er
 		return hosted.ErrChanged
 	}
 	err = job{ctx, c, n}.act(now, a.(act))
-	if _, unlock := c.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK(?)", lock); unlock != nil {
+	if _, unlock := c.ExecContext(ctx, "DO RELEASE_LOCK(?)", lock); unlock != nil {
 		_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closing the connection frees the lock
 	}
 	return err
