@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
@@ -448,6 +449,20 @@ func TestADeletionTakesItsOwnKeys(t *testing.T) {
 	}
 	if all := must(t, root, "KEYS", mine.prefix+"*").([]any); len(all) > 0 {
 		t.Errorf("%d keys of what was deleted", len(all))
+	}
+}
+
+// A step of a deletion ends in time to remember how far it has come, however slow the server is.
+func TestADeletionAtASlowServerGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, valkeytest.New(t))
+	root := w.server.Root(t)
+	for n := range 100 {
+		must(t, root, "SET", fmt.Sprint(n), "x")
+	}
+	err := valkey.EraseSlowly(t, w.server.Access(), w.instance("i"), 50*time.Millisecond)
+	if later, ok := errors.AsType[*hosted.Later](err); !ok || later.Status.State == nil {
+		t.Errorf("the step ends with %v, want a state for the next one", err)
 	}
 }
 

@@ -57,7 +57,9 @@ func (s *server) erase(ctx context.Context, in provider.Instance, pattern string
 	if err != nil {
 		return err
 	}
-	for range scansPerStep {
+	long, cancel := context.WithTimeout(ctx, eraseFor)
+	defer cancel()
+	for long.Err() == nil {
 		keys, next, err := s.scan(ctx, at.Cursor, pattern)
 		if err == nil && len(keys) > 0 {
 			_, err = s.do(ctx, append([]string{"UNLINK"}, keys...)...)
@@ -80,11 +82,13 @@ func (s *server) erase(ctx context.Context, in provider.Instance, pattern string
 	return later
 }
 
-// The limits of one step. They keep a scan from blocking other clients, and the step short.
 const (
-	scansPerStep = 1000
-	scanCount    = 1000
-	scanStart    = "0" // also the cursor after the last key
+	// scanCount keeps a scan from blocking other clients.
+	scanCount = 1000
+	scanStart = "0" // also the cursor after the last key
+	// eraseFor is how long a step goes on. Hazard: a step that runs out of its time leaves no state, and the next one
+	// begins anew, so a deletion at a slow server would never end.
+	eraseFor = 4 * time.Second
 )
 
 // run returns the id of the server's run, which changes with each restart.

@@ -4,11 +4,15 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/valkey-io/valkey-go"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
+	"github.com/longshore/longshore/internal/base/provider/wired"
+	"github.com/longshore/longshore/internal/base/waiting"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/providertest"
 )
@@ -75,4 +79,40 @@ func AdvanceBlindly(ctx context.Context, p *Provider, t provider.Target, to targ
 	}
 	defer at.Leave()
 	return at.Server.Advance(ctx, p.Broker, target.Epoch{}, to)
+}
+
+// EraseSlowly is a step of a deletion at a server that takes this long for each answer, and has keys without end: its
+// answers are those of a server with a hundred keys.
+func EraseSlowly(t *testing.T, a hosted.Access, in provider.Instance, takes time.Duration) (err error) {
+	real, err := dial(t.Context(), a)
+	answers := slow{takes: takes}
+	if err == nil {
+		defer real.close()
+		answers.info, err = real.do(t.Context(), "INFO", "server")
+	}
+	if err == nil {
+		answers.scan, err = real.do(t.Context(), "SCAN", scanStart, "MATCH", "none", "COUNT", "1")
+	}
+	if err != nil {
+		return err
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), wired.DefaultCallTimeout)
+		defer cancel()
+		err = (&server{conn: answers}).erase(ctx, in, "none")
+	})
+	return err
+}
+
+type slow struct {
+	conn
+	takes      time.Duration
+	info, scan valkey.ValkeyMessage
+}
+
+func (s slow) do(ctx context.Context, command ...string) (valkey.ValkeyMessage, error) {
+	if command[0] == "INFO" {
+		return s.info, nil
+	}
+	return s.scan, waiting.For(ctx, s.takes)
 }
