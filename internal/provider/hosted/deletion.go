@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -42,6 +43,13 @@ func Recorded[M any](snapshot json.RawMessage) (m M, err error) {
 		return m, fmt.Errorf("reading the recorded settings of the plan: %w", err)
 	}
 	return m, nil
+}
+
+// TargetIn returns the name of the target in the snapshot of a plan; the default one's if there is none.
+func TargetIn(snapshot json.RawMessage) string {
+	var plan struct{ Target string }
+	_ = json.Unmarshal(snapshot, &plan) // a damaged snapshot holds no deletion up; other steps read it again
+	return cmp.Or(plan.Target, DefaultTarget)
 }
 
 // Asked decodes parameters. The plan's schema has already refused unknown ones.

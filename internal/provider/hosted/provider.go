@@ -126,12 +126,16 @@ func BindingTags(b provider.Binding) provider.Tags {
 	return t
 }
 
-// step works on the server of an instance once the server has proven its identity. The step is done
-// unless an error says otherwise.
+// step works on the server of an instance once the server has proven its identity: the recorded one, or
+// for an instance without, the one that its plan names. The step is done unless an error says otherwise.
 func (p *Provider[C, V]) step(
 	ctx context.Context, of provider.Instance, work func(*Site[C, V]) (provider.Status, error),
 ) (st provider.Status, err error) {
-	at, err := p.At(ctx, of.Target, of.Epoch)
+	t := of.Target
+	if t.Name == "" {
+		t.Name = TargetIn(of.Snapshot)
+	}
+	at, err := p.At(ctx, t, of.Epoch)
 	if err == nil {
 		defer at.Leave()
 		st, err = work(at)

@@ -82,6 +82,33 @@ var errLocked, errFull = errors.New("locked"), errors.New("full")
 
 var classes = map[error]hosted.Class{errLocked: hosted.Locked, errFull: hosted.Full}
 
+// The server of an instance is the one that its plan names, also for a deletion before the first step, until another one
+// is recorded.
+func TestThePlanNamesTheServer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		snapshot string
+		recorded provider.Target
+		want     string
+	}{
+		"Named":    {snapshot: `{"target":"big"}`, want: "big"},
+		"Unnamed":  {snapshot: `{}`, want: hosted.DefaultTarget},
+		"NoPlan":   {want: hosted.DefaultTarget},
+		"Recorded": {`{"target":"big"}`, provider.Target{Name: hosted.DefaultTarget}, hosted.DefaultTarget},
+	} {
+		s, _ := newServers(&counted{said: hosted.Said{Identity: "id"}}, 0)
+		s.Accesses = hosted.Accesses{hosted.DefaultTarget: {}, "big": {}}
+		for verb, step := range map[string]func(context.Context, provider.Instance) (provider.Status, error){
+			"provision": s.Provision, "deprovision": s.Deprovision,
+		} {
+			st, err := step(t.Context(), provider.Instance{Snapshot: []byte(tc.snapshot), Target: tc.recorded})
+			if err != nil || st.Target == nil || st.Target.Name != tc.want {
+				t.Errorf("%s, %s: %+v, error %v, want target %q", name, verb, st.Target, err, tc.want)
+			}
+		}
+	}
+}
+
 // A step goes on until nothing is left to do, looks again where others work at the same,
 // waits where they hold a lock, and tells the operator of what he has to end.
 func TestRun(t *testing.T) {

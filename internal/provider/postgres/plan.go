@@ -155,19 +155,6 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// movable refuses an update to a plan on another server.
-func (w wantedInstance) movable(former json.RawMessage) error {
-	was, err := settingsOf(former)
-	if err != nil {
-		return err
-	}
-	if was.Target != w.settings.Target {
-		return provider.Failf("The new plan's databases are on another server, and a database cannot be moved. " +
-			"Order a new instance of that plan, and copy the data.")
-	}
-	return nil
-}
-
 // configure returns the act that gives the database its settings.
 func (w wantedInstance) configure(label hosted.Label) any {
 	d := w.details

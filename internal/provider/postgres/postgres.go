@@ -62,8 +62,9 @@ func (p *Provider) provision(ctx context.Context, at *site, in provider.Instance
 
 func (p *Provider) update(ctx context.Context, at *site, in provider.Instance) (decide, error) {
 	w, err := p.wanted(ctx, at, in)
-	if err == nil {
-		err = w.movable(in.Former)
+	if err == nil && hosted.TargetIn(in.Former) != hosted.TargetIn(in.Snapshot) {
+		err = provider.Failf("The new plan's databases are on another server, and a database cannot be moved. " +
+			"Order a new instance of that plan, and copy the data.")
 	}
 	return w.update, err
 }

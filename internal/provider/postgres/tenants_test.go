@@ -234,6 +234,9 @@ func TestUpdate(t *testing.T) {
 			"FROM pg_extension WHERE extname <> 'plpgsql'"); got != "citext true, pgcrypto true" {
 			t.Errorf("extensions, and whether they are the owner role's: %s", got)
 		}
+		if f := update("u0", `{"connection_limit":7,"target":"default"}`, ``); f != nil {
+			t.Errorf("a plan that names the server on which it is: %+v", f)
+		}
 		for what, f := range map[string]*provider.Failure{
 			"another server":               update("u2", `{"target":"elsewhere"}`, `{}`),
 			"an extension not of the plan": update("u3", `{"extensions":["citext"]}`, `{"extensions":["hstore"]}`),
