@@ -129,10 +129,10 @@ func (p *Provider[C, V]) Adopt(ctx context.Context, h provider.Holding, former p
 
 // put makes the whole change of a thing, or returns a passing error.
 func (p *Provider[C, V]) put(ctx context.Context, h provider.Holding, next Decide[V]) error {
-	at, err := p.At(ctx, h.Target, h.Epoch)
-	if _, unknown := errors.AsType[*Later](err); unknown {
-		return nil // a server that does not know the broker holds nothing of it
+	if h.Target.Identity == "" {
+		return nil // nothing was ever made for it
 	}
+	at, err := p.At(ctx, h.Target, h.Epoch)
 	if err != nil {
 		return err
 	}

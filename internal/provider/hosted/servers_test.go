@@ -109,6 +109,16 @@ func TestThePlanNamesTheServer(t *testing.T) {
 	}
 }
 
+// No server is asked to lock what was never made on any, nor does one learn of the broker by that.
+func TestWhatWasNeverMadeIsNotLocked(t *testing.T) {
+	t.Parallel()
+	s, opened := newServers(&counted{}, 0)
+	err := errors.Join(s.Quarantine(t.Context(), provider.Holding{}), s.Release(t.Context(), provider.Holding{}))
+	if err != nil || *opened != 0 {
+		t.Errorf("error %v, %d servers asked", err, *opened)
+	}
+}
+
 // A step goes on until nothing is left to do, looks again where others work at the same,
 // waits where they hold a lock, and tells the operator of what he has to end.
 func TestRun(t *testing.T) {
