@@ -395,6 +395,29 @@ func TestEventsStop(t *testing.T) {
 	until(t, "the event runs again", func() bool { return count() > before })
 }
 
+// A binding may make any number of events: a look reads only some of them, and the unbind goes on until none may run. The
+// events of another binding are not among them.
+func TestManyEvents(t *testing.T) {
+	b := newBench(t)
+	in := b.provisioned("i")
+	binding, credentials, db := b.bound(in, "b", "")
+	_, other, successor := b.bound(in, "other", "")
+	const many = 600
+	event := "CREATE EVENT %s%d ON SCHEDULE EVERY 1 SECOND STARTS NOW() + INTERVAL 1 HOUR DO SELECT 1"
+	for n := range many {
+		exec(t, successor, fmt.Sprintf(event, "a", n))
+		exec(t, db, fmt.Sprintf(event, "b", n))
+	}
+	tags := hosted.BindingTags(binding)
+	if n, err := mariadb.Events(t.Context(), b.server.Administrator(), tags); err != nil || n == 0 || n == many {
+		t.Errorf("a look finds %d events, error %v", n, err)
+	}
+	must(b, b.p.Unbind, binding)
+	got := b.text("SELECT CONCAT(COUNT(*), ' ', MIN(definer), ' ', MAX(definer)) FROM information_schema.events "+
+		"WHERE event_schema = ? AND status = 'ENABLED'", credentials["name"])
+	expect.Same(t, "the events that may run", fmt.Sprintf("%d %v@%% %[2]v@%%", many, other["username"]), got)
+}
+
 // Events stand still while their account is in quarantine, and one that runs is ended.
 // The events of another binding of the instance, and of a binding that is given back, run on.
 func TestEventsInQuarantine(t *testing.T) {

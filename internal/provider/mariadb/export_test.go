@@ -109,6 +109,15 @@ func Defines(ctx context.Context, q querier, locked bool) (bool, error) {
 	return now.logins[0].defines, err
 }
 
+// Events is how many events of a binding that has ended a look finds.
+func Events(ctx context.Context, q querier, t provider.Tags) (int, error) {
+	l := login{name: namesOf(t).login}
+	l.record.details.Phase = ended
+	now := seen{logins: []login{l}}
+	err := job{ctx, q, namesOf(t)}.lookAtEvents(&now)
+	return len(now.logins[0].events), err
+}
+
 // LockName is that of the lock that a call holds.
 func LockName(identity string, in provider.Instance) string {
 	return lockName(identity, namesOf(provider.TagsOf(in)).database)

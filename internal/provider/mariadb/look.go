@@ -153,7 +153,12 @@ func (now *seen) in() (list string, args []any) {
 	for _, l := range now.logins {
 		args = append(args, l.name)
 	}
-	return "(" + strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ") + ")", args
+	return places(args), args
+}
+
+// places returns a list of placeholders for arguments.
+func places(args []any) string {
+	return "(" + strings.TrimSuffix(strings.Repeat("?, ", len(args)), ", ") + ")"
 }
 
 func (j job) lookAtDatabase(now *seen) error {
@@ -241,13 +246,23 @@ func (now *seen) definedBy(definer string) *login {
 	return now.login(name)
 }
 
-// lookAtEvents looks only if some of the accounts are being removed.
+// eventsAtOnce is how many events one look reads, and one act stops: a tenant can make any number of events.
+const eventsAtOnce = 500
+
+// lookAtEvents looks only if some of the accounts are being removed, and only at their events.
 func (j job) lookAtEvents(now *seen) error {
-	if !slices.ContainsFunc(now.logins, login.goes) {
+	var gone []any
+	for _, l := range now.logins {
+		if l.goes() {
+			gone = append(gone, l.name+"@%")
+		}
+	}
+	if len(gone) == 0 {
 		return nil
 	}
-	rows, err := j.query("SELECT definer, event_name FROM information_schema.events "+
-		"WHERE event_schema = ? AND status = 'ENABLED' ORDER BY event_name", j.database)
+	rows, err := j.query(fmt.Sprintf("SELECT definer, event_name FROM information_schema.events WHERE event_schema = ? "+
+		"AND status = 'ENABLED' AND definer IN %s ORDER BY event_name LIMIT %d", places(gone), eventsAtOnce),
+		append([]any{j.database}, gone...)...)
 	for _, row := range rows {
 		if l := now.definedBy(row[0]); l != nil {
 			l.events = append(l.events, row[1])
