@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"cmp"
+	"context"
 	"strconv"
 	"strings"
+
+	"github.com/longshore/longshore/internal/provider/hosted"
 )
 
 // The new login itself sets the role that it works as. A keeper's function may not do that, and if the
@@ -50,20 +53,34 @@ func (a openLogin) do(w work) error {
 // readable lets the readers' role read everything that the owner role has, and will have. After the first
 // reader, something is left to do only if somebody has revoked a right, or has handed a thing over to the
 // owner role.
+//
+// Hazard: since PostgreSQL 18, a GRANT takes a lock for each table, from the table that all sessions share. So
+// batches grant the rights, each in its own transaction.
 func (w work) readable() error {
+	long, cancel := context.WithTimeout(w.ctx, emptyFor)
+	defer cancel()
 	return w.enter(w.database, func(c sqlSession) error {
-		text := ""
-		if err := c.row(lacking, w.owner, w.reader).Scan(&text); err != nil || text == "" {
-			return err
+		for before := ""; ; {
+			text := ""
+			err := c.row(lacking, w.owner, w.reader, batch).Scan(&text)
+			if err != nil || text == before { // nothing is left, or what cannot be granted
+				return err
+			}
+			if long.Err() != nil {
+				return hosted.ErrGoesOn
+			}
+			before = text
+			if err := w.lentIn(c, []string{w.owner}, func() error {
+				return c.script(`SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.owner)
+			}); err != nil {
+				return err
+			}
 		}
-		return w.lentIn(c, []string{w.owner}, func() error {
-			return c.script(`SET LOCAL ROLE %1$I; `+strings.ReplaceAll(text, "%", "%%"), w.owner)
-		})
 	})
 }
 
-// lacking returns the statements that let the readers' role $2 read what the owner role $1 has, and will
-// have; an empty text if nothing is missing. The server itself quotes the names in them.
+// lacking returns statements, at most $3 of them, that let the readers' role $2 read what the owner role $1 has,
+// and will have; an empty text if nothing is missing. The server itself quotes the names in them.
 const lacking = `
 SELECT coalesce(string_agg(format('%s TO %I', line, $2::name), '; '), '') FROM (
   SELECT format('GRANT USAGE ON SCHEMA %I', nspname) FROM pg_namespace
@@ -78,7 +95,8 @@ UNION ALL
     ('r'::"char", 'SELECT ON TABLES'), ('S', 'SELECT ON SEQUENCES'), ('n', 'USAGE ON SCHEMAS')) of_all (type, rights)
   WHERE NOT EXISTS (SELECT FROM pg_default_acl a, aclexplode(a.defaclacl) x WHERE a.defaclobjtype = of_all.type
     AND a.defaclnamespace = 0
-    AND pg_get_userbyid(a.defaclrole) = $1::name AND pg_get_userbyid(x.grantee) = $2::name)) of_these (line)`
+    AND pg_get_userbyid(a.defaclrole) = $1::name AND pg_get_userbyid(x.grantee) = $2::name)
+LIMIT $3) of_these (line)`
 
 // It first revokes the login's rights, on which no tenant can hold a lock, so that nobody comes in again.
 //

@@ -180,6 +180,23 @@ func TestMoreThingsThanLocks(t *testing.T) {
 	}
 }
 
+// A binding that only reads is made where there are more tables than the server has locks, and reads all of them.
+func TestMoreTablesThanLocksAreRead(t *testing.T) {
+	t.Parallel()
+	s := crowded(t, "18") // earlier versions take no lock to grant
+	r := newRaid(t, s)
+	c := r.session(r.take(r.desk, "writes", ""))
+	for n := range 12 {
+		exec(t, c, fmt.Sprintf("DO $$ BEGIN FOR i IN 1..100 LOOP "+
+			"EXECUTE 'CREATE TABLE %c' || i || ' (n int)'; COMMIT; END LOOP; END $$", 'a'+n))
+	}
+	reads := r.session(r.take(r.desk, "reads", `{"role":"read_only"}`))
+	if n := value[int](t, reads, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' "+
+		"AND has_table_privilege(oid, 'SELECT')"); n != 1200 {
+		t.Errorf("%d tables are read", n)
+	}
+}
+
 // More grants to a stranger than one statement can revoke in its time are revoked by many.
 func TestMoreGiftsThanTime(t *testing.T) {
 	t.Parallel()
