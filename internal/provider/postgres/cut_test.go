@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -106,6 +108,30 @@ func (c *cut) pass(from net.Conn) {
 		}
 		c.sent()
 	}
+}
+
+// A server that falls silent when a step gives up a batch that was refused does not hold the step: it ends with its time.
+func TestASilentServerHoldsNoStep(t *testing.T) {
+	t.Parallel()
+	ctx, expire := context.WithCancel(t.Context())
+	err := postgres.Undone(ctx, pgtest.Start(t, "17").Access(), func(c net.Conn) net.Conn { return silent{c, expire} })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the step says %v", err)
+	}
+}
+
+// A silent connection sends no ROLLBACK: the time of the step is over instead.
+type silent struct {
+	net.Conn
+	expire func()
+}
+
+func (s silent) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("ROLLBACK")) {
+		s.expire()
+		return len(b), nil
+	}
+	return s.Conn.Write(b)
 }
 
 // sessionsOf counts the sessions of a login.

@@ -232,7 +232,7 @@ func (e *emptying) make(some []change) error {
 // undone puts the session into a new transaction if the server has refused a statement.
 func (e *emptying) undone(err error) error {
 	if _, refused := errors.AsType[*pgconn.PgError](err); refused {
-		err = errors.Join(err, sqlSession{context.WithoutCancel(e.ctx), e.in.c}.run("ROLLBACK; BEGIN"))
+		err = errors.Join(err, e.in.run("ROLLBACK; BEGIN"))
 	}
 	return err
 }

@@ -2,6 +2,10 @@ package postgres
 
 import (
 	"context"
+	"log/slog"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/longshore/longshore/internal/base/provider"
 	"github.com/longshore/longshore/internal/base/provider/target"
@@ -65,4 +69,20 @@ func (w wrapped) Do(ctx context.Context, t provider.Tags, was seen, act any) err
 func (w wrapped) List(ctx context.Context, broker, after string, limit int) (page []hosted.Listed, last string, err error) {
 	err = w.call(ctx, func() (err error) { page, last, err = w.server.List(ctx, broker, after, limit); return err })
 	return page, last, err
+}
+
+// Undone has a session give up a batch that the server has refused; by wraps its connection.
+func Undone(ctx context.Context, a hosted.Access, by func(net.Conn) net.Conn) error {
+	s, err := openSQL(a, 0, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		return by(c), err
+	}
+	return s.with(ctx, func(c sqlSession) error {
+		return (&emptying{work: work{sqlSession: c}, in: c}).undone(&pgconn.PgError{Code: "42501"})
+	})
 }
