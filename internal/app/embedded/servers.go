@@ -18,6 +18,7 @@ import (
 	"github.com/longshore/longshore/internal/base/advice"
 	"github.com/longshore/longshore/internal/base/provider/wired"
 	"github.com/longshore/longshore/internal/base/secret"
+	"github.com/longshore/longshore/internal/catalog"
 	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/provider/postgres/pgserver"
 )
@@ -119,6 +120,9 @@ func (u unavailable) Unwrap() error { return u.error }
 // build wires the provider if it is set up.
 func (s server) build(e embedding) (wired.Provider, error) {
 	access, from, err := s.access(e.getenv)
+	if err == nil && from != "" {
+		err = s.checkTargets(e.offered)
+	}
 	if err != nil {
 		return wired.Provider{}, err
 	}
@@ -146,6 +150,20 @@ func (s server) build(e embedding) (wired.Provider, error) {
 		s.greet(w, e.log)
 	}
 	return w, nil
+}
+
+// checkTargets refuses a plan of another server than the only one that this broker has: its orders would wait for ever.
+func (s server) checkTargets(offered *catalog.Catalog) error {
+	for _, o := range offered.Offerings() {
+		for _, p := range o.Plans {
+			target, _ := p.Settings["target"].(string)
+			if o.Provider == s.Name && target != "" && target != hosted.DefaultTarget {
+				return advice.For("plan "+p.Name+" of offering "+o.Name, fmt.Sprintf("names the server %q", target),
+					"leave its setting target out: on one machine there is one "+s.Title+" server")
+			}
+		}
+	}
+	return nil
 }
 
 // greetTimeout is how long a server may delay the start of the embedded broker.

@@ -284,6 +284,42 @@ func TestPostgresSettings(t *testing.T) {
 	}
 }
 
+// A plan of a server that one machine cannot have is refused at the start: its orders would wait for ever.
+func TestAPlanOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	const offering = `id: o
+name: mine
+description: d
+provider: postgres
+bindable: true
+bindings_retrievable: true
+plans:
+- id: p
+  name: p
+  description: d
+  free: true
+  asynchronous: allowed
+  asynchronous_binding: allowed
+  settings: {target: %s}
+`
+	for target, says := range map[string]string{
+		"big":     `plan p of offering mine names the server "big": leave its setting target out`,
+		"default": "<nil>",
+	} {
+		dir := t.TempDir()
+		expect.OK(t, os.Mkdir(filepath.Join(dir, "mine"), 0o700))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, "mine", "offering.yaml"), fmt.Appendf(nil, offering, target), 0o600))
+		given := embedded.Settings{Listen: ":0", Data: t.TempDir(),
+			Servers: map[string]string{"postgres": "postgresql://u@127.0.0.1:1"}}
+		b, err := embedded.Open(expect.Get(given.Complete(func(string) string { return "" }))(t),
+			expect.Get(offeringfiles.Load(dir))(t), slog.New(slog.DiscardHandler))
+		if err == nil {
+			b.Close()
+		}
+		expect.Says(t, target, fmt.Sprint(err), says)
+	}
+}
+
 // A password in the command line is warned about, and not repeated.
 func TestPasswordsThatEveryoneSees(t *testing.T) {
 	t.Parallel()
