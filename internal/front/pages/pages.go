@@ -71,7 +71,7 @@ type Options struct {
 type Server struct {
 	Options
 	handler http.Handler
-	located sync.Map // the last API location that each platform sent, by the id of the platform
+	located sync.Map // the last API location that each platform sent and the hosts listed then, by its id
 }
 
 // New makes a server.

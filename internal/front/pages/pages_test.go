@@ -579,3 +579,15 @@ func TestAnUnlistedHostIsLoggedOnce(t *testing.T) {
 		t.Errorf("two hosts are logged %d times:\n%s", n, d.log.String())
 	}
 }
+
+// A host that an operator lists only after the platform has sent it is noted at the platform's next request.
+func TestAHostMayBeListedLater(t *testing.T) {
+	d := newDesk(t)
+	const location = "https://api.example/v2/info"
+	for _, hosts := range [][]string{{"https://login.example"}, {"https://login.example", "https://api.example"}} {
+		d.server.Locate(t.Context(), platforms.Identity{ID: "cf", SignOn: &platforms.SignOn{Hosts: hosts}}, location)
+	}
+	api, err := d.records.PlatformAPI(t.Context(), "cf")
+	expect.OK(t, err)
+	expect.Same(t, "where the API is", "https://api.example", api.Origin)
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	g "maragu.dev/gomponents"
@@ -219,13 +220,14 @@ func (s *Server) failLogin(w http.ResponseWriter, r *http.Request, of Scope, err
 // sign-on begins there. The location is only the claim of a header; the request that carries it
 // goes on in any case.
 func (s *Server) Locate(ctx context.Context, platform platforms.Identity, location string) {
-	if known, ok := s.located.Load(platform.ID); ok && known == location {
+	said := location + " " + strings.Join(platform.SignOn.Hosts, " ") // an operator may list its host later
+	if known, ok := s.located.Load(platform.ID); ok && known == said {
 		return
 	}
 	origin, err := platforms.Origin(location)
 	if err != nil || !slices.Contains(platform.SignOn.Hosts, origin) {
 		s.Log.WarnContext(ctx, "a platform's API is at a host that is not listed for its sign-on", "platform", platform.ID)
-		s.located.Store(platform.ID, location) // one line in the log per location, not per request
+		s.located.Store(platform.ID, said) // one line in the log per location, not per request
 		return
 	}
 	was, err := s.Records.PlatformAPI(ctx, platform.ID)
@@ -237,5 +239,5 @@ func (s *Server) Locate(ctx context.Context, platform platforms.Identity, locati
 		s.Log.WarnContext(ctx, "where a platform's API is could not be noted; the next request will", "error", err)
 		return
 	}
-	s.located.Store(platform.ID, location)
+	s.located.Store(platform.ID, said)
 }
