@@ -105,8 +105,24 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	set(mine, platforms.Rule{Claim: "groups", Value: "authors", Console: platforms.RoleAct})
 	d.comes(console, http.StatusOK, "May act")
 
-	// A login that does not answer leads nowhere, before the code and after it.
+	// Who comes from a login is judged by the rules that led there, also if the login is removed meanwhile.
 	back := d.code(page("default", "mine"))
+	answers := login.Config.Handler
+	login.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/token" {
+			d.mu.Lock()
+			d.registry.OIDC = nil
+			d.mu.Unlock()
+			d.pass(time.Minute)
+		}
+		answers.ServeHTTP(w, r)
+	})
+	d.is(d.get(back.String()), http.StatusSeeOther, "")
+	login.Config.Handler = answers
+	set(mine)
+
+	// A login that does not answer leads nowhere, before the code and after it.
+	back = d.code(page("default", "mine"))
 	up.Store(false)
 	d.is(d.get(back.String()), http.StatusServiceUnavailable, "Nobody can sign on now")
 	d.pass(time.Hour)

@@ -58,7 +58,7 @@ var errNoLogin = errors.New("it has no login")
 // no login, or if the request does not navigate to a page: the script then loads the page again.
 func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherwise g.Node) {
 	mode := r.Header.Get("Sec-Fetch-Mode")
-	on, _, err := s.loginOf(r.Context(), of)
+	on, _, _, err := s.loginOf(r.Context(), of)
 	if errors.Is(err, errNoLogin) || r.Method != http.MethodGet || mode != "" && mode != "navigate" {
 		s.show(w, r, http.StatusUnauthorized, otherwise)
 		return
@@ -81,43 +81,46 @@ func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherw
 	http.Redirect(w, r, on.Begin(a.Attempt), http.StatusSeeOther)
 }
 
-// loginOf returns the login of a scope: that of the instance's platform, or the operator's.
-func (s *Server) loginOf(ctx context.Context, of Scope) (on *signon.Login, record lifecycle.Record, err error) {
+// loginOf returns the login of a scope, which is that of the instance's platform or the operator's, with the
+// registry that names it. Another registry must not judge who comes from it: the login may have changed meanwhile.
+func (s *Server) loginOf(ctx context.Context, of Scope) (
+	on *signon.Login, in platforms.Registry, record lifecycle.Record, err error,
+) {
 	if s.SignOn == nil {
-		return nil, record, errNoLogin
+		return nil, in, record, errNoLogin
 	}
 	back := s.SignOn.Callback(ctx)
 	if back == "" {
-		return nil, record, errNoLogin
+		return nil, in, record, errNoLogin
 	}
-	registry := s.SignOn.Registry()
-	platform := registry.SignOnOf(of.Platform)
+	in = s.SignOn.Registry()
+	platform := in.SignOnOf(of.Platform)
 	if !of.Console {
 		key := lifecycle.Key{Platform: of.Platform, Instance: of.Instance}
 		if record, err = s.Records.Record(ctx, key, s.Now()); err != nil {
-			return nil, record, err
+			return nil, in, record, err
 		}
 	}
 	switch {
 	case of.Console || platform == nil:
-		if registry.OIDC == nil {
-			return nil, record, errNoLogin
+		if in.OIDC == nil {
+			return nil, in, record, errNoLogin
 		}
-		on, err = s.SignOn.Finder.OIDC(ctx, registry.OIDC, back)
-		return on, record, err
+		on, err = s.SignOn.Finder.OIDC(ctx, in.OIDC, back)
+		return on, in, record, err
 	case record.State == lifecycle.Absent:
-		return nil, record, errNoLogin
+		return nil, in, record, errNoLogin
 	}
 	api, err := s.Records.PlatformAPI(ctx, of.Platform)
 	if err != nil {
-		return nil, record, err
+		return nil, in, record, err
 	}
 	if !slices.Contains(platform.Hosts, api.Origin) {
-		return nil, record, fmt.Errorf("%w: platform %q has sent no X-Api-Info-Location of a listed host", signon.ErrDown,
+		return nil, in, record, fmt.Errorf("%w: platform %q has sent no X-Api-Info-Location of a listed host", signon.ErrDown,
 			of.Platform)
 	}
 	on, err = s.SignOn.Finder.CloudFoundry(ctx, platform, api.Origin, record.Attributes.ServiceID, back)
-	return on, record, err
+	return on, in, record, err
 }
 
 // callback answers the request with which a login sends a browser back. It records the state as
@@ -168,7 +171,7 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	if refusal != "" || code == "" {
 		return a.Scope, "", fmt.Errorf("%w: it sends the browser back without a code", signon.ErrRefused)
 	}
-	on, record, err := s.loginOf(ctx, a.Scope)
+	on, registry, record, err := s.loginOf(ctx, a.Scope)
 	if err != nil {
 		return a.Scope, "", err
 	}
@@ -176,7 +179,7 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	if err != nil {
 		return a.Scope, "", err
 	}
-	may, registry := false, s.SignOn.Registry()
+	may := false
 	switch {
 	case a.Scope.Console:
 		may, a.Scope.Acts = registry.OIDC.Console(person.Claims)
