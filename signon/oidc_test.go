@@ -119,6 +119,15 @@ func TestByALoginOfTheOperators(t *testing.T) {
 	})
 	d.is(d.get(back.String()), http.StatusSeeOther, "")
 	login.Config.Handler = answers
+
+	// A login that was removed before the browser comes back lets nobody in.
+	set(mine)
+	back = d.code(page("default", "mine"))
+	d.mu.Lock()
+	d.registry.OIDC = nil
+	d.mu.Unlock()
+	d.pass(time.Minute)
+	d.is(d.get(back.String()), http.StatusForbidden, "Its login was switched off meanwhile.")
 	set(mine)
 
 	// A login that does not answer leads nowhere, before the code and after it.

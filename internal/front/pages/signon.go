@@ -207,6 +207,9 @@ func (s *Server) failLogin(w http.ResponseWriter, r *http.Request, of Scope, err
 		s.show(w, r, http.StatusForbidden, message("You may not see this page",
 			"Your login is known, but has no permission for it. On Cloud Foundry, members of "+
 				"the instance's space have it; elsewhere, ask the operator of the broker."))
+	case errors.Is(err, errNoLogin):
+		s.show(w, r, http.StatusForbidden, message("This sign-on cannot be used", "Its login was switched off meanwhile. "+
+			"Ask the operator of the broker for a link."))
 	case errors.Is(err, signon.ErrRefused):
 		s.Log.WarnContext(r.Context(), "a sign-on failed", "error", err)
 		s.show(w, r, http.StatusForbidden, message("You are not signed on", "The login did not let you in.", s.again(of)))
