@@ -135,12 +135,13 @@ func (v *visit) asked() (a act, r lifecycle.Record, page g.Node) {
 			"Open the console by the link that `longshore console --act` prints, and do it there.")
 	}
 	token, err := lifecycle.ParseToken(v.FormValue("token"))
-	if err == nil {
-		r, err = v.Records.Record(v.Context(), token.Key, v.now)
-		v.note(err)
-	}
 	if err != nil {
 		return a, r, v.instead(http.StatusNotFound, "There is no such operation", "Open it from one of the lists.")
+	}
+	if r, err = v.Records.Record(v.Context(), token.Key, v.now); err != nil {
+		v.note(err)
+		return a, r, v.instead(http.StatusServiceUnavailable, "Nothing was done", "The record of the operation cannot be read. "+
+			"Try again in a minute.")
 	}
 	for _, a := range v.actsOn(r) {
 		if a.name == v.FormValue("do") && r.Operation.ID == token.Operation {

@@ -314,6 +314,11 @@ func TestTheConsoleShowsWhatItCan(t *testing.T) {
 			t.Errorf("%s is answered %d without saying that it cannot be read", page, w.Code)
 		}
 	}
+	d.put(d.busy())
+	d.signInTo(acts)
+	act := url.Values{"do": {"retry"}, "token": {d.record(own).Token().String()}}
+	d.sees(d.ask("POST", "/console/act", act, func(r *http.Request) { *r = *r.WithContext(ctx) }),
+		http.StatusServiceUnavailable, "Nothing was done", "Not everything can be read")
 }
 
 // Operators see who asked for what; people who open the page of an instance do not.
