@@ -60,8 +60,8 @@ func (r Registry) authenticate(username, password string, now time.Time) (Identi
 const (
 	// keep is how long a registry is used before it is read again.
 	keep = time.Minute
-	// betweenReads is the least time between two reads that failed logins cause: a new password
-	// works at once, and wrong ones do not overload the source.
+	// betweenReads is the least time between two reads that failed logins cause, and after a read that
+	// has failed: a new password works at once, and wrong ones do not overload the source.
 	betweenReads = 5 * time.Second
 	// fetchTimeout bounds a read.
 	fetchTimeout = 5 * time.Second
@@ -135,6 +135,7 @@ func (k *Kept) refresh() {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
 	if err := k.readAgain(ctx); err != nil {
+		k.tried = k.now() // a source that hangs does not hold up each request
 		k.log.Error("the platforms' credentials cannot be read; the last ones stay valid", "error", err)
 	}
 }

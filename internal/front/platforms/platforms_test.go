@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/longshore/longshore/internal/front/platforms"
+	"github.com/longshore/longshore/internal/test/expect"
 )
 
 func one(c platforms.Credential) platforms.Registry {
@@ -120,6 +121,27 @@ func TestKeptOutlivesItsSource(t *testing.T) {
 	if _, err := platforms.NewKept(context.Background(), s.fetch, c.Now, slog.Default()); err == nil {
 		t.Errorf("an incomplete credential was accepted at the start")
 	}
+}
+
+// A source that hangs holds up one request, and those of the next seconds are judged by the last credential.
+func TestASourceThatHangsIsLeftAlone(t *testing.T) {
+	s := &source{credential: platforms.Credential{Username: "u", Password: "canary-2d"}}
+	c := &clock{time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
+	k, err := platforms.NewKept(context.Background(), func(ctx context.Context) (platforms.Registry, error) {
+		if s.err != nil {
+			until, _ := ctx.Deadline()
+			c.now = c.now.Add(time.Until(until).Round(time.Second))
+		}
+		return s.fetch(ctx)
+	}, c.Now, slog.New(slog.DiscardHandler))
+	expect.OK(t, err)
+	s.err, c.now = context.DeadlineExceeded, c.now.Add(time.Hour)
+	for range 3 {
+		if _, ok := k.Authenticate("u", "canary-2d"); !ok {
+			t.Error("the last credential is no longer valid")
+		}
+	}
+	expect.Same(t, "the secret is read", 2, s.reads)
 }
 
 func TestCredentialsAreNotPrinted(t *testing.T) {
