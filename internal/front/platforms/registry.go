@@ -175,16 +175,17 @@ func (r Registry) clone() Registry {
 	return r
 }
 
-// changed returns the registry with a change to the platform of that name.
-func (r Registry) changed(name string, change func(p *Platform) error) (Registry, error) {
+// changed returns the registry with a change to the platform of that name, which has access.
+func (r Registry) changed(name string, change func(p *Platform)) (Registry, error) {
 	i, err := r.find(name)
 	if err != nil {
 		return r, err
 	}
-	next := r.clone()
-	if err := change(&next.Platforms[i]); err != nil {
-		return r, err
+	if !r.Platforms[i].Removed.IsZero() {
+		return r, fmt.Errorf("platform %q was removed: only `longshore platform add %s` changes it", name, name)
 	}
+	next := r.clone()
+	change(&next.Platforms[i])
 	return next, next.check()
 }
 
@@ -270,10 +271,7 @@ func EndOfOverlap(now time.Time, overlap time.Duration) time.Time {
 // Rotate gives a platform a new password. The old one stays valid for the overlap, and earlier ones
 // until their dates. An overlap of zero ends all of them at once, since one may have leaked.
 func (r Registry) Rotate(name, password string, now time.Time, overlap time.Duration) (Registry, error) {
-	return r.changed(name, func(p *Platform) error {
-		if !p.Removed.IsZero() {
-			return fmt.Errorf("platform %q was removed: add it again", name)
-		}
+	return r.changed(name, func(p *Platform) {
 		p.Previous = slices.DeleteFunc(slices.Clone(p.Previous), func(old Previous) bool {
 			return overlap == 0 || !now.Before(old.Until)
 		})
@@ -281,18 +279,11 @@ func (r Registry) Rotate(name, password string, now time.Time, overlap time.Dura
 			p.Previous = append(p.Previous, Previous{Password: p.Password, Until: EndOfOverlap(now, overlap)})
 		}
 		p.Password, p.Chosen, p.Since = password, false, now.UTC().Truncate(time.Second)
-		return nil
 	})
 }
 
 // Remove ends a platform's access. Its id stays taken: no other platform may own the instances that
 // it made.
 func (r Registry) Remove(name string, now time.Time) (Registry, error) {
-	return r.changed(name, func(p *Platform) error {
-		if !p.Removed.IsZero() {
-			return fmt.Errorf("platform %q was removed already", name)
-		}
-		p.Removed, p.Previous = now.UTC().Truncate(time.Second), nil
-		return nil
-	})
+	return r.changed(name, func(p *Platform) { p.Removed, p.Previous = now.UTC().Truncate(time.Second), nil })
 }

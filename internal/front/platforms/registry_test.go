@@ -117,6 +117,9 @@ func TestRemoveKeepsTheID(t *testing.T) {
 	if _, err := r.Rotate("cf-eu", "x", epoch, 0); err == nil {
 		t.Error("a removed platform has a new password")
 	}
+	if _, err := r.WithSignOn("cf-eu", &platforms.SignOn{}); err == nil || !strings.Contains(err.Error(), "platform add cf-eu") {
+		t.Errorf("people are to sign on by the login of a removed platform: %v", err)
+	}
 	for name, p := range map[string]platforms.Platform{
 		"add it again under that name": {ID: "p-1", Name: "korifi", Credential: login("korifi", "new")},
 		`with its id "p-1"`:            {ID: "p-8", Name: "cf-eu", Credential: login("cf-eu", "new")},

@@ -178,7 +178,7 @@ func (r Registry) NameOf(id string) string {
 // WithSignOn switches a platform's sign-on on, or off if s is nil. A sign-on that makes its own
 // clients, as before, keeps the secret from which theirs are derived.
 func (r Registry) WithSignOn(name string, s *SignOn) (Registry, error) {
-	return r.changed(name, func(p *Platform) error {
+	return r.changed(name, func(p *Platform) {
 		if was := p.SignOn.usable(); s != nil && s.Client == "" {
 			made := *s
 			made.Secret = NewPassword()
@@ -188,7 +188,6 @@ func (r Registry) WithSignOn(name string, s *SignOn) (Registry, error) {
 			s = &made
 		}
 		p.SignOn = s
-		return nil
 	})
 }
 
