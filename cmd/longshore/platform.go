@@ -42,11 +42,11 @@ within a minute.`,
 }
 
 // manages makes a command work on the registrar of the broker that its flags name; run gets its
-// argument as name, which is empty for none.
+// argument as name, which is empty for none. Unless the command completes it, it names a platform.
 func manages(c *cobra.Command, run func(c *cobra.Command, r platforms.Registrar, name string) error) *cobra.Command {
 	var p whichBroker
 	p.whereabouts(c)
-	if c.Args != nil {
+	if c.Args != nil && c.ValidArgsFunction == nil {
 		c.ValidArgsFunction = onlyFirst(platformNames)
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {

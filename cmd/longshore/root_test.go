@@ -190,7 +190,8 @@ func TestCompletionStartsNothing(t *testing.T) {
 	has(t, ask("reb"), "rebuild\t")
 	has(t, ask("check", "-o", ""), "text\n", "junit\n")
 	has(t, ask("help", "plat"), "platform\t")
-	has(t, ask("retry", ""), ":4\n") // no names of files
+	has(t, ask("retry", ""), ":4\n")            // no names of files
+	has(t, ask("platform", "oidc", ""), ":0\n") // names of files
 	if entries, err := os.ReadDir("."); err != nil || len(entries) != 0 {
 		t.Errorf("it left %v, %v", entries, err)
 	}

@@ -63,7 +63,8 @@ func newPlatformOIDC() *cobra.Command {
 	var off bool
 	c := &cobra.Command{
 		Use: "oidc FILE", Short: "Let people see pages by a login of yours",
-		Args: takes(0, 1, "a FILE, - for the standard input"),
+		Args:              takes(0, 1, "a FILE, - for the standard input"),
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault), // names of files
 		Long: `Let people see pages by a login of yours that speaks OpenID Connect. The FILE has
 all of it, and is not needed afterwards:
 
