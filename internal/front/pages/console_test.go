@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -252,6 +253,26 @@ func TestConsoleStaysSmall(t *testing.T) {
 		at = strings.ReplaceAll(next, "&amp;", "&")
 	}
 	expect.Same(t, "operations on three pages", 60, len(seen))
+}
+
+// The overview does not say that all is well while it has not looked at all.
+func TestTheOverviewSaysHowFarItLooked(t *testing.T) {
+	d := newDesk(t)
+	d.signInTo(reads)
+	d.sees(d.console("overview"), http.StatusOK, ">Nothing needs you</span>")
+	var changes []ledger.Change
+	for n := range 450 {
+		key := lifecycle.Key{Platform: "cf", Instance: fmt.Sprintf("deleted-%d", n)}
+		gone := lifecycle.Record{Key: key, State: lifecycle.Deleted, Due: epoch.Add(time.Hour), Expires: epoch.Add(time.Hour)}
+		changes = append(changes, ledger.Put(gone))
+	}
+	for part := range slices.Chunk(changes, 50) {
+		expect.OK(t, d.records.Commit(t.Context(), part...))
+	}
+	lost := d.busy()
+	lost.State, lost.Operation.Phase, lost.Due = lifecycle.CreateFailed, lifecycle.Failed, epoch.Add(2*time.Hour)
+	d.put(lost)
+	d.sees(d.console("overview"), http.StatusOK, ">Nothing needs you among the first 400 records that are due</span>")
 }
 
 // Markup in any name, text or parameter is shown as text, and no page has a platform's secret.

@@ -121,6 +121,10 @@ func (v *visit) verdict(c count, i ledger.Inventory) g.Node {
 	if n := c.stuck + c.failed; n > 0 {
 		return h.P(dot("bad", strconv.Itoa(n)+c.more+" of the operations need you"))
 	}
+	if c.more != "" {
+		return h.P(dot("off", fmt.Sprintf("Nothing needs you among the first %d records that are due", mostLooked)),
+			g.Text(". Operations have the others."))
+	}
 	return h.P(dot("good", "Nothing needs you"))
 }
 
