@@ -15,14 +15,10 @@ type listener struct{ net.Listener }
 
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if tcp, ok := c.(*net.TCPConn); ok {
-		return conn{tcp}, nil
-	}
-	return c, err
+	return conn{c}, err
 }
 
-// A conn embeds *net.TCPConn because net/http uses methods of it that net.Conn does not have.
-type conn struct{ *net.TCPConn }
+type conn struct{ net.Conn }
 
 // plainHeaders stand in every answer that net/http gives itself, and in no answer of a Server.
 // net/http writes such an answer in one piece.
@@ -31,11 +27,11 @@ var plainHeaders = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnec
 func (c conn) Write(p []byte) (int, error) {
 	line, _, plain := bytes.Cut(p, plainHeaders)
 	if !plain || !bytes.HasPrefix(line, []byte("HTTP/1.")) || bytes.Contains(line, []byte("\r\n")) {
-		return c.TCPConn.Write(p)
+		return c.Conn.Write(p)
 	}
 	const body = `{"error":"BadRequest",` +
 		`"description":"The request is not valid HTTP, or its path is not valid percent-encoded text."}` + "\n"
-	_, err := fmt.Fprintf(c.TCPConn,
+	_, err := fmt.Fprintf(c.Conn,
 		"%s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		line, len(body),
 		body)
