@@ -109,7 +109,24 @@ func TestSignOnsAreKeptSealed(t *testing.T) {
 	if c := shown(); c.ID == "" || c.ID == made.ID {
 		t.Errorf("switched off and on again, the client is %q", c.ID)
 	}
-	expect.OK(t, os.Remove(filepath.Join(dir, "vault.key")))
-	expect.OK(t, vault.CreateKeyFile(filepath.Join(dir, "vault.key")))
+
+	// While the key is lost, logins can be changed, which gives up no sign-on.
+	key, made := filepath.Join(dir, "vault.key"), shown()
+	found, err := os.ReadFile(key)
+	expect.OK(t, err)
+	for _, lost := range []func() error{
+		func() error { return os.Remove(key) },
+		func() error { return os.WriteFile(key, []byte("no key"), 0o600) },
+	} {
+		expect.OK(t, lost())
+		has(t, say(t, dir, `(?s).*`, "list"), "default")
+		say(t, dir, "The new password of platform default", "rotate", "default", "--now")
+	}
+	expect.OK(t, os.WriteFile(key, found, 0o600))
+	if again := shown(); again.ID != made.ID || again.Secret != made.Secret {
+		t.Errorf("with the key found again, the client is %q, was %q", again.ID, made.ID)
+	}
+	expect.OK(t, os.Remove(key))
+	expect.OK(t, vault.CreateKeyFile(key))
 	has(t, say(t, dir, `(?s).*`, "list"), "default")
 }

@@ -41,7 +41,31 @@ func (l Logins) path() string { return filepath.Join(l.dir, fileCredentials) }
 // Registry implements platforms.Registrar.
 func (l Logins) Registry(context.Context) (platforms.Registry, error) { return l.read() }
 
-func (l Logins) read() (r platforms.Registry, err error) {
+// read reads the registry. A lost key costs the sign-ons, but not the platforms' access.
+func (l Logins) read() (platforms.Registry, error) {
+	r, err := l.sealed()
+	if err != nil {
+		return r, err
+	}
+	return r.Sealed(func(of, sealed string) (string, error) {
+		raw, err := base64.StdEncoding.DecodeString(sealed)
+		if err != nil {
+			return "", platforms.ErrDocument
+		}
+		var plain []byte
+		v, err := l.vault()
+		if err == nil {
+			plain, err = v.Open(context.Background(), labelOf(of), raw)
+		}
+		if errors.Is(err, vault.ErrSealed) || errors.Is(err, vault.ErrKey) || errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		return string(plain), err
+	})
+}
+
+// sealed reads the registry, with the secrets of sign-ons as they lie in the folder.
+func (l Logins) sealed() (r platforms.Registry, err error) {
 	raw, err := os.ReadFile(l.path())
 	if err != nil {
 		return r, err
@@ -55,43 +79,36 @@ func (l Logins) read() (r platforms.Registry, err error) {
 	if file.Format > credentialsFormat {
 		return r, fmt.Errorf("format %d of %s is not %d: %w", file.Format, fileCredentials, credentialsFormat, errNewer)
 	}
-	if r, err = platforms.Decode(raw); err != nil {
-		return r, err
-	}
-	return r.Sealed(l.withVault(func(v vault.Vault, label vault.Label, sealed string) (string, error) {
-		raw, err := base64.StdEncoding.DecodeString(sealed)
-		if err != nil {
-			return "", platforms.ErrDocument
-		}
-		plain, err := v.Open(context.Background(), label, raw)
-		if errors.Is(err, vault.ErrSealed) {
-			return "", nil // a lost key costs the sign-ons, but not the platforms' access
-		}
-		return string(plain), err
-	}))
+	return platforms.Decode(raw)
 }
 
-// withVault adapts a function of the vault to the secrets of sign-ons; a secret that was lost stays empty.
-func (l Logins) withVault(do func(v vault.Vault, label vault.Label, text string) (string, error)) func(string, string) (string,
-	error) {
-	return func(of, text string) (string, error) {
-		if text == "" {
-			return "", nil
+// vault returns the vault that seals the secrets of sign-ons.
+func (l Logins) vault() (*vault.Local, error) {
+	return vault.ReadKeyFile(filepath.Join(l.dir, fileKey))
+}
+
+func labelOf(platform string) vault.Label {
+	return vault.Label{Key: lifecycle.Key{Platform: platform}, Member: vault.SignOn}
+}
+
+// write writes the registry. The caller holds the lock. A secret that could not be opened stays as it lies
+// in the folder: the key may be found again.
+func (l Logins) write(r platforms.Registry) error {
+	kept := map[string]string{}
+	if was, err := l.sealed(); err == nil {
+		_, _ = was.Sealed(func(of, sealed string) (string, error) { kept[of] = sealed; return "", nil })
+	}
+	r, err := r.Sealed(func(of, plain string) (string, error) {
+		if plain == "" {
+			return kept[of], nil
 		}
-		v, err := vault.ReadKeyFile(filepath.Join(l.dir, fileKey))
+		v, err := l.vault()
 		if err != nil {
 			return "", err
 		}
-		return do(v, vault.Label{Key: lifecycle.Key{Platform: of}, Member: vault.SignOn}, text)
-	}
-}
-
-// write writes the registry. The caller holds the lock.
-func (l Logins) write(r platforms.Registry) error {
-	r, err := r.Sealed(l.withVault(func(v vault.Vault, label vault.Label, plain string) (string, error) {
-		sealed, err := v.Seal(context.Background(), label, []byte(plain))
+		sealed, err := v.Seal(context.Background(), labelOf(of), []byte(plain))
 		return base64.StdEncoding.EncodeToString(sealed), err
-	}))
+	})
 	if err != nil {
 		return err
 	}
