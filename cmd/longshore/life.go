@@ -335,11 +335,11 @@ func (l *life) show(description string) {
 		return
 	}
 	l.line.change(fmt.Sprintf("%s %d of %d, %s: %.60s", bar(100*l.at/len(l.steps)), l.at+1, len(l.steps), l.steps[l.at].name,
-		cmp.Or(description, "…")))
+		cmp.Or(oneLine(description), "…")))
 }
 
 // say prints a line of the report on the life.
 func (l *life) say(what, format string, args ...any) {
 	l.line.end()
-	printf(l.out, "%-14s %s\n", what, fmt.Sprintf(format, args...))
+	printf(l.out, "%-14s %s\n", what, oneLine(fmt.Sprintf(format, args...)))
 }

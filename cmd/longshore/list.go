@@ -120,7 +120,7 @@ func tellWaits(out io.Writer, v view, all []operator.Row) {
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(waits)) { // there are few: one for each target
-		printf(out, "%d of these wait for %s\n", waits[what], what)
+		printf(out, "%d of these wait for %s\n", waits[what], oneLine(what))
 	}
 }
 
@@ -181,6 +181,6 @@ func members(w io.Writer, object json.RawMessage, indent string) {
 				text = stamp(at)
 			}
 		}
-		printf(w, "%s%s\t%s\n", indent, strings.ReplaceAll(fmt.Sprint(name), "_", " "), text)
+		printf(w, "%s%s\t%s\n", indent, strings.ReplaceAll(fmt.Sprint(name), "_", " "), oneLine(text))
 	}
 }

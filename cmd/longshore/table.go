@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -112,7 +113,7 @@ func cell(value any, v view, now time.Time) string {
 	at, isTime := value.(time.Time)
 	switch {
 	case !isTime:
-		return cmp.Or(fmt.Sprint(value), "-")
+		return cmp.Or(oneLine(fmt.Sprint(value)), "-")
 	case at.IsZero():
 		return "-"
 	case v.output == "wide":
@@ -121,6 +122,17 @@ func cell(value any, v view, now time.Time) string {
 		return "in " + largest(at.Sub(now))
 	}
 	return largest(now.Sub(at)) + " ago"
+}
+
+// oneLine returns a text without control characters. Hazard: users and other brokers choose many texts, which
+// must neither look like lines of their own nor command the operator's terminal.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // largest formats a duration in its largest unit.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -66,6 +67,25 @@ func TestTablesFitAndUseTheWordsOfJSON(t *testing.T) {
 	judge(t, "retained", retained, rows)
 	judge(t, "platforms", listedPlatforms, []listedPlatform{{strings.Repeat("n", 30), "p-abcdefghijkl",
 		strings.Repeat("u", 30), "/p", "everything, and more", time.Now(), time.Now()}})
+}
+
+// A text that somebody else chose neither forges a line nor commands the terminal.
+func TestTextsOfOthersStayInTheirLine(t *testing.T) {
+	const evil = "a\x1b]0;title\x07\nforged\tand\u009bmore"
+	r := filled(1)
+	r.Organization, r.InstanceName, r.Operation.Trouble, r.Operation.Description = evil, evil, evil, evil
+	var out strings.Builder
+	listings[operator.Instances].print(&out, view{output: "wide"}, []operator.Row{r})
+	tellWaits(&out, view{}, []operator.Row{r})
+	show(&out, r)
+	printUndeleted(&out, operator.Undeleted{Kept: r})
+	l := life{out: &out, line: newProgress(&out)}
+	l.say("provision", "FAILED: %s", evil)
+	printf(&out, "%s\n", progressLine(r, time.Now()))
+	if said := out.String(); strings.ContainsFunc(said, func(c rune) bool { return c != '\n' && unicode.IsControl(c) }) ||
+		strings.Contains(said, "\nforged") || strings.Count(said, "forged") < 8 {
+		t.Errorf("it prints %q", said)
+	}
 }
 
 // A limit keeps the newest however late they are read, and columns of numbers and times sort as such.

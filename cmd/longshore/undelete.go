@@ -45,7 +45,7 @@ Its developers order a new instance of it there, with these parameters:
 In Cloud Foundry, with a NAME of their choice:
 
     cf create-service %s %s NAME -c %s
-`, back.Kept.Instance, stamp(back.Kept.Kept.Until), cmp.Or(back.Kept.Organization, "-"), back.Kept.Space,
+`, back.Kept.Instance, stamp(back.Kept.Kept.Until), cmp.Or(oneLine(back.Kept.Organization), "-"), oneLine(back.Kept.Space),
 		parameters, back.Service, back.Plan, quoted(string(parameters)))
 }
 

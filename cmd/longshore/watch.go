@@ -85,6 +85,6 @@ func progressLine(r operator.Row, now time.Time) string {
 	if op.Phase != string(lifecycle.InProgress) {
 		percent = 100
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %3d %%  %s of %s: %s  %s", bar(percent), percent, op.Kind, name,
-		op.Phase, op.Description))
+	return strings.TrimSpace(oneLine(fmt.Sprintf("%s %3d %%  %s of %s: %s  %s", bar(percent), percent, op.Kind, name,
+		op.Phase, op.Description)))
 }
