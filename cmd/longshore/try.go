@@ -103,7 +103,7 @@ func transcribe(out io.Writer, exchanges []cloudcontroller.Exchange) error {
 		}
 		fmt.Fprintf(&b, "\n%7.2fs  %s %s\n          %s after %v: %s\n          → %s\n",
 			e.Began.Sub(exchanges[0].Began).Seconds(), e.Method, e.Path, status,
-			e.Took.Round(time.Millisecond), e.Said, e.Decided)
+			e.Took.Round(time.Millisecond), oneLine(e.Said), oneLine(e.Decided))
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
