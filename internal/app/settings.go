@@ -31,7 +31,7 @@ const (
 	// For the functions: where things are.
 	EnvStack        = "LONGSHORE_STACK"         // name of the stack, for its metrics and for the identity of its table
 	EnvBroker       = "LONGSHORE_BROKER"        // the broker's own identity, which its things carry
-	EnvTable        = "LONGSHORE_TABLE"         // the broker's own identity, which its things carry
+	EnvTable        = "LONGSHORE_TABLE"         // name of the table of records
 	EnvKey          = "LONGSHORE_KEY"           // ARN of the key that seals
 	EnvSecret       = "LONGSHORE_SECRET"        // ARN of the platforms' credentials
 	EnvStateMachine = "LONGSHORE_STATE_MACHINE" // ARN of the state machine

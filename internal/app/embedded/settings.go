@@ -47,8 +47,9 @@ func (s Settings) Complete(getenv func(string) string) (Settings, error) {
 	if s.Data == "" {
 		return s, advice.For("--data", "is empty", "name the folder in which the broker keeps its records")
 	}
-	if u, err := url.Parse(s.Origin); s.Origin != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
-		u.Scheme != "https") {
+	// Paths are added to it, and developers see it.
+	if u, err := url.Parse(s.Origin); s.Origin != "" && (err != nil || u.Host == "" || u.User != nil ||
+		strings.ContainsAny(s.Origin, "?#") || u.Scheme != "http" && u.Scheme != "https") {
 		return s, advice.For("--origin", fmt.Sprintf("%q is no address of a browser", s.Origin),
 			"give scheme and host, such as https://broker.example.com")
 	}

@@ -262,6 +262,19 @@ func TestTheRateOfAPlatformEmbedded(t *testing.T) {
 	}
 }
 
+// Links are made by adding a path to the origin, and developers see them.
+func TestOriginsThatTakeAPath(t *testing.T) {
+	for origin, taken := range map[string]bool{
+		"": true, "https://broker.example.com": true, "http://localhost:8080": true, "https://example.com/broker/": true,
+		"broker.example.com": false, "ftp://broker.example.com": false, "https://": false,
+		"https://broker.example.com?a=b": false, "https://broker.example.com#a": false,
+		"https://cf:hunter2@broker.example.com": false,
+	} {
+		_, err := Settings{Listen: ":0", Data: "d", Origin: origin}.Complete(func(string) string { return "" })
+		expect.Same(t, fmt.Sprintf("%q is taken", origin), taken, err == nil)
+	}
+}
+
 // While a backup holds all still, no step is under way, and none begins.
 func TestABackupWaitsForStepsAndHoldsThemBack(t *testing.T) {
 	q, under, done := new(quiet), atomic.Int32{}, atomic.Int32{}
