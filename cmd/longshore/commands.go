@@ -132,8 +132,9 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 	if err != nil {
 		return err
 	}
-	// Hazard: systemd would keep a printed link in its journal, where others may read it.
-	prints := getenv("JOURNAL_STREAM") == "" && (settings.Origin != "" || loopback(listener.Addr().String()))
+	// Hazard: systemd would keep a printed link or password in its journal, where others may read it.
+	journal := getenv("JOURNAL_STREAM") != ""
+	prints := !journal && (settings.Origin != "" || loopback(listener.Addr().String()))
 	if settings.Origin == "" {
 		settings.Origin = scheme + browsed(listener.Addr().String())
 	}
@@ -153,7 +154,7 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 	}
 	server := newHTTPServer(ctx, broker.Handler, log)
 	server.TLSConfig = safe
-	welcome(out, scheme+listener.Addr().String(), broker, settings, consoleLink(ctx, broker, prints))
+	welcome(out, scheme+listener.Addr().String(), broker, settings, journal, consoleLink(ctx, broker, prints))
 	ended := make(chan error, 1)
 	go func() { ended <- serveOn(server, bounded(listener, maxConnections)) }()
 	go broker.CheckRecords(checking)
@@ -198,8 +199,9 @@ func consoleLink(ctx context.Context, broker *embedded.Broker, prints bool) stri
 	return "(ask for one by the command below; where others reach the broker, give --origin first)"
 }
 
-// welcome prints where the broker is and how to try it. It prints the password only if the password was generated.
-func welcome(out io.Writer, url string, broker *embedded.Broker, s embedded.Settings, link string) {
+// welcome prints where the broker is and how to try it. It prints the password only if the password was generated, and
+// not into a journal.
+func welcome(out io.Writer, url string, broker *embedded.Broker, s embedded.Settings, journal bool, link string) {
 	p := broker.Default
 	trial := broker.Trial()
 	username, password, login := p.Username, p.Password, p.Username+":"+p.Password
@@ -210,6 +212,9 @@ func welcome(out io.Writer, url string, broker *embedded.Broker, s embedded.Sett
 		password, login = "(from "+app.EnvPassword+")", `"$`+app.EnvUsername+`:$`+app.EnvPassword+`"`
 	case p.Chosen:
 		password, login = "(the one that was set)", p.Username
+	case journal:
+		login = p.Username
+		password = fmt.Sprintf("(ask for another one: `longshore platform rotate %s --data %s`)", p.Name, s.Data)
 	}
 	printf(out, `Longshore is ready.
 

@@ -296,16 +296,18 @@ func TestLoginsOfALaterVersion(t *testing.T) {
 	}
 }
 
-// A password that was generated is shown, as nobody knows it; one that was set is not.
+// A password that was generated is shown, as nobody knows it; one that was set is not. None goes into a journal.
 func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 	dir := t.TempDir()
-	show := func(username, password string) string {
+	into := func(journal bool, username, password string) string {
 		s := mustStart(t, dir, username, password)
 		defer s.stop()
 		var out strings.Builder
-		welcome(&out, "http://127.0.0.1:1", s.broker, embedded.Settings{Username: username, Password: password}, "http://link")
+		welcome(&out, "http://127.0.0.1:1", s.broker, embedded.Settings{Username: username, Password: password}, journal,
+			"http://link")
 		return out.String()
 	}
+	show := func(username, password string) string { return into(false, username, password) }
 	for _, env := range [][2]string{{"cf", first}, {"", ""}} {
 		said := show(env[0], env[1])
 		has(t, said, "user      cf")
@@ -313,6 +315,9 @@ func TestWelcomeTellsNoPasswordThatWasSet(t *testing.T) {
 	}
 	next := say(t, dir, `: (\S+)\n`, "rotate", "default", "--now")
 	has(t, show("", ""), "user      cf", "password  "+next, "cf:"+next)
+	logged := into(true, "", "")
+	has(t, logged, "user      cf", "longshore platform rotate default")
+	expect.Never(t, "what a journal keeps", logged, next)
 	say(t, dir, `user`, "add", "korifi")
 	say(t, dir, `refused`, "remove", "default")
 	has(t, show("", ""), "platform list")
