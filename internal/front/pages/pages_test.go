@@ -291,6 +291,21 @@ func TestTheOriginOfAForm(t *testing.T) {
 	}
 }
 
+// A request that has no session, where there is no login, makes the broker read no record.
+func TestNoRecordIsReadWithoutALogin(t *testing.T) {
+	d := newDesk(t)
+	o := d.server.Options
+	o.SignOn = &pages.SignOn{Callback: func(context.Context) string { return "https://broker.example/dashboard/callback" },
+		Registry: func() platforms.Registry { return platforms.Registry{} }}
+	d.server = pages.New(o)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // reading would fail
+	for _, path := range []string{pages.InstancePath(own), "/console/overview"} {
+		w := d.ask("GET", path, nil, func(r *http.Request) { *r = *r.WithContext(ctx) })
+		d.sees(w, http.StatusUnauthorized, "Sign in")
+	}
+}
+
 // A browser that has the very page is told so, without a body.
 func TestNotModified(t *testing.T) {
 	d := newDesk(t)

@@ -95,6 +95,9 @@ func (s *Server) loginOf(ctx context.Context, of Scope) (
 	}
 	in = s.SignOn.Registry()
 	platform := in.SignOnOf(of.Platform)
+	if in.OIDC == nil && (of.Console || platform == nil) { // anybody may ask: no record is read for that
+		return nil, in, record, errNoLogin
+	}
 	if !of.Console {
 		key := lifecycle.Key{Platform: of.Platform, Instance: of.Instance}
 		if record, err = s.Records.Record(ctx, key, s.Now()); err != nil {
@@ -103,9 +106,6 @@ func (s *Server) loginOf(ctx context.Context, of Scope) (
 	}
 	switch {
 	case of.Console || platform == nil:
-		if in.OIDC == nil {
-			return nil, in, record, errNoLogin
-		}
 		on, err = s.SignOn.Finder.OIDC(ctx, in.OIDC, back)
 		return on, in, record, err
 	case record.State == lifecycle.Absent:
