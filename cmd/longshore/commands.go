@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"runtime/debug"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -133,7 +135,7 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 		return err
 	}
 	// Hazard: systemd would keep a printed link or password in its journal, where others may read it.
-	journal := getenv("JOURNAL_STREAM") != ""
+	journal := journaled(getenv("JOURNAL_STREAM"))
 	prints := !journal && (settings.Origin != "" || loopback(listener.Addr().String()))
 	if settings.Origin == "" {
 		settings.Origin = scheme + browsed(listener.Addr().String())
@@ -170,6 +172,17 @@ func serve(ctx context.Context, s serveFlags, getenv func(string) string, out, d
 		return fmt.Errorf("stopping: %w", errors.Join(err, server.Close()))
 	}
 	return nil
+}
+
+// journaled reports whether the standard output is the stream into systemd's journal that JOURNAL_STREAM names. Other
+// processes that a service has started have the variable, too, such as a shell in a terminal.
+func journaled(stream string) bool {
+	info, err := os.Stdout.Stat()
+	if err != nil {
+		return false
+	}
+	is, known := info.Sys().(*syscall.Stat_t)
+	return known && stream == fmt.Sprintf("%d:%d", is.Dev, is.Ino)
 }
 
 // browsed returns the address as a browser on this machine should name it. Browsers trust localhost

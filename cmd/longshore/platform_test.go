@@ -3,12 +3,14 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -293,6 +295,16 @@ func TestLoginsOfALaterVersion(t *testing.T) {
 	status, _, said := called(t, nil, "platform", "rotate", "default", "--data", dir)
 	if status != 1 || !strings.Contains(said, "later version") {
 		t.Errorf("exit status %d: %s", status, said)
+	}
+}
+
+// Only a standard output that is the journal counts as one, and not that of a shell which a service has started.
+func TestJournalsAreRecognized(t *testing.T) {
+	info, err := os.Stdout.Stat()
+	expect.OK(t, err)
+	is := info.Sys().(*syscall.Stat_t)
+	for stream, want := range map[string]bool{fmt.Sprintf("%d:%d", is.Dev, is.Ino): true, "": false, "9:31415": false} {
+		expect.Same(t, fmt.Sprintf("JOURNAL_STREAM=%q is the standard output", stream), want, journaled(stream))
 	}
 }
 
