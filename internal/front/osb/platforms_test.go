@@ -106,6 +106,11 @@ func TestPathsOfPlatforms(t *testing.T) {
 		w.Header().Get("Location") != "/cf-eu/v2/service_instances/i" {
 		t.Errorf("FAC-06: %d %q", w.Code, w.Header().Get("Location"))
 	}
+	r := httptest.NewRequest("GET", "/v2/catalog", nil) // it has no version, which is refused before the path
+	r.SetBasicAuth("eu", "x")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	expect.Same(t, "a wrong path without a version is answered", 412, w.Code)
 }
 
 func TestPlatformsSeeTheirPartOfTheCatalog(t *testing.T) {

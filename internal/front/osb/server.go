@@ -331,9 +331,6 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, pre
 		drain(w, c.Request)
 		return response{}, errTooLarge
 	}
-	if platform.Path != prefix {
-		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
-	}
 	c.Platform, c.shown = platform.ID, s.shownTo(ctx, platform)
 	c.View = c.shown.view
 	underV2 := c.path[0] == "v2" // the status façade is not part of the API (FAC-07)
@@ -341,6 +338,9 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, c *call, pre
 		if c.version, err = apiVersion(c.Header); err != nil {
 			return response{}, err
 		}
+	}
+	if platform.Path != prefix {
+		return response{}, lifecycle.Refuse(lifecycle.NotFound, "This platform's API begins at %s/v2/catalog.", platform.Path)
 	}
 	handle, err := s.route(c)
 	if err != nil {

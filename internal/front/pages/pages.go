@@ -262,7 +262,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, errToken), errors.Is(err, ledger.ErrConflict):
 		s.show(w, r, http.StatusForbidden, message("This link cannot be used", "It was used before, or its 15 minutes are over. "+
-			"Ask for another one: `longshore dashboard` prints it."))
+			"Ask for another one: `longshore dashboard` prints it, or `longshore console`."))
 	case err != nil:
 		s.fail(w, r, err)
 	default:
@@ -276,7 +276,7 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request, of Scope) {
 		http.SetCookie(w, cookie(cookieName(of.sum()), "", -1))
 	}
 	s.show(w, r, http.StatusOK, message("You are signed out",
-		"Nobody can see the instance from this browser any more, until you open another link."))
+		"Nobody can see these pages from this browser any more, until you open another link."))
 }
 
 // cookie makes a cookie that is Lax: a Strict one would not be sent when a platform's own page
