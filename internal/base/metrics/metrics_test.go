@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -67,4 +68,29 @@ func TestLinesAreWhole(t *testing.T) {
 		}
 	}
 	expect.Same(t, "lines", 800, len(lines))
+}
+
+// A reader who takes the totals slowly, or not at all, keeps no request from being counted.
+func TestASlowReaderHoldsNothingUp(t *testing.T) {
+	m := metrics.Totals()
+	m.Count(metrics.Answered, metrics.DimensionClass, "2xx")
+	read, reading := io.Pipe()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		m.WriteTotals(reading)
+	}()
+	_, _ = read.Read(make([]byte, 1)) // the rest waits for its reader
+	counted := make(chan struct{})
+	go func() {
+		defer close(counted)
+		m.Count(metrics.Answered, metrics.DimensionClass, "2xx")
+	}()
+	select {
+	case <-counted:
+	case <-time.After(10 * time.Second):
+		t.Error("a count waits for the reader of the totals")
+	}
+	expect.OK(t, read.Close())
+	<-written
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -87,7 +88,16 @@ func (m *Metrics) add(of measured, n float64) {
 }
 
 // WriteTotals writes all totals, without the marker that ends the format.
+//
+// Hazard: a reader may be slow, and requests wait while the totals are locked. So the text is whole
+// before any of it is written.
 func (m *Metrics) WriteTotals(to io.Writer) {
+	var text bytes.Buffer
+	m.format(&text)
+	_, _ = text.WriteTo(to)
+}
+
+func (m *Metrics) format(to io.Writer) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[[2]string]*total{}
