@@ -156,6 +156,7 @@ func (s *Store) writeGroup() bool {
 		}
 		set.answer <- answers[i]
 	}
+	clear(group) // it is a part of the queue's memory, which would keep the sets
 	return true
 }
 

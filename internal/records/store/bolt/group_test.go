@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/longshore/longshore/internal/records/store"
 	"github.com/longshore/longshore/internal/records/store/bolt"
@@ -105,6 +106,32 @@ func TestAGroupThatFailsIsUnknownToAll(t *testing.T) {
 	_ = s.Close() // its file is gone
 	again := open(t, path, bolt.MustExist())
 	expect.Fails(t, "a commit that failed happened", store.ErrNotFound, expect.Err(again.Get(t.Context(), r.Key)))
+}
+
+// Commits that have been answered leave nothing in memory.
+func TestAnsweredCommitsAreForgotten(t *testing.T) {
+	s := open(t, newPath(t))
+	var bodies []weak.Pointer[byte]
+	var commits []func() error
+	for i := range 5 {
+		r := fixture("partition", fmt.Sprint("record ", i))
+		r.Body = make([]byte, 1<<16)
+		bodies = append(bodies, weak.Make(&r.Body[0]))
+		commits = append(commits, func() error { return s.Commit(t.Context(), store.Put(r)) })
+	}
+	release, answers := queued(t, s, commits...)
+	release()
+	for _, answer := range answers {
+		expect.OK(t, <-answer)
+	}
+	clear(commits)
+	s.HoldCommits()() // the writer has ended
+	runtime.GC()
+	for i, body := range bodies {
+		if body.Value() != nil {
+			t.Errorf("the body of commit %d is still in memory", i)
+		}
+	}
 }
 
 // A group in which all is refused writes nothing.
