@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -192,6 +194,23 @@ func TestSweepsAreCounted(t *testing.T) {
 		if tc.want == "" && line != "" || !strings.Contains(line, tc.want) || line != "" &&
 			!strings.Contains(line, `"Dimensions":[["Stack"]]`) {
 			t.Errorf("%s: %q, want %q", name, line, tc.want)
+		}
+	}
+}
+
+// Each number of a sweep is in its log line and, but for races that were lost, in a metric.
+func TestEachNumberOfASweepIsTold(t *testing.T) {
+	for field := range reflect.TypeFor[ledger.Swept]().Fields() {
+		var log, metric bytes.Buffer
+		report := reaper.Report{}
+		reflect.ValueOf(&report.Swept).Elem().FieldByIndex(field.Index).SetInt(7)
+		report.Log(slog.New(slog.NewTextHandler(&log, nil)), nil)
+		report.Count(metrics.New("s", &metric, time.Now))
+		if !strings.Contains(log.String(), "=7") {
+			t.Errorf("%s: not in the log: %q", field.Name, log.String())
+		}
+		if field.Name != "Lost" && !strings.Contains(metric.String(), `"Reaped":7`) {
+			t.Errorf("%s: not in a metric: %q", field.Name, metric.String())
 		}
 	}
 }

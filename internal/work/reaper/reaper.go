@@ -103,8 +103,8 @@ func (r Report) Count(m *metrics.Metrics) {
 	}
 	for what, n := range map[string]int{
 		"redriven": r.Redriven, "overdue": r.Overdue, "reclaimed": r.Reclaimed, "looks": r.Looks,
-		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "dropped": r.Dropped,
-		"faults": r.Faults,
+		"orphans": r.Orphans + r.Ended, "quarantined": r.Quarantined, "released": r.Released, "removed": r.Removed,
+		"dropped": r.Dropped, "faults": r.Faults,
 	} {
 		if n > 0 {
 			m.Write(map[string]string{metrics.DimensionWhat: what}, nil, metrics.Value{Name: metrics.Reaped, N: float64(n)})
@@ -123,8 +123,8 @@ func (r Report) Log(log *slog.Logger, err error) {
 	r.Halted, r.Unreached = false, false // the halt was logged when it happened, and unreached targets are among the faults
 	if !r.Empty() {
 		log.Info("swept", "redriven", r.Redriven, "overdue", r.Overdue, "reclaimed", r.Reclaimed, "looks", r.Looks,
-			"orphans", r.Orphans+r.Ended, "quarantined", r.Quarantined, "released", r.Released, "dropped", r.Dropped,
-			"lost", r.Lost, "faults", r.Faults, "busy", r.Busy)
+			"orphans", r.Orphans+r.Ended, "quarantined", r.Quarantined, "released", r.Released, "removed", r.Removed,
+			"dropped", r.Dropped, "lost", r.Lost, "faults", r.Faults, "busy", r.Busy)
 	}
 }
 
