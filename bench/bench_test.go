@@ -16,6 +16,8 @@ import (
 	"github.com/longshore/longshore/bench/ours"
 	"github.com/longshore/longshore/bench/theirs"
 	"github.com/longshore/longshore/bench/wire"
+	"github.com/longshore/longshore/internal/lifecycle"
+	"github.com/longshore/longshore/internal/records/ledger"
 	"github.com/longshore/longshore/internal/records/store/bolt"
 	"github.com/longshore/longshore/internal/test/memory"
 )
@@ -260,5 +262,30 @@ func TestAFullServerIsMeasured(t *testing.T) {
 		if len(m.ours) != 1 || m.ours[0] <= 0 || len(m.theirs) != 1 || m.theirs[0] <= 0 {
 			t.Errorf("%s: %v and %v", m.what, m.ours, m.theirs)
 		}
+	}
+}
+
+// The copies of an instance are instances to the program: a command finds each of them.
+func TestInstancesAreMultiplied(t *testing.T) {
+	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	records := ledger.New(s, func() string { return "id" })
+	made := lifecycle.Record{Key: lifecycle.Key{Platform: "p", Instance: original}, State: lifecycle.Ready, Created: time.Now()}
+	if err := records.Commit(t.Context(), ledger.Put(made)); err != nil {
+		t.Fatal(err)
+	}
+	if err := multiply(s, 150); err != nil {
+		t.Fatal(err)
+	}
+	keys, _, err := records.Instances(t.Context(), "", "", 1000)
+	if err != nil || len(keys) != 100 { // a page
+		t.Errorf("the directory begins with %d instances: %v", len(keys), err)
+	}
+	last := lifecycle.Key{Platform: "p", Instance: copied(149)}
+	if r, err := records.Record(t.Context(), last, time.Now()); err != nil || r.State != lifecycle.Ready {
+		t.Errorf("the last copy is %q: %v", r.State, err)
 	}
 }

@@ -26,12 +26,12 @@ func copied(i int) string { return fmt.Sprintf("8f14a7c2-5f4e-4b6a-9c55-%012d", 
 // million compares a folder with many records and one with few: the start, the memory, and requests after the start.
 func (b *bench) million() (*section, error) {
 	out := &section{
-		heading: fmt.Sprintf("A data folder of %d records, and one of 100", b.records),
+		heading: fmt.Sprintf("A data folder of %d instances, and one of 100", b.records),
 		mine:    fmt.Sprint(b.records), theirs: "100",
 	}
 	many, err := b.filled(b.records)
 	if err != nil {
-		return nil, fmt.Errorf("making a folder of %d records: %w", b.records, err)
+		return nil, fmt.Errorf("making a folder of %d instances: %w", b.records, err)
 	}
 	few, err := b.filled(100)
 	if err != nil {
@@ -67,14 +67,25 @@ func (b *bench) filled(records int) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	return dir, errors.Join(multiply(s, records), s.Close())
+}
+
+// multiply copies the original, which the store must hold, until there are as many instances.
+func multiply(s *bolt.Store, instances int) error {
 	page, err := s.Scan(context.Background(), "")
+	if err != nil {
+		return err
+	}
+	var first []store.Record // the instance, and its item of the directory
 	for _, r := range page.Records {
-		if err == nil && strings.HasSuffix(r.Partition, original) {
-			return dir, fill(s, r, records)
+		if strings.HasSuffix(r.Partition, original) && r.Sort == "INSTANCE" || strings.HasSuffix(r.Sort, original) {
+			first = append(first, r)
 		}
 	}
-	return "", errors.Join(err, errors.New("the first record is not there"))
+	if len(first) != 2 {
+		return fmt.Errorf("the first instance has %d records, not 2", len(first))
+	}
+	return fill(s, first, instances)
 }
 
 // ready returns a request that provisions the original, with a plan that is done at once.
@@ -106,9 +117,9 @@ func ready(address string) (wire.Shot, error) {
 	return s, errors.New("the demo has no plan sync")
 }
 
-// fill commits copies of a record, many at a time.
-func fill(s *bolt.Store, r store.Record, records int) error {
-	const each = store.MaxChanges
+// fill commits copies of an instance, many at a time.
+func fill(s *bolt.Store, instance []store.Record, records int) error {
+	each := store.MaxChanges / len(instance)
 	next := make(chan int)
 	errs := make(chan error, 64)
 	var all sync.WaitGroup
@@ -118,11 +129,13 @@ func fill(s *bolt.Store, r store.Record, records int) error {
 			for first := range next {
 				var changes []store.Change
 				for i := first; i < min(first+each, records); i++ {
-					c := r
-					c.Version = 0
-					c.Partition = strings.ReplaceAll(r.Partition, original, copied(i))
-					c.Body = bytes.ReplaceAll(r.Body, []byte(original), []byte(copied(i)))
-					changes = append(changes, store.Put(c))
+					for _, c := range instance {
+						c.Version = 0
+						c.Partition = strings.ReplaceAll(c.Partition, original, copied(i))
+						c.Sort = strings.ReplaceAll(c.Sort, original, copied(i))
+						c.Body = bytes.ReplaceAll(c.Body, []byte(original), []byte(copied(i)))
+						changes = append(changes, store.Put(c))
+					}
 				}
 				if failed == nil {
 					failed = s.Commit(context.Background(), changes...)
