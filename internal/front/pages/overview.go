@@ -123,7 +123,7 @@ func (v *visit) verdict(c count, i ledger.Inventory) g.Node {
 	}
 	if c.more != "" {
 		return h.P(dot("off", fmt.Sprintf("Nothing needs you among the first %d records that are due", mostLooked)),
-			g.Text(". Operations have the others."))
+			g.Text(". The list of operations shows the others."))
 	}
 	return h.P(dot("good", "Nothing needs you"))
 }

@@ -58,7 +58,7 @@ var errNoLogin = errors.New("it has no login")
 // no login, or if the request does not navigate to a page: the script then loads the page again.
 func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherwise g.Node) {
 	mode := r.Header.Get("Sec-Fetch-Mode")
-	on, _, _, err := s.loginOf(r.Context(), of)
+	on, _, err := s.loginOf(r.Context(), s.logins(), of)
 	if errors.Is(err, errNoLogin) || r.Method != http.MethodGet || mode != "" && mode != "navigate" {
 		s.show(w, r, http.StatusUnauthorized, otherwise)
 		return
@@ -81,46 +81,50 @@ func (s *Server) signOn(w http.ResponseWriter, r *http.Request, of Scope, otherw
 	http.Redirect(w, r, on.Begin(a.Attempt), http.StatusSeeOther)
 }
 
-// loginOf returns the login of a scope, which is that of the instance's platform or the operator's, with the
-// registry that names it. Another registry must not judge who comes from it: the login may have changed meanwhile.
-func (s *Server) loginOf(ctx context.Context, of Scope) (
-	on *signon.Login, in platforms.Registry, record lifecycle.Record, err error,
-) {
+// logins returns the registry; an empty one if links alone open sessions.
+func (s *Server) logins() platforms.Registry {
 	if s.SignOn == nil {
-		return nil, in, record, errNoLogin
+		return platforms.Registry{}
+	}
+	return s.SignOn.Registry()
+}
+
+// loginOf returns the login of a scope in a registry: that of the instance's platform, or the operator's. The same
+// registry must judge who comes from the login, since an operator may change the logins meanwhile.
+func (s *Server) loginOf(ctx context.Context, in platforms.Registry, of Scope) (
+	on *signon.Login, record lifecycle.Record, err error,
+) {
+	platform := in.SignOnOf(of.Platform)
+	if in.OIDC == nil && (of.Console || platform == nil) { // anybody may ask: no record is read for that
+		return nil, record, errNoLogin
 	}
 	back := s.SignOn.Callback(ctx)
 	if back == "" {
-		return nil, in, record, errNoLogin
-	}
-	in = s.SignOn.Registry()
-	platform := in.SignOnOf(of.Platform)
-	if in.OIDC == nil && (of.Console || platform == nil) { // anybody may ask: no record is read for that
-		return nil, in, record, errNoLogin
+		return nil, record, errNoLogin
 	}
 	if !of.Console {
 		key := lifecycle.Key{Platform: of.Platform, Instance: of.Instance}
 		if record, err = s.Records.Record(ctx, key, s.Now()); err != nil {
-			return nil, in, record, err
+			return nil, record, err
 		}
 	}
 	switch {
 	case of.Console || platform == nil:
 		on, err = s.SignOn.Finder.OIDC(ctx, in.OIDC, back)
-		return on, in, record, err
+		return on, record, err
 	case record.State == lifecycle.Absent:
-		return nil, in, record, errNoLogin
+		return nil, record, errNoLogin
 	}
 	api, err := s.Records.PlatformAPI(ctx, of.Platform)
 	if err != nil {
-		return nil, in, record, err
+		return nil, record, err
 	}
 	if !slices.Contains(platform.Hosts, api.Origin) {
-		return nil, in, record, fmt.Errorf("%w: platform %q has sent no X-Api-Info-Location of a listed host", signon.ErrDown,
+		return nil, record, fmt.Errorf("%w: platform %q has sent no X-Api-Info-Location of a listed host", signon.ErrDown,
 			of.Platform)
 	}
 	on, err = s.SignOn.Finder.CloudFoundry(ctx, platform, api.Origin, record.Attributes.ServiceID, back)
-	return on, in, record, err
+	return on, record, err
 }
 
 // callback answers the request with which a login sends a browser back. It records the state as
@@ -171,7 +175,8 @@ func (s *Server) granted(ctx context.Context, a attempt, refusal, code string) (
 	if refusal != "" || code == "" {
 		return a.Scope, "", fmt.Errorf("%w: it sends the browser back without a code", signon.ErrRefused)
 	}
-	on, registry, record, err := s.loginOf(ctx, a.Scope)
+	registry := s.logins()
+	on, record, err := s.loginOf(ctx, registry, a.Scope)
 	if err != nil {
 		return a.Scope, "", err
 	}
