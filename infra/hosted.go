@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -104,8 +103,7 @@ func (s Settings) checkTargets(offerings []catalog.Offering) error {
 	for _, o := range offerings {
 		servers, has := s.Servers[o.Provider]
 		for _, p := range o.Plans {
-			target, _ := p.Settings["target"].(string)
-			if target = cmp.Or(target, hosted.DefaultTarget); has && servers.Secrets[target] == "" {
+			if target := hosted.TargetOf(p.Settings); has && servers.Secrets[target] == "" {
 				_, several, _ := hostedContexts(o.Provider)
 				problems = append(problems, fmt.Errorf(
 					"plan %s of offering %s is of target %q: name it in -c %s=, or another one in the plan's settings", p.Name,

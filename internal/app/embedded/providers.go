@@ -103,7 +103,7 @@ func wiredIn(
 			continue
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("opening the folder of the provider %s: %w", name, err)
+			return nil, nil, fmt.Errorf("setting up the provider %s: %w", name, err)
 		}
 		if w.CallTimeout == 0 {
 			w.CallTimeout = callTimeout

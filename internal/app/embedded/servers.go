@@ -156,8 +156,7 @@ func (s server) build(e embedding) (wired.Provider, error) {
 func (s server) checkTargets(offered *catalog.Catalog) error {
 	for _, o := range offered.Offerings() {
 		for _, p := range o.Plans {
-			target, _ := p.Settings["target"].(string)
-			if o.Provider == s.Name && target != "" && target != hosted.DefaultTarget {
+			if target := hosted.TargetOf(p.Settings); o.Provider == s.Name && target != hosted.DefaultTarget {
 				return advice.For("plan "+p.Name+" of offering "+o.Name, fmt.Sprintf("names the server %q", target),
 					"leave its setting target out: on one machine there is one "+s.Title+" server")
 			}

@@ -45,7 +45,14 @@ func Recorded[M any](snapshot json.RawMessage) (m M, err error) {
 	return m, nil
 }
 
-// TargetIn returns the name of the target in the snapshot of a plan; the default one's if there is none.
+// TargetOf returns the name of the target in the settings of a plan, and TargetIn in its snapshot; the default one's if
+// there is none.
+func TargetOf(settings map[string]any) string {
+	target, _ := settings["target"].(string)
+	return cmp.Or(target, DefaultTarget)
+}
+
+// TargetIn is described at TargetOf.
 func TargetIn(snapshot json.RawMessage) string {
 	var plan struct{ Target string }
 	_ = json.Unmarshal(snapshot, &plan) // a damaged snapshot holds no deletion up; other steps read it again
