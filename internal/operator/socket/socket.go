@@ -185,7 +185,7 @@ func (c Client) Backup(ctx context.Context, wish backup.Wish, to io.Writer) erro
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if _, err := io.Copy(to, answer{response.Body}); err != nil {
+	if _, err := io.Copy(to, received{response.Body}); err != nil {
 		return err
 	}
 	var o outcome
@@ -199,12 +199,12 @@ func (c Client) Backup(ctx context.Context, wish backup.Wish, to io.Writer) erro
 	return o.err()
 }
 
-// An answer says of each of its errors that the broker's part broke off: the copy may also fail to be written.
-type answer struct{ io.Reader }
+// A received body says of its errors that the broker's answer broke off: a copy may also fail where it is written.
+type received struct{ io.Reader }
 
 // Read implements io.Reader.
-func (a answer) Read(b []byte) (int, error) {
-	n, err := a.Reader.Read(b)
+func (r received) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = fmt.Errorf("the running broker's answer was cut off: %w", err)
 	}
