@@ -25,7 +25,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "",
 		"measure this `part` alone: handlers, loopback, together, starts, databases, full or million; the last two are not "+
 			"measured otherwise")
-	flag.IntVar(&o.records, "records", 1_000_000, "how many instances the large folder of million has")
+	flag.IntVar(&o.instances, "instances", 1_000_000, "how many instances the large folder of million has")
 	flag.IntVar(&o.manyDatabases, "databases", 1000, "how many databases the server of full has")
 	flag.IntVar(&o.manyBindings, "bindings", 5000, "how many bindings they have together")
 	flag.Parse()
@@ -38,7 +38,7 @@ func main() {
 type options struct {
 	longshore, alone, peer string
 	rounds, clients        int
-	records                int
+	instances              int
 
 	manyDatabases, manyBindings int
 

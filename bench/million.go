@@ -23,22 +23,22 @@ const original = "8f14a7c2-5f4e-4b6a-9c55-000000000000"
 
 func copied(i int) string { return fmt.Sprintf("8f14a7c2-5f4e-4b6a-9c55-%012d", i) }
 
-// million compares a folder with many records and one with few: the start, the memory, and requests after the start.
+// million compares a folder with many instances and one with few: the start, the memory, and requests after the start.
 func (b *bench) million() (*section, error) {
 	out := &section{
-		heading: fmt.Sprintf("A data folder of %d instances, and one of 100", b.records),
-		mine:    fmt.Sprint(b.records), theirs: "100",
+		heading: fmt.Sprintf("A data folder of %d instances, and one of 100", b.instances),
+		mine:    fmt.Sprint(b.instances), theirs: "100",
 	}
-	many, err := b.filled(b.records)
+	many, err := b.filled(b.instances)
 	if err != nil {
-		return nil, fmt.Errorf("making a folder of %d instances: %w", b.records, err)
+		return nil, fmt.Errorf("making a folder of %d instances: %w", b.instances, err)
 	}
 	few, err := b.filled(100)
 	if err != nil {
 		return nil, fmt.Errorf("making a small folder: %w", err)
 	}
 	err = alternate(b.rounds,
-		func() (opened, error) { return b.opened(many, b.records) },
+		func() (opened, error) { return b.opened(many, b.instances) },
 		func() (opened, error) { return b.opened(few, 100) },
 		func(mine, other opened) {
 			for i, m := range mine {
@@ -49,7 +49,7 @@ func (b *bench) million() (*section, error) {
 }
 
 // filled makes a data folder with the given number of instances, all ready.
-func (b *bench) filled(records int) (dir string, err error) {
+func (b *bench) filled(instances int) (dir string, err error) {
 	dir = b.path("filled")
 	p, err := b.startLongshore(dir)
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *bench) filled(records int) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, errors.Join(multiply(s, records), s.Close())
+	return dir, errors.Join(multiply(s, instances), s.Close())
 }
 
 // multiply copies the original, which the store must hold, until there are as many instances.
@@ -118,7 +118,7 @@ func ready(address string) (wire.Shot, error) {
 }
 
 // fill commits copies of an instance, many at a time.
-func fill(s *bolt.Store, instance []store.Record, records int) error {
+func fill(s *bolt.Store, instance []store.Record, instances int) error {
 	each := store.MaxChanges / len(instance)
 	next := make(chan int)
 	errs := make(chan error, 64)
@@ -128,7 +128,7 @@ func fill(s *bolt.Store, instance []store.Record, records int) error {
 			var failed error
 			for first := range next {
 				var changes []store.Change
-				for i := first; i < min(first+each, records); i++ {
+				for i := first; i < min(first+each, instances); i++ {
 					for _, c := range instance {
 						c.Version = 0
 						c.Partition = strings.ReplaceAll(c.Partition, original, copied(i))
@@ -144,7 +144,7 @@ func fill(s *bolt.Store, instance []store.Record, records int) error {
 			errs <- failed
 		})
 	}
-	for first := 1; first < records; first += each {
+	for first := 1; first < instances; first += each {
 		next <- first
 	}
 	close(next)
@@ -163,7 +163,7 @@ type opened []struct {
 	value      float64
 }
 
-func (b *bench) opened(dir string, records int) (out opened, err error) {
+func (b *bench) opened(dir string, instances int) (out opened, err error) {
 	add := func(what, unit string, value float64) {
 		out = append(out, struct {
 			what, unit string
@@ -188,7 +188,7 @@ func (b *bench) opened(dir string, records int) (out opened, err error) {
 	defer c.close()
 	began = time.Now()
 	for i := range asked {
-		shot := wire.LastOperation(copied(1+(i*7919)%(records-1)), "")
+		shot := wire.LastOperation(copied(1+(i*7919)%(instances-1)), "")
 		if _, err := c.send(shot.Bytes(), shot.Want, false); err != nil {
 			return nil, err
 		}
