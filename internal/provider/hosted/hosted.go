@@ -53,6 +53,8 @@ type Access struct {
 	// PublicHost and PublicPort are where users reach the server; Host and Port unless set.
 	PublicHost string `json:"public_host,omitempty"`
 	PublicPort int    `json:"public_port,omitempty"`
+	// Unreadable says why the secret that has all this could not be read; empty if it was.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 // Types of credentials, by the names of the Service Binding Specification for Kubernetes. Libraries
@@ -92,9 +94,13 @@ type Accesses map[string]Access
 func (a Accesses) Reach(t provider.Target) (name string, _ Access, _ error) {
 	name = cmp.Or(t.Name, DefaultTarget)
 	access, ok := a[name]
-	if !ok {
+	switch {
+	case !ok:
 		return name, access, &target.Trouble{Kind: target.Unknown, Target: name,
 			Message: "it is not in today's settings: name it in them again"}
+	case access.Unreadable != "":
+		return name, access, &target.Trouble{Kind: target.Unreadable, Target: name,
+			Message: "its secret cannot be read, mend it or the right to read it: " + access.Unreadable}
 	}
 	return name, access, nil
 }

@@ -68,7 +68,8 @@ type servers = hosted.Provider[*counted, int]
 
 func newServers(one *counted, pool int) (s *servers, opened *int) {
 	opened = new(int)
-	return hosted.New(hosted.Options{Broker: "b", Accesses: hosted.Accesses{"t": {Host: "h"}}, Pool: pool},
+	accesses := hosted.Accesses{"t": {Host: "h"}, "locked": {Unreadable: "denied"}}
+	return hosted.New(hosted.Options{Broker: "b", Accesses: accesses, Pool: pool},
 		hosted.Engine[*counted, int]{
 			Open:   func(hosted.Access, int) (*counted, error) { *opened++; return one, nil },
 			Close:  (*counted).Close,
@@ -203,7 +204,8 @@ func TestSteps(t *testing.T) {
 		was    int64
 	}{
 		target.Other: {provider.Target{Name: "t", Identity: "another"}, 5}, target.Restored: {known, 6},
-		target.Unknown: {provider.Target{Name: "gone", Identity: "id"}, 5},
+		target.Unknown:    {provider.Target{Name: "gone", Identity: "id"}, 5},
+		target.Unreadable: {provider.Target{Name: "locked", Identity: "id"}, 5},
 	} {
 		_, err := s.At(t.Context(), c.target, target.Epoch{Count: c.was})
 		if trouble, ok := errors.AsType[*target.Trouble](err); !ok || trouble.Kind != kind {

@@ -89,6 +89,7 @@ const (
 	Held        = "held"        // a thing to remove has dependents that belong to others
 	Rights      = "rights"      // the broker's login lacks a right
 	Certificate = "certificate" // its certificate is not trusted
+	Unreadable  = "unreadable"  // the secret that says how it is reached cannot be read
 )
 
 // A Trouble is a passing error that a person has to end. Meanwhile operations wait, and users are told only that.

@@ -90,7 +90,8 @@ func NewReader(name string, engine hosted.AddressForm, arns ARNs, client *secret
 }
 
 // LookUp returns the accesses of targets. Only the provider knows which target a plan means: for a
-// target without a name, LookUp returns all accesses.
+// target without a name, LookUp returns all accesses. One secret that cannot be read does not keep
+// the provider from the other targets: its access says why.
 func (s *Reader) LookUp(ctx context.Context, targets []provider.Target) (json.RawMessage, error) {
 	names := s.arns.Names()
 	if !slices.ContainsFunc(targets, func(t provider.Target) bool { return t.Name == "" }) && len(targets) > 0 {
@@ -105,8 +106,11 @@ func (s *Reader) LookUp(ctx context.Context, targets []provider.Target) (json.Ra
 			continue // the provider says that the target is not in today's settings
 		}
 		a, err := s.access(ctx, name)
-		if err != nil {
+		switch {
+		case err != nil && (len(names) == 1 || ctx.Err() != nil):
 			return nil, err
+		case err != nil:
+			a = hosted.Access{Unreadable: err.Error()}
 		}
 		accesses[name] = a
 	}
