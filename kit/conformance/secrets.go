@@ -142,12 +142,14 @@ func (k *secrets) hide(text string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, secret := range k.known {
-		if tellable(secret) {
+		switch {
+		case !strings.Contains(text, secret): // almost always, and there may be hundreds
+		case tellable(secret):
 			text = strings.ReplaceAll(text, secret, hidden)
-			continue
-		}
-		for _, at := range slices.Backward(tokens(text, secret)) { // hiding a part of a longer word would reveal that part
-			text = text[:at] + hidden + text[at+len(secret):]
+		default: // hiding a part of a longer word would reveal that part
+			for _, at := range slices.Backward(tokens(text, secret)) {
+				text = text[:at] + hidden + text[at+len(secret):]
+			}
 		}
 	}
 	return text

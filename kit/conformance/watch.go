@@ -36,20 +36,21 @@ func (w *watch) see(r *runner, a response) {
 }
 
 func (w *watch) add(r *runner, f Failure) {
-	f = r.hidden(f)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.seen[f.Rule]) == samples {
+		return
+	}
 	if w.seen == nil {
 		w.seen = map[string][]Failure{}
 	}
+	f = r.hidden(f)
 	for _, known := range w.seen[f.Rule] {
 		if shape().ReplaceAllString(known.Request, "") == shape().ReplaceAllString(f.Request, "") {
 			return
 		}
 	}
-	if len(w.seen[f.Rule]) < samples {
-		w.seen[f.Rule] = append(w.seen[f.Rule], f)
-	}
+	w.seen[f.Rule] = append(w.seen[f.Rule], f)
 }
 
 // usual matches the paths of instances and bindings whose ids need no escaping: requests to other
@@ -67,7 +68,10 @@ type finding struct {
 
 // bad records a failure. Without got, the failure shows the whole answer.
 func (f *finding) bad(rule, want string, got ...string) {
-	f.failures = append(f.failures, Failure{rule, f.request, want, append(got, f.String())[0]})
+	if len(got) == 0 {
+		got = []string{f.String()}
+	}
+	f.failures = append(f.failures, Failure{rule, f.request, want, got[0]})
 }
 
 // violations returns what is wrong with an answer, whatever the request was. Answers to requests in
