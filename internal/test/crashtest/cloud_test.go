@@ -1,6 +1,8 @@
 package crashtest_test
 
 import (
+	"runtime"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -22,7 +24,12 @@ var subject = crashtest.Subject{Name: "demo", Settings: map[string]any{"secret":
 		return p, p
 	}}
 
-func TestHistories(t *testing.T) { crashtest.Run(t, subject, 3000) }
+// One goroutine at a time plays a history: on one processor, handing over to it wakes nobody.
+func TestHistories(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	crashtest.Run(t, subject, 3000)
+}
 
 // Each safeguard would be missed.
 func TestSafeguardsAreNeeded(t *testing.T) {
