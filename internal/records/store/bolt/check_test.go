@@ -19,19 +19,28 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
+// commitUntil commits into a store until the context ends, and tells then how it ended. It replaces the same
+// records again and again, so that the pages that a reader has are soon free for others.
+func commitUntil(ctx context.Context, s *bolt.Store) <-chan error {
+	ended := make(chan error)
+	go func() {
+		var err error
+		for i := int64(0); err == nil; i++ {
+			another := fixture("partition 0", fmt.Sprint("another ", i%100))
+			another.Version = i / 100
+			err = s.Commit(ctx, store.Put(another))
+		}
+		ended <- err
+	}()
+	return ended
+}
+
 // An open store is checked while others commit, and is then as it was.
 func TestCheckBesideCommits(t *testing.T) {
 	s := open(t, newPath(t))
 	fill(t, s, 300)
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() {
-		var err error
-		for i := 0; err == nil; i++ {
-			err = s.Commit(ctx, store.Put(fixture("partition 0", fmt.Sprint("another ", i))))
-		}
-		ended <- err
-	}()
+	ended := commitUntil(ctx, s)
 	for range 10 {
 		found, err := s.Check(t.Context())
 		if err != nil || found.Wrong > 0 || found.Identity != s.Identity() || found.Records < 300 {
@@ -197,14 +206,7 @@ func TestSnapshot(t *testing.T) {
 	s := open(t, newPath(t))
 	want := fill(t, s, 300)
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() {
-		var err error
-		for i := 0; err == nil; i++ {
-			err = s.Commit(ctx, store.Put(fixture("partition 0", fmt.Sprint("another ", i))))
-		}
-		ended <- err
-	}()
+	ended := commitUntil(ctx, s)
 	path := filepath.Join(t.TempDir(), "snapshot.db")
 	for range 20 {
 		_ = os.Remove(path)
