@@ -13,17 +13,19 @@ import (
 	"github.com/longshore/longshore/internal/lifecycle"
 )
 
-// stateRunning selects rows with an operation in progress, stateFailed rows with a failed one.
+// stateRunning selects rows with an operation in progress, stateFailed rows with a failed one;
+// stateReleased is the state of an orphan that was released from quarantine.
 const (
-	stateRunning = "running"
-	stateFailed  = "failed"
+	stateRunning  = "running"
+	stateFailed   = "failed"
+	stateReleased = "released"
 )
 
 // States are the values that a Query's State may have.
 func States() []string {
 	return []string{stateRunning, stateFailed, string(lifecycle.Creating), string(lifecycle.Ready), string(lifecycle.Updating),
 		string(lifecycle.CreateFailed), string(lifecycle.Deleting), string(lifecycle.DeleteFailed), string(lifecycle.Deleted),
-		string(lifecycle.Quarantining), string(lifecycle.Quarantined), string(lifecycle.Releasing)}
+		string(lifecycle.Quarantining), string(lifecycle.Quarantined), string(lifecycle.Releasing), stateReleased}
 }
 
 // A What is a kind of list.

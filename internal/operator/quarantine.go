@@ -16,11 +16,7 @@ func (c *Console) Quarantined(ctx context.Context, q Query) (all []Row, next str
 	if err != nil {
 		return nil, "", err
 	}
-	return c.rows(ctx, known, c.orphans, q, func(row *Row, _ lifecycle.Record) {
-		if row.State == string(lifecycle.Ready) {
-			row.State = "released"
-		}
-	})
+	return c.rows(ctx, known, c.orphans, q, asItIs)
 }
 
 // orphans reads one page of the orphans that are in quarantine, or were released from it.

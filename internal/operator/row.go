@@ -82,6 +82,7 @@ func (c *Console) row(r lifecycle.Record) Row {
 	case r.State == lifecycle.CreateFailed, r.State == lifecycle.DeleteFailed:
 		row.Note = "is removed by the broker itself from " + at(r.Due) + " on"
 	case r.IsReleased():
+		row.State = stateReleased
 		row.Note = "no record explains it, and it was put into use again: it is left alone"
 	case r.State == lifecycle.Quarantined && r.OfOrphan():
 		row.Note = "no record explains it: it is deleted from " + at(r.Kept.Until) +
