@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/longshore/longshore/kit/conformance"
 )
@@ -138,8 +139,16 @@ func Text(w io.Writer, r conformance.Report) error {
 		fmt.Fprintf(&b, "Hazard [%s]: %s.\n  source   %s\n\n", h.Level, h.Text, h.Source)
 	}
 	fmt.Fprintf(&b, "%s in %v.\n", verdict(r), r.Duration.Round(100*time.Millisecond))
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, strings.Map(printable, b.String()))
 	return err
+}
+
+// printable replaces a control character by a space. Hazard: a broker's texts would command the terminal.
+func printable(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' {
+		return ' '
+	}
+	return r
 }
 
 func listed(b *strings.Builder, title string, paths []string) {

@@ -77,6 +77,15 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// A broker's texts do not command the terminal.
+func TestTextIsPrintable(t *testing.T) {
+	r := sample()
+	r.Results[1].Failures[0].Got = "400 \x1b[2J\u009b2J\r"
+	if got := written(t, "text", r); strings.ContainsAny(got, "\x1b\u009b\r") || !strings.Contains(got, "400  [2J 2J") {
+		t.Errorf("%q", got)
+	}
+}
+
 // Build servers read the XML: the counts agree with the elements.
 func TestJUnitIsXML(t *testing.T) {
 	var parsed struct {
