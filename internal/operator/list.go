@@ -105,21 +105,22 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 		return nil, "", err
 	}
 	var found []Row
+	named := false // rows of the directory have their names already, and were filtered by them
 	switch t, noToken := lifecycle.ParseToken(q.ID); {
 	case noToken == nil:
 		found, err = c.tokens(ctx, t)
 	case q.State == stateRunning:
 		found, next, err = c.running(ctx, q)
 	case q.NewestFirst():
-		found, next, err = c.rows(ctx, known, c.existing(q.Platform), q, asItIs)
+		named = true
+		found, next, err = c.rows(ctx, known, c.existing(q), q, asItIs)
 	default:
 		found, next, err = c.scanned(ctx, q)
 	}
 	anywhere := q
 	anywhere.Organization, anywhere.Space = "", ""
 	for _, r := range found {
-		// Rows of the directory have their names already, and were filtered by them.
-		if q.Organization+q.Space != "" && !q.NewestFirst() && anywhere.takes(r) {
+		if q.Organization+q.Space != "" && !named && anywhere.takes(r) {
 			c.openName(ctx, &r)
 		}
 		if q.takes(r) {
@@ -127,11 +128,11 @@ func (c *Console) List(ctx context.Context, q Query) (rows []Row, next string, e
 			rows = append(rows, r)
 		}
 	}
-	if q.ID != "" && len(rows) == 1 {
+	if q.ID != "" && len(rows) == 1 && !named {
 		c.openName(ctx, &rows[0])
 	}
 	slices.SortStableFunc(rows, func(a, b Row) int {
-		if q.NewestFirst() {
+		if named {
 			return b.Created.Compare(a.Created)
 		}
 		return cmp.Or(cmp.Compare(a.Platform, b.Platform), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Binding, b.Binding),
@@ -197,10 +198,12 @@ const (
 	readAtOnce    = 20
 )
 
-// existing reads a page of the instances that exist, on one platform or on all.
-func (c *Console) existing(platform string) func(context.Context, string) ([]lifecycle.Record, string, error) {
+// existing reads a page of the instances that exist, on the query's platform or on all. It reads no record of
+// another id than the query's: for one instance of many, the directory alone is read.
+func (c *Console) existing(q Query) func(context.Context, string) ([]lifecycle.Record, string, error) {
 	return func(ctx context.Context, after string) (found []lifecycle.Record, next string, err error) {
-		keys, next, err := c.Records.Instances(ctx, platform, after, directoryPage)
+		keys, next, err := c.Records.Instances(ctx, q.Platform, after, directoryPage)
+		keys = slices.DeleteFunc(keys, func(k lifecycle.Key) bool { return !strings.HasPrefix(k.Instance, q.ID) })
 		found, unread := make([]lifecycle.Record, len(keys)), make([]error, len(keys), len(keys)+1)
 		var reading sync.WaitGroup
 		turns := make(chan struct{}, readAtOnce)

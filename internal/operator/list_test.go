@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,11 +26,17 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// leafed gives everything in pages of one record, and counts them.
+// leafed gives everything in pages of one record, and counts them, and the records that are read by their keys.
 type leafed struct {
 	store.Store
 	leaves int
+	gets   atomic.Int64
 	fails  error // beside the second page
+}
+
+func (l *leafed) Get(ctx context.Context, key store.Key) (store.Record, error) {
+	l.gets.Add(1)
+	return l.Store.Get(ctx, key)
 }
 
 func (l *leafed) Scan(ctx context.Context, cursor string) (store.Page, error) {
@@ -106,6 +113,11 @@ func TestListsAreRead(t *testing.T) {
 				t.Errorf("%s: %d pages, want %d; %d faults (-want +got):\n%s", tc.reason, l.leaves, tc.leaves, faults, d)
 			}
 		})
+	}
+	l.gets.Store(0)
+	got, _ := list(operator.Query{What: operator.Instances, ID: "b"})
+	if !slices.Equal(got, []string{"b"}) || l.gets.Load() != 1 {
+		t.Errorf("one of several instances: %q, read by %d records", got, l.gets.Load())
 	}
 	l.fails = errors.New("a record is damaged")
 	if got, faults := list(operator.Query{What: operator.Bindings}); len(got) != 1 || faults != 1 {

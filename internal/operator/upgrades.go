@@ -20,7 +20,7 @@ func (c *Console) Upgrades(ctx context.Context, q Query) (all []Row, next string
 		return nil, "", err
 	}
 	return c.rows(ctx, known, func(ctx context.Context, after string) ([]lifecycle.Record, string, error) {
-		page, next, err := c.existing(q.Platform)(ctx, after)
+		page, next, err := c.existing(q)(ctx, after)
 		return slices.DeleteFunc(page, func(r lifecycle.Record) bool { return !c.behind(r) }), next, err
 	}, q, func(row *Row, r lifecycle.Record) {
 		_, plan, _ := c.plan(r.Attributes)
