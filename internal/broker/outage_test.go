@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -178,14 +179,16 @@ func (mute) Seal(ctx context.Context, _ vault.Label, _ []byte) ([]byte, error) {
 // A deletion begins also while the vault hangs: who asked for it is not recorded
 // then, and leaves the time that the records need.
 func TestADeletionDoesNotWaitForTheVault(t *testing.T) {
-	d := newDesk(t)
-	expect.Get(d.put("sync", d.caller(false), ""))(t)
-	o := d.Options
-	o.Vault, o.RecordsTimeout = mute{o.Vault}, 500*time.Millisecond
-	c := d.caller(true)
-	c.Identity = json.RawMessage(`{"user_id":"u"}`)
-	q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
-	if r, err := broker.New(o).Delete(context.Background(), q); err != nil || r.Effect == 0 {
-		t.Errorf("answered %+v %v", r, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		expect.Get(d.put("sync", d.caller(false), ""))(t)
+		o := d.Options
+		o.Vault = mute{o.Vault}
+		c := d.caller(true)
+		c.Identity = json.RawMessage(`{"user_id":"u"}`)
+		q := broker.DeleteRequest{Caller: c, InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["sync"]}
+		if r, err := broker.New(o).Delete(context.Background(), q); err != nil || r.Effect == 0 {
+			t.Errorf("answered %+v %v", r, err)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore/longshore/internal/broker"
@@ -29,13 +30,6 @@ func (h hanging) Start(ctx context.Context, ref workflow.Ref) error {
 func (hanging) Finish(ctx context.Context, _ workflow.Ref) error {
 	<-ctx.Done()
 	return nil
-}
-
-// short is a broker that does not wait long for its records.
-func short(d *desk) broker.Options {
-	o := d.Options
-	o.RecordsTimeout = 300 * time.Millisecond
-	return o
 }
 
 // NFR-02: once the intent is durable, an engine that hangs does not take the 202
@@ -144,25 +138,27 @@ func TestASlowStoreIsAnsweredInTime(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
-			o := short(d)
-			o.Records = ledger.New(&stuck{d.store, tc.gets, tc.commits, tc.lands}, d.id)
-			r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
-				Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s",
-			})
-			if tc.accepted {
-				if err != nil || r.Effect != broker.Accepted || d.started != 1 {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				o := d.Options
+				o.Records = ledger.New(&stuck{d.store, tc.gets, tc.commits, tc.lands}, d.id)
+				r, err := broker.New(o).Provision(t.Context(), broker.ProvisionRequest{
+					Caller: d.caller(true), InstanceID: "i", ServiceID: d.ids["demo"], PlanID: d.ids["async"], OrganizationGUID: "o", SpaceGUID: "s",
+				})
+				if tc.accepted {
+					if err != nil || r.Effect != broker.Accepted || d.started != 1 {
+						t.Errorf("%s: %+v %v", tc.reason, r, err)
+					}
+					return
+				}
+				if !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil {
 					t.Errorf("%s: %+v %v", tc.reason, r, err)
 				}
-				return
-			}
-			if !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil {
-				t.Errorf("%s: %+v %v", tc.reason, r, err)
-			}
-			if i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil ||
-				i.State != lifecycle.Absent {
-				t.Errorf("%s: the instance is %q %v", tc.reason, i.State, err)
-			}
+				if i, err := d.records.Record(t.Context(), lifecycle.Key{Platform: "p", Instance: "i"}, d.now()); err != nil ||
+					i.State != lifecycle.Absent {
+					t.Errorf("%s: the instance is %q %v", tc.reason, i.State, err)
+				}
+			})
 		})
 	}
 }
@@ -194,10 +190,12 @@ func TestReadingASlowStoreEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
-			o := short(d)
-			o.Records = ledger.New(&stuck{Store: d.store}, d.id)
-			expect.Fails(t, "the error", context.DeadlineExceeded, ask(t.Context(), d, broker.New(o)))
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t)
+				o := d.Options
+				o.Records = ledger.New(&stuck{Store: d.store}, d.id)
+				expect.Fails(t, "the error", context.DeadlineExceeded, ask(t.Context(), d, broker.New(o)))
+			})
 		})
 	}
 }

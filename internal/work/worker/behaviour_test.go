@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore/longshore/internal/test/expect"
@@ -380,27 +381,26 @@ func TestRacesAreLostSilently(t *testing.T) {
 		want   lifecycle.Reason // 0: accepted
 	}{"Few": {25, 0}, "AllTheTime": {math.MaxInt, lifecycle.ConcurrencyError}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			o := w.broker().Options
-			left := tc.losses
-			if tc.want != 0 {
-				o.RecordsTimeout = 20 * time.Millisecond
-			}
-			o.Records = ledgerOver(w, &storetest.Faulty{Store: w.records, Before: func([]store.Change) error {
-				if left--; left >= 0 {
-					return store.ErrConflict
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				o := w.broker().Options
+				left := tc.losses
+				o.Records = ledgerOver(w, &storetest.Faulty{Store: w.records, Before: func([]store.Change) error {
+					if left--; left >= 0 {
+						return store.ErrConflict
+					}
+					return nil
+				}})
+				r, err := provision(w, broker.New(o))
+				var refusal *lifecycle.Refusal
+				if errors.As(err, &refusal) {
+					if refusal.Reason != tc.want {
+						t.Errorf("answered %v", err)
+					}
+				} else if tc.want != 0 || r.Effect != broker.Accepted {
+					t.Errorf("answered %+v %v", r, err)
 				}
-				return nil
-			}})
-			r, err := provision(w, broker.New(o))
-			var refusal *lifecycle.Refusal
-			if errors.As(err, &refusal) {
-				if refusal.Reason != tc.want {
-					t.Errorf("answered %v", err)
-				}
-			} else if tc.want != 0 || r.Effect != broker.Accepted {
-				t.Errorf("answered %+v %v", r, err)
-			}
+			})
 		})
 	}
 }
