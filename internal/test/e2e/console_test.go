@@ -16,8 +16,16 @@ import (
 
 var linkLine = regexp.MustCompile(`http://localhost:\d+/dashboard/enter\?link=\S+`)
 
-// browse opens a link. It gives the page that the link leads to, and what asks for pages in its session.
-func (p *process) browse(t *testing.T, link string) (ask func(method, path string) (int, string), first string) {
+// A session asks for pages, by one who has followed a link.
+type session func(method, path string) (status int, page string)
+
+// opens has a command print a link, and follows it: the session, and the path of its first page.
+func (p *process) opens(t *testing.T, command ...string) (ask session, first string) {
+	t.Helper()
+	return p.browse(t, linkLine.FindString(does(t, nil, command...)))
+}
+
+func (p *process) browse(t *testing.T, link string) (ask session, first string) {
 	t.Helper()
 	at := expect.Get(url.Parse(link))(t)
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -37,80 +45,84 @@ func (p *process) browse(t *testing.T, link string) (ask func(method, path strin
 	}, entered.Header.Get("Location")
 }
 
+// orderOf is the path that asks for an act on the instance of a page.
+func orderOf(page, act string) string {
+	_, instance, _ := strings.Cut(page, "?")
+	return "/dashboard/order?" + instance + "&do=" + act
+}
+
+// mine writes an offering of an operator's own, on the demo and of one plan, into a folder. Both texts are lines of YAML more.
+func mine(t testing.TB, dir, service, plan, ofOffering, ofPlan string) {
+	t.Helper()
+	file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\ninstances_retrievable: true\n%s"+
+		"plans:\n- id: %s\n  name: only\n  description: The only one\n%s", service, ofOffering, plan, ofPlan)
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "offering.yaml"), []byte(file), 0o600))
+}
+
 // A session that acts upgrades an instance from its page: the broker then says that it has the plan's version, as after a
 // platform's own update.
 func TestAnInstanceIsUpgradedFromItsPage(t *testing.T) {
 	t.Parallel()
-	data, mine := t.TempDir(), t.TempDir()
+	data, dir, path := t.TempDir(), t.TempDir(), instancePath("i")
 	const offering, plan = "2b9a2a1e-1111-4222-8333-944445555888", "2b9a2a1e-7777-4888-8999-900001111444"
 	serve := func(version string) *process {
 		t.Helper()
-		file := fmt.Sprintf("id: %s\nname: mine\ndescription: Mine\nprovider: demo\nbindable: true\n"+
-			"instances_retrievable: true\nplans:\n- id: %s\n  name: only\n  description: The only one\n"+
-			"  maintenance_info: {version: %s}\n", offering, plan, version)
-		expect.OK(t, os.WriteFile(filepath.Join(mine, "offering.yaml"), []byte(file), 0o600))
-		return startWith(t, credentials(), "--data", data, "--offerings", mine)
+		mine(t, dir, offering, plan, "", "  maintenance_info: {version: "+version+"}\n")
+		return startWith(t, credentials(), "--data", data, "--offerings", dir)
 	}
 	p := serve("1.0.0")
-	must(t, p.url, "PUT", instancePath("i")+"?accepts_incomplete=true",
-		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, offering, plan), 202)
-	settled(t, p.url, instancePath("i"))
-	p.stop(t, terminate)
+	must(t, p.url, "PUT", path+async, orderBody(offering, plan, ""), 202)
+	settled(t, p.url, path)
+	p.ends(t, terminate)
 
 	p = serve("2.0.0")
-	var ask func(method, path string) (int, string)
-	var first string
-	for _, flag := range []string{"", "--act"} {
-		args := []string{"dashboard", "i", "--data", data}
-		if flag != "" {
-			args = append(args, flag)
-		}
-		status, said := run(t, nil, args...)
-		if status != 0 {
-			t.Fatalf("longshore %v: %d %s", args, status, said)
-		}
-		ask, first = p.browse(t, linkLine.FindString(said))
-		order := "/dashboard/order?" + first[strings.Index(first, "?")+1:] + "&do=upgrade"
-		_, page := ask("GET", first)
-		status, asked := ask("GET", order)
-		acts := flag != ""
-		if strings.Contains(page, "do=upgrade") != acts || strings.Contains(asked, "Upgrade this instance?") != acts {
+	reading, first := p.opens(t, "dashboard", "i", "--data", data)
+	acting, second := p.opens(t, "dashboard", "i", "--data", data, "--act")
+	for flag, c := range map[string]struct {
+		ask   session
+		page  string
+		acts  bool
+		order int
+	}{"": {reading, first, false, http.StatusForbidden}, "--act": {acting, second, true, http.StatusSeeOther}} {
+		order := orderOf(c.page, "upgrade")
+		_, page := c.ask("GET", c.page)
+		status, asked := c.ask("GET", order)
+		if strings.Contains(page, "do=upgrade") != c.acts || strings.Contains(asked, "Upgrade this instance?") != c.acts {
 			t.Fatalf("dashboard %s: the page\n%s\nand the question, %d\n%s", flag, page, status, asked)
 		}
-		want := map[string]int{"": http.StatusForbidden, "--act": http.StatusSeeOther}[flag]
-		if got, answer := ask("POST", order); got != want {
-			t.Fatalf("dashboard %s: the order is answered %d, want %d\n%s", flag, got, want, answer)
+		if got, answer := c.ask("POST", order); got != c.order {
+			t.Fatalf("dashboard %s: the order is answered %d, want %d\n%s", flag, got, c.order, answer)
 		}
 	}
-	settled(t, p.url, instancePath("i"))
-	if a := must(t, p.url, "GET", instancePath("i"), "", 200); !strings.Contains(a.raw, `"version":"2.0.0"`) {
-		t.Errorf("after the upgrade the instance is %s", a.raw)
-	}
-	if _, page := ask("GET", first); !strings.Contains(page, "on this page") || strings.Contains(page, "do=upgrade") {
+	settled(t, p.url, path)
+	expect.Says(t, "the instance after the upgrade", must(t, p.url, "GET", path, "", 200).raw, `"version":"2.0.0"`)
+	if _, page := acting("GET", second); !strings.Contains(page, "on this page") || strings.Contains(page, "do=upgrade") {
 		t.Errorf("after the upgrade the page is\n%s", page)
 	}
 }
 
 // A session that acts deletes an instance again from its page, once its deletion has failed: the broker
-// then knows it no more.
+// then knows it no more. A page says until when a binding is valid whose credentials expire, and when to rotate it.
 func TestAnInstanceIsDeletedAgainFromItsPage(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	p := start(t, data, credentials()...)
-	must(t, p.url, "PUT", instancePath("i"), provisionBody(planSync, `{"fail":"deprovision"}`), 201)
-	deletion := instancePath("i") + "?service_id=" + service + "&plan_id=" + planSync
-	must(t, p.url, "DELETE", deletion, "", 500)
-	status, said := run(t, nil, "dashboard", "i", "--act", "--data", data)
-	if status != 0 {
-		t.Fatalf("longshore dashboard: %d %s", status, said)
-	}
-	ask, first := p.browse(t, linkLine.FindString(said))
-	order := "/dashboard/order?" + first[strings.Index(first, "?")+1:] + "&do=delete"
+	const rotatable = "a519b4c2-4011-4589-ab25-103ea562d924"
+	must(t, p.url, "PUT", instancePath("rotatable"), provisionBody(rotatable, "{}"), 201)
+	must(t, p.url, "PUT", bindingPath("rotatable", "b"), planBody(service, rotatable, ""), 201)
+	ask, first := p.opens(t, "dashboard", "rotatable", "--data", data)
 	_, page := ask("GET", first)
-	if _, asked := ask("GET", order); !strings.Contains(page, "do=delete") ||
-		!strings.Contains(asked, "Delete this instance again?") {
-		t.Fatalf("the page is\n%s\nand the question\n%s", page, asked)
-	}
+	expect.Says(t, "of 30 days, the page", page, "in 22 days", "in 29 days")
+
+	must(t, p.url, "PUT", instancePath("i"), provisionBody(planSync, `{"fail":"deprovision"}`), 201)
+	deletion := instancePath("i") + "?" + hints(planSync)
+	must(t, p.url, "DELETE", deletion, "", 500)
+	ask, first = p.opens(t, "dashboard", "i", "--act", "--data", data)
+	order := orderOf(first, "delete")
+	_, page = ask("GET", first)
+	_, asked := ask("GET", order)
+	expect.Says(t, "the page", page, "do=delete")
+	expect.Says(t, "the question", asked, "Delete this instance again?")
 	if got, answer := ask("POST", order); got != http.StatusSeeOther {
 		t.Fatalf("the order is answered %d\n%s", got, answer)
 	}
@@ -119,24 +131,6 @@ func TestAnInstanceIsDeletedAgainFromItsPage(t *testing.T) {
 		return !strings.Contains(page, "do=delete")
 	})
 	must(t, p.url, "DELETE", deletion, "", 410)
-}
-
-// A page says until when a binding is valid whose credentials expire, and when to rotate it.
-func TestAPageSaysWhenABindingExpires(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	p := start(t, data, credentials()...)
-	const rotatable = "a519b4c2-4011-4589-ab25-103ea562d924"
-	must(t, p.url, "PUT", instancePath("i"), provisionBody(rotatable, "{}"), 201)
-	must(t, p.url, "PUT", instancePath("i")+"/service_bindings/b", bindBody(rotatable), 201)
-	status, said := run(t, nil, "dashboard", "i", "--data", data)
-	if status != 0 {
-		t.Fatalf("longshore dashboard: %d %s", status, said)
-	}
-	ask, first := p.browse(t, linkLine.FindString(said))
-	if _, page := ask("GET", first); !strings.Contains(page, "in 22 days") || !strings.Contains(page, "in 29 days") {
-		t.Errorf("of 30 days, the page says\n%s", page)
-	}
 }
 
 // The broker prints a link to its console where this machine alone reaches it, and never logs
@@ -150,22 +144,17 @@ func TestTheConsoleIsThereInTheFirstMinute(t *testing.T) {
 		printed = linkLine.FindString(p.out.String())
 		return printed != ""
 	})
-	status, said := run(t, nil, "console", "--act", "--data", data)
-	if status != 0 {
-		t.Fatalf("longshore console: %d %s", status, said)
-	}
+	said := does(t, nil, "console", "--act", "--data", data)
 	for link, role := range map[string]string{printed: "Reads only", linkLine.FindString(said): "May act"} {
 		ask, first := p.browse(t, link)
-		if status, page := ask("GET", first); !strings.Contains(page, "Nothing needs you") || !strings.Contains(page, role) {
-			t.Errorf("the console is answered %d without %q:\n%s", status, role, page)
-		}
+		_, page := ask("GET", first)
+		expect.Says(t, "the console", page, "Nothing needs you", role)
 	}
 	expect.Never(t, "the log", p.log.String(), "link=")
 	open := startWith(t, credentials(), "--listen", "0.0.0.0:0", "--data", t.TempDir())
 	waitFor(t, startLimit, "the broker to say how to get a link", func() bool {
 		return strings.Contains(open.out.String(), "Ctrl-C")
 	})
-	if out := open.out.String(); strings.Contains(out, "link=") || !strings.Contains(out, "--origin") {
-		t.Errorf("where others reach the broker, it prints:\n%s", out)
-	}
+	expect.Never(t, "where others reach the broker, it", open.out.String(), "link=")
+	expect.Says(t, "where others reach the broker, it", open.out.String(), "--origin")
 }

@@ -5,10 +5,8 @@ package e2e_test
 import (
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -24,40 +22,37 @@ var onServers = map[string][2]string{
 	"postgres": {servicePostgres, planSmall}, "mariadb": {mariadbService, mariadbSmall}, "valkey": {valkeyService, valkeyShared},
 }
 
-// orders has a broker order an instance on each server.
-func orders(t *testing.T, p *process, id string) {
+// ordered are an instance on each server, by its provider's name.
+func ordered(t *testing.T, p *process, id string) map[string]rented {
 	t.Helper()
+	all := map[string]rented{}
 	for name, of := range onServers {
-		must(t, p.url, "PUT", instancePath(name+"-"+id)+"?accepts_incomplete=true",
-			fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, of[0], of[1]), 200, 201, 202)
+		all[name] = rented{p, t, of[0], of[1], instancePath(name + "-" + id)}
+		all[name].begins("PUT", all[name].path, ","+place)
 	}
+	return all
 }
 
 // makes requires that a broker makes what was ordered.
-func makes(t *testing.T, p *process, id string) {
-	t.Helper()
-	for name := range onServers {
-		if state := settled(t, p.url, instancePath(name+"-"+id)); state != "succeeded" {
-			t.Errorf("%s: %s has %s:\n%s", name, id, state, p.log)
-		}
+func makes(all map[string]rented) {
+	for _, r := range all {
+		r.t.Helper()
+		r.p.succeeds(r.t, r.path)
 	}
 }
 
 // refuses requires that a broker orders something and makes nothing, on any server.
-func refuses(t *testing.T, p *process, id string) {
+func refuses(t *testing.T, p *process, id string) map[string]rented {
 	t.Helper()
-	orders(t, p, id)
-	waitFor(t, settleLimit, "the second broker to say of each server that it is another's", func() bool {
-		return !slices.ContainsFunc(slices.Collect(maps.Keys(onServers)), func(name string) bool {
-			return !strings.Contains(p.log.String(), "provider="+name+" target=default trouble=copied")
+	all := ordered(t, p, id)
+	for name, r := range all {
+		waitFor(t, settleLimit, "the second broker to say that "+name+" is another's", func() bool {
+			return strings.Contains(p.log.String(), "provider="+name+" target=default trouble=copied")
 		})
-	})
-	for name := range onServers {
-		if state := must(t, p.url, "GET", instancePath(name+"-"+id)+"/last_operation", "",
-			200).text("state"); state != "in progress" {
-			t.Errorf("%s: the second broker's %s is %s", name, id, state)
-		}
+		a := must(t, p.url, "GET", r.path+"/last_operation", "", 200)
+		expect.Same(t, name+": the second broker's "+id+" is", "in progress", a.text("state"))
 	}
+	return all
 }
 
 // copiedFolder is a copy of a data folder on which no broker runs.
@@ -104,32 +99,25 @@ func TestACopyBesideTheOriginal(t *testing.T) {
 	}
 	data := t.TempDir()
 	original := start(t, data, env...)
-	orders(t, original, "before")
-	makes(t, original, "before")
+	makes(ordered(t, original, "before"))
 	original.kill()
 
 	copied := copiedFolder(t, data)
 	original = start(t, data, env...)
-	orders(t, original, "since")
-	makes(t, original, "since")
+	makes(ordered(t, original, "since"))
 	second := start(t, copied, env...)
 	refuses(t, second, "late")
-	orders(t, original, "more")
-	makes(t, original, "more")
+	makes(ordered(t, original, "more"))
 	second.kill()
 	original.kill()
 
 	second = start(t, copiedFolder(t, data), env...) // this time the copy comes first
-	orders(t, second, "copied")
-	makes(t, second, "copied")
+	makes(ordered(t, second, "copied"))
 	original = start(t, data, env...)
-	refuses(t, original, "waiting")
-	if out, status := longshore(t, "reconcile", "--data", data); !strings.Contains(out, "identity") {
-		t.Errorf("reconcile says with %d:\n%s", status, out)
-	}
-	if out, status := longshore(t, "reconcile", "--yes", "--data", data); status != 0 {
-		t.Errorf("reconcile ends with %d:\n%s", status, out)
-	}
-	makes(t, original, "waiting")
+	waiting := refuses(t, original, "waiting")
+	_, said := run(t, nil, "reconcile", "--data", data)
+	expect.Says(t, "reconcile", said, "identity")
+	does(t, nil, "reconcile", "--yes", "--data", data)
+	makes(waiting)
 	refuses(t, second, "late")
 }

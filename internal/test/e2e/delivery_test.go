@@ -3,8 +3,6 @@ package e2e_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -26,18 +24,9 @@ import (
 // nowhere orders in no place, as the oldest clients may.
 func nowhere(t *testing.T, p *process, offering, plan, id string) rented {
 	t.Helper()
-	r := rented{p: p, t: t, path: instancePath(id)}
-	r.service, r.plan = r.idsOf(offering, plan)
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"context":{"platform":"own"}}`, r.service, r.plan)
-	request := expect.Get(http.NewRequestWithContext(t.Context(), http.MethodPut, p.url+r.path+"?accepts_incomplete=true",
-		strings.NewReader(body)))(t)
-	request.SetBasicAuth(username, password)
-	request.Header.Set("X-Broker-API-Version", "2.9")
-	response := expect.Get(client.Do(request))(t)
-	defer func() { _ = response.Body.Close() }()
-	if said, err := io.ReadAll(response.Body); response.StatusCode != http.StatusAccepted {
-		t.Fatalf("ordering without a place: %s: %s %v", response.Status, said, err)
-	}
+	r := named(t, p, offering, plan, id)
+	body := planBody(r.service, r.plan, `,"context":{"platform":"own"}`)
+	expect.Get(ask("PUT", p.url+r.path+async, body, version("2.9")))(t).is(t, "ordering without a place", 202)
 	return r
 }
 

@@ -27,32 +27,21 @@ const (
 
 // onAServer is a life on a real server, from the order to the deletion, with a restart of the broker on the way. Use has what
 // an application has, and gives what it does after the unbind. Without a server there is no such offering.
-func onAServer(t *testing.T, service, plan, password string, again func() *process, use func(c map[string]any) (ended func())) {
+func onAServer(t *testing.T, service, plan, password string, again func() *process, use func(map[string]string) (ended func())) {
 	t.Helper()
 	without := start(t, t.TempDir(), credentials()...)
 	expect.Never(t, "the catalog without a server", must(t, without.url, "GET", "/v2/catalog", "", 200).raw, service)
-	p := again()
-	instance, binding := instancePath("i"), instancePath("i")+"/service_bindings/b"
-	ids := fmt.Sprintf("?accepts_incomplete=true&service_id=%s&plan_id=%s", service, plan)
-	must(t, p.url, "PUT", instance+ids,
-		fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, service, plan), 201, 202)
-	p.succeeds(t, instance)
-	p.kill()
-	p = again()
-	must(t, p.url, "PUT", binding+ids, fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan), 201, 202)
-	p.succeeds(t, binding)
-	got, _ := must(t, p.url, "GET", binding, "", 200).body["credentials"].(map[string]any)
+	r := rented{again(), t, service, plan, instancePath("i")}
+	r.begins("PUT", r.path, ","+place)
+	r.p.succeeds(t, r.path)
+	r.p.kill()
+	r.p = again()
+	got := bindAll(r)[0]
 	ended := use(got)
-	for _, path := range []string{binding, instance} {
-		must(t, p.url, "DELETE", path+ids, "", 200, 202)
-		if state := settled(t, p.url, path); state == "failed" {
-			t.Errorf("the deletion of %s has %s:\n%s", path, state, p.log)
-		}
-		if path == binding {
-			ended()
-		}
-	}
-	expect.Never(t, "what the broker tells", p.out.String()+p.log.String(), password, fmt.Sprint(got["password"]))
+	r.unbind()
+	ended()
+	deprovisioned(r)
+	expect.Never(t, "what the broker tells", r.p.out.String()+r.p.log.String(), password, got["password"])
 }
 
 // passwordIn writes a password into a file that a setting names.
@@ -69,8 +58,8 @@ func TestMariaDB(t *testing.T) {
 		fmt.Sprintf("LONGSHORE_MARIADB_URL=mariadb://%s@%s:%d/%s", access.User, access.Host, access.Port, access.Database))
 	data := t.TempDir()
 	again := func() *process { return start(t, data, env...) }
-	onAServer(t, mariadbService, mariadbSmall, access.Password, again, func(c map[string]any) func() {
-		db := databaseOf(t, fmt.Sprint(c["uri"]))
+	onAServer(t, mariadbService, mariadbSmall, access.Password, again, func(c map[string]string) func() {
+		db := databaseOf(t, c["uri"])
 		for _, statement := range []string{"CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"} {
 			expect.Get(db.ExecContext(t.Context(), statement))(t, statement)
 		}
@@ -90,10 +79,9 @@ func TestValkey(t *testing.T) {
 		return startWith(t, env, "--data", data, "--valkey", fmt.Sprintf("redis://%s@%s", access.User, access.Address()))
 	}
 	prefix := ""
-	onAServer(t, valkeyService, valkeyShared, access.Password, again, func(c map[string]any) func() {
-		uri := fmt.Sprint(c["uri"])
-		prefix = fmt.Sprint(c["prefix"])
-		app := keysOf(t, uri)
+	onAServer(t, valkeyService, valkeyShared, access.Password, again, func(c map[string]string) func() {
+		prefix = c["prefix"]
+		app := keysOf(t, c["uri"])
 		expect.OK(t, app.Do(t.Context(), app.B().Set().Key(prefix+"k").Value("v").Build()).Error())
 		if v, err := app.Do(t.Context(), app.B().Get().Key(prefix+"k").Build()).ToString(); v != "v" || err != nil {
 			t.Errorf("read %q: %v", v, err)
@@ -106,11 +94,8 @@ func TestValkey(t *testing.T) {
 			if err := app.Do(t.Context(), app.B().Get().Key(prefix+"k").Build()).Error(); err == nil {
 				t.Error("the session outlives the unbind")
 			}
-			u, _ := url.Parse(uri)
-			password, _ := u.User.Password()
-			if _, err := server.Login(t, u.User.Username(), password); err == nil || !strings.Contains(err.Error(), "WRONGPASS") {
-				t.Errorf("a login after the unbind: %v", err)
-			}
+			_, err := server.Login(t, c["username"], c["password"])
+			expect.Says(t, "a login after the unbind", fmt.Sprint(err), "WRONGPASS")
 		}
 	})
 	if left, err := server.Root(t).Do("KEYS", prefix+"*"); err != nil || len(left.([]any)) > 0 {

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -23,13 +22,8 @@ type history struct {
 	kills  int
 }
 
-const (
-	delay = 150 * time.Millisecond
-	// killWithin is the time in which a kill comes after a request was sent:
-	// a little longer than an operation takes.
-	killWithin = 220 * time.Millisecond
-	async      = "?accepts_incomplete=true"
-)
+// killWithin is the time in which a kill comes after a request was sent: a little longer than an operation takes.
+const killWithin = 220 * time.Millisecond
 
 // number reads a setting of the tests from the environment.
 func number(t *testing.T, name string, otherwise int) int {
@@ -72,13 +66,7 @@ func (h *history) request(method, path, body string, statuses ...int) answer {
 	if err != nil {
 		h.Fatalf("%s %s: %v\n%s", method, path, err, h.p.log)
 	}
-	for _, s := range statuses {
-		if a.status == s {
-			return a
-		}
-	}
-	h.Fatalf("%s %s: status %d, want %v: %s", method, path, a.status, statuses, a.raw)
-	return a
+	return a.is(h, method+" "+path, statuses...)
 }
 
 // batter kills the broker at random moments while an operation runs.
@@ -106,24 +94,17 @@ func (h *history) ends(path, token, want string) {
 	}
 }
 
-// Killed with kill -9 at any moment of any operation, the broker ends it as it
-// was asked, with the token that it gave, and nothing is left behind (DEPR-15,
-// DEPR-18). KILLS
-// asks for more, SEED for the same again.
+// Killed with kill -9 at any moment of any operation, the broker ends it as it was asked, with the token that it gave, and
+// nothing is left behind (DEPR-15, DEPR-18, NFR-02). KILLS asks for more, SEED for the same again.
 func TestKilledAtAnyMoment(t *testing.T) {
-	kills := number(t, "KILLS", 80)
-	if testing.Short() {
-		kills = number(t, "KILLS", 8)
-	}
+	kills := number(t, "KILLS", map[bool]int{false: 80, true: 8}[testing.Short()])
 	seed := number(t, "SEED", int(time.Now().UnixNano()%1_000_000))
 	const side = 4 // brokers at once
 	for n := range side {
 		t.Run(fmt.Sprintf("Seed%d", seed+n), func(t *testing.T) {
 			t.Parallel()
-			h := &history{
-				T: t, random: rand.New(rand.NewPCG(uint64(seed+n), 1)), data: t.TempDir(),
-				env: credentials("LONGSHORE_DEMO_DELAY=" + delay.String()),
-			}
+			h := &history{T: t, random: rand.New(rand.NewPCG(uint64(seed+n), 1)), data: t.TempDir(),
+				env: credentials("LONGSHORE_DEMO_DELAY=150ms")}
 			h.p = start(t, h.data, h.env...)
 			rounds := []func(*history, string){lifecycleRound, overtakingRound, bindingRound}
 			for round := 0; h.kills < kills/side; round++ {
@@ -172,42 +153,22 @@ func overtakingRound(h *history, id string) {
 	must(h, h.p.url, "GET", path, "", 404)
 }
 
-const planAsyncBind = "async-bind"
-
 // bindingRound binds and unbinds asynchronously, and deletes the instance with a binding still in the making.
 func bindingRound(h *history, id string) {
-	path, plan := instancePath(id), planNamed(h, planAsyncBind)
+	path, plan := instancePath(id), catalogIDs(h, h.p.url)["async-bind"]
 	h.request("PUT", path+async, provisionBody(plan, `{}`), 202, 200)
 	h.ends(path, "", "succeeded")
-	bind := fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, service, plan)
-	token := h.request("PUT", path+"/service_bindings/"+id+"-b"+async, bind, 202, 200).text("operation")
+	bind, first, second := planBody(service, plan, ""), bindingPath(id, id+"-b"), bindingPath(id, id+"-c")
+	token := h.request("PUT", first+async, bind, 202, 200).text("operation")
 	h.batter()
-	h.ends(path+"/service_bindings/"+id+"-b", token, "succeeded")
-	must(h, h.p.url, "GET", path+"/service_bindings/"+id+"-b", "", 200)
-	token = h.request("DELETE", path+"/service_bindings/"+id+"-b"+async+"&"+hints(plan), "", 202, 410).text("operation")
+	h.ends(first, token, "succeeded")
+	must(h, h.p.url, "GET", first, "", 200)
+	token = h.request("DELETE", first+async+"&"+hints(plan), "", 202, 410).text("operation")
 	h.batter()
-	h.ends(path+"/service_bindings/"+id+"-b", token, "succeeded")
-	h.request("PUT", path+"/service_bindings/"+id+"-c"+async, bind, 202, 200)
+	h.ends(first, token, "succeeded")
+	h.request("PUT", second+async, bind, 202, 200)
 	token = h.request("DELETE", path+async+"&"+hints(plan), "", 202, 410).text("operation")
 	h.batter()
 	h.ends(path, token, "succeeded")
-	must(h, h.p.url, "GET", path+"/service_bindings/"+id+"-c", "", 404)
-}
-
-// planNamed finds a plan of the demo in the catalog.
-func planNamed(h *history, name string) string {
-	h.Helper()
-	a := must(h, h.p.url, "GET", "/v2/catalog", "", 200)
-	services, _ := a.body["services"].([]any)
-	for _, s := range services {
-		s, _ := s.(map[string]any)
-		plans, _ := s["plans"].([]any)
-		for _, p := range plans {
-			if p, _ := p.(map[string]any); s["id"] == service && p["name"] == name {
-				return p["id"].(string)
-			}
-		}
-	}
-	h.Fatal(errors.New("the demo has no plan " + name))
-	return ""
+	must(h, h.p.url, "GET", second, "", 404)
 }

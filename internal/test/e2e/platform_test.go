@@ -1,7 +1,7 @@
 package e2e_test
 
 import (
-	"net/http"
+	"encoding/base64"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,59 +10,78 @@ import (
 	"github.com/longshore/longshore/internal/test/expect"
 )
 
-// longshore runs a command to its end, and gives its output and exit status.
-func longshore(t testing.TB, args ...string) (out string, status int) {
+// does runs a command that must succeed, and gives what it prints.
+func does(t testing.TB, env []string, args ...string) string {
 	t.Helper()
-	cmd := command(nil, args...)
-	raw, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
-		t.Fatalf("longshore %v: %v", args, err)
+	status, said := run(t, env, args...)
+	if status != 0 {
+		t.Fatalf("longshore %v: status %d:\n%s", args, status, said)
 	}
-	return string(raw), cmd.ProcessState.ExitCode()
+	return said
 }
 
+func basic(username, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(username+":"+password))
+}
+
+// login gives the status by which a platform is answered.
 func login(t testing.TB, url, username, password string) int {
 	t.Helper()
-	request := expect.Get(http.NewRequestWithContext(t.Context(), "GET", url+"/v2/catalog", nil))(t)
-	request.SetBasicAuth(username, password)
-	request.Header.Set("X-Broker-API-Version", "2.17")
-	response := expect.Get(client.Do(request))(t)
-	_ = response.Body.Close()
-	return response.StatusCode
+	header := map[string]string{"Authorization": basic(username, password)}
+	return expect.Get(ask("GET", url+"/v2/catalog", "", header))(t).status
 }
 
-// Platforms come and go while the broker runs, and after a restart.
+// spread is the time in which what a command says of logins reaches a broker that runs.
+const spread = 90 * time.Second
+
+// says runs a command that must succeed, and gives the group, if there is one, of what it must print.
+func says(t testing.TB, pattern string, args ...string) string {
+	t.Helper()
+	out := does(t, nil, args...)
+	found := regexp.MustCompile(pattern).FindStringSubmatch(out)
+	if found == nil {
+		t.Fatalf("longshore %v: nothing like %q:\n%s", args, pattern, out)
+	}
+	return found[min(1, len(found)-1)]
+}
+
+// learns waits until a broker lets a new password in, which lets the old one in meanwhile.
+func (p *process) learns(t testing.TB, path, user, old, password string) {
+	t.Helper()
+	waitFor(t, spread, "the new password to be known", func() bool {
+		if got := login(t, p.url+path, user, old); got != 200 {
+			t.Fatalf("during the overlap, the old password is answered %d", got)
+		}
+		return login(t, p.url+path, user, password) == 200
+	})
+}
+
+// Platforms come and go while the broker runs, and after a restart. A rotation keeps both passwords valid (AUTH-08).
 func TestPlatforms(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	p := start(t, data)
 	do := func(pattern string, args ...string) string {
 		t.Helper()
-		out, status := longshore(t, append(args, "--data", data)...)
-		found := regexp.MustCompile(pattern).FindStringSubmatch(out)
-		if status != 0 || found == nil {
-			t.Fatalf("longshore %v: status %d, and nothing like %q:\n%s", args, status, pattern, out)
-		}
-		return found[len(found)-1]
+		return says(t, pattern, append(args, "--data", data)...)
 	}
-	const spread = 90 * time.Second
 	password := do(`password +(\S+)`, "platform", "add", "korifi", "--path", "/korifi", "--offering", "demo/sync")
 	waitFor(t, spread, "the platform to be let in", func() bool { return login(t, p.url+"/korifi", "korifi", password) == 200 })
 	expect.Same(t, "at the root it is answered", 404, login(t, p.url, "korifi", password))
+	expect.Same(t, "another password is answered", 401, login(t, p.url+"/korifi", "korifi", "neither"))
 	list := do(`(?s).*`, "platform", "list")
-	if !strings.Contains(list, "korifi") || !strings.Contains(list, "demo/sync") || strings.Contains(list, password) {
-		t.Errorf("the list:\n%s", list)
+	expect.Says(t, "the list", list, "korifi", "demo/sync")
+	expect.Never(t, "the list", list, password)
+	next := do(`: (\S{20,})\n`, "platform", "rotate", "korifi", "--now", "--overlap", "30m")
+	if next == password {
+		t.Error("the new password is the old one")
 	}
-	next := do(`: (\S+)\n`, "platform", "rotate", "korifi", "--now", "--overlap", "30m")
-	waitFor(t, spread, "the new password to be known", func() bool {
-		if login(t, p.url+"/korifi", "korifi", password) != 200 {
-			t.Fatal("the old password is refused during the overlap")
-		}
-		return login(t, p.url+"/korifi", "korifi", next) == 200
-	})
+	p.learns(t, "/korifi", "korifi", password, next)
 	p.kill()
 	p = start(t, data)
-	expect.Same(t, "after a restart it is answered", 200, login(t, p.url+"/korifi", "korifi", next))
+	for _, valid := range []string{password, next} {
+		expect.Same(t, "after a restart it is answered", 200, login(t, p.url+"/korifi", "korifi", valid))
+	}
 	do(`refused`, "platform", "remove", "korifi")
 	p.kill()
 	p = start(t, data)
@@ -85,7 +104,7 @@ func TestPlatforms(t *testing.T) {
 		"BadPath":      {[]string{"platform", "add", "x", "--path", "x", "--data", data}, 1, "such as /cf-eu"},
 		"NegativeTime": {[]string{"platform", "rotate", "default", "--overlap", "-1h", "--data", data}, 2, "2m or more"},
 	} {
-		if out, status := longshore(t, tc.args...); status != tc.status || !strings.Contains(out, tc.want) {
+		if status, out := run(t, nil, tc.args...); status != tc.status || !strings.Contains(out, tc.want) {
 			t.Errorf("%s: status %d:\n%s\nwant %d, and %q", name, status, out, tc.status, tc.want)
 		}
 	}
@@ -99,41 +118,27 @@ func TestRotateOfTheEnvironmentsPassword(t *testing.T) {
 	p := start(t, data, credentials()...)
 	rotate := func(pattern string, args ...string) string {
 		t.Helper()
-		out, status := longshore(t, append([]string{"platform", "rotate", "default", "--now", "--data", data}, args...)...)
-		found := regexp.MustCompile(`: (\S+)\n` + pattern).FindStringSubmatch(out)
-		if status != 0 || found == nil {
-			t.Fatalf("status %d, and nothing like %q:\n%s", status, pattern, out)
-		}
-		return found[1]
+		args = append([]string{"platform", "rotate", "default", "--now", "--data", data}, args...)
+		return says(t, `: (\S+)\n`+pattern, args...)
 	}
-	const spread = 90 * time.Second
 	next := rotate(`The old password is valid until \S+Z: `)
-	waitFor(t, spread, "the new password to be known", func() bool {
-		if login(t, p.url, username, password) != 200 {
-			t.Fatal("the old password is refused during the overlap")
-		}
-		return login(t, p.url, username, next) == 200
-	})
+	p.learns(t, "", username, password, next)
 	p.kill()
 	p = start(t, data, credentials()...)
-	if got := login(t, p.url, username, next); got != 200 ||
-		!strings.Contains(p.log.String(), "LONGSHORE_PASSWORD is the old password") {
-		t.Errorf("started with the old one, the new one is answered %d:\n%s", got, p.log)
-	}
+	expect.Same(t, "started with the old one, the new one is answered", 200, login(t, p.url, username, next))
+	expect.Says(t, "the log", p.log.String(), "LONGSHORE_PASSWORD is the old password")
 	last := rotate(`Every earlier password is refused, in a minute`, "--overlap", "0s")
 	waitFor(t, spread, "the last password to be known", func() bool { return login(t, p.url, username, last) == 200 })
 	expect.Same(t, "without an overlap the one before is answered", 401, login(t, p.url, username, next))
 	p.kill()
 	code, out := run(t, append(credentials(), "LONGSHORE_PASSWORD=never-valid-71c2"), "serve", "--listen", "127.0.0.1:0",
 		"--data", data)
-	if code != 1 || !strings.Contains(out, "LONGSHORE_PASSWORD is not the password") || !strings.Contains(out, "unset both") ||
-		strings.Contains(out, "never-valid") {
-		t.Errorf("with another one set: exit status %d:\n%s", code, out)
-	}
+	expect.Same(t, "with another one set, exit status", 1, code)
+	expect.Says(t, "with another one set, it", out, "LONGSHORE_PASSWORD is not the password", "unset both")
+	expect.Never(t, "with another one set, it", out, "never-valid")
 	p = start(t, data)
-	if got := login(t, p.url, username, last); got != 200 || strings.Contains(p.out.String(), password) {
-		t.Errorf("with none set the last one is answered %d:\n%s", got, p.out)
-	}
+	expect.Same(t, "with none set the last one is answered", 200, login(t, p.url, username, last))
+	expect.Never(t, "what is printed", p.out.String(), password)
 }
 
 // AUTH-02: the program slows failed logins down, and none that succeeds.
@@ -141,24 +146,13 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), credentials()...)
 	for range 10 {
-		if got := login(t, p.url, username, "wrong"); got != 401 {
-			t.Fatalf("a guess is answered %d", got)
-		}
+		expect.Same(t, "a guess is answered", 401, login(t, p.url, username, "wrong"))
 	}
 	go func() { // its answer waits until the program ends
-		r, err := http.NewRequest("GET", p.url+"/v2/catalog", nil)
-		if err != nil {
-			return
-		}
-		r.SetBasicAuth(username, "wrong")
-		if answer, err := client.Do(r); err == nil {
-			_ = answer.Body.Close()
-		}
+		_, _ = ask("GET", p.url+"/v2/catalog", "", map[string]string{"Authorization": basic(username, "wrong")})
 	}()
 	waitFor(t, settleLimit, "a guess to be held up",
 		func() bool { return strings.Contains(p.log.String(), "failed logins are slowed down") })
 	expect.Same(t, "meanwhile a good login is answered", 200, login(t, p.url, username, password))
-	if code := p.stop(t, interrupt); code != 0 {
-		t.Errorf("with a guess that waits, the program ended with status %d:\n%s", code, p.log)
-	}
+	p.ends(t, interrupt) // with a guess that waits
 }

@@ -84,18 +84,17 @@ func (o *own) cluster(t *testing.T) pgserver.Cluster {
 	return c
 }
 
-func (o *own) provision(t *testing.T, id string) {
+func (o *own) provision(t *testing.T, id, more string) {
 	t.Helper()
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, servicePostgres, planSmall)
-	must(t, o.url, "PUT", instancePath(id)+"?accepts_incomplete=true", body, http.StatusCreated, http.StatusAccepted)
-	o.succeeds(t, instancePath(id))
+	r := rented{o.process, t, servicePostgres, planSmall, instancePath(id)}
+	r.begins("PUT", r.path, ","+place+more)
+	o.succeeds(t, r.path)
 }
 
 // bind gives the binding's uri.
 func (o *own) bind(t *testing.T, instance, id string) string {
 	t.Helper()
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q}`, servicePostgres, planSmall)
-	a := must(t, o.url, "PUT", bindingPath(instance, id), body, http.StatusCreated, http.StatusOK)
+	a := must(t, o.url, "PUT", bindingPath(instance, id), planBody(servicePostgres, planSmall, ""), 201, 200)
 	credentials, _ := a.body["credentials"].(map[string]any)
 	uri, _ := credentials["uri"].(string)
 	if uri == "" {
@@ -104,8 +103,9 @@ func (o *own) bind(t *testing.T, instance, id string) string {
 	return uri
 }
 
-func bindingPath(instance, id string) string {
-	return instancePath(instance) + "/service_bindings/" + id
+func (o *own) unbind(t *testing.T, instance, id string) {
+	t.Helper()
+	must(t, o.url, "DELETE", bindingPath(instance, id)+"?"+idsOf(servicePostgres, planSmall), "", http.StatusOK)
 }
 
 // sql runs a statement over a binding, and gives the text that it answers.
@@ -116,8 +116,7 @@ func sql(t *testing.T, uri, statement string) (answer string, err error) {
 		return "", err
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	err = conn.QueryRow(t.Context(), statement).Scan(&answer)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if err = conn.QueryRow(t.Context(), statement).Scan(&answer); errors.Is(err, pgx.ErrNoRows) {
 		err = nil
 	}
 	return answer, err
@@ -126,14 +125,13 @@ func sql(t *testing.T, uri, statement string) (answer string, err error) {
 // tellsWhose asks for the owner of what a database's application and its administrator see.
 func (o *own) tellsWhose(t *testing.T, uri, instance, binding string) {
 	t.Helper()
-	seen := expect.Get(sql(t, uri, "SELECT current_database() || ' ' || session_user || ' ' || current_user"))(t)
-	names := strings.Fields(seen)
+	names := strings.Fields(expect.Get(sql(t, uri, "SELECT current_database() || ' ' || session_user || ' ' || current_user"))(t))
 	names = append(names, "lsr"+strings.TrimPrefix(names[2], "lso")) // the readers' role
-	for n, name := range names {
-		want := [][]string{{"instance", instance}, {"binding", binding}, {"instance", instance}, {"instance", instance}}[n]
-		out, err := command(o.env, "whose", name, "--data", o.data).CombinedOutput()
-		if !regexp.MustCompile(`(?m)^` + want[0] + ` +` + want[1] + `$`).Match(out) {
-			t.Errorf("whose %s? %v\n%s", name, err, out)
+	of := "instance +" + instance
+	for n, want := range []string{of, "binding +" + binding, of, of} {
+		said := does(t, o.env, "whose", names[n], "--data", o.data)
+		if !regexp.MustCompile(`(?m)^` + want + `$`).MatchString(said) {
+			t.Errorf("whose %s?\n%s", names[n], said)
 		}
 	}
 }
@@ -163,13 +161,13 @@ func TestOwnPostgres(t *testing.T) {
 	if said, err := shell.CombinedOutput(); !o.offers(t) || err != nil || !strings.HasSuffix(string(said), "tried\n") {
 		t.Errorf("how to try a database does not work: %v\n%s\n%s", err, printed, said)
 	}
-	o.provision(t, "first")
+	o.provision(t, "first", "")
 	uri := o.bind(t, "first", "one")
 	expect.Get(sql(t, uri, "CREATE TABLE kept AS SELECT 'kept' AS v"))(t)
 	o.holds(t, uri)
 	o.tellsWhose(t, uri, "first", "one")
 	gone := o.bind(t, "first", "two")
-	must(t, o.url, "DELETE", bindingPath("first", "two")+"?service_id="+servicePostgres+"&plan_id="+planSmall, "", http.StatusOK)
+	o.unbind(t, "first", "two")
 	var refused *pgconn.PgError
 	if _, err := sql(t, gone, "SELECT 'in'"); !errors.As(err, &refused) || refused.Code != "28P01" {
 		t.Errorf("after its unbind: %v", err)
@@ -197,8 +195,7 @@ func TestOwnPostgres(t *testing.T) {
 		t.Errorf("it is not offered, or not said why it cannot be had:\n%s", o.log)
 	}
 	path := instancePath("second")
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s"}`, servicePostgres, planSmall)
-	must(t, o.url, "PUT", path+"?accepts_incomplete=true", body, http.StatusAccepted)
+	must(t, o.url, "PUT", path+async, orderBody(servicePostgres, planSmall, ""), http.StatusAccepted)
 	o.interrupt(t)
 	o.env = credentials(pgserver.EnvBin + "=" + pgtest.Programs(t, "17"))
 	o.again(t)

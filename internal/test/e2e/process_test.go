@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -63,6 +64,7 @@ const (
 	service     = "f95c6dc5-becc-415a-96b6-c5997d1a68fe"
 	planSync    = "d574c774-74a4-427c-9694-41484f478244"
 	planAsync   = "4dcb3699-4e64-40fe-aa3b-ec0d58a96028"
+	async       = "?accepts_incomplete=true"
 	startLimit  = 2 * time.Minute
 	settleLimit = 5 * time.Minute
 )
@@ -157,6 +159,14 @@ func (p *process) stop(t testing.TB, signal os.Signal) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// ends requires that the process comes to a good end on a signal.
+func (p *process) ends(t testing.TB, signal os.Signal) {
+	t.Helper()
+	if code := p.stop(t, signal); code != 0 {
+		t.Fatalf("on %v it ended with status %d:\n%s", signal, code, p.log)
+	}
+}
+
 // waitFor polls until the condition holds. Other processes have clocks of
 // their own, so that there is nothing better to wait on.
 func waitFor(t testing.TB, limit time.Duration, what string, holds func() bool) {
@@ -189,14 +199,28 @@ var client = &http.Client{
 	Transport:     &http.Transport{DisableKeepAlives: true}, // the broker is killed under it
 }
 
-// send makes one request with good credentials. An error means that no answer came.
-func send(base, method, path, body string) (answer, error) {
-	request, err := http.NewRequest(method, base+path, strings.NewReader(body))
+// asked is a request with good credentials, and with headers: an empty one is left out.
+func asked(method, url, body string, headers map[string]string) (*http.Request, error) {
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	request.SetBasicAuth(username, password)
 	request.Header.Set("X-Broker-API-Version", "2.17")
+	for name, value := range headers {
+		if request.Header.Del(name); value != "" {
+			request.Header.Set(name, value)
+		}
+	}
+	return request, nil
+}
+
+// ask makes such a request. An error means that no answer came, or one whose body is no JSON object.
+func ask(method, url, body string, headers map[string]string) (answer, error) {
+	request, err := asked(method, url, body, headers)
+	if err != nil {
+		return answer{}, err
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return answer{}, err
@@ -208,32 +232,48 @@ func send(base, method, path, body string) (answer, error) {
 	}
 	a := answer{status: response.StatusCode, header: response.Header, raw: string(raw)}
 	if json.Unmarshal(raw, &a.body) != nil || a.body == nil {
-		return a, fmt.Errorf("ERR-01: %s %s: %d with a body that is no JSON object: %q", method, path, a.status, raw)
+		return a, fmt.Errorf("ERR-01: %s %s: %d with a body that is no JSON object: %q", method, url, a.status, raw)
 	}
 	return a, nil
 }
+
+func send(base, method, path, body string) (answer, error) { return ask(method, base+path, body, nil) }
 
 // must sends, and requires one of the statuses.
 func must(t testing.TB, base, method, path, body string, statuses ...int) answer {
 	t.Helper()
 	a := expect.Get(send(base, method, path, body))(t, method, path)
-	for _, s := range statuses {
-		if a.status == s {
-			return a
-		}
+	return a.is(t, method+" "+path, statuses...)
+}
+
+// is requires one of the statuses.
+func (a answer) is(t testing.TB, what string, statuses ...int) answer {
+	t.Helper()
+	if !slices.Contains(statuses, a.status) {
+		t.Fatalf("%s: status %d, want %v: %s", what, a.status, statuses, a.raw)
 	}
-	t.Fatalf("%s %s: status %d, want %v: %s", method, path, a.status, statuses, a.raw)
 	return a
 }
 
 func instancePath(id string) string { return "/v2/service_instances/" + id }
-
-func provisionBody(plan, parameters string) string {
-	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,"organization_guid":"o","space_guid":"s","parameters":%s}`, service,
-		plan, parameters)
+func bindingPath(instance, id string) string {
+	return instancePath(instance) + "/service_bindings/" + id
 }
 
-func hints(plan string) string { return "service_id=" + service + "&plan_id=" + plan }
+// planBody is the body of a request about a plan, and orderBody that of an order of one. More begins with a comma.
+func planBody(service, plan, more string) string {
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q%s}`, service, plan, more)
+}
+
+func orderBody(service, plan, more string) string { return planBody(service, plan, ","+place+more) }
+
+// provisionBody orders a plan of the demo.
+func provisionBody(plan, parameters string) string {
+	return orderBody(service, plan, `,"parameters":`+parameters)
+}
+
+func idsOf(service, plan string) string { return "service_id=" + service + "&plan_id=" + plan }
+func hints(plan string) string          { return idsOf(service, plan) } // of the demo
 
 // settled polls until the latest operation has ended, and gives its state; "gone" for 410.
 func settled(t testing.TB, base, path string) string {
@@ -261,11 +301,13 @@ func (p *process) succeeds(t testing.TB, path string) {
 	}
 }
 
-// begun reports whether the demo has answered a step of the latest operation.
-func begun(t testing.TB, base, path string) bool {
+// begun waits until the demo has answered a step of the latest operation: a thing is half made.
+func (p *process) begun(t testing.TB, path string) {
 	t.Helper()
-	a, err := send(base, "GET", path+"/last_operation", "")
-	return err == nil && strings.HasPrefix(a.text("description"), "Creating the ")
+	waitFor(t, settleLimit, path+" to be half made", func() bool {
+		a, err := send(p.url, "GET", path+"/last_operation", "")
+		return err == nil && strings.HasPrefix(a.text("description"), "Creating the ")
+	})
 }
 
 var interrupt, terminate os.Signal = os.Interrupt, syscall.SIGTERM

@@ -1,19 +1,14 @@
 package e2e_test
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"io"
-	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/longshore/longshore/internal/test/expect"
 )
@@ -46,7 +41,7 @@ func release(t *testing.T, to string) {
 	data := t.TempDir()
 	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=5s")...)
 	must(t, p.url, "PUT", instancePath("ready"), provisionBody(planSync, `{"note":"of the release"}`), 201)
-	bound := must(t, p.url, "PUT", instancePath("ready")+"/service_bindings/b", bindBody(planSync), 201)
+	bound := must(t, p.url, "PUT", bindingPath("ready", "b"), planBody(service, planSync, ""), 201)
 	must(t, p.url, "PUT", instancePath("deleted"), provisionBody(planSync, `{}`), 201)
 	must(t, p.url, "DELETE", instancePath("deleted")+"?"+hints(planSync), "", 200)
 	must(t, p.url, "PUT", instancePath("failed")+async, provisionBody(planAsync, `{"fail":true}`), 202)
@@ -57,16 +52,14 @@ func release(t *testing.T, to string) {
 	must(t, p.url, "DELETE", instancePath("deleting")+async+"&"+hints(planAsync), "", 202)
 	must(t, p.url, "PUT", instancePath("creating")+async, provisionBody(planAsync, `{}`), 202)
 	p.kill()
-	given, err := json.MarshalIndent(bound.body["credentials"], "", "  ")
-	expect.OK(t, errors.Join(err, os.MkdirAll(to, 0o755), packed(data, filepath.Join(to, "folder.tar.gz")),
-		os.WriteFile(filepath.Join(to, "credentials.json"), given, 0o644)))
+	given := expect.Get(json.MarshalIndent(bound.body["credentials"], "", "  "))(t)
+	expect.OK(t, errors.Join(os.MkdirAll(to, 0o755), os.WriteFile(filepath.Join(to, "credentials.json"), given, 0o644)))
+	tar(t, "-czf", filepath.Join(to, "folder.tar.gz"), "-C", data, ".")
 }
-
-func bindBody(plan string) string { return `{"service_id":"` + service + `","plan_id":"` + plan + `"}` }
 
 func goOn(t *testing.T, folder string) {
 	data := t.TempDir()
-	expect.OK(t, unpacked(filepath.Join(folder, "folder.tar.gz"), data))
+	tar(t, "-xzf", filepath.Join(folder, "folder.tar.gz"), "-C", data)
 	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	ids := []string{"ready", "failed", "deleted", "deleting", "creating"}
 	over := make(chan struct{})
@@ -118,59 +111,10 @@ func goOn(t *testing.T, folder string) {
 	load.Wait()
 }
 
-// packed writes the files of a folder into an archive.
-func packed(folder, to string) error {
-	f, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	z := gzip.NewWriter(f)
-	w := tar.NewWriter(z)
-	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name := strings.TrimPrefix(filepath.ToSlash(strings.TrimPrefix(path, folder)), "/")
-		err = w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: time.Unix(0, 0)})
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(content)
-		return err
-	})
-	return errors.Join(err, w.Close(), z.Close(), f.Close())
-}
-
-func unpacked(archive, folder string) error {
-	f, err := os.Open(archive)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return err
-	}
-	r := tar.NewReader(z)
-	for {
-		h, err := r.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		content, err := io.ReadAll(r)
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(folder, filepath.FromSlash(h.Name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600)); err != nil {
-			return err
-		}
+// tar packs and unpacks.
+func tar(t *testing.T, args ...string) {
+	t.Helper()
+	if said, err := exec.Command("tar", args...).CombinedOutput(); err != nil {
+		t.Fatalf("tar %v: %v\n%s", args, err, said)
 	}
 }

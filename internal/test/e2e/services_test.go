@@ -45,14 +45,11 @@ func awsRuns(t *testing.T, endpoint, own string) *process {
 	if own != "" {
 		flags = append(flags, "--offerings", own)
 	}
-	bootstrap := command(env, append([]string{"aws", "bootstrap", "--emulated"}, flags...)...)
-	if out, err := bootstrap.CombinedOutput(); err != nil {
-		t.Fatalf("preparing the account: %v\n%s", err, out)
-	}
+	does(t, env, append([]string{"aws", "bootstrap", "--emulated"}, flags...)...)
 	return startWith(t, env, append([]string{"--aws"}, flags...)...)
 }
 
-// A rented is an instance of a service, of the tests of one broker.
+// A rented is an instance of a plan, at one broker.
 type rented struct {
 	p             *process
 	t             *testing.T
@@ -60,36 +57,29 @@ type rented struct {
 	path          string
 }
 
+// named is one that is not yet ordered, of an offering and a plan by their names.
+func named(t *testing.T, p *process, offering, plan, id string) rented {
+	t.Helper()
+	known := catalogIDs(t, p.url)
+	r := rented{p, t, known[offering], known[offering+"/"+plan], instancePath(id)}
+	if r.plan == "" {
+		t.Fatalf("plan %s of %s is not offered:\n%s", plan, offering, p.log)
+	}
+	return r
+}
+
 // order begins to make one.
 func order(t *testing.T, p *process, offering, plan, id, more string) rented {
 	t.Helper()
-	return orderIn(t, p, offering, plan, id, `"organization_guid":"o","space_guid":"s"`+more)
+	return orderIn(t, p, offering, plan, id, place+more)
 }
 
 // orderIn begins to make one in a place.
 func orderIn(t *testing.T, p *process, offering, plan, id, place string) rented {
 	t.Helper()
-	r := rented{p: p, t: t, path: instancePath(id)}
-	r.service, r.plan = r.idsOf(offering, plan)
+	r := named(t, p, offering, plan, id)
 	r.begins("PUT", r.path, ","+place)
 	return r
-}
-
-// idsOf are those of an offering and a plan, by their names.
-func (r rented) idsOf(offering, plan string) (service, id string) {
-	r.t.Helper()
-	services, _ := must(r.t, r.p.url, "GET", "/v2/catalog", "", 200).body["services"].([]any)
-	for _, s := range services {
-		s, _ := s.(map[string]any)
-		plans, _ := s["plans"].([]any)
-		for _, one := range plans {
-			if one, _ := one.(map[string]any); s["name"] == offering && one["name"] == plan {
-				return fmt.Sprint(s["id"]), fmt.Sprint(one["id"])
-			}
-		}
-	}
-	r.t.Fatalf("plan %s of %s is not offered:\n%s", plan, offering, r.p.log)
-	return "", ""
 }
 
 // do makes a request, whose operation succeeds.
@@ -102,12 +92,11 @@ func (r rented) do(method, path, more string) {
 // begins makes a request, whose operation goes on.
 func (r rented) begins(method, path, more string) {
 	r.t.Helper()
-	query := "?accepts_incomplete=true"
-	body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q%s}`, r.service, r.plan, more)
+	body := planBody(r.service, r.plan, more)
 	if method == "DELETE" {
-		query, body = query+"&service_id="+r.service+"&plan_id="+r.plan, ""
+		body = ""
 	}
-	must(r.t, r.p.url, method, path+query, body, 200, 201, 202)
+	must(r.t, r.p.url, method, path+async+"&"+idsOf(r.service, r.plan), body, 200, 201, 202)
 }
 
 // ends waits for the end of an operation.
@@ -182,10 +171,7 @@ func TestServices(t *testing.T) {
 	a := account{direct: direct, endpoint: overTLS(t, *direct.BaseEndpoint), kept: &sync.Map{}}
 	dir := t.TempDir()
 	expect.OK(t, os.CopyFS(dir, os.DirFS("../../../docs/examples")))
-	if out, err := command(nil, "catalog", "new", "--cloudformation", servicestest.Written().Offering,
-		dir).CombinedOutput(); err != nil {
-		t.Fatalf("writing an offering: %v\n%s", err, out)
-	}
+	does(t, nil, "catalog", "new", "--cloudformation", servicestest.Written().Offering, dir)
 	p := awsRuns(t, a.endpoint, dir)
 	before := a.lists(t)
 	var all sync.WaitGroup // t.Parallel would wait for processors, and these wait for clocks
@@ -291,13 +277,8 @@ func (l life) use(at string, with map[string]string) error {
 func (l life) sees(got map[string]string, parameters string) (so map[string]bool, seen map[string]any) {
 	l.Helper()
 	var want map[string]any
-	if err := json.Unmarshal([]byte(parameters), &want); err != nil {
-		l.Fatal(err)
-	}
-	seen, err := l.service.See(l.Context(), l.account.root(), got)
-	if err != nil {
-		l.Fatal(err)
-	}
+	expect.OK(l, json.Unmarshal([]byte(parameters), &want))
+	seen = expect.Get(l.service.See(l.Context(), l.account.root(), got))(l)
 	so = map[string]bool{}
 	for name, value := range want {
 		so[name] = fmt.Sprint(seen[name]) == fmt.Sprint(value)
@@ -362,7 +343,7 @@ func (l life) moves(to servicestest.Plan) {
 	l.Helper()
 	r := order(l.T, l.broker, l.service.Offering, l.plan.Name, l.service.Offering+"-moves", "")
 	got := bindAll(r)[0]
-	_, r.plan = r.idsOf(l.service.Offering, to.Name)
+	r.plan = named(l.T, l.broker, l.service.Offering, to.Name, "").plan
 	r.do("PATCH", r.path, "")
 	l.plan = to
 	if err := l.use(l.account.endpoint, got); err != nil {
@@ -382,18 +363,13 @@ func (l life) moves(to servicestest.Plan) {
 func (l life) ends(mine, other rented, got, others map[string]string) {
 	l.Helper()
 	if l.plan.OnDelete == plan.Refuse {
-		remove, err := servicestest.DeadLetter(l.Context(), servicestest.Config(l.account.endpoint, others), others)
-		if err != nil {
-			l.Fatal(err)
-		}
+		remove := expect.Get(servicestest.DeadLetter(l.Context(), servicestest.Config(l.account.endpoint, others), others))(l)
 		other.unbind()
 		other.begins("DELETE", other.path, "")
 		if last := other.ends(other.path); last.text("state") != "failed" {
 			l.Fatalf("what holds something is deleted: %s", last.raw)
 		}
-		if err := remove(l.account.root()); err != nil { // nothing can be bound by now
-			l.Fatal(err)
-		}
+		expect.OK(l, remove(l.account.root())) // nothing can be bound by now
 	} else {
 		other.unbind()
 	}

@@ -3,10 +3,8 @@ package e2e_test
 import (
 	"bytes"
 	"errors"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,22 +13,14 @@ import (
 )
 
 // run runs the program to its end, and gives its exit status and all that it printed.
-func run(t *testing.T, env []string, args ...string) (int, string) {
+func run(t testing.TB, env []string, args ...string) (int, string) {
 	t.Helper()
 	cmd := command(env, args...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	var exit *exec.ExitError
-	switch {
-	case err == nil:
-		return 0, out.String()
-	case errors.As(err, &exit):
-		return exit.ExitCode(), out.String()
-	default:
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
 		t.Fatalf("running the program: %v", err)
-		return -1, ""
 	}
+	return cmd.ProcessState.ExitCode(), string(out)
 }
 
 func TestCommandLine(t *testing.T) {
@@ -90,61 +80,56 @@ func TestDataFolderIsLocked(t *testing.T) {
 	data := t.TempDir()
 	p := start(t, data, credentials()...)
 	code, out := run(t, credentials(), "serve", "--listen", "127.0.0.1:0", "--data", data)
-	if code != 1 || !strings.Contains(out, data) || !strings.Contains(out, "in use") {
-		t.Errorf("exit status %d:\n%s", code, out)
-	}
+	expect.Same(t, "exit status", 1, code)
+	expect.Says(t, "what is printed", out, data, "in use")
 	must(t, p.url, "PUT", instancePath("i"), provisionBody(planSync, `{}`), 201)
 }
 
 // A damaged data folder is refused with a message, never repaired by guessing, and never begun anew.
 func TestDamagedDataFolder(t *testing.T) {
-	whole := t.TempDir()
+	whole, other := t.TempDir(), t.TempDir()
 	p := start(t, whole, credentials()...)
 	must(t, p.url, "PUT", instancePath("i"), provisionBody(planSync, `{"a":1}`), 201)
-	if code := p.stop(t, terminate); code != 0 {
-		t.Fatalf("exit status %d", code)
+	p.ends(t, terminate)
+	start(t, other, credentials()...).ends(t, terminate)
+	const records, key, marker = "longshore.db", "vault.key", "longshore.json"
+	cut := func(name string, size int64) func(dir string) error {
+		return func(dir string) error { return os.Truncate(filepath.Join(dir, name), size) }
 	}
-	other := t.TempDir()
-	if code := start(t, other, credentials()...).stop(t, terminate); code != 0 {
-		t.Fatalf("exit status %d", code)
+	write := func(name, content string) func(dir string) error {
+		return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600) }
 	}
-	records := func(dir string) string { return filepath.Join(dir, "longshore.db") }
-	write := func(path string, content []byte) error { return os.WriteFile(path, content, 0o600) }
+	remove := func(names ...string) func(dir string) error {
+		return func(dir string) (err error) {
+			for _, name := range names {
+				err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+			}
+			return err
+		}
+	}
+	// changed writes the file that a folder has as the function makes it.
+	changed := func(of, name string, change func(content []byte)) func(dir string) error {
+		content := expect.Get(os.ReadFile(filepath.Join(of, name)))(t)
+		change(content)
+		return write(name, string(content))
+	}
+	as := func([]byte) {}
 	cases := map[string]func(dir string) error{
-		"RecordsDeleted":   func(dir string) error { return os.Remove(records(dir)) },
-		"RecordsEmpty":     func(dir string) error { return os.Truncate(records(dir), 0) },
-		"RecordsCutShort":  func(dir string) error { return os.Truncate(records(dir), 5000) },
-		"RecordsCutInHalf": func(dir string) error { return os.Truncate(records(dir), 16384) },
-		"RecordsGarbage":   func(dir string) error { return write(records(dir), bytes.Repeat([]byte("garbage!"), 4096)) },
-		"RecordsScribbled": func(dir string) error {
-			f, err := os.OpenFile(records(dir), os.O_WRONLY, 0)
-			if err != nil {
-				return err
-			}
-			_, err = f.WriteAt(bytes.Repeat([]byte{0xff}, 8192), 4096)
-			return errors.Join(err, f.Close())
-		},
-		"RecordsOfAnother": func(dir string) error { return copyFile(records(other), records(dir)) },
-		"KeyDeleted":       func(dir string) error { return os.Remove(filepath.Join(dir, "vault.key")) },
-		"KeyCutShort":      func(dir string) error { return os.Truncate(filepath.Join(dir, "vault.key"), 7) },
-		"KeyOfAnother": func(dir string) error {
-			return copyFile(filepath.Join(other, "vault.key"), filepath.Join(dir, "vault.key"))
-		},
-		"KeyWithOneBitChanged": func(dir string) error {
-			key, err := os.ReadFile(filepath.Join(dir, "vault.key"))
-			if err != nil {
-				return err
-			}
-			key[0] ^= 1
-			return write(filepath.Join(dir, "vault.key"), key)
-		},
-		"MarkerGarbage": func(dir string) error { return write(filepath.Join(dir, "longshore.json"), []byte("{")) },
-		"MarkerAndRecordsDeleted": func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(records(dir)))
-		},
-		"MarkerAndKeyDeleted": func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, "longshore.json")), os.Remove(filepath.Join(dir, "vault.key")))
-		},
+		"RecordsDeleted":   remove(records),
+		"RecordsEmpty":     cut(records, 0),
+		"RecordsCutShort":  cut(records, 5000),
+		"RecordsCutInHalf": cut(records, 16384),
+		"RecordsGarbage":   write(records, strings.Repeat("garbage!", 4096)),
+		"RecordsScribbled": changed(whole, records, func(c []byte) { copy(c[4096:], bytes.Repeat([]byte{0xff}, 8192)) }),
+		"RecordsOfAnother": changed(other, records, as),
+		"KeyDeleted":       remove(key),
+		"KeyCutShort":      cut(key, 7),
+		"KeyOfAnother":     changed(other, key, as),
+
+		"KeyWithOneBitChanged":    changed(whole, key, func(c []byte) { c[0] ^= 1 }),
+		"MarkerGarbage":           write(marker, "{"),
+		"MarkerAndRecordsDeleted": remove(marker, records),
+		"MarkerAndKeyDeleted":     remove(marker, key),
 	}
 	for name, damage := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -153,13 +138,10 @@ func TestDamagedDataFolder(t *testing.T) {
 			expect.OK(t, damage(dir))
 			before := listing(t, dir)
 			code, out := run(t, credentials(), "serve", "--listen", "127.0.0.1:0", "--data", dir)
-			if code != 1 || !strings.Contains(out, dir) || strings.Contains(out, "panic") || strings.Contains(out, "goroutine") {
-				t.Errorf("exit status %d:\n%s", code, out)
-			}
-			expect.Says(t, "what is printed", out, "restore")
-			if after := listing(t, dir); after != before {
-				t.Errorf("the folder was changed: before\n%safter\n%s", before, after)
-			}
+			expect.Same(t, "exit status", 1, code)
+			expect.Says(t, "what is printed", out, dir, "restore")
+			expect.Never(t, "what is printed", out, "panic", "goroutine")
+			expect.Same(t, "the folder", before, listing(t, dir))
 		})
 	}
 	// The folder that was copied from is still good.
@@ -172,23 +154,8 @@ func TestForeignFolderIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	expect.OK(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), []byte("mine"), 0o600))
 	code, out := run(t, credentials(), "serve", "--listen", "127.0.0.1:0", "--data", dir)
-	if code != 1 || !strings.Contains(out, "thesis.txt") || !strings.Contains(out, "--data") {
-		t.Errorf("exit status %d:\n%s", code, out)
-	}
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	expect.Same(t, "exit status", 1, code)
+	expect.Says(t, "what is printed", out, "thesis.txt", "--data")
 }
 
 // listing is the names and contents of a folder's files, for comparison.

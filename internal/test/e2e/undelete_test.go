@@ -44,11 +44,7 @@ func TestUndelete(t *testing.T) {
 	p := startWith(t, env, "--data", data, "--offerings", dir)
 	run := func(args ...string) string {
 		t.Helper()
-		out, err := command(env, append(args, "--data", data, "--offerings", dir)...).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
-		}
-		return string(out)
+		return does(t, env, append(args, "--data", data, "--offerings", dir)...)
 	}
 	// whose asks for the owner of what an application sees of a server.
 	whose := func(name string, credentials map[string]string, want string) {
@@ -90,20 +86,14 @@ func TestUndelete(t *testing.T) {
 		whose(name, first, "old-"+name)
 		old.unbind()
 		deprovisioned(old)
-		if said := run("retained"); !strings.Contains(said, "old-"+name) {
-			t.Fatalf("%s: it is not listed:\n%s", name, said)
-		}
+		expect.Says(t, "retained", run("retained"), "old-"+name)
 		given := handle.FindString(run("undelete", "old-"+name))
-		from := fmt.Sprintf(`,"organization_guid":"o","space_guid":"s","parameters":{"restore_from":%q}`, given)
-		elsewhere := strings.Replace(from, `"s"`, `"another"`, 1)
-		body := fmt.Sprintf(`{"service_id":%q,"plan_id":%q%s}`, old.service, old.plan, elsewhere)
-		if a, err := send(p.url, "PUT", instancePath("thief-"+name)+"?accepts_incomplete=true", body); err != nil ||
-			a.status != 400 {
-			t.Errorf("%s: from another space: %v %s", name, err, a.raw)
-		}
+		from := fmt.Sprintf(`,"parameters":{"restore_from":%q}`, given)
+		elsewhere := planBody(old.service, old.plan, strings.Replace(","+place+from, `"s"`, `"another"`, 1))
+		must(t, p.url, "PUT", instancePath("thief-"+name)+async, elsewhere, 400)
 		back := old
 		back.path = instancePath("new-" + name)
-		back.begins("PUT", back.path, from)
+		back.begins("PUT", back.path, ","+place+from)
 		second := bindAll(back)[0]
 		whose(name, second, "new-"+name)
 		if err := c.readsBack(second); err != nil {
