@@ -5,51 +5,46 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/longshore/longshore/internal/records/store"
+	"github.com/longshore/longshore/internal/test/storetest"
 )
 
-// memory is a store for proving the suite: right by itself, wrong in one way
-// when a mutant is named, and awkward in every way that the contract allows
-// when it lags.
+// memory is a store for proving the suite: right by itself, wrong in one way when a mutant is named, and awkward in every way
+// that the contract allows when that is lagging: the index of what is due is in shards, shows commits only bit by bit, and has
+// empty pages.
 type memory struct {
-	*shelf
-	mutant string
-	// lags makes it as awkward as a store may be: the index of what is due
-	// is in shards, shows commits only bit by bit, and has empty pages.
-	lags bool
-}
-
-// shelf is what survives reopening.
-type shelf struct {
+	mutant  string
+	lags    bool
 	mu      sync.Mutex
 	records map[store.Key]store.Record
 	index   map[store.Key]store.Record // what Due sees
 	highest map[store.Key]int64
 }
 
-func newMemory(mutant string, lags bool) *memory {
-	return &memory{
-		shelf: &shelf{
-			records: map[store.Key]store.Record{}, index: map[store.Key]store.Record{}, highest: map[store.Key]int64{},
-		},
-		mutant: mutant, lags: lags,
-	}
+const lagging = "lagging"
+
+func newMemory(mutant string) *memory {
+	return &memory{mutant: mutant, lags: mutant == lagging, records: map[store.Key]store.Record{},
+		index: map[store.Key]store.Record{}, highest: map[store.Key]int64{}}
 }
 
-// reopened is the same records under another store.
-func (m *memory) reopened() *memory {
-	if m.mutant == "ForgetsWhenReopened" {
-		return newMemory(m.mutant, m.lags)
-	}
-	return &memory{shelf: m.shelf, mutant: m.mutant, lags: m.lags}
+func (m *memory) is(mutant string) bool { return m.mutant == mutant }
+
+// harness opens the same records again.
+func (m *memory) harness() *storetest.Harness {
+	return &storetest.Harness{Store: m, Again: func(*testing.T) store.Store {
+		if m.is("ForgetsWhenReopened") {
+			return newMemory(m.mutant)
+		}
+		return m
+	}}
 }
 
 // settle lets the index catch up, by some records at a time.
@@ -72,8 +67,6 @@ func (m *memory) settle() {
 	}
 }
 
-func (m *memory) is(mutant string) bool { return m.mutant == mutant }
-
 func (m *memory) done(ctx context.Context) error {
 	if m.is("IgnoresContext") {
 		return nil
@@ -82,11 +75,8 @@ func (m *memory) done(ctx context.Context) error {
 }
 
 func (m *memory) Get(ctx context.Context, key store.Key) (store.Record, error) {
-	if err := m.done(ctx); err != nil {
+	if err := cmp.Or(m.done(ctx), store.CheckKey(key)); err != nil {
 		return store.Record{}, err
-	}
-	if !validKey(key) {
-		return store.Record{}, store.ErrInvalid
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,12 +96,8 @@ func (m *memory) out(r store.Record) store.Record {
 }
 
 func (m *memory) List(ctx context.Context, partition, prefix, after string, limit int) (store.Page, error) {
-	if err := m.done(ctx); err != nil {
+	if err := cmp.Or(m.done(ctx), store.CheckList(partition, prefix, after, limit)); err != nil {
 		return store.Page{}, err
-	}
-	if !validKey(store.Key{Partition: partition, Sort: "any" + after}) ||
-		after != "" && !strings.HasPrefix(after, prefix) || limit < 0 {
-		return store.Page{}, store.ErrInvalid
 	}
 	if _, found := m.records[store.Key{Partition: partition, Sort: after}]; m.is("GoesOnAfterRecords") && !found {
 		after = ""
@@ -239,11 +225,8 @@ func (m *memory) page(entries []entry, after string, limit int, order func(a, b 
 }
 
 func (m *memory) Commit(ctx context.Context, changes ...store.Change) error {
-	if err := m.done(ctx); err != nil {
+	if err := cmp.Or(m.done(ctx), m.check(changes)); err != nil {
 		return err
-	}
-	if !m.valid(changes) {
-		return store.ErrInvalid
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -291,13 +274,11 @@ func (m *memory) apply(changes []store.Change) {
 		if !m.is("KeepsTheCallersBody") {
 			r.Body = slices.Clone(r.Body)
 		}
-		switch m.mutant {
-		case "ForgetsSchema":
+		if m.is("ForgetsSchema") {
 			r.Schema = 0
-		case "KeepsOldWriter":
-			if old, ok := m.records[r.Key]; ok {
-				r.Writer = old.Writer
-			}
+		}
+		if old, ok := m.records[r.Key]; ok && m.is("KeepsOldWriter") {
+			r.Writer = old.Writer
 		}
 		switch {
 		case m.is("RoundsTimes"):
@@ -315,41 +296,27 @@ func (m *memory) apply(changes []store.Change) {
 
 func cut(t time.Time, precision time.Duration) time.Time { return t.UTC().Truncate(precision) }
 
-func (m *memory) valid(changes []store.Change) bool {
-	most, largest := store.MaxChanges, store.MaxBody
-	switch m.mutant {
-	case "TakesTooMuch":
-		largest++
-	case "TakesTooLittle":
-		largest--
-	case "TakesTooMany":
-		most++
-	}
-	seen := map[store.Key]bool{}
-	for _, c := range changes {
-		r := c.Record
-		if seen[r.Key] && !m.is("TakesTwice") || !validKey(r.Key) || c.Action < 0 || c.Action > store.ActionDelete {
-			return false
-		}
-		seen[r.Key] = true
-		if c.Action == store.ActionPut && (len(r.Body) > largest || !validText(r.Writer)) {
-			return false
+// check is that of all stores, but for the mutants.
+func (m *memory) check(changes []store.Change) error {
+	changes = slices.Clone(changes)
+	for i := range changes {
+		r := &changes[i].Record
+		switch {
+		case m.is("TakesTooLittle") && len(r.Body) == store.MaxBody:
+			return store.ErrInvalid
+		case m.is("TakesTooMuch") && len(r.Body) == store.MaxBody+1:
+			r.Body = r.Body[1:]
 		}
 	}
-	return len(changes) > 0 && len(changes) <= most
-}
-
-func validKey(k store.Key) bool {
-	return k.Partition != "" && k.Sort != "" && len(k.Partition) <= 2048 && len(k.Sort) <= 1024 && validText(k.Partition, k.Sort)
-}
-
-func validText(texts ...string) bool {
-	return !slices.ContainsFunc(texts, func(s string) bool { return !utf8.ValidString(s) })
-}
-
-// dump is everything that is stored.
-func (m *memory) dump() map[store.Key]store.Record {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return maps.Clone(m.records)
+	switch {
+	case m.is("TakesTooMany") && len(changes) == store.MaxChanges+1:
+		changes = changes[1:]
+	case m.is("TakesTwice"):
+		seen := map[store.Key]bool{}
+		changes = slices.DeleteFunc(changes, func(c store.Change) bool {
+			defer func() { seen[c.Record.Key] = true }()
+			return seen[c.Record.Key]
+		})
+	}
+	return store.CheckChanges(changes)
 }

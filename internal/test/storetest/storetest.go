@@ -1,8 +1,7 @@
 // Package storetest owns the proof that an adapter keeps the contract of
 // package store: one suite, Run, which every adapter passes. It also has the
 // wrappers Faulty and LoseAnswers, with which the tests of other rooms make
-// commits fail before they happen or lose their answers after they did, and
-// Memory, a store for them that has no disk.
+// commits fail before they happen or lose their answers after they did.
 //
 // It needs from an adapter a Factory of fresh stores that can be opened
 // again. It asserts nothing that the contract does not promise: an index of

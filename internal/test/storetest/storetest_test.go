@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +22,9 @@ const mutantVariable = "STORETEST_MUTANT"
 // in a process of its own, since a suite that fails fails its test.
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) *storetest.Harness {
-		m := newMemory(os.Getenv(mutantVariable), false)
-		return &storetest.Harness{Store: m, Again: func(*testing.T) store.Store { return m.reopened() }, Ordered: true}
+		h := newMemory(os.Getenv(mutantVariable)).harness()
+		h.Ordered = true
+		return h
 	})
 }
 
@@ -30,17 +32,17 @@ func TestMemory(t *testing.T) {
 // spread over many machines cannot give.
 func TestLaggingMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) *storetest.Harness {
-		m := newMemory("", true)
-		return &storetest.Harness{Store: m, Again: func(*testing.T) store.Store { return m.reopened() }, Drops: true,
-			Pause: func(context.Context) { m.settle() }}
+		m := newMemory(lagging)
+		h := m.harness()
+		h.Drops, h.Pause = true, func(context.Context) { m.settle() }
+		return h
 	})
 }
 
 // TestMutants proves that the suite finds what is wrong with a store, and
 // that the test that is meant to find it does.
 func TestMutants(t *testing.T) {
-	program, err := os.Executable()
-	expect.OK(t, err)
+	program := expect.Get(os.Executable())(t)
 	tests := map[string]struct {
 		reason string
 		found  string // by this test
@@ -94,65 +96,48 @@ func TestMutants(t *testing.T) {
 
 func TestFaulty(t *testing.T) {
 	boom := errors.New("boom")
-	change := func(sort string) store.Change {
-		return store.Put(store.Record{Key: store.Key{Partition: "p", Sort: sort}})
+	third := func(changes []store.Change) error {
+		if changes[0].Record.Sort == "3" {
+			return boom
+		}
+		return nil
 	}
-	type want struct {
-		errs   []error
-		stored []string
+	over := func(f storetest.Faulty) func(store.Store) *storetest.Faulty {
+		return func(s store.Store) *storetest.Faulty { f.Store = s; return &f }
 	}
-	tests := map[string]struct {
+	loses := func(nth int) func(store.Store) *storetest.Faulty {
+		return func(s store.Store) *storetest.Faulty { return storetest.LoseAnswers(s, nth) }
+	}
+	for name, test := range map[string]struct {
 		reason string
-		wrap   func(store.Store) store.Store
-		want   want
+		wrap   func(store.Store) *storetest.Faulty
+		errs   [3]error // of the first commits
+		stored []string
 	}{
-		"Nothing": {reason: "without functions everything passes",
-			wrap: func(s store.Store) store.Store { return &storetest.Faulty{Store: s} },
-			want: want{errs: []error{nil, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}}},
-		"Before": {reason: "the second commit fails and never happens",
-			wrap: func(s store.Store) store.Store {
-				return &storetest.Faulty{Store: s, Before: storetest.Nth(2, boom)}
-			},
-			want: want{errs: []error{nil, boom, nil, store.ErrConflict}, stored: []string{"1", "3"}}},
-		"After": {reason: "the second commit happens and fails",
-			wrap: func(s store.Store) store.Store {
-				return &storetest.Faulty{Store: s, After: storetest.Nth(2, boom)}
-			},
-			want: want{errs: []error{nil, boom, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}}},
-		"AfterFailure": {reason: "a commit that fails by itself has no answer to lose",
-			wrap: func(s store.Store) store.Store { return storetest.LoseAnswers(s, 4) },
-			want: want{errs: []error{nil, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}}},
-		"LoseAnswers": {reason: "the first answer is lost",
-			wrap: func(s store.Store) store.Store { return storetest.LoseAnswers(s, 1) },
-			want: want{errs: []error{storetest.ErrLost, nil, nil, store.ErrConflict}, stored: []string{"1", "2", "3"}}},
-		"ChoosesByChange": {reason: "a function sees the changes",
-			wrap: func(s store.Store) store.Store {
-				return &storetest.Faulty{Store: s, Before: func(changes []store.Change) error {
-					if changes[0].Record.Sort == "3" {
-						return boom
-					}
-					return nil
-				}}
-			},
-			want: want{errs: []error{nil, nil, boom, store.ErrConflict}, stored: []string{"1", "2"}}},
-	}
-	for name, test := range tests {
+		"Nothing": {"without functions everything passes", over(storetest.Faulty{}), [3]error{}, []string{"1", "2", "3"}},
+		"Before": {"the second commit fails and never happens", over(storetest.Faulty{Before: storetest.Nth(2, boom)}),
+			[3]error{1: boom}, []string{"1", "3"}},
+		"After": {"the second commit happens and fails", over(storetest.Faulty{After: storetest.Nth(2, boom)}),
+			[3]error{1: boom}, []string{"1", "2", "3"}},
+		"AfterFailure": {"a commit that fails by itself has no answer to lose", loses(4), [3]error{}, []string{"1", "2", "3"}},
+		"LoseAnswers":  {"the first answer is lost", loses(1), [3]error{storetest.ErrLost}, []string{"1", "2", "3"}},
+		"ChoosesByChange": {"a function sees the changes", over(storetest.Faulty{Before: third}), [3]error{2: boom},
+			[]string{"1", "2"}},
+	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMemory("", false)
+			m := newMemory("")
 			s := test.wrap(m)
 			for i, sort := range []string{"1", "2", "3", "1"} {
-				expect.Fails(t, fmt.Sprintf("%s\ncommit %d", test.reason, i+1), test.want.errs[i],
-					s.Commit(t.Context(), change(sort)))
+				want := append(test.errs[:], store.ErrConflict)[i] // the last is of a record that is there
+				put := store.Put(store.Record{Key: store.Key{Partition: "p", Sort: sort}})
+				expect.Fails(t, fmt.Sprintf("%s\ncommit %d", test.reason, i+1), want, s.Commit(t.Context(), put))
 			}
-			stored := map[string]bool{}
-			for k := range m.dump() {
-				stored[k.Sort] = true
+			var stored []string
+			for k := range m.records {
+				stored = append(stored, k.Sort)
 			}
-			want := map[string]bool{}
-			for _, sort := range test.want.stored {
-				want[sort] = true
-			}
-			expect.Same(t, fmt.Sprintf("%s\nstored", test.reason), want, stored)
+			slices.Sort(stored)
+			expect.Same(t, fmt.Sprintf("%s\nstored", test.reason), test.stored, stored)
 		})
 	}
 }
