@@ -1,6 +1,7 @@
 package fuzz_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -11,21 +12,21 @@ import (
 	"github.com/longshore/longshore/internal/front/osb"
 )
 
-// A seed is what the fuzzer begins with and changes: of the state-th instance
-// of the snapshot, or of another id if there is one; the rest as it is sent. In
-// the query, TOKEN stands for the token of the instance's last operation.
+// A seed is what the fuzzer begins with and changes: of the state-th instance of the snapshot, or of another id if there is
+// one; the rest as it is sent. In the query, TOKEN stands for the token of the instance's last operation.
 type seed struct {
 	state                            uint8
 	id, version, query, who, whoAsks string
 	body                             string
 }
 
-// A target is a handler: how its path is made of the instance's segment.
+// A target is a handler: how its path is made of the instance's segment, and the queries and bodies that are sent to
+// instances in every state.
 type target struct {
-	method string
-	path   func(instance string) string
-	// queries and bodies are sent to instances in every state.
-	queries, bodies []string
+	method  string
+	path    func(instance string) string
+	queries []string
+	bodies  []string
 }
 
 const (
@@ -66,17 +67,13 @@ func (g target) run(f *testing.F) {
 func (g target) check(t *testing.T, d seed) {
 	s := copied()
 	name := states[int(d.state)%len(states)]
-	segment := name
-	if d.id != "" {
-		segment = d.id
+	q := request{method: g.method, body: d.body, header: map[string]string{"X-Broker-API-Version": d.version,
+		"X-Broker-API-Originating-Identity": d.who, "X-Broker-API-Request-Identity": d.whoAsks}}
+	path := g.path(cmp.Or(d.id, name))
+	if d.query != "" {
+		path += "?" + d.query
 	}
-	q := request{user: "root", method: g.method, body: d.body, header: map[string]string{
-		"X-Broker-API-Version": d.version, "X-Broker-API-Originating-Identity": d.who, "X-Broker-API-Request-Identity": d.whoAsks,
-	}}
-	path := strings.ReplaceAll(g.path(segment), "TOKEN", used().tokens[name])
-	if query := strings.ReplaceAll(d.query, "TOKEN", used().tokens[name]); query != "" {
-		path += "?" + query
-	}
+	path = strings.ReplaceAll(path, "TOKEN", used().tokens[name])
 	// In its state, and again when that has changed; by one platform, and by
 	// another, which sees none of it.
 	for _, q.user = range []string{"root", "root", "eu"} {
@@ -121,71 +118,64 @@ func (d seed) answered(t *testing.T, q request, w *httptest.ResponseRecorder) {
 // asksForTrouble reports whether a request may have asked the demo to fail, or
 // to take longer than a request waits: only then is a 500 right.
 func (d seed) asksForTrouble() bool {
-	for _, sign := range []string{"fail", "delay", `\u`, planID("fail"), planID("update-fail")} {
-		if strings.Contains(strings.ToLower(d.body), sign) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"fail", "delay", `\u`, planID("fail"), planID("update-fail")},
+		func(sign string) bool { return strings.Contains(strings.ToLower(d.body), sign) })
 }
 
 func FuzzCatalog(f *testing.F) {
-	target{method: "GET", path: func(string) string { return "/v2/catalog" }, queries: []string{"", "x=%zz"}}.run(f)
+	target{"GET", func(string) string { return "/v2/catalog" }, []string{"", "x=%zz"}, nil}.run(f)
 }
 
 func FuzzProvision(f *testing.F) {
-	target{method: "PUT", path: ofInstance(""), queries: []string{"", later}, bodies: []string{
-		provisioning("async"), provisioning("sync"), provisioning("schema"),
-		strings.TrimSuffix(provisioning("maintenance"),
-			"}") + `,"maintenance_info":{"version":"2.0.0"},"context":{"platform":"cloudfoundry","organization_guid":"o"}}`,
-	}}.run(f)
+	maintained := strings.TrimSuffix(provisioning("maintenance"), "}") +
+		`,"maintenance_info":{"version":"2.0.0"},"context":{"platform":"cloudfoundry","organization_guid":"o"}}`
+	target{"PUT", ofInstance(""), []string{"", later},
+		[]string{provisioning("async"), provisioning("sync"), provisioning("schema"), maintained}}.run(f)
 }
 
 func FuzzUpdate(f *testing.F) {
 	update := func(rest string) string { return `{"service_id":"` + serviceID + `",` + rest + `}` }
-	target{method: "PATCH", path: ofInstance(""), queries: []string{"", later}, bodies: []string{
+	target{"PATCH", ofInstance(""), []string{"", later}, []string{
 		update(`"parameters":{"a":3}`), update(`"plan_id":"` + planID("sync") + `","previous_values":{"plan_id":"x"}`),
 		update(`"maintenance_info":{"version":"2.0.0"}`), update(`"context":{"platform":"kubernetes","namespace":"n"}`),
 	}}.run(f)
 }
 
 func FuzzDeprovision(f *testing.F) {
-	target{method: "DELETE", path: ofInstance(""),
-		queries: []string{idsOf("async"), later + "&" + idsOf("async"), later + "&" + idsOf("sync"), later}}.run(f)
+	queries := []string{idsOf("async"), later + "&" + idsOf("async"), later + "&" + idsOf("sync"), later}
+	target{"DELETE", ofInstance(""), queries, nil}.run(f)
 }
 
 func FuzzGetInstance(f *testing.F) {
-	target{method: "GET", path: ofInstance(""), queries: []string{"", idsOf("async")}}.run(f)
+	target{"GET", ofInstance(""), []string{"", idsOf("async")}, nil}.run(f)
 }
 
 func FuzzLastOperation(f *testing.F) {
-	target{method: "GET", path: ofInstance("/last_operation"),
-		queries: []string{"", "operation=TOKEN", idsOf("async") + "&operation=TOKEN", "operation=x.y"}}.run(f)
+	queries := []string{"", "operation=TOKEN", idsOf("async") + "&operation=TOKEN", "operation=x.y"}
+	target{"GET", ofInstance("/last_operation"), queries, nil}.run(f)
 }
 
 func FuzzBind(f *testing.F) {
-	target{method: "PUT", path: ofBinding("b-", ""), queries: []string{"", later}, bodies: []string{
-		binding("async"), binding("sync"), binding("async-bind"), `{"predecessor_binding_id":"b-rotatable"}`,
-	}}.run(f)
+	target{"PUT", ofBinding("b-", ""), []string{"", later}, []string{
+		binding("async"), binding("sync"), binding("async-bind"), `{"predecessor_binding_id":"b-rotatable"}`}}.run(f)
 }
 
 func FuzzRotate(f *testing.F) {
-	target{method: "PUT", path: ofBinding("n-", ""), queries: []string{"", later}, bodies: []string{
-		`{"predecessor_binding_id":"b-rotatable"}`, `{"predecessor_binding_id":"n-rotatable"}`, binding("rotatable"),
-	}}.run(f)
+	target{"PUT", ofBinding("n-", ""), []string{"", later}, []string{
+		`{"predecessor_binding_id":"b-rotatable"}`, `{"predecessor_binding_id":"n-rotatable"}`, binding("rotatable")}}.run(f)
 }
 
 func FuzzUnbind(f *testing.F) {
-	target{method: "DELETE", path: ofBinding("b-", ""),
-		queries: []string{idsOf("async"), later + "&" + idsOf("async-bind"), later + "&" + idsOf("rotatable")}}.run(f)
+	queries := []string{idsOf("async"), later + "&" + idsOf("async-bind"), later + "&" + idsOf("rotatable")}
+	target{"DELETE", ofBinding("b-", ""), queries, nil}.run(f)
 }
 
 func FuzzGetBinding(f *testing.F) {
-	target{method: "GET", path: ofBinding("b-", ""), queries: []string{"", idsOf("async")}}.run(f)
+	target{"GET", ofBinding("b-", ""), []string{"", idsOf("async")}, nil}.run(f)
 }
 
 func FuzzBindingLastOperation(f *testing.F) {
-	target{method: "GET", path: ofBinding("b-", "/last_operation"), queries: []string{"", "operation=TOKEN"}}.run(f)
+	target{"GET", ofBinding("b-", "/last_operation"), []string{"", "operation=TOKEN"}, nil}.run(f)
 }
 
 // ofOperation is the path of an instance's last operation, or of a made-up one.
@@ -196,10 +186,5 @@ func ofOperation(segment string) string {
 	return "/operations/" + segment
 }
 
-func FuzzOperation(f *testing.F) {
-	target{method: "GET", path: ofOperation, queries: []string{""}}.run(f)
-}
-
-func FuzzCancel(f *testing.F) {
-	target{method: "DELETE", path: ofOperation, queries: []string{"", later}}.run(f)
-}
+func FuzzOperation(f *testing.F) { target{"GET", ofOperation, []string{""}, nil}.run(f) }
+func FuzzCancel(f *testing.F)    { target{"DELETE", ofOperation, []string{"", later}, nil}.run(f) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,20 +48,19 @@ var users = testkit.Platforms{"root": {ID: "p-root"}, "eu": {ID: "p-eu", Path: "
 // build wires what a stack is made of over its records and things.
 func (s *stack) build() *stack {
 	s.demo = cloudtest.Demo(s.things, 3*time.Second)
-	kit := testkit.New(testkit.Options{
-		Store: s.records, Engine: s, Now: s.now, SynchronousWait: synchronousWait,
-		NewID: func() string {
-			s.serial++
-			return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
-		},
-		Providers: map[string]provider.Provider{"demo": s.demo},
-	})
+	kit := testkit.New(testkit.Options{Store: s.records, Engine: s, Now: s.now, SynchronousWait: synchronousWait,
+		NewID: s.newID, Providers: map[string]provider.Provider{"demo": s.demo}})
 	s.ledger, s.worker, s.reaper = kit.Ledger(), kit.Worker(), kit.Reaper()
 	s.handler = kit.Handler(kit.Broker(), users)
 	return s
 }
 
 func (s *stack) now() time.Time { return s.clock }
+
+func (s *stack) newID() string {
+	s.serial++
+	return fmt.Sprintf("id%0*d", lifecycle.OperationIDLength-2, s.serial)
+}
 
 // Start remembers what is to be driven.
 func (s *stack) Start(_ context.Context, ref workflow.Ref) error {
@@ -81,24 +81,25 @@ func (s *stack) Finish(ctx context.Context, ref workflow.Ref) error {
 	return s.Start(ctx, ref)
 }
 
+// drive drives what was started, one after the other.
+func (s *stack) drive() error {
+	refs := s.started
+	s.started = nil
+	for _, ref := range refs {
+		if err := s.Finish(context.Background(), ref); err != nil {
+			return fmt.Errorf("step of %s: %w", ref.Name(), err)
+		}
+	}
+	return nil
+}
+
 // rest drives all that was started, and all that the reaper finds, to its end.
 func (s *stack) rest(t testing.TB) {
 	t.Helper()
-	ctx := context.Background()
 	for range 50 {
-		refs := s.started
-		s.started = nil
-		for _, ref := range refs {
-			if err := s.Finish(ctx, ref); err != nil {
-				t.Fatalf("step of %s: %v", ref.Name(), err)
-			}
-		}
+		expect.OK(t, s.drive())
 		s.clock = s.clock.Add(time.Hour)
-		report, err := s.reaper.Sweep(ctx)
-		if err != nil {
-			t.Fatalf("sweep: %v", err)
-		}
-		if report.Empty() && len(s.started) == 0 {
+		if report := expect.Get(s.reaper.Sweep(context.Background()))(t, "sweep"); report.Empty() && len(s.started) == 0 {
 			return
 		}
 	}
@@ -112,9 +113,7 @@ func (s *stack) owned(t testing.TB) {
 	for h, err := range paging.All(ctx, s.demo.List) {
 		expect.OK(t, err)
 		key := lifecycle.Key{Platform: h.Tags.Platform, Instance: h.Tags.Instance, Binding: h.Tags.Binding}
-		r, err := s.ledger.Record(ctx, key, s.clock)
-		expect.OK(t, err)
-		if !r.Exists() {
+		if r := expect.Get(s.ledger.Record(ctx, key, s.clock))(t); !r.Exists() {
 			t.Errorf("a thing of %+v exists, whose record is %q", h.Tags, r.State)
 		}
 	}
@@ -144,9 +143,8 @@ func (s *stack) send(q request) (*httptest.ResponseRecorder, error) {
 
 // states are instances of the snapshot, each named by the state that it is in.
 // "binding" is of a plan that binds asynchronously, and its binding still runs.
-var states = []string{"absent", "creating", "ready", "updating", "failed", "deleting", "deleted", "sync",
-	"rotatable", "maintained",
-	"binding"}
+var states = []string{"absent", "creating", "ready", "updating", "failed", "deleting", "deleted", "sync", "rotatable",
+	"maintained", "binding"}
 
 // A snapshot is a broker in use, made once and copied for each request.
 type snapshot struct {
@@ -173,15 +171,11 @@ var used = sync.OnceValue(func() snapshot {
 		}
 	}
 	rest := func() {
-		refs := s.started
-		s.started = nil
-		for _, ref := range refs {
-			if err := s.Finish(context.Background(), ref); err != nil {
-				panic(err)
-			}
+		if err := s.drive(); err != nil {
+			panic(err)
 		}
 	}
-	const later = "?accepts_incomplete=true"
+	const later = "?" + later
 	provision := func(id, plan string) { do(id, "PUT", instancePath+id+later, provisioning(plan)) }
 	remove := func(id, plan string) { do(id, "DELETE", instancePath+id+later+"&"+idsOf(plan), "") }
 	bind := func(id, plan string) { do(id, "PUT", instancePath+id+bindingPath+"b-"+id+later, binding(plan)) }
@@ -210,9 +204,8 @@ var used = sync.OnceValue(func() snapshot {
 // copied is a broker in the state of the snapshot.
 func copied() *stack {
 	from := used()
-	s := &stack{clock: from.clock, serial: from.serial, records: from.records.Clone()}
+	s := &stack{clock: from.clock, serial: from.serial, records: from.records.Clone(), started: slices.Clone(from.started)}
 	s.things = from.things.Clone(s.now)
-	s.started = append(s.started, from.started...)
 	return s.build()
 }
 
@@ -229,12 +222,9 @@ func planID(name string) string {
 
 func idsOf(plan string) string { return "service_id=" + serviceID + "&plan_id=" + planID(plan) }
 
-func provisioning(plan string) string {
-	return `{"service_id":"` + serviceID + `","plan_id":"` + planID(plan) +
-		`","organization_guid":"o","space_guid":"s","parameters":{"a":1}}`
-}
+func provisioning(plan string) string { return body(plan, `"organization_guid":"o","space_guid":"s"`) }
+func binding(plan string) string      { return body(plan, `"bind_resource":{"app_guid":"a"}`) }
 
-func binding(plan string) string {
-	return `{"service_id":"` + serviceID + `","plan_id":"` + planID(plan) +
-		`","bind_resource":{"app_guid":"a"},"parameters":{"a":1}}`
+func body(plan, members string) string {
+	return fmt.Sprintf(`{"service_id":%q,"plan_id":%q,%s,"parameters":{"a":1}}`, serviceID, planID(plan), members)
 }
