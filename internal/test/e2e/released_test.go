@@ -1,12 +1,12 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"sync"
 	"testing"
 
@@ -62,16 +62,11 @@ func goOn(t *testing.T, folder string) {
 	tar(t, "-xzf", filepath.Join(folder, "folder.tar.gz"), "-C", data)
 	p := start(t, data, credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	ids := []string{"ready", "failed", "deleted", "deleting", "creating"}
-	over := make(chan struct{})
+	asking, stop := context.WithCancel(t.Context())
 	var load sync.WaitGroup
 	for n := range 4 {
 		load.Go(func() {
-			for i := n; ; i++ {
-				select {
-				case <-over:
-					return
-				default:
-				}
+			for i := n; asking.Err() == nil; i++ {
 				path := instancePath(ids[i%len(ids)])
 				if i%2 == 0 {
 					path += "/last_operation"
@@ -90,12 +85,10 @@ func goOn(t *testing.T, folder string) {
 		expect.Same(t, id+" ended", want, settled(t, p.url, instancePath(id)))
 	}
 	var given any
-	raw, err := os.ReadFile(filepath.Join(folder, "credentials.json"))
-	expect.OK(t, errors.Join(err, json.Unmarshal(raw, &given)))
-	binding := instancePath("ready") + "/service_bindings/b"
-	if a := must(t, p.url, "GET", binding, "", 200); !reflect.DeepEqual(a.body["credentials"], given) {
-		t.Errorf("the binding has other credentials than the release gave: %s", a.raw)
-	}
+	expect.OK(t, json.Unmarshal(expect.Get(os.ReadFile(filepath.Join(folder, "credentials.json")))(t), &given))
+	binding := bindingPath("ready", "b")
+	got := must(t, p.url, "GET", binding, "", 200).body["credentials"]
+	expect.Same(t, "the credentials that the release gave", given, got)
 	must(t, p.url, "PATCH", instancePath("ready")+async,
 		`{"service_id":"`+service+`","parameters":{"note":"of a later version"}}`, 200, 202)
 	settled(t, p.url, instancePath("ready"))
@@ -107,7 +100,7 @@ func goOn(t *testing.T, folder string) {
 			return err == nil && a.status == 404
 		})
 	}
-	close(over)
+	stop()
 	load.Wait()
 }
 

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -48,12 +47,11 @@ type broker struct {
 
 func newBroker(t *testing.T, table string, compiled []byte, now time.Time) *broker {
 	t.Helper()
-	offered, err := catalog.Open(compiled)
-	expect.OK(t, err)
 	b := &broker{T: t, clock: now}
 	read := func() time.Time { return b.clock }
 	b.kit = testkit.New(testkit.Options{Store: dynamo.New(dynamodb.NewFromConfig(emulator.Config(t)), table, dynamo.Options{}),
-		Now: read, Engine: b, Catalog: offered, Providers: map[string]provider.Provider{"demo": demo.New(time.Second, read)}})
+		Now: read, Engine: b, Catalog: expect.Get(catalog.Open(compiled))(t),
+		Providers: map[string]provider.Provider{"demo": demo.New(time.Second, read)}})
 	return b
 }
 
@@ -102,15 +100,13 @@ type item map[string]struct {
 // release has the program of now leave a table, amid operations, and its catalog.
 func release(t *testing.T, to string) {
 	t.Helper()
-	compiled, err := offeringfiles.Compile("", nil)
-	expect.OK(t, err)
+	compiled := expect.Get(offeringfiles.Compile("", nil))(t)
 	client := dynamodb.NewFromConfig(emulator.Config(t))
 	table := dynamotest.NewTable(t, client)
 	b := newBroker(t, table, compiled, testkit.Epoch)
 	b.call("PUT", "ready"+async, order(`,"parameters":{"note":"of the release"},"context":{"platform":"cloudfoundry",`+
 		`"organization_name":"an organization","space_name":"a space","instance_name":"a name"}`), 202)
-	given, err := json.MarshalIndent(b.call("PUT", "ready/service_bindings/b"+async, order(""), 201)["credentials"], "", "  ")
-	expect.OK(t, err)
+	given := b.call("PUT", "ready/service_bindings/b"+async, order(""), 201)["credentials"]
 	b.call("PUT", "failed"+async, order(`,"parameters":{"fail":true}`), 202)
 	b.call("PUT", "deleting"+async, order(""), 202)
 	b.call("PUT", "deleted"+async, order(""), 202)
@@ -120,16 +116,16 @@ func release(t *testing.T, to string) {
 	b.call("PUT", "creating"+async, order(""), 202)
 	var items []item
 	for pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: &table}); pages.HasMorePages(); {
-		page, err := pages.NextPage(t.Context())
-		expect.OK(t, err)
-		for _, stored := range page.Items {
+		for _, stored := range expect.Get(pages.NextPage(t.Context()))(t).Items {
 			items = append(items, kept(t, stored))
 		}
 	}
-	dump, err := json.MarshalIndent(items, "", " ")
-	expect.OK(t, errors.Join(err, os.MkdirAll(to, 0o755), os.WriteFile(filepath.Join(to, "table.json"), dump, 0o644),
-		os.WriteFile(filepath.Join(to, "catalog.dat"), compiled, 0o644),
-		os.WriteFile(filepath.Join(to, "credentials.json"), given, 0o644)))
+	expect.OK(t, os.MkdirAll(to, 0o755))
+	dump := expect.Get(json.MarshalIndent(items, "", " "))(t)
+	credentials := expect.Get(json.MarshalIndent(given, "", "  "))(t)
+	for name, content := range map[string][]byte{"catalog.dat": compiled, "table.json": dump, "credentials.json": credentials} {
+		expect.OK(t, os.WriteFile(filepath.Join(to, name), content, 0o644))
+	}
 }
 
 func kept(t *testing.T, stored map[string]types.AttributeValue) item {
@@ -178,8 +174,7 @@ func restored(t *testing.T, folder string) (table string) {
 
 func read(t *testing.T, folder, name string, into any) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(folder, name))
-	expect.OK(t, errors.Join(err, json.Unmarshal(raw, into)))
+	expect.OK(t, json.Unmarshal(expect.Get(os.ReadFile(filepath.Join(folder, name)))(t), into))
 }
 
 // Every version goes on with the table and the catalog of each earlier one: what is ready can be used,
@@ -199,21 +194,17 @@ func TestReleasedTables(t *testing.T) {
 }
 
 func goOn(t *testing.T, folder string) {
-	compiled, err := os.ReadFile(filepath.Join(folder, "catalog.dat"))
-	expect.OK(t, err)
+	compiled := expect.Get(os.ReadFile(filepath.Join(folder, "catalog.dat")))(t)
 	b := newBroker(t, restored(t, folder), compiled, testkit.Epoch.Add(time.Hour))
 	if report, err := b.kit.Reaper().Sweep(t.Context()); err != nil || report.Redriven != 2 {
 		t.Errorf("the reaper restarted %+v: %v", report, err)
 	}
 	var given any
 	read(t, folder, "credentials.json", &given)
-	if got := b.call("GET", "ready/service_bindings/b", "", 200)["credentials"]; !reflect.DeepEqual(got, given) {
-		t.Errorf("the binding has other credentials than the release gave: %v", got)
-	}
+	got := b.call("GET", "ready/service_bindings/b", "", 200)["credentials"]
+	expect.Same(t, "the credentials that the release gave", given, got)
 	for id, want := range map[string]string{"ready": "succeeded", "creating": "succeeded", "failed": "failed"} {
-		if got := b.call("GET", id+"/last_operation", "", 200)["state"]; got != want {
-			t.Errorf("%s ended %v, want %s", id, got, want)
-		}
+		expect.Same[any](t, id+" ended", want, b.call("GET", id+"/last_operation", "", 200)["state"])
 	}
 	for _, id := range []string{"deleted", "deleting"} {
 		b.call("GET", id, "", 404)
