@@ -9,7 +9,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/kit/conformance"
 )
 
@@ -32,10 +32,7 @@ type rule struct{ title, id, level, sentence, source, note string }
 
 func readRules(t *testing.T) []rule {
 	t.Helper()
-	raw, err := os.ReadFile("rules.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := expect.Get(os.ReadFile("rules.tsv"))(t)
 	var out []rule
 	title := ""
 	for line := range strings.Lines(string(raw)) {
@@ -63,7 +60,7 @@ var others = []string{"UTF-16", "CRC-32"}
 // walk calls visit with each Go file and page of the project, and with the scripts of CI.
 func walk(t *testing.T, visit func(path string, text []byte) error) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	expect.OK(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -82,17 +79,14 @@ func walk(t *testing.T, visit func(path string, text []byte) error) {
 			return err
 		}
 		return visit(path, text)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // holders are the tests that name each rule: functions of test files and of
 // suites, and the conformance kit, whose cases are tests of any broker.
 func holders(t *testing.T) map[string][]string {
 	t.Helper()
-	found := map[string]map[string]bool{}
+	found := map[string][]string{}
 	walk(t, func(path string, text []byte) error {
 		dir := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), filepath.FromSlash(root+"/")))
 		kit := dir == "kit/conformance" && !strings.HasSuffix(path, "_test.go")
@@ -112,18 +106,15 @@ func holders(t *testing.T) map[string][]string {
 			if !kit {
 				holder = dir + " " + enclosing(set, f, place[0])
 			}
-			if found[id] == nil {
-				found[id] = map[string]bool{}
-			}
-			found[id][holder] = true
+			found[id] = append(found[id], holder)
 		}
 		return nil
 	})
-	out := map[string][]string{}
 	for id, names := range found {
-		out[id] = slices.Sorted(maps.Keys(names))
+		slices.Sort(names)
+		found[id] = slices.Compact(names)
 	}
-	return out
+	return found
 }
 
 // enclosing is the function whose text or comment stands at an offset.
@@ -200,9 +191,7 @@ func TestEveryRuleIsHeld(t *testing.T) {
 	}
 	page := render(rules, held)
 	if *update {
-		if err := os.WriteFile(document, page, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(document, page, 0o644))
 	}
 	if got, err := os.ReadFile(document); err != nil || !bytes.Equal(got, page) {
 		t.Errorf("docs/conformance.md is not up to date (%v): run go test ./internal/test/rules -update", err)
