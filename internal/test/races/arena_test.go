@@ -37,8 +37,7 @@ var stores = map[string]func(t *testing.T) store.Store{"Bolt": newBolt, "Dynamo"
 
 func newBolt(t *testing.T) store.Store {
 	t.Helper()
-	s, err := bolt.Open(filepath.Join(t.TempDir(), "records"))
-	expect.OK(t, err)
+	s := expect.Get(bolt.Open(filepath.Join(t.TempDir(), "records")))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return unsteady{s}
 }
@@ -312,8 +311,7 @@ type raw struct {
 
 func (r raw) reason() (lifecycle.Reason, bool) {
 	var refusal *lifecycle.Refusal
-	ok := errors.As(r.err, &refusal)
-	if !ok {
+	if !errors.As(r.err, &refusal) {
 		return 0, false
 	}
 	return refusal.Reason, true

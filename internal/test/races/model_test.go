@@ -75,6 +75,7 @@ type resource struct {
 	stage      stage
 	parameters int8
 	current    uint8 // the latest operation; 0 for none
+	granted    uint8 // what credentials tell: the operation that began the binding, once it has succeeded
 	// created is when the request arrived that made what is there, and buried
 	// when the last request to delete what has the id did; zero if there was none.
 	created, buried span
@@ -130,7 +131,6 @@ func (m moment) until(n moment) span {
 type binding struct {
 	resource
 	incarnation uint8 // the operation that began it
-	granted     uint8 // the same once it has succeeded: what its credentials tell
 }
 
 // A state is all that the model remembers. It is never changed in place.
@@ -196,17 +196,13 @@ func (s state) settled(now moment) []state {
 		}
 		for b, r := range s.bindings[i] {
 			finish := func(to stage, p phase) { end(func(next *state) { next.finishBinding(i, b, to, p) }) }
+			// It waits for the instance; not for an update that began when its call to the cloud had been made.
+			goesOn := in.stage == ready || in.stage == updating
 			switch r.stage {
 			case creating:
-				switch {
-				case in.stage == deleteFailed:
+				if in.stage == deleteFailed || goesOn && r.parameters == failsToCreate {
 					finish(createFailed, failed)
-				case in.stage != ready && in.stage != updating:
-					// It waits for the instance; not for an update that began
-					// when its call to the cloud had been made.
-				case r.parameters == failsToCreate:
-					finish(createFailed, failed)
-				default:
+				} else if goesOn {
 					finish(ready, succeeded)
 				}
 			case deleting:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,45 +36,23 @@ func TestMutantsAreFound(t *testing.T) {
 		"StaleReads":    {"NFR-07: decisions on what was read a moment ago", everything, mutant{records: stale}},
 		"CommitsLost":   {"NFR-02: a 202 for an intent that is not durable", everything, mutant{records: losing}},
 		"TwoTokens": {"PROV-10: a repeated PUT begins anew", instances,
-			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
-				if g.verb == provision && i.State == lifecycle.Creating {
-					i.State = lifecycle.Absent
-				}
-			}, nil)}},
+			blind(provision, lifecycle.Creating, lifecycle.Absent)},
 		"MadeTwice": {"PROV-07: a PUT of what is there makes it again", instances,
-			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
-				if g.verb == provision && i.State == lifecycle.Ready {
-					i.State = lifecycle.Absent
-				}
-			}, nil)}},
+			blind(provision, lifecycle.Ready, lifecycle.Absent)},
 		"FailsAnew": {"PROV-30: a PUT of what has failed begins again", instances,
-			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
-				if g.verb == provision && i.State == lifecycle.CreateFailed {
-					i.State = lifecycle.Absent
-				}
-			}, nil)}},
+			blind(provision, lifecycle.CreateFailed, lifecycle.Absent)},
 		"BoundTwice": {"BIND-02: a PUT of a binding that is there gives other credentials", bindings,
-			mutant{api: tagging, records: blind(nil, func(g tag, b *lifecycle.Record) {
-				if g.verb == bind && b.State == lifecycle.Ready {
-					b.State = lifecycle.Absent
-				}
-			})}},
+			blind(bind, lifecycle.Ready, lifecycle.Absent)},
 		"UpdatesNotInTheWay": {"CONC-01: a deletion during an update", instances,
-			mutant{api: tagging, records: blind(func(g tag, i *lifecycle.Record) {
-				if g.verb == deprovision && i.State == lifecycle.Updating {
-					i.State = lifecycle.Ready
-				}
-			}, nil)}},
+			blind(deprovision, lifecycle.Updating, lifecycle.Ready)},
 		"LatePuts": {"ORB-03: a PUT that was sent before a deletion begins after it", instances,
-			mutant{records: blind(func(_ tag, i *lifecycle.Record) {
-				i.DeleteReceived = time.Time{}
-			}, nil)}},
+			instancesAs(func(i *lifecycle.Record) { i.DeleteReceived = time.Time{} })},
 		"TimesAlone": {"a time decides about an id that was never deleted before", instances,
-			mutant{records: blind(func(_ tag, i *lifecycle.Record) {
+			instancesAs(func(i *lifecycle.Record) {
 				if i.State != lifecycle.Absent && i.DeleteReceived.IsZero() {
 					i.DeleteReceived = i.CreateReceived.Add(-time.Millisecond)
 				}
-			}, nil)}},
+			})},
 		"IDsGivenTwice":   {"BIND-19: one binding id on two instances", bindings, mutant{api: tagging, records: pointless}},
 		"EarlySuccess":    {"LOP-01: success before it is so", everything, mutant{api: hasty}},
 		"CredentialsKept": {"IDEM-09: a new binding with the credentials of an old one", bindings, mutant{api: remembering}},
@@ -131,73 +110,82 @@ func overwriting(s store.Store) store.Store {
 
 func unchecking(s store.Store) store.Store {
 	return altered{s, func(ctx context.Context, changes []store.Change) error {
-		var puts []store.Change
-		for _, c := range changes {
-			if c.Action != store.ActionCheck {
-				puts = append(puts, c)
-			}
-		}
-		return s.Commit(ctx, puts...)
+		checks := func(c store.Change) bool { return c.Action == store.ActionCheck }
+		return s.Commit(ctx, slices.DeleteFunc(slices.Clone(changes), checks)...)
 	}}
 }
 
-// stale answers with what it read up to some milliseconds ago.
-func stale(r broker.Records) broker.Records {
-	return &staleRecords{Records: r, kept: map[lifecycle.Key]keptRecord{}}
-}
-
-type staleRecords struct {
+// alteredRecords are records that tell otherwise than it is, or commit otherwise than they are asked to.
+type alteredRecords struct {
 	broker.Records
-	mu   sync.Mutex
-	kept map[lifecycle.Key]keptRecord
+	record  func(context.Context, lifecycle.Key, *lifecycle.Record)
+	pointer func(context.Context, *lifecycle.Pointer)
+	commit  func(commit func() error) error
 }
 
-type keptRecord struct {
-	lifecycle.Record
-	read time.Time
+func (a alteredRecords) Record(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Record, error) {
+	r, err := a.Records.Record(ctx, key, at)
+	if a.record != nil {
+		a.record(ctx, key, &r)
+	}
+	return r, err
 }
 
-func (s *staleRecords) Record(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Record, error) {
-	if key.IsBinding() {
-		return s.Records.Record(ctx, key, at)
+func (a alteredRecords) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
+	p, err := a.Records.Pointer(ctx, platform, binding)
+	if a.pointer != nil {
+		a.pointer(ctx, &p)
 	}
-	s.mu.Lock()
-	found, ok := s.kept[key]
-	s.mu.Unlock()
-	if ok && time.Since(found.read) < 5*time.Millisecond {
-		return found.Record, nil
-	}
-	i, err := s.Records.Record(ctx, key, at)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.kept[key] = keptRecord{i, time.Now()}
-	return i, err
+	return p, err
 }
 
-// Commit forgets everything when it was late, so that decisions are made anew.
-func (s *staleRecords) Commit(ctx context.Context, changes ...ledger.Change) error {
-	err := s.Records.Commit(ctx, changes...)
-	if errors.Is(err, ledger.ErrConflict) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		clear(s.kept)
+func (a alteredRecords) Commit(ctx context.Context, changes ...ledger.Change) error {
+	commit := func() error { return a.Records.Commit(ctx, changes...) }
+	if a.commit != nil {
+		return a.commit(commit)
 	}
-	return err
+	return commit()
+}
+
+// stale answers with what it read up to some milliseconds ago. When a commit was late, it forgets everything, so that decisions
+// are made anew.
+func stale(r broker.Records) broker.Records {
+	type read struct {
+		lifecycle.Record
+		at time.Time
+	}
+	var mu sync.Mutex
+	kept := map[lifecycle.Key]read{}
+	return alteredRecords{Records: r, record: func(_ context.Context, key lifecycle.Key, r *lifecycle.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		if found, ok := kept[key]; ok && time.Since(found.at) < 5*time.Millisecond {
+			*r = found.Record
+		} else if !key.IsBinding() {
+			kept[key] = read{*r, time.Now()}
+		}
+	}, commit: func(commit func() error) error {
+		err := commit()
+		if errors.Is(err, ledger.ErrConflict) {
+			mu.Lock()
+			defer mu.Unlock()
+			clear(kept)
+		}
+		return err
+	}}
 }
 
 // losing loses some commits and says that they were made.
-func losing(r broker.Records) broker.Records { return lostRecords{r} }
-
-type lostRecords struct{ broker.Records }
-
-func (l lostRecords) Commit(ctx context.Context, changes ...ledger.Change) error {
-	if rand.IntN(4) == 0 {
-		return nil
-	}
-	return l.Records.Commit(ctx, changes...)
+func losing(r broker.Records) broker.Records {
+	return alteredRecords{Records: r, commit: func(commit func() error) error {
+		if rand.IntN(4) == 0 {
+			return nil
+		}
+		return commit()
+	}}
 }
 
-// A tag tells records for which request they are read.
+// A tag tells records for which request they are read: its verb, and the key of a bind.
 type tag struct {
 	verb verb
 	key  lifecycle.Key
@@ -226,40 +214,36 @@ func (t tagged) Bind(ctx context.Context, q broker.BindRequest) (broker.BindResu
 	return t.api.Bind(context.WithValue(ctx, tagKey{}, tag{bind, key}), q)
 }
 
-// blind are records that look otherwise than they are.
-func blind(instance func(tag, *lifecycle.Record), binding func(tag, *lifecycle.Record)) func(broker.Records) broker.Records {
-	return func(r broker.Records) broker.Records { return blindRecords{r, instance, binding} }
+// blind takes one state for another when a request of the verb looks.
+func blind(of verb, is, looks lifecycle.State) mutant {
+	return mutant{api: tagging, records: func(r broker.Records) broker.Records {
+		return alteredRecords{Records: r, record: func(ctx context.Context, key lifecycle.Key, r *lifecycle.Record) {
+			g, tagged := ctx.Value(tagKey{}).(tag)
+			if tagged && g.verb == of && key.IsBinding() == of.ofBinding() && r.State == is {
+				r.State = looks
+			}
+		}}
+	}}
 }
 
-type blindRecords struct {
-	broker.Records
-	instance func(tag, *lifecycle.Record)
-	binding  func(tag, *lifecycle.Record)
-}
-
-func (b blindRecords) Record(ctx context.Context, key lifecycle.Key, at time.Time) (lifecycle.Record, error) {
-	r, err := b.Records.Record(ctx, key, at)
-	change := b.instance
-	if key.IsBinding() {
-		change = b.binding
-	}
-	if g, _ := ctx.Value(tagKey{}).(tag); change != nil {
-		change(g, &r)
-	}
-	return r, err
+// instancesAs shows each instance as the function makes it.
+func instancesAs(change func(*lifecycle.Record)) mutant {
+	return mutant{records: func(r broker.Records) broker.Records {
+		return alteredRecords{Records: r, record: func(_ context.Context, key lifecycle.Key, r *lifecycle.Record) {
+			if !key.IsBinding() {
+				change(r)
+			}
+		}}
+	}}
 }
 
 // pointless finds every binding id free.
-func pointless(r broker.Records) broker.Records { return pointlessRecords{r} }
-
-type pointlessRecords struct{ broker.Records }
-
-func (p pointlessRecords) Pointer(ctx context.Context, platform, binding string) (lifecycle.Pointer, error) {
-	pointer, err := p.Records.Pointer(ctx, platform, binding)
-	if g, ok := ctx.Value(tagKey{}).(tag); ok {
-		pointer.Key = g.key
-	}
-	return pointer, err
+func pointless(r broker.Records) broker.Records {
+	return alteredRecords{Records: r, pointer: func(ctx context.Context, p *lifecycle.Pointer) {
+		if g, ok := ctx.Value(tagKey{}).(tag); ok {
+			p.Key = g.key
+		}
+	}}
 }
 
 // hasty tells of success as soon as an operation runs.

@@ -78,45 +78,38 @@ type answer struct {
 	undone     uint8 // the deletion that was begun because of it
 }
 
+// at is what a request is about: the instance or the binding.
+func (s *state) at(q request) *resource {
+	if q.verb.ofBinding() {
+		return &s.bindings[q.instance][q.binding].resource
+	}
+	return &s.instances[q.instance].resource
+}
+
 // answer gives what the request comes to in this very state: the states after
 // it, none if the answer cannot be right.
 func (s state) answer(q request, a answer) []state {
 	if q.part == departure {
 		return s.depart(q, a)
 	}
-	in, r := s.instances[q.instance], s.bindings[q.instance][q.binding]
+	r := *s.at(q)
 	switch q.verb {
-	case provision:
-		return s.provision(in, q, a)
+	case provision, bind:
+		return s.creation(r, q, a)
 	case update:
-		return s.update(in, q, a)
-	case deprovision:
-		return s.deprovision(in, q, a)
-	case bind:
-		return s.bind(in, r, q, a)
-	case unbind:
-		return s.unbind(in, r, q, a)
-	case pollInstance:
-		return s.poll(in.resource, q, a)
-	case pollBinding:
-		return s.poll(r.resource, q, a)
-	case getInstance:
-		switch in.stage {
-		case ready, deleteFailed:
-			return s.provided(a.effect == shown && a.parameters == in.parameters)
-		case updating, deleting:
-			return s.refused(a, lifecycle.ConcurrencyError)
-		}
-		return s.refused(a, lifecycle.NotFound)
-	default: // getBinding
-		switch r.stage {
-		case ready, deleteFailed:
-			return s.provided(a.effect == shown && a.parameters == r.parameters && a.granted == r.granted)
-		case deleting: // GETB-03
-			return s.refused(a, lifecycle.ConcurrencyError)
-		}
-		return s.refused(a, lifecycle.NotFound)
+		return s.update(s.instances[q.instance], q, a)
+	case deprovision, unbind:
+		return s.deletion(r, q, a)
+	case pollInstance, pollBinding:
+		return s.poll(r, q, a)
 	}
+	switch r.stage { // getInstance, getBinding
+	case ready, deleteFailed:
+		return s.provided(a.effect == shown && a.parameters == r.parameters && a.granted == r.granted)
+	case updating, deleting: // GETB-03
+		return s.refused(a, lifecycle.ConcurrencyError)
+	}
+	return s.refused(a, lifecycle.NotFound)
 }
 
 // provided is the same state, provided that the answer is right.
@@ -265,40 +258,60 @@ func (s state) departSlow(q request, a answer) []state {
 	return []state{s}
 }
 
-func (s state) provision(in instance, q request, a answer) []state {
-	same := in.parameters == q.parameters
-	if in.stage == createFailed && same {
-		if after := s.repeatsFailed(in.current, q, a); after != nil || s.staysFailed(in.current) && q.permitted {
+// creation is a provision or a bind.
+func (s state) creation(r resource, q request, a answer) []state {
+	if s.refusedByOther(q, a) {
+		return []state{s}
+	}
+	same := r.parameters == q.parameters
+	if r.stage == createFailed && same {
+		if after := s.repeatsFailed(r.current, q, a); after != nil || s.staysFailed(r.current) && q.permitted {
 			return after
 		}
 	}
-	if in.stage.gone() || in.stage == createFailed && same {
-		begun := func(s state) []state {
-			if !s.begin(q, a, broker.Created) {
-				return nil
-			}
-			in.stage, in.parameters, in.current = creating, q.parameters, a.operation
-			in.make(q.arrived())
-			s.instances[q.instance] = in
-			return []state{s}
-		}
-		if in.stage == deleted {
-			return s.unless(in.resource, q, a, begun)
-		}
+	begun := func(s state) []state { return s.beginCreation(q, a) }
+	switch {
+	case r.stage == deleted:
+		return s.unless(r, q, a, begun)
+	case r.stage == absent, r.stage == createFailed && same:
 		return begun(s)
-	}
-	if !same {
+	case !same:
 		return s.refused(a, lifecycle.Conflict)
-	}
-	switch in.stage {
-	case creating:
-		return s.join(in.current, q, a)
-	case ready:
-		return s.provided(a.effect == broker.Done && a.operation == 0)
-	case deleteFailed:
+	case r.stage == creating:
+		return s.join(r.current, q, a)
+	case r.stage == ready:
+		return s.provided(a.effect == broker.Done && a.operation == 0 && a.granted == r.granted)
+	case r.stage == deleteFailed:
 		return s.refused(a, lifecycle.Unprocessable)
 	}
 	return s.refused(a, lifecycle.ConcurrencyError)
+}
+
+func (s state) beginCreation(q request, a answer) []state {
+	if q.verb == bind {
+		in := s.instances[q.instance]
+		switch owner := s.owner[q.binding]; {
+		case in.stage.gone():
+			return s.refused(a, lifecycle.NotFound)
+		case in.stage == createFailed || in.stage == deleteFailed:
+			return s.refused(a, lifecycle.Unprocessable)
+		case in.stage != ready:
+			return s.refused(a, lifecycle.ConcurrencyError)
+		case owner != 0 && owner != int8(q.instance+1): // BIND-19
+			return s.refused(a, lifecycle.Conflict)
+		}
+		if _, not := in.overtaken(q); !not {
+			return nil // it was for the instance that had the id then: see aside
+		}
+		s.owner[q.binding], s.bindings[q.instance][q.binding].incarnation = int8(q.instance+1), a.operation
+	}
+	if !s.begin(q, a, broker.Created) {
+		return nil
+	}
+	r := s.at(q)
+	r.stage, r.parameters, r.current, r.granted = creating, q.parameters, a.operation, 0
+	r.make(q.arrived())
+	return []state{s}
 }
 
 func (s state) update(in instance, q request, a answer) []state {
@@ -327,48 +340,62 @@ func (s state) update(in instance, q request, a answer) []state {
 	return s.refused(a, lifecycle.ConcurrencyError)
 }
 
-func (s state) deprovision(in instance, q request, a answer) []state {
+// deletion is a deprovision or an unbind.
+func (s state) deletion(r resource, q request, a answer) []state {
+	if s.refusedByOther(q, a) {
+		return []state{s}
+	}
+	in := s.instances[q.instance]
 	begun := func(s state) []state {
+		if q.verb == unbind && (in.stage == updating || in.stage == deleting) { // CONC-08
+			return s.refused(a, lifecycle.ConcurrencyError)
+		}
 		if !s.begin(q, a, broker.Done) {
 			return nil
 		}
-		if op := &s.operations[in.current]; op.phase == running {
+		if op := &s.operations[r.current]; op.phase == running {
 			op.phase = cancelled
 		}
-		in.stage, in.current, in.deletion = deleting, a.operation, q.moment()
-		in.bury(q.arrived())
-		s.instances[q.instance] = in
+		if q.verb == deprovision {
+			s.instances[q.instance].deletion = q.moment()
+		}
+		r := s.at(q)
+		r.stage, r.current = deleting, a.operation
+		r.bury(q.arrived())
 		return []state{s}
 	}
-	switch in.stage {
+	switch r.stage {
 	case absent, deleted:
-		in.stage = deleted
-		in.bury(q.arrived())
-		s.instances[q.instance] = in
+		if q.verb == deprovision || in.stage != absent {
+			r := s.at(q)
+			r.stage = deleted
+			r.bury(q.arrived())
+		}
 		return s.refused(a, lifecycle.Gone)
 	case updating:
 		return s.refused(a, lifecycle.ConcurrencyError)
 	case deleting:
-		after := s.join(in.current, q, a)
+		after := s.join(r.current, q, a)
 		for n := range after {
 			if a.operation != 0 {
-				after[n].instances[q.instance].bury(q.arrived())
+				after[n].at(q).bury(q.arrived())
 			}
 		}
 		return after
 	case deleteFailed:
 		return begun(s)
 	}
-	return s.unless(in.resource, q, a, begun)
+	return s.unless(r, q, a, begun)
 }
 
 // refusedByOther reports a refusal for the instance's sake, or for that of the other holder
 // of the id, whatever the binding or the instance has become meanwhile: they
 // are records of their own, read one after the other. What begins anything is
 // checked as a whole when it is committed.
-func (s state) refusedByOther(in instance, q request, a answer) bool {
+func (s state) refusedByOther(q request, a answer) bool {
+	in := s.instances[q.instance]
 	switch {
-	case a.effect != 0 || a.operation != 0:
+	case !q.verb.ofBinding() || a.effect != 0 || a.operation != 0:
 		return false
 	case a.refused == lifecycle.ConcurrencyError:
 		overtaken, _ := in.overtaken(q)
@@ -379,99 +406,6 @@ func (s state) refusedByOther(in instance, q request, a answer) bool {
 		return q.verb == bind && owner != 0 && owner != int8(q.instance+1)
 	}
 	return false
-}
-
-func (s state) bind(in instance, r binding, q request, a answer) []state {
-	if s.refusedByOther(in, q, a) {
-		return []state{s}
-	}
-	same := r.parameters == q.parameters
-	if !r.stage.gone() {
-		if !same {
-			return s.refused(a, lifecycle.Conflict)
-		}
-		switch r.stage {
-		case creating:
-			return s.join(r.current, q, a)
-		case ready:
-			return s.provided(a.effect == broker.Done && a.operation == 0 && a.granted == r.granted)
-		case deleteFailed:
-			return s.refused(a, lifecycle.Unprocessable)
-		case deleting:
-			return s.refused(a, lifecycle.ConcurrencyError)
-		case createFailed:
-			if after := s.repeatsFailed(r.current, q, a); after != nil || s.staysFailed(r.current) && q.permitted {
-				return after
-			}
-		}
-	}
-	begun := func(s state) []state { return s.beginBind(in, r, q, a) }
-	if r.stage == deleted {
-		return s.unless(r.resource, q, a, begun)
-	}
-	return begun(s)
-}
-
-func (s state) beginBind(in instance, r binding, q request, a answer) []state {
-	switch owner := s.owner[q.binding]; {
-	case in.stage.gone():
-		return s.refused(a, lifecycle.NotFound)
-	case in.stage == createFailed || in.stage == deleteFailed:
-		return s.refused(a, lifecycle.Unprocessable)
-	case in.stage != ready:
-		return s.refused(a, lifecycle.ConcurrencyError)
-	case owner != 0 && owner != int8(q.instance+1): // BIND-19
-		return s.refused(a, lifecycle.Conflict)
-	}
-	if _, not := in.overtaken(q); !not || !s.begin(q, a, broker.Created) {
-		return nil // it was for the instance that had the id then: see aside
-	}
-	r.stage, r.parameters, r.current, r.incarnation, r.granted = creating, q.parameters, a.operation, a.operation, 0
-	r.make(q.arrived())
-	s.bindings[q.instance][q.binding] = r
-	s.owner[q.binding] = int8(q.instance + 1)
-	return []state{s}
-}
-
-func (s state) unbind(in instance, r binding, q request, a answer) []state {
-	if s.refusedByOther(in, q, a) {
-		return []state{s}
-	}
-	begun := func(s state) []state {
-		if in.stage == updating || in.stage == deleting { // CONC-08
-			return s.refused(a, lifecycle.ConcurrencyError)
-		}
-		if !s.begin(q, a, broker.Done) {
-			return nil
-		}
-		if op := &s.operations[r.current]; op.phase == running {
-			op.phase = cancelled
-		}
-		r.stage, r.current = deleting, a.operation
-		r.bury(q.arrived())
-		s.bindings[q.instance][q.binding] = r
-		return []state{s}
-	}
-	switch r.stage {
-	case absent, deleted:
-		if in.stage != absent {
-			r.stage = deleted
-			r.bury(q.arrived())
-			s.bindings[q.instance][q.binding] = r
-		}
-		return s.refused(a, lifecycle.Gone)
-	case deleting:
-		after := s.join(r.current, q, a)
-		for n := range after {
-			if a.operation != 0 {
-				after[n].bindings[q.instance][q.binding].bury(q.arrived())
-			}
-		}
-		return after
-	case deleteFailed:
-		return begun(s)
-	}
-	return s.unless(r.resource, q, a, begun)
 }
 
 func (s state) poll(r resource, q request, a answer) []state {
