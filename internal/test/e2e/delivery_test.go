@@ -15,10 +15,8 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/iampolicy"
-	"github.com/longshore/longshore/internal/test/emulator"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/policytest"
-	"github.com/longshore/longshore/internal/test/servicestest"
 )
 
 // nowhere orders in no place, as the oldest clients may.
@@ -34,19 +32,17 @@ func nowhere(t *testing.T, p *process, offering, plan, id string) rented {
 // judges what a topic delivers. It does not judge what a bus does: the policies that the queues have do.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
-	direct := emulator.Enforcing(t)
-	a := account{direct: direct, endpoint: overTLS(t, *direct.BaseEndpoint)}
+	a := newAccount(t)
 	p := awsRuns(t, a.endpoint, "")
-	const home, space, organization = `"organization_guid":"o","space_guid":"s"`, `"organization_guid":"o","space_guid":"t"`,
-		`"organization_guid":"n","space_guid":"s"`
+	const space, organization = `"organization_guid":"o","space_guid":"t"`, `"organization_guid":"n","space_guid":"s"`
 	deduplicated := `,"parameters":{"content_based_deduplication":true}`
 	names := []string{"queue", "fifo queue", "topic", "fifo topic", "bus", "topic of another space",
-		"fifo topic of another space",
-		"topic of another organization", "bus of another space", "queue of no space", "topic of no space", "bus of no space"}
+		"fifo topic of another space", "topic of another organization", "bus of another space", "queue of no space",
+		"topic of no space", "bus of no space"}
 	ordered := []rented{
-		orderIn(t, p, "sqs", "standard", "queue", home), orderIn(t, p, "sqs", "fifo", "fifo-queue", home),
-		orderIn(t, p, "sns", "standard", "topic", home), orderIn(t, p, "sns", "fifo", "fifo-topic", home+deduplicated),
-		orderIn(t, p, "eventbridge", "standard", "bus", home),
+		orderIn(t, p, "sqs", "standard", "queue", place), orderIn(t, p, "sqs", "fifo", "fifo-queue", place),
+		orderIn(t, p, "sns", "standard", "topic", place), orderIn(t, p, "sns", "fifo", "fifo-topic", place+deduplicated),
+		orderIn(t, p, "eventbridge", "standard", "bus", place),
 		orderIn(t, p, "sns", "standard", "topic-2", space), orderIn(t, p, "sns", "fifo", "fifo-topic-2", space+deduplicated),
 		orderIn(t, p, "sns", "standard", "topic-3", organization), orderIn(t, p, "eventbridge", "standard", "bus-2", space),
 		nowhere(t, p, "sqs", "standard", "queue-4"), nowhere(t, p, "sns", "standard", "topic-4"),
@@ -56,7 +52,7 @@ func TestDelivery(t *testing.T) {
 	for i, got := range bindAll(ordered...) {
 		bound[names[i]] = got
 	}
-	d := delivery{T: t, account: a, bound: bound}
+	d := delivery{t, a, sns.NewFromConfig(a.root()), eventbridge.NewFromConfig(a.root()), bound}
 	for to, admits := range map[string][]string{
 		"queue": {"topic", "fifo topic", "bus"}, "fifo queue": {"fifo topic", "bus"}, "queue of no space": nil,
 	} {
@@ -72,10 +68,13 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// A delivery has things of several spaces, by their names, with the credentials of a binding of each.
+// A delivery has things of several spaces, by their names, with the credentials of a binding of each, and clients of
+// somebody who may do all.
 type delivery struct {
 	*testing.T
 	account account
+	topics  *sns.Client
+	rules   *eventbridge.Client
 	bound   map[string]map[string]string
 }
 
@@ -84,86 +83,65 @@ type delivery struct {
 func (d delivery) publishes(from, to string, arrives bool) {
 	d.Helper()
 	topic, queue := d.bound[from], d.bound[to]
-	subscribed, err := sns.NewFromConfig(d.account.root()).Subscribe(d.Context(),
-		&sns.SubscribeInput{TopicArn: aws.String(topic["topic_arn"]),
-			Protocol: aws.String("sqs"), Endpoint: aws.String(queue["queue_arn"]), ReturnSubscriptionArn: true})
-	if err != nil {
-		d.Fatalf("subscribing the %s to the %s: %v", to, from, err)
-	}
-	text := from + " to " + to
-	in := &sns.PublishInput{TopicArn: aws.String(topic["topic_arn"]), Message: &text}
+	arn, text := aws.String(topic["topic_arn"]), from+" to "+to
+	subscribed := expect.Get(d.topics.Subscribe(d.Context(), &sns.SubscribeInput{TopicArn: arn, Protocol: aws.String("sqs"),
+		Endpoint: aws.String(queue["queue_arn"]), ReturnSubscriptionArn: true}))(d, text)
+	in := &sns.PublishInput{TopicArn: arn, Message: &text}
 	if strings.HasPrefix(from, "fifo") {
 		in.MessageGroupId = aws.String("group")
 	}
-	if _, err := sns.NewFromConfig(servicestest.Config(d.account.endpoint, topic)).Publish(d.Context(), in); err != nil {
-		d.Fatalf("publishing to the %s: %v", from, err)
-	}
+	expect.Get(sns.NewFromConfig(d.account.as(topic)).Publish(d.Context(), in))(d, text)
 	d.arrives(text, queue, arrives)
-	d.admits(text, queue, "sns", topic["topic_arn"], arrives)
-	expect.Get(sns.NewFromConfig(d.account.root()).Unsubscribe(d.Context(),
-		&sns.UnsubscribeInput{SubscriptionArn: subscribed.SubscriptionArn}))(d)
+	d.admits(text, queue, "sns", *arn, arrives)
+	expect.Get(d.topics.Unsubscribe(d.Context(), &sns.UnsubscribeInput{SubscriptionArn: subscribed.SubscriptionArn}))(d)
 }
 
 // sends has a rule of a bus deliver to a queue. On the emulator whatever a rule names gets its events.
 func (d delivery) sends(from, to string, admitted bool) {
 	d.Helper()
 	queue, bus := d.bound[to], aws.String(d.bound[from]["event_bus_name"])
-	rules, rule := eventbridge.NewFromConfig(d.account.root()), aws.String("greetings")
-	made, err := rules.PutRule(d.Context(), &eventbridge.PutRuleInput{EventBusName: bus, Name: rule,
-		EventPattern: aws.String(`{"source":["application"]}`)})
-	if err != nil {
-		d.Fatal(err)
-	}
+	rule, text := aws.String("greetings"), from+" to "+to
+	made := expect.Get(d.rules.PutRule(d.Context(), &eventbridge.PutRuleInput{EventBusName: bus, Name: rule,
+		EventPattern: aws.String(`{"source":["application"]}`)}))(d)
 	target := eventtypes.Target{Id: aws.String("1"), Arn: aws.String(queue["queue_arn"])}
 	if strings.HasPrefix(to, "fifo") {
 		target.SqsParameters = &eventtypes.SqsParameters{MessageGroupId: aws.String("group")}
 	}
-	expect.Get(rules.PutTargets(d.Context(), &eventbridge.PutTargetsInput{EventBusName: bus, Rule: rule,
+	expect.Get(d.rules.PutTargets(d.Context(), &eventbridge.PutTargetsInput{EventBusName: bus, Rule: rule,
 		Targets: []eventtypes.Target{target}}))(d)
-	text := from + " to " + to
-	sent, err := eventbridge.NewFromConfig(servicestest.Config(d.account.endpoint, d.bound[from])).PutEvents(d.Context(),
-		&eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{{EventBusName: bus,
-			Source:     aws.String("application"),
-			DetailType: aws.String("greeting"), Detail: aws.String(`{"text":"` + text + `"}`)}}})
-	if err != nil || sent.FailedEntryCount > 0 {
-		d.Fatalf("sending to the %s: %v", from, err)
-	}
+	event := eventtypes.PutEventsRequestEntry{EventBusName: bus, Source: aws.String("application"),
+		DetailType: aws.String("greeting"), Detail: aws.String(`{"text":"` + text + `"}`)}
+	sent := expect.Get(eventbridge.NewFromConfig(d.account.as(d.bound[from])).PutEvents(d.Context(),
+		&eventbridge.PutEventsInput{Entries: []eventtypes.PutEventsRequestEntry{event}}))(d, text)
+	expect.Same(d, text+": events that failed", 0, sent.FailedEntryCount)
 	d.arrives(text, queue, true)
 	d.admits(text, queue, "events", *made.RuleArn, admitted)
-	expect.Get(rules.RemoveTargets(d.Context(), &eventbridge.RemoveTargetsInput{EventBusName: bus, Rule: rule,
+	expect.Get(d.rules.RemoveTargets(d.Context(), &eventbridge.RemoveTargetsInput{EventBusName: bus, Rule: rule,
 		Ids: []string{"1"}}))(d)
 }
 
 // arrives takes what is in a queue by the queue's own binding.
 func (d delivery) arrives(text string, queue map[string]string, want bool) {
 	d.Helper()
-	api := sqs.NewFromConfig(servicestest.Config(d.account.endpoint, queue))
-	read, err := api.ReceiveMessage(d.Context(),
-		&sqs.ReceiveMessageInput{QueueUrl: aws.String(queue["queue_url"]), MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
-	if err != nil {
-		d.Fatal(err)
-	}
+	api, url := sqs.NewFromConfig(d.account.as(queue)), aws.String(queue["queue_url"])
+	read := expect.Get(api.ReceiveMessage(d.Context(),
+		&sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1}))(d)
 	came := false
 	for _, m := range read.Messages {
 		came = came || strings.Contains(aws.ToString(m.Body), text)
-		expect.Get(api.DeleteMessage(d.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(queue["queue_url"]),
-			ReceiptHandle: m.ReceiptHandle}))(d)
+		in := &sqs.DeleteMessageInput{QueueUrl: url, ReceiptHandle: m.ReceiptHandle}
+		expect.Get(api.DeleteMessage(d.Context(), in))(d)
 	}
-	if came != want {
-		d.Errorf("%s: it came: %v", text, came)
-	}
+	expect.Same(d, text+": it came", want, came)
 }
 
 // admits judges what a service sends to a queue by the policy that the queue has: as the
 // thing that sends, and as others that have nearly its name.
 func (d delivery) admits(text string, queue map[string]string, service, source string, want bool) {
 	d.Helper()
-	has, err := sqs.NewFromConfig(d.account.root()).GetQueueAttributes(d.Context(), &sqs.GetQueueAttributesInput{
+	has := expect.Get(sqs.NewFromConfig(d.account.root()).GetQueueAttributes(d.Context(), &sqs.GetQueueAttributesInput{
 		QueueUrl:       aws.String(queue["queue_url"]),
-		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNamePolicy}})
-	if err != nil {
-		d.Fatal(err)
-	}
+		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNamePolicy}}))(d)
 	policy := d.policyFor(service, has.Attributes["Policy"])
 	judge := func(source, account, tls string) bool {
 		return policytest.Allows(policytest.Request{Action: "sqs:SendMessage", Resource: queue["queue_arn"],
@@ -171,9 +149,7 @@ func (d delivery) admits(text string, queue map[string]string, service, source s
 				"aws:SourceArn": {source}, "aws:SourceAccount": {account}, "aws:SecureTransport": {tls}}}, policy)
 	}
 	id := strings.Split(source, ":")[4]
-	if got := judge(source, id, "true"); got != want {
-		d.Errorf("%s: the queue's policy admits it: %v", text, got)
-	}
+	expect.Same(d, text+": the queue's policy admits it", want, judge(source, id, "true"))
 	for reason, got := range map[string]bool{
 		"without TLS":              judge(source, id, "false"),
 		"from another account":     judge(strings.Replace(source, id, "999999999999", 1), "999999999999", "true"),
@@ -192,28 +168,16 @@ func (d delivery) admits(text string, queue map[string]string, service, source s
 // policyFor is what a policy of a resource says to a service.
 func (d delivery) policyFor(service, text string) []iampolicy.Document {
 	d.Helper()
-	var all struct{ Statement []map[string]any }
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		d.Fatalf("the policy %q: %v", text, err)
-	}
-	var out struct {
+	var all struct {
 		Version   string
 		Statement []map[string]any
 	}
-	out.Version = iampolicy.Version
-	for _, s := range all.Statement {
-		if is := s["Principal"]; is == "*" || fmt.Sprint(is) == "map[Service:"+service+".amazonaws.com]" {
-			delete(s, "Principal")
-			out.Statement = append(out.Statement, s)
-		}
-	}
-	raw, err := json.Marshal(out)
-	if err != nil {
-		d.Fatal(err)
-	}
-	parsed, err := iampolicy.Parse(raw)
-	if err != nil {
-		d.Fatal(err)
-	}
-	return []iampolicy.Document{parsed}
+	expect.OK(d, json.Unmarshal([]byte(text), &all), text)
+	all.Version = iampolicy.Version
+	all.Statement = slices.DeleteFunc(all.Statement, func(s map[string]any) bool {
+		of := fmt.Sprint(s["Principal"])
+		delete(s, "Principal")
+		return of != "*" && of != "map[Service:"+service+".amazonaws.com]"
+	})
+	return []iampolicy.Document{expect.Get(iampolicy.Parse(expect.Get(json.Marshal(all))(d)))(d)}
 }

@@ -50,24 +50,11 @@ type defect struct {
 	never string
 }
 
-// A peer is a broker that was asked, or read, at one version of it.
-type peer struct {
-	title, about string
-	rows         []defect
-}
-
-func peers() []peer {
-	return []peer{
-		{"brokerapi v13",
-			"The Go library [brokerapi](https://github.com/cloudfoundry/brokerapi), v13.0.25 and what came soon after. Much of " +
-				"what it gets wrong, a broker on it gets wrong.", brokerapi()},
-		{"AWS Service Broker", "The archived [AWS Service Broker](https://github.com/awslabs/aws-servicebroker).",
-			awsServiceBroker()},
-		{"Cloud Service Broker",
-			"The [Cloud Service Broker](https://github.com/cloudfoundry/cloud-service-broker), which has OpenTofu make things.",
-			cloudServiceBroker()},
-		{"Read elsewhere", "Read in the code of another broker, not run.", elsewhere()},
-	}
+// rows are of B, brokerapi v13.0.25 and what came soon after; of A, the archived AWS Service Broker; of C, the Cloud Service
+// Broker; and of G, what was read in the code of another broker, not run. Much of what brokerapi gets wrong, a broker on it
+// gets wrong.
+func rows() []defect {
+	return slices.Concat(brokerapi(), awsServiceBroker(), cloudServiceBroker(), elsewhere())
 }
 
 // known are the rows that there must be.
@@ -82,19 +69,17 @@ func TestPeers(t *testing.T) {
 	p := start(t, t.TempDir(), credentials("LONGSHORE_DEMO_DELAY=100ms")...)
 	catalog := catalogIDs(t, p.url)
 	t.Run("Rows", func(t *testing.T) {
-		for _, of := range peers() {
-			for _, d := range of.rows {
-				if d.show == nil {
-					continue
-				}
-				t.Run(d.id, func(t *testing.T) {
-					t.Parallel()
-					d.show(newRun(t, p.url, catalog))
-					if t.Failed() {
-						t.Logf("%s: elsewhere, %s; here, %s", d.id, d.wrong, d.right)
-					}
-				})
+		for _, d := range rows() {
+			if d.show == nil {
+				continue
 			}
+			t.Run(d.id, func(t *testing.T) {
+				t.Parallel()
+				d.show(newRun(t, p.url, catalog))
+				if t.Failed() {
+					t.Logf("%s: elsewhere, %s; here, %s", d.id, d.wrong, d.right)
+				}
+			})
 		}
 	})
 	expect.Never(t, "the log", p.log.String(), "panic")
@@ -102,42 +87,37 @@ func TestPeers(t *testing.T) {
 
 // Each row is there once, is complete, and names tests that exist.
 func TestPeersAreAnswered(t *testing.T) {
-	rules := map[string]bool{}
+	var ofKit, ofCases []string
 	for _, c := range httpCases() {
-		rules[c.rule] = true
+		ofCases = append(ofCases, c.rule)
 	}
-	ofKit := map[string]bool{}
 	for _, c := range conformance.Cases() {
-		ofKit[c.ID] = true
+		ofKit = append(ofKit, c.ID)
 	}
 	exists := finder(t)
 	var ids []string
-	for _, of := range peers() {
-		for _, d := range of.rows {
-			ids = append(ids, d.id)
-			if d.wrong == "" || d.right == "" || d.show == nil && d.kit == "" && d.cases == nil && d.tests == nil {
-				t.Errorf("%s is not complete", d.id)
+	for _, d := range rows() {
+		ids = append(ids, d.id)
+		if d.wrong == "" || d.right == "" || d.show == nil && d.kit == "" && d.cases == nil && d.tests == nil {
+			t.Errorf("%s is not complete", d.id)
+		}
+		for _, id := range strings.Fields(d.kit) {
+			if !slices.Contains(ofKit, id) {
+				t.Errorf("%s: the kit has no case %q", d.id, id)
 			}
-			for _, id := range strings.Fields(d.kit) {
-				if !ofKit[id] {
-					t.Errorf("%s: the kit has no case %q", d.id, id)
-				}
+		}
+		for _, rule := range d.cases {
+			if !slices.Contains(ofCases, rule) {
+				t.Errorf("%s: TestHTTPCases has no case %q", d.id, rule)
 			}
-			for _, rule := range d.cases {
-				if !rules[rule] {
-					t.Errorf("%s: TestHTTPCases has no case %q", d.id, rule)
-				}
-			}
-			for _, name := range d.tests {
-				if !exists(name) {
-					t.Errorf("%s: there is no test %q", d.id, name)
-				}
+		}
+		for _, name := range d.tests {
+			if !exists(name) {
+				t.Errorf("%s: there is no test %q", d.id, name)
 			}
 		}
 	}
-	if !slices.Equal(ids, known) {
-		t.Errorf("the rows are\n%v, want each once and in this order:\n%v", ids, known)
-	}
+	expect.Same(t, "the rows, each once and in this order", known, ids)
 	for _, name := range []string{"internal/test/e2e TestNothing", "internal/front/osb TestVersionHeader/Nothing",
 		"internal/nowhere TestPeers", "internal/front/osb"} {
 		if exists(name) {
@@ -190,17 +170,15 @@ var worst = strings.Fields("A21 C10 A20 A24 C1 A10 C6 B8 B13 A17")
 
 // The table of docs/other-brokers.md is what the rows say.
 func TestPeersPage(t *testing.T) {
-	rows := map[string]defect{}
-	for _, of := range peers() {
-		for _, d := range of.rows {
-			rows[d.id] = d
-		}
+	all := map[string]defect{}
+	for _, d := range rows() {
+		all[d.id] = d
 	}
 	cell := strings.NewReplacer("|", `\|`, "\n", " ")
 	var table strings.Builder
 	table.WriteString("\n| row | elsewhere | here |\n| --- | --- | --- |\n")
 	for _, id := range worst {
-		d, ok := rows[id]
+		d, ok := all[id]
 		if !ok {
 			t.Errorf("the page is to show the row %s, which is not there", id)
 		}
@@ -220,9 +198,7 @@ func TestPeersPage(t *testing.T) {
 	if got, err := os.ReadFile(peersPage); err != nil || string(got) != want {
 		t.Errorf("docs/other-brokers.md is not up to date (%v): run go test ./internal/test/e2e -run TestPeersPage -update", err)
 	}
-	if all := fmt.Sprintf("%d rows", len(rows)); !strings.Contains(want, all) {
-		t.Errorf("docs/other-brokers.md does not say that there are %s", all)
-	}
+	expect.Says(t, "docs/other-brokers.md", want, fmt.Sprintf("%d rows", len(all)))
 }
 
 // asks proves each case by itself, and that no refusal tells internals.

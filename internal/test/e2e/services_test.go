@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/longshore/longshore/internal/provider/cloudformation/plan"
 	"github.com/longshore/longshore/internal/test/emulator"
@@ -25,13 +24,41 @@ import (
 	"github.com/longshore/longshore/internal/test/testserver"
 )
 
-// overTLS is the address of a gateway to an AWS, over TLS to policies.
-func overTLS(t *testing.T, to string) string {
+// An account is where services are made.
+type account struct {
+	direct   aws.Config // as somebody who may do all, without TLS
+	endpoint string     // of a gateway to it, over TLS to policies
+	kept     *sync.Map  // credentials of what stays
+}
+
+func newAccount(t *testing.T) account {
 	t.Helper()
-	handler := expect.Get(testserver.OverTLS(to))(t)
-	gateway := httptest.NewServer(handler)
+	direct := emulator.Enforcing(t)
+	gateway := httptest.NewServer(expect.Get(testserver.OverTLS(*direct.BaseEndpoint))(t))
 	t.Cleanup(gateway.Close)
-	return gateway.URL
+	return account{direct, gateway.URL, &sync.Map{}}
+}
+
+// as is the config of whoever has credentials, and root of somebody who may do all, over TLS.
+func (a account) as(got map[string]string) aws.Config { return servicestest.Config(a.endpoint, got) }
+func (a account) root() aws.Config                    { return a.as(keyOf("test")) }
+
+func keyOf(name string) map[string]string {
+	return map[string]string{"region": "us-east-1", "access_key_id": name, "secret_access_key": name}
+}
+
+// lists names what there is, except for what stays.
+func (a account) lists(t *testing.T) []string {
+	t.Helper()
+	all := expect.Get(servicestest.Listing(t.Context(), a.direct, ""))(t)
+	return slices.DeleteFunc(all, func(line string) (stayed bool) {
+		kind, name, _ := strings.Cut(line, " ")
+		a.kept.Range(func(of, _ any) bool {
+			stayed = stayed || slices.Contains([]string{"bucket", "table", "secret"}, kind) && strings.Contains(of.(string), name)
+			return !stayed
+		})
+		return stayed
+	})
 }
 
 // awsRuns are the commands of a broker with AWS services: an account is prepared for its data folder, and then it serves.
@@ -153,22 +180,11 @@ func deprovisioned(all ...rented) {
 	}
 }
 
-// comesToBeRefused waits until a use is refused for want of rights; AWS needs seconds.
-func comesToBeRefused(t *testing.T, what string, use func() error) {
-	t.Helper()
-	var err error
-	waitFor(t, 10*time.Second, what+" to be refused", func() bool {
-		err = use()
-		return servicestest.Refused(err)
-	})
-}
-
 // Each plan of the eight services, of the one of an operator's own that docs/cloudformation.md explains, and of the one that
 // the program writes, on an AWS that does what policies say, by one broker at once: what is handed out opens its own and
 // nothing else, opens nothing after the unbind, and nothing is left but what a plan retains.
 func TestServices(t *testing.T) {
-	direct := emulator.Enforcing(t)
-	a := account{direct: direct, endpoint: overTLS(t, *direct.BaseEndpoint), kept: &sync.Map{}}
+	a := newAccount(t)
 	dir := t.TempDir()
 	expect.OK(t, os.CopyFS(dir, os.DirFS("../../../docs/examples")))
 	does(t, nil, "catalog", "new", "--cloudformation", servicestest.Written().Offering, dir)
@@ -188,36 +204,7 @@ func TestServices(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if diff := cmp.Diff(before, a.lists(t)); diff != "" {
-		t.Errorf("the account was -before, and is +now:\n%s", diff)
-	}
-}
-
-// An account is where services are made.
-type account struct {
-	direct   aws.Config // as somebody who may do all, without TLS
-	endpoint string     // over TLS
-	kept     *sync.Map  // credentials of what stays
-}
-
-// lists names what there is, except for what stays.
-func (a account) lists(t *testing.T) []string {
-	t.Helper()
-	all := expect.Get(servicestest.Listing(t.Context(), a.direct, ""))(t)
-	return slices.DeleteFunc(all, func(line string) (stayed bool) {
-		kind, name, _ := strings.Cut(line, " ")
-		a.kept.Range(func(of, _ any) bool {
-			stayed = stayed || slices.Contains([]string{"bucket", "table", "secret"}, kind) && strings.Contains(of.(string), name)
-			return !stayed
-		})
-		return stayed
-	})
-}
-
-// root is the config of somebody who may do all, over TLS.
-func (a account) root() aws.Config {
-	return servicestest.Config(a.endpoint, map[string]string{"region": "us-east-1", "access_key_id": "test",
-		"secret_access_key": "test"})
+	expect.Same(t, "the account", before, a.lists(t))
 }
 
 // A life is that of two instances of a plan.
@@ -237,32 +224,28 @@ func (l life) lives() {
 	other := order(t, l.broker, l.service.Offering, l.plan.Name, id+"-2", `,"parameters":`+l.plan.Given)
 	both := bindAll(mine, other)
 	got, others := both[0], both[1]
-	if err := l.service.Complete(l.plan, got); err != nil {
-		t.Error(err)
-	}
-	l.has(others, l.plan.Given, l.plan.Unseen)
-	l.hasNot(got, l.plan.Changed)
+	expect.Fails(t, "the credentials are complete", nil, l.service.Complete(l.plan, got))
+	l.has(others, l.plan.Given, l.plan.Unseen...)
+	l.has(got, l.plan.Changed, "*") // an update to them can be seen
 	mine.do("PATCH", mine.path, `,"parameters":`+l.plan.Changed)
-	l.has(got, l.plan.Changed, slices.Concat(l.plan.Unseen, l.plan.Unchanged))
+	l.has(got, l.plan.Changed, slices.Concat(l.plan.Unseen, l.plan.Unchanged)...)
 	for _, with := range both {
 		expect.OK(t, l.use(l.account.endpoint, with), "the credentials are of no use")
 	}
 	l.isRefused(got, others)
-	open := servicestest.Config(l.account.endpoint, got)
-	if err := l.plan.Use(t.Context(), open, got); err != nil {
-		t.Errorf("before the unbind, it is tried whether %s: %v", l.plan.Shows, err)
-	}
+	open := l.account.as(got)
+	expect.Fails(t, "before the unbind, it is tried whether "+l.plan.Shows, nil, l.plan.Use(t.Context(), open, got))
 	mine.unbind()
-	comesToBeRefused(t, "the key after the unbind", func() error { return l.use(l.account.endpoint, got) })
-	comesToBeRefused(t, "a session that goes on", func() error { return l.plan.Use(t.Context(), open, got) })
-	if err := l.use(l.account.endpoint, others); err != nil {
-		t.Errorf("the other's key after the unbind: %v", err)
+	for what, use := range map[string]func() error{"the key": func() error { return l.use(l.account.endpoint, got) },
+		"a session that goes on": func() error { return l.plan.Use(t.Context(), open, got) }} {
+		// AWS needs seconds.
+		waitFor(t, 10*time.Second, what+" to be refused after the unbind", func() bool { return servicestest.Refused(use()) })
 	}
+	expect.Fails(t, "the other's key after the unbind", nil, l.use(l.account.endpoint, others))
 	l.ends(mine, other, got, others)
 	for _, with := range both {
-		if secret := with["secret_access_key"]; secret != "" &&
-			strings.Contains(l.broker.out.String()+l.broker.log.String(), secret) {
-			t.Error("the broker tells a key")
+		if secret := with["secret_access_key"]; secret != "" {
+			expect.Never(t, "what the broker tells", l.broker.out.String()+l.broker.log.String(), secret)
 		}
 	}
 }
@@ -273,67 +256,53 @@ func (l life) use(at string, with map[string]string) error {
 	return l.plan.Use(ctx, servicestest.Config(at, with), with)
 }
 
-// sees compares what an account shows of an instance to its parameters, and names those that are so.
-func (l life) sees(got map[string]string, parameters string) (so map[string]bool, seen map[string]any) {
+// has compares what an account shows of an instance to its parameters. The emulator does not show those that are named as
+// unseen; a star names all.
+func (l life) has(got map[string]string, parameters string, unseen ...string) {
 	l.Helper()
 	var want map[string]any
 	expect.OK(l, json.Unmarshal([]byte(parameters), &want))
-	seen = expect.Get(l.service.See(l.Context(), l.account.root(), got))(l)
-	so = map[string]bool{}
+	seen := expect.Get(l.service.See(l.Context(), l.account.root(), got))(l)
 	for name, value := range want {
-		so[name] = fmt.Sprint(seen[name]) == fmt.Sprint(value)
-	}
-	return so, seen
-}
-
-// has holds an instance to parameters, except for those that the emulator does not show.
-func (l life) has(got map[string]string, parameters string, unseen []string) {
-	l.Helper()
-	so, seen := l.sees(got, parameters)
-	for name, is := range so {
-		if is == slices.Contains(unseen, name) {
-			l.Errorf("%s of %s: the account has %v, and the emulator is said not to show %v", name, parameters,
-				seen[name], unseen)
+		hidden := slices.Contains(unseen, name) || slices.Contains(unseen, "*")
+		if (fmt.Sprint(seen[name]) == fmt.Sprint(value)) == hidden {
+			l.Errorf("%s of %s: the account has %v, and is said not to show %v", name, parameters, seen[name], unseen)
 		}
 	}
 }
 
-// hasNot makes sure that an update to some parameters can be seen.
-func (l life) hasNot(got map[string]string, parameters string) {
+// refused requires that an error is a refusal for want of rights.
+func (l life) refused(what string, err error) {
 	l.Helper()
-	so, _ := l.sees(got, parameters)
-	for name, is := range so {
-		if is {
-			l.Errorf("%s is that of %s before the update", name, parameters)
-		}
+	if !servicestest.Refused(err) {
+		l.Errorf("%s: want refused, got %v", what, err)
 	}
 }
 
 // isRefused has one binding try what it may not do.
 func (l life) isRefused(got, others map[string]string) {
 	l.Helper()
-	refused := func(what string, err error) {
-		l.Helper()
-		if !servicestest.Refused(err) {
-			l.Errorf("%s: want refused, got %v", what, err)
-		}
-	}
-	refused("a key on the other's resource", l.use(l.account.endpoint, l.plan.With(others, got)))
+	l.refused("a key on the other's resource", l.use(l.account.endpoint, l.plan.With(others, got)))
 	if l.service.OnlyTLS {
-		refused("a call without TLS", l.use(*l.account.direct.BaseEndpoint, got))
+		l.refused("a call without TLS", l.use(*l.account.direct.BaseEndpoint, got))
 	}
-	if l.plan.Forbidden != nil {
-		refused(l.plan.Forbids, l.plan.Forbidden(l.Context(), servicestest.Config(l.account.endpoint, got), got))
-	}
+	l.isForbidden(got)
 	if l.plan.Role {
-		stranger := servicestest.Config(l.account.endpoint, map[string]string{
-			"region": "us-east-1", "access_key_id": "444455556666", "secret_access_key": "444455556666"})
-		refused("an account that the plan does not name", l.plan.Use(l.Context(), servicestest.Assumed(stranger, got), got))
+		stranger := servicestest.Assumed(l.account.as(keyOf("444455556666")), got)
+		l.refused("an account that the plan does not name", l.plan.Use(l.Context(), stranger, got))
 		for _, id := range []string{"", others["external_id"]} {
 			without := maps.Clone(got)
 			without["external_id"] = id
-			refused("a role without its external id", l.use(l.account.endpoint, without))
+			l.refused("a role without its external id", l.use(l.account.endpoint, without))
 		}
+	}
+}
+
+// isForbidden has a binding try what no binding of the plan may do.
+func (l life) isForbidden(got map[string]string) {
+	l.Helper()
+	if l.plan.Forbidden != nil {
+		l.refused(l.plan.Forbids, l.plan.Forbidden(l.Context(), l.account.as(got), got))
 	}
 }
 
@@ -346,14 +315,8 @@ func (l life) moves(to servicestest.Plan) {
 	r.plan = named(l.T, l.broker, l.service.Offering, to.Name, "").plan
 	r.do("PATCH", r.path, "")
 	l.plan = to
-	if err := l.use(l.account.endpoint, got); err != nil {
-		l.Errorf("the credentials are of no use after the move: %v", err)
-	}
-	if to.Forbidden != nil {
-		if err := to.Forbidden(l.Context(), servicestest.Config(l.account.endpoint, got), got); !servicestest.Refused(err) {
-			l.Errorf("%s after the move: want refused, got %v", to.Forbids, err)
-		}
-	}
+	expect.Fails(l, "the credentials after the move", nil, l.use(l.account.endpoint, got))
+	l.isForbidden(got)
 	r.unbind()
 	deprovisioned(r)
 	l.stays(got)
@@ -363,7 +326,7 @@ func (l life) moves(to servicestest.Plan) {
 func (l life) ends(mine, other rented, got, others map[string]string) {
 	l.Helper()
 	if l.plan.OnDelete == plan.Refuse {
-		remove := expect.Get(servicestest.DeadLetter(l.Context(), servicestest.Config(l.account.endpoint, others), others))(l)
+		remove := expect.Get(servicestest.DeadLetter(l.Context(), l.account.as(others), others))(l)
 		other.unbind()
 		other.begins("DELETE", other.path, "")
 		if last := other.ends(other.path); last.text("state") != "failed" {
@@ -384,9 +347,7 @@ func (l life) stays(got map[string]string) {
 	if l.plan.OnDelete != plan.Retain {
 		return
 	}
-	if err := l.plan.Use(l.Context(), l.account.root(), got); err != nil {
-		l.Errorf("what was to stay is of no use: %v", err)
-	}
+	expect.Fails(l, "what was to stay", nil, l.plan.Use(l.Context(), l.account.root(), got))
 	for _, name := range l.service.Credentials {
 		l.account.kept.Store(got[name], true)
 	}
