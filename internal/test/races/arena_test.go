@@ -48,8 +48,7 @@ func newDynamo(t *testing.T) store.Store {
 	return dynamo.New(client, dynamotest.NewTable(t, client), dynamo.Options{})
 }
 
-// unsteady is a store with a network before it: on one machine each call is so
-// quick that requests would hardly ever meet.
+// unsteady is a store with a network before it: on one machine each call is so quick that requests would hardly ever meet.
 type unsteady struct{ store.Store }
 
 func dawdle() { time.Sleep(time.Duration(mathrand.IntN(300)) * time.Microsecond) }
@@ -110,8 +109,7 @@ type mutant struct {
 	api     func(api) api
 }
 
-// An arena is several brokers, each with an engine and a memory of its own,
-// over one store and one cloud.
+// An arena is several brokers, each with an engine and a memory of its own, over one store and one cloud.
 type arena struct {
 	*testing.T
 	brokers []api
@@ -176,8 +174,7 @@ func soon(d time.Duration, f func()) (stop func() bool) {
 
 func operationID() string { return rand.Text()[:lifecycle.OperationIDLength] }
 
-// complaints are executions that ended by an error: nothing would drive their
-// operations any more.
+// complaints are executions that ended by an error: nothing would drive their operations any more.
 type complaints struct{ *testing.T }
 
 func (c complaints) Write(line []byte) (int, error) {
@@ -209,8 +206,7 @@ func (u usher) Finish(ctx context.Context, ref workflow.Ref) error {
 	return u.Engine.Finish(ctx, ref)
 }
 
-// A cloud is a provider whose things take a few looks each. The parameter v
-// says what fails.
+// A cloud is a provider whose things take a few looks each. The parameter v says what fails.
 type cloud struct {
 	mu      sync.Mutex
 	things  map[string]string // incarnations by name

@@ -80,8 +80,7 @@ func TestManyIdenticalRequests(t *testing.T) {
 	}
 }
 
-// one requires that the answers are of one operation; a token is told of where
-// the client permits it.
+// one requires that the answers are of one operation; a token is told of where the client permits it.
 func (a *arena) one(all []raw, permitted bool) {
 	a.Helper()
 	created := 0

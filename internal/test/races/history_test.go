@@ -23,13 +23,11 @@ import (
 type plot struct {
 	before  []planned // one after the other
 	clients [][]planned
-	// off is how far the brokers' clocks are off until the clients come: then they
-	// are set right.
+	// off is how far the brokers' clocks are off until the clients come: then they are set right.
 	off time.Duration
 }
 
-// A planned request names its group of twins, and what it waits before it is
-// sent and on its way.
+// A planned request names its group of twins, and what it waits before it is sent and on its way.
 type planned struct {
 	request
 	group     int
@@ -199,8 +197,7 @@ func (c *chronicle) send(client int, p planned) answer {
 	call, off := now().UnixNano(), c.off.Load()
 	r := c.ask(client, q, about, token)
 	answered, then := now().UnixNano(), c.off.Load()
-	// If the clock was set meanwhile, nobody knows by which of the two it was
-	// decided.
+	// If the clock was set meanwhile, nobody knows by which of the two it was decided.
 	q.off = span{min(off, then), max(off, then)}
 	q.call, q.answered = call+q.off.from, answered+q.off.to
 
@@ -253,8 +250,7 @@ func (c *chronicle) send(client int, p planned) answer {
 	return a
 }
 
-// play lets all clients ask at once, and when no operation runs any more asks
-// for what has become of everything.
+// play lets all clients ask at once, and when no operation runs any more asks for what has become of everything.
 func (c *chronicle) play(p plot) {
 	c.off.Store(int64(p.off))
 	for _, q := range p.before {
@@ -282,8 +278,7 @@ func (c *chronicle) play(p plot) {
 
 // close asks what has become of an instance and its bindings.
 func (c *chronicle) close(client int, q planned) {
-	// settled waits for the latest operation, and reports whether it is a
-	// deletion that has failed.
+	// settled waits for the latest operation, and reports whether it is a deletion that has failed.
 	settled := func(v verb) (broken bool) {
 		q.verb = v
 		for end := time.Now().Add(c.patience); ; time.Sleep(time.Millisecond) {
@@ -310,8 +305,7 @@ func (c *chronicle) close(client int, q planned) {
 	look(pollInstance)
 	look(getInstance)
 	if broken {
-		// A failed deletion keeps the bindings as they were, also those that were being made:
-		// the reaper goes on with them.
+		// A failed deletion keeps the bindings as they were, also those that were being made: the reaper goes on with them.
 		return
 	}
 	for q.binding = range binds {

@@ -9,18 +9,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// The model is the broker as it would be if it did one thing at a time: what
-// is recorded of two instances that share their bindings' ids, and what each
-// request then comes to (IDEM-*, CONC-*). It knows nothing of
-// records, versions and commits.
+// The model is the broker as it would be if it did one thing at a time: what is recorded of two instances that share their
+// bindings' ids, and what each request then comes to (IDEM-*, CONC-*). It knows nothing of records, versions and commits.
 //
-// The end of an operation's work cannot be seen. The model is therefore
-// nondeterministic: before each request, any operation that runs may have
-// ended, and any binding of an instance that is being deleted may be gone.
+// The end of an operation's work cannot be seen. The model is therefore nondeterministic: before each request, any operation
+// that runs may have ended, and any binding of an instance that is being deleted may be gone.
 //
-// A request that waits for its work is two things, each at one moment between
-// its call and its return: its arrival, where it begins or joins an operation,
-// and its departure, where it finds the operation settled.
+// A request that waits for its work is two things, each at one moment between its call and its return: its arrival, where it
+// begins or joins an operation, and its departure, where it finds the operation settled.
 
 // Sizes of the model, which is an array so that two of them are compared fast.
 const (
@@ -50,8 +46,7 @@ func (s stage) String() string { return stages[s] }
 // gone: there is nothing with this id.
 func (s stage) gone() bool { return s == absent || s == deleted }
 
-// A phase is how far an operation is; none is the phase of one that was never
-// begun.
+// A phase is how far an operation is; none is the phase of one that was never begun.
 type phase uint8
 
 const (
@@ -141,8 +136,7 @@ type state struct {
 	operations [most]operation
 }
 
-// settled are the states that follow when one operation ends, or one binding
-// goes with its instance, before the moment now.
+// settled are the states that follow when one operation ends, or one binding goes with its instance, before the moment now.
 func (s state) settled(now moment) []state {
 	var out []state
 	end := func(change func(next *state)) {
@@ -252,8 +246,7 @@ func (s *state) strip(i, b int) {
 	}
 }
 
-// reachable is the state itself and all that it may have become without any
-// request, before the moment now.
+// reachable is the state itself and all that it may have become without any request, before the moment now.
 func (s state) reachable(now moment) []state {
 	all := []state{s}
 	for n := 0; n < len(all); n++ {
@@ -272,7 +265,7 @@ func (s state) String() string {
 		if in.stage == absent && in.buried == (span{}) {
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %s v%d", instanceName(i), in.stage, in.parameters)
+		fmt.Fprintf(&b, "i%d: %s v%d", i, in.stage, in.parameters)
 		if in.stage == updating {
 			fmt.Fprintf(&b, " to v%d", in.target)
 		}
@@ -281,7 +274,7 @@ func (s state) String() string {
 		}
 		for n, r := range s.bindings[i] {
 			if r.stage != absent {
-				fmt.Fprintf(&b, ", %s %s v%d (op %d)", bindingName(n), r.stage, r.parameters, r.current)
+				fmt.Fprintf(&b, ", b%d %s v%d (op %d)", n, r.stage, r.parameters, r.current)
 			}
 		}
 		b.WriteString("; ")

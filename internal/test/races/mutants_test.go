@@ -16,8 +16,7 @@ import (
 	"github.com/longshore/longshore/internal/records/store"
 )
 
-// mutantTries is how many histories may pass before a mutant must have been
-// noticed. Most are within the first ten.
+// mutantTries is how many histories may pass before a mutant must have been noticed. Most are within the first ten.
 const mutantTries = 300
 
 // A checker that finds nothing proves something only if it would find what is

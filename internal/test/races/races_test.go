@@ -1,6 +1,7 @@
 package races_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -18,13 +19,9 @@ import (
 
 func asked(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(variable), strconv.Itoa(otherwise)))
 	if err != nil || n < 0 {
-		t.Fatalf("%s is %q: give a number", variable, text)
+		t.Fatalf("%s is %d: give a number: %v", variable, n, err)
 	}
 	return n
 }
@@ -63,8 +60,7 @@ var budgets = map[string]struct {
 	"Dynamo": {15, 4, size{clients: 5, requests: 10, groups: 2}},
 }
 
-// Everything that the model allows, at once, also while clocks are set (IDEM-01 to IDEM-09, CONC-01 to
-// CONC-09).
+// Everything that the model allows, at once, also while clocks are set (IDEM-01 to IDEM-09, CONC-01 to CONC-09).
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	for name, open := range stores {
@@ -94,24 +90,20 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestBindingsAreBuriedByTheClock proves that the model knows the time of a binding that goes with its
-// instance: the instance's times are an hour ahead, since the clock has stepped back after it was made,
-// and the binding's are right, also in its second life. So a bind that was sent before the end of that
-// life is refused (ORB-03), and one that was sent after it is not.
+// TestBindingsAreBuriedByTheClock proves that the model knows the time of a binding that goes with its instance: the
+// instance's times are an hour ahead, since the clock has stepped back after it was made, and the binding's are right, also in
+// its second life. So a bind that was sent before the end of that life is refused (ORB-03), and one that was sent after it is
+// not.
 func TestBindingsAreBuriedByTheClock(t *testing.T) {
-	tests := map[string]struct {
-		sent time.Duration
-		want lifecycle.Reason
-	}{
-		"SentBeforeTheEnd": {8500 * time.Millisecond, lifecycle.ConcurrencyError},
-		"SentAfterTheEnd":  {11 * time.Second, lifecycle.NotFound},
-	}
-	for name, tc := range tests {
+	for sent, want := range map[time.Duration]lifecycle.Reason{
+		8500 * time.Millisecond: lifecycle.ConcurrencyError, // before the end
+		11 * time.Second:        lifecycle.NotFound,         // after it
+	} {
 		for _, told := range []lifecycle.Reason{lifecycle.ConcurrencyError, lifecycle.NotFound} {
-			h := aged(2)
-			h.tell(request{verb: bind, parameters: 1, permitted: true, sent: int64(tc.sent)}, answer{refused: told})
-			if illegal := h.illegal(); illegal != (told != tc.want) {
-				t.Errorf("%s: the model takes %s for illegal: %v\n%s", name, reasons[told], illegal, &h.history)
+			h := aged()
+			h.tell(request{verb: bind, parameters: 1, permitted: true, sent: int64(sent)}, answer{refused: told})
+			if illegal := h.illegal(); illegal != (told != want) {
+				t.Errorf("sent at %v: the model takes %s for illegal: %v\n%s", sent, reasons[told], illegal, &h.history)
 			}
 		}
 	}
@@ -123,20 +115,23 @@ type aging struct {
 	off time.Duration // of the brokers' clocks
 }
 
-// aged is a history of an instance that was made an hour ahead of the clock, and of a binding that has
-// gone with it so many times.
-func aged(lives uint8) *aging {
+// aged is a history of an instance that was made an hour ahead of the clock, and of a binding that has gone with it twice.
+func aged() *aging {
 	h := &aging{off: time.Hour}
-	h.tell(request{verb: provision, parameters: 1, permitted: true}, answer{effect: broker.Accepted, operation: 1})
-	for n := range lives {
-		op := 1 + 3*n
-		h.tell(request{verb: pollInstance}, answer{effect: shown, operation: op, phase: succeeded})
-		h.off = 0
-		h.tell(request{verb: bind, parameters: 1, permitted: true}, answer{effect: broker.Accepted, operation: op + 1})
-		h.tell(request{verb: deprovision, permitted: true}, answer{effect: broker.Accepted, operation: op + 2})
-		h.tell(request{verb: pollInstance}, answer{effect: shown, operation: op + 2, phase: succeeded})
-		if n+1 < lives {
-			h.tell(request{verb: provision, parameters: 1, permitted: true}, answer{effect: broker.Accepted, operation: op + 3})
+	for _, step := range []struct {
+		verb      verb
+		operation uint8
+	}{
+		{provision, 1}, {pollInstance, 1}, {bind, 2}, {deprovision, 3}, {pollInstance, 3},
+		{provision, 4}, {pollInstance, 4}, {bind, 5}, {deprovision, 6}, {pollInstance, 6},
+	} {
+		a := answer{effect: broker.Accepted, operation: step.operation}
+		if step.verb == pollInstance {
+			a.effect, a.phase = shown, succeeded
+		}
+		h.tell(request{verb: step.verb, parameters: 1, permitted: true}, a)
+		if step.verb == pollInstance {
+			h.off = 0
 		}
 	}
 	return h

@@ -1,6 +1,7 @@
 package races_test
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -86,8 +87,7 @@ func (s *state) at(q request) *resource {
 	return &s.instances[q.instance].resource
 }
 
-// answer gives what the request comes to in this very state: the states after
-// it, none if the answer cannot be right.
+// answer gives what the request comes to in this very state: the states after it, none if the answer cannot be right.
 func (s state) answer(q request, a answer) []state {
 	if q.part == departure {
 		return s.depart(q, a)
@@ -124,8 +124,7 @@ func (s state) refused(a answer, r lifecycle.Reason) []state {
 	return s.provided(a.effect == 0 && a.refused == r && a.operation == 0)
 }
 
-// begin requires an answer that tells of an operation which nobody has heard
-// of before, and enters it.
+// begin requires an answer that tells of an operation which nobody has heard of before, and enters it.
 func (s *state) begin(q request, a answer, success broker.Effect) bool {
 	if a.operation == 0 || s.operations[a.operation].phase != none {
 		return false
@@ -163,8 +162,7 @@ func (s state) staysFailed(current uint8) bool {
 	return op.phase == failed && (!op.waited || op.given)
 }
 
-// repeatsFailed is a creation that repeats one which has failed (PROV-30): the answers
-// that begin nothing.
+// repeatsFailed is a creation that repeats one which has failed (PROV-30): the answers that begin nothing.
 func (s state) repeatsFailed(current uint8, q request, a answer) []state {
 	switch {
 	case !q.permitted:
@@ -179,10 +177,9 @@ func (s state) repeatsFailed(current uint8, q request, a answer) []state {
 // arrived is when the request counts as arrived: not after it was decided.
 func (q request) arrived() span { return span{min(q.sent, q.call), min(q.sent, q.answered)} }
 
-// overtaken are the two things that may come of a request for an id that was
-// deleted before: refused, if it arrived before that deletion, or before the request
-// that made what is there since; and not, if it did not, or if that time is from
-// before the clock stepped back.
+// overtaken are the two things that may come of a request for an id that was deleted before: refused, if it arrived before
+// that deletion, or before the request that made what is there since; and not, if it did not, or if that time is from before
+// the clock stepped back.
 func (r resource) overtaken(q request) (refused, not bool) {
 	if r.buried == (span{}) {
 		return false, true
@@ -197,8 +194,7 @@ func (r resource) overtaken(q request) (refused, not bool) {
 	return q.sent <= by.to && alike, q.sent > by.from || unlike
 }
 
-// maybeAhead and maybeNot report whether a time may be, or not be, from before the
-// clock of whoever decides stepped back.
+// maybeAhead and maybeNot report whether a time may be, or not be, from before the clock of whoever decides stepped back.
 func (q request) maybeAhead(s span) bool { return s.to > q.call+lifecycle.ClockSkew.Nanoseconds() }
 func (q request) maybeNot(s span) bool   { return s.from <= q.answered+lifecycle.ClockSkew.Nanoseconds() }
 
@@ -236,9 +232,8 @@ func (s state) depart(q request, a answer) []state {
 	return nil
 }
 
-// departSlow is a bind that stops because its instance is being deleted, and
-// that its request turns into a deletion of the broker's own, unless it has gone
-// by then, or another request was given its token.
+// departSlow is a bind that stops because its instance is being deleted, and that its request turns into a deletion of the
+// broker's own, unless it has gone by then, or another request was given its token.
 func (s state) departSlow(q request, a answer) []state {
 	r := &s.bindings[q.instance][q.binding]
 	if q.verb != bind || a.effect != 0 || a.refused != lifecycle.OperationFailed {
@@ -388,9 +383,8 @@ func (s state) deletion(r resource, q request, a answer) []state {
 	return s.unless(r, q, a, begun)
 }
 
-// refusedByOther reports a refusal for the instance's sake, or for that of the other holder
-// of the id, whatever the binding or the instance has become meanwhile: they
-// are records of their own, read one after the other. What begins anything is
+// refusedByOther reports a refusal for the instance's sake, or for that of the other holder of the id, whatever the binding
+// or the instance has become meanwhile: they are records of their own, read one after the other. What begins anything is
 // checked as a whole when it is committed.
 func (s state) refusedByOther(q request, a answer) bool {
 	in := s.instances[q.instance]
@@ -422,9 +416,6 @@ func (s state) poll(r resource, q request, a answer) []state {
 	return s.provided(a.effect == shown && a.operation == shows && a.phase == s.operations[shows].phase)
 }
 
-func instanceName(i int) string { return fmt.Sprintf("i%d", i) }
-func bindingName(b int) string  { return fmt.Sprintf("b%d", b) }
-
 var phases = [...]string{"not begun", "in progress", "succeeded", "failed", "failed, cancelled"}
 
 var effects = map[broker.Effect]string{broker.Created: "created", broker.Done: "done", broker.Accepted: "accepted"}
@@ -436,54 +427,47 @@ var reasons = map[lifecycle.Reason]string{
 }
 
 func (q request) String() string {
-	out := verbs[q.verb] + " " + instanceName(q.instance)
+	out := fmt.Sprintf("%s i%d", verbs[q.verb], q.instance)
 	if q.verb.ofBinding() {
-		out += "/" + bindingName(q.binding)
+		out += fmt.Sprintf("/b%d", q.binding)
 	}
 	switch q.verb {
 	case provision, update, bind:
 		out += fmt.Sprintf(" v%d", q.parameters)
 	case pollInstance, pollBinding:
-		out += fmt.Sprintf(" op %d", q.polled)
+		return out + fmt.Sprintf(" op %d", q.polled)
+	case getInstance, getBinding:
 		return out
 	}
-	if q.verb < pollInstance && !q.permitted {
+	if !q.permitted {
 		out += " and wait"
 	}
-	if held := time.Duration(q.call - q.sent); q.verb < pollInstance && held.Abs() > time.Millisecond {
+	if held := time.Duration(q.call - q.sent); held.Abs() > time.Millisecond {
 		out += fmt.Sprintf(" (sent %v before)", held.Round(time.Microsecond))
 	}
 	return out
 }
 
 func (a answer) String() string {
-	var out string
-	switch a.effect {
-	case 0:
-		if out = reasons[a.refused]; out == "" {
-			out = fmt.Sprintf("refused for reason %d", a.refused)
-		}
-		if a.slow {
-			out += ", too slow"
-		}
-		if a.undone != 0 {
-			out += fmt.Sprintf(", undone by op %d", a.undone)
-		}
-	case shown:
-		switch {
-		case a.phase != none:
-			out = phases[a.phase]
-		default:
-			out = fmt.Sprintf("v%d", a.parameters)
-		}
-	default:
-		out = effects[a.effect]
+	out := effects[a.effect]
+	switch {
+	case a.effect == 0:
+		out = cmp.Or(reasons[a.refused], fmt.Sprintf("refused for reason %d", a.refused))
+	case a.effect == shown && a.phase != none:
+		out = phases[a.phase]
+	case a.effect == shown:
+		out = fmt.Sprintf("v%d", a.parameters)
 	}
-	if a.operation != 0 {
-		out += fmt.Sprintf(", op %d", a.operation)
+	if a.slow {
+		out += ", too slow"
 	}
-	if a.granted != 0 {
-		out += fmt.Sprintf(", credentials of op %d", a.granted)
+	for _, about := range []struct {
+		text      string
+		operation uint8
+	}{{", undone by op %d", a.undone}, {", op %d", a.operation}, {", credentials of op %d", a.granted}} {
+		if about.operation != 0 {
+			out += fmt.Sprintf(about.text, about.operation)
+		}
 	}
 	return out
 }
@@ -491,9 +475,9 @@ func (a answer) String() string {
 func describe(q request, a answer) string {
 	switch q.part {
 	case arrival:
-		return q.String() + " → waits for " + fmt.Sprintf("op %d", a.operation)
+		return fmt.Sprintf("%v → waits for op %d", q, a.operation)
 	case departure:
-		return q.String() + " → left with " + a.String()
+		return fmt.Sprintf("%v → left with %v", q, a)
 	}
-	return q.String() + " → " + a.String()
+	return fmt.Sprintf("%v → %v", q, a)
 }
