@@ -74,8 +74,7 @@ func (g target) check(t *testing.T, d seed) {
 		path += "?" + d.query
 	}
 	path = strings.ReplaceAll(path, "TOKEN", used().tokens[name])
-	// In its state, and again when that has changed; by one platform, and by
-	// another, which sees none of it.
+	// In its state, and again when that has changed; by one platform, and by another, which sees none of it.
 	for _, q.user = range []string{"root", "root", "eu"} {
 		q.target = path
 		if q.user == "eu" {

@@ -36,8 +36,7 @@ const (
 	async   = "?accepts_incomplete=true"
 )
 
-// A broker stands on a table, and is its own engine: it drives an operation to its end at once, unless
-// it is idle.
+// A broker stands on a table, and is its own engine: it drives an operation to its end at once, unless it is idle.
 type broker struct {
 	*testing.T
 	kit   *testkit.Kit
@@ -177,9 +176,8 @@ func read(t *testing.T, folder, name string, into any) {
 	expect.OK(t, json.Unmarshal(expect.Get(os.ReadFile(filepath.Join(folder, name)))(t), into))
 }
 
-// Every version goes on with the table and the catalog of each earlier one: what is ready can be used,
-// the reaper restarts what was under way, and all of it can be deleted. RELEASE=v0.1.0 writes those of
-// a new release.
+// Every version goes on with the table and the catalog of each earlier one: what is ready can be used, the reaper restarts
+// what was under way, and all of it can be deleted. RELEASE=v0.1.0 writes those of a new release.
 func TestReleasedTables(t *testing.T) {
 	if version := os.Getenv("RELEASE"); version != "" {
 		release(t, filepath.Join("testdata", version))

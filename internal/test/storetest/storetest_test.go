@@ -28,8 +28,7 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestLaggingMemory proves that the suite asks for nothing that a store
-// spread over many machines cannot give.
+// TestLaggingMemory proves that the suite asks for nothing that a store spread over many machines cannot give.
 func TestLaggingMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) *storetest.Harness {
 		m := newMemory(lagging)
@@ -39,8 +38,7 @@ func TestLaggingMemory(t *testing.T) {
 	})
 }
 
-// TestMutants proves that the suite finds what is wrong with a store, and
-// that the test that is meant to find it does.
+// TestMutants proves that the suite finds what is wrong with a store, and that the test that is meant to find it does.
 func TestMutants(t *testing.T) {
 	program := expect.Get(os.Executable())(t)
 	tests := map[string]struct {
