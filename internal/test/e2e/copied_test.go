@@ -3,14 +3,10 @@
 package e2e_test
 
 import (
-	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/pgtest"
@@ -55,27 +51,12 @@ func refuses(t *testing.T, p *process, id string) map[string]rented {
 	return all
 }
 
-// copiedFolder is a copy of a data folder on which no broker runs.
-func copiedFolder(t *testing.T, from string) string {
+// copiedFolder is a copy of a data folder on which no broker runs. Tar leaves out the socket.
+func copiedFolder(t *testing.T, from string) (to string) {
 	t.Helper()
-	to := t.TempDir()
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		within, _ := filepath.Rel(from, path)
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir():
-			return os.MkdirAll(filepath.Join(to, within), 0o700)
-		case !d.Type().IsRegular():
-			return nil // a socket
-		}
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, within), raw, 0o600)
-	})
-	expect.OK(t, err)
+	to, archive := t.TempDir(), filepath.Join(t.TempDir(), "folder.tar")
+	tar(t, "-cf", archive, "-C", from, ".")
+	tar(t, "-xpf", archive, "-C", to)
 	return to
 }
 
@@ -84,19 +65,9 @@ func copiedFolder(t *testing.T, from string) string {
 // take the servers over. A broker that was killed and starts again needs nobody.
 func TestACopyBesideTheOriginal(t *testing.T) {
 	t.Parallel()
-	servers := map[string]hosted.Access{
-		"POSTGRES": pgtest.Start(t, "17").Access(), "MARIADB": mariadbtest.Start(t).Access(t),
-		"VALKEY": valkeytest.Start(t, "copied").Access(),
-	}
-	schemes := map[string]string{"POSTGRES": "postgresql", "MARIADB": "mariadb", "VALKEY": "redis"}
-	env := credentials()
-	for name, a := range servers {
-		at := fmt.Sprintf("%s://%s:%s@%s:%d", schemes[name], a.User, a.Password, a.Host, a.Port)
-		if a.Database != "" {
-			at += "/" + a.Database
-		}
-		env = append(env, "LONGSHORE_"+name+"_URL="+at)
-	}
+	env := credentials("LONGSHORE_POSTGRES_URL="+urlOf("postgresql", pgtest.Start(t, "17").Access()),
+		"LONGSHORE_MARIADB_URL="+urlOf("mariadb", mariadbtest.Start(t).Access(t)),
+		"LONGSHORE_VALKEY_URL="+urlOf("redis", valkeytest.Start(t, "copied").Access()))
 	data := t.TempDir()
 	original := start(t, data, env...)
 	makes(ordered(t, original, "before"))

@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/valkey-io/valkey-go"
 
+	"github.com/longshore/longshore/internal/provider/hosted"
 	"github.com/longshore/longshore/internal/test/expect"
 	"github.com/longshore/longshore/internal/test/mariadbtest"
 	"github.com/longshore/longshore/internal/test/valkeytest"
@@ -25,9 +26,64 @@ const (
 	valkeyShared   = "13810a56-53c7-46b4-9966-24e2ea68df9e"
 )
 
-// onAServer is a life on a real server, from the order to the deletion, with a restart of the broker on the way. Use has what
-// an application has, and gives what it does after the unbind. Without a server there is no such offering.
-func onAServer(t *testing.T, service, plan, password string, again func() *process, use func(map[string]string) (ended func())) {
+// urlOf is how a broker is told of a server.
+func urlOf(scheme string, a hosted.Access) string {
+	at := fmt.Sprintf("%s://%s:%s@%s", scheme, a.User, a.Password, a.Address())
+	if a.Database != "" {
+		at += "/" + a.Database
+	}
+	return at
+}
+
+// An application has the credentials of a binding: it writes something, and reads it. What it opened stays open.
+type application struct {
+	write func()
+	reads func() error
+}
+
+// onMariaDB opens the URI that was handed out.
+func onMariaDB(t *testing.T, c map[string]string) application {
+	t.Helper()
+	u := expect.Get(url.Parse(c["uri"]))(t)
+	expect.Same(t, "the scheme of the uri", "mysql", u.Scheme)
+	config := mysql.NewConfig()
+	config.User, config.Net, config.Addr, config.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	config.Passwd, _ = u.User.Password()
+	config.Logger = &mysql.NopLogger{}
+	db := database.OpenDB(expect.Get(mysql.NewConnector(config))(t))
+	t.Cleanup(func() { _ = db.Close() })
+	return application{func() {
+		for _, statement := range []string{"CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)",
+			"CREATE VIEW v AS SELECT a FROM t"} {
+			expect.Get(db.ExecContext(t.Context(), statement))(t, statement)
+		}
+	}, func() error { return db.QueryRowContext(t.Context(), "SELECT a FROM v WHERE a = 7").Scan(new(int)) }}
+}
+
+// onValkey opens the URI as it was handed out.
+func onValkey(t *testing.T, c map[string]string) application {
+	t.Helper()
+	options := expect.Get(valkey.ParseURL(c["uri"]))(t)
+	options.DisableCache = true // CLIENT TRACKING is refused
+	app := expect.Get(valkey.NewClient(options))(t)
+	t.Cleanup(app.Close)
+	get := func(key string) valkey.ValkeyResult { return app.Do(t.Context(), app.B().Get().Key(key).Build()) }
+	return application{func() {
+		expect.OK(t, app.Do(t.Context(), app.B().Set().Key(c["prefix"]+"k").Value("v").Build()).Error())
+		expect.Says(t, "a key outside the prefix", fmt.Sprint(get("k").Error()), "NOPERM")
+	}, func() error {
+		v, err := get(c["prefix"] + "k").ToString()
+		if err == nil && v != "v" {
+			err = fmt.Errorf("read %q", v)
+		}
+		return err
+	}}
+}
+
+// onAServer is a life on a real server, from the order to the deletion, with a restart of the broker on the way. Without a
+// server there is no such offering. After the unbind, the application has neither its session nor another.
+func onAServer(t *testing.T, service, plan, password string, again func() *process,
+	opened func(*testing.T, map[string]string) application) (had map[string]string) {
 	t.Helper()
 	without := start(t, t.TempDir(), credentials()...)
 	expect.Never(t, "the catalog without a server", must(t, without.url, "GET", "/v2/catalog", "", 200).raw, service)
@@ -37,11 +93,16 @@ func onAServer(t *testing.T, service, plan, password string, again func() *proce
 	r.p.kill()
 	r.p = again()
 	got := bindAll(r)[0]
-	ended := use(got)
+	app := opened(t, got)
+	app.write()
+	expect.OK(t, app.reads())
 	r.unbind()
-	ended()
+	if app.reads() == nil {
+		t.Error("the credentials work after the unbind")
+	}
 	deprovisioned(r)
 	expect.Never(t, "what the broker tells", r.p.out.String()+r.p.log.String(), password, got["password"])
+	return got
 }
 
 // passwordIn writes a password into a file that a setting names.
@@ -58,17 +119,7 @@ func TestMariaDB(t *testing.T) {
 		fmt.Sprintf("LONGSHORE_MARIADB_URL=mariadb://%s@%s:%d/%s", access.User, access.Host, access.Port, access.Database))
 	data := t.TempDir()
 	again := func() *process { return start(t, data, env...) }
-	onAServer(t, mariadbService, mariadbSmall, access.Password, again, func(c map[string]string) func() {
-		db := databaseOf(t, c["uri"])
-		for _, statement := range []string{"CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"} {
-			expect.Get(db.ExecContext(t.Context(), statement))(t, statement)
-		}
-		return func() {
-			if err := db.PingContext(t.Context()); err == nil {
-				t.Error("the credentials work after the unbind")
-			}
-		}
-	})
+	onAServer(t, mariadbService, mariadbSmall, access.Password, again, onMariaDB)
 }
 
 func TestValkey(t *testing.T) {
@@ -78,54 +129,10 @@ func TestValkey(t *testing.T) {
 	again := func() *process {
 		return startWith(t, env, "--data", data, "--valkey", fmt.Sprintf("redis://%s@%s", access.User, access.Address()))
 	}
-	prefix := ""
-	onAServer(t, valkeyService, valkeyShared, access.Password, again, func(c map[string]string) func() {
-		prefix = c["prefix"]
-		app := keysOf(t, c["uri"])
-		expect.OK(t, app.Do(t.Context(), app.B().Set().Key(prefix+"k").Value("v").Build()).Error())
-		if v, err := app.Do(t.Context(), app.B().Get().Key(prefix+"k").Build()).ToString(); v != "v" || err != nil {
-			t.Errorf("read %q: %v", v, err)
-		}
-		if err := app.Do(t.Context(), app.B().Get().Key("k").Build()).Error(); err == nil ||
-			!strings.Contains(err.Error(), "NOPERM") {
-			t.Errorf("a key outside the prefix: %v", err)
-		}
-		return func() {
-			if err := app.Do(t.Context(), app.B().Get().Key(prefix+"k").Build()).Error(); err == nil {
-				t.Error("the session outlives the unbind")
-			}
-			_, err := server.Login(t, c["username"], c["password"])
-			expect.Says(t, "a login after the unbind", fmt.Sprint(err), "WRONGPASS")
-		}
-	})
-	if left, err := server.Root(t).Do("KEYS", prefix+"*"); err != nil || len(left.([]any)) > 0 {
+	had := onAServer(t, valkeyService, valkeyShared, access.Password, again, onValkey)
+	_, err := server.Login(t, had["username"], had["password"])
+	expect.Says(t, "a login after the unbind", fmt.Sprint(err), "WRONGPASS")
+	if left, err := server.Root(t).Do("KEYS", had["prefix"]+"*"); err != nil || len(left.([]any)) > 0 {
 		t.Errorf("keys are left: %v %v", left, err)
 	}
-}
-
-// databaseOf opens what a URI says.
-func databaseOf(t *testing.T, uri string) *database.DB {
-	t.Helper()
-	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "mysql" {
-		t.Fatalf("the uri is none of MySQL's: %v", err)
-	}
-	config := mysql.NewConfig()
-	config.User, config.Net, config.Addr, config.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
-	config.Passwd, _ = u.User.Password()
-	config.Logger = &mysql.NopLogger{}
-	connector := expect.Get(mysql.NewConnector(config))(t)
-	db := database.OpenDB(connector)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-// keysOf opens what a URI says, as it was handed out.
-func keysOf(t *testing.T, uri string) valkey.Client {
-	t.Helper()
-	options := expect.Get(valkey.ParseURL(uri))(t)
-	options.DisableCache = true // CLIENT TRACKING is refused
-	client := expect.Get(valkey.NewClient(options))(t)
-	t.Cleanup(client.Close)
-	return client
 }

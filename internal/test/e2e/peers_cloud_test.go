@@ -9,24 +9,22 @@ import (
 
 func cloudServiceBroker() []defect {
 	return []defect{
-		{id: "C1", rules: "PROV-19, UPD-12", kit: "PROV-19 UPD-12",
+		{id: "C1", kit: "PROV-19 UPD-12",
 			wrong: "a parameter that is unknown or of a wrong type is 500, which makes the platform clean up",
 			right: "400, and nothing changes"},
-		{id: "C2", rules: "UPD-06", kit: "UPD-06/unknown", wrong: "an update to an unknown plan is 500",
-			right: "400, and nothing changes"},
-		{id: "C3", rules: "GETI-04, ERR-04", kit: "GETI-04 ERR-04/sentence",
+		{id: "C2", kit: "UPD-06/unknown", wrong: "an update to an unknown plan is 500", right: "400, and nothing changes"},
+		{id: "C3", kit: "GETI-04 ERR-04/sentence",
 			wrong: "reading an instance that is being updated is 422 with the code in the place of the sentence",
 			right: "422 with the code `ConcurrencyError` and a sentence"},
-		{id: "C4", rules: "PROV-20", kit: "PROV-20/other", wrong: "a PUT with a maintenance version of yesterday is taken",
+		{id: "C4", kit: "PROV-20/other", wrong: "a PUT with a maintenance version of yesterday is taken",
 			right: "422 `MaintenanceInfoConflict`, and nothing is made"},
-		{id: "C5", rules: "PROV-07", kit: "PROV-07", wrong: "the same provision again is 409", right: "200 `{}`"},
-		{id: "C6", rules: "BIND-02", kit: "BIND-02/credentials", wrong: "the same bind again is 409",
-			right: "200 with the same credentials"},
-		{id: "C7", rules: "LOB-02, LOB-06", kit: "LOB-02 LOB-06 LOB-01", wrong: "polling a binding is 422 `AsyncRequired`",
+		{id: "C5", kit: "PROV-07", wrong: "the same provision again is 409", right: "200 `{}`"},
+		{id: "C6", kit: "BIND-02/credentials", wrong: "the same bind again is 409", right: "200 with the same credentials"},
+		{id: "C7", kit: "LOB-02 LOB-06 LOB-01", wrong: "polling a binding is 422 `AsyncRequired`",
 			right: "404 for an unknown one, and the state of a known one, however it was made"},
-		{id: "C8", rules: "GETB-01", kit: "GETB-01", wrong: "a binding can be read, and its credentials are not there",
+		{id: "C8", kit: "GETB-01", wrong: "a binding can be read, and its credentials are not there",
 			right: "what the bind said, for whoever lost that answer"},
-		{id: "C9", rules: "UPD-22, CONC-07", kit: "UPD-22 CONC-07",
+		{id: "C9", kit: "UPD-22 CONC-07",
 			wrong: "a PATCH while a PATCH runs is 202: both work on one state, and the last to end wins",
 			right: "422 `ConcurrencyError`, also if both come at once"},
 		{id: "C10", rules: "UNB-08, ORB-01", tests: []string{"internal/work/worker TestDyingAtEveryEffect"},
@@ -52,11 +50,10 @@ func cloudServiceBroker() []defect {
 
 func elsewhere() []defect {
 	return []defect{
-		{id: "G1", rules: "UPD-04, BIND-04, BIND-05, LOP-12, LOB-05",
-			kit:   "UPD-04/missing UPD-04/unknown BIND-04/service_id BIND-05/service LOP-12/mismatch LOB-05",
+		{id: "G1", kit: "UPD-04/missing UPD-04/unknown BIND-04/service_id BIND-05/service LOP-12/mismatch LOB-05",
 			wrong: "an unknown or missing service_id is a panic, also on a poll, where it is optional",
 			right: "400 where it is required; a poll does without"},
-		{id: "G2", rules: "UNB-02", kit: "UNB-02/unknown UNB-03", wrong: "an unbind of what never was is 200", right: "410 `{}`"},
+		{id: "G2", kit: "UNB-02/unknown UNB-03", wrong: "an unbind of what never was is 200", right: "410 `{}`"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,16 +29,14 @@ var binary string
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "longshore-e2e-")
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		log.Fatal(err)
 	}
 	binary = filepath.Join(dir, "longshore")
 	build := exec.Command("go", "build", "-trimpath", "-gcflags=maragu.dev/gomponents/...=-l", "-ldflags", "-s -w",
 		"-o", binary, "../../../cmd/longshore") // as make build does
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
-		os.Exit(1)
+		log.Fatalf("building the program: %v\n%s", err, out)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)
@@ -48,16 +47,12 @@ func TestMain(m *testing.M) {
 // linker from leaving out what nobody calls: the program was 74 MB then.
 func TestTheProgramIsSmall(t *testing.T) {
 	const most = 32e6
-	info := expect.Get(os.Stat(binary))(t)
-	if info.Size() > most {
+	if info := expect.Get(os.Stat(binary))(t); info.Size() > most {
 		t.Errorf("the program has %d bytes, over %d", info.Size(), int(most))
 	}
 }
 
-const (
-	username = "platform"
-	password = "e2e-password-8d1f"
-)
+const username, password = "platform", "e2e-password-8d1f"
 
 // The ids of the demo's offerings never change once published.
 const (
@@ -80,12 +75,11 @@ type process struct {
 // sources lists the folders that the program is built of. The go command keeps a test's result until what the test is made
 // of, or has read, changes: without this, a program that has changed would be passed unseen.
 var sources = sync.OnceValue(func() error {
-	var errs []error
-	for _, folder := range []string{"cmd", "internal", "offerings"} {
-		root := filepath.Join("..", "..", "..", folder)
-		errs = append(errs, filepath.WalkDir(root, func(_ string, _ fs.DirEntry, err error) error { return err }))
+	var errs error
+	for _, folder := range []string{"../../../cmd", "../../../internal", "../../../offerings"} {
+		errs = errors.Join(errs, filepath.WalkDir(folder, func(_ string, _ fs.DirEntry, err error) error { return err }))
 	}
-	return errors.Join(errs...)
+	return errs
 })
 
 // command prepares a run of the program with a clean environment.

@@ -22,9 +22,8 @@ func keeping(t *testing.T, dir, name string) {
 	t.Helper()
 	text := expect.Get(os.ReadFile(filepath.Join("../../../offerings", name, "offering.yaml")))(t)
 	ids := regexp.MustCompile(`(?m)^(id: |- id: )[0-9a-f]{4}`)
-	changed := ids.ReplaceAllString(strings.NewReplacer("name: "+name+"\n", "name: kept-"+name+"\n", "on_delete: drop",
-		"retain_days: 7").
-		Replace(string(text)), "${1}0e2e")
+	kept := strings.NewReplacer("name: "+name+"\n", "name: kept-"+name+"\n", "on_delete: drop", "retain_days: 7")
+	changed := ids.ReplaceAllString(kept.Replace(string(text)), "${1}0e2e")
 	expect.OK(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
 	expect.OK(t, os.WriteFile(filepath.Join(dir, name, "offering.yaml"), []byte(changed), 0o600))
 }
@@ -33,14 +32,11 @@ func keeping(t *testing.T, dir, name string) {
 // order does not. On a real MariaDB and a real Valkey.
 func TestUndelete(t *testing.T) {
 	t.Parallel()
-	database, keys := mariadbtest.Start(t).Access(t), valkeytest.Start(t, "e2e").Access()
 	dir, data := t.TempDir(), t.TempDir()
 	keeping(t, dir, "mariadb")
 	keeping(t, dir, "valkey")
-	env := credentials(
-		fmt.Sprintf("LONGSHORE_MARIADB_URL=mariadb://%s:%s@%s/%s", database.User, database.Password, database.Address(),
-			database.Database),
-		fmt.Sprintf("LONGSHORE_VALKEY_URL=redis://%s:%s@%s", keys.User, keys.Password, keys.Address()))
+	env := credentials("LONGSHORE_MARIADB_URL="+urlOf("mariadb", mariadbtest.Start(t).Access(t)),
+		"LONGSHORE_VALKEY_URL="+urlOf("redis", valkeytest.Start(t, "e2e").Access()))
 	p := startWith(t, env, "--data", data, "--offerings", dir)
 	run := func(args ...string) string {
 		t.Helper()
@@ -59,30 +55,12 @@ func TestUndelete(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		plan      string
-		write     func(credentials map[string]string)
-		readsBack func(credentials map[string]string) error
-	}{
-		"mariadb": {"small", func(c map[string]string) {
-			db := databaseOf(t, c["uri"])
-			for _, statement := range []string{"CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)",
-				"CREATE VIEW v AS SELECT a FROM t"} {
-				expect.Get(db.ExecContext(t.Context(), statement))(t, statement)
-			}
-		}, func(c map[string]string) error {
-			return databaseOf(t, c["uri"]).QueryRowContext(t.Context(), "SELECT a FROM v WHERE a = 7").Scan(new(int))
-		}},
-		"valkey": {"shared", func(c map[string]string) {
-			app := keysOf(t, c["uri"])
-			expect.OK(t, app.Do(t.Context(), app.B().Set().Key(c["prefix"]+"k").Value("v").Build()).Error())
-		}, func(c map[string]string) error {
-			app := keysOf(t, c["uri"])
-			return app.Do(t.Context(), app.B().Get().Key(c["prefix"]+"k").Build()).Error()
-		}},
-	} {
+		plan   string
+		opened func(*testing.T, map[string]string) application
+	}{"mariadb": {"small", onMariaDB}, "valkey": {"shared", onValkey}} {
 		old := order(t, p, "kept-"+name, c.plan, "old-"+name, "")
 		first := bindAll(old)[0]
-		c.write(first)
+		c.opened(t, first).write()
 		whose(name, first, "old-"+name)
 		old.unbind()
 		deprovisioned(old)
@@ -96,9 +74,7 @@ func TestUndelete(t *testing.T) {
 		back.begins("PUT", back.path, ","+place+from)
 		second := bindAll(back)[0]
 		whose(name, second, "new-"+name)
-		if err := c.readsBack(second); err != nil {
-			t.Errorf("%s: had back, it lacks what was in it: %v", name, err)
-		}
+		expect.Fails(t, name+": had back, what was in it", nil, c.opened(t, second).reads())
 		back.unbind()
 		deprovisioned(back)
 	}
