@@ -99,17 +99,10 @@ func (m *memory) List(ctx context.Context, partition, prefix, after string, limi
 	if err := cmp.Or(m.done(ctx), store.CheckList(partition, prefix, after, limit)); err != nil {
 		return store.Page{}, err
 	}
-	if _, found := m.records[store.Key{Partition: partition, Sort: after}]; m.is("GoesOnAfterRecords") && !found {
-		after = ""
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var entries []entry
-	for k, r := range m.records {
-		if (k.Partition == partition || m.is("ListsOtherPartitions") && strings.HasPrefix(k.Partition, partition)) &&
-			(strings.HasPrefix(k.Sort, prefix) || m.is("IgnoresPrefix")) {
-			entries = append(entries, entry{place: k.Sort, record: r})
-		}
+	if _, found := m.records[store.Key{Partition: partition, Sort: after}]; m.is("GoesOnAfterRecords") && !found {
+		after = ""
 	}
 	order := cmp.Compare[string]
 	if m.is("SortsWithoutCase") {
@@ -117,7 +110,10 @@ func (m *memory) List(ctx context.Context, partition, prefix, after string, limi
 			return cmp.Or(cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
 		}
 	}
-	return m.page(entries, after, limit, order), nil
+	return m.page(placed(m.records, func(r store.Record) (string, bool) {
+		of := r.Partition == partition || m.is("ListsOtherPartitions") && strings.HasPrefix(r.Partition, partition)
+		return r.Sort, of && (strings.HasPrefix(r.Sort, prefix) || m.is("IgnoresPrefix"))
+	}), after, limit, order), nil
 }
 
 func (m *memory) Due(ctx context.Context, before time.Time, cursor string) (store.Page, error) {
@@ -130,34 +126,28 @@ func (m *memory) Due(ctx context.Context, before time.Time, cursor string) (stor
 	if m.lags {
 		index = m.index
 	}
-	var entries []entry
-	for k, r := range index {
+	entries := placed(index, func(r store.Record) (string, bool) {
 		shard := 0
 		if m.lags {
-			shard = (len(k.Sort) + int(k.Sort[len(k.Sort)-1])) % 4
+			shard = (len(r.Sort) + int(r.Sort[len(r.Sort)-1])) % 4
 		}
-		switch {
-		case r.Due.IsZero() && !m.is("ListsZeroDue"), r.Due.After(before):
-			continue
-		case (m.lags || m.is("LeavesOutWhatExpires")) && !r.Expires.IsZero() && !r.Due.Before(r.Expires):
-			continue
-		case m.is("TakesEpochForZero") && r.Due.Unix() == 0:
-			continue
-		case m.is("DueOnlyBefore") && r.Due.Equal(before):
-			continue
-		}
-		place := fmt.Sprintf("%d %020d %s %s", shard, r.Due.UnixMilli(), k.Partition, k.Sort)
+		place := fmt.Sprintf("%d %020d %s %s", shard, r.Due.UnixMilli(), r.Partition, r.Sort)
 		if m.is("DuePlaceIsTheTime") {
 			place = fmt.Sprintf("%020d", r.Due.UnixMilli())
 		}
-		entries = append(entries, entry{place: place, record: r})
-	}
-	if m.is("ListsStaleDue") {
-		for k, r := range m.index {
-			if now, ok := m.records[k]; !ok || !now.Due.Equal(r.Due) {
-				entries = append(entries, entry{place: "stale " + k.Sort, record: r})
-			}
+		switch {
+		case r.Due.IsZero() && !m.is("ListsZeroDue"), r.Due.After(before),
+			(m.lags || m.is("LeavesOutWhatExpires")) && !r.Expires.IsZero() && !r.Due.Before(r.Expires),
+			m.is("TakesEpochForZero") && r.Due.Unix() == 0, m.is("DueOnlyBefore") && r.Due.Equal(before):
+			return "", false
 		}
+		return place, true
+	})
+	if m.is("ListsStaleDue") {
+		entries = append(entries, placed(m.index, func(r store.Record) (string, bool) {
+			now, ok := m.records[r.Key]
+			return "stale " + r.Sort, !ok || !now.Due.Equal(r.Due)
+		})...)
 	}
 	return m.opaque(entries, cursor)
 }
@@ -168,19 +158,26 @@ func (m *memory) Scan(ctx context.Context, cursor string) (store.Page, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var entries []entry
-	for k, r := range m.records {
-		if m.is("ScansOnePartition") && len(entries) > 0 && entries[0].record.Partition != k.Partition {
-			continue
-		}
-		entries = append(entries, entry{place: fmt.Sprintf("%q %q", k.Partition, k.Sort), record: r})
-	}
-	return m.opaque(entries, cursor)
+	one := ""
+	return m.opaque(placed(m.records, func(r store.Record) (string, bool) {
+		one = cmp.Or(one, r.Partition)
+		return fmt.Sprintf("%q %q", r.Partition, r.Sort), one == r.Partition || !m.is("ScansOnePartition")
+	}), cursor)
 }
 
 type entry struct {
 	place  string
 	record store.Record
+}
+
+// placed are the records that have a place in a listing.
+func placed(records map[store.Key]store.Record, place func(store.Record) (string, bool)) (entries []entry) {
+	for _, r := range records {
+		if at, ok := place(r); ok {
+			entries = append(entries, entry{at, r})
+		}
+	}
+	return entries
 }
 
 // opaque is page with a cursor that shows no place.
@@ -197,12 +194,9 @@ func (m *memory) opaque(entries []entry, cursor string) (store.Page, error) {
 // page is the part of the entries that follows on the place.
 func (m *memory) page(entries []entry, after string, limit int, order func(a, b string) int) (page store.Page) {
 	slices.SortFunc(entries, func(a, b entry) int { return order(a.place, b.place) })
-	size, gap := 30, 0
+	size := 30
 	if m.lags {
 		size = 3
-	}
-	if m.is("SkipsAtPageEnd") {
-		gap = 1
 	}
 	if limit > 0 && !m.is("IgnoresLimit") {
 		size = min(size, limit)
@@ -212,14 +206,15 @@ func (m *memory) page(entries []entry, after string, limit int, order func(a, b 
 			continue
 		}
 		if len(page.Records) == size {
-			page.Next = entries[min(i-1+gap, len(entries)-1)].place
+			if page.Next = entries[i-1].place; m.is("SkipsAtPageEnd") {
+				page.Next = e.place
+			}
 			return page
 		}
 		page.Records = append(page.Records, m.out(e.record))
 	}
 	if m.lags && len(page.Records) > 0 {
-		// An empty page ends the listing.
-		page.Next = entries[len(entries)-1].place
+		page.Next = entries[len(entries)-1].place // an empty page ends the listing
 	}
 	return page
 }
