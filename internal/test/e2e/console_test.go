@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -25,23 +24,19 @@ func (p *process) opens(t *testing.T, command ...string) (ask session, first str
 	return p.browse(t, linkLine.FindString(does(t, nil, command...)))
 }
 
-func (p *process) browse(t *testing.T, link string) (ask session, first string) {
+func (p *process) browse(t *testing.T, link string) (asks session, first string) {
 	t.Helper()
 	at := expect.Get(url.Parse(link))(t)
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	entered := expect.Get(client.PostForm(p.url+"/dashboard/enter", at.Query()))(t)
 	_ = entered.Body.Close()
 	if entered.StatusCode != http.StatusSeeOther || len(entered.Cookies()) != 1 {
 		t.Fatalf("%q is answered %d", link, entered.StatusCode)
 	}
+	cookie := entered.Cookies()[0]
+	header := map[string]string{"Authorization": "", "Cookie": cookie.Name + "=" + cookie.Value}
 	return func(method, path string) (int, string) {
-		t.Helper()
-		q := expect.Get(http.NewRequestWithContext(t.Context(), method, p.url+path, nil))(t)
-		q.AddCookie(entered.Cookies()[0])
-		r := expect.Get(client.Do(q))(t)
-		defer func() { _ = r.Body.Close() }()
-		page := expect.Get(io.ReadAll(r.Body))(t)
-		return r.StatusCode, string(page)
+		a, _ := ask(method, p.url+path, "", header) // a page is no JSON object
+		return a.status, a.raw
 	}, entered.Header.Get("Location")
 }
 

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -28,11 +29,7 @@ const killWithin = 220 * time.Millisecond
 // number reads a setting of the tests from the environment.
 func number(t *testing.T, name string, otherwise int) int {
 	t.Helper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	return expect.Get(strconv.Atoi(text))(t, name)
+	return expect.Get(strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(otherwise))))(t, name)
 }
 
 // restart kills the broker and starts it again on the same data.
@@ -97,7 +94,11 @@ func (h *history) ends(path, token, want string) {
 // Killed with kill -9 at any moment of any operation, the broker ends it as it was asked, with the token that it gave, and
 // nothing is left behind (DEPR-15, DEPR-18, NFR-02). KILLS asks for more, SEED for the same again.
 func TestKilledAtAnyMoment(t *testing.T) {
-	kills := number(t, "KILLS", map[bool]int{false: 80, true: 8}[testing.Short()])
+	kills := 80
+	if testing.Short() {
+		kills = 8
+	}
+	kills = number(t, "KILLS", kills)
 	seed := number(t, "SEED", int(time.Now().UnixNano()%1_000_000))
 	const side = 4 // brokers at once
 	for n := range side {

@@ -141,8 +141,8 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// stop sends a signal and gives the exit status.
-func (p *process) stop(t testing.TB, signal os.Signal) int {
+// ends requires that the process comes to a good end on a signal.
+func (p *process) ends(t testing.TB, signal os.Signal) {
 	t.Helper()
 	expect.OK(t, p.cmd.Process.Signal(signal), "signalling the broker")
 	select {
@@ -150,14 +150,8 @@ func (p *process) stop(t testing.TB, signal os.Signal) int {
 	case <-time.After(settleLimit):
 		t.Fatalf("the broker did not end on %v:\n%s", signal, p.log)
 	}
-	return p.cmd.ProcessState.ExitCode()
-}
-
-// ends requires that the process comes to a good end on a signal.
-func (p *process) ends(t testing.TB, signal os.Signal) {
-	t.Helper()
-	if code := p.stop(t, signal); code != 0 {
-		t.Fatalf("on %v it ended with status %d:\n%s", signal, code, p.log)
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Fatalf("on %v the broker ended with status %d:\n%s", signal, code, p.log)
 	}
 }
 
