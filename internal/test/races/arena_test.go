@@ -327,34 +327,31 @@ type names struct{ instance, binding string }
 
 // ask sends one request to one of the brokers. Token is that of a poll.
 func (a *arena) ask(process int, q request, about names, token string) (r raw) {
-	b := a.brokers[process%len(a.brokers)]
+	b, instance, binding := a.brokers[process%len(a.brokers)], about.instance, about.binding
 	ctx := context.WithValue(a.Context(), noteKey{}, &r.note)
 	c := broker.Caller{Platform: platform, Received: time.Unix(0, q.sent).UTC(), AcceptsIncomplete: q.permitted}
 	given := json.RawMessage(fmt.Sprintf(`{"v":%d}`, q.parameters))
-	key := lifecycle.Key{Platform: platform, Instance: about.instance}
+	key := lifecycle.Key{Platform: platform, Instance: instance}
 	switch q.verb {
 	case provision:
-		r.Result, r.err = b.Provision(ctx, broker.ProvisionRequest{Caller: c, InstanceID: about.instance, ServiceID: service,
+		r.Result, r.err = b.Provision(ctx, broker.ProvisionRequest{Caller: c, InstanceID: instance, ServiceID: service,
 			PlanID: plan, OrganizationGUID: "o", SpaceGUID: "s", Parameters: given})
 	case update:
-		r.Result, r.err = b.Update(ctx, broker.UpdateRequest{Caller: c, InstanceID: about.instance, ServiceID: service,
+		r.Result, r.err = b.Update(ctx, broker.UpdateRequest{Caller: c, InstanceID: instance, ServiceID: service,
 			Parameters: given})
-	case deprovision:
-		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: about.instance, ServiceID: service,
-			PlanID: plan})
 	case bind:
 		var bound broker.BindResult
-		bound, r.err = b.Bind(ctx, broker.BindRequest{
-			Caller: c, InstanceID: about.instance, BindingID: about.binding, ServiceID: service, PlanID: plan, Parameters: given,
-		})
+		bound, r.err = b.Bind(ctx, broker.BindRequest{Caller: c, InstanceID: instance, BindingID: binding, ServiceID: service,
+			PlanID: plan, Parameters: given})
 		r.Result, r.grant = bound.Result, bound.Grant
+	case deprovision:
+		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: instance, ServiceID: service, PlanID: plan})
 	case unbind:
-		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{
-			Caller: c, InstanceID: about.instance, BindingID: about.binding, ServiceID: service, PlanID: plan,
-		})
+		r.Result, r.err = b.Delete(ctx, broker.DeleteRequest{Caller: c, InstanceID: instance, BindingID: binding,
+			ServiceID: service, PlanID: plan})
 	case pollInstance, pollBinding:
 		if q.verb == pollBinding {
-			key = key.BindingKey(about.binding)
+			key = key.BindingKey(binding)
 		}
 		var p broker.Poll
 		if p, r.err = b.LastOperation(ctx, key, token); r.err == nil {
@@ -362,11 +359,11 @@ func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 		}
 	case getInstance:
 		var v broker.InstanceView
-		v, r.err = b.Instance(ctx, c, about.instance)
+		v, r.err = b.Instance(ctx, c, instance)
 		r.parameters = v.Parameters
 	case getBinding:
 		var v broker.BindingView
-		v, r.err = b.Binding(ctx, c, about.instance, about.binding)
+		v, r.err = b.Binding(ctx, c, instance, binding)
 		r.parameters, r.grant = v.Parameters, v.Grant
 	}
 	return r

@@ -1,6 +1,7 @@
 package races_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -52,17 +53,11 @@ var (
 type taste [getBinding + 1]int
 
 func (t taste) pick(r *rand.Rand) verb {
-	total := 0
-	for _, n := range t {
-		total += n
-	}
-	k := r.IntN(total)
+	var each []verb
 	for v, n := range t {
-		if k -= n; k < 0 {
-			return verb(v)
-		}
+		each = append(each, slices.Repeat([]verb{verb(v)}, n)...)
 	}
-	panic("unreachable")
+	return each[r.IntN(len(each))]
 }
 
 func newPlot(seed uint64, z size) plot {
@@ -371,10 +366,7 @@ func (h *history) String() string {
 	var b strings.Builder
 	ordered := slices.Clone(h.elements)
 	slices.SortStableFunc(ordered, func(x, y porcupine.Operation) int {
-		if x.ClientId != y.ClientId {
-			return x.ClientId - y.ClientId
-		}
-		return int(x.Call - y.Call)
+		return cmp.Or(cmp.Compare(x.ClientId, y.ClientId), cmp.Compare(x.Call, y.Call))
 	})
 	client := -1
 	for _, e := range ordered {
@@ -396,18 +388,15 @@ func (h *history) illegal() bool {
 // furthest leaves out, and writes all orders as HTML, unless path is empty.
 func (h *history) explained(path string) (culprit string, err error) {
 	_, info := porcupine.CheckOperationsVerbose(model, h.elements, checkWait)
-	furthest := map[int]bool{}
+	var furthest []int
 	for _, order := range info.PartialLinearizations()[0] {
 		if len(order) > len(furthest) {
-			clear(furthest)
-			for _, n := range order {
-				furthest[n] = true
-			}
+			furthest = order
 		}
 	}
 	var first *porcupine.Operation
 	for n := range h.elements {
-		if e := &h.elements[n]; !furthest[n] && (first == nil || e.Return < first.Return) {
+		if e := &h.elements[n]; !slices.Contains(furthest, n) && (first == nil || e.Return < first.Return) {
 			first = e
 		}
 	}

@@ -160,17 +160,9 @@ func (s state) settled(now moment) []state {
 		}
 		switch in.stage {
 		case creating:
-			if in.parameters == failsToCreate {
-				finish(createFailed, failed)
-			} else {
-				finish(ready, succeeded)
-			}
+			finish(outcome(in.parameters == failsToCreate, createFailed))
 		case updating:
-			if in.target == failsToUpdate {
-				finish(ready, failed)
-			} else {
-				finish(ready, succeeded)
-			}
+			finish(outcome(in.target == failsToUpdate, ready))
 		case deleting:
 			left, stuck := false, false
 			for b, r := range s.bindings[i] {
@@ -194,10 +186,10 @@ func (s state) settled(now moment) []state {
 			goesOn := in.stage == ready || in.stage == updating
 			switch r.stage {
 			case creating:
-				if in.stage == deleteFailed || goesOn && r.parameters == failsToCreate {
+				if in.stage == deleteFailed {
 					finish(createFailed, failed)
 				} else if goesOn {
-					finish(ready, succeeded)
+					finish(outcome(r.parameters == failsToCreate, createFailed))
 				}
 			case deleting:
 				finish(deleted, succeeded)
@@ -208,6 +200,14 @@ func (s state) settled(now moment) []state {
 		}
 	}
 	return out
+}
+
+// outcome is what becomes of a creation or an update, and of what it is of.
+func outcome(fails bool, then stage) (stage, phase) {
+	if fails {
+		return then, failed
+	}
+	return ready, succeeded
 }
 
 func (s *state) finishBinding(i, b int, to stage, p phase) {
