@@ -60,10 +60,7 @@ func (h *history) request(method, path, body string, statuses ...int) answer {
 			a, err = send(h.p.url, method, path, body)
 		}
 	}
-	if err != nil {
-		h.Fatalf("%s %s: %v\n%s", method, path, err, h.p.log)
-	}
-	return a.is(h, method+" "+path, statuses...)
+	return expect.Get(a, err)(h, method, path).is(h, method+" "+path, statuses...)
 }
 
 // batter kills the broker at random moments while an operation runs.
@@ -79,7 +76,7 @@ func (h *history) batter() {
 func (h *history) ends(path, token, want string) {
 	h.Helper()
 	if state := settled(h, h.p.url, path); state != want {
-		h.Fatalf("%s ended %q, want %q\n%s", path, state, want, h.p.log)
+		h.Fatalf("%s ended %q, want %q", path, state, want)
 	}
 	if token == "" {
 		return

@@ -65,9 +65,8 @@ func (o *own) interrupt(t *testing.T) {
 	t.Helper()
 	expect.OK(t, syscall.Kill(-o.cmd.Process.Pid, syscall.SIGINT))
 	<-o.ended
-	if code := o.cmd.ProcessState.ExitCode(); code != 0 || strings.Contains(o.log.String(), "level=ERROR") {
-		t.Errorf("the broker ended with %d:\n%s", code, o.log)
-	}
+	expect.Same(t, "the broker's exit status", 0, o.cmd.ProcessState.ExitCode())
+	expect.Never(t, "the log", o.log.String(), "level=ERROR")
 	expect.Same(t, "its server runs on, process", 0, o.cluster(t).PID())
 }
 
@@ -183,9 +182,8 @@ func TestOwnPostgres(t *testing.T) {
 	// Without PostgreSQL, whoever has instances still sees them, and what is asked of them waits.
 	o.env = credentials(pgserver.EnvBin + "=" + t.TempDir())
 	o.again(t)
-	if !o.offers(t) || !strings.Contains(o.log.String(), "make postgres") {
-		t.Errorf("it is not offered, or not said why it cannot be had:\n%s", o.log)
-	}
+	expect.Same(t, "it is offered", true, o.offers(t))
+	expect.Says(t, "why it cannot be had", o.log.String(), "make postgres")
 	path := instancePath("second")
 	must(t, o.url, "PUT", path+async, orderBody(servicePostgres, planSmall, ""), http.StatusAccepted)
 	o.interrupt(t)
@@ -199,9 +197,9 @@ func TestOwnPostgres(t *testing.T) {
 func TestNoPostgres(t *testing.T) {
 	t.Parallel()
 	o := startOwn(t, t.TempDir())
-	if o.offers(t) || !strings.Contains(o.log.String(), "make postgres") || !strings.Contains(o.out.String(), planAsync) {
-		t.Errorf("it is offered, or not said why it cannot be had:\n%s%s", o.log, o.out)
-	}
+	expect.Same(t, "it is offered", false, o.offers(t))
+	expect.Says(t, "why it cannot be had", o.log.String(), "make postgres")
+	expect.Says(t, "what is printed", o.out.String(), planAsync)
 	must(t, o.url, "PUT", instancePath("one"), provisionBody(planSync, `{}`), http.StatusCreated)
 }
 

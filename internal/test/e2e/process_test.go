@@ -118,11 +118,15 @@ func startCommand(t testing.TB, cmd *exec.Cmd) *process {
 		_ = p.cmd.Wait()
 		close(p.ended)
 	}()
-	t.Cleanup(p.kill)
+	t.Cleanup(func() {
+		if p.kill(); t.Failed() {
+			t.Logf("the broker's log:\n%s", p.log)
+		}
+	})
 	waitFor(t, startLimit, "the broker to print its URL", func() bool {
 		select {
 		case <-p.ended:
-			t.Fatalf("the broker ended at its start:\n%s%s", p.out, p.log)
+			t.Fatalf("the broker ended at its start:\n%s", p.out)
 		default:
 		}
 		m := urlLine.FindStringSubmatch(p.out.String())
@@ -148,23 +152,23 @@ func (p *process) ends(t testing.TB, signal os.Signal) {
 	select {
 	case <-p.ended:
 	case <-time.After(settleLimit):
-		t.Fatalf("the broker did not end on %v:\n%s", signal, p.log)
+		t.Fatalf("the broker did not end on %v", signal)
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Fatalf("on %v the broker ended with status %d:\n%s", signal, code, p.log)
+		t.Fatalf("on %v the broker ended with status %d", signal, code)
 	}
 }
 
-// waitFor polls until the condition holds. Other processes have clocks of
-// their own, so that there is nothing better to wait on.
+// waitFor polls until the condition holds. Other processes have clocks of their own, so that there is nothing better to wait on.
+// It looks again after a quarter of the time that it has waited, and at least five times a second.
 func waitFor(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for !holds() {
+	pause, deadline := 5*time.Millisecond, time.Now().Add(limit)
+	for ; !holds(); pause = min(pause*5/4, 200*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited %v for %s", limit, what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 
@@ -285,7 +289,7 @@ func settled(t testing.TB, base, path string) string {
 func (p *process) succeeds(t testing.TB, path string) {
 	t.Helper()
 	if state := settled(t, p.url, path); state != "succeeded" {
-		t.Fatalf("the last operation of %s has %s:\n%s", path, state, p.log)
+		t.Fatalf("the last operation of %s has %s", path, state)
 	}
 }
 

@@ -90,7 +90,7 @@ func named(t *testing.T, p *process, offering, plan, id string) rented {
 	known := catalogIDs(t, p.url)
 	r := rented{p, t, known[offering], known[offering+"/"+plan], instancePath(id)}
 	if r.plan == "" {
-		t.Fatalf("plan %s of %s is not offered:\n%s", plan, offering, p.log)
+		t.Fatalf("plan %s of %s is not offered", plan, offering)
 	}
 	return r
 }
@@ -127,23 +127,19 @@ func (r rented) begins(method, path, more string) {
 }
 
 // ends waits for the end of an operation.
-func (r rented) ends(path string) answer {
+func (r rented) ends(path string) (last answer) {
 	r.t.Helper()
-	for begun := time.Now(); ; time.Sleep(200 * time.Millisecond) { // forty ask at once
-		last, err := send(r.p.url, "GET", path+"/last_operation", "")
-		switch state := last.text("state"); {
-		case err != nil, time.Since(begun) > time.Minute:
-			r.t.Fatalf("what goes on at %s has no end: %v %s\n%s", path, err, last.raw, r.p.log)
-		case state != "in progress":
-			return last
-		}
-	}
+	waitFor(r.t, time.Minute, "the end of what goes on at "+path, func() bool {
+		last = expect.Get(send(r.p.url, "GET", path+"/last_operation", ""))(r.t)
+		return last.text("state") != "in progress"
+	})
+	return last
 }
 
 func (r rented) succeeds(path string) {
 	r.t.Helper()
 	if last := r.ends(path); last.text("state") == "failed" {
-		r.t.Fatalf("what was asked of %s has not succeeded: %s\n%s", path, last.raw, r.p.log)
+		r.t.Fatalf("what was asked of %s has not succeeded: %s", path, last.raw)
 	}
 }
 
