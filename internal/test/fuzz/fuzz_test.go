@@ -75,11 +75,8 @@ func (g target) check(t *testing.T, d seed) {
 	}
 	path = strings.ReplaceAll(path, "TOKEN", used().tokens[name])
 	// In its state, and again when that has changed; by one platform, and by another, which sees none of it.
-	for _, q.user = range []string{"root", "root", "eu"} {
-		q.target = path
-		if q.user == "eu" {
-			q.target = "/cf-eu" + path
-		}
+	for _, by := range [][2]string{{"root", ""}, {"root", ""}, {"eu", "/cf-eu"}} {
+		q.user, q.target = by[0], by[1]+path
 		w, err := s.send(q)
 		if err != nil {
 			return
@@ -93,25 +90,23 @@ func (g target) check(t *testing.T, d seed) {
 // answered requires what every answer has.
 func (d seed) answered(t *testing.T, q request, w *httptest.ResponseRecorder) {
 	t.Helper()
-	if w.Code < 200 || w.Code >= 500 && !d.asksForTrouble() {
-		t.Errorf("%s %s with %q: status %d: %s", q.method, q.target, q.body, w.Code, w.Body)
+	wrong := func(is bool, what string) {
+		t.Helper()
+		if is {
+			t.Errorf("%s %s with %q: %s: status %d, %v: %s", q.method, q.target, q.body, what, w.Code, w.Header(), w.Body)
+		}
 	}
+	wrong(w.Code < 200 || w.Code >= 500 && !d.asksForTrouble(), "no such status was asked for")
 	if w.Code != http.StatusNotModified {
 		var object map[string]json.RawMessage
-		if err := json.Unmarshal(w.Body.Bytes(), &object); err != nil || object == nil {
-			t.Errorf("%s %s: status %d with a body that is no object: %q", q.method, q.target, w.Code, w.Body)
-		}
-		if w.Code >= 400 && object["description"] == nil && w.Code != http.StatusGone {
-			t.Errorf("%s %s: status %d does not say why: %s", q.method, q.target, w.Code, w.Body)
-		}
+		err := json.Unmarshal(w.Body.Bytes(), &object)
+		wrong(err != nil || object == nil, "the body is no object")
+		wrong(w.Code >= 400 && object["description"] == nil && w.Code != http.StatusGone, "it does not say why")
 	}
-	if got, want := w.Header().Get("X-Broker-API-Request-Identity"),
-		osb.RequestIdentity(http.Header{"X-Broker-Api-Request-Identity": {d.whoAsks}}); got != want {
-		t.Errorf("%s %s: request identity %q, want %q", q.method, q.target, got, want)
-	}
-	if location := w.Header().Get("Location"); w.Code == http.StatusAccepted && !strings.Contains(location, "/operations/") {
-		t.Errorf("%s %s: accepted, with Location %q", q.method, q.target, location)
-	}
+	identity := osb.RequestIdentity(http.Header{"X-Broker-Api-Request-Identity": {d.whoAsks}})
+	wrong(w.Header().Get("X-Broker-API-Request-Identity") != identity, "the identity is not "+identity)
+	leads := strings.Contains(w.Header().Get("Location"), "/operations/")
+	wrong(w.Code == http.StatusAccepted && !leads, "it was accepted, and leads to no operation")
 }
 
 // asksForTrouble reports whether a request may have asked the demo to fail, or

@@ -305,12 +305,10 @@ type raw struct {
 	note       note
 }
 
-func (r raw) reason() (lifecycle.Reason, bool) {
-	var refusal *lifecycle.Refusal
-	if !errors.As(r.err, &refusal) {
-		return 0, false
-	}
-	return refusal.Reason, true
+// refusal is nil if it was not refused.
+func (r raw) refusal() *lifecycle.Refusal {
+	refusal, _ := errors.AsType[*lifecycle.Refusal](r.err)
+	return refusal
 }
 
 // credentials names the operation that they are of.
@@ -367,4 +365,17 @@ func (a *arena) ask(process int, q request, about names, token string) (r raw) {
 		r.parameters, r.grant = v.Parameters, v.Grant
 	}
 	return r
+}
+
+// latest waits until the latest operation of an instance or a binding has settled, and gives what is said of it.
+func (a *arena) latest(process int, v verb, on names) (said *broker.Poll, settles bool) {
+	for end := time.Now().Add(a.patience); ; time.Sleep(time.Millisecond) {
+		r := a.ask(process, request{verb: v}, on, "")
+		if r.poll == nil || r.poll.Operation.Phase != lifecycle.InProgress {
+			return r.poll, true
+		}
+		if time.Now().After(end) {
+			return r.poll, false
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/longshore/longshore/internal/broker"
 	"github.com/longshore/longshore/internal/lifecycle"
@@ -29,11 +28,6 @@ func (a *arena) together(n int, q func() request, about names) []raw {
 	}
 	all.Wait()
 	return out
-}
-
-func (r raw) is(reason lifecycle.Reason) bool {
-	got, ok := r.reason()
-	return ok && got == reason
 }
 
 // CONC-01, IDEM-03, DEPR-07: of many identical requests at once none is refused,
@@ -88,7 +82,7 @@ func (a *arena) one(all []raw, permitted bool) {
 		switch {
 		case permitted && (out.err != nil || out.Effect != broker.Accepted || out.Token != all[0].Token):
 			a.Errorf("%+v %v, the first was given %+v", out.Result, out.err, all[0].Token)
-		case out.err != nil && !out.is(lifecycle.Gone):
+		case out.err != nil && (out.refusal() == nil || out.refusal().Reason != lifecycle.Gone):
 			a.Errorf("%+v %v", out.Result, out.err)
 		case out.credentials() != all[0].credentials():
 			a.Errorf("credentials of %q and %q", out.credentials(), all[0].credentials())
@@ -105,16 +99,8 @@ func (a *arena) one(all []raw, permitted bool) {
 // rests waits until no operation of the instance or the binding runs.
 func (a *arena) rests(on names) {
 	a.Helper()
-	for end := time.Now().Add(a.patience); ; time.Sleep(time.Millisecond) {
-		runs := false
-		for _, v := range []verb{pollInstance, pollBinding} {
-			out := a.ask(0, request{verb: v}, on, "")
-			runs = runs || out.poll != nil && out.poll.Operation.Phase == lifecycle.InProgress
-		}
-		if !runs {
-			return
-		}
-		if time.Now().After(end) {
+	for _, v := range []verb{pollInstance, pollBinding} {
+		if _, settles := a.latest(0, v, on); !settles {
 			a.Fatalf("%v never settles", on)
 		}
 	}

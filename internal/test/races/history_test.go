@@ -2,7 +2,6 @@ package races_test
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -199,9 +198,10 @@ func (c *chronicle) send(client int, p planned) answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := answer{effect: r.Effect}
-	switch refused, ok := r.reason(); {
-	case ok:
-		a.effect, a.refused = 0, refused
+	refusal := r.refusal()
+	switch {
+	case refusal != nil:
+		a.effect, a.refused = 0, refusal.Reason
 	case r.err != nil:
 		h.faults = append(h.faults, fmt.Sprintf("client %d: %v: %v", client, q, r.err))
 	case q.verb >= pollInstance:
@@ -236,8 +236,7 @@ func (c *chronicle) send(client int, p planned) answer {
 		return a
 	}
 	a.operation, a.undone = h.number(r.note.waited), h.number(r.note.started)
-	var refusal *lifecycle.Refusal
-	a.slow = errors.As(r.err, &refusal) && refusal.Reason == lifecycle.OperationFailed && refusal.Cause != nil
+	a.slow = refusal != nil && refusal.Reason == lifecycle.OperationFailed && refusal.Cause != nil
 	q.part = arrival
 	record(q, a)
 	q.part = departure
@@ -276,19 +275,11 @@ func (c *chronicle) close(client int, q planned) {
 	// settled waits for the latest operation, and reports whether it is a deletion that has failed.
 	settled := func(v verb) (broken bool) {
 		q.verb = v
-		for end := time.Now().Add(c.patience); ; time.Sleep(time.Millisecond) {
-			r := c.ask(client, q.request, namesOf(q.group, q.request), "")
-			if r.poll == nil {
-				return false
-			}
-			if op := r.poll.Operation; op.Phase != lifecycle.InProgress {
-				return op.Kind.Deletes() && op.Phase == lifecycle.Failed
-			}
-			if time.Now().After(end) {
-				c.groups[q.group].faults = append(c.groups[q.group].faults, fmt.Sprintf("%v: never settles", q.request))
-				return false
-			}
+		p, settles := c.latest(client, v, namesOf(q.group, q.request))
+		if !settles {
+			c.groups[q.group].faults = append(c.groups[q.group].faults, fmt.Sprintf("%v: never settles", q.request))
 		}
+		return settles && p != nil && p.Operation.Kind.Deletes() && p.Operation.Phase == lifecycle.Failed
 	}
 	look := func(v verb) {
 		q.verb = v
