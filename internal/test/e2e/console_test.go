@@ -71,27 +71,27 @@ func TestAnInstanceIsUpgradedFromItsPage(t *testing.T) {
 	p.ends(t, terminate)
 
 	p = serve("2.0.0")
-	reading, first := p.opens(t, "dashboard", "i", "--data", data)
-	acting, second := p.opens(t, "dashboard", "i", "--data", data, "--act")
-	for flag, c := range map[string]struct {
-		ask   session
-		page  string
-		acts  bool
-		order int
-	}{"": {reading, first, false, http.StatusForbidden}, "--act": {acting, second, true, http.StatusSeeOther}} {
-		order := orderOf(c.page, "upgrade")
-		_, page := c.ask("GET", c.page)
-		status, asked := c.ask("GET", order)
+	var ask session
+	var first string
+	for _, c := range []struct {
+		flag   string
+		acts   bool
+		status int
+	}{{"", false, http.StatusForbidden}, {"--act", true, http.StatusSeeOther}} {
+		ask, first = p.opens(t, append([]string{"dashboard", "i", "--data", data}, strings.Fields(c.flag)...)...)
+		order := orderOf(first, "upgrade")
+		_, page := ask("GET", first)
+		status, asked := ask("GET", order)
 		if strings.Contains(page, "do=upgrade") != c.acts || strings.Contains(asked, "Upgrade this instance?") != c.acts {
-			t.Fatalf("dashboard %s: the page\n%s\nand the question, %d\n%s", flag, page, status, asked)
+			t.Fatalf("dashboard %s: the page\n%s\nand the question, %d\n%s", c.flag, page, status, asked)
 		}
-		if got, answer := c.ask("POST", order); got != c.order {
-			t.Fatalf("dashboard %s: the order is answered %d, want %d\n%s", flag, got, c.order, answer)
+		if got, answer := ask("POST", order); got != c.status {
+			t.Fatalf("dashboard %s: the order is answered %d, want %d\n%s", c.flag, got, c.status, answer)
 		}
 	}
 	settled(t, p.url, path)
 	expect.Says(t, "the instance after the upgrade", must(t, p.url, "GET", path, "", 200).raw, `"version":"2.0.0"`)
-	if _, page := acting("GET", second); !strings.Contains(page, "on this page") || strings.Contains(page, "do=upgrade") {
+	if _, page := ask("GET", first); !strings.Contains(page, "on this page") || strings.Contains(page, "do=upgrade") {
 		t.Errorf("after the upgrade the page is\n%s", page)
 	}
 }
